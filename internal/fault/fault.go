@@ -1,0 +1,93 @@
+// Package fault gives failures the three things that someone decides on: a
+// kind (who must act), a retry hint, and the place in the user's material.
+// The cause stays wrapped, never flattened to text.
+//
+// It owns the vocabulary only: the layer that meets a failure classifies it
+// once, and every later layer reads it with Of. It cannot fail.
+package fault
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kind says whose move it is.
+type Kind string
+
+// The kinds. Their texts are stored in state and printed in JSON: they do not change.
+const (
+	UserData    Kind = "user_data"   // a value in an input file or table is unacceptable
+	Script      Kind = "script"      // the script, its parameters or its Python code must change
+	Environment Kind = "environment" // disk, memory, permissions, network, a missing file
+	Bug         Kind = "bug"         // ours
+	Canceled    Kind = "canceled"    // a person or a shutdown asked for it: not a failure of the work
+)
+
+// Place points into the user's material. Zero fields are unknown.
+type Place struct {
+	File   string `json:"file,omitempty"`   // script, input or Python file
+	Line   int64  `json:"line,omitempty"`   // 1-based physical line
+	Column int    `json:"column,omitempty"` // 1-based character of the line
+	Record int64  `json:"record,omitempty"` // 1-based record or row of the file or table
+	Field  string `json:"field,omitempty"`  // column or field name
+	Value  string `json:"value,omitempty"`  // offending text, shortened
+	Expr   string `json:"expr,omitempty"`   // expression as written
+}
+
+// String renders the place as file:line:column, with what else is known behind it.
+func (p Place) String() string {
+	s := p.File
+	if p.Line > 0 {
+		s += fmt.Sprintf(":%d", p.Line)
+		if p.Column > 0 {
+			s += fmt.Sprintf(":%d", p.Column)
+		}
+	} else if p.Record > 0 {
+		s += fmt.Sprintf(" (row %d)", p.Record)
+	}
+	return s
+}
+
+// Error is a classified failure.
+type Error struct {
+	Kind      Kind
+	Retryable bool   // the same work may succeed later without anybody changing anything
+	Place     Place  // where, in the user's material
+	Message   string // this layer only: what went wrong
+	Hint      string // what to do about it
+	Detail    string // long evidence for the log: a traceback, an engine's message
+	Err       error  // cause
+}
+
+// Error prints place, message and cause.
+func (e *Error) Error() string {
+	s := e.Message
+	if where := e.Place.String(); where != "" {
+		s = where + ": " + s
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// New returns a classified failure.
+func New(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// Of returns the outermost classified failure in err's chain; an unclassified
+// error is a Bug, because whoever met it should have said.
+func Of(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	var f *Error
+	if errors.As(err, &f) {
+		return f
+	}
+	return &Error{Kind: Bug, Message: "unclassified failure", Err: err}
+}

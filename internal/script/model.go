@@ -1,0 +1,253 @@
+package script
+
+import (
+	"thalweg/internal/expr"
+)
+
+// Pos is a place in a script's text.
+type Pos struct {
+	File string // as the user named it
+	Line int    // 1-based; 0: unknown
+	Col  int    // 1-based, in characters
+}
+
+// NodeType is what a node does.
+type NodeType string
+
+// The node types.
+const (
+	FileTable    NodeType = "file_table"
+	TableTable   NodeType = "table_table"
+	LookupTable  NodeType = "table_lookup_table"
+	TableFile    NodeType = "table_file"
+	Distinct     NodeType = "distinct_table"
+	CustomTable  NodeType = "table_custom_tfm_table"
+	ProcPyCalc            = "py_calc"
+	ProcTag               = "tag_and_denormalize"
+	PolicyAuto            = "auto"
+	PolicyManual          = "manual"
+	PolicyRerun           = "rerun"
+	PolicyFail            = "fail"
+)
+
+// Script is a loaded, valid script. It is never changed after Load.
+type Script struct {
+	Path        string
+	Fingerprint string  // hash of the script with its parameters applied, and of the files that it pulls in (Python, tag criteria)
+	Nodes       []*Node // in the order of the document
+	Policies    []*DependencyPolicy
+	byName      map[string]*Node
+	byTable     map[string]*Node // table name -> node that creates it
+	byIndex     map[string]*Index
+}
+
+// Node finds a node by name; nil if there is none.
+func (s *Script) Node(name string) *Node { return s.byName[name] }
+
+// Creator finds the node that creates a table; nil if there is none.
+func (s *Script) Creator(table string) *Node { return s.byTable[table] }
+
+// Index finds an index by name; nil if there is none.
+func (s *Script) Index(name string) *Index { return s.byIndex[name] }
+
+// Node is one step.
+type Node struct {
+	Name         string
+	Pos          Pos
+	Type         NodeType
+	Desc         string
+	StartPolicy  string // PolicyAuto, PolicyManual
+	RerunPolicy  string // PolicyRerun, PolicyFail
+	Policy       *DependencyPolicy
+	Files        *FileReader  // reader of FileTable
+	Reader       *TableReader // reader of every other type
+	Lookup       *Lookup      // LookupTable
+	PyCalc       *PyCalc      // CustomTable with py_calc
+	Tag          *Tag         // CustomTable with tag_and_denormalize
+	Table        *TableWriter // every type but TableFile
+	Out          *FileWriter  // TableFile
+	MaxBatchMSec int          // max_batch_processing_time as given, 0 if not
+}
+
+// Sources lists the nodes whose tables this one reads: the reader's first, then the lookup's.
+func (n *Node) Sources(s *Script) []*Node {
+	var out []*Node
+	if n.Reader != nil {
+		out = append(out, s.Creator(n.Reader.Table))
+	}
+	if n.Lookup != nil {
+		out = append(out, n.Lookup.Index.Node)
+	}
+	return out
+}
+
+// FileReader reads input files.
+type FileReader struct {
+	Pos     Pos
+	URLs    []FileURL
+	Parquet bool // else CSV
+	CSV     CSVReader
+	Columns []*InputColumn // in the order of the document
+}
+
+// FileURL is an input file and where the script names it.
+type FileURL struct {
+	URL string
+	Pos Pos
+}
+
+// CSVReader says how to read CSV.
+type CSVReader struct {
+	HeaderRecord    int  // hdr_line_idx; -1: none. Blank lines do not count
+	FirstDataRecord int  // first_data_line_idx
+	Separator       byte // default ','
+	ByHeader        bool // columns are found by header text, else by index
+}
+
+// InputColumn is a column of an input file: r.<Name>.
+type InputColumn struct {
+	Name    string
+	Pos     Pos
+	Type    expr.Type
+	Default string // col_default_value: CSV only, text as given, used for an empty cell
+	Header  string // CSV by header
+	Index   int    // CSV by index
+	Format  string // CSV: Go scan verb or Go time layout; "" is none
+	Parquet string // Parquet column name
+}
+
+// TableReader reads a table: r.*.
+type TableReader struct {
+	Pos             Pos
+	Table           string
+	Creator         *Node
+	ExpectedBatches int // ≥ 1: upper bound on parallelism, exact when the output name has {batch_idx}
+	RowsetSize      int
+}
+
+// Lookup joins a second table: l.*.
+type Lookup struct {
+	Pos    Pos
+	Index  *Index
+	JoinOn []string // fields of r, positionally against Index.Key
+	Group  bool
+	Left   bool           // join_type: left, else inner
+	Filter *expr.Compiled // over l.*; nil: none
+}
+
+// Index is an index definition of a table.
+type Index struct {
+	Name   string
+	Pos    Pos
+	Node   *Node // creator of the table
+	Unique bool
+	Key    expr.Order
+}
+
+// TableWriter creates a table.
+type TableWriter struct {
+	Pos     Pos
+	Name    string
+	Having  *expr.Compiled // over w.*; nil: none
+	Fields  []*Field       // in the order of the document
+	Indexes []*Index
+}
+
+// Field finds a field by name; nil if there is none.
+func (w *TableWriter) Field(name string) *Field {
+	for _, f := range w.Fields {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// Field is a column of a table.
+type Field struct {
+	Name    string
+	Pos     Pos
+	Type    expr.Type
+	Expr    *expr.Compiled
+	Default string // default_value as text: for left joins without a match; "" is the type's zero value
+	ExprPos Pos
+}
+
+// FileWriter writes a file family.
+type FileWriter struct {
+	Pos       Pos
+	URL       string // may contain {batch_idx|string} and {run_id|string}
+	Having    *expr.Compiled
+	Top       expr.Order // nil: none
+	TopLimit  int
+	Parquet   bool // else CSV
+	Separator string
+	Codec     string // gzip, snappy, uncompressed
+	Columns   []*OutputColumn
+}
+
+// PerBatch reports whether the file name contains the batch index, so that
+// each batch writes a file of its own and the count of batches is exact.
+func (w *FileWriter) PerBatch() bool { return containsBatchIndex(w.URL) }
+
+// OutputColumn is a column of an output file.
+type OutputColumn struct {
+	Name    string // w.<Name> in having and top
+	Pos     Pos
+	Type    expr.Type
+	Expr    *expr.Compiled
+	Header  string // CSV
+	Format  string // CSV: Go print verb or Go time layout
+	Parquet string // Parquet column name
+}
+
+// PyCalc computes p.* in Python.
+type PyCalc struct {
+	Pos    Pos
+	Code   []PyFile
+	Fields []*PyField // in an order in which each only needs earlier ones
+}
+
+// PyFile is a Python source that the script pulls in.
+type PyFile struct {
+	URL  string
+	Pos  Pos
+	Text string
+}
+
+// PyField is a calculated field: p.<Name>.
+type PyField struct {
+	Name string
+	Pos  Pos
+	Type expr.Type
+	Expr string     // Python text in which r.x and p.x are references
+	Refs []expr.Ref // r.* and p.* that it uses
+}
+
+// Tag emits one row for each criterion that holds.
+type Tag struct {
+	Pos      Pos
+	Field    string // p.<Field>, a string
+	Criteria []TagCriterion
+}
+
+// TagCriterion is a tag and its condition over r.*.
+type TagCriterion struct {
+	Tag  string
+	Expr *expr.Compiled
+}
+
+// DependencyPolicy decides which run's table a node reads.
+type DependencyPolicy struct {
+	Name    string
+	Pos     Pos
+	Default bool
+	Order   expr.Order
+	Rules   []DependencyRule
+}
+
+// DependencyRule is one rule of a policy.
+type DependencyRule struct {
+	Cmd  string // go, wait, nogo
+	Expr *expr.Expr
+}
