@@ -238,28 +238,38 @@ class Trades(NamedTuple):
 
 def _parse_trades(txns_json: str) -> dict[str, Trades]:
     """Read "date|ticker|quantity|price" entries, and sum up those of a ticker and a day."""
-    entries = [entry.split("|") for entry in json.loads(txns_json)]
-    day_of = _DAYS
-    by_ticker: dict[str, dict[int, list[float]]] = defaultdict(dict)
-    for text, ticker, quantity_text, price in entries:
-        day = day_of[text]
+    trades: dict[str, Trades] = {}
+    unsorted: set[str] = set()
+    for entry in json.loads(txns_json):
+        text, ticker, quantity_text, price = entry.split("|")
+        day = _DAYS[text]
         quantity = float(quantity_text)
-        of_ticker = by_ticker[ticker]
-        if day in of_ticker:
-            of_day = of_ticker[day]
-            of_day[0] += quantity
-            of_day[1] += quantity * float(price)
-        else:
-            of_ticker[day] = [quantity, quantity * float(price)]
-    trades = {}
-    for ticker, of_ticker in by_ticker.items():
-        days = sorted(of_ticker)
-        trades[ticker] = Trades(
-            days,
-            [of_ticker[day][0] for day in days],
-            [of_ticker[day][1] for day in days],
-        )
+        if ticker not in trades:
+            trades[ticker] = Trades([], [], [])
+        days, quantities, costs = trades[ticker]
+        if days and day <= days[-1]:
+            if day == days[-1]:
+                quantities[-1] += quantity
+                costs[-1] += quantity * float(price)
+                continue
+            unsorted.add(ticker)
+        days.append(day)
+        quantities.append(quantity)
+        costs.append(quantity * float(price))
+    for ticker in unsorted:
+        trades[ticker] = _merge_days(trades[ticker])
     return trades
+
+
+def _merge_days(trades: Trades) -> Trades:
+    """Put days in order, and those that are there more than once together."""
+    quantities: dict[int, float] = defaultdict(float)
+    costs: dict[int, float] = defaultdict(float)
+    for day, quantity, cost in zip(*trades):
+        quantities[day] += quantity
+        costs[day] += cost
+    days = sorted(quantities)
+    return Trades(days, [quantities[day] for day in days], [costs[day] for day in days])
 
 
 def _parse_holdings(holdings_json: str) -> dict[int, dict[str, float]]:
@@ -310,19 +320,19 @@ def _period_performance(
 
     result = {sector: {"cagr": 0.0, "twr": 0.0} for sector in companies.sectors}
     all_values: list[float] = [0.0] * len(days)
-    all_flows: dict[int, float] = {}
+    all_flows: dict[int, float] = defaultdict(float)
     for sector in sorted(members):
         values: list[float] = [0.0] * len(days)
-        flows: dict[int, float] = {period.start: 0.0, period.end: 0.0}
+        flows: dict[int, float] = defaultdict(float, {period.start: 0.0, period.end: 0.0})
         for cut in members[sector]:
             values = list(map(add, values, _values(cut, days, position, prices)))
             for day, cost in zip(cut.days, cut.costs):
-                flows[day] = flows.get(day, 0.0) + cost
+                flows[day] += cost
         sector_days = sorted(flows)
         result[sector] = _rates(sector_days, [values[position[day]] for day in sector_days], flows)
         all_values = list(map(add, all_values, values))
         for day, flow in flows.items():
-            all_flows[day] = all_flows.get(day, 0.0) + flow
+            all_flows[day] += flow
     all_days = sorted(all_flows)
     result[ALL_SECTORS] = _rates(all_days, [all_values[position[day]] for day in all_days], all_flows)
     return result
