@@ -22,7 +22,6 @@ const (
 	maxSpillGB       = 20 // only one huge file needs to spill while it is sorted
 	maxWriters       = 4
 	parquetGroupRows = 122_880
-	maxAccountScale  = 9 // accounts of one fund trade 1 to 9 times the template's quantities
 )
 
 // cloner holds the templates in an embedded engine and writes files from them.
@@ -48,9 +47,9 @@ func newCloner(ctx context.Context, o Options, spillDir string) (*cloner, error)
 		fmt.Sprintf("SET max_temp_directory_size = %s", sqltext.String(fmt.Sprintf("%dGB", maxSpillGB))),
 		"SET autoinstall_known_extensions = false",
 		"SET autoload_known_extensions = false",
-		"CREATE TABLE account (account_id VARCHAR, fund INTEGER, k BIGINT, scale BIGINT)",
-		"CREATE TABLE trade (fund INTEGER, day DATE, ticker VARCHAR, qty BIGINT, cents BIGINT, first BIGINT, copies BIGINT)",
-		"CREATE TABLE holding (fund INTEGER, day DATE, ticker VARCHAR, qty BIGINT, first BIGINT, copies BIGINT)",
+		"CREATE TABLE account (account_id VARCHAR, fund INTEGER, ordinal BIGINT, scale BIGINT)",
+		"CREATE TABLE trade (day DATE, ticker VARCHAR, qty BIGINT, cents BIGINT, " + placeColumns() + ")",
+		"CREATE TABLE holding (day DATE, ticker VARCHAR, qty BIGINT, " + placeColumns() + ")",
 		"CREATE TABLE price (ticker VARCHAR, day DATE, cents BIGINT)",
 		"CREATE TABLE company (ticker VARCHAR, sector VARCHAR)",
 	} {
@@ -104,27 +103,21 @@ func (c *cloner) fill(ctx context.Context, table string, n int, row func(i int) 
 // load puts templates and accounts into the engine. It returns how many
 // transactions and holdings all files together will have.
 func (c *cloner) load(ctx context.Context, m market, b book, accounts []account) (txns, holdings int64, err error) {
-	copies := make([]int64, len(fundShapes))
-	for _, a := range accounts {
-		copies[a.fund]++
-	}
+	tradePlaces, txns := placed(len(b.trades), accounts, func(i int) (int, day) { return b.trades[i].fund, b.trades[i].day })
+	holdingPlaces, holdings := placed(len(b.holdings), accounts, func(i int) (int, day) { return b.holdings[i].fund, b.holdings[i].day })
 	price := c.prices(m)
 	err = errors.Join(
 		c.fill(ctx, "account", len(accounts), func(i int) []driver.Value {
 			a := accounts[i]
-			return []driver.Value{a.id, int32(a.fund), a.ordinal, a.scale}
+			return []driver.Value{a.id, int32(a.fund), int64(i), a.scale}
 		}),
 		c.fill(ctx, "trade", len(b.trades), func(i int) []driver.Value {
 			t := b.trades[i]
-			first := txns
-			txns += copies[t.fund]
-			return []driver.Value{int32(t.fund), t.day.time(), t.ticker, t.qty, t.cents, first, copies[t.fund]}
+			return append([]driver.Value{t.day.time(), t.ticker, t.qty, t.cents}, tradePlaces[i].values()...)
 		}),
 		c.fill(ctx, "holding", len(b.holdings), func(i int) []driver.Value {
 			h := b.holdings[i]
-			first := holdings
-			holdings += copies[h.fund]
-			return []driver.Value{int32(h.fund), h.day.time(), h.ticker, h.qty, first, copies[h.fund]}
+			return append([]driver.Value{h.day.time(), h.ticker, h.qty}, holdingPlaces[i].values()...)
 		}),
 		c.fill(ctx, "price", len(price), func(i int) []driver.Value { return price[i] }),
 		c.fill(ctx, "company", len(m.companies), func(i int) []driver.Value {
@@ -157,19 +150,21 @@ func priceColumn(cents, format string) string {
 }
 
 // slices cuts the clones of a template table into n files of equal length
-// (give or take a row), in the order of the template, accounts innermost.
+// (give or take a row), in the order of [place].
 func (c *cloner) slices(kind, columns, template string, rows int64, n int, path func(string) string) []file {
 	files := make([]file, n)
+	number := rowNumber()
 	for i := range files {
 		lo := sqltext.Int(rows * int64(i) / int64(n))
 		hi := sqltext.Int(rows * int64(i+1) / int64(n))
 		files[i] = file{
 			path:   path(c.options.partName(kind, i)),
 			format: c.options.Format,
+			// The first two conditions leave only the days that the file has a part of.
 			query: "SELECT " + columns + " FROM " + template + " t JOIN account a ON a.fund = t.fund" +
-				" WHERE t.first < " + hi + " AND t.first + t.copies > " + lo +
-				" AND t.first + a.k >= " + lo + " AND t.first + a.k < " + hi +
-				" ORDER BY t.first + a.k",
+				" WHERE t.day_first < " + hi + " AND t.day_end > " + lo +
+				" AND " + number + " >= " + lo + " AND " + number + " < " + hi +
+				" ORDER BY " + number,
 		}
 	}
 	return files

@@ -3,6 +3,7 @@ package generate
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Size of the invented market.
@@ -76,7 +77,7 @@ func newCompanies(c chance) []company {
 			all = append(all, company{ticker, sector.name})
 		}
 	}
-	slices.SortFunc(all, func(a, b company) int { return cmpString(a.ticker, b.ticker) })
+	slices.SortFunc(all, func(a, b company) int { return strings.Compare(a.ticker, b.ticker) })
 	return all
 }
 
@@ -109,15 +110,4 @@ func at(points []point, d day) int64 {
 	}
 	a, b := points[i-1], points[i]
 	return a.cents + (b.cents-a.cents)*int64(d-a.day)/int64(b.day-a.day)
-}
-
-func cmpString(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	default:
-		return 0
-	}
 }

@@ -11,11 +11,15 @@ import (
 
 // account is a clone of a fund.
 type account struct {
-	id      string
-	fund    int
-	ordinal int64 // among the clones of its fund, from 0
-	scale   int64 // its quantities are the fund's times this
+	id    string
+	fund  int
+	scale int64 // its quantities are the fund's times this
 }
+
+// maxAccountScale bounds account.scale. Clones differ in it so that a mix-up
+// of two accounts of one fund shows, and so that files do not compress better
+// than real ones.
+const maxAccountScale = 999
 
 // newAccounts deals n accounts to the funds in turn. Names are given out in
 // random order, so that neither names nor positions tell the fund.
@@ -23,10 +27,9 @@ func newAccounts(c chance, n int) []account {
 	accounts := make([]account, n)
 	for i, name := range c.r.Perm(n) {
 		accounts[i] = account{
-			id:      fmt.Sprintf("FUND-%06d", name+1),
-			fund:    i % len(fundShapes),
-			ordinal: int64(i / len(fundShapes)),
-			scale:   c.between(1, maxAccountScale),
+			id:    fmt.Sprintf("FUND-%06d", name+1),
+			fund:  i % len(fundShapes),
+			scale: c.between(1, maxAccountScale),
 		}
 	}
 	return accounts
