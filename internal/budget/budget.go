@@ -1,0 +1,77 @@
+package budget
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// Shares of the budget, from the measurements in docs/decisions/0003-memory-budget.md.
+const (
+	// DefaultShare of the machine's memory is used when nobody says how much.
+	DefaultShare = 0.60
+	// MemoryBytesMin is the least budget that a run accepts.
+	MemoryBytesMin = 256 << 20
+	// baseBytes is what the process itself needs: code, Go's heap and the
+	// allocator's slack.
+	baseBytes = 96 << 20
+	// pythonShare of what is left goes to the interpreters when a script has any.
+	pythonShare = 0.35
+	// pythonBytesMin is the least an interpreter gets.
+	pythonBytesMin = 96 << 20
+	// engineShare of a slot is DuckDB's memory_limit: the limit covers its
+	// buffers only; list aggregates, Parquet writers and results come on top.
+	engineShare = 0.55
+	// batchShare of DuckDB's limit is what a batch's input may weigh
+	// uncompressed, so that a batch stages, sorts or aggregates mostly in memory.
+	batchShare = 0.25
+	// batchBytesMax keeps batches small enough to be a unit of retry.
+	batchBytesMax = 256 << 20
+	batchBytesMin = 4 << 20
+)
+
+// Budget is what a process may use. All sizes are bytes.
+type Budget struct {
+	TotalBytes       int64 `json:"total_bytes"`
+	Cores            int   `json:"cores"`
+	Slots            int   `json:"slots"`             // batches in flight
+	SlotEngineBytes  int64 `json:"slot_engine_bytes"` // DuckDB's memory_limit in each slot
+	BatchBytes       int64 `json:"batch_bytes"`       // uncompressed input that a batch should have
+	Interpreters     int   `json:"interpreters"`      // 0 without Python
+	InterpreterBytes int64 `json:"interpreter_bytes"` // what each should stay within: it is recycled above
+	GoBytes          int64 `json:"go_bytes"`          // GOMEMLIMIT
+	SpillBytes       int64 `json:"spill_bytes"`       // cap of a slot's spill directory, 0: DuckDB's own
+}
+
+// Split divides total bytes over cores. Interpreters is the wanted number of
+// Python processes, 0 for a script without Python.
+func Split(total int64, cores, interpreters int) (Budget, error) {
+	if total < MemoryBytesMin {
+		return Budget{}, fmt.Errorf("a memory budget of %d MiB is too small: at least %d MiB are needed", total>>20, int64(MemoryBytesMin)>>20)
+	}
+	cores = max(cores, 1)
+	b := Budget{TotalBytes: total, Cores: cores, Slots: cores, Interpreters: interpreters, GoBytes: baseBytes}
+	left := total - baseBytes
+	if interpreters > 0 {
+		each := max(int64(float64(left)*pythonShare)/int64(interpreters), pythonBytesMin)
+		for b.Interpreters > 1 && each*int64(b.Interpreters) > left/2 {
+			b.Interpreters--
+		}
+		b.InterpreterBytes = each
+		left -= each * int64(b.Interpreters)
+	}
+	const slotBytesMin = 64 << 20
+	for b.Slots > 1 && left/int64(b.Slots) < slotBytesMin {
+		b.Slots--
+	}
+	slot := left / int64(b.Slots)
+	b.SlotEngineBytes = int64(float64(slot) * engineShare)
+	b.BatchBytes = min(max(int64(float64(b.SlotEngineBytes)*batchShare), batchBytesMin), batchBytesMax)
+	b.GoBytes = baseBytes + slot/8*int64(b.Slots)
+	return b, nil
+}
+
+// Default gives the budget for this machine when nobody says how much memory.
+func Default() int64 { return int64(float64(MachineBytes()) * DefaultShare) }
+
+// Cores is what Go schedules on: it respects the control group's CPU limit.
+func Cores() int { return runtime.GOMAXPROCS(0) }

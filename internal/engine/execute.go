@@ -1,0 +1,297 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"thalweg/internal/python"
+	"thalweg/internal/sqltext"
+)
+
+// Execute runs a task in a fresh instance. On failure its output files are
+// gone. pool may be nil for tasks without Python.
+func Execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Task) (res Result, err error) {
+	if task.Prepare != nil {
+		if err := task.Prepare(ctx); err != nil {
+			return Result{}, classify(ctx, err, task)
+		}
+	}
+	cfg.Paths = append(append([]string{}, cfg.Paths...), task.Paths...)
+	start := time.Now()
+	in, err := OpenInstance(ctx, cfg)
+	if err != nil {
+		return Result{}, classify(ctx, err, task)
+	}
+	x := &execution{in: in, pool: pool, task: task}
+	defer func() {
+		if err != nil {
+			err = x.explain(ctx, err)
+			x.discard()
+		}
+		if cerr := in.Close(); cerr != nil && err == nil {
+			x.discard()
+			err = classify(ctx, fmt.Errorf("close DuckDB: %w", cerr), task)
+		}
+		x.res.Engine = time.Since(start) - x.pythonWait
+		res = x.res
+	}()
+	return Result{}, x.run(ctx)
+}
+
+// execution is one task on one instance.
+type execution struct {
+	in         *Instance
+	pool       *python.Pool
+	task       Task
+	res        Result
+	pythonWait time.Duration // spent waiting for interpreters, not in DuckDB
+}
+
+func (x *execution) run(ctx context.Context) error {
+	if x.task.Python != nil {
+		if err := x.runPython(ctx); err != nil {
+			return err
+		}
+	}
+	if x.task.CountCSV {
+		if err := x.profile(ctx); err != nil {
+			return err
+		}
+	}
+	var err error
+	switch out := x.task.Output; {
+	case out.Part != nil && out.Part.Buckets > 0:
+		err = x.writeBuckets(ctx, out.Part)
+	case out.Part != nil:
+		err = x.writePart(ctx, out.Part)
+	case out.File != nil:
+		err = x.writeFile(ctx, out.File)
+	case out.Reject != nil:
+		err = x.reject(ctx, out.Reject)
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range x.res.Written {
+		x.res.RowsOut += w.Rows
+	}
+	return nil
+}
+
+// writePart writes the query's rows as one part, or none if there are no rows.
+func (x *execution) writePart(ctx context.Context, out *PartOutput) error {
+	query := x.task.Query
+	if out.NumberSQL != "" {
+		query = fmt.Sprintf("SELECT *, %s AS __o0 FROM (%s)", out.NumberSQL, query)
+	}
+	w, err := x.copyPart(ctx, out, query, -1)
+	if err != nil {
+		return err
+	}
+	if x.task.CountCSV {
+		if x.res.CSVRows, err = x.csvRows(); err != nil {
+			return err
+		}
+	}
+	return x.keep(ctx, w)
+}
+
+// writeBuckets stages the rows in a temporary table, which spills when it
+// must, and then writes one part for each bucket that has rows. One COPY with
+// PARTITION_BY would hold a row group for each bucket at once, outside the
+// memory limit.
+func (x *execution) writeBuckets(ctx context.Context, out *PartOutput) error {
+	number := ""
+	if out.NumberSQL != "" {
+		number = ", " + out.NumberSQL + " AS __o0"
+	}
+	stage := fmt.Sprintf("CREATE TEMP TABLE __stage AS SELECT *, CAST(%s AS USMALLINT) AS __b%s FROM (%s)",
+		out.BucketSQL, number, x.task.Query)
+	if err := x.in.Exec(ctx, stage); err != nil {
+		return err
+	}
+	if x.task.CountCSV {
+		var err error
+		if x.res.CSVRows, err = x.csvRows(); err != nil {
+			return err
+		}
+	}
+	buckets, err := x.ints(ctx, "SELECT DISTINCT __b FROM __stage ORDER BY __b")
+	if err != nil {
+		return err
+	}
+	for _, b := range buckets {
+		query := fmt.Sprintf("SELECT * EXCLUDE (__b) FROM __stage WHERE __b = %d", b)
+		w, err := x.copyPart(ctx, out, query, int(b))
+		if err != nil {
+			return err
+		}
+		if err := x.keep(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *execution) copyPart(ctx context.Context, out *PartOutput, query string, bucket int) (Written, error) {
+	path, err := out.Stage(ctx)
+	if err != nil {
+		return Written{}, fmt.Errorf("stage a part: %w", err)
+	}
+	w := Written{Path: path, Bucket: bucket}
+	group := out.RowGroupRows
+	if group == 0 {
+		group = PartRowGroupRows
+	}
+	x.res.Written = append(x.res.Written, w) // known from here on, so that a failure removes it
+	w.Rows, w.Bytes, err = x.copyTo(ctx, fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet, COMPRESSION %s, ROW_GROUP_SIZE %d, RETURN_STATS)",
+		query, sqltext.String(path), partCodec, group))
+	return w, err
+}
+
+// keep completes the last file of the result, or drops it when it has no rows.
+func (x *execution) keep(ctx context.Context, w Written) error {
+	last := len(x.res.Written) - 1
+	if w.Rows == 0 {
+		x.res.Written = x.res.Written[:last]
+		return os.Remove(w.Path)
+	}
+	raw, err := x.ints(ctx, "SELECT CAST(sum(total_uncompressed_size) AS BIGINT) FROM parquet_metadata("+sqltext.String(w.Path)+")")
+	if err != nil {
+		return fmt.Errorf("read back the footer of a part: %w", err)
+	}
+	w.RawBytes = raw[0]
+	x.res.Written[last] = w
+	return nil
+}
+
+func (x *execution) writeFile(ctx context.Context, out *FileOutput) error {
+	x.res.Written = append(x.res.Written, Written{Path: out.Path, Bucket: -1})
+	w := &x.res.Written[0]
+	var err error
+	if w.Rows, w.Bytes, err = x.copyTo(ctx, out.CopySQL); err != nil {
+		return err
+	}
+	st, err := os.Stat(out.Path)
+	if err != nil {
+		return fmt.Errorf("look at the written file: %w", err)
+	}
+	w.Bytes, w.RawBytes = st.Size(), st.Size()
+	return nil
+}
+
+// copyTo runs a COPY and returns the rows it wrote and, where the statement
+// asks for statistics, the file's size.
+func (x *execution) copyTo(ctx context.Context, stmt string) (rowCount, byteCount int64, err error) {
+	rows, err := x.in.Query(ctx, stmt)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	cols, err := rows.Columns()
+	if err != nil {
+		return 0, 0, err
+	}
+	for rows.Next() {
+		cells := make([]any, len(cols))
+		for i := range cells {
+			cells[i] = new(any)
+		}
+		if err := rows.Scan(cells...); err != nil {
+			return 0, 0, err
+		}
+		for i, c := range cols {
+			v := *cells[i].(*any)
+			switch strings.ToLower(c) {
+			case "count":
+				rowCount += asInt(v)
+			case "file_size_bytes":
+				byteCount += asInt(v)
+			}
+		}
+	}
+	return rowCount, byteCount, rows.Err()
+}
+
+// reject fails with the first row that the query finds.
+func (x *execution) reject(ctx context.Context, out *RejectOutput) error {
+	rows, err := x.in.Query(ctx, x.task.Query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return rows.Err()
+	}
+	row, err := scanRow(rows)
+	if err != nil {
+		return err
+	}
+	return out.Fault(row)
+}
+
+func scanRow(rows *sql.Rows) ([]any, error) {
+	cols, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	row := make([]any, len(cols))
+	ptrs := make([]any, len(cols))
+	for i := range row {
+		ptrs[i] = &row[i]
+	}
+	return row, rows.Scan(ptrs...)
+}
+
+func (x *execution) ints(ctx context.Context, query string) (out []int64, err error) {
+	rows, err := x.in.Query(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var v sql.NullInt64
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		out = append(out, v.Int64)
+	}
+	return out, rows.Err()
+}
+
+func asInt(v any) int64 {
+	switch n := v.(type) {
+	case int64:
+		return n
+	case uint64:
+		return int64(n)
+	case int32:
+		return int64(n)
+	}
+	return 0
+}
+
+// explain gives the task's own diagnosis a chance, then classifies what is left.
+func (x *execution) explain(ctx context.Context, cause error) error {
+	classified := classify(ctx, cause, x.task)
+	if x.task.Explain == nil || ctx.Err() != nil || !explainable(classified) {
+		return classified
+	}
+	if better := x.task.Explain(ctx, x.in, classified); better != nil {
+		return classify(ctx, better, x.task)
+	}
+	return classified
+}
+
+// discard removes whatever a failed task wrote.
+func (x *execution) discard() {
+	for _, w := range x.res.Written {
+		_ = os.Remove(w.Path) // best effort: the part store sweeps what stays
+	}
+	x.res.Written = nil
+}

@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	duckdb "github.com/duckdb/duckdb-go/v2"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+)
+
+// classify gives err a kind, a retry hint and advice, unless it has them. This
+// is the only place that knows DuckDB's error types, and the only one that
+// reads its message: DuckDB has no codes for a full disk or for error().
+func classify(ctx context.Context, err error, task Task) error {
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return &fault.Error{Kind: fault.Canceled, Retryable: true, Message: task.Name + " was interrupted", Err: context.Cause(ctx)}
+	}
+	var db *duckdb.Error
+	if errors.As(err, &db) {
+		return classifyDuckDB(db, err, task)
+	}
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return diskFull(err, task)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		return &fault.Error{Kind: fault.Environment, Message: task.Name, Err: err, Hint: "check that the path exists and that this user may use it"}
+	}
+	return &fault.Error{Kind: fault.Bug, Message: task.Name, Err: err}
+}
+
+func classifyDuckDB(db *duckdb.Error, err error, task Task) error {
+	f := &fault.Error{Kind: fault.Bug, Message: task.Name + ": " + firstLine(db.Msg), Detail: db.Msg}
+	switch db.Type {
+	case duckdb.ErrorTypeOutOfMemory:
+		f.Kind = fault.Environment
+		f.Message = task.Name + ": the batch needs more memory than its share of --memory, and could not spill"
+		f.Hint = "give more with --memory, or free disk space for spilling; nothing that is committed was lost: continue with --resume"
+	case duckdb.ErrorTypeIO, duckdb.ErrorTypePermission:
+		f.Kind = fault.Environment
+		if strings.Contains(db.Msg, "No space left") || strings.Contains(db.Msg, "Disk quota") || strings.Contains(db.Msg, "max_temp_directory_size") {
+			return diskFull(err, task)
+		}
+	case duckdb.ErrorTypeInterrupt:
+		f.Kind, f.Retryable = fault.Canceled, true
+	case duckdb.ErrorTypeConversion, duckdb.ErrorTypeOutOfRange, duckdb.ErrorTypeDivideByZero:
+		f.Kind = fault.UserData
+	case duckdb.ErrorTypeInvalidInput:
+		if msg, ok := runtimeMessage(db.Msg); ok {
+			f.Kind, f.Message = fault.UserData, task.Name+": "+msg
+		} else {
+			f.Kind = fault.UserData
+		}
+	}
+	return f
+}
+
+func diskFull(err error, task Task) error {
+	return &fault.Error{Kind: fault.Environment, Message: task.Name + ": the disk is full", Err: err,
+		Hint: "free space where the state, the spill or the output directory is, then continue with --resume"}
+}
+
+// runtimeMessage finds the text of an expression's own error in DuckDB's message.
+func runtimeMessage(msg string) (string, bool) {
+	_, text, ok := strings.Cut(msg, expr.RuntimeMarker)
+	return firstLine(text), ok
+}
+
+// explainable says whether a diagnosis could find a row: full disks and
+// missing memory have none.
+func explainable(err error) bool {
+	f := fault.Of(err)
+	if f.Kind == fault.Canceled || f.Place.Line > 0 || f.Place.Record > 0 {
+		return false
+	}
+	var db *duckdb.Error
+	if errors.As(err, &db) && (db.Type == duckdb.ErrorTypeOutOfMemory || db.Type == duckdb.ErrorTypeFatal) {
+		return false
+	}
+	return f.Kind != fault.Environment || f.Detail != ""
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}

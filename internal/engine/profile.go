@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	duckdb "github.com/duckdb/duckdb-go/v2"
+)
+
+// profile makes the instance keep the operator counts of its queries: the
+// only way to learn how many records a CSV scan delivered without reading the
+// file twice.
+func (x *execution) profile(ctx context.Context) error {
+	for _, stmt := range []string{
+		"PRAGMA enable_profiling = 'no_output'",
+		`PRAGMA custom_profiling_settings = '{"OPERATOR_CARDINALITY": "true", "OPERATOR_NAME": "true"}'`,
+	} {
+		if err := x.in.Exec(ctx, stmt); err != nil {
+			return fmt.Errorf("turn profiling on: %w", err)
+		}
+	}
+	return nil
+}
+
+// csvRows sums the rows that the last query's CSV scans delivered.
+func (x *execution) csvRows() (int64, error) {
+	info, err := duckdb.GetProfilingInfo(x.in.conn)
+	if err != nil {
+		return 0, fmt.Errorf("read the query's profile: %w", err)
+	}
+	return scanRows(info), nil
+}
+
+func scanRows(info duckdb.ProfilingInfo) int64 {
+	var n int64
+	if strings.Contains(strings.ToUpper(info.Metrics["OPERATOR_NAME"]), "READ_CSV") {
+		if v, err := strconv.ParseInt(info.Metrics["OPERATOR_CARDINALITY"], 10, 64); err == nil {
+			n += v
+		}
+	}
+	for _, child := range info.Children {
+		n += scanRows(child)
+	}
+	return n
+}

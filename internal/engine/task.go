@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/python"
+)
+
+// Querier is what a diagnosis may ask of the instance that failed.
+type Querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// Task is one batch's work.
+type Task struct {
+	Name    string   // for logs and errors: node and batch
+	Paths   []string // directories and files that its SQL reads or writes
+	Prepare func(ctx context.Context) error
+	Python  *PythonStep // before Query, which may read table __p
+	Query   string      // SELECT of the output rows, in order where order matters
+	Output  Output
+	// CountCSV asks for the rows that CSV readers in Query delivered.
+	CountCSV bool
+	// Explain turns the failure of Query into one that names file, row and
+	// column; nil or a nil result keeps the failure as it is.
+	Explain func(ctx context.Context, db Querier, cause error) error
+}
+
+// PythonStep computes table __p: one row for each row of Source, in its order.
+type PythonStep struct {
+	Source  string // SELECT of Program.Inputs in order, as transport types (see TransportSQL)
+	Program *python.Program
+}
+
+// Output says where the rows of Query go. Exactly one of Part, File and Reject is set.
+type Output struct {
+	Part   *PartOutput
+	File   *FileOutput
+	Reject *RejectOutput
+}
+
+// PartOutput writes Parquet parts.
+type PartOutput struct {
+	Stage     func(ctx context.Context) (string, error) // path for a new file
+	BucketSQL string                                    // BIGINT expression over Query's columns in [0, Buckets); unused for Buckets 0
+	Buckets   int                                       // 0: not bucketed, one part
+	// NumberSQL, if not empty, adds column __o0: this expression, in which
+	// row_number() counts Query's rows from 1.
+	NumberSQL string
+	// RowGroupRows bounds a row group; 0 is PartRowGroupRows. Wide rows need
+	// fewer: a row group is held whole while it is written.
+	RowGroupRows int
+}
+
+// FileOutput writes one file.
+type FileOutput struct {
+	Path    string // temporary: the commit renames it
+	CopySQL string // the COPY statement; Query is unused
+}
+
+// RejectOutput fails if Query has a row: a rule that the rows must keep.
+type RejectOutput struct {
+	Fault func(row []any) error
+}
+
+// Written is a file that a task wrote.
+type Written struct {
+	Path     string
+	Bucket   int // -1: not bucketed
+	Rows     int64
+	Bytes    int64
+	RawBytes int64 // uncompressed, by the Parquet footer; Bytes for other files
+}
+
+// Result is what a task did.
+type Result struct {
+	Written   []Written
+	RowsOut   int64
+	CSVRows   int64 // see Task.CountCSV
+	Engine    time.Duration
+	Python    python.Stats
+	PeakBytes int64 // DuckDB's own peak of buffer memory
+}
+
+// PartRowGroupRows and the codec of parts; see docs/decisions for the measurements.
+const (
+	PartRowGroupRows = 122_880
+	partCodec        = "zstd"
+)
+
+// TransportSQL renders a value of type t the way rows travel to Go: decimals
+// as cents, datetimes as milliseconds, so that no big.Int or time.Time is
+// made per cell.
+func TransportSQL(t expr.Type, sql string) string {
+	switch t {
+	case expr.Decimal:
+		return "CAST(CAST(" + sql + " AS DECIMAL(18,2)) * 100 AS BIGINT)"
+	case expr.DateTime:
+		return "epoch_ms(" + sql + ")"
+	}
+	return sql
+}
+
+// untransportSQL is the reverse of TransportSQL.
+func untransportSQL(t expr.Type, sql string) string {
+	switch t {
+	case expr.Decimal:
+		return "CAST(CAST(" + sql + " AS DECIMAL(38,0)) * CAST(0.01 AS DECIMAL(3,2)) AS DECIMAL(18,2))"
+	case expr.DateTime:
+		return "make_timestamp_ms(" + sql + ")"
+	}
+	return sql
+}

@@ -1,0 +1,108 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"thalweg/internal/engine"
+	"thalweg/internal/fault"
+	"thalweg/internal/state"
+	"thalweg/internal/worker"
+)
+
+// tempMark is in the name of every output file that is not committed yet.
+const tempMark = ".thalweg-"
+
+// openOutput decides where the batch's file will be and under which temporary
+// name beside it, and removes what dead attempts at it left.
+func (x *attempt) openOutput() error {
+	final, err := x.localOutput()
+	if err != nil {
+		return err
+	}
+	if final, err = filepath.Abs(final); err != nil {
+		return fmt.Errorf("find the output file: %w", err)
+	}
+	x.final = final
+	dir, base := filepath.Split(final)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return x.outputFault("make the directory of output file "+final, err)
+	}
+	prefix := fmt.Sprintf(".%s%s%s-%d-b%d-a", base, tempMark, x.claim.Workspace, x.claim.Run, x.claim.Batch)
+	x.batch.OutPath = filepath.Join(dir, fmt.Sprintf("%s%d.tmp", prefix, x.claim.Attempt))
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return x.outputFault("look into the directory of output file "+final, err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return x.outputFault("remove what an earlier attempt left", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (x *attempt) outputFault(what string, err error) error {
+	pos := x.node.Out.Pos
+	return &fault.Error{Kind: fault.Environment, Place: fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col},
+		Message: fmt.Sprintf("node %s: %s", x.node.Name, what), Err: err, Hint: "check the path in url_template, its permissions and free space"}
+}
+
+// outputResult makes the file durable under its temporary name; the worker
+// renames it when it commits.
+func (x *attempt) outputResult(out *worker.Result, res engine.Result) error {
+	temp := x.batch.OutPath
+	out.Discard = func() { _ = os.Remove(temp) }
+	sum, bytes, err := syncFile(temp)
+	if err != nil {
+		out.Discard()
+		return x.outputFault("make the output file durable", err)
+	}
+	out.Outcome.Stats.BytesOut = bytes
+	out.Outcome.Files = []state.File{{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch, URL: x.final, Rows: res.RowsOut, Bytes: bytes, Checksum: sum}}
+	out.Publish = func(context.Context) error {
+		if err := os.Rename(temp, x.final); err != nil {
+			return x.outputFault("put the output file in place", err)
+		}
+		if err := syncDir(filepath.Dir(x.final)); err != nil {
+			return x.outputFault("make the output file's name durable", err)
+		}
+		return nil
+	}
+	return nil
+}
+
+// syncFile makes a file durable and returns its checksum and size.
+func syncFile(path string) (sum string, bytes int64, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := f.Sync(); err != nil {
+		return "", 0, err
+	}
+	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	if bytes, err = io.Copy(h, f); err != nil {
+		return "", 0, err
+	}
+	return fmt.Sprintf("crc32c:%08x", h.Sum32()), bytes, nil
+}
+
+func syncDir(path string) (err error) {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return d.Sync()
+}

@@ -1,0 +1,413 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"thalweg/internal/budget"
+	"thalweg/internal/engine"
+	"thalweg/internal/fault"
+	"thalweg/internal/files"
+	"thalweg/internal/parts"
+	"thalweg/internal/plan"
+	"thalweg/internal/python"
+	"thalweg/internal/script"
+	"thalweg/internal/state"
+	"thalweg/internal/worker"
+)
+
+// Config of a pipeline.
+type Config struct {
+	Script  *script.Script
+	Run     state.RunKey
+	Store   state.Store
+	Parts   parts.Store
+	Budget  budget.Budget
+	Pool    *python.Pool // nil for a script without Python
+	WorkDir string       // for spill and scratch files: private to this process
+	Logger  *slog.Logger
+}
+
+// Pipeline implements worker.Job.
+type Pipeline struct {
+	cfg     Config
+	planner *plan.Planner
+	mu      sync.Mutex
+	tables  map[string]*plan.Table // complete tables that were read before, by node
+}
+
+var _ worker.Job = (*Pipeline)(nil)
+
+// New returns the pipeline of a run.
+func New(cfg Config) *Pipeline {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Pipeline{
+		cfg:     cfg,
+		planner: &plan.Planner{Script: cfg.Script, Budget: cfg.Budget},
+		tables:  map[string]*plan.Table{},
+	}
+}
+
+// Plan implements worker.Job.
+func (p *Pipeline) Plan(ctx context.Context, node state.Node) ([]byte, []state.BatchSpec, error) {
+	n := p.cfg.Script.Node(node.Name)
+	if n == nil {
+		return nil, nil, fault.New(fault.Script, "the script has no node %s any more", node.Name)
+	}
+	in, err := p.inputs(ctx, n, node)
+	if err != nil {
+		return nil, nil, err
+	}
+	np, specs, err := p.planner.PlanNode(ctx, n, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := np.Encode()
+	if err != nil {
+		return nil, nil, fmt.Errorf("encode the plan of %s: %w", n.Name, err)
+	}
+	return data, specs, nil
+}
+
+// Ready implements worker.Job: a batch that checks the whole table waits for
+// the batches that write it.
+func (p *Pipeline) Ready(b state.Batch, siblings []state.Batch) bool {
+	var w plan.Work
+	if err := w.Decode(b.BatchSpec); err != nil || w.Unique == "" {
+		return true // a batch that cannot be read fails where it can say so
+	}
+	for _, s := range siblings {
+		var sw plan.Work
+		if s.Status != state.Succeeded && sw.Decode(s.BatchSpec) == nil && sw.Unique == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// inputs finds the tables that a node reads.
+func (p *Pipeline) inputs(ctx context.Context, n *script.Node, node state.Node) (plan.Inputs, error) {
+	var in plan.Inputs
+	var err error
+	if n.Reader != nil {
+		if in.Reader, err = p.table(ctx, n.Reader.Creator, node); err != nil {
+			return in, err
+		}
+	}
+	if n.Lookup != nil {
+		in.Lookup, err = p.table(ctx, n.Lookup.Index.Node, node)
+	}
+	return in, err
+}
+
+// table reads the manifest of source's complete table: this run's if the
+// source is part of it, else the latest run's that wrote it.
+func (p *Pipeline) table(ctx context.Context, source *script.Node, reader state.Node) (*plan.Table, error) {
+	p.mu.Lock()
+	t := p.tables[source.Name]
+	p.mu.Unlock()
+	if t != nil {
+		return t, nil
+	}
+	run := p.cfg.Run
+	if !contains(reader.Inputs, source.Name) {
+		var err error
+		if run, err = p.earlierRun(ctx, source, reader); err != nil {
+			return nil, err
+		}
+	}
+	t, err := ReadTable(ctx, p.cfg.Store, state.NodeKey{RunKey: run, Node: source.Name})
+	if err != nil {
+		return nil, err
+	}
+	t.Node = source
+	p.mu.Lock()
+	p.tables[source.Name] = t
+	p.mu.Unlock()
+	return t, nil
+}
+
+// ReadTable reads a node's plan and manifest. Its Node is left nil.
+func ReadTable(ctx context.Context, store state.Store, key state.NodeKey) (*plan.Table, error) {
+	node, err := store.Node(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read node %s of run %d: %w", key.Node, key.Run, err)
+	}
+	np, err := plan.DecodeNodePlan(node.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("read node %s of run %d: %w", key.Node, key.Run, err)
+	}
+	manifest, err := store.Manifest(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the manifest of %s in run %d: %w", key.Node, key.Run, err)
+	}
+	return &plan.Table{Run: key.RunKey, Layout: np.Layout, Parts: manifest}, nil
+}
+
+// earlierRun is the run whose table a node reads when its source is not part
+// of the node's own run: the default dependency policy.
+func (p *Pipeline) earlierRun(ctx context.Context, source *script.Node, reader state.Node) (state.RunKey, error) {
+	runs, err := p.cfg.Store.Runs(ctx, p.cfg.Run.Workspace)
+	if err != nil {
+		return state.RunKey{}, fmt.Errorf("look for a run of %s: %w", source.Name, err)
+	}
+	for i := len(runs) - 1; i >= 0; i-- {
+		r := runs[i]
+		if r.RunKey == p.cfg.Run {
+			continue
+		}
+		node, err := p.cfg.Store.Node(ctx, state.NodeKey{RunKey: r.RunKey, Node: source.Name})
+		if errors.Is(err, state.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return state.RunKey{}, fmt.Errorf("look for a run of %s: %w", source.Name, err)
+		}
+		if node.Status == state.Succeeded && r.Status != state.Stopped {
+			return r.RunKey, nil
+		}
+		return state.RunKey{}, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("node %s reads table %s, but the latest run that writes it, %d, is %s and its node %s is %s", reader.Name, source.Table.Name, r.Run, r.Status, source.Name, node.Status),
+			Hint:    fmt.Sprintf("finish it first (thalweg run … --resume), or start with %s as well", source.Name)}
+	}
+	return state.RunKey{}, &fault.Error{Kind: fault.Script,
+		Message: fmt.Sprintf("node %s reads table %s, which no run in workspace %s has written", reader.Name, source.Table.Name, p.cfg.Run.Workspace),
+		Hint:    fmt.Sprintf("run node %s first, or name it in --start", source.Name)}
+}
+
+// Execute implements worker.Job.
+func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (worker.Result, error) {
+	x, err := p.prepare(ctx, c)
+	if err != nil {
+		return worker.Result{}, err
+	}
+	defer x.cleanup()
+	task, err := p.planner.Task(x.node, x.in, x.plan, x.own, x.batch)
+	if err != nil {
+		return worker.Result{}, err
+	}
+	res, err := engine.Execute(ctx, x.instance(), p.cfg.Pool, task)
+	if err != nil {
+		return worker.Result{}, err
+	}
+	return x.result(ctx, res)
+}
+
+// attempt is one execution's circumstances.
+type attempt struct {
+	p       *Pipeline
+	claim   state.Claim
+	state   state.Node
+	node    *script.Node
+	in      plan.Inputs
+	own     *plan.Table // what the node has written so far, for batches that check it
+	plan    plan.NodePlan
+	batch   plan.Batch
+	dir     string // private, removed at the end
+	final   string // path of the output file
+	release []func()
+}
+
+func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err error) {
+	x := &attempt{p: p, claim: c, node: p.cfg.Script.Node(c.Node)}
+	defer func() {
+		if err != nil {
+			x.cleanup()
+		}
+	}()
+	if x.state, err = p.cfg.Store.Node(ctx, c.NodeKey); err != nil {
+		return nil, fmt.Errorf("read node %s: %w", c.Node, err)
+	}
+	if x.plan, err = plan.DecodeNodePlan(x.state.Plan); err != nil {
+		return nil, err
+	}
+	if x.in, err = p.inputs(ctx, x.node, x.state); err != nil {
+		return nil, err
+	}
+	x.batch = plan.Batch{Number: c.Batch, Paths: plan.Paths{}, Stage: p.cfg.Parts.Stage}
+	if err := x.batch.Work.Decode(c.Spec); err != nil {
+		return nil, err
+	}
+	if x.dir, err = os.MkdirTemp(p.cfg.WorkDir, "batch-"); err != nil {
+		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for scratch files", Err: err, Hint: "check the state directory's permissions and free space"}
+	}
+	x.batch.Scratch = filepath.Join(x.dir, "scratch")
+	if err := os.Mkdir(x.batch.Scratch, 0o700); err != nil {
+		return nil, fmt.Errorf("make a scratch directory: %w", err)
+	}
+	if x.batch.Work.Unique != "" {
+		if x.own, err = ReadTable(ctx, p.cfg.Store, c.NodeKey); err != nil {
+			return nil, err
+		}
+	}
+	if x.node.Out != nil {
+		if err := x.openOutput(); err != nil {
+			return nil, err
+		}
+	}
+	return x, x.fetch(ctx)
+}
+
+// fetch makes the parts that the batch reads local.
+func (x *attempt) fetch(ctx context.Context) error {
+	reader, lookup, own := x.p.planner.Reads(x.node, x.in, x.batch.Work, x.own)
+	for _, need := range []struct {
+		table  *plan.Table
+		slices []plan.PartSlice
+	}{{x.in.Reader, reader}, {x.in.Lookup, lookup}, {x.own, own}} {
+		for _, s := range need.slices {
+			part := need.table.Parts[s.Part]
+			if x.batch.Paths[part.Key] != "" {
+				continue
+			}
+			path, release, err := x.p.cfg.Parts.Fetch(ctx, part.Key, part.Checksum)
+			if err != nil {
+				return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("read part %s of run %d", part.Key, need.table.Run.Run), Err: err,
+					Hint: "the state directory was changed by something else: run the node that writes this table again"}
+			}
+			x.batch.Paths[part.Key] = path
+			x.release = append(x.release, release)
+		}
+	}
+	return nil
+}
+
+// instance bounds the batch's DuckDB. Nodes of fewer batches than slots get
+// the idle cores as threads.
+func (x *attempt) instance() engine.InstanceConfig {
+	b := x.p.cfg.Budget
+	threads := 1
+	if busy := min(b.Slots, max(x.state.BatchesTotal, 1)); x.node.PyCalc == nil && busy < b.Cores {
+		threads = b.Cores / busy
+	}
+	return engine.InstanceConfig{MemoryBytes: b.SlotEngineBytes, Threads: threads, SpillDir: filepath.Join(x.dir, "spill"), SpillBytes: b.SpillBytes}
+}
+
+func (x *attempt) cleanup() {
+	for _, release := range x.release {
+		release()
+	}
+	if x.dir == "" {
+		return
+	}
+	if err := os.RemoveAll(x.dir); err != nil {
+		x.p.cfg.Logger.Warn("a scratch directory stays until the next start", "dir", x.dir, "error", err)
+	}
+}
+
+// result turns what the engine wrote into what the worker commits.
+func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result, error) {
+	out := worker.Result{}
+	s := &out.Outcome.Stats
+	s.RowsIn, s.BytesIn, s.RowsOut = x.claim.Spec.RowsIn, x.claim.Spec.BytesIn, res.RowsOut
+	if s.RowsIn < 0 {
+		s.RowsIn = res.CSVRows
+	}
+	s.Engine, s.Python, s.PeakBytes = res.Engine, res.Python.Busy, res.Python.PeakBytes
+	if x.node.Out != nil {
+		return out, x.outputResult(&out, res)
+	}
+	if err := x.putParts(ctx, &out, res); err != nil {
+		return out, err
+	}
+	return out, nil
+}
+
+// putParts stores the parts, several at a time: each is an fsync.
+func (x *attempt) putParts(ctx context.Context, out *worker.Result, res engine.Result) error {
+	parts := make([]state.Part, len(res.Written))
+	errs := make([]error, len(res.Written))
+	limit := make(chan struct{}, putsMax)
+	var wg sync.WaitGroup
+	for i, w := range res.Written {
+		limit <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-limit }()
+			parts[i], errs[i] = x.putPart(ctx, i, w)
+		})
+	}
+	wg.Wait()
+	out.Discard = func() { x.p.discard(parts) }
+	if err := errors.Join(errs...); err != nil {
+		out.Discard()
+		out.Discard = nil
+		return &fault.Error{Kind: fault.Environment, Message: "store the parts of " + x.node.Name, Err: err, Hint: "check free space and permissions of the state directory, then continue with --resume"}
+	}
+	out.Outcome.Parts = parts
+	for _, p := range parts {
+		out.Outcome.Stats.BytesOut += p.Bytes
+	}
+	return nil
+}
+
+// putsMax bounds the parts of one batch being made durable at once.
+const putsMax = 8
+
+func (x *attempt) putPart(ctx context.Context, seq int, w engine.Written) (state.Part, error) {
+	key := x.partKey(seq, w.Bucket)
+	info, err := x.p.cfg.Parts.Put(ctx, key, w.Path)
+	if err != nil {
+		return state.Part{}, err
+	}
+	return state.Part{Key: key, Batch: x.claim.Batch, Seq: seq, Bucket: w.Bucket, Rows: w.Rows, Bytes: info.Bytes,
+		RawBytes: w.RawBytes, Schema: x.plan.Layout.Schema(), Checksum: info.Checksum}, nil
+}
+
+// partKey names an attempt's part: never used by any other attempt.
+func (x *attempt) partKey(seq, bucket int) string {
+	name := fmt.Sprintf("b%05d-a%d-%04d", x.claim.Batch, x.claim.Attempt, seq)
+	if bucket >= 0 {
+		name += fmt.Sprintf("-k%04d", bucket)
+	}
+	return fmt.Sprintf("%s/%05d/%02d-%s/%s.parquet", x.claim.Workspace, x.claim.Run, x.state.Ordinal, safeName(x.claim.Node), name)
+}
+
+// safeName keeps what a part's key may contain.
+func safeName(s string) string {
+	const nameBytesMax = 60
+	clean := strings.Map(func(r rune) rune {
+		if r < 128 && (r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
+			return r
+		}
+		return '_'
+	}, s)
+	return clean[:min(len(clean), nameBytesMax)]
+}
+
+func (p *Pipeline) discard(written []state.Part) {
+	for _, part := range written {
+		if part.Key == "" {
+			continue
+		}
+		if err := p.cfg.Parts.Delete(context.Background(), part.Key); err != nil {
+			p.cfg.Logger.Warn("a dropped attempt's part stays until gc", "part", part.Key, "error", err)
+		}
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+// OutputURL is the name of a batch's output file.
+func OutputURL(template string, run int64, batch int) string {
+	return strings.NewReplacer("{batch_idx|string}", fmt.Sprintf("%05d", batch), "{run_id|string}", fmt.Sprintf("%05d", run)).Replace(template)
+}
+
+// localOutput is the path of a batch's output file.
+func (x *attempt) localOutput() (string, error) {
+	return files.Local(OutputURL(x.node.Out.URL, x.claim.Run, x.claim.Batch))
+}

@@ -1,0 +1,276 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/script"
+	"thalweg/internal/sqltext"
+)
+
+// side is one side of a lookup within one batch: its rows with key columns
+// __k0 …
+type side struct {
+	alias  string
+	scan   scan
+	key    expr.Order
+	filter string // SQL over alias's columns, "" for none
+	hashed bool   // rows of other buckets are among those scanned
+}
+
+// keySQL renders the components of the side's key over its stored columns.
+func (s side) keySQL() []string {
+	return s.key.KeySQL(s.scan.table.Layout.types(), func(field string) string {
+		c, _ := s.scan.table.Layout.column(field)
+		return ident(s.alias, c.Stored())
+	})
+}
+
+// sql renders the side's rows. A table that does not lie in the batch's
+// buckets is read whole and filtered by the hash of its key.
+func (s side) sql(w Work) string {
+	keys := s.keySQL()
+	cols := make([]string, len(keys))
+	for i, k := range keys {
+		cols[i] = fmt.Sprintf("%s AS __k%d", k, i)
+	}
+	var where []string
+	if s.hashed {
+		where = append(where, fmt.Sprintf("%s = %d", bucketSQL(keys, w.Buckets), w.Bucket))
+	}
+	if s.filter != "" {
+		where = append(where, "("+s.filter+")")
+	}
+	q := fmt.Sprintf("SELECT %s.*, %s FROM (%s) AS %s", s.alias, strings.Join(cols, ", "), s.scan.sql(), s.alias)
+	if len(where) > 0 {
+		q += " WHERE " + strings.Join(where, " AND ")
+	}
+	return q
+}
+
+// bucketSlices lists the parts of t that a batch must read: those whose bucket
+// agrees with the batch's in the bits that both have, when t lies in buckets
+// of the same key; all otherwise.
+func bucketSlices(t *Table, key string, w Work) []PartSlice {
+	if t.Layout.BucketKey != key || t.Layout.Buckets == 0 {
+		return wholeTable(t)
+	}
+	mask := min(t.Layout.Buckets, w.Buckets) - 1
+	var out []PartSlice
+	for i, p := range t.Parts {
+		if p.Bucket&mask == w.Bucket&mask {
+			out = append(out, PartSlice{Part: i})
+		}
+	}
+	return out
+}
+
+// lies reports whether each part of t is within one of so many buckets of key.
+func lies(t *Table, key string, buckets int) bool {
+	return t.Layout.BucketKey == key && t.Layout.Buckets >= buckets
+}
+
+// joinSlices lists what a lookup's batch reads of its two sides.
+func joinSlices(n *script.Node, in Inputs, w Work) (left, right []PartSlice) {
+	if w.Buckets == 0 {
+		return w.Parts, wholeTable(in.Lookup)
+	}
+	return bucketSlices(in.Reader, lookupKey(n, in.Reader.Layout.types(), false), w),
+		bucketSlices(in.Lookup, lookupKey(n, in.Lookup.Layout.types(), true), w)
+}
+
+// joinQuery is the SELECT of a lookup's rows in one batch.
+func joinQuery(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths) string {
+	refs := append(fieldRefs(n.Table), joinRefs(n)...)
+	left := side{alias: "r", key: sideKey(n, false), scan: scan{table: in.Reader, order: true, paths: paths,
+		fields: usedFields(in.Reader.Layout, "r", refs)}}
+	right := side{alias: "l", key: sideKey(n, true), scan: scan{table: in.Lookup, order: true, paths: paths,
+		fields: usedFields(in.Lookup.Layout, "l", refs)}}
+	left.scan.slices, right.scan.slices = joinSlices(n, in, w)
+	left.hashed = w.Buckets > 1 && !lies(in.Reader, lookupKey(n, in.Reader.Layout.types(), false), w.Buckets)
+	right.hashed = w.Buckets > 1 && !lies(in.Lookup, lookupKey(n, in.Lookup.Layout.types(), true), w.Buckets)
+	if n.Lookup.Filter != nil {
+		right.filter = n.Lookup.Filter.SQL(columns{"l": in.Lookup.Layout}.ref, "")
+	}
+	j := joiner{n: n, in: in, left: left, right: right, work: w, layout: plan.Layout}
+	if !n.Lookup.Group {
+		return j.plain()
+	}
+	if j.mixed() {
+		return j.groupedByRow()
+	}
+	return j.groupedByKey()
+}
+
+// joinRefs are the references of a lookup that its fields do not show.
+func joinRefs(n *script.Node) []expr.Ref {
+	var refs []expr.Ref
+	for i, k := range n.Lookup.Index.Key {
+		refs = append(refs, expr.Ref{Alias: "l", Field: k.Field}, expr.Ref{Alias: "r", Field: n.Lookup.JoinOn[i]})
+	}
+	if n.Lookup.Filter != nil {
+		refs = append(refs, n.Lookup.Filter.Refs()...)
+	}
+	return refs
+}
+
+// joiner renders the three forms of a lookup.
+type joiner struct {
+	n           *script.Node
+	in          Inputs
+	left, right side
+	work        Work
+	layout      Layout
+}
+
+func (j joiner) word() string {
+	if j.n.Lookup.Left {
+		return "LEFT JOIN"
+	}
+	return "INNER JOIN"
+}
+
+func (j joiner) on() string {
+	parts := make([]string, len(j.left.key))
+	for i := range parts {
+		parts[i] = fmt.Sprintf("r.__k%d = l.__k%d", i, i)
+	}
+	return strings.Join(parts, " AND ")
+}
+
+func (j joiner) keys(alias string) []string {
+	cols := make([]string, len(j.left.key))
+	for i := range cols {
+		cols[i] = fmt.Sprintf("%s.__k%d", alias, i)
+	}
+	return cols
+}
+
+func (j joiner) ref() func(expr.Ref) string {
+	return columns{"r": j.in.Reader.Layout, "l": j.in.Lookup.Layout}.ref
+}
+
+// orDefault gives value where the left row has a match, else the field's
+// default, for fields that look at the right row.
+func (j joiner) orDefault(f *script.Field, value string) string {
+	if !j.n.Lookup.Left || !(f.Expr.Aggregate() || refersTo(f.Expr, "l")) {
+		return value
+	}
+	return fmt.Sprintf("CASE WHEN l.__m THEN %s ELSE %s END", value, defaultSQL(f))
+}
+
+// plain pairs each left row with each of its matches.
+func (j joiner) plain() string {
+	from := fmt.Sprintf("(%s) AS r %s (SELECT *, true AS __m FROM (%s)) AS l ON %s",
+		j.left.sql(j.work), j.word(), j.right.sql(j.work), j.on())
+	order := append(prefixed("r", j.left.scan.orderCols()), orZero(prefixed("l", j.right.scan.orderCols()))...)
+	rel := relation{from: from, aliases: columns{"r": j.in.Reader.Layout, "l": j.in.Lookup.Layout}, order: order}
+	return tableQuery(j.n, j.layout, rel, func(f *script.Field) string {
+		return j.orDefault(f, expr.StoreSQL(f.Type, f.Expr.SQL(j.ref(), "")))
+	})
+}
+
+// mixed reports whether a field needs a left and a right row at once, so that
+// right rows cannot be grouped before they meet the left ones.
+func (j joiner) mixed() bool {
+	for _, f := range j.n.Table.Fields {
+		if refersTo(f.Expr, "l") && refersTo(f.Expr, "r") {
+			return true
+		}
+	}
+	return false
+}
+
+// groupedByKey groups the right rows once for each key and then joins: left
+// rows that share a key share the work.
+func (j joiner) groupedByKey() string {
+	order := strings.Join(prefixed("l", j.right.scan.orderCols()), ", ")
+	var values []string
+	ofRight := func(f *script.Field) bool { return f.Expr.Aggregate() || refersTo(f.Expr, "l") }
+	for i, f := range j.n.Table.Fields {
+		if ofRight(f) {
+			values = append(values, fmt.Sprintf("%s AS __a%d", j.groupValue(f, order), i))
+		}
+	}
+	values = append(append(j.keys("l"), "true AS __m"), values...)
+	// Right rows without a left one need not be grouped at all.
+	grouped := fmt.Sprintf("SELECT %s FROM (%s) AS l SEMI JOIN (SELECT DISTINCT %s FROM (%s) AS r) AS r ON %s GROUP BY %s",
+		strings.Join(values, ", "), j.right.sql(j.work), strings.Join(j.keys("r"), ", "), j.left.sql(j.work), j.on(), strings.Join(j.keys("l"), ", "))
+	rel := relation{
+		from:    fmt.Sprintf("(%s) AS r %s (%s) AS l ON %s", j.left.sql(j.work), j.word(), grouped, j.on()),
+		aliases: columns{"r": j.in.Reader.Layout},
+		order:   prefixed("r", j.left.scan.orderCols()),
+	}
+	index := map[*script.Field]int{}
+	for i, f := range j.n.Table.Fields {
+		index[f] = i
+	}
+	return tableQuery(j.n, j.layout, rel, func(f *script.Field) string {
+		if ofRight(f) {
+			return j.orDefault(f, fmt.Sprintf("l.__a%d", index[f]))
+		}
+		return expr.StoreSQL(f.Type, f.Expr.SQL(rel.aliases.ref, ""))
+	})
+}
+
+// groupValue is a field of a grouped lookup within its group: an aggregate, or
+// the value at the last of the joined rows.
+func (j joiner) groupValue(f *script.Field, order string) string {
+	value := expr.StoreSQL(f.Type, f.Expr.SQL(j.ref(), order))
+	if f.Expr.Aggregate() {
+		return value
+	}
+	return fmt.Sprintf("last(%s ORDER BY %s)", value, order)
+}
+
+// groupedByRow joins first and groups by left row: for aggregates that look at
+// both sides.
+func (j joiner) groupedByRow() string {
+	leftOrder, order := prefixed("r", j.left.scan.orderCols()), strings.Join(prefixed("l", j.right.scan.orderCols()), ", ")
+	values := make([]string, 0, len(j.n.Table.Fields)+len(leftOrder))
+	for i, f := range j.n.Table.Fields {
+		value := j.groupValue(f, order)
+		if !f.Expr.Aggregate() && !refersTo(f.Expr, "l") {
+			value = fmt.Sprintf("any_value(%s)", expr.StoreSQL(f.Type, f.Expr.SQL(j.ref(), "")))
+		} else if j.n.Lookup.Left {
+			value = fmt.Sprintf("CASE WHEN bool_or(l.__m) THEN %s ELSE %s END", value, defaultSQL(f))
+		}
+		values = append(values, value+" AS "+sqltext.Ident(j.layout.Columns[i].Stored()))
+	}
+	for i, o := range leftOrder {
+		values = append(values, fmt.Sprintf("%s AS __o%d", o, i))
+	}
+	q := fmt.Sprintf("SELECT %s FROM (%s) AS r %s (SELECT *, true AS __m FROM (%s)) AS l ON %s GROUP BY %s",
+		strings.Join(values, ", "), j.left.sql(j.work), j.word(), j.right.sql(j.work), j.on(), strings.Join(leftOrder, ", "))
+	if j.n.Table.Having == nil {
+		return q
+	}
+	return fmt.Sprintf("SELECT * FROM (%s) AS w WHERE %s", q, j.n.Table.Having.SQL(columns{"w": j.layout}.ref, ""))
+}
+
+// orZero puts left rows without a match before any that has one.
+func orZero(cols []string) []string {
+	for i, c := range cols {
+		cols[i] = fmt.Sprintf("coalesce(%s, -1)", c)
+	}
+	return cols
+}
+
+func refersTo(e *expr.Compiled, alias string) bool {
+	for _, r := range e.Refs() {
+		if r.Alias == alias {
+			return true
+		}
+	}
+	return false
+}
+
+// defaultSQL is a field's default_value; the script's loader has checked its text.
+func defaultSQL(f *script.Field) string {
+	text, err := expr.DefaultSQL(f.Type, f.Default, "")
+	if err != nil {
+		return fmt.Sprintf("error(%s)", sqltext.String(expr.RuntimeMarker+err.Error()))
+	}
+	return text
+}

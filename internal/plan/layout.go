@@ -1,0 +1,179 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"thalweg/internal/engine"
+	"thalweg/internal/expr"
+	"thalweg/internal/script"
+	"thalweg/internal/sqltext"
+	"thalweg/internal/state"
+)
+
+// formatVersion of the records that plans leave in state. A record of another
+// version cannot be read by this binary.
+const formatVersion = 1
+
+// Column is a column of a table.
+type Column struct {
+	Name     string `json:"name"`               // as the script names it
+	Physical string `json:"physical,omitempty"` // in the parts, if different
+	Type     string `json:"type"`               // the script's word for it
+}
+
+// Stored is the column's name in the parts.
+func (c Column) Stored() string {
+	if c.Physical != "" {
+		return c.Physical
+	}
+	return c.Name
+}
+
+// Layout says how a table's rows lie in its parts.
+type Layout struct {
+	Version   int      `json:"version"`
+	Columns   []Column `json:"columns"`
+	OrderCols int      `json:"order_cols"` // columns __o0 …; 0: the parts are in canonical order
+	Buckets   int      `json:"buckets"`    // power of two; 0: not bucketed
+	BucketKey string   `json:"bucket_key,omitempty"`
+}
+
+// layoutOf gives the columns of the table that w creates, with names that
+// DuckDB, which ignores case, can keep apart.
+func layoutOf(w *script.TableWriter) Layout {
+	l := Layout{Version: formatVersion}
+	seen := map[string]bool{}
+	for i, f := range w.Fields {
+		c := Column{Name: f.Name, Type: f.Type.String()}
+		low := strings.ToLower(f.Name)
+		if seen[low] || strings.HasPrefix(low, "__") || low == "file_index" || low == "file_row_number" || low == "filename" {
+			c.Physical = fmt.Sprintf("%s_%d", strings.TrimLeft(f.Name, "_"), i)
+		}
+		seen[strings.ToLower(c.Stored())] = true
+		l.Columns = append(l.Columns, c)
+	}
+	return l
+}
+
+// Schema fingerprints the columns, for manifest entries.
+func (l Layout) Schema() string {
+	parts := make([]string, len(l.Columns))
+	for i, c := range l.Columns {
+		parts[i] = c.Stored() + ":" + c.Type
+	}
+	return strings.Join(parts, ",")
+}
+
+func (l Layout) column(name string) (Column, bool) {
+	for _, c := range l.Columns {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return Column{}, false
+}
+
+// types maps field names to their types.
+func (l Layout) types() map[string]expr.Type {
+	m := make(map[string]expr.Type, len(l.Columns))
+	for _, c := range l.Columns {
+		m[c.Name], _ = expr.ParseType(c.Type)
+	}
+	return m
+}
+
+// orderColumns lists the names __o0 … of n hidden order columns.
+func orderColumns(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("__o%d", i)
+	}
+	return names
+}
+
+// Table is a complete table that a node reads.
+type Table struct {
+	Node   *script.Node
+	Run    state.RunKey // the run that wrote it
+	Layout Layout
+	Parts  []state.Part
+}
+
+// Rows in the table.
+func (t *Table) Rows() int64 {
+	var n int64
+	for _, p := range t.Parts {
+		n += p.Rows
+	}
+	return n
+}
+
+// Bytes estimates what the table weighs in memory: Parquet's uncompressed
+// size, or what its plainest columns must take, whichever is more, because
+// dictionaries hide repeated text.
+func (t *Table) Bytes() int64 {
+	var n int64
+	for _, p := range t.Parts {
+		n += partBytes(t.Layout, p)
+	}
+	return n
+}
+
+func partBytes(l Layout, p state.Part) int64 {
+	var width int64
+	for _, c := range l.Columns {
+		width += 8
+		if c.Type == expr.String.String() {
+			width += 8
+		}
+	}
+	return max(p.RawBytes, p.Rows*width)
+}
+
+// bucketSQL gives the bucket of a row whose key components are keys, as an
+// expression in [0, buckets).
+func bucketSQL(keys []string, buckets int) string {
+	return fmt.Sprintf("(hash(%s) & %d)", strings.Join(keys, ", "), buckets-1)
+}
+
+// bucketKey fingerprints a bucketing: the engine's hash, the components'
+// types and modifiers, and the fields.
+func bucketKey(key expr.Order, fields []string, types map[string]expr.Type) string {
+	parts := []string{engine.Version}
+	for i, k := range key {
+		parts = append(parts, fmt.Sprintf("%s:%s:%d:%t", fields[i], types[fields[i]], k.Length, k.IgnoreCase))
+	}
+	return strings.Join(parts, " ")
+}
+
+// NodePlan is what state keeps of a node's plan: enough to read its table.
+type NodePlan struct {
+	Layout  Layout                  `json:"layout"`
+	Sources map[string]state.RunKey `json:"sources,omitempty"` // table -> run that wrote the rows read
+	Join    *JoinPlan               `json:"join,omitempty"`
+}
+
+// JoinPlan is how a lookup meets its two sides.
+type JoinPlan struct {
+	Buckets int `json:"buckets"` // 0: every batch reads the whole right side
+}
+
+// Encode writes the plan for state.
+func (p NodePlan) Encode() ([]byte, error) { return json.Marshal(p) }
+
+// DecodeNodePlan reads a plan from state.
+func DecodeNodePlan(data []byte) (NodePlan, error) {
+	var p NodePlan
+	if err := json.Unmarshal(data, &p); err != nil {
+		return p, fmt.Errorf("read a node's plan: %w", err)
+	}
+	if p.Layout.Version != formatVersion {
+		return p, fmt.Errorf("read a node's plan: its format is %d, this binary knows %d", p.Layout.Version, formatVersion)
+	}
+	return p, nil
+}
+
+// ident quotes a stored column behind an alias.
+func ident(alias, name string) string { return alias + "." + sqltext.Ident(name) }

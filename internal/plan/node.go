@@ -1,0 +1,380 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/bits"
+
+	"thalweg/internal/budget"
+	"thalweg/internal/expr"
+	"thalweg/internal/files"
+	"thalweg/internal/script"
+	"thalweg/internal/state"
+)
+
+// Limits of a plan.
+const (
+	batchesMax = 32_000 // of a node
+	bucketsMax = 1_024  // of a table
+	// smallBytes is a table that every batch may read whole and that is not
+	// worth cutting.
+	smallBytes = 16 << 20
+	// joinFactor is how much of an instance's memory a right side takes, as a
+	// multiple of its uncompressed bytes: hash table or sorted lists, the
+	// joined text, and the row group being written. Measured on string_agg of
+	// 13 M rows (docs/decisions/0003-memory-budget.md).
+	joinFactor = 4
+	// pythonRowsMax keeps a Python batch a unit of retry even when its rows
+	// weigh little and cost much.
+	pythonRowsMax = 100_000
+)
+
+// Work is what state keeps of a batch: the slice of the input that it reads.
+type Work struct {
+	Files   []files.Slice `json:"files,omitempty"`
+	Parts   []PartSlice   `json:"parts,omitempty"`   // of the reader's table
+	Buckets int           `json:"buckets,omitempty"` // of the join; 0: parts of the left, all of the right
+	Bucket  int           `json:"bucket,omitempty"`
+	FromRow int64         `json:"from_row,omitempty"` // canonical rows [FromRow, ToRow): files written per batch
+	ToRow   int64         `json:"to_row,omitempty"`
+	Ranged  bool          `json:"ranged,omitempty"`
+	Unique  string        `json:"unique,omitempty"` // index whose uniqueness this batch checks, after the others
+}
+
+// Decode reads a batch's work from its spec.
+func (w *Work) Decode(spec state.BatchSpec) error {
+	if err := json.Unmarshal(spec.Work, w); err != nil {
+		return fmt.Errorf("read the work of batch %d: %w", spec.Batch, err)
+	}
+	return nil
+}
+
+// Inputs are the complete tables that a node reads.
+type Inputs struct {
+	Reader *Table // nil for file_table
+	Lookup *Table // nil without lookup
+}
+
+// Planner plans the nodes of one script within one budget.
+type Planner struct {
+	Script *script.Script
+	Budget budget.Budget
+}
+
+// PlanNode decides the layout of n's table and its batches.
+func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (NodePlan, []state.BatchSpec, error) {
+	plan := NodePlan{Sources: map[string]state.RunKey{}}
+	for _, t := range []*Table{in.Reader, in.Lookup} {
+		if t != nil {
+			plan.Sources[t.Node.Table.Name] = t.Run
+		}
+	}
+	works, sizes, err := p.works(ctx, n, in, &plan)
+	if err != nil {
+		return plan, nil, err
+	}
+	if len(works) > batchesMax {
+		return plan, nil, fmt.Errorf("plan %s: %d batches, the limit is %d", n.Name, len(works), batchesMax)
+	}
+	if n.Table != nil {
+		plan.Layout = p.layout(n, in, sizes)
+		for _, ix := range n.Table.Indexes {
+			if ix.Unique && n.Type != script.Distinct {
+				works = append(works, Work{Unique: ix.Name})
+				sizes = append(sizes, size{})
+			}
+		}
+	}
+	specs := make([]state.BatchSpec, len(works))
+	for i, w := range works {
+		data, err := json.Marshal(w)
+		if err != nil {
+			return plan, nil, fmt.Errorf("plan %s: %w", n.Name, err)
+		}
+		specs[i] = state.BatchSpec{Batch: i, RowsIn: sizes[i].rows, BytesIn: sizes[i].bytes, Work: data}
+	}
+	return plan, specs, nil
+}
+
+// size of a batch's input; rows is -1 where only reading would tell.
+type size struct{ rows, bytes int64 }
+
+func (p *Planner) works(ctx context.Context, n *script.Node, in Inputs, plan *NodePlan) ([]Work, []size, error) {
+	switch {
+	case n.Files != nil:
+		return p.fileWorks(ctx, n)
+	case n.Lookup != nil:
+		return p.joinWorks(n, in, plan)
+	case n.Out != nil:
+		return p.outputWorks(n, in)
+	case n.Type == script.Distinct:
+		return p.distinctWorks(in)
+	}
+	groups := sliceParts(in.Reader, p.batchCount(in.Reader, n.PyCalc != nil))
+	works, sizes := sliceWorks(in.Reader, groups)
+	return works, sizes, nil
+}
+
+func (p *Planner) fileWorks(ctx context.Context, n *script.Node) ([]Work, []size, error) {
+	groups, err := files.PlanSlices(ctx, n.Files, p.Budget.BatchBytes, batchesMax)
+	if err != nil {
+		return nil, nil, err
+	}
+	works := make([]Work, len(groups))
+	sizes := make([]size, len(groups))
+	for i, g := range groups {
+		works[i].Files = g
+		for _, s := range g {
+			sizes[i].bytes += s.Bytes
+			if s.Rows < 0 {
+				sizes[i].rows = -1
+			} else if sizes[i].rows >= 0 {
+				sizes[i].rows += s.Rows
+			}
+		}
+	}
+	return works, sizes, nil
+}
+
+func sliceWorks(t *Table, groups [][]PartSlice) ([]Work, []size) {
+	works := make([]Work, len(groups))
+	sizes := make([]size, len(groups))
+	for i, g := range groups {
+		works[i].Parts = g
+		sizes[i].rows, sizes[i].bytes = sliceRows(t, g)
+	}
+	return works, sizes
+}
+
+// batchCount is how many batches a table is read in.
+func (p *Planner) batchCount(t *Table, python bool) int {
+	bytes, rows := t.Bytes(), t.Rows()
+	want := ceilDiv(bytes, p.Budget.BatchBytes)
+	if bytes > smallBytes {
+		want = max(want, int64(2*p.Budget.Slots))
+	}
+	if python {
+		want = max(want, ceilDiv(rows, pythonRowsMax))
+	}
+	return int(min(max(want, 1), batchesMax))
+}
+
+// joinWorks decides between cutting the left side, when the right one is
+// small enough for each batch to hold it, and meeting bucket by bucket.
+func (p *Planner) joinWorks(n *script.Node, in Inputs, plan *NodePlan) ([]Work, []size, error) {
+	plan.Join = &JoinPlan{Buckets: p.joinBuckets(n, in)}
+	if plan.Join.Buckets == 0 {
+		want := 1
+		if in.Reader.Bytes() > smallBytes {
+			want = p.batchCount(in.Reader, false)
+		}
+		works, sizes := sliceWorks(in.Reader, sliceParts(in.Reader, want))
+		return works, sizes, nil
+	}
+	works, sizes := bucketWorks(plan.Join.Buckets, in.Reader)
+	for i := range sizes {
+		sizes[i].bytes += in.Lookup.Bytes() / int64(plan.Join.Buckets)
+	}
+	return works, sizes, nil
+}
+
+// bucketWorks makes a batch of each bucket. How many of the table's rows are
+// in each is not known: they are shared out evenly.
+func bucketWorks(buckets int, t *Table) ([]Work, []size) {
+	works := make([]Work, buckets)
+	sizes := make([]size, buckets)
+	rows, n := t.Rows(), int64(buckets)
+	for i := range works {
+		works[i].Buckets, works[i].Bucket = buckets, i
+		sizes[i] = size{rows*int64(i+1)/n - rows*int64(i)/n, t.Bytes() / n}
+	}
+	return works, sizes
+}
+
+// joinBuckets is how many buckets a lookup needs, 0 if the right side is small
+// enough to be read whole by every batch. It is no fewer than either side
+// already lies in, and enough that a bucket of the left is no more than a batch.
+func (p *Planner) joinBuckets(n *script.Node, in Inputs) int {
+	left, right := in.Reader, in.Lookup
+	need := p.bucketsFor(right.Bytes())
+	if need == 0 {
+		return 0
+	}
+	need = max(need, powerOfTwo(ceilDiv(left.Bytes(), p.Budget.BatchBytes)))
+	if right.Layout.BucketKey == lookupKey(n, right.Layout.types(), true) {
+		need = max(need, right.Layout.Buckets)
+	}
+	if left.Layout.BucketKey == lookupKey(n, left.Layout.types(), false) {
+		need = max(need, left.Layout.Buckets)
+	}
+	return min(need, bucketsMax)
+}
+
+// bucketsFor gives the buckets that a table of so many bytes should have when
+// each is to be joined or grouped in an instance's memory; 0 if it is small.
+func (p *Planner) bucketsFor(bytes int64) int {
+	if bytes <= smallBytes && bytes*joinFactor <= p.Budget.SlotEngineBytes {
+		return 0
+	}
+	return min(powerOfTwo(max(ceilDiv(bytes*joinFactor, p.Budget.SlotEngineBytes), int64(p.Budget.Slots))), bucketsMax)
+}
+
+// outputWorks: one batch writes one file. With the batch's number in the
+// file's name the script's count of batches is the count of files, each
+// with an equal share of the rows in canonical order.
+func (p *Planner) outputWorks(n *script.Node, in Inputs) ([]Work, []size, error) {
+	rows, bytes := in.Reader.Rows(), in.Reader.Bytes()
+	if !n.Out.PerBatch() {
+		return []Work{{Parts: wholeTable(in.Reader)}}, []size{{rows, bytes}}, nil
+	}
+	count := int64(n.Reader.ExpectedBatches)
+	works := make([]Work, count)
+	sizes := make([]size, count)
+	for i := range count {
+		works[i] = Work{Ranged: true, FromRow: rows * i / count, ToRow: rows * (i + 1) / count}
+		sizes[i] = size{works[i].ToRow - works[i].FromRow, bytes / count}
+	}
+	return works, sizes, nil
+}
+
+func (p *Planner) distinctWorks(in Inputs) ([]Work, []size, error) {
+	buckets := max(p.bucketsFor(in.Reader.Bytes()), 1)
+	works, sizes := bucketWorks(buckets, in.Reader)
+	return works, sizes, nil
+}
+
+// layout decides how n's table will lie, from what will read it.
+func (p *Planner) layout(n *script.Node, in Inputs, sizes []size) Layout {
+	l := layoutOf(n.Table)
+	l.OrderCols = orderColsOf(n, in)
+	var leftRows int64
+	if in.Reader != nil {
+		leftRows = in.Reader.Rows()
+	}
+	bytes := estimateBytes(n, sizes, leftRows)
+	if bytes <= smallBytes {
+		return l
+	}
+	if key, ok := p.wantedKey(n); ok {
+		l.Buckets = p.bucketsFor(bytes)
+		if l.Buckets > 0 {
+			l.BucketKey = key
+			l.OrderCols = max(l.OrderCols, 1)
+		}
+	}
+	return l
+}
+
+// orderColsOf counts the order columns that n's rows carry by themselves.
+func orderColsOf(n *script.Node, in Inputs) int {
+	if n.Files != nil {
+		return 0
+	}
+	left := in.Reader.Layout.OrderCols
+	switch {
+	case n.Lookup != nil && !n.Lookup.Group:
+		return max(left, 1) + max(in.Lookup.Layout.OrderCols, 1)
+	case n.Lookup != nil, n.Type == script.Distinct:
+		return max(left, 1)
+	case n.Tag != nil && left > 0:
+		return left + 1 // rows of the same origin: in the order of the tags
+	}
+	return left
+}
+
+// wantedKey is the bucketing that the first lookup to read n's table would like:
+// as its right side if there is one, else as its left.
+func (p *Planner) wantedKey(n *script.Node) (string, bool) {
+	types := layoutOf(n.Table).types()
+	for _, reader := range p.Script.Nodes {
+		if reader.Lookup != nil && reader.Lookup.Index.Node == n {
+			return lookupKey(reader, types, true), true
+		}
+	}
+	for _, reader := range p.Script.Nodes {
+		if reader.Lookup != nil && reader.Reader.Creator == n {
+			return lookupKey(reader, types, false), true
+		}
+	}
+	return "", false
+}
+
+// bucketFields finds the key components and fields by which n's table is
+// bucketed under the given fingerprint.
+func (p *Planner) bucketFields(n *script.Node, key string) (expr.Order, bool) {
+	types := layoutOf(n.Table).types()
+	for _, reader := range p.Script.Nodes {
+		if reader.Lookup == nil {
+			continue
+		}
+		if reader.Lookup.Index.Node == n && lookupKey(reader, types, true) == key {
+			return sideKey(reader, true), true
+		}
+		if reader.Reader.Creator == n && lookupKey(reader, types, false) == key {
+			return sideKey(reader, false), true
+		}
+	}
+	return nil, false
+}
+
+// sideKey is a lookup's key in terms of the right table's fields or of the left's.
+func sideKey(n *script.Node, right bool) expr.Order {
+	key := append(expr.Order{}, n.Lookup.Index.Key...)
+	if !right {
+		for i := range key {
+			key[i].Field = n.Lookup.JoinOn[i]
+		}
+	}
+	return key
+}
+
+func lookupKey(n *script.Node, types map[string]expr.Type, right bool) string {
+	key := sideKey(n, right)
+	fields := make([]string, len(key))
+	for i, k := range key {
+		fields[i] = k.Field
+	}
+	return bucketKey(key, fields, types)
+}
+
+// estimateBytes guesses what n's table will weigh: at least what comes in, or
+// typical widths of its columns, because formulas build text.
+func estimateBytes(n *script.Node, sizes []size, leftRows int64) int64 {
+	const stringBytes = 40
+	var width, rows, bytes int64
+	for _, f := range n.Table.Fields {
+		width += 8
+		if f.Type == expr.String {
+			width += stringBytes - 8
+		}
+	}
+	for _, s := range sizes {
+		rows += max(s.rows, 0)
+		bytes += s.bytes
+	}
+	if n.Lookup != nil && n.Lookup.Group && !joinsText(n) {
+		return leftRows * width
+	}
+	return max(bytes, rows*width)
+}
+
+// joinsText reports whether a grouped lookup gathers its right rows' text, so
+// that its table weighs what they do.
+func joinsText(n *script.Node) bool {
+	for _, f := range n.Table.Fields {
+		if f.Type == expr.String && f.Expr.Aggregate() {
+			return true
+		}
+	}
+	return false
+}
+
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / max(b, 1) }
+
+func powerOfTwo(n int64) int {
+	if n <= 1 {
+		return 1
+	}
+	return 1 << bits.Len64(uint64(n-1))
+}

@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/script"
+	"thalweg/internal/sqltext"
+)
+
+// relation is a FROM clause whose aliases compiled expressions refer to, with
+// the order columns of its rows.
+type relation struct {
+	from    string   // everything behind FROM, WHERE included
+	aliases columns  // alias -> layout, for tables
+	order   []string // SQL of the order columns, most significant first; nil: canonical as it comes
+}
+
+// fieldList renders w's fields over the relation as stored columns, order
+// columns behind them.
+func fieldList(w *script.TableWriter, layout Layout, render func(*script.Field) string, order []string) string {
+	cols := make([]string, 0, len(w.Fields)+len(order))
+	for i, f := range w.Fields {
+		cols = append(cols, render(f)+" AS "+sqltext.Ident(layout.Columns[i].Stored()))
+	}
+	for i, o := range order {
+		cols = append(cols, fmt.Sprintf("%s AS __o%d", o, i))
+	}
+	return strings.Join(cols, ", ")
+}
+
+// tableQuery is the SELECT of the rows that n's table gets from rel.
+func tableQuery(n *script.Node, layout Layout, rel relation, render func(*script.Field) string) string {
+	if render == nil {
+		render = func(f *script.Field) string { return expr.StoreSQL(f.Type, f.Expr.SQL(rel.aliases.ref, "")) }
+	}
+	q := fmt.Sprintf("SELECT %s FROM %s", fieldList(n.Table, layout, render, rel.order), rel.from)
+	if n.Table.Having == nil {
+		return q
+	}
+	w := columns{"w": layout}
+	return fmt.Sprintf("SELECT * FROM (%s) AS w WHERE %s", q, n.Table.Having.SQL(w.ref, ""))
+}
+
+// usedFields lists the fields of alias that a node's expressions use, in the
+// order of the table's columns.
+func usedFields(layout Layout, alias string, refs ...[]expr.Ref) []string {
+	used := map[string]bool{}
+	for _, list := range refs {
+		for _, r := range list {
+			if r.Alias == alias {
+				used[r.Field] = true
+			}
+		}
+	}
+	var out []string
+	for _, c := range layout.Columns {
+		if used[c.Name] {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// fieldRefs gathers what a table creator's fields refer to.
+func fieldRefs(w *script.TableWriter) []expr.Ref {
+	var refs []expr.Ref
+	for _, f := range w.Fields {
+		refs = append(refs, f.Expr.Refs()...)
+	}
+	return refs
+}
+
+// tagRelation multiplies the rows of source: one for each criterion that
+// holds, in the order of the criteria. The list literal keeps the tags' texts
+// out of the rows until the last moment.
+func tagRelation(tag *script.Tag, source string, layout Layout, order []string) relation {
+	in := columns{"r": layout}
+	hits := make([]string, len(tag.Criteria))
+	names := make([]string, len(tag.Criteria))
+	for i, c := range tag.Criteria {
+		hits[i] = fmt.Sprintf("CASE WHEN %s THEN %d END", c.Expr.SQL(in.ref, ""), i)
+		names[i] = c.Tag
+	}
+	from := fmt.Sprintf("(SELECT *, unnest(list_filter(CAST([%s] AS INTEGER[]), lambda x: x IS NOT NULL)) AS __t FROM (%s) AS r) AS r"+
+		" CROSS JOIN (SELECT %s AS names) AS __tags", strings.Join(hits, ", "), source, sqltext.Strings(names))
+	if len(order) > 0 {
+		order = append(append([]string{}, order...), "CAST(r.__t AS BIGINT)")
+	}
+	return relation{from: from, aliases: in, order: order}
+}
+
+// tagRef writes references in a tag node's fields.
+func tagRef(tag *script.Tag, rel relation) func(expr.Ref) string {
+	return func(r expr.Ref) string {
+		if r.Alias == "p" && r.Field == tag.Field {
+			return "__tags.names[r.__t + 1]"
+		}
+		return rel.aliases.ref(r)
+	}
+}
+
+// prefixed puts an alias before order columns.
+func prefixed(alias string, n int) []string {
+	cols := orderColumns(n)
+	for i := range cols {
+		cols[i] = alias + "." + cols[i]
+	}
+	return cols
+}

@@ -1,0 +1,213 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/sqltext"
+)
+
+// orderStride separates parts in a computed order column: a part has fewer rows.
+const orderStride = 1 << 40
+
+// PartSlice is a range of a part's rows.
+type PartSlice struct {
+	Part int   `json:"part"` // index in the manifest
+	From int64 `json:"from,omitempty"`
+	To   int64 `json:"to,omitempty"` // exclusive; 0: to the end
+}
+
+// wholeTable slices all of t.
+func wholeTable(t *Table) []PartSlice {
+	out := make([]PartSlice, len(t.Parts))
+	for i := range t.Parts {
+		out[i] = PartSlice{Part: i}
+	}
+	return out
+}
+
+// scan reads a table.
+type scan struct {
+	table  *Table
+	slices []PartSlice
+	fields []string // the fields wanted
+	order  bool     // add the order columns
+	paths  Paths
+}
+
+// Paths gives the local path of a part.
+type Paths map[string]string
+
+// orderCols is how many order columns the scan yields: one for a table in
+// canonical order, whose position serves as such.
+func (s scan) orderCols() int {
+	if !s.order {
+		return 0
+	}
+	return max(s.table.Layout.OrderCols, 1)
+}
+
+// sql renders the scan as a SELECT of the stored column names. The rows come
+// in the order of the slices.
+func (s scan) sql() string {
+	var pieces []string
+	for start := 0; start < len(s.slices); {
+		end := start + 1
+		first := s.slices[start]
+		if first.From == 0 && first.To == 0 {
+			for end < len(s.slices) && s.slices[end].From == 0 && s.slices[end].To == 0 && s.slices[end].Part == s.slices[end-1].Part+1 {
+				end++
+			}
+		}
+		pieces = append(pieces, s.piece(s.slices[start:end]))
+		start = end
+	}
+	if len(pieces) == 0 {
+		return s.empty()
+	}
+	return strings.Join(pieces, " UNION ALL ")
+}
+
+// piece reads consecutive whole parts, or a range of one.
+func (s scan) piece(slices []PartSlice) string {
+	files := make([]string, len(slices))
+	for i, sl := range slices {
+		files[i] = s.paths[s.table.Parts[sl.Part].Key]
+	}
+	cols := make([]string, 0, len(s.fields)+1)
+	for _, f := range s.fields {
+		c, _ := s.table.Layout.column(f)
+		cols = append(cols, sqltext.Ident(c.Stored()))
+	}
+	if s.order {
+		if s.table.Layout.OrderCols > 0 {
+			cols = append(cols, orderColumns(s.table.Layout.OrderCols)...)
+		} else {
+			cols = append(cols, fmt.Sprintf("(CAST(file_index AS BIGINT) + %d) * %d + file_row_number AS __o0", slices[0].Part, int64(orderStride)))
+		}
+	}
+	if len(cols) == 0 {
+		cols = []string{"1 AS __one"}
+	}
+	q := fmt.Sprintf("SELECT %s FROM read_parquet(%s)", strings.Join(cols, ", "), sqltext.Strings(files))
+	var where []string
+	if from := slices[0].From; from > 0 {
+		where = append(where, fmt.Sprintf("file_row_number >= %d", from))
+	}
+	if to := slices[0].To; to > 0 {
+		where = append(where, fmt.Sprintf("file_row_number < %d", to))
+	}
+	if len(where) > 0 {
+		q += " WHERE " + strings.Join(where, " AND ")
+	}
+	return q
+}
+
+// empty is a scan of no parts: no rows of the right types.
+func (s scan) empty() string {
+	cols := make([]string, 0, len(s.fields)+1)
+	types := s.table.Layout.types()
+	for _, f := range s.fields {
+		c, _ := s.table.Layout.column(f)
+		cols = append(cols, fmt.Sprintf("CAST(NULL AS %s) AS %s", types[f].SQL(), sqltext.Ident(c.Stored())))
+	}
+	for _, o := range orderColumns(s.orderCols()) {
+		cols = append(cols, "CAST(NULL AS BIGINT) AS "+o)
+	}
+	if len(cols) == 0 {
+		cols = []string{"1 AS __one"}
+	}
+	return "SELECT " + strings.Join(cols, ", ") + " WHERE false"
+}
+
+// columns tells compiled expressions how the fields of tables behind aliases
+// are written.
+type columns map[string]Layout
+
+func (c columns) ref(r expr.Ref) string {
+	if l, ok := c[r.Alias]; ok {
+		if col, ok := l.column(r.Field); ok {
+			return ident(r.Alias, col.Stored())
+		}
+	}
+	return ident(r.Alias, r.Field)
+}
+
+// sliceParts cuts a table into at most want contiguous groups of parts,
+// balanced by bytes, splitting parts that are much larger than a group.
+func sliceParts(t *Table, want int) [][]PartSlice {
+	total := t.Bytes()
+	if len(t.Parts) == 0 || want < 1 {
+		return nil
+	}
+	target := max(total/int64(want), 1)
+	var groups [][]PartSlice
+	var group []PartSlice
+	var weight int64
+	flush := func() {
+		if len(group) > 0 {
+			groups = append(groups, group)
+			group, weight = nil, 0
+		}
+	}
+	for i, p := range t.Parts {
+		bytes := partBytes(t.Layout, p)
+		pieces := int64(1)
+		if bytes > target*3/2 {
+			pieces = min((bytes+target-1)/target, p.Rows)
+		}
+		if pieces <= 1 {
+			if weight > 0 && weight+bytes > target*5/4 {
+				flush()
+			}
+			group = append(group, PartSlice{Part: i})
+			weight += bytes
+		} else {
+			flush()
+			for k := range pieces {
+				group = append(group, PartSlice{Part: i, From: p.Rows * k / pieces, To: p.Rows * (k + 1) / pieces})
+				flush()
+			}
+		}
+		if weight >= target {
+			flush()
+		}
+	}
+	flush()
+	return groups
+}
+
+// rowRange cuts rows [from, to) of the table's manifest order out of it.
+func rowRange(t *Table, from, to int64) []PartSlice {
+	var out []PartSlice
+	var at int64
+	for i, p := range t.Parts {
+		lo, hi := max(from-at, 0), min(to-at, p.Rows)
+		if lo < hi {
+			s := PartSlice{Part: i, From: lo, To: hi}
+			if hi == p.Rows {
+				s.To = 0
+			}
+			out = append(out, s)
+		}
+		at += p.Rows
+	}
+	return out
+}
+
+// sliceRows counts the rows of slices.
+func sliceRows(t *Table, slices []PartSlice) (rows, bytes int64) {
+	for _, s := range slices {
+		p := t.Parts[s.Part]
+		n := p.Rows - s.From
+		if s.To > 0 {
+			n = s.To - s.From
+		}
+		rows += n
+		if p.Rows > 0 {
+			bytes += int64(float64(partBytes(t.Layout, p)) * float64(n) / float64(p.Rows))
+		}
+	}
+	return rows, bytes
+}

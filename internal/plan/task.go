@@ -1,0 +1,262 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"thalweg/internal/engine"
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+	"thalweg/internal/files"
+	"thalweg/internal/python"
+	"thalweg/internal/script"
+	"thalweg/internal/sqltext"
+)
+
+// Batch is what Task needs to know of one batch besides the plan.
+type Batch struct {
+	Number  int
+	Work    Work
+	Paths   Paths                                     // local paths of the parts that Reads lists
+	Scratch string                                    // directory for slices of CSV files; removed by the caller
+	Stage   func(ctx context.Context) (string, error) // path for a new part
+	OutPath string                                    // temporary path of the output file, for nodes that write one
+}
+
+// Reads lists the parts that a batch reads of its node's two sources.
+func (p *Planner) Reads(n *script.Node, in Inputs, w Work, own *Table) (reader, lookup, self []PartSlice) {
+	switch {
+	case w.Unique != "":
+		return nil, nil, wholeTable(own)
+	case n.Files != nil:
+		return nil, nil, nil
+	case n.Lookup != nil:
+		reader, lookup = joinSlices(n, in, w)
+		return reader, lookup, nil
+	case n.Type == script.Distinct, w.Ranged && in.Reader.Layout.OrderCols > 0:
+		return wholeTable(in.Reader), nil, nil
+	case w.Ranged:
+		return rowRange(in.Reader, w.FromRow, w.ToRow), nil, nil
+	}
+	return w.Parts, nil, nil
+}
+
+// Task builds a batch's task. own is the table that n has written so far; only
+// batches that check it (Work.Unique) need it.
+func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b Batch) (engine.Task, error) {
+	t := engine.Task{Name: fmt.Sprintf("%s batch %d", n.Name, b.Number), Paths: []string{b.Scratch}}
+	for _, path := range b.Paths {
+		t.Paths = append(t.Paths, path)
+	}
+	if b.Work.Unique != "" {
+		return p.uniqueTask(t, n, own, b), nil
+	}
+	if n.Out != nil {
+		return p.fileTask(t, n, in, b)
+	}
+	rel, err := p.relation(&t, n, in, b)
+	if err != nil {
+		return t, err
+	}
+	switch {
+	case n.Lookup != nil:
+		t.Query = joinQuery(n, in, plan, b.Work, b.Paths)
+	case n.Type == script.Distinct:
+		t.Query = distinctQuery(n, in, plan.Layout, b)
+	case n.Tag != nil:
+		ref := tagRef(n.Tag, rel)
+		t.Query = tableQuery(n, plan.Layout, rel, func(f *script.Field) string {
+			return expr.StoreSQL(f.Type, f.Expr.SQL(ref, ""))
+		})
+	default:
+		t.Query = tableQuery(n, plan.Layout, rel, nil)
+	}
+	t.Output.Part, err = p.partOutput(n, in, plan, b)
+	if t.Explain == nil && n.Lookup == nil && n.Type != script.Distinct {
+		t.Explain = explainExpressions(n, rel, nil)
+	}
+	return t, err
+}
+
+// relation is what a table node's fields are computed from; it adds to the
+// task what reading needs. Lookups and distinct tables have their own.
+func (p *Planner) relation(t *engine.Task, n *script.Node, in Inputs, b Batch) (relation, error) {
+	switch {
+	case n.Files != nil:
+		return p.filesRelation(t, n, b)
+	case n.Lookup != nil, n.Type == script.Distinct:
+		return relation{}, nil
+	}
+	refs := fieldRefs(n.Table)
+	if n.Tag != nil {
+		for _, c := range n.Tag.Criteria {
+			refs = append(refs, c.Expr.Refs()...)
+		}
+	}
+	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths, fields: usedFields(in.Reader.Layout, "r", refs), order: in.Reader.Layout.OrderCols > 0}
+	rel := relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols())}
+	switch {
+	case n.Tag != nil:
+		rel = tagRelation(n.Tag, s.sql(), in.Reader.Layout, rel.order)
+	case n.PyCalc != nil:
+		t.Python = pythonStep(n.PyCalc, in.Reader, b)
+		// Both sides keep the order of the slices, so rows meet by position.
+		rel.from += " POSITIONAL JOIN " + engine.ResultTable + " AS p"
+	}
+	return rel, nil
+}
+
+func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relation, error) {
+	sql, prepare, err := files.ReadSQL(n.Files, b.Work.Files, b.Scratch, false)
+	if err != nil {
+		return relation{}, err
+	}
+	for _, s := range b.Work.Files {
+		t.Paths = append(t.Paths, s.Path)
+	}
+	t.Prepare = prepare
+	t.CountCSV = !n.Files.Parquet
+	t.Explain = func(ctx context.Context, db engine.Querier, cause error) error {
+		if err := files.Diagnose(ctx, db, n.Files, b.Work.Files, b.Scratch, cause); err != nil {
+			return err
+		}
+		positioned, _, err := files.ReadSQL(n.Files, b.Work.Files, b.Scratch, true)
+		if err != nil {
+			return nil
+		}
+		return explainExpressions(n, relation{from: positioned + " AS r"}, b.Work.Files)(ctx, db, cause)
+	}
+	return relation{from: sql + " AS r"}, nil
+}
+
+// partOutput says where a table's rows go: one part, or one for each bucket.
+// Rows that are about to leave their canonical order get a number first.
+func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) (*engine.PartOutput, error) {
+	out := &engine.PartOutput{Stage: b.Stage, RowGroupRows: p.rowGroupRows(in)}
+	if plan.Layout.Buckets == 0 {
+		return out, nil
+	}
+	key, ok := p.bucketFields(n, plan.Layout.BucketKey)
+	if !ok {
+		return nil, fmt.Errorf("the script no longer has the lookup that table %s is laid out for", n.Table.Name)
+	}
+	keys := key.KeySQL(plan.Layout.types(), func(field string) string {
+		c, _ := plan.Layout.column(field)
+		return sqltext.Ident(c.Stored())
+	})
+	out.Buckets, out.BucketSQL = plan.Layout.Buckets, bucketSQL(keys, plan.Layout.Buckets)
+	if orderColsOf(n, in) == 0 {
+		out.NumberSQL = fmt.Sprintf("%d + row_number() OVER ()", int64(b.Number)*orderStride)
+	}
+	return out, nil
+}
+
+// rowGroupRows keeps the row group that is being written, which the memory
+// limit does not count, within a quarter of it when rows are wide.
+func (p *Planner) rowGroupRows(in Inputs) int {
+	const rowsMin = 2_048 // DuckDB's vector
+	var widest int64 = 1
+	for _, t := range []*Table{in.Reader, in.Lookup} {
+		if t == nil {
+			continue
+		}
+		for _, part := range t.Parts {
+			widest = max(widest, partBytes(t.Layout, part)/max(part.Rows, 1))
+		}
+	}
+	return int(min(max(p.Budget.SlotEngineBytes/4/widest, rowsMin), engine.PartRowGroupRows))
+}
+
+// pythonStep streams the columns that the formulas use to Python.
+func pythonStep(calc *script.PyCalc, t *Table, b Batch) *engine.PythonStep {
+	prog := PythonProgram(calc, t.Layout)
+	s := scan{table: t, slices: b.Work.Parts, paths: b.Paths}
+	cols := make([]string, len(prog.Inputs))
+	for i, in := range prog.Inputs {
+		s.fields = append(s.fields, in.Name)
+		c, _ := t.Layout.column(in.Name)
+		cols[i] = engine.TransportSQL(in.Type, sqltext.Ident(c.Stored()))
+	}
+	if len(cols) == 0 {
+		cols = []string{"1"} // formulas of nothing: still one row for each row
+	}
+	return &engine.PythonStep{Program: prog, Source: fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(cols, ", "), s.sql())}
+}
+
+// PythonProgram is what the interpreters run for a py_calc that reads a table
+// of this layout.
+func PythonProgram(calc *script.PyCalc, layout Layout) *python.Program {
+	prog := &python.Program{}
+	for _, f := range calc.Code {
+		prog.Files = append(prog.Files, python.Source{Name: f.URL, Text: f.Text})
+	}
+	var refs []expr.Ref
+	for _, f := range calc.Fields {
+		refs = append(refs, f.Refs...)
+		prog.Fields = append(prog.Fields, python.Field{Name: f.Name, Type: f.Type, Expr: f.Expr})
+	}
+	types := layout.types()
+	for _, name := range usedFields(layout, "r", refs) {
+		prog.Inputs = append(prog.Inputs, python.Column{Name: name, Type: types[name]})
+	}
+	return prog
+}
+
+// distinctQuery keeps the first row, in canonical order, of each key.
+func distinctQuery(n *script.Node, in Inputs, layout Layout, b Batch) string {
+	s := scan{table: in.Reader, slices: wholeTable(in.Reader), paths: b.Paths, order: true,
+		fields: usedFields(in.Reader.Layout, "r", fieldRefs(n.Table))}
+	rel := relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols())}
+	rows := tableQuery(n, layout, rel, nil)
+	var key expr.Order
+	for _, ix := range n.Table.Indexes {
+		if ix.Unique {
+			key = ix.Key
+		}
+	}
+	keys := key.KeySQL(layout.types(), func(field string) string {
+		c, _ := layout.column(field)
+		return ident("d", c.Stored())
+	})
+	where := ""
+	if b.Work.Buckets > 1 {
+		where = fmt.Sprintf(" WHERE %s = %d", bucketSQL(keys, b.Work.Buckets), b.Work.Bucket)
+	}
+	return fmt.Sprintf("SELECT d.* FROM (%s) AS d%s QUALIFY row_number() OVER (PARTITION BY %s ORDER BY %s) = 1",
+		rows, where, strings.Join(keys, ", "), strings.Join(prefixed("d", s.orderCols()), ", "))
+}
+
+// uniqueTask fails with a key that the node's table has more than once.
+func (p *Planner) uniqueTask(t engine.Task, n *script.Node, own *Table, b Batch) engine.Task {
+	var ix *script.Index
+	for _, candidate := range n.Table.Indexes {
+		if candidate.Name == b.Work.Unique {
+			ix = candidate
+		}
+	}
+	s := scan{table: own, slices: wholeTable(own), paths: b.Paths}
+	names := make([]string, len(ix.Key))
+	for i, k := range ix.Key {
+		s.fields = append(s.fields, k.Field)
+		names[i] = k.Field
+	}
+	stored := func(field string) string {
+		c, _ := own.Layout.column(field)
+		return sqltext.Ident(c.Stored())
+	}
+	keys := ix.Key.KeySQL(own.Layout.types(), stored)
+	shown := make([]string, len(keys))
+	for i, k := range ix.Key {
+		shown[i] = "CAST(any_value(" + stored(k.Field) + ") AS VARCHAR)"
+	}
+	t.Query = fmt.Sprintf("SELECT concat_ws(', ', %s), count(*) FROM (%s) GROUP BY %s HAVING count(*) > 1 ORDER BY 1 LIMIT 1",
+		strings.Join(shown, ", "), s.sql(), strings.Join(keys, ", "))
+	t.Output.Reject = &engine.RejectOutput{Fault: func(row []any) error {
+		return &fault.Error{Kind: fault.UserData,
+			Place:   fault.Place{File: ix.Pos.File, Line: int64(ix.Pos.Line), Column: ix.Pos.Col, Field: strings.Join(names, ", "), Value: fmt.Sprint(row[0])},
+			Message: fmt.Sprintf("index %s of table %s is unique, but %v rows have the key (%v)", ix.Name, n.Table.Name, row[1], row[0]),
+			Hint:    "remove the duplicates from the input, filter them with having, or make the index non_unique"}
+	}}
+	return t
+}

@@ -1,0 +1,184 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"thalweg/internal/queue"
+	"thalweg/internal/state"
+)
+
+// reconcile looks at the whole run and does what is due: settles nodes whose
+// batches are done, plans nodes whose inputs are complete, offers batches that
+// can be taken, settles the run. It may be repeated at any time by anybody.
+func (w *Worker) reconcile(ctx context.Context) (state.Status, error) {
+	run, err := w.cfg.Store.Run(ctx, w.run)
+	if err != nil {
+		return state.Running, fmt.Errorf("read run %d: %w", w.run.Run, err)
+	}
+	if run.Status != state.Running {
+		return run.Status, nil
+	}
+	for {
+		nodes, err := w.cfg.Store.Nodes(ctx, w.run)
+		if err != nil {
+			return state.Running, fmt.Errorf("read the nodes of run %d: %w", w.run.Run, err)
+		}
+		changed, err := w.advance(ctx, nodes)
+		if err != nil {
+			return state.Running, err
+		}
+		if !changed {
+			return w.settle(ctx, nodes)
+		}
+	}
+}
+
+// advance moves each node that can move and reports whether any did.
+func (w *Worker) advance(ctx context.Context, nodes []state.Node) (bool, error) {
+	done := map[string]bool{}
+	for _, n := range nodes {
+		done[n.Name] = n.Status == state.Succeeded
+	}
+	changed := false
+	for _, n := range nodes {
+		var moved bool
+		var err error
+		switch {
+		case n.Status == state.Pending && allDone(n.Inputs, done):
+			moved, err = w.plan(ctx, n)
+		case n.Status == state.Running && n.BatchesFailed > 0:
+			moved, err = w.setNode(ctx, n, state.Failed)
+		case n.Status == state.Running && n.BatchesDone == n.BatchesTotal:
+			moved, err = w.setNode(ctx, n, state.Succeeded)
+		case n.Status == state.Running:
+			err = w.offer(ctx, n)
+		}
+		if err != nil {
+			return false, err
+		}
+		changed = changed || moved
+	}
+	return changed, nil
+}
+
+func allDone(inputs []string, done map[string]bool) bool {
+	for _, in := range inputs {
+		if !done[in] {
+			return false
+		}
+	}
+	return true
+}
+
+// plan plans a node. A plan that fails is the run's failure: nothing that a
+// batch could be blamed for exists yet.
+func (w *Worker) plan(ctx context.Context, n state.Node) (bool, error) {
+	plan, specs, err := w.cfg.Job.Plan(ctx, n)
+	if ctx.Err() != nil {
+		return false, nil
+	}
+	if err != nil {
+		failure := FailureOf(err, state.BatchKey{NodeKey: n.NodeKey, Batch: -1})
+		return false, w.failRun(ctx, failure)
+	}
+	err = w.cfg.Store.PlanNode(ctx, n.NodeKey, plan, specs)
+	if errors.Is(err, state.ErrConflict) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("store the plan of %s: %w", n.Name, err)
+	}
+	w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: NodePlanned, Node: n.Name, Batches: len(specs)})
+	return true, nil
+}
+
+func (w *Worker) setNode(ctx context.Context, n state.Node, to state.Status) (bool, error) {
+	err := w.cfg.Store.SetNodeStatus(ctx, n.NodeKey, n.Status, to)
+	if err != nil && !errors.Is(err, state.ErrConflict) {
+		return false, fmt.Errorf("settle node %s: %w", n.Name, err)
+	}
+	if err == nil && to == state.Succeeded {
+		w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: NodeFinished, Node: n.Name, Batches: n.BatchesTotal,
+			Stats: state.Stats{RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut}})
+	}
+	return true, nil
+}
+
+// offer publishes hints for a node's batches that can be taken.
+func (w *Worker) offer(ctx context.Context, n state.Node) error {
+	batches, err := w.cfg.Store.Batches(ctx, n.NodeKey)
+	if err != nil {
+		return fmt.Errorf("read the batches of %s: %w", n.Name, err)
+	}
+	now := w.cfg.Now()
+	var hints []queue.Hint
+	for _, b := range batches {
+		free := b.Status == state.Pending || b.Status == state.Claimed && b.Lease.Before(now)
+		if free && w.cfg.Job.Ready(b, batches) {
+			hints = append(hints, queue.Hint{BatchKey: b.BatchKey, Class: n.Kind})
+		}
+	}
+	if len(hints) == 0 {
+		return nil
+	}
+	if err := w.cfg.Queue.Publish(ctx, hints...); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("offer the batches of %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// settle ends the run when all nodes have succeeded or one has failed.
+func (w *Worker) settle(ctx context.Context, nodes []state.Node) (state.Status, error) {
+	done := 0
+	for _, n := range nodes {
+		switch n.Status {
+		case state.Failed:
+			failure, err := w.firstFailure(ctx, n)
+			if err != nil {
+				return state.Running, err
+			}
+			if err := w.failRun(ctx, failure); err != nil {
+				return state.Running, err
+			}
+			return state.Failed, nil
+		case state.Succeeded:
+			done++
+		}
+	}
+	if done < len(nodes) {
+		run, err := w.cfg.Store.Run(ctx, w.run)
+		if err != nil {
+			return state.Running, fmt.Errorf("read run %d: %w", w.run.Run, err)
+		}
+		return run.Status, nil
+	}
+	err := w.cfg.Store.SetRunStatus(ctx, w.run, state.Running, state.Complete, nil)
+	if err != nil && !errors.Is(err, state.ErrConflict) {
+		return state.Running, fmt.Errorf("complete run %d: %w", w.run.Run, err)
+	}
+	return state.Complete, nil
+}
+
+func (w *Worker) failRun(ctx context.Context, failure state.Failure) error {
+	err := w.cfg.Store.SetRunStatus(ctx, w.run, state.Running, state.Failed, &failure)
+	if err != nil && !errors.Is(err, state.ErrConflict) {
+		return fmt.Errorf("record that run %d failed: %w", w.run.Run, err)
+	}
+	return nil
+}
+
+// firstFailure is the failure of the node's first failed batch.
+func (w *Worker) firstFailure(ctx context.Context, n state.Node) (state.Failure, error) {
+	batches, err := w.cfg.Store.Batches(ctx, n.NodeKey)
+	if err != nil {
+		return state.Failure{}, fmt.Errorf("read the batches of %s: %w", n.Name, err)
+	}
+	for _, b := range batches {
+		if b.Failure != nil {
+			return *b.Failure, nil
+		}
+	}
+	return state.Failure{Kind: "bug", Message: "node " + n.Name + " failed without a failed batch", Node: n.Name}, nil
+}

@@ -1,0 +1,325 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/queue"
+	"thalweg/internal/state"
+)
+
+// Defaults and limits.
+const (
+	// LeaseDefault is how long a claim lives without a heartbeat.
+	LeaseDefault = 30 * time.Second
+	// heartbeatsPerLease leaves room for missed ones.
+	heartbeatsPerLease = 3
+	// reconcileEvery repeats the search for work that a lost hint hides.
+	reconcileEvery = 2 * time.Second
+	// finishTimeout bounds the state changes that follow a shutdown.
+	finishTimeout = 30 * time.Second
+)
+
+// errRunOver cancels what is still in flight when the run has failed.
+var errRunOver = errors.New("the run is over")
+
+// errLeaseLost cancels an execution whose batch is somebody else's now.
+var errLeaseLost = errors.New("the batch's lease was lost")
+
+// Result is a finished execution: what to commit, and what to make visible
+// just before.
+type Result struct {
+	Outcome state.Outcome
+	// Publish puts output files under their final names; nil if there are none.
+	// Doing it twice must be harmless: a crash may fall between it and the commit.
+	Publish func(ctx context.Context) error
+	// Discard removes what will not be committed; nil if there is nothing.
+	Discard func()
+}
+
+// Job is a run's content: how its nodes are planned and its batches executed.
+type Job interface {
+	// Plan decides a node's batches; all of its inputs are complete.
+	Plan(ctx context.Context, node state.Node) (plan []byte, batches []state.BatchSpec, err error)
+	// Ready reports whether a batch may be claimed, given all batches of its node.
+	Ready(b state.Batch, siblings []state.Batch) bool
+	// Execute does a batch's work. It publishes nothing.
+	Execute(ctx context.Context, c state.Claim) (Result, error)
+}
+
+// Event is what happened, for people who watch.
+type Event struct {
+	Time    time.Time
+	Kind    EventKind
+	Node    string
+	Batch   int
+	Attempt int
+	Batches int // planned batches of the node
+	Stats   state.Stats
+	Failure *state.Failure
+	Status  state.Status // of the run, when it finished
+}
+
+// EventKind names an event. The texts appear in JSON output: they do not change.
+type EventKind string
+
+// The events.
+const (
+	NodePlanned   EventKind = "node_planned"
+	BatchStarted  EventKind = "batch_started"
+	BatchFinished EventKind = "batch_finished"
+	BatchFailed   EventKind = "batch_failed"
+	BatchReleased EventKind = "batch_released"
+	NodeFinished  EventKind = "node_finished"
+	RunFinished   EventKind = "run_finished"
+)
+
+// Config of a worker. Observe is called from several goroutines; nil is allowed.
+type Config struct {
+	Store   state.Store
+	Queue   queue.Queue
+	Job     Job
+	Owner   string // unique to this process and run
+	Slots   int    // batches in flight
+	Lease   time.Duration
+	Now     func() time.Time
+	Logger  *slog.Logger
+	Observe func(Event)
+}
+
+// Worker executes one run's batches.
+type Worker struct {
+	cfg  Config
+	run  state.RunKey
+	wake chan struct{} // something changed: reconcile
+}
+
+// New returns a worker for a run.
+func New(cfg Config, run state.RunKey) *Worker {
+	if cfg.Lease == 0 {
+		cfg.Lease = LeaseDefault
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Observe == nil {
+		cfg.Observe = func(Event) {}
+	}
+	cfg.Slots = max(cfg.Slots, 1)
+	return &Worker{cfg: cfg, run: run, wake: make(chan struct{}, 1)}
+}
+
+// Run works until the run is over and returns its final status, or until ctx
+// ends: then batches in flight are given back and the run becomes Stopped.
+// An error means that the state could not be kept: the run can be resumed.
+func (w *Worker) Run(ctx context.Context) (state.Status, error) {
+	work, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var slots sync.WaitGroup
+	slotErrs := make(chan error, w.cfg.Slots)
+	for range w.cfg.Slots {
+		slots.Go(func() {
+			if err := w.serve(work); err != nil {
+				slotErrs <- err
+				w.poke()
+			}
+		})
+	}
+	status, err := w.drive(ctx, work, slotErrs)
+	cancel(errRunOver)
+	slots.Wait()
+	if err != nil {
+		return status, err
+	}
+	if status == state.Running { // ctx ended
+		return w.stop(ctx)
+	}
+	w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: RunFinished, Status: status})
+	return status, nil
+}
+
+// drive reconciles until the run is over or ctx ends.
+func (w *Worker) drive(ctx, work context.Context, slotErrs <-chan error) (state.Status, error) {
+	tick := time.NewTicker(reconcileEvery)
+	defer tick.Stop()
+	for {
+		status, err := w.reconcile(work)
+		if ctx.Err() != nil {
+			return state.Running, nil
+		}
+		if err != nil || status != state.Running {
+			return status, err
+		}
+		select {
+		case <-ctx.Done():
+			return state.Running, nil
+		case err := <-slotErrs:
+			return state.Running, err
+		case <-w.wake:
+		case <-tick.C:
+		}
+	}
+}
+
+// stop records that somebody ended the run before it was over.
+func (w *Worker) stop(ctx context.Context) (state.Status, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+	if err := w.cfg.Store.SetRunStatus(ctx, w.run, state.Running, state.Stopped, nil); err != nil {
+		return state.Running, fmt.Errorf("record that run %d was stopped: %w", w.run.Run, err)
+	}
+	w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: RunFinished, Status: state.Stopped})
+	return state.Stopped, nil
+}
+
+func (w *Worker) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// serve takes hints until ctx ends.
+func (w *Worker) serve(ctx context.Context) error {
+	for {
+		d, err := w.cfg.Queue.Receive(ctx)
+		if ctx.Err() != nil || errors.Is(err, queue.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("receive a batch: %w", err)
+		}
+		if err := w.take(ctx, d); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+// take claims the hinted batch, and only then tells the queue that the hint
+// is used, so that no broker's patience limits how long a batch may take.
+func (w *Worker) take(ctx context.Context, d queue.Delivery) error {
+	now := w.cfg.Now()
+	claim, err := w.cfg.Store.Claim(ctx, d.BatchKey, w.cfg.Owner, now, now.Add(w.cfg.Lease))
+	if done := d.Done(ctx); done != nil {
+		w.cfg.Logger.Warn("a used hint could not be acknowledged; it may come again", "batch", d.BatchKey, "error", done)
+	}
+	if errors.Is(err, state.ErrNotClaimable) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("claim %s batch %d: %w", d.Node, d.Batch, err)
+	}
+	w.cfg.Observe(Event{Time: now, Kind: BatchStarted, Node: d.Node, Batch: d.Batch, Attempt: claim.Attempt})
+	err = w.work(ctx, claim)
+	w.poke()
+	return err
+}
+
+// work executes a claimed batch under its lease and records how it ended.
+func (w *Worker) work(ctx context.Context, claim state.Claim) error {
+	exec, cancel := context.WithCancelCause(ctx)
+	var beat sync.WaitGroup
+	beat.Go(func() { w.heartbeat(exec, claim, cancel) })
+	start := w.cfg.Now()
+	res, err := w.cfg.Job.Execute(exec, claim)
+	res.Outcome.Stats.Elapsed = w.cfg.Now().Sub(start)
+	// What follows must happen even when ctx ends now.
+	final, stop := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer stop()
+	if err == nil {
+		err = w.commit(final, claim, &res)
+	}
+	lost := errors.Is(context.Cause(exec), errLeaseLost)
+	cancel(nil)
+	beat.Wait()
+	if err == nil {
+		w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: BatchFinished, Node: claim.Node, Batch: claim.Batch, Attempt: claim.Attempt, Stats: res.Outcome.Stats})
+		return nil
+	}
+	if res.Discard != nil {
+		res.Discard()
+	}
+	if lost || errors.Is(err, state.ErrLeaseLost) {
+		w.cfg.Logger.Warn("an attempt lost its lease and was dropped", "node", claim.Node, "batch", claim.Batch, "attempt", claim.Attempt)
+		return nil
+	}
+	return w.fail(final, claim, err)
+}
+
+// commit makes files visible and publishes the parts, if the lease still holds.
+func (w *Worker) commit(ctx context.Context, claim state.Claim, res *Result) error {
+	if res.Publish != nil {
+		if err := w.cfg.Store.Extend(ctx, claim, w.cfg.Now().Add(w.cfg.Lease)); err != nil {
+			return fmt.Errorf("confirm the lease before publishing: %w", err)
+		}
+		if err := res.Publish(ctx); err != nil {
+			return err
+		}
+	}
+	if err := w.cfg.Store.Commit(ctx, claim, res.Outcome, w.cfg.Now()); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// fail records a failed attempt, or gives the batch back if it was only interrupted.
+func (w *Worker) fail(ctx context.Context, claim state.Claim, err error) error {
+	f := fault.Of(err)
+	if f.Kind == fault.Canceled || errors.Is(err, context.Canceled) {
+		if err := w.cfg.Store.Release(ctx, claim, w.cfg.Now()); err != nil && !errors.Is(err, state.ErrLeaseLost) {
+			return fmt.Errorf("give back %s batch %d: %w", claim.Node, claim.Batch, err)
+		}
+		w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: BatchReleased, Node: claim.Node, Batch: claim.Batch, Attempt: claim.Attempt})
+		return nil
+	}
+	failure := FailureOf(err, claim.BatchKey)
+	if err := w.cfg.Store.Fail(ctx, claim, failure, w.cfg.Now()); err != nil {
+		if errors.Is(err, state.ErrLeaseLost) {
+			return nil
+		}
+		return fmt.Errorf("record the failure of %s batch %d: %w", claim.Node, claim.Batch, errors.Join(err, errors.New(failure.Message)))
+	}
+	w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: BatchFailed, Node: claim.Node, Batch: claim.Batch, Attempt: claim.Attempt, Failure: &failure})
+	return nil
+}
+
+// FailureOf turns an error into what state keeps of it.
+func FailureOf(err error, key state.BatchKey) state.Failure {
+	f := fault.Of(err)
+	message := f.Message
+	if f.Err != nil {
+		message += ": " + f.Err.Error()
+	}
+	return state.Failure{Kind: f.Kind, Retryable: f.Retryable, Place: f.Place, Message: message, Hint: f.Hint, Detail: f.Detail, Node: key.Node, Batch: key.Batch}
+}
+
+// heartbeat extends the lease until ctx ends; a lost lease cancels the execution.
+func (w *Worker) heartbeat(ctx context.Context, claim state.Claim, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(w.cfg.Lease / heartbeatsPerLease)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := w.cfg.Store.Extend(ctx, claim, w.cfg.Now().Add(w.cfg.Lease))
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, state.ErrLeaseLost):
+			cancel(errLeaseLost)
+			return
+		case err != nil:
+			w.cfg.Logger.Warn("a heartbeat failed; it is repeated", "node", claim.Node, "batch", claim.Batch, "error", err)
+		}
+	}
+}
