@@ -171,12 +171,18 @@ var (
 	ErrLeaseLost    = errors.New("lease lost")                              // a later attempt exists, or the run was stopped: do not commit
 	ErrConflict     = errors.New("state was changed by somebody else")      // compare-and-set failed: read again
 	ErrExists       = errors.New("already planned with different contents") // a planner that is not deterministic
+	ErrIllegalMove  = errors.New("no such transition")                      // the caller's mistake: CanMove says no
 )
 
 // Store keeps runs, nodes, batches, attempts, leases and manifests. Every
 // method is atomic and durable when it returns nil; every method may be
 // called concurrently, from several processes where the backend allows it.
-// now is passed in where it matters so that leases can be tested.
+// now is passed in where it matters so that leases can be tested. Times are
+// kept to the millisecond, in UTC.
+//
+// Every method is ErrNotFound for a run, node or batch that is not there.
+// Commit, Fail and Release are no-ops for an attempt that the same call has
+// already ended: whoever did not hear the answer may ask again.
 type Store interface {
 	// CreateRun stores a new run in status Running with its nodes Pending and
 	// returns its number: one more than the workspace's last.
@@ -193,9 +199,11 @@ type Store interface {
 	// Nodes lists a run's nodes by ordinal.
 	Nodes(ctx context.Context, key RunKey) ([]Node, error)
 	Node(ctx context.Context, key NodeKey) (Node, error)
-	// PlanNode stores a node's batches and moves it from Pending to Running.
-	// Planning again with the same contents is a no-op, with others ErrExists.
-	// A plan of no batches is legal: the node can succeed at once.
+	// PlanNode stores a node's batches, numbered from 0 in order, and moves it
+	// from Pending to Running. Planning again with the same contents is a
+	// no-op, with others ErrExists. ErrConflict if the run is not Running or
+	// the node can no longer be planned. A plan of no batches is legal: the
+	// node can succeed at once.
 	PlanNode(ctx context.Context, key NodeKey, plan []byte, batches []BatchSpec) error
 	// SetNodeStatus moves a node along a legal transition; ErrConflict if it is no longer in from.
 	SetNodeStatus(ctx context.Context, key NodeKey, from, to Status) error
@@ -222,9 +230,10 @@ type Store interface {
 	Attempts(ctx context.Context, key NodeKey) ([]Attempt, error)
 	// Reopen makes a Failed, Stopped or orphaned Running run continue:
 	// failed, stopped and claimed batches go back to Pending (their attempts
-	// Lost if still claimed), their nodes to Running, the run to Running.
-	// Succeeded batches and their parts stay. The caller knows that no worker
-	// of the run is alive.
+	// Lost if still claimed), their nodes to Running (to Pending if they were
+	// never planned), the run to Running. Succeeded batches and their parts
+	// stay. The caller knows that no worker of the run is alive. ErrConflict
+	// for a Complete run.
 	Reopen(ctx context.Context, key RunKey, now time.Time) error
 
 	// Manifest lists the committed parts of a table in order of batch and seq.

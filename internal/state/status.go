@@ -16,7 +16,7 @@ const (
 	Lost      Status = "lost"      // attempt: its lease ended before it did
 )
 
-// Transitions lists every legal move of each kind of thing: the one place
+// transitions lists every legal move of each kind of thing: the one place
 // that says so. docs/state-machine.md shows it as a diagram, and a test
 // compares the two.
 var transitions = map[string]map[Status][]Status{
@@ -26,9 +26,9 @@ var transitions = map[string]map[Status][]Status{
 		Stopped: {Running},
 	},
 	"node": {
-		Pending: {Running, Stopped},
+		Pending: {Running, Failed, Stopped}, // Failed: it could not be planned
 		Running: {Succeeded, Failed, Stopped},
-		Failed:  {Running},
+		Failed:  {Pending, Running}, // Pending: it was not planned
 		Stopped: {Pending, Running},
 	},
 	"batch": {

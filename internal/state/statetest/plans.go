@@ -1,0 +1,129 @@
+package statetest
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/state"
+)
+
+func testPlan(t *testing.T, open Open) {
+	b := newBench(t, open)
+	key := state.NodeKey{RunKey: b.run("n"), Node: "n"}
+	plan := []byte("{\x00plan}")
+	require.Nil(t, b.theNode(key).Plan)
+	for range 3 { // the second and third are no-ops
+		require.NoError(t, b.PlanNode(b.ctx, key, plan, specs(3)))
+		n := b.theNode(key)
+		require.Equal(t, state.Running, n.Status)
+		require.Equal(t, 3, n.BatchesTotal)
+		require.Equal(t, plan, n.Plan)
+		all, err := b.Batches(b.ctx, key)
+		require.NoError(t, err)
+		want := []state.Batch{}
+		for i, s := range specs(3) {
+			want = append(want, state.Batch{BatchKey: batchOf(key, i), BatchSpec: s, Status: state.Pending})
+		}
+		same(t, want, all)
+	}
+
+	other := specs(3)
+	other[1].Work = []byte("another slice")
+	rows := specs(3)
+	rows[2].RowsIn = -1
+	for what, again := range map[string][]state.BatchSpec{"work": other, "rows": rows, "fewer": specs(2), "more": specs(4), "none": nil} {
+		require.ErrorIs(t, b.PlanNode(b.ctx, key, plan, again), state.ErrExists, what)
+	}
+	require.ErrorIs(t, b.PlanNode(b.ctx, key, []byte("other"), specs(3)), state.ErrExists)
+	require.ErrorIs(t, b.PlanNode(b.ctx, key, nil, specs(3)), state.ErrExists)
+
+	// A late planner finds the work under way, or over, and changes nothing.
+	c := b.claim(key, 1, "w", 0)
+	require.NoError(t, b.Commit(b.ctx, c, outcome("p"), start))
+	require.NoError(t, b.PlanNode(b.ctx, key, plan, specs(3)))
+	require.Equal(t, state.Succeeded, b.theBatch(key, 1).Status)
+	require.NoError(t, b.SetNodeStatus(b.ctx, key, state.Running, state.Stopped))
+	require.NoError(t, b.PlanNode(b.ctx, key, plan, specs(3)))
+	require.Equal(t, state.Stopped, b.theNode(key).Status)
+}
+
+func testPlanEmpty(t *testing.T, open Open) {
+	b := newBench(t, open)
+	key := b.planned(0)
+	require.NoError(t, b.PlanNode(b.ctx, key, []byte("plan"), nil))
+	all, err := b.Batches(b.ctx, key)
+	require.NoError(t, err)
+	require.Empty(t, all)
+	require.NoError(t, b.SetNodeStatus(b.ctx, key, state.Running, state.Succeeded))
+
+	// A plan without a record of its own is still a plan.
+	bare := state.NodeKey{RunKey: b.run("n"), Node: "n"}
+	require.NoError(t, b.PlanNode(b.ctx, bare, nil, nil))
+	require.NotNil(t, b.theNode(bare).Plan)
+	require.NoError(t, b.PlanNode(b.ctx, bare, []byte{}, nil))
+	require.ErrorIs(t, b.PlanNode(b.ctx, bare, nil, specs(1)), state.ErrExists)
+}
+
+func testPlanRefused(t *testing.T, open Open) {
+	b := newBench(t, open)
+	key := state.NodeKey{RunKey: b.run("n"), Node: "n"}
+	gap := specs(3)
+	gap[2].Batch = 3
+	require.Error(t, b.PlanNode(b.ctx, key, nil, gap))
+	require.Error(t, b.PlanNode(b.ctx, key, nil, specs(2)[1:]))
+
+	require.NoError(t, b.SetNodeStatus(b.ctx, key, state.Pending, state.Stopped))
+	require.ErrorIs(t, b.PlanNode(b.ctx, key, nil, specs(1)), state.ErrConflict)
+	require.NoError(t, b.SetNodeStatus(b.ctx, key, state.Stopped, state.Pending))
+	require.NoError(t, b.SetRunStatus(b.ctx, key.RunKey, state.Running, state.Stopped, nil))
+	require.ErrorIs(t, b.PlanNode(b.ctx, key, nil, specs(1)), state.ErrConflict)
+	require.Nil(t, b.theNode(key).Plan)
+
+	require.NoError(t, b.Reopen(b.ctx, key.RunKey, start))
+	require.NoError(t, b.PlanNode(b.ctx, key, nil, specs(1)))
+}
+
+// Every worker plans; all of them are told that it is done.
+func testPlanRace(t *testing.T, open Open) {
+	b := newBench(t, open)
+	key := state.NodeKey{RunKey: b.run("n"), Node: "n"}
+	errs := together(8, func(int) error { return b.PlanNode(b.ctx, key, []byte("plan"), specs(50)) })
+	require.Equal(t, 8, split(t, errs, nil))
+	require.Equal(t, 50, b.theNode(key).BatchesTotal)
+
+	// Two planners that disagree: one plan stays whole, the other is told.
+	key = state.NodeKey{RunKey: b.run("n"), Node: "n"}
+	errs = together(8, func(i int) error { return b.PlanNode(b.ctx, key, nil, specs(20+i%2)) })
+	require.Equal(t, 4, split(t, errs, state.ErrExists))
+	all, err := b.Batches(b.ctx, key)
+	require.NoError(t, err)
+	require.Len(t, all, b.theNode(key).BatchesTotal)
+}
+
+// A big node is planned and listed in about a second, not in minutes.
+func testPlanMany(t *testing.T, open Open) {
+	const batches, limit = 10_000, 10 * time.Second // ten times slack for slow machines and race builds
+	b := newBench(t, open)
+	key := state.NodeKey{RunKey: b.run("n"), Node: "n"}
+	many := specs(batches)
+	for i := range many {
+		many[i].Work = bytes.Repeat([]byte{byte(i)}, 200)
+	}
+	began := time.Now()
+	require.NoError(t, b.PlanNode(b.ctx, key, []byte("plan"), many))
+	planned := time.Since(began)
+	require.NoError(t, b.PlanNode(b.ctx, key, []byte("plan"), many))
+	all, err := b.Batches(b.ctx, key)
+	require.NoError(t, err)
+	require.Len(t, all, batches)
+	for i, got := range all {
+		require.Equal(t, i, got.BatchKey.Batch)
+	}
+	require.Equal(t, many[batches-1].Work, all[batches-1].Work)
+	took := time.Since(began)
+	t.Logf("planned %d batches in %v; planned again and listed in %v", batches, planned, took-planned)
+	require.Less(t, took, limit)
+}
