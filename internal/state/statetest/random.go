@@ -25,7 +25,7 @@ func testRandom(t *testing.T, open Open) {
 		}
 		p.create(rt)
 		rt.Repeat(map[string]func(*rapid.T){
-			"":        p.compare,
+			"":        func(rt *rapid.T) { p.compare(rt, p.touched) },
 			"create":  p.create,
 			"run":     p.moveRun,
 			"node":    p.moveNode,
@@ -40,6 +40,7 @@ func testRandom(t *testing.T, open Open) {
 			"reopen":  p.reopen,
 			"clock":   p.tick,
 		})
+		p.compare(rt, p.runs...) // a run that no operation meant is as it was
 	})
 }
 
@@ -50,6 +51,7 @@ type pair struct {
 	workspace    string
 	now          time.Time
 	runs         []state.RunKey
+	touched      state.RunKey // by the latest operation
 	claims       []state.Claim
 	part         int
 }
@@ -68,9 +70,9 @@ func agree(rt *rapid.T, modelErr, storeErr error) {
 	}
 }
 
-// compare takes a picture of each run in both stores.
-func (p *pair) compare(rt *rapid.T) {
-	for _, key := range p.runs {
+// compare takes pictures of runs in both stores.
+func (p *pair) compare(rt *rapid.T, runs ...state.RunKey) {
+	for _, key := range runs {
 		want, modelErr := take(p.ctx, p.model, key)
 		got, storeErr := take(p.ctx, p.store, key)
 		agree(rt, modelErr, storeErr)
@@ -108,9 +110,13 @@ func (p *pair) create(rt *rapid.T) {
 	agree(rt, modelErr, storeErr)
 	same(rt, want, got)
 	p.runs = append(p.runs, got)
+	p.touched = got
 }
 
-func (p *pair) drawRun(rt *rapid.T) state.RunKey { return rapid.SampledFrom(p.runs).Draw(rt, "run") }
+func (p *pair) drawRun(rt *rapid.T) state.RunKey {
+	p.touched = rapid.SampledFrom(p.runs).Draw(rt, "run")
+	return p.touched
+}
 
 func (p *pair) drawNode(rt *rapid.T) state.NodeKey {
 	return state.NodeKey{RunKey: p.drawRun(rt), Node: rapid.SampledFrom(randomNodes).Draw(rt, "node")}
@@ -120,7 +126,9 @@ func (p *pair) drawClaim(rt *rapid.T) state.Claim {
 	if len(p.claims) == 0 {
 		rt.Skip("no claim yet")
 	}
-	return rapid.SampledFrom(p.claims).Draw(rt, "claim")
+	c := rapid.SampledFrom(p.claims).Draw(rt, "claim")
+	p.touched = c.RunKey
+	return c
 }
 
 func (p *pair) moveRun(rt *rapid.T) {
