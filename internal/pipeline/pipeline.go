@@ -40,6 +40,7 @@ type Pipeline struct {
 	planner *plan.Planner
 	mu      sync.Mutex
 	tables  map[string]*plan.Table // complete tables that were read before, by node
+	busy    busyMeter
 }
 
 var _ worker.Job = (*Pipeline)(nil)
@@ -194,7 +195,9 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (worker.Result, e
 	if err != nil {
 		return worker.Result{}, err
 	}
+	p.busy.enter()
 	res, err := engine.Execute(ctx, x.instance(), p.cfg.Pool, task)
+	p.busy.leave()
 	if err != nil {
 		return worker.Result{}, err
 	}
@@ -402,12 +405,7 @@ func contains(list []string, s string) bool {
 	return false
 }
 
-// OutputURL is the name of a batch's output file.
-func OutputURL(template string, run int64, batch int) string {
-	return strings.NewReplacer("{batch_idx|string}", fmt.Sprintf("%05d", batch), "{run_id|string}", fmt.Sprintf("%05d", run)).Replace(template)
-}
-
 // localOutput is the path of a batch's output file.
 func (x *attempt) localOutput() (string, error) {
-	return files.Local(OutputURL(x.node.Out.URL, x.claim.Run, x.claim.Batch))
+	return files.Local(script.ExpandURL(x.node.Out.URL, int(x.claim.Run), x.claim.Batch))
 }

@@ -33,7 +33,6 @@ func (c Column) Stored() string {
 
 // Layout says how a table's rows lie in its parts.
 type Layout struct {
-	Version   int      `json:"version"`
 	Columns   []Column `json:"columns"`
 	OrderCols int      `json:"order_cols"` // columns __o0 …; 0: the parts are in canonical order
 	Buckets   int      `json:"buckets"`    // power of two; 0: not bucketed
@@ -43,7 +42,7 @@ type Layout struct {
 // layoutOf gives the columns of the table that w creates, with names that
 // DuckDB, which ignores case, can keep apart.
 func layoutOf(w *script.TableWriter) Layout {
-	l := Layout{Version: formatVersion}
+	var l Layout
 	seen := map[string]bool{}
 	for i, f := range w.Fields {
 		c := Column{Name: f.Name, Type: f.Type.String()}
@@ -150,6 +149,8 @@ func bucketKey(key expr.Order, fields []string, types map[string]expr.Type) stri
 
 // NodePlan is what state keeps of a node's plan: enough to read its table.
 type NodePlan struct {
+	Version int                     `json:"version"`
+	Table   string                  `json:"table,omitempty"` // "" for nodes that write files
 	Layout  Layout                  `json:"layout"`
 	Sources map[string]state.RunKey `json:"sources,omitempty"` // table -> run that wrote the rows read
 	Join    *JoinPlan               `json:"join,omitempty"`
@@ -169,8 +170,8 @@ func DecodeNodePlan(data []byte) (NodePlan, error) {
 	if err := json.Unmarshal(data, &p); err != nil {
 		return p, fmt.Errorf("read a node's plan: %w", err)
 	}
-	if p.Layout.Version != formatVersion {
-		return p, fmt.Errorf("read a node's plan: its format is %d, this binary knows %d", p.Layout.Version, formatVersion)
+	if p.Version != formatVersion {
+		return p, fmt.Errorf("read a node's plan: its format is %d, this binary knows %d", p.Version, formatVersion)
 	}
 	return p, nil
 }

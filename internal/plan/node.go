@@ -64,7 +64,7 @@ type Planner struct {
 
 // PlanNode decides the layout of n's table and its batches.
 func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (NodePlan, []state.BatchSpec, error) {
-	plan := NodePlan{Sources: map[string]state.RunKey{}}
+	plan := NodePlan{Version: formatVersion, Sources: map[string]state.RunKey{}}
 	for _, t := range []*Table{in.Reader, in.Lookup} {
 		if t != nil {
 			plan.Sources[t.Node.Table.Name] = t.Run
@@ -78,7 +78,7 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		return plan, nil, fmt.Errorf("plan %s: %d batches, the limit is %d", n.Name, len(works), batchesMax)
 	}
 	if n.Table != nil {
-		plan.Layout = p.layout(n, in, sizes)
+		plan.Table, plan.Layout = n.Table.Name, p.layout(n, in, sizes)
 		for _, ix := range n.Table.Indexes {
 			if ix.Unique && n.Type != script.Distinct {
 				works = append(works, Work{Unique: ix.Name})

@@ -17,7 +17,7 @@ import (
 func (p *Planner) fileTask(t engine.Task, n *script.Node, in Inputs, b Batch) (engine.Task, error) {
 	w := n.Out
 	types := map[string]expr.Type{}
-	layout := Layout{Version: formatVersion}
+	var layout Layout
 	var refs []expr.Ref
 	for _, c := range w.Columns {
 		types[c.Name] = c.Type

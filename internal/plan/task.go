@@ -121,8 +121,8 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 		if err := files.Diagnose(ctx, db, n.Files, b.Work.Files, b.Scratch, cause); err != nil {
 			return err
 		}
-		positioned, _, err := files.ReadSQL(n.Files, b.Work.Files, b.Scratch, true)
-		if err != nil {
+		positioned, prepare, err := files.ReadSQL(n.Files, b.Work.Files, b.Scratch, true)
+		if err != nil || prepare(ctx) != nil {
 			return nil
 		}
 		return explainExpressions(n, relation{from: positioned + " AS r"}, b.Work.Files)(ctx, db, cause)
@@ -201,6 +201,11 @@ func PythonProgram(calc *script.PyCalc, layout Layout) *python.Program {
 		prog.Inputs = append(prog.Inputs, python.Column{Name: name, Type: types[name]})
 	}
 	return prog
+}
+
+// ProgramOf is the Python program of a py_calc node, known from the script alone.
+func ProgramOf(n *script.Node) *python.Program {
+	return PythonProgram(n.PyCalc, layoutOf(n.Reader.Creator.Table))
 }
 
 // distinctQuery keeps the first row, in canonical order, of each key.

@@ -1,0 +1,40 @@
+# Everyday commands. `make demo` and `make test` are the two of the README.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= dev
+COMMIT  := $(shell git rev-parse --short HEAD 2>/dev/null)
+LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+SOURCES := $(shell find cmd internal -name '*.go' -o -name '*.py' -o -name '*.sql') go.mod go.sum
+DEMO    ?= demo
+
+.PHONY: help build demo test lint fuzz bench clean
+
+help: ## List the commands
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+build: bin/thalweg ## Build bin/thalweg
+
+bin/thalweg: $(SOURCES)
+	@echo "building bin/thalweg (the first build links DuckDB and fetches modules: a minute or two)"
+	@go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/thalweg
+
+demo: bin/thalweg ## Build, generate a small portfolio, run it, show the result
+	@scripts/demo $(DEMO)
+
+test: ## Everything that CI checks
+	@scripts/test
+
+lint: ## go vet, staticcheck, formatting
+	@scripts/lint
+
+fuzz: ## Fuzz each target for FUZZTIME (default 60s)
+	@scripts/fuzz
+
+bench: bin/thalweg ## Measure against the hand-written peer (about 15 minutes)
+	@scripts/bench
+
+clean: ## Remove what was built and generated here
+	rm -rf bin $(DEMO)

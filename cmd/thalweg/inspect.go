@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+)
+
+type runsCmd struct {
+	JSON bool `name:"json" help:"Print a JSON array."`
+	stateFlags
+}
+
+// runRow is the JSON form of a run.
+type runRow struct {
+	Workspace   string         `json:"workspace"`
+	Run         int64          `json:"run"`
+	Status      string         `json:"status"`
+	Script      string         `json:"script"`
+	Params      string         `json:"params,omitempty"`
+	StartNodes  []string       `json:"start_nodes"`
+	Description string         `json:"description,omitempty"`
+	Created     time.Time      `json:"created"`
+	Finished    *time.Time     `json:"finished,omitempty"`
+	Failure     *state.Failure `json:"failure,omitempty"`
+}
+
+func (c *runsCmd) Run(ctx context.Context, a *app) error {
+	home, err := local.Open(ctx, c.State, false)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	runs, err := home.State.Runs(ctx, c.Workspace)
+	if err != nil {
+		return err
+	}
+	rows := make([]runRow, len(runs))
+	for i, r := range runs {
+		rows[i] = runRow{Workspace: r.Workspace, Run: r.Run, Status: runStatus(home, r), Script: r.ScriptPath, Params: r.ParamsPath, StartNodes: r.StartNodes,
+			Description: r.Description, Created: r.Created, Failure: r.Failure}
+		if !r.Finished.IsZero() {
+			rows[i].Finished = &runs[i].Finished
+		}
+	}
+	if c.JSON {
+		return printJSON(a.stdout, rows)
+	}
+	t := a.newTable("run", "status", "started", "took", "script", "what happened")
+	rightAligned(t, 1, 4)
+	for i, r := range rows {
+		took := time.Duration(0)
+		if r.Finished != nil {
+			took = r.Finished.Sub(r.Created)
+		}
+		what := r.Description
+		if r.Failure != nil {
+			what = r.Failure.Node + ": " + r.Failure.Message
+		}
+		status := statusText(a, runs[i].Status)
+		if r.Status == interrupted {
+			status = a.paint(r.Status, yellow)
+		}
+		t.AppendRow([]any{r.Run, status, r.Created.Local().Format(time.DateTime), span(took), r.Script, what})
+	}
+	t.Render()
+	return nil
+}
+
+// interrupted is shown for a run that is stored as running and driven by nobody.
+const interrupted = "interrupted"
+
+func runStatus(home *local.Home, r state.Run) string {
+	if home.Interrupted(r) {
+		return interrupted
+	}
+	return string(r.Status)
+}
+
+// runFlag picks a run; 0 is the workspace's last.
+type runFlag struct {
+	Run int64 `help:"Number of the run; default: the last." placeholder:"N"`
+}
+
+// pick finds the run in state.
+func (f runFlag) pick(ctx context.Context, home *local.Home, workspace string) (state.Run, error) {
+	if f.Run > 0 {
+		r, err := home.State.Run(ctx, state.RunKey{Workspace: workspace, Run: f.Run})
+		if errors.Is(err, state.ErrNotFound) {
+			return r, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has no run %d", workspace, f.Run), Hint: "thalweg runs lists them"}
+		}
+		return r, err
+	}
+	runs, err := home.State.Runs(ctx, workspace)
+	if err != nil {
+		return state.Run{}, err
+	}
+	if len(runs) == 0 {
+		return state.Run{}, &fault.Error{Kind: fault.Script, Message: "workspace " + workspace + " has no runs", Hint: "run a script first, or name another workspace with --workspace"}
+	}
+	return runs[len(runs)-1], nil
+}
+
+type nodesCmd struct {
+	JSON bool `name:"json" help:"Print a JSON array."`
+	runFlag
+	stateFlags
+}
+
+func (c *nodesCmd) Run(ctx context.Context, a *app) error {
+	home, err := local.Open(ctx, c.State, false)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	r, err := c.pick(ctx, home, c.Workspace)
+	if err != nil {
+		return err
+	}
+	nodes, err := home.State.Nodes(ctx, r.RunKey)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		rows := make([]finishedNode, len(nodes))
+		sum := local.Summary{Key: r.RunKey, Nodes: nodes, Stats: map[string]state.Stats{}}
+		for i, n := range finishedEvent(sum).Nodes {
+			rows[i] = n
+		}
+		return printJSON(a.stdout, rows)
+	}
+	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, runStatus(home, r))
+	t := a.newTable("node", "type", "status", "batches", "failed", "rows in", "rows out", "bytes out", "time")
+	rightAligned(t, 4, 5, 6, 7, 8, 9)
+	for _, n := range nodes {
+		t.AppendRow([]any{n.Name, n.Kind, statusText(a, n.Status), batchText(n), n.BatchesFailed, count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))})
+	}
+	t.Render()
+	return nil
+}
+
+type batchesCmd struct {
+	Node string `arg:"" help:"Node."`
+	JSON bool   `name:"json" help:"Print a JSON array."`
+	runFlag
+	stateFlags
+}
+
+// batchRow is the JSON form of a batch.
+type batchRow struct {
+	Batch    int            `json:"batch"`
+	Status   state.Status   `json:"status"`
+	Attempt  int            `json:"attempt"`
+	Owner    string         `json:"owner,omitempty"`
+	RowsIn   int64          `json:"rows_in"`
+	RowsOut  int64          `json:"rows_out"`
+	BytesIn  int64          `json:"bytes_in"`
+	BytesOut int64          `json:"bytes_out"`
+	MS       int64          `json:"elapsed_ms"`
+	Failure  *state.Failure `json:"failure,omitempty"`
+}
+
+func (c *batchesCmd) Run(ctx context.Context, a *app) error {
+	home, err := local.Open(ctx, c.State, false)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	r, err := c.pick(ctx, home, c.Workspace)
+	if err != nil {
+		return err
+	}
+	batches, err := home.State.Batches(ctx, state.NodeKey{RunKey: r.RunKey, Node: c.Node})
+	if errors.Is(err, state.ErrNotFound) {
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, c.Node), Hint: "thalweg nodes lists them"}
+	}
+	if err != nil {
+		return err
+	}
+	rows := make([]batchRow, len(batches))
+	for i, b := range batches {
+		rows[i] = batchRow{Batch: b.Batch, Status: b.Status, Attempt: b.Attempt, Owner: b.Owner, RowsIn: b.Stats.RowsIn, RowsOut: b.Stats.RowsOut,
+			BytesIn: b.Stats.BytesIn, BytesOut: b.Stats.BytesOut, MS: b.Stats.Elapsed.Milliseconds(), Failure: b.Failure}
+	}
+	if c.JSON {
+		return printJSON(a.stdout, rows)
+	}
+	t := a.newTable("batch", "status", "attempt", "rows in", "rows out", "bytes out", "time", "failure")
+	rightAligned(t, 1, 3, 4, 5, 6, 7)
+	for i, b := range rows {
+		what := ""
+		if b.Failure != nil {
+			if what = b.Failure.Place.String(); what != "" {
+				what += ": "
+			}
+			what += b.Failure.Message
+		}
+		t.AppendRow([]any{b.Batch, statusText(a, b.Status), b.Attempt, count(b.RowsIn), count(b.RowsOut), size(b.BytesOut), span(batches[i].Stats.Elapsed), what})
+	}
+	t.Render()
+	return nil
+}

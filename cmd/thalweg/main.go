@@ -1,0 +1,154 @@
+// Command thalweg turns raw files into customer-ready data: it runs scripts,
+// shows what their runs did, and answers questions about their tables.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+)
+
+// Exit codes. They are a promise: docs/commands.md lists them.
+const (
+	exitOK          = 0
+	exitOurs        = 1   // a bug of ours, or the environment: disk, memory, permissions
+	exitUsers       = 2   // the script, its parameters, its data or the command line
+	exitInterrupted = 130 // Ctrl-C, SIGTERM
+)
+
+// cli is the command line.
+type cli struct {
+	Run      runCmd      `cmd:"" help:"Run a script and show its progress."`
+	Validate validateCmd `cmd:"" help:"Check a script without running it; list all problems at once."`
+	Runs     runsCmd     `cmd:"" help:"List the runs of a workspace."`
+	Nodes    nodesCmd    `cmd:"" help:"List the nodes of a run: status, rows, time."`
+	Batches  batchesCmd  `cmd:"" help:"List the batches of a node, with each failure."`
+	SQL      sqlCmd      `cmd:"" name:"sql" help:"Query the tables of any run."`
+	Generate generateCmd `cmd:"" help:"Make input data for the examples."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
+}
+
+// stateFlags say whose state a command looks at.
+type stateFlags struct {
+	State     string `help:"State directory." default:"${state}" type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
+	Workspace string `help:"Workspace: runs and tables of their own." default:"${workspace}" env:"THALWEG_WORKSPACE" placeholder:"NAME"`
+}
+
+// app is what commands write to.
+type app struct {
+	stdout, stderr io.Writer
+	terminal       bool // stderr is one, and shows progress
+	color          bool
+	width          int // columns of the terminal, 0 unknown
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], newApp(os.Stdout, os.Stderr)))
+}
+
+// run parses args, executes the command and returns the exit code.
+func run(ctx context.Context, args []string, a *app) int {
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c,
+		kong.Name("thalweg"),
+		kong.Description("Turns raw files into customer-ready data: runs scripts of loads, lookups, formulas and outputs."),
+		kong.Vars{"state": local.DefaultDir, "workspace": local.DefaultWorkspace},
+		kong.Writers(a.stdout, a.stderr),
+		kong.Exit(func(code int) { exited = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(a),
+	)
+	if err != nil {
+		fmt.Fprintln(a.stderr, "thalweg:", err)
+		return exitOurs
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	kctx, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintf(a.stderr, "thalweg: %v\n  hint: thalweg --help lists commands and flags\n", err)
+		return exitUsers
+	}
+	return a.report(ctx, kctx.Run())
+}
+
+// errReported ends a command whose failure has been printed; code is its exit code.
+type errReported struct{ code int }
+
+func (e errReported) Error() string { return fmt.Sprintf("exit %d", e.code) }
+
+// report prints a failure and gives its exit code.
+func (a *app) report(ctx context.Context, err error) int {
+	var done errReported
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &done):
+		return done.code
+	case ctx.Err() != nil && fault.Of(err).Kind == fault.Canceled:
+		fmt.Fprintln(a.stderr, "thalweg: interrupted")
+		return exitInterrupted
+	}
+	f := fault.Of(err)
+	if f.Detail != "" && f.Kind == fault.Script && f.Place.Line > 0 {
+		fmt.Fprint(a.stderr, f.Detail) // a script's diagnostics, rendered
+	} else {
+		a.printFailure(f.Place, err.Error(), f.Hint, f.Detail)
+	}
+	return exitCode(f.Kind)
+}
+
+// exitCode maps a failure's kind to the exit code.
+func exitCode(k fault.Kind) int {
+	switch k {
+	case fault.UserData, fault.Script:
+		return exitUsers
+	case fault.Canceled:
+		return exitInterrupted
+	}
+	return exitOurs
+}
+
+// printFailure prints one failure: where and what, the value, what to do.
+func (a *app) printFailure(p fault.Place, message, hint, detail string) {
+	where := p.String()
+	if where != "" && !strings.HasPrefix(message, where) {
+		message = where + ": " + message
+	}
+	fmt.Fprintf(a.stderr, "%s %s\n", a.paint("error:", red), message)
+	if p.Field != "" {
+		fmt.Fprintf(a.stderr, "  field: %s\n", p.Field)
+	}
+	if p.Value != "" {
+		fmt.Fprintf(a.stderr, "  value: %s\n", p.Value)
+	}
+	if p.Expr != "" {
+		fmt.Fprintf(a.stderr, "  expression: %s\n", p.Expr)
+	}
+	if detail != "" && !strings.Contains(message, strings.TrimSpace(detail)) {
+		for _, line := range strings.Split(strings.TrimRight(detail, "\n"), "\n") {
+			fmt.Fprintf(a.stderr, "  | %s\n", line)
+		}
+	}
+	if hint != "" {
+		fmt.Fprintf(a.stderr, "  hint: %s\n", hint)
+	}
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+	"thalweg/internal/worker"
+)
+
+// runView shows a run while it works: bars on a terminal, lines elsewhere,
+// JSON events when asked.
+type runView struct {
+	app  *app
+	json bool
+
+	mu      sync.Mutex
+	nodes   map[string]*nodeView
+	names   int // width of the longest name
+	started time.Time
+	bars    *mpb.Progress
+	closed  bool
+}
+
+// nodeView is what is known of a node so far.
+type nodeView struct {
+	name     string
+	begun    time.Time
+	ended    time.Time
+	planned  bool
+	batches  int
+	done     int
+	inFlight int
+	rows     int64
+	bytes    int64
+	failed   bool
+	bar      *mpb.Bar
+}
+
+func newRunView(a *app, asJSON bool) *runView {
+	return &runView{app: a, json: asJSON, nodes: map[string]*nodeView{}, started: time.Now()}
+}
+
+// runStarted is the first JSON event of a run.
+type runStarted struct {
+	Event     string   `json:"event"`
+	Workspace string   `json:"workspace"`
+	Run       int64    `json:"run"`
+	Resumed   bool     `json:"resumed"`
+	Nodes     []string `json:"nodes"`
+	Budget    any      `json:"budget"`
+}
+
+// begin tells about a run that is about to work.
+func (v *runView) begin(s local.Started) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	names := make([]string, len(s.Nodes))
+	for i, n := range s.Nodes {
+		names[i] = n.Name
+		v.names = max(v.names, len(n.Name))
+		v.nodes[n.Name] = &nodeView{name: n.Name, batches: n.BatchesTotal, done: n.BatchesDone, rows: n.RowsOut, bytes: n.BytesOut, planned: n.BatchesTotal > 0}
+	}
+	if v.json {
+		v.event(runStarted{Event: "run_started", Workspace: s.Key.Workspace, Run: s.Key.Run, Resumed: s.Resumed, Nodes: names, Budget: s.Budget})
+		return
+	}
+	_ = s.Warnings.Write(v.app.stderr) // the terminal is gone when this fails: nobody to tell
+	verb := "started"
+	if s.Resumed {
+		verb = "resumed"
+	}
+	fmt.Fprintf(v.app.stderr, "run %d %s in workspace %s: %d nodes, %d slots, %s of memory\n", s.Key.Run, verb, s.Key.Workspace, len(s.Nodes), s.Budget.Slots, size(s.Budget.TotalBytes))
+	if v.app.terminal {
+		v.openBars(s.Nodes)
+	}
+}
+
+// openBars makes a bar for each node.
+func (v *runView) openBars(nodes []state.Node) {
+	v.bars = mpb.New(mpb.WithOutput(v.app.stderr), mpb.WithAutoRefresh(), mpb.WithRefreshRate(150*time.Millisecond))
+	for _, n := range nodes {
+		nv := v.nodes[n.Name]
+		nv.bar = v.bars.New(int64(max(nv.batches, 1)), mpb.BarStyle().Lbound(" ").Filler("━").Tip("━").Padding("─").Rbound(" "),
+			mpb.BarWidth(20),
+			mpb.PrependDecorators(decor.Name(fmt.Sprintf("%-*s", v.names, n.Name))),
+			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return v.line(nv) })))
+		nv.bar.SetCurrent(int64(nv.done))
+	}
+}
+
+// line is the text behind a node's bar.
+func (v *runView) line(n *nodeView) string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case n.failed:
+		return v.app.paint("failed", red)
+	case !n.planned:
+		return "waiting"
+	}
+	s := fmt.Sprintf("%d/%d batches  %s rows  %s  %s", n.done, n.batches, count(n.rows), size(n.bytes), span(n.elapsed()))
+	if rest := n.rest(); rest > 0 {
+		s += "  about " + span(rest) + " left"
+	}
+	return s
+}
+
+func (n *nodeView) elapsed() time.Duration {
+	switch {
+	case n.begun.IsZero():
+		return 0
+	case n.ended.IsZero():
+		return time.Since(n.begun)
+	}
+	return n.ended.Sub(n.begun)
+}
+
+// rest estimates the time until the node is done from its finished batches.
+func (n *nodeView) rest() time.Duration {
+	if n.done == 0 || n.done >= n.batches || n.begun.IsZero() {
+		return 0
+	}
+	return time.Duration(float64(n.elapsed()) / float64(n.done) * float64(n.batches-n.done))
+}
+
+// batchEvent is the JSON form of what happens during a run.
+type batchEvent struct {
+	Event   worker.EventKind `json:"event"`
+	Time    time.Time        `json:"time"`
+	Node    string           `json:"node,omitempty"`
+	Batch   int              `json:"batch"`
+	Attempt int              `json:"attempt,omitempty"`
+	Batches int              `json:"batches,omitempty"`
+	Stats   *state.Stats     `json:"stats,omitempty"`
+	Failure *state.Failure   `json:"failure,omitempty"`
+}
+
+// observe takes the worker's events.
+func (v *runView) observe(e worker.Event) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.json {
+		v.observeJSON(e)
+		return
+	}
+	n := v.nodes[e.Node]
+	if n == nil {
+		return
+	}
+	n.apply(e)
+	if v.bars == nil {
+		v.printLine(e, n)
+		return
+	}
+	if e.Kind == worker.NodePlanned {
+		n.bar.SetTotal(int64(max(e.Batches, 1)), false)
+	}
+	n.bar.SetCurrent(int64(n.done))
+}
+
+func (v *runView) observeJSON(e worker.Event) {
+	if e.Kind == worker.RunFinished {
+		return // the summary follows
+	}
+	out := batchEvent{Event: e.Kind, Time: e.Time, Node: e.Node, Batch: e.Batch, Attempt: e.Attempt, Batches: e.Batches, Failure: e.Failure}
+	if e.Kind == worker.BatchFinished || e.Kind == worker.NodeFinished {
+		out.Stats = &e.Stats
+	}
+	v.event(out)
+}
+
+func (v *runView) event(e any) {
+	_ = printJSON(v.app.stdout, e) // the reader is gone when this fails; the run goes on
+}
+
+func (n *nodeView) apply(e worker.Event) {
+	switch e.Kind {
+	case worker.NodePlanned:
+		n.planned, n.batches = true, e.Batches
+	case worker.BatchStarted:
+		if n.begun.IsZero() {
+			n.begun = e.Time
+		}
+		n.inFlight++
+	case worker.BatchFinished:
+		n.inFlight--
+		n.done++
+		n.rows += e.Stats.RowsOut
+		n.bytes += e.Stats.BytesOut
+	case worker.BatchFailed:
+		n.inFlight--
+		n.failed = true
+	case worker.BatchReleased:
+		n.inFlight--
+	case worker.NodeFinished:
+		n.ended = e.Time
+	}
+}
+
+// printLine is the form for logs: a line when a node is done or fails, and
+// every so many batches of a long one.
+func (v *runView) printLine(e worker.Event, n *nodeView) {
+	switch e.Kind {
+	case worker.NodeFinished:
+		fmt.Fprintf(v.app.stderr, "%8s  %-*s  done: %s rows in, %s rows out, %s, %d batches in %s\n", span(time.Since(v.started)), v.names, n.name,
+			count(e.Stats.RowsIn), count(e.Stats.RowsOut), size(e.Stats.BytesOut), n.batches, span(n.elapsed()))
+	case worker.BatchFailed:
+		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d failed\n", span(time.Since(v.started)), v.names, n.name, e.Batch)
+	case worker.BatchFinished:
+		if step := max(n.batches/5, 1); n.batches >= 10 && n.done%step == 0 && n.done < n.batches {
+			fmt.Fprintf(v.app.stderr, "%8s  %-*s  %d/%d batches, %s rows\n", span(time.Since(v.started)), v.names, n.name, n.done, n.batches, count(n.rows))
+		}
+	}
+}
+
+// close ends the bars and leaves their last state on the screen.
+func (v *runView) close() {
+	v.mu.Lock()
+	bars, closed := v.bars, v.closed
+	v.closed = true
+	var open []*mpb.Bar
+	for _, n := range v.nodes {
+		if n.bar != nil {
+			open = append(open, n.bar)
+		}
+	}
+	v.mu.Unlock()
+	if bars == nil || closed {
+		return
+	}
+	for _, b := range open {
+		if !b.Completed() {
+			b.Abort(false)
+		}
+	}
+	bars.Wait()
+	fmt.Fprintln(v.app.stderr)
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+)
+
+type runCmd struct {
+	Script     string        `arg:"" help:"Script: .yaml or .json."`
+	Params     string        `help:"File with the script's parameters." placeholder:"FILE"`
+	Start      []string      `help:"Nodes to start with; default: those that read files and are not manual." placeholder:"NODE,…"`
+	Resume     bool          `help:"Continue the workspace's last run at its first uncommitted batch."`
+	Memory     string        `help:"Memory for everything, Python included, e.g. 4GB; default: 60 % of the machine's." placeholder:"SIZE"`
+	Cores      int           `help:"Cores to use; default: all."`
+	Python     string        `help:"Python interpreter: CPython 3.9 or later, or PyPy." default:"python3" env:"THALWEG_PYTHON"`
+	RowTimeout time.Duration `help:"Longest that Python may work on one row." default:"1m"`
+	Note       string        `help:"A description to keep with the run."`
+	JSON       bool          `name:"json" help:"Print events as JSON lines."`
+	Verbose    bool          `short:"v" help:"Log what the machinery does, to standard error."`
+	stateFlags
+}
+
+func (c *runCmd) Run(ctx context.Context, a *app) error {
+	memory, err := parseSize(c.Memory)
+	if err != nil {
+		return err
+	}
+	home, err := local.Open(ctx, c.State, true)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	view := newRunView(a, c.JSON)
+	defer view.close()
+	sum, err := local.Run(ctx, home, local.Options{
+		ScriptPath: c.Script, ParamsPath: c.Params, Workspace: c.Workspace, Start: c.Start, Description: c.Note, Resume: c.Resume,
+		MemoryBytes: memory, Cores: c.Cores, Interpreter: c.Python, RowTimeout: c.RowTimeout,
+		Logger: c.logger(a), Observe: view.observe, Started: view.begin,
+	})
+	view.close()
+	if sum.Key.Run == 0 || sum.Nodes == nil {
+		return err
+	}
+	if err := c.finish(a, sum, err); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (c *runCmd) logger(a *app) *slog.Logger {
+	level := slog.LevelWarn
+	if c.Verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// finish prints how the run ended and gives the command's result.
+func (c *runCmd) finish(a *app, sum local.Summary, err error) error {
+	if c.JSON {
+		if err := printJSON(a.stdout, finishedEvent(sum)); err != nil {
+			return err
+		}
+	} else {
+		printSummary(a, sum)
+	}
+	if err != nil {
+		return err
+	}
+	switch sum.Status {
+	case state.Complete:
+		return nil
+	case state.Stopped:
+		fmt.Fprintf(a.stderr, "run %d was stopped; continue with --resume\n", sum.Key.Run)
+		return errReported{exitInterrupted}
+	}
+	if f := sum.Failure; f != nil {
+		node := ""
+		if f.Node != "" && !strings.Contains(f.Message, f.Node) {
+			node = fmt.Sprintf("node %s, batch %d: ", f.Node, f.Batch)
+		}
+		a.printFailure(f.Place, node+f.Message, f.Hint, f.Detail)
+		fmt.Fprintf(a.stderr, "run %d failed; what it committed is kept: correct the cause and continue with --resume\n", sum.Key.Run)
+		return errReported{exitCode(f.Kind)}
+	}
+	return errReported{exitOurs}
+}
+
+// parseSize reads a memory size such as 512MB, 4GB, 1.5GiB. Decimal and
+// binary units are both taken as binary, as people mean them here.
+func parseSize(s string) (int64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	var n float64
+	var unit string
+	bad := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q is not a size of memory", s), Hint: "write a number and MB or GB, e.g. --memory 2GB"}
+	if _, err := fmt.Sscanf(s, "%f%s", &n, &unit); err != nil || n <= 0 {
+		return 0, bad
+	}
+	switch strings.ToUpper(strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(unit), "b"), "i")) {
+	case "M":
+		return int64(n * (1 << 20)), nil
+	case "G":
+		return int64(n * (1 << 30)), nil
+	case "T":
+		return int64(n * (1 << 40)), nil
+	}
+	return 0, bad
+}

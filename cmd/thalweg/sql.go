@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+)
+
+type sqlCmd struct {
+	Query  string `arg:"" help:"SQL of DuckDB; - reads it from standard input. Tables: NAME for the last run that wrote it, runN.NAME for run N's."`
+	Format string `help:"${enum}." enum:"table,csv,json" default:"table"`
+	Limit  int    `help:"Rows to print at most, 0 for all." default:"1000"`
+	Memory string `help:"Memory for the query." default:"2GB" placeholder:"SIZE"`
+	stateFlags
+}
+
+// queryBytesMax bounds a query read from standard input.
+const queryBytesMax = 1 << 20
+
+func (c *sqlCmd) Run(ctx context.Context, a *app) error {
+	memory, err := parseSize(c.Memory)
+	if err != nil {
+		return err
+	}
+	query := c.Query
+	if query == "-" {
+		data, err := io.ReadAll(io.LimitReader(os.Stdin, queryBytesMax))
+		if err != nil {
+			return &fault.Error{Kind: fault.Environment, Message: "read the query from standard input", Err: err}
+		}
+		query = string(data)
+	}
+	home, err := local.Open(ctx, c.State, false)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	res, err := local.Query(ctx, home, local.QueryOptions{Workspace: c.Workspace, SQL: query, MemoryBytes: memory, RowsMax: c.Limit})
+	if err != nil {
+		return err
+	}
+	if err := c.print(a, res); err != nil {
+		return err
+	}
+	if res.More {
+		fmt.Fprintf(a.stderr, "only the first %d rows are shown; --limit 0 shows all\n", c.Limit)
+	}
+	return nil
+}
+
+func (c *sqlCmd) print(a *app, res local.QueryResult) error {
+	switch c.Format {
+	case "csv":
+		w := csv.NewWriter(a.stdout)
+		if err := w.Write(res.Columns); err != nil {
+			return err
+		}
+		for _, row := range res.Rows {
+			cells := make([]string, len(row))
+			for i, v := range row {
+				cells[i] = cellText(v, "")
+			}
+			if err := w.Write(cells); err != nil {
+				return err
+			}
+		}
+		w.Flush()
+		return w.Error()
+	case "json":
+		for _, row := range res.Rows {
+			obj := map[string]any{}
+			for i, v := range row {
+				obj[res.Columns[i]] = v
+			}
+			if err := printJSON(a.stdout, obj); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	headers := make([]any, len(res.Columns))
+	for i, col := range res.Columns {
+		headers[i] = col
+	}
+	t := a.newTable(headers...)
+	for _, row := range res.Rows {
+		cells := make([]any, len(row))
+		for i, v := range row {
+			cells[i] = shorten(cellText(v, "NULL"))
+		}
+		t.AppendRow(cells)
+	}
+	t.Render()
+	return nil
+}
+
+func cellText(v any, null string) string {
+	if v == nil {
+		return null
+	}
+	return fmt.Sprint(v)
+}
+
+// shorten keeps a long text from pushing the table off the screen.
+func shorten(s string) string {
+	const runesMax = 80
+	r := []rune(strings.ReplaceAll(s, "\n", "⏎"))
+	if len(r) <= runesMax {
+		return string(r)
+	}
+	return string(r[:runesMax-1]) + "…"
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+)
+
+// printSummary is what a person sees when a run is over.
+func printSummary(a *app, sum local.Summary) {
+	t := a.newTable("node", "type", "status", "batches", "rows in", "rows out", "bytes out", "time")
+	rightAligned(t, 4, 5, 6, 7, 8)
+	for _, n := range sum.Nodes {
+		t.AppendRow([]any{n.Name, n.Kind, statusText(a, n.Status), batchText(n), count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))})
+	}
+	t.Render()
+	fmt.Fprintf(a.stdout, "\nrun %d in workspace %s: %s in %s, peak memory %s\n", sum.Key.Run, sum.Key.Workspace, statusText(a, sum.Status), span(sum.Elapsed), size(sum.PeakBytes))
+	for _, f := range sum.Files {
+		fmt.Fprintf(a.stdout, "  %s  (%s rows, %s)\n", f.URL, count(f.Rows), size(f.Bytes))
+	}
+}
+
+func statusText(a *app, s state.Status) string {
+	switch s {
+	case state.Succeeded, state.Complete:
+		return a.paint(string(s), green)
+	case state.Failed:
+		return a.paint(string(s), red)
+	case state.Stopped, state.Running, state.Claimed:
+		return a.paint(string(s), yellow)
+	}
+	return string(s)
+}
+
+func batchText(n state.Node) string {
+	if n.BatchesTotal == 0 && n.Status == state.Pending {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", n.BatchesDone, n.BatchesTotal)
+}
+
+// nodeTime is from the first claim to the end.
+func nodeTime(n state.Node) time.Duration {
+	switch {
+	case n.Started.IsZero():
+		return 0
+	case n.Finished.IsZero():
+		return time.Since(n.Started)
+	}
+	return n.Finished.Sub(n.Started)
+}
+
+// finished is the last JSON event of a run.
+type finished struct {
+	Event      string         `json:"event"`
+	Status     state.Status   `json:"status"`
+	Workspace  string         `json:"workspace"`
+	Run        int64          `json:"run"`
+	ElapsedMS  int64          `json:"elapsed_ms"`
+	OverheadMS int64          `json:"overhead_ms"`
+	PeakBytes  int64          `json:"peak_bytes"`
+	Failure    *state.Failure `json:"failure,omitempty"`
+	Nodes      []finishedNode `json:"nodes"`
+	Files      []state.File   `json:"files"`
+}
+
+type finishedNode struct {
+	Node         string       `json:"node"`
+	Type         string       `json:"type"`
+	Status       state.Status `json:"status"`
+	Batches      int          `json:"batches"`
+	RowsIn       int64        `json:"rows_in"`
+	RowsOut      int64        `json:"rows_out"`
+	BytesIn      int64        `json:"bytes_in"`
+	BytesOut     int64        `json:"bytes_out"`
+	StartedMS    int64        `json:"started_ms"`  // since the epoch
+	FinishedMS   int64        `json:"finished_ms"` // since the epoch; 0 if it did not finish
+	EngineMS     int64        `json:"engine_ms"`
+	PythonBusyMS int64        `json:"python_busy_ms"`
+}
+
+func finishedEvent(sum local.Summary) finished {
+	out := finished{Event: "run_finished", Status: sum.Status, Workspace: sum.Key.Workspace, Run: sum.Key.Run, ElapsedMS: sum.Elapsed.Milliseconds(),
+		OverheadMS: sum.Overhead.Milliseconds(), PeakBytes: sum.PeakBytes, Failure: sum.Failure, Nodes: []finishedNode{}, Files: sum.Files}
+	for _, n := range sum.Nodes {
+		s := sum.Stats[n.Name]
+		out.Nodes = append(out.Nodes, finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn, RowsOut: n.RowsOut,
+			BytesIn: n.BytesIn, BytesOut: n.BytesOut, StartedMS: epochMS(n.Started), FinishedMS: epochMS(n.Finished),
+			EngineMS: s.Engine.Milliseconds(), PythonBusyMS: s.Python.Milliseconds()})
+	}
+	return out
+}
+
+func epochMS(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}

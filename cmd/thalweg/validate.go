@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"thalweg/internal/local"
+	"thalweg/internal/script"
+)
+
+type validateCmd struct {
+	Script string `arg:"" help:"Script: .yaml or .json."`
+	Params string `help:"File with the script's parameters." placeholder:"FILE"`
+	JSON   bool   `name:"json" help:"Print the problems as JSON."`
+}
+
+// validated is the JSON form of the result.
+type validated struct {
+	OK          bool               `json:"ok"`
+	Nodes       int                `json:"nodes"`
+	Diagnostics script.Diagnostics `json:"diagnostics"`
+}
+
+func (c *validateCmd) Run(ctx context.Context, a *app) error {
+	s, diags := script.Load(ctx, local.Sources(c.Script, c.Params))
+	out := validated{OK: s != nil, Diagnostics: diags}
+	if s != nil {
+		out.Nodes = len(s.Nodes)
+	}
+	if c.JSON {
+		if diags == nil {
+			out.Diagnostics = script.Diagnostics{}
+		}
+		if err := printJSON(a.stdout, out); err != nil {
+			return err
+		}
+	} else {
+		if err := diags.Write(a.stderr); err != nil {
+			return fmt.Errorf("print the problems: %w", err)
+		}
+		if s != nil {
+			fmt.Fprintf(a.stdout, "%s: %d nodes, no errors\n", c.Script, len(s.Nodes))
+		} else {
+			fmt.Fprintf(a.stderr, "%d errors, %d warnings\n", len(diags.Errors()), len(diags.Warnings()))
+		}
+	}
+	if s == nil {
+		return errReported{exitUsers}
+	}
+	return nil
+}

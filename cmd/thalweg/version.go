@@ -1,0 +1,45 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"thalweg/internal/engine"
+)
+
+type versionCmd struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// built is what the build knows of itself.
+type built struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+	Engine  string `json:"engine"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
+// version is set by the linker for releases; see the Makefile.
+var version = "dev"
+
+// commit is the revision that the build was made from; see the Makefile.
+var commit = ""
+
+func (c *versionCmd) Run(a *app) error {
+	b := built{Version: version, Commit: commit, Go: runtime.Version(), Engine: engine.Version, OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok && b.Commit == "" {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.Commit = s.Value
+			}
+		}
+	}
+	if c.JSON {
+		return printJSON(a.stdout, b)
+	}
+	_, err := fmt.Fprintf(a.stdout, "thalweg %s %s (%s, %s, %s/%s)\n", b.Version, b.Commit, b.Go, b.Engine, b.OS, b.Arch)
+	return err
+}

@@ -1,0 +1,210 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/parts"
+	partslocal "thalweg/internal/parts/local"
+	"thalweg/internal/state"
+	"thalweg/internal/state/sqlite"
+)
+
+// DefaultDir is the state directory of a working directory.
+const DefaultDir = ".thalweg"
+
+// DefaultWorkspace is used when nobody names one.
+const DefaultWorkspace = "main"
+
+// workspaceName is what a workspace may be called: it becomes part of file
+// names and, on a fleet, of keys.
+var workspaceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,47}$`)
+
+// CheckWorkspace refuses names that cannot be workspaces.
+func CheckWorkspace(name string) error {
+	if workspaceName.MatchString(name) {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q cannot be the name of a workspace", name),
+		Hint: "use 1 to 48 letters, digits, - and _, beginning with a letter or digit"}
+}
+
+// Home is an open state directory.
+type Home struct {
+	Dir   string
+	State state.Store
+	Parts parts.Store
+	tmp   *lockedDir
+}
+
+// Open opens a state directory, making it if create is set. Without create a
+// missing one is an error that says so.
+func Open(ctx context.Context, dir string, create bool) (_ *Home, err error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("find the state directory: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(abs, "state.db")); errors.Is(err, fs.ErrNotExist) && !create {
+		return nil, &fault.Error{Kind: fault.Script, Message: "there is no state in " + dir, Hint: "run a script first, or name another directory with --state"}
+	}
+	for _, sub := range []string{"", "locks", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(abs, sub), 0o755); err != nil {
+			return nil, homeFault(dir, "make the state directory", err)
+		}
+	}
+	h := &Home{Dir: abs}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.Close())
+		}
+	}()
+	if h.State, err = sqlite.Open(ctx, filepath.Join(abs, "state.db")); err != nil {
+		return nil, err
+	}
+	if h.Parts, err = partslocal.Open(filepath.Join(abs, "parts")); err != nil {
+		return nil, homeFault(dir, "open the parts", err)
+	}
+	if err := sweepTmp(filepath.Join(abs, "tmp")); err != nil {
+		return nil, homeFault(dir, "clear what dead processes left", err)
+	}
+	return h, nil
+}
+
+func homeFault(dir, what string, err error) error {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return err
+	}
+	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s (%s)", what, dir), Err: err,
+		Hint: "check permissions and free space, or choose another directory with --state"}
+}
+
+// WorkDir is a directory private to this process, made on first use and
+// removed by Close, or by a later process if this one dies.
+func (h *Home) WorkDir() (string, error) {
+	if h.tmp == nil {
+		dir, err := newLockedDir(filepath.Join(h.Dir, "tmp"))
+		if err != nil {
+			return "", homeFault(h.Dir, "make a directory for temporary files", err)
+		}
+		h.tmp = dir
+	}
+	return h.tmp.path, nil
+}
+
+// Close closes the stores and removes temporary files.
+func (h *Home) Close() error {
+	var errs []error
+	if h.tmp != nil {
+		errs = append(errs, h.tmp.remove())
+	}
+	if h.Parts != nil {
+		errs = append(errs, h.Parts.Close())
+	}
+	if h.State != nil {
+		errs = append(errs, h.State.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// RunLock is the right to drive a run.
+type RunLock struct{ f *os.File }
+
+// LockRun takes the run's lock; ok is false if a live process has it.
+func (h *Home) LockRun(key state.RunKey) (lock *RunLock, ok bool, err error) {
+	f, err := os.OpenFile(h.lockPath(key), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, false, homeFault(h.Dir, "open the run's lock", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		closeErr := f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, false, closeErr
+		}
+		return nil, false, homeFault(h.Dir, "lock the run", errors.Join(err, closeErr))
+	}
+	return &RunLock{f: f}, true, nil
+}
+
+// Close gives the lock up.
+func (l *RunLock) Close() error { return l.f.Close() }
+
+func (h *Home) lockPath(key state.RunKey) string {
+	return filepath.Join(h.Dir, "locks", fmt.Sprintf("%s-%d.lock", key.Workspace, key.Run))
+}
+
+// Interrupted reports whether a run that is stored as running has nobody who
+// drives it: its process died.
+func (h *Home) Interrupted(r state.Run) bool {
+	if r.Status != state.Running {
+		return false
+	}
+	lock, ok, err := h.LockRun(r.RunKey)
+	if err != nil || !ok {
+		return false
+	}
+	_ = lock.Close() // only a look: closing the file gives the lock back
+	return true
+}
+
+// lockedDir is a directory that lives as long as its process: another process
+// may remove it once the lock on it is free.
+type lockedDir struct {
+	path string
+	lock *os.File
+}
+
+const lockSuffix = ".lock"
+
+func newLockedDir(parent string) (*lockedDir, error) {
+	dir, err := os.MkdirTemp(parent, fmt.Sprintf("p%d-", os.Getpid()))
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(dir+lockSuffix, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &lockedDir{path: dir, lock: f}, nil
+}
+
+func (d *lockedDir) remove() error {
+	return errors.Join(os.RemoveAll(d.path), os.Remove(d.path+lockSuffix), d.lock.Close())
+}
+
+// sweepTmp removes the directories whose processes are gone.
+func sweepTmp(parent string) error {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name, isLock := strings.CutSuffix(e.Name(), lockSuffix)
+		if !isLock {
+			continue
+		}
+		f, err := os.OpenFile(filepath.Join(parent, e.Name()), os.O_RDWR, 0)
+		if err != nil {
+			continue // somebody else is sweeping
+		}
+		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			err = errors.Join(os.RemoveAll(filepath.Join(parent, name)), os.Remove(f.Name()))
+		}
+		if err = errors.Join(err, f.Close()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

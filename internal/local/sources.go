@@ -1,0 +1,29 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"thalweg/internal/script"
+)
+
+// Sources reads a script's files from the local disk. Python and tag files
+// with relative paths are looked for beside the script first, then in the
+// working directory.
+func Sources(scriptPath, paramsPath string) script.Sources {
+	dir := filepath.Dir(scriptPath)
+	return script.Sources{Path: scriptPath, ParamsPath: paramsPath, Read: func(ctx context.Context, url string) ([]byte, error) {
+		if url == scriptPath || url == paramsPath || filepath.IsAbs(url) || strings.Contains(url, "://") {
+			return script.ReadLocal(ctx, url)
+		}
+		beside := filepath.Join(dir, url)
+		if _, err := os.Stat(beside); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return script.ReadLocal(ctx, beside)
+		}
+		return script.ReadLocal(ctx, url)
+	}}
+}
