@@ -1,0 +1,165 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/script"
+)
+
+// Input is an input file as planning sees it.
+type Input struct {
+	URL      string    // as the script names it
+	Path     string    // absolute, symbolic links resolved
+	Bytes    int64     // size on disk
+	Rows     int64     // -1: not known without reading it all (CSV)
+	RawBytes int64     // estimate of the uncompressed size
+	ModTime  time.Time // of the file at Path
+}
+
+// Local resolves the URL of a script to a local path: plain paths and
+// file:// URLs. Any other scheme is a fault.Script.
+func Local(u string) (string, error) {
+	scheme, rest, ok := strings.Cut(u, "://")
+	if !ok || !isScheme(scheme) {
+		if u == "" {
+			return "", fault.New(fault.Script, "empty file name")
+		}
+		return u, nil
+	}
+	if !strings.EqualFold(scheme, "file") {
+		err := fault.New(fault.Script, "%s:// files are not supported yet: %s", strings.ToLower(scheme), u)
+		err.Hint = "copy the file to this machine and name it by its path"
+		return "", err
+	}
+	return localFileURL(u, rest)
+}
+
+// localFileURL resolves file://[localhost]/path, with %-escapes.
+func localFileURL(u, rest string) (string, error) {
+	host, path, ok := strings.Cut(rest, "/")
+	if ok && (host == "" || host == "localhost") {
+		if p, err := url.PathUnescape("/" + path); err == nil {
+			return p, nil
+		}
+	}
+	err := fault.New(fault.Script, "not a local file URL: %s", u)
+	err.Hint = "write file:///absolute/path, or the plain path"
+	return "", err
+}
+
+func isScheme(s string) bool {
+	for i, c := range s {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || !strings.ContainsRune("0123456789+-.", c)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// Inspect looks at every input of r: sizes, and for Parquet the rows and the
+// uncompressed size from the footers. The first file in the order of the
+// script that is missing or unreadable is the error.
+func Inspect(ctx context.Context, r *script.FileReader) ([]Input, error) {
+	found, err := inspectAll(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Input, len(found))
+	for i, f := range found {
+		out[i] = f.Input
+	}
+	return out, nil
+}
+
+// inspected is an Input with its footer if it is Parquet.
+type inspected struct {
+	Input
+	footer *footer
+}
+
+func inspectAll(ctx context.Context, r *script.FileReader) ([]inspected, error) {
+	out := make([]inspected, len(r.URLs))
+	err := eachInOrder(ctx, len(r.URLs), func(ctx context.Context, i int) error {
+		in, err := stat(r.URLs[i])
+		if err != nil {
+			return err
+		}
+		out[i].Input = in
+		if !r.Parquet {
+			return nil
+		}
+		if out[i].footer, err = readFooter(in.Path, in.URL); err != nil {
+			return err
+		}
+		out[i].Rows, out[i].RawBytes = out[i].footer.rows, out[i].footer.rawBytes
+		return nil
+	})
+	return out, err
+}
+
+// stat finds the file that u names.
+func stat(u script.FileURL) (Input, error) {
+	path, err := Local(u.URL)
+	if err != nil {
+		f := fault.Of(err)
+		f.Place = scriptPlace(u.Pos)
+		return Input{}, f
+	}
+	if path, err = filepath.Abs(path); err == nil {
+		// DuckDB compares the resolved path with what it is allowed to read.
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return Input{}, openFault(u.URL, err)
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return Input{}, openFault(u.URL, err)
+	}
+	if !st.Mode().IsRegular() {
+		return Input{}, inputFault(fault.Environment, u.URL, "is not a regular file (%s)", st.Mode().Type())
+	}
+	return Input{URL: u.URL, Path: path, Bytes: st.Size(), Rows: -1, RawBytes: st.Size(), ModTime: st.ModTime()}, nil
+}
+
+// openFault classifies the failure to open or read an input.
+func openFault(u string, err error) error {
+	f := inputFault(fault.Environment, u, "cannot read input file")
+	f.Err = err
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.Message, f.Hint = "input file does not exist", "check urls in the script and the directory the command runs in"
+	case errors.Is(err, fs.ErrPermission):
+		f.Hint = "check the file's permissions"
+	default:
+		f.Retryable = true
+	}
+	return f
+}
+
+func inputFault(kind fault.Kind, u, format string, args ...any) *fault.Error {
+	f := fault.New(kind, format, args...)
+	f.Place.File = u
+	return f
+}
+
+func scriptPlace(p script.Pos) fault.Place {
+	return fault.Place{File: p.File, Line: int64(p.Line), Column: p.Col}
+}
+
+// scriptFault places a wrong declaration.
+func scriptFault(p script.Pos, field, format string, args ...any) *fault.Error {
+	f := fault.New(fault.Script, format, args...)
+	f.Place = scriptPlace(p)
+	f.Place.Field = field
+	return f
+}

@@ -1,0 +1,41 @@
+package files
+
+import "errors"
+
+// Limits, with their units in the names.
+const (
+	// MaxRecordBytes is the longest CSV record. DuckDB keeps buffers of a
+	// multiple of it for each thread.
+	MaxRecordBytes = 8 << 20
+
+	// readerBufferBytes is DuckDB's buffer per CSV scan. Measured on 331 MB:
+	// 8 to 32 MB read equally fast with 1 and 2 threads; smaller costs less memory.
+	readerBufferBytes = 2 * MaxRecordBytes
+
+	// pieceBytes is the size of the pieces into which a file with line ends
+	// inside quotes is cut. One piece is read by one thread, which never has
+	// to guess whether it starts inside quotes. DuckDB hands out 8 MB at a time.
+	pieceBytes = 4 << 20
+
+	// maxHeadBytes bounds what lies before the first data record.
+	maxHeadBytes = 16 << 20
+
+	// scanBlockBytes is how much of a file the scanner looks at together.
+	scanBlockBytes = 1 << 20
+
+	// maxFooterBytes bounds a Parquet footer: more is a damaged file.
+	maxFooterBytes = 256 << 20
+
+	// firstFooterReadBytes is read from a Parquet file's end at once: most
+	// footers fit.
+	firstFooterReadBytes = 32 << 10
+
+	// maxOpenFiles bounds the files that one call has open together.
+	maxOpenFiles = 16
+
+	// shownValueRunes is how much of an offending value an error shows.
+	shownValueRunes = 80
+)
+
+// errLongRecord marks a record beyond MaxRecordBytes.
+var errLongRecord = errors.New("record is longer than 8 MiB")

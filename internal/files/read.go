@@ -1,0 +1,71 @@
+package files
+
+import (
+	"context"
+	"strings"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/script"
+	"thalweg/internal/sqltext"
+)
+
+// RuntimeMarker starts the messages of errors that read SQL raises about a
+// value. They are made for Diagnose, which finds the place; without it they
+// still say column and value.
+const RuntimeMarker = "thalweg:files: "
+
+// The columns that ReadSQL adds with position.
+const (
+	FileColumn = "__file" // BIGINT: ordinal of the file in urls
+	RowColumn  = "__row"  // BIGINT: 0-based data row in the file
+)
+
+// ReadSQL renders the reading of one batch's slices as a FROM item: a SELECT
+// in parentheses whose columns are the fields of r in the order of the
+// script, with the script's types and never NULL, in the order of the slices
+// and of the rows in them; withPosition adds FileColumn and RowColumn behind
+// them. (decimal2 columns of Parquet files with a scale above 2 keep it, as
+// DECIMAL(18, scale): behaviour §2.6.)
+//
+// prepare must have returned before the SQL runs: it checks that the files
+// are still those that were planned and that their bytes mean to DuckDB what
+// they mean to us, and fills scratchDir. The SQL reads in scratchDir and,
+// partly through symbolic links in there, the slices' paths: an instance must
+// be allowed both. scratchDir is private to the batch; whoever made it removes it.
+//
+// Files are opened here already, for CSV headers and Parquet footers.
+func ReadSQL(r *script.FileReader, slices []Slice, scratchDir string, withPosition bool) (sql string, prepare func(ctx context.Context) error, err error) {
+	if r.Parquet {
+		return readParquetSQL(r, slices, withPosition)
+	}
+	plan, err := planCSV(r, slices, scratchDir, withPosition)
+	if err != nil {
+		return "", nil, err
+	}
+	sql, err = plan.sql()
+	return sql, plan.prepare, err
+}
+
+// unionAll joins SELECTs in order, as a FROM item.
+func unionAll(selects []string) string {
+	if len(selects) == 1 {
+		return "(" + selects[0] + ")"
+	}
+	// DuckDB keeps the order of the branches while preserve_insertion_order is on.
+	return "((" + strings.Join(selects, ") UNION ALL (") + "))"
+}
+
+// emptySelect has the columns of r and no rows.
+func emptySelect(r *script.FileReader, withPosition bool) string {
+	var cols []string
+	for _, c := range r.Columns {
+		cols = append(cols, "CAST(NULL AS "+c.Type.SQL()+") AS "+sqltext.Ident(c.Name))
+	}
+	if withPosition {
+		cols = append(cols, "CAST(NULL AS BIGINT) AS "+FileColumn, "CAST(NULL AS BIGINT) AS "+RowColumn)
+	}
+	return "SELECT " + strings.Join(cols, ", ") + " WHERE false"
+}
+
+// zeroSQL is what a missing value of type t becomes.
+func zeroSQL(t expr.Type) (string, error) { return expr.DefaultSQL(t, "", "") }

@@ -1,0 +1,178 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/script"
+	"thalweg/internal/sqltext"
+)
+
+// csvPlan is the reading of a batch's CSV slices: runs of slices that one
+// read_csv call reads, each from a directory of its own.
+//
+// The SQL is fixed before prepare has seen the files' bytes. That works
+// because a call reads whatever its directory holds, sorted by name: a link
+// to a plain file, or the pieces of a rewritten one.
+type csvPlan struct {
+	r            *script.FileReader
+	dir          string
+	runs         []csvRun
+	withPosition bool
+}
+
+type csvRun struct {
+	dir    string
+	head   csvHead // of every file of the run, but for where its data starts
+	slices []Slice
+	heads  []csvHead
+}
+
+// planCSV reads the heads of the files and forms the runs.
+func planCSV(r *script.FileReader, slices []Slice, scratchDir string, withPosition bool) (*csvPlan, error) {
+	if err := csvDialect(r); err != nil {
+		return nil, err
+	}
+	heads := make([]csvHead, len(slices))
+	err := eachInOrder(context.Background(), len(slices), func(_ context.Context, i int) error {
+		var err error
+		heads[i], err = readHead(r, slices[i].Path, slices[i].URL)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	// DuckDB resolves what it reads; a relative directory would not survive
+	// a change of the working directory either.
+	abs, err := filepath.Abs(scratchDir)
+	if err != nil {
+		return nil, fmt.Errorf("resolve scratch directory: %w", err)
+	}
+	p := &csvPlan{r: r, dir: filepath.Join(abs, "csv"), withPosition: withPosition}
+	for i, s := range slices {
+		if heads[i].fields == 0 {
+			continue // no records at all
+		}
+		last := len(p.runs) - 1
+		// With position each slice numbers its own rows.
+		if last < 0 || withPosition || p.runs[last].head.key() != heads[i].key() {
+			p.runs = append(p.runs, csvRun{dir: filepath.Join(p.dir, fmt.Sprintf("%05d", len(p.runs))), head: heads[i]})
+			last++
+		}
+		p.runs[last].slices = append(p.runs[last].slices, s)
+		p.runs[last].heads = append(p.runs[last].heads, heads[i])
+	}
+	return p, nil
+}
+
+func (p *csvPlan) sql() (string, error) {
+	if len(p.runs) == 0 {
+		return unionAll([]string{emptySelect(p.r, p.withPosition)}), nil
+	}
+	selects := make([]string, len(p.runs))
+	for i, run := range p.runs {
+		cols, err := csvColumns(p.r, run.head)
+		if err != nil {
+			return "", err
+		}
+		if p.withPosition {
+			s := run.slices[0]
+			// A window over all rows runs on one thread (twice the time with
+			// two of them): only for those who ask for positions.
+			cols = append(cols, sqltext.Int(int64(s.File))+" AS "+FileColumn,
+				sqltext.Int(s.FirstRecord-1)+" + row_number() OVER () AS "+RowColumn)
+		}
+		selects[i] = "SELECT " + strings.Join(cols, ", ") + " FROM " + p.reader(run)
+	}
+	return unionAll(selects), nil
+}
+
+// reader renders the read_csv call of a run.
+//
+// Everything is read as text and converted by our own SQL. strict_mode is on:
+// without it extra fields are dropped. It still lets extra empty fields at
+// the end of a record pass, which the scanner therefore counts.
+func (p *csvPlan) reader(run csvRun) string {
+	columns := make([]string, run.head.fields)
+	for i := range columns {
+		columns[i] = sqltext.String(csvColumn(i)) + ": 'VARCHAR'"
+	}
+	var wanted []string
+	seen := map[int]bool{}
+	for _, i := range run.head.index {
+		if !seen[i] {
+			wanted = append(wanted, csvColumn(i))
+		}
+		seen[i] = true
+	}
+	options := []string{
+		sqltext.String(filepath.Join(escapeGlob(run.dir), "*.csv")),
+		"auto_detect = false", "header = false", "strict_mode = true", "null_padding = false",
+		"delim = " + sqltext.String(string(rune(p.r.CSV.Separator))),
+		`quote = '"'`, `escape = '"'`, "comment = ''",
+		// DuckDB only ever sees LF. Left alone it may take a CR in a quoted
+		// field for the line end, and CRLF with strict_mode gives wrong values
+		// (1.5.5: an empty quoted field at the end of a line swallows the next).
+		`new_line = '\n'`,
+		fmt.Sprintf("skip = %d", run.head.lines),
+		fmt.Sprintf("max_line_size = %d", MaxRecordBytes),
+		fmt.Sprintf("buffer_size = %d", readerBufferBytes),
+		"hive_partitioning = false", "union_by_name = false",
+		"columns = {" + strings.Join(columns, ", ") + "}",
+	}
+	if len(wanted) > 0 {
+		options = append(options, "force_not_null = "+sqltext.Strings(wanted))
+	}
+	return "read_csv(" + strings.Join(options, ", ") + ")"
+}
+
+func csvColumn(i int) string { return fmt.Sprintf("c%d", i) }
+
+// csvColumns renders the conversions.
+func csvColumns(r *script.FileReader, head csvHead) ([]string, error) {
+	out := make([]string, 0, len(r.Columns)+2)
+	for i, c := range r.Columns {
+		sql, err := csvValue(c, sqltext.Ident(csvColumn(head.index[i])), true)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, sql+" AS "+sqltext.Ident(c.Name))
+	}
+	return out, nil
+}
+
+// csvValue converts text to the column's type. The text is tried first and
+// looked at for blankness only if it is no value: trimming every cell costs
+// as much as reading the file. A value that is neither is an error, or NULL
+// if strict is false.
+func csvValue(c *script.InputColumn, text string, strict bool) (string, error) {
+	fallback, err := expr.DefaultSQL(c.Type, c.Default, c.Format)
+	if err != nil {
+		return "", scriptFault(c.Pos, c.Name, "col_default_value %q of column %s: %s", shorten(c.Default), c.Name, err)
+	}
+	if c.Type == expr.String {
+		if c.Format != "" {
+			return "", scriptFault(c.Pos, c.Name, "column %s is a string and cannot have a format", c.Name)
+		}
+		if c.Default == "" {
+			return text, nil
+		}
+		return "CASE WHEN " + text + " = '' THEN " + fallback + " ELSE " + text + " END", nil
+	}
+	scan, err := expr.ScanSQL(c.Type, c.Format, text)
+	if err != nil {
+		return "", scriptFault(c.Pos, c.Name, "format %q of column %s: %s", c.Format, c.Name, err)
+	}
+	otherwise := "NULL"
+	if strict {
+		otherwise = "error(" + sqltext.String(fmt.Sprintf("%scolumn %s: cannot be read as %s: ", RuntimeMarker, c.Name, c.Type)) +
+			" || left(" + text + fmt.Sprintf(", %d))", shownValueRunes)
+	}
+	return "coalesce(" + scan + ", CASE WHEN trim(" + text + ", " + sqltext.String(blanks) + ") = '' THEN " + fallback + " ELSE " + otherwise + " END)", nil
+}
+
+// blanks are the characters that make a cell blank: Unicode's white space.
+const blanks = "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"

@@ -1,0 +1,268 @@
+package files
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/script"
+)
+
+// Slice is the part of an input that one batch reads. Its JSON form is kept
+// in state between planning and execution.
+type Slice struct {
+	File int    `json:"file"` // ordinal in urls
+	Path string `json:"path"`
+	URL  string `json:"url"`
+
+	// CSV: a byte range of whole records. The range of a file's first slice
+	// starts at 0 and includes the header.
+	Offset      int64 `json:"offset,omitempty"`
+	Length      int64 `json:"length,omitempty"`
+	FirstRecord int64 `json:"first_record,omitempty"` // 0-based data record at Offset
+	FirstLine   int64 `json:"first_line,omitempty"`   // 1-based physical line at Offset
+
+	// Parquet: rows [FirstRow, FirstRow+Rows) of the file; Rows -1 is all.
+	FirstRow int64 `json:"first_row,omitempty"`
+	Rows     int64 `json:"rows,omitempty"`
+
+	Bytes int64 `json:"bytes"` // of the file that this slice stands for
+
+	// What the file looked like when it was planned.
+	FileBytes int64     `json:"file_bytes"`
+	ModTime   time.Time `json:"mod_time"`
+}
+
+// edgeShare is how far from a wanted cut, as a part of a batch, the edge of a
+// file may be to be taken instead of splitting the file.
+const edgeShare = 0.25
+
+// PlanSlices cuts the inputs of r into the slices of batches: contiguous in
+// the order of files and rows, about targetBytes each, at most maxBatches,
+// none empty. Inputs that are all empty give one batch with all of them, so
+// that reading them still checks their headers. The same inputs give the same
+// plan.
+//
+// Parquet files are split between row groups. CSV files are split between
+// records; only files that are split are read for it, from their start.
+func PlanSlices(ctx context.Context, r *script.FileReader, targetBytes int64, maxBatches int) ([][]Slice, error) {
+	if !r.Parquet {
+		if err := csvDialect(r); err != nil {
+			return nil, err
+		}
+	}
+	inputs, err := inspectAll(ctx, r)
+	if err != nil || len(inputs) == 0 {
+		return nil, err
+	}
+	wanted := wantedCuts(inputs, targetBytes, maxBatches)
+	pieces := make([][]Slice, len(inputs))
+	err = eachInOrder(ctx, len(inputs), func(ctx context.Context, i int) error {
+		var err error
+		pieces[i], err = cutFile(ctx, r, i, inputs[i], wanted[i].inside)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return group(pieces, wanted), nil
+}
+
+// fileCuts are the batch borders that concern a file.
+type fileCuts struct {
+	before bool    // a batch starts with this file
+	inside []int64 // byte offsets near which a batch starts inside it
+}
+
+// wantedCuts spreads the borders evenly over the bytes of all inputs.
+func wantedCuts(inputs []inspected, targetBytes int64, maxBatches int) []fileCuts {
+	total := int64(0)
+	for _, in := range inputs {
+		total += in.Bytes
+	}
+	cuts := make([]fileCuts, len(inputs))
+	targetBytes = max(targetBytes, 1)
+	batches := min((total+targetBytes-1)/targetBytes, int64(max(maxBatches, 1)))
+	if batches < 2 {
+		return cuts
+	}
+	share := float64(total) / float64(batches)
+	file, start := 0, int64(0)
+	for k := int64(1); k < batches; k++ {
+		border := int64(float64(k) * share)
+		for file < len(inputs)-1 && start+inputs[file].Bytes <= border {
+			start += inputs[file].Bytes
+			file++
+		}
+		near := int64(share * edgeShare)
+		left, right := border-start, start+inputs[file].Bytes-border
+		switch {
+		case left <= near && left <= right:
+			cuts[file].before = true
+		case right <= near && file+1 < len(inputs):
+			cuts[file+1].before = true
+		case right <= near: // the end of the last file
+		default:
+			cuts[file].inside = append(cuts[file].inside, left)
+		}
+	}
+	return cuts
+}
+
+// cutFile makes the slices of one file.
+func cutFile(ctx context.Context, r *script.FileReader, i int, in inspected, inside []int64) ([]Slice, error) {
+	whole := Slice{File: i, Path: in.Path, URL: in.URL, Bytes: in.Bytes, FileBytes: in.Bytes, ModTime: in.ModTime.UTC()}
+	if r.Parquet {
+		whole.Rows = -1
+		return cutParquet(whole, in.footer, inside), nil
+	}
+	whole.Length, whole.FirstLine = in.Bytes, 1
+	if len(inside) == 0 {
+		return []Slice{whole}, nil
+	}
+	return cutCSV(ctx, r, whole, inside)
+}
+
+// cutParquet cuts between the row groups nearest to the wanted offsets.
+func cutParquet(whole Slice, f *footer, inside []int64) []Slice {
+	if len(inside) == 0 || len(f.groups) < 2 || f.hidesRowNumber() {
+		return []Slice{whole}
+	}
+	out := []Slice{}
+	from, at := 0, int64(0) // first group of the open slice; compressed bytes before group g
+	closeAt := func(g int) {
+		s := whole
+		s.Rows, s.Bytes = 0, 0
+		for _, rg := range f.groups[from:g] {
+			s.Rows += rg.rows
+			s.Bytes += rg.bytes
+		}
+		s.FirstRow = f.groups[from].firstRow
+		out = append(out, s)
+		from = g
+	}
+	for g := range f.groups {
+		for len(inside) > 0 && inside[0] < at+f.groups[g].bytes/2 {
+			inside = inside[1:]
+			if g > from {
+				closeAt(g)
+			}
+		}
+		at += f.groups[g].bytes
+	}
+	closeAt(len(f.groups))
+	if len(out) == 1 {
+		return []Slice{whole}
+	}
+	return out
+}
+
+// cutCSV scans the file from its first data record for records that start
+// near the wanted offsets.
+func cutCSV(ctx context.Context, r *script.FileReader, whole Slice, inside []int64) ([]Slice, error) {
+	head, err := readHead(r, whole.Path, whole.URL)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(whole.Path)
+	if err != nil {
+		return nil, openFault(whole.URL, err)
+	}
+	defer f.Close()
+	scan := csvScan{separator: r.CSV.Separator, targets: slices.Clone(inside)}
+	for len(scan.targets) > 0 && scan.targets[0] <= head.start {
+		scan.targets = scan.targets[1:]
+	}
+	// Nothing behind the last wanted cut matters here.
+	if err := scan.scanUntilCut(ctx, f, head.start, whole.Length-head.start); err != nil {
+		return nil, wrapScan(whole.URL, err)
+	}
+	if scan.found.long {
+		return nil, longRecordFault(whole.URL, head.lines+scan.lines+1)
+	}
+	out := []Slice{}
+	open := whole
+	for _, c := range scan.cuts {
+		if c.Offset >= whole.Length || c.Records == open.FirstRecord {
+			continue // nothing behind it, or nothing but blank lines before it
+		}
+		open.Length = c.Offset - open.Offset
+		open.Bytes = open.Length
+		out = append(out, open)
+		open.Offset, open.FirstRecord, open.FirstLine = c.Offset, c.Records, head.lines+c.Lines+1
+	}
+	open.Length = whole.Length - open.Offset
+	open.Bytes = open.Length
+	return append(out, open), nil
+}
+
+func wrapScan(u string, err error) error {
+	if ctxDone(err) {
+		return err
+	}
+	return openFault(u, err)
+}
+
+func longRecordFault(u string, line int64) *fault.Error {
+	f := inputFault(fault.UserData, u, "record is longer than %d MiB, which is the limit", MaxRecordBytes>>20)
+	f.Place.Line = line
+	f.Hint = "look for a quote that is never closed"
+	return f
+}
+
+// group lists slices into batches: a batch starts where a border is wanted
+// before a file, and with each slice inside a file but its first.
+func group(pieces [][]Slice, cuts []fileCuts) [][]Slice {
+	var out [][]Slice
+	var open []Slice
+	bytes := int64(0)
+	flush := func() {
+		out = append(out, open)
+		open, bytes = nil, 0
+	}
+	for i, list := range pieces {
+		for k, s := range list {
+			if len(open) > 0 && bytes > 0 && (k > 0 || cuts[i].before) {
+				flush()
+			}
+			open = append(open, s)
+			bytes += s.Bytes
+		}
+	}
+	// Empty files at the end join the batch before them.
+	if bytes == 0 && len(out) > 0 {
+		out[len(out)-1] = append(out[len(out)-1], open...)
+		return out
+	}
+	flush()
+	return out
+}
+
+// unchanged refuses a file that is not what was planned.
+func (s Slice) unchanged() error {
+	st, err := os.Stat(s.Path)
+	if err != nil {
+		return openFault(s.URL, err)
+	}
+	if st.Size() == s.FileBytes && st.ModTime().Equal(s.ModTime) {
+		return nil
+	}
+	f := inputFault(fault.Environment, s.URL, "the input file changed after the run planned it (%s, %d bytes; now %s, %d bytes)",
+		s.ModTime.Format(time.RFC3339), s.FileBytes, st.ModTime().UTC().Format(time.RFC3339), st.Size())
+	f.Hint = "start a new run"
+	return f
+}
+
+// String names the slice in logs.
+func (s Slice) String() string {
+	switch {
+	case s.Rows > 0:
+		return fmt.Sprintf("%s rows %d to %d", s.URL, s.FirstRow, s.FirstRow+s.Rows-1)
+	case s.Length < s.FileBytes:
+		return fmt.Sprintf("%s bytes %d to %d", s.URL, s.Offset, s.Offset+s.Length-1)
+	}
+	return s.URL
+}
