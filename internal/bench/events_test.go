@@ -1,0 +1,72 @@
+package bench
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEventsKeepTheFinalOne(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(500, 0)
+	e := &events{now: func() time.Time { return now }}
+	for _, piece := range []string{
+		`{"event":"run_sta`, "rted\"}\n\n", `{"event":"run_finished","status":"complete","elapsed_ms":12.5,`, "\"overhead_ms\":3}\n",
+	} {
+		n, err := e.Write([]byte(piece))
+		require.NoError(t, err)
+		require.Len(t, piece, n)
+	}
+	require.NoError(t, e.close())
+	require.Equal(t, now, e.arrived)
+	require.InDelta(t, 12.5, e.finished.ElapsedMS, 0)
+}
+
+func TestEventsThatBreakTheContract(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, want string }{
+		"silence":    {"", "end without run_finished"},
+		"unfinished": {"{\"event\":\"run_started\"}\n", "end without run_finished"},
+		"not JSON":   {"panic: oops\n{\"event\":\"run_finished\",\"status\":\"complete\"}\n", "not JSON"},
+		"failed":     {"{\"event\":\"run_finished\",\"status\":\"failed\"}\n", `"failed"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := &events{now: time.Now}
+			_, err := e.Write([]byte(c.text))
+			require.NoError(t, err)
+			require.ErrorContains(t, e.close(), c.want)
+		})
+	}
+}
+
+func TestStepsCountOverlappingNodesOnce(t *testing.T) {
+	t.Parallel()
+	f := finished{Nodes: []node{
+		{Type: typeFileTable, StartedMS: 0, FinishedMS: 100},
+		{Type: typeFileTable, StartedMS: 50, FinishedMS: 150},
+		{Type: typeLookup, StartedMS: 140, FinishedMS: 200},
+		{Type: typeLookup, StartedMS: 300, FinishedMS: 310},
+		{Type: "table_custom_tfm_table", StartedMS: 310, FinishedMS: 400, PythonBusyMS: 150},
+		{Type: "table_file", StartedMS: 400, FinishedMS: 900},
+	}}
+	require.Equal(t, map[string]float64{"load": 150, "join": 70, "load_join": 210, "python": 90}, f.steps())
+}
+
+func TestPythonCPUShareTiesTheClocks(t *testing.T) {
+	t.Parallel()
+	// The process starts at 0, the run 1 s later; Python works from second 2 to
+	// 6 and uses both of two cores but for a tenth.
+	start := time.Unix(0, 0)
+	at := func(s float64) time.Time { return start.Add(time.Duration(s * float64(time.Second))) }
+	cpu := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	u := usage{moments: []moment{{at(0), 0}, {at(2), cpu(0.5)}, {at(6), cpu(7.7)}, {at(8), cpu(7.8)}}}
+	e := &events{arrived: at(8), finished: &finished{ElapsedMS: 7000, Nodes: []node{{StartedMS: 1000, FinishedMS: 5000, PythonBusyMS: 1}}}}
+	share := pythonCPUShare(e, u, 2)
+	require.NotNil(t, share)
+	require.InDelta(t, 0.9, *share, 1e-9)
+
+	e.finished.Nodes[0].FinishedMS = 1500
+	require.Nil(t, pythonCPUShare(e, u, 2), "half a second is too short to tell")
+}

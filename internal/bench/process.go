@@ -1,0 +1,150 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"thalweg/internal/fault"
+)
+
+// Limits of a measured process.
+const (
+	maxErrorTextBytes = 64 << 10         // of its standard error, the last ones are kept
+	stopGrace         = 20 * time.Second // between asking it to stop and killing it
+)
+
+// measured is what one run of a program used.
+type measured struct {
+	command []string
+	started time.Time
+	wall    time.Duration // from start to exit, the interpreter's or engine's start included
+	cpu     time.Duration // of the whole tree
+	usage   usage
+	// foreign and stolen are shares of all cores over wall that other
+	// processes, or other guests of the host, used meanwhile.
+	foreign, stolen float64
+}
+
+// command is a program to be measured.
+type command struct {
+	args   []string
+	dir    string
+	stdout io.Writer
+}
+
+// measure runs a program and samples its process tree. A failure of the
+// program is a fault with the end of its standard error as detail.
+func measure(ctx context.Context, c command) (measured, error) {
+	unix.Sync() // what earlier runs wrote must not be written back on this one's time
+	proc := procfs("/proc")
+	m := measured{command: c.args}
+	errorText := &tail{limit: maxErrorTextBytes}
+	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, c.stdout, errorText
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = stopGrace
+
+	ownBefore, before := ownCPU(), proc.cpu()
+	m.started = time.Now()
+	if err := cmd.Start(); err != nil {
+		return m, &fault.Error{Kind: fault.Environment, Message: "starting " + c.args[0], Err: err}
+	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	type watched struct {
+		usage usage
+		err   error
+	}
+	done := make(chan watched, 1)
+	go func() {
+		u, err := proc.watch(watching, cmd.Process.Pid)
+		done <- watched{u, err}
+	}()
+	err := cmd.Wait()
+	m.wall = time.Since(m.started)
+	stop()
+	w := <-done
+	own, after := ownCPU()-ownBefore, proc.cpu()
+	m.usage = w.usage
+	m.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	all := float64(m.wall) * float64(thisMachine().Cores)
+	m.foreign = max(0, float64(after.busy-before.busy-m.cpu-own)/all)
+	m.stolen = max(0, float64(after.stolen-before.stolen)/all)
+	if ctx.Err() != nil {
+		return m, &fault.Error{Kind: fault.Canceled, Message: "the benchmark was stopped", Err: context.Cause(ctx)}
+	}
+	if err != nil {
+		return m, &fault.Error{
+			Kind: fault.Environment, Message: strings.Join(c.args, " "), Detail: errorText.String(), Err: err,
+		}
+	}
+	if w.err != nil {
+		return m, &fault.Error{Kind: fault.Environment, Message: "sampling the process tree", Err: w.err}
+	}
+	return m, nil
+}
+
+// ownCPU is the processor time of this process itself.
+func ownCPU() time.Duration {
+	var r unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// tail keeps the last bytes written to it.
+type tail struct {
+	limit int
+	buf   bytes.Buffer
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.buf.Write(p)
+	if over := t.buf.Len() - t.limit; over > 0 {
+		t.buf.Next(over)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return t.buf.String() }
+
+// warm reads files once, so that the first measured run finds them in memory
+// as the later ones do.
+func warm(paths []string) (err error) {
+	for _, path := range paths {
+		f, openErr := os.Open(path)
+		if openErr != nil {
+			return &fault.Error{Kind: fault.Environment, Message: "opening an input file", Err: openErr}
+		}
+		_, readErr := io.Copy(io.Discard, f)
+		if err := errors.Join(readErr, f.Close()); err != nil {
+			return &fault.Error{Kind: fault.Environment, Message: "reading " + path, Err: err}
+		}
+	}
+	return nil
+}
+
+// output runs a short helper program and returns what it prints, trimmed.
+func output(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir = dir
+	errorText := &tail{limit: maxErrorTextBytes}
+	cmd.Stderr = errorText
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("running %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errorText.String()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}

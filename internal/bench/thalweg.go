@@ -1,0 +1,154 @@
+package bench
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"thalweg/internal/fault"
+)
+
+// finished is the last event of `thalweg run --json`. Times are milliseconds,
+// those of nodes counted from the start of the run.
+type finished struct {
+	Event      string  `json:"event"`
+	Status     string  `json:"status"`
+	Run        int     `json:"run"`
+	ElapsedMS  float64 `json:"elapsed_ms"`
+	PeakBytes  int64   `json:"peak_bytes"`
+	OverheadMS float64 `json:"overhead_ms"`
+	Nodes      []node  `json:"nodes"`
+	Files      []struct {
+		URL string `json:"url"`
+	} `json:"files"`
+}
+
+// node is what one node of the script took.
+type node struct {
+	Node         string  `json:"node"`
+	Type         string  `json:"type"`
+	RowsIn       int64   `json:"rows_in"`
+	RowsOut      int64   `json:"rows_out"`
+	Batches      int     `json:"batches"`
+	StartedMS    float64 `json:"started_ms"`
+	FinishedMS   float64 `json:"finished_ms"`
+	EngineMS     float64 `json:"engine_ms"`
+	PythonBusyMS float64 `json:"python_busy_ms"`
+}
+
+// Contract values that the measurements lean on.
+const (
+	eventFinished  = "run_finished"
+	statusComplete = "complete"
+	typeFileTable  = "file_table"
+	typeLookup     = "table_lookup_table"
+)
+
+// maxEventBytes bounds one line of events.
+const maxEventBytes = 16 << 20
+
+// events takes the lines of `thalweg run --json` as they come and keeps the
+// final one with the time when it arrived.
+type events struct {
+	now      func() time.Time
+	partial  bytes.Buffer
+	finished *finished
+	arrived  time.Time
+	err      error
+}
+
+func (e *events) Write(p []byte) (int, error) {
+	e.partial.Write(p)
+	for {
+		i := bytes.IndexByte(e.partial.Bytes(), '\n')
+		if i < 0 {
+			break
+		}
+		line := bytes.TrimSpace(e.partial.Next(i + 1))
+		if len(line) > 0 {
+			e.line(line)
+		}
+	}
+	if e.partial.Len() > maxEventBytes && e.err == nil {
+		e.err = fault.New(fault.Environment, "a line of events is longer than %d bytes", maxEventBytes)
+		e.partial.Reset()
+	}
+	return len(p), nil // the program must not die of a full pipe: close reports
+}
+
+func (e *events) line(line []byte) {
+	var f finished
+	if err := json.Unmarshal(line, &f); err != nil {
+		if e.err == nil {
+			e.err = &fault.Error{Kind: fault.Environment, Message: "a line of events is not JSON", Detail: string(line), Err: err}
+		}
+		return
+	}
+	if f.Event == eventFinished {
+		e.finished, e.arrived = &f, e.now()
+	}
+}
+
+// close says whether the events were as promised and the run complete.
+func (e *events) close() error {
+	switch {
+	case e.err != nil:
+		return e.err
+	case e.finished == nil:
+		return fault.New(fault.Environment, "the events end without %s", eventFinished)
+	case e.finished.Status != statusComplete:
+		return fault.New(fault.Environment, "the run ended as %q", e.finished.Status)
+	}
+	return nil
+}
+
+// span is a stretch of time in a run, milliseconds from its start.
+type span struct{ from, to float64 }
+
+// spans merges the times of the nodes that match, ascending and disjoint.
+func (f *finished) spans(match func(node) bool) []span {
+	var all []span
+	for _, n := range f.Nodes {
+		if match(n) && n.FinishedMS >= n.StartedMS {
+			all = append(all, span{n.StartedMS, n.FinishedMS})
+		}
+	}
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	var merged []span
+	for _, s := range all {
+		if last := len(merged) - 1; last >= 0 && s.from <= merged[last].to {
+			merged[last].to = max(merged[last].to, s.to)
+		} else {
+			merged = append(merged, s)
+		}
+	}
+	return merged
+}
+
+// length is the time that spans cover together, in milliseconds.
+func length(spans []span) float64 {
+	var sum float64
+	for _, s := range spans {
+		sum += s.to - s.from
+	}
+	return sum
+}
+
+func ofType(types ...string) func(node) bool {
+	return func(n node) bool { return slices.Contains(types, n.Type) }
+}
+
+func usesPython(n node) bool { return n.PythonBusyMS > 0 }
+
+// steps are the figures of a run by name, in milliseconds of wall time.
+// Loading and joining may overlap, so their sum is not load_join.
+func (f *finished) steps() map[string]float64 {
+	return map[string]float64{
+		"load":      length(f.spans(ofType(typeFileTable))),
+		"join":      length(f.spans(ofType(typeLookup))),
+		"load_join": length(f.spans(ofType(typeFileTable, typeLookup))),
+		"python":    length(f.spans(usesPython)),
+	}
+}

@@ -1,0 +1,130 @@
+package bench
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"thalweg/internal/fault"
+)
+
+// Table renders checks for a terminal.
+func (r Report) Table() string {
+	t := r.table()
+	t.SetStyle(table.StyleLight)
+	return t.Render()
+}
+
+func (r Report) table() table.Writer {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"what", "thalweg", "peer", "value", "bar", "verdict", "note"})
+	for _, c := range r.Checks {
+		value := number(c.Value, "×")
+		if c.Unit != "" && c.Peer == nil {
+			value = "" // the value is Thalweg's own figure
+		}
+		t.AppendRow(table.Row{c.Name, number(c.Thalweg, " "+c.Unit), number(c.Peer, " "+c.Unit), value, c.Bar, c.Status, c.Note})
+	}
+	return t
+}
+
+func number(v *float64, unit string) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.2f%s", *v, unit)
+}
+
+// RunTable renders all runs for a terminal.
+func (r Report) RunTable() string {
+	t := r.runTable()
+	t.SetStyle(table.StyleLight)
+	return t.Render()
+}
+
+// runTable lists all runs.
+func (r Report) runTable() table.Writer {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"side", "", "wall s", "load+join s", "python s", "CPU s", "peak RSS GB", "peak PSS GB", "others' CPU %"})
+	for _, run := range r.Runs {
+		note := run.Label
+		if run.Disturbed {
+			note = strings.TrimSpace(note + " disturbed")
+		}
+		s := func(v float64) string { return fmt.Sprintf("%.2f", v/1000) }
+		gb := func(v int64) string { return fmt.Sprintf("%.2f", float64(v)/1e9) }
+		t.AppendRow(table.Row{
+			run.Side, note, s(run.WallMS), s(run.StepsMS["load_join"]), s(run.StepsMS["python"]), s(run.CPUMS),
+			gb(run.PeakRSS), gb(run.PeakPSS), fmt.Sprintf("%.1f", 100*(run.Foreign+run.Stolen)),
+		})
+	}
+	return t
+}
+
+// Markdown renders the whole report.
+func (r Report) Markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s, measured %s.\n\n", r.Case, r.What, r.Date.Format("2006-01-02 15:04 MST"))
+	if r.Skipped != "" {
+		fmt.Fprintf(&b, "Skipped: %s\n\n", r.Skipped)
+	}
+	if r.Disturbed() {
+		b.WriteString("**Other processes used the machine during some of the runs: these figures are not to be quoted.**\n\n")
+	}
+	fmt.Fprintf(&b, "%s\n\n", r.table().RenderMarkdown())
+	fmt.Fprintf(&b, "## Runs\n\n%s\n\n", r.runTable().RenderMarkdown())
+	fmt.Fprintf(&b, "## Circumstances\n\n- machine: %s\n", r.Machine)
+	for _, key := range slices.Sorted(maps.Keys(r.Versions)) {
+		fmt.Fprintf(&b, "- %s: %s\n", key, r.Versions[key])
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Input)) {
+		fmt.Fprintf(&b, "- input %s: %v\n", key, r.Input[key])
+	}
+	return b.String()
+}
+
+// Write puts the report into dir as <date>-<case>.json and .md, and returns
+// the paths. Earlier reports stay: a second one of a day gets a number.
+func (r Report) Write(dir string) (jsonPath, markdownPath string, err error) {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return "", "", fmt.Errorf("encoding the report: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", "", &fault.Error{Kind: fault.Environment, Message: "making the directory of results", Err: err}
+	}
+	base := filepath.Join(dir, r.Date.Format("2006-01-02")+"-"+r.Case)
+	path := base
+	for n := 2; ; n++ {
+		err := create(path+".json", append(text, '\n'))
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return "", "", err
+		}
+		path = fmt.Sprintf("%s-%d", base, n)
+	}
+	return path + ".json", path + ".md", create(path+".md", []byte(r.Markdown()))
+}
+
+// create writes a file that must not be there yet.
+func create(path string, text []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return &fault.Error{Kind: fault.Environment, Message: "writing a report", Err: err}
+	}
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return &fault.Error{Kind: fault.Environment, Message: "writing " + path, Err: err}
+	}
+	return nil
+}
