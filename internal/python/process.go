@@ -1,0 +1,396 @@
+package python
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"thalweg/internal/fault"
+)
+
+//go:embed worker.py
+var workerSource string
+
+// Descriptors of an interpreter, after the three standard ones.
+const (
+	requestsFD = 3 + iota
+	responsesFD
+	progressFD
+	crashFD
+)
+
+// Words of the page shared with an interpreter.
+const (
+	slotRow = iota
+	slotSequence
+	slotAccusedRow
+	slotAccusedSequence
+)
+
+// Values of slotRow that are not rows.
+const (
+	rowNone   = -1 // between rows: values are read or written
+	rowImport = -2
+)
+
+// settings is what worker.py is started with.
+type settings struct {
+	RequestsFD  int   `json:"requests_fd"`
+	ResponsesFD int   `json:"responses_fd"`
+	ProgressFD  int   `json:"progress_fd"`
+	CrashFD     int   `json:"crash_fd"`
+	MemoryBytes int64 `json:"memory_bytes"`
+}
+
+// hello is an interpreter's first message.
+type hello struct {
+	Version        [3]int `json:"version"`
+	Implementation string `json:"implementation"`
+}
+
+// process is one interpreter. Its methods are called by one goroutine, the
+// slot's; two of its own write requests and read answers, so that neither side
+// waits for the other's pipe, and one waits for its end.
+type process struct {
+	cmd      *exec.Cmd
+	pid      int
+	logger   *slog.Logger
+	started  time.Time
+	hello    hello
+	page     []byte
+	crash    *os.File
+	stdout   *output
+	stderr   *output
+	requests *os.File
+	answers  *os.File
+
+	outgoing chan [][]byte
+	incoming chan incoming // closed at the end of the stream
+	exited   chan struct{} // closed when the process has ended
+	wg       sync.WaitGroup
+
+	programs     map[[32]byte]*loadedProgram
+	nextProgram  uint64
+	useClock     uint64
+	over         bool // end was called
+	limited      bool // has a memory limit
+	firstBytes   int64
+	peakBytes    int64
+	memoryLooked time.Time
+}
+
+type incoming struct {
+	kind    uint64
+	payload []byte
+	err     error // the stream is of no more use
+}
+
+type loadedProgram struct {
+	number uint64
+	used   uint64
+}
+
+// startProcess starts an interpreter; it has not said hello yet.
+func startProcess(cfg *Config, path string) (_ *process, err error) {
+	p := &process{
+		logger:   cfg.Logger,
+		started:  time.Now(),
+		outgoing: make(chan [][]byte, maxQueuedMessages),
+		incoming: make(chan incoming, 4),
+		exited:   make(chan struct{}),
+		programs: map[[32]byte]*loadedProgram{},
+		limited:  cfg.MemoryBytes > 0,
+	}
+	var theirs []*os.File
+	defer func() {
+		for _, f := range theirs {
+			f.Close() // the child has its own
+		}
+		if err != nil {
+			p.release()
+		}
+	}()
+	var theirRequests, theirAnswers, progress *os.File
+	if theirRequests, p.requests, err = os.Pipe(); err != nil {
+		return nil, fmt.Errorf("open a pipe to Python: %w", err)
+	}
+	theirs = append(theirs, theirRequests)
+	if p.answers, theirAnswers, err = os.Pipe(); err != nil {
+		return nil, fmt.Errorf("open a pipe from Python: %w", err)
+	}
+	theirs = append(theirs, theirAnswers)
+	widenPipe(p.requests)
+	widenPipe(p.answers)
+	if progress, err = sharedFile("progress", pageBytes); err != nil {
+		return nil, err
+	}
+	theirs = append(theirs, progress)
+	if p.page, err = unix.Mmap(int(progress.Fd()), 0, pageBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		return nil, fmt.Errorf("map the progress page of Python: %w", err)
+	}
+	p.setSlot(slotRow, rowNone)
+	if p.crash, err = sharedFile("crash", 0); err != nil {
+		return nil, err
+	}
+	if err := p.start(cfg, path, []*os.File{theirRequests, theirAnswers, progress, p.crash}); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *process) start(cfg *Config, path string, files []*os.File) error {
+	arg, err := json.Marshal(settings{requestsFD, responsesFD, progressFD, crashFD, cfg.MemoryBytes})
+	if err != nil {
+		return fmt.Errorf("encode the settings of Python: %w", err)
+	}
+	p.stdout = &output{logger: cfg.Logger, stream: "stdout"}
+	p.stderr = &output{logger: cfg.Logger, stream: "stderr"}
+	// No user site, no bytecode files; the worker's text comes on standard input,
+	// which then is at its end for the user's code.
+	p.cmd = exec.Command(path, "-s", "-B", "-X", "utf8", "-", string(arg))
+	p.cmd.Stdin = strings.NewReader(workerSource)
+	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
+	p.cmd.ExtraFiles = files
+	p.cmd.Env = environment(cfg)
+	p.cmd.Dir = cfg.Dir
+	p.cmd.WaitDelay = outputWait
+	p.cmd.SysProcAttr = processAttributes()
+	if err := p.cmd.Start(); err != nil {
+		f := fault.New(fault.Environment, "the Python interpreter %s cannot be started", path)
+		f.Err, f.Hint = err, "install it, or name another one"
+		return f
+	}
+	p.pid = p.cmd.Process.Pid
+	p.wg.Add(3)
+	go p.write()
+	go p.read(cfg.MaxResultBytes)
+	go p.wait()
+	return nil
+}
+
+// environment is everything that an interpreter sees of ours.
+func environment(cfg *Config) []string {
+	env := make([]string, 0, 8+len(cfg.Env))
+	for _, name := range []string{"PATH", "HOME", "LANG"} {
+		if v, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+v)
+		}
+	}
+	env = append(env, "TZ=UTC", "PYTHONHASHSEED=0")
+	if cfg.MemoryBytes > 0 {
+		env = append(env, "PYPY_GC_MAX="+strconv.FormatInt(cfg.MemoryBytes, 10))
+	}
+	return append(env, cfg.Env...)
+}
+
+func (p *process) write() {
+	defer p.wg.Done()
+	broken := false
+	for buffers := range p.outgoing {
+		for _, b := range buffers {
+			if broken {
+				break
+			}
+			if _, err := p.requests.Write(b); err != nil {
+				broken = true // its end is noticed by its reader
+			}
+		}
+	}
+}
+
+func (p *process) read(maxBytes int64) {
+	defer p.wg.Done()
+	defer close(p.incoming)
+	for {
+		kind, payload, err := readMessage(p.answers, maxBytes)
+		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return
+		}
+		p.incoming <- incoming{kind: kind, payload: payload, err: err}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *process) wait() {
+	defer p.wg.Done()
+	defer close(p.exited)
+	if err := p.cmd.Wait(); err != nil {
+		p.logger.Debug("python ended", "pid", p.pid, "how", err)
+	}
+}
+
+// send queues a message, without waiting: there is room for all that may be there.
+func (p *process) send(kind uint64, parts ...[]byte) {
+	size := 0
+	for _, b := range parts {
+		size += len(b)
+	}
+	head := appendWord(appendWord(make([]byte, 0, messageHeaderBytes), kind), uint64(size))
+	buffers := append([][]byte{head}, parts...)
+	if size < joinBelowBytes {
+		buffers = [][]byte{bytes.Join(buffers, nil)}
+	}
+	p.outgoing <- buffers
+}
+
+// sendChunk sends rows, and their program if the process does not know it.
+func (p *process) sendChunk(prog *program, sequence uint64, rows int, columns []byte) {
+	p.useClock++
+	loaded := p.programs[prog.hash]
+	if loaded == nil {
+		p.forgetOne()
+		p.nextProgram++
+		loaded = &loadedProgram{number: p.nextProgram}
+		p.programs[prog.hash] = loaded
+		p.send(msgProgram, appendWord(nil, loaded.number), prog.spec)
+	}
+	loaded.used = p.useClock
+	head := appendWord(appendWord(appendWord(nil, loaded.number), sequence), uint64(rows))
+	p.send(msgChunk, head, columns)
+}
+
+// forgetOne makes room for a program.
+func (p *process) forgetOne() {
+	if len(p.programs) < maxProgramsInMemory {
+		return
+	}
+	var oldest [32]byte
+	var found *loadedProgram
+	for hash, l := range p.programs {
+		if found == nil || l.used < found.used {
+			oldest, found = hash, l
+		}
+	}
+	p.forget(oldest)
+}
+
+func (p *process) forget(hash [32]byte) {
+	if l := p.programs[hash]; l != nil {
+		delete(p.programs, hash)
+		p.send(msgForget, appendWord(nil, l.number))
+	}
+}
+
+func (p *process) slot(i int) int64 { return atomic.LoadInt64(p.slotAddr(i)) }
+
+func (p *process) setSlot(i int, v int64) { atomic.StoreInt64(p.slotAddr(i), v) }
+
+func (p *process) slotAddr(i int) *int64 {
+	return (*int64)(unsafe.Pointer(&p.page[i*wordBytes])) // a mapping begins at a page: aligned
+}
+
+// askToStop raises an exception in a row, if it is still running then.
+func (p *process) askToStop(sequence uint64, row int64) {
+	p.setSlot(slotAccusedSequence, int64(sequence))
+	p.setSlot(slotAccusedRow, row)
+	p.signal(unix.SIGUSR1)
+}
+
+func (p *process) signal(s syscall.Signal) {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.logger.Debug("signal python", "pid", p.pid, "signal", s, "error", err)
+	}
+}
+
+// kill ends the process and what it has started, and waits until all is over.
+func (p *process) kill() { p.end(0) }
+
+// stop lets an idle process end by itself.
+func (p *process) stop() { p.end(stopGrace) }
+
+// end may be called again: then it does nothing.
+func (p *process) end(grace time.Duration) {
+	if p.over {
+		return
+	}
+	p.over = true
+	p.requests.Close() // also ends a write that waits for the pipe
+	close(p.outgoing)
+	if grace > 0 {
+		t := time.NewTimer(grace)
+		select {
+		case <-p.exited:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+	// Its group is killed even if the process has ended by itself: children of it may live.
+	if err := unix.Kill(-p.pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+		p.logger.Debug("kill python's process group", "pid", p.pid, "error", err)
+	}
+	<-p.exited
+	p.answers.Close()      // a child in a group of its own might keep the other end
+	for range p.incoming { // what its reader still has to get rid of
+	}
+	p.wg.Wait()
+}
+
+// release frees what outlives the process: end was called, or start was not.
+func (p *process) release() {
+	for _, f := range []*os.File{p.requests, p.answers, p.crash} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	if p.page != nil {
+		if err := unix.Munmap(p.page); err != nil {
+			p.logger.Debug("unmap python's progress page", "error", err)
+		}
+		p.page = nil
+	}
+}
+
+// crashLog is what was written about where a process was when it ended.
+func (p *process) crashLog() string {
+	info, err := p.crash.Stat()
+	if err != nil {
+		return ""
+	}
+	from := max(info.Size()-maxCrashLogBytes, 0)
+	b, err := io.ReadAll(io.NewSectionReader(p.crash, from, maxCrashLogBytes))
+	if err != nil {
+		p.logger.Debug("read python's crash log", "error", err)
+	}
+	return string(bytes.ToValidUTF8(b, []byte("?")))
+}
+
+// memory returns what the process holds, and updates its peak. It looks at most
+// every memoryInterval, unless asked to; 0 is unknown or not looked.
+func (p *process) memory(look bool) int64 {
+	now := time.Now()
+	if !look && now.Sub(p.memoryLooked) < memoryInterval {
+		return 0
+	}
+	p.memoryLooked = now
+	rss, peak := memoryOf(p.pid)
+	p.peakBytes = max(p.peakBytes, peak, rss)
+	return rss
+}
+
+// usable says what is wrong with the interpreter, after its hello.
+func (p *process) usable(path string) error {
+	v := p.hello.Version
+	if v[0] > oldestMajor || v[0] == oldestMajor && v[1] >= oldestMinor {
+		return nil
+	}
+	f := fault.New(fault.Environment, "%s is Python %d.%d", path, v[0], v[1])
+	f.Hint = fmt.Sprintf("Python %d.%d or later is needed", oldestMajor, oldestMinor)
+	return f
+}

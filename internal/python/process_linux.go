@@ -1,0 +1,64 @@
+package python
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// processAttributes: a group of its own, so that a terminal's interrupt does not
+// reach it and so that its children can be killed with it; and death with us. The
+// system takes "us" to be the thread that started it, see Pool.starter.
+func processAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
+}
+
+// sharedFile makes a file that only lives as long as it is open.
+func sharedFile(name string, size int64) (*os.File, error) {
+	fd, err := unix.MemfdCreate("thalweg-python-"+name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make memory to share with Python: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if err := f.Truncate(size); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("size memory to share with Python: %w", err)
+	}
+	return f, nil
+}
+
+// widenPipe saves switches between the two sides; a refusal costs nothing else.
+func widenPipe(f *os.File) {
+	if c, err := f.SyscallConn(); err == nil {
+		_ = c.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeBytes) })
+	}
+}
+
+// memoryOf returns a process's resident memory and its peak, in bytes; 0 if unknown.
+func memoryOf(pid int) (rss, peak int64) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0, 0
+	}
+	return statusBytes(b, "VmRSS:"), statusBytes(b, "VmHWM:")
+}
+
+func statusBytes(status []byte, name string) int64 {
+	_, rest, found := bytes.Cut(status, []byte("\n"+name))
+	if !found {
+		return 0
+	}
+	fields := bytes.Fields(rest)
+	if len(fields) == 0 {
+		return 0
+	}
+	kib, err := strconv.ParseInt(string(fields[0]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kib << 10
+}

@@ -1,0 +1,180 @@
+package python
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+)
+
+// Program is what the interpreters run for one node. It is not changed once used.
+type Program struct {
+	Files     []Source // imported in order, once per process, into one module of this program alone
+	Inputs    []Column // r.* columns, in the order in which rows carry them
+	Fields    []Field  // p.* fields, in the order in which they depend on one another
+	Decimals  Form     // how decimal2 inputs appear in Python: Plain is float, the nearest to the decimal; Rich is decimal.Decimal
+	Datetimes Form     // how datetimes appear in Python, both ways: Plain is text, 2006-01-02T15:04:05.000+00:00; Rich is datetime.datetime in UTC
+}
+
+// Source is a file of user code.
+type Source struct {
+	Name string // as tracebacks show it: path or URL
+	Text string
+}
+
+// Column is an input column, r.Name in expressions.
+type Column struct {
+	Name string
+	Type expr.Type // a column type
+}
+
+// Field is a result, p.Name in the expressions of later fields.
+type Field struct {
+	Name     string
+	Type     expr.Type // a column type
+	Expr     string    // a Python expression over r.* and earlier p.*
+	Nullable bool      // None is NULL; otherwise None is an error
+}
+
+// Form chooses between the two Python types of a column type.
+type Form uint8
+
+// Plain is what Capillaries' formulas expect.
+const (
+	Plain Form = iota
+	Rich
+)
+
+// Cents is a decimal2 value: hundredths.
+type Cents int64
+
+// String prints the decimal with two digits after the point.
+func (c Cents) String() string {
+	sign, n := "", uint64(c)
+	if c < 0 {
+		sign, n = "-", -n
+	}
+	return fmt.Sprintf("%s%d.%02d", sign, n/100, n%100)
+}
+
+// DatetimeLayout is the text form of datetimes in Python, always in UTC.
+const DatetimeLayout = "2006-01-02T15:04:05.000-07:00"
+
+// wireKind is how a column travels; worker.py has the same names.
+type wireKind string
+
+const (
+	wireString   wireKind = "string"
+	wireInt      wireKind = "int"
+	wireFloat    wireKind = "float"
+	wireBool     wireKind = "bool"
+	wireDatetime wireKind = "datetime" // ms since 1970
+	wireCents    wireKind = "cents"    // results only
+
+	wireCentsAsFloat   wireKind = "cents_float" // inputs only
+	wireCentsAsDecimal wireKind = "cents_decimal"
+)
+
+func (p *Program) kind(t expr.Type, input bool) wireKind {
+	switch t {
+	case expr.String:
+		return wireString
+	case expr.Int:
+		return wireInt
+	case expr.Float:
+		return wireFloat
+	case expr.Bool:
+		return wireBool
+	case expr.DateTime:
+		if p.Datetimes == Rich {
+			return wireDatetime
+		}
+		return wireString // made and read here: the interpreter only moves text
+	case expr.Decimal:
+		switch {
+		case !input:
+			return wireCents
+		case p.Decimals == Rich:
+			return wireCentsAsDecimal
+		}
+		return wireCentsAsFloat
+	}
+	return ""
+}
+
+// program is a Program in the form that is sent, with the identity by which
+// processes remember it.
+type program struct {
+	*Program
+	spec []byte
+	hash [sha256.Size]byte
+}
+
+type programSpec struct {
+	Files   []fileSpec  `json:"files"`
+	Inputs  []valueSpec `json:"inputs"`
+	Fields  []valueSpec `json:"fields"`
+	Collect bool        `json:"collect"`
+}
+
+type fileSpec struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+type valueSpec struct {
+	Name     string   `json:"name"`
+	Kind     wireKind `json:"kind"`
+	Expr     string   `json:"expr"`
+	Nullable bool     `json:"nullable"`
+}
+
+// prepare checks p and encodes it. collect: rows go on after one has failed.
+func prepare(p *Program, collect bool) (*program, error) {
+	if len(p.Fields) == 0 {
+		return nil, fault.New(fault.Bug, "a Python program without fields")
+	}
+	spec := programSpec{Collect: collect, Inputs: []valueSpec{}}
+	for _, f := range p.Files {
+		spec.Files = append(spec.Files, fileSpec(f))
+	}
+	seen := map[string]bool{}
+	for _, c := range p.Inputs {
+		v := valueSpec{Name: c.Name, Kind: p.kind(c.Type, true)}
+		if v.Kind == "" || seen["r."+c.Name] {
+			return nil, fault.New(fault.Bug, "Python input r.%s of type %s is given twice or has no such type", c.Name, c.Type)
+		}
+		seen["r."+c.Name] = true
+		spec.Inputs = append(spec.Inputs, v)
+	}
+	for _, f := range p.Fields {
+		v := valueSpec{Name: f.Name, Kind: p.kind(f.Type, false), Expr: strings.TrimSpace(f.Expr), Nullable: f.Nullable}
+		if v.Kind == "" || seen["p."+f.Name] {
+			return nil, fault.New(fault.Bug, "Python field p.%s of type %s is given twice or has no such type", f.Name, f.Type)
+		}
+		seen["p."+f.Name] = true
+		spec.Fields = append(spec.Fields, v)
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("encode a Python program: %w", err)
+	}
+	return &program{Program: p, spec: text, hash: sha256.Sum256(text)}, nil
+}
+
+// fieldAtLine returns the field whose expression is at a line of the generated
+// function, as worker.py lays it out; nil if none is.
+func (p *program) fieldAtLine(line int) *Field {
+	first := 1
+	for i := range p.Fields {
+		next := first + strings.Count(strings.TrimSpace(p.Fields[i].Expr), "\n") + 1
+		if first <= line && line < next {
+			return &p.Fields[i]
+		}
+		first = next
+	}
+	return nil
+}

@@ -1,0 +1,788 @@
+# The program that every interpreter of the pool runs. It reaches the interpreter
+# on its standard input. The standard library is all it needs, on CPython 3.9 or
+# later and on PyPy.
+#
+# The pool sends programs and chunks of rows on one inherited descriptor and reads
+# results on another: standard output stays free for what formulas print. process.go
+# and wire.go are the other ends of this file; the numbers in both must agree.
+
+import array
+import ast
+import datetime
+import decimal
+import faulthandler
+import gc
+import importlib.util
+import itertools
+import json
+import linecache
+import math
+import mmap
+import operator
+import os
+import platform
+import reprlib
+import resource
+import signal
+import struct
+import sys
+import time
+import traceback
+import types
+
+# Messages: two native 64-bit integers, kind and payload length, then the payload.
+HEADER = struct.Struct("=QQ")
+MSG_PROGRAM, MSG_FORGET, MSG_CHUNK = 1, 2, 3
+MSG_HELLO, MSG_RESULT = 1, 2
+CHUNK_HEADER = struct.Struct("=QQQ")  # program, sequence number, rows
+RESULT_HEADER = struct.Struct("=QQQQQ")  # sequence number, ns for rows, ns for imports, rows, length of the JSON that follows
+PROGRAM_HEADER = struct.Struct("=Q")
+
+# Slots of the page shared with the pool, which watches them without asking.
+SLOT_ROW, SLOT_SEQUENCE, SLOT_ACCUSED_ROW, SLOT_ACCUSED_SEQUENCE = 0, 1, 2, 3
+ROW_NONE, ROW_IMPORT = -1, -2
+
+PAGE_BYTES = 4096
+MAX_MESSAGE_CHARS = 4 << 10
+MAX_TRACEBACK_CHARS = 32 << 10
+MAX_VALUE_CHARS = 200
+SMALL_STRING_BYTES = 512  # on average; below it, strings are cut from one decoded text
+MAX_CENTS = 10**18 - 1  # DECIMAL(18,2)
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+FAST_ROUND_LIMIT = 1e9  # cents; below it the error of x * 100 is far less than FAST_ROUND_MARGIN
+FAST_ROUND_MARGIN = 1e-5
+
+EXPRESSIONS = "<expressions>"  # file name of the generated function's code
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+MILLISECOND = datetime.timedelta(milliseconds=1)
+CENT = decimal.Decimal("0.01")
+WIDE = decimal.Context(prec=60)
+RESERVE = bytearray()  # given back when memory is out, so that this can be said
+RESERVE_BYTES = 4 << 20
+
+
+class RowTimeout(BaseException):
+    """The pool found that a row takes too long. Not an Exception, so that formulas do not swallow it by accident."""
+
+
+class BadValue(Exception):
+    """A value that cannot be the result of a field."""
+
+    def __init__(self, category, message):
+        super().__init__(message)
+        self.category = category
+
+
+# ---------------------------------------------------------------------------
+# Columns in
+# ---------------------------------------------------------------------------
+
+
+class Reader:
+    """Cuts columns off a chunk's payload."""
+
+    def __init__(self, payload, offset, rows):
+        self.view = memoryview(payload)
+        self.offset = offset
+        self.rows = rows
+
+    def take(self, size):
+        start = self.offset
+        self.offset = start + size
+        return self.view[start : self.offset]
+
+    def numbers(self, code, count):
+        numbers = array.array(code)
+        numbers.frombytes(self.take(8 * count))
+        return numbers
+
+    def column(self, decode):
+        """Return a sequence of the column's values."""
+        (has_nulls,) = struct.unpack("=Q", self.take(8))
+        nulls = bytes(self.take(self.rows)) if has_nulls else None
+        values = decode(self)
+        if nulls is not None:
+            values = [None if null else value for null, value in zip(nulls, values)]
+        return values
+
+
+def read_ints(reader):
+    return reader.numbers("q", reader.rows)
+
+
+def read_floats(reader):
+    return reader.numbers("d", reader.rows)
+
+
+def read_bools(reader):
+    return [byte != 0 for byte in bytes(reader.take(reader.rows))]
+
+
+def read_strings(reader):
+    ends = reader.numbers("q", reader.rows + 1)  # the first one is 0
+    blob = reader.take(ends[-1])
+    if len(blob) < SMALL_STRING_BYTES * reader.rows:
+        text = str(blob, "utf-8")
+        if len(text) == len(blob):  # ASCII: a byte is a character
+            starts = iter(ends)
+            next(starts)
+            return [text[start:end] for start, end in zip(ends, starts)]
+    return [str(blob[ends[i] : ends[i + 1]], "utf-8") for i in range(reader.rows)]
+
+
+def read_cents_as_floats(reader):
+    # Division of two ints is rounded once: the double nearest to the decimal.
+    return [cents / 100 for cents in read_ints(reader)]
+
+
+def read_cents_as_decimals(reader):
+    make, exponent, context = decimal.Decimal, -2, WIDE
+    return [make(cents).scaleb(exponent, context) for cents in read_ints(reader)]
+
+
+def read_datetimes(reader):
+    return [EPOCH + MILLISECOND * ms for ms in read_ints(reader)]
+
+
+READERS = {
+    "string": read_strings,
+    "int": read_ints,
+    "float": read_floats,
+    "bool": read_bools,
+    "cents_float": read_cents_as_floats,
+    "cents_decimal": read_cents_as_decimals,
+    "datetime": read_datetimes,
+}
+
+
+# ---------------------------------------------------------------------------
+# Columns out
+# ---------------------------------------------------------------------------
+
+
+def wrong_type(expected, value):
+    return BadValue("type", "expected %s, got %s" % (expected, type(value).__name__))
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def finite(value):
+    if not math.isfinite(value):
+        raise BadValue("value", "%r is not a number that a field can hold" % (value,))
+    return value
+
+
+def as_str(value):
+    if not isinstance(value, str):
+        raise wrong_type("a str", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise BadValue("value", "the text cannot be stored as UTF-8: %s" % error) from None
+    return value
+
+
+def as_int(value):
+    if isinstance(value, bool):
+        raise wrong_type("an int", value)
+    if isinstance(value, float):
+        value = int(finite(value))  # toward zero
+    elif not isinstance(value, int):
+        try:
+            value = operator.index(value)  # integers of other libraries
+        except TypeError:
+            raise wrong_type("an int", value) from None
+    if not INT_MIN <= value <= INT_MAX:
+        raise BadValue("value", "%s does not fit into 64 bits" % short_repr(value))
+    return value
+
+
+def as_float(value):
+    if not is_number(value):
+        raise wrong_type("a float or an int", value)
+    try:
+        return finite(float(value))
+    except OverflowError:
+        raise BadValue("value", "%s does not fit into a float" % short_repr(value)) from None
+
+
+def as_bool(value):
+    if not isinstance(value, bool):
+        raise wrong_type("a bool", value)
+    return value
+
+
+def as_cents(value):
+    """Round half away from zero; a float counts as the shortest decimal that is this float."""
+    if isinstance(value, float):
+        scaled = finite(value) * 100.0
+        if -FAST_ROUND_LIMIT < scaled < FAST_ROUND_LIMIT:
+            floor = math.floor(scaled)
+            if not -FAST_ROUND_MARGIN < scaled - floor - 0.5 < FAST_ROUND_MARGIN:
+                return floor + (scaled - floor > 0.5)
+        value = decimal.Decimal(repr(float(value)))
+    elif isinstance(value, int) and not isinstance(value, bool):
+        cents = value * 100
+        if -MAX_CENTS <= cents <= MAX_CENTS:
+            return cents
+        raise BadValue("value", "%s does not fit into 18 digits" % short_repr(value))
+    elif not isinstance(value, decimal.Decimal):
+        raise wrong_type("a float, an int or a Decimal", value)
+    if not value.is_finite():
+        raise BadValue("value", "%s is not a number that a field can hold" % value)
+    if value.adjusted() > 18:
+        raise BadValue("value", "%s does not fit into 18 digits" % short_repr(value))
+    cents = int(value.quantize(CENT, decimal.ROUND_HALF_UP, WIDE).scaleb(2, WIDE))
+    if not -MAX_CENTS <= cents <= MAX_CENTS:
+        raise BadValue("value", "%s does not fit into 18 digits" % short_repr(value))
+    return cents
+
+
+def as_ms(value):
+    if not isinstance(value, datetime.datetime):
+        raise wrong_type("a datetime.datetime", value)
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=datetime.timezone.utc)
+    return (value - EPOCH) // MILLISECOND
+
+
+def write_numbers(code):
+    def write(values):
+        return [array.array(code, values).tobytes()]
+
+    return write
+
+
+def write_bools(values):
+    return [bytes(values)]
+
+
+def write_strings(values):
+    text = "".join(values)
+    blob = text.encode()
+    if len(blob) == len(text):
+        lengths = map(len, values)
+    else:
+        lengths = [len(value.encode()) for value in values]
+    return [array.array("q", itertools.accumulate(lengths, initial=0)).tobytes(), blob]
+
+
+class Kind:
+    """How results of one kind are checked and written.
+
+    exact is the type that needs no look at single values (None: look always),
+    check turns any acceptable value into one of that type or raises BadValue,
+    filler stands for NULL and for the value of a failed row.
+    """
+
+    def __init__(self, exact, check, filler, write):
+        self.exact = exact
+        self.check = check
+        self.filler = filler
+        self.write = write
+
+
+KINDS = {
+    "string": Kind(str, as_str, "", write_strings),
+    "int": Kind(int, as_int, 0, write_numbers("q")),
+    "float": Kind(float, as_float, 0.0, write_numbers("d")),
+    "bool": Kind(bool, as_bool, False, write_bools),
+    "cents": Kind(None, as_cents, 0, write_numbers("q")),
+    "datetime": Kind(None, as_ms, 0, write_numbers("q")),
+}
+
+
+def write_column(field, values, failed):
+    """Return the column's buffers, and (row, field, BadValue, value) of each value that cannot be taken.
+
+    Such a value, and that of a row in failed, is replaced by a filler.
+    """
+    kind = field.kind
+    found = set(map(type, values))
+    if found == {kind.exact} or not values:
+        try:
+            # A sum is finite only if all of its terms are.
+            if kind.exact is not float or math.isfinite(sum(values)):
+                return [struct.pack("=Q", 0)] + kind.write(values), []
+        except (OverflowError, UnicodeEncodeError, ValueError):
+            pass  # the search below says which value it was
+    checked = []
+    nulls = bytearray(len(values))
+    errors = []
+    for row, value in enumerate(values):
+        try:
+            if row in failed:
+                value = kind.filler
+            elif value is None:
+                if not field.nullable:
+                    raise BadValue("none", "the result is None, and the field does not take NULL")
+                nulls[row] = 1
+                value = kind.filler
+            else:
+                value = kind.check(value)
+        except BadValue as error:
+            errors.append((row, field.index, error, value))
+            value = kind.filler
+        checked.append(value)
+    if any(nulls):
+        return [struct.pack("=Q", 1), bytes(nulls)] + kind.write(checked), errors
+    return [struct.pack("=Q", 0)] + kind.write(checked), errors
+
+
+# ---------------------------------------------------------------------------
+# Programs
+# ---------------------------------------------------------------------------
+
+
+class Field:
+    def __init__(self, index, spec):
+        self.index = index
+        self.name = spec["name"]
+        self.expression = spec["expr"]
+        self.kind = KINDS[spec["kind"]]
+        self.nullable = spec["nullable"]
+        self.first_line = 0  # of its expression in the generated function
+
+
+class Program:
+    """User code in a module of its own, and the function that computes the fields row by row."""
+
+    def __init__(self, number, spec):
+        self.sources = {source["name"]: source["text"] for source in spec["files"]}
+        self.readers = [READERS[column["kind"]] for column in spec["inputs"]]
+        self.inputs = [column["name"] for column in spec["inputs"]]
+        self.fields = [Field(i, field) for i, field in enumerate(spec["fields"])]
+        self.collect = spec["collect"]  # go on after a failed row
+        self.module = types.ModuleType("thalweg_program_%d" % number)
+        self.run = None
+        self.loop_line = 0
+
+    def load(self):
+        """Import the user's files, in order and into one module, and compile the expressions."""
+        self.show_lines()
+        names = self.module.__dict__
+        sys.modules[self.module.__name__] = self.module  # dataclasses and pickle look for it there
+        for name, text in self.sources.items():
+            names["__file__"] = name
+            exec(compile(text, name, "exec", dont_inherit=True), names)
+        self.run = self.compile_expressions(names)
+        if hasattr(gc, "freeze"):
+            gc.collect()
+            gc.freeze()  # what is imported stays: spare the collector the walk
+
+    def unload(self):
+        sys.modules.pop(self.module.__name__, None)
+
+    def show_lines(self):
+        """Let tracebacks print lines of the user's files, and of expressions."""
+        for name, text in self.sources.items():
+            linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+        lines = "\n".join(field.expression for field in self.fields)
+        linecache.cache[EXPRESSIONS] = (len(lines), None, lines.splitlines(True), EXPRESSIONS)
+
+    def compile_expressions(self, names):
+        """Make one function of all expressions: a call for each row would cost more than most of them.
+
+        In it r.x and p.x are local variables called "r.x" and "p.x", with the dot:
+        no name in the user's code can be the same.
+        """
+        line = 1
+        assignments = []
+        for field in self.fields:
+            field.first_line = line
+            try:
+                value = self.parse_expression(field)
+            except (SyntaxError, NameError, ValueError) as error:
+                error.thalweg_field = field
+                raise
+            assign, append = ast.parse("target = 0\nappend_to(target)").body
+            assign.value = value
+            assign.targets[0].id = append.value.args[0].id = "p." + field.name
+            append.value.func.id = "append." + field.name
+            for node in (*ast.walk(assign.targets[0]), *ast.walk(append), assign):
+                if hasattr(node, "lineno"):
+                    ast.copy_location(node, value)
+            assignments += [assign, append]
+            line += field.expression.count("\n") + 1
+
+        function = ast.parse(
+            "def run(progress, rows):\n for row, in zip(rows):\n  progress[0] = row", EXPRESSIONS
+        )
+        (definition,) = function.body
+        (loop,) = definition.body
+        ast.increment_lineno(function, line)
+        self.loop_line = line  # and above: no expression
+        rename = {"progress": ".progress", "rows": ".rows", "row": ".row"}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Name) and node.id in rename:
+                node.id = rename[node.id]
+            elif isinstance(node, ast.arg):
+                node.arg = rename[node.arg]
+
+        def at_loop(node):
+            return ast.fix_missing_locations(ast.copy_location(node, loop))
+
+        for name in self.inputs:
+            definition.args.args.append(at_loop(ast.arg("in." + name, None)))
+            loop.target.elts.append(at_loop(ast.Name("r." + name, ast.Store())))
+            loop.iter.args.append(at_loop(ast.Name("in." + name, ast.Load())))
+        for field in self.fields:
+            definition.args.args.append(at_loop(ast.arg("append." + field.name, None)))
+        # The built-in zip, whatever the user's module calls by that name.
+        definition.args.args.append(at_loop(ast.arg(".zip", None)))
+        loop.iter.func.id = ".zip"
+        loop.body += assignments
+        scope = {}
+        code = compile(function, EXPRESSIONS, "exec", dont_inherit=True)
+        exec(code, names, scope)
+        return scope["run"]
+
+    def parse_expression(self, field):
+        tree = ast.parse(field.expression, EXPRESSIONS, mode="eval")
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)):
+                raise SyntaxError("this has no place in a field's expression: %s" % type(node).__name__)
+        ast.increment_lineno(tree, field.first_line - 1)
+        return References(self, field).visit(tree.body)
+
+    def field_at(self, line):
+        """Return the field whose expression has the line in the generated function."""
+        found = None
+        for field in self.fields:
+            if field.first_line <= line < self.loop_line:
+                found = field
+        return found
+
+
+class References(ast.NodeTransformer):
+    """Turns r.x and p.x into the local variables that hold them."""
+
+    def __init__(self, program, field):
+        self.known = {"r": set(program.inputs), "p": {f.name for f in program.fields[: field.index]}}
+
+    def visit_Attribute(self, node):
+        owner = node.value
+        if isinstance(owner, ast.Name) and owner.id in self.known:
+            if node.attr not in self.known[owner.id]:
+                raise NameError("%s.%s is not known here" % (owner.id, node.attr))
+            return ast.copy_location(ast.Name(owner.id + "." + node.attr, ast.Load()), node)
+        return self.generic_visit(node)
+
+
+# ---------------------------------------------------------------------------
+# Failures
+# ---------------------------------------------------------------------------
+
+_repr = reprlib.Repr()
+_repr.maxstring = _repr.maxother = _repr.maxlong = MAX_VALUE_CHARS
+
+
+def short_repr(value):
+    return _repr.repr(value)[:MAX_VALUE_CHARS]
+
+
+def move(error):
+    """Say whose move it is: that of the script's author, of the data's, or of who runs the machine."""
+    if isinstance(error, (MemoryError, RowTimeout, RecursionError, NotImplementedError)):
+        return "script"
+    if isinstance(error, (NameError, AttributeError, SyntaxError, ImportError, TypeError, SystemExit)):
+        return "script"
+    if isinstance(error, OSError):
+        return "environment"
+    return "user_data"
+
+
+def category(error):
+    for kind, name in ((MemoryError, "memory"), (RowTimeout, "timeout")):
+        if isinstance(error, kind):
+            return name
+    return "exception"
+
+
+def describe(program, error, row):
+    """Return the failure of a row, or of loading the program if row is negative."""
+    program.show_lines()
+    trace = error.__traceback__
+    field = None
+    while trace is not None and trace.tb_frame.f_code.co_filename != EXPRESSIONS:
+        trace = trace.tb_next
+    if trace is not None:
+        field = program.field_at(trace.tb_lineno)
+    else:
+        trace = skip_own_frames(error.__traceback__, program)
+    field = field or getattr(error, "thalweg_field", None)
+    file, line = "", 0
+    step = trace
+    while step is not None:
+        if step.tb_frame.f_code.co_filename in program.sources:
+            file, line = step.tb_frame.f_code.co_filename, step.tb_lineno
+        if step.tb_next is not None and step.tb_next.tb_frame.f_code is Worker.on_timeout.__code__:
+            step.tb_next = None
+        step = step.tb_next
+    if isinstance(error, SyntaxError) and error.filename in program.sources:
+        file, line = error.filename, error.lineno or 0
+    lines = traceback.format_exception(type(error), error, trace)
+    return {
+        "row": row,
+        "field": field.index if field else -1,
+        "move": move(error),
+        "category": category(error),
+        "type": type(error).__name__,
+        "message": message_of(error),
+        "traceback": shorten("".join(lines), MAX_TRACEBACK_CHARS),
+        "file": file,
+        "line": line,
+    }
+
+
+def skip_own_frames(trace, program):
+    while trace is not None and trace.tb_frame.f_code.co_filename not in program.sources:
+        trace = trace.tb_next
+    return trace
+
+
+def message_of(error):
+    try:
+        text = str(error)
+    except Exception:  # a user's own exception class may do anything
+        text = "(its text cannot be made)"
+    return shorten(text, MAX_MESSAGE_CHARS)
+
+
+def shorten(text, limit):
+    """Keep both ends. What cannot be encoded is escaped, as the text travels as UTF-8."""
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    if len(text) <= limit:
+        return text
+    return "%s\n[… %d characters …]\n%s" % (text[: limit // 2], len(text) - limit, text[-limit // 2 :])
+
+
+def describe_bad_value(row, field, error, value):
+    return {
+        "row": row,
+        "field": field,
+        "move": "user_data" if error.category == "value" else "script",
+        "category": error.category,
+        "type": "",
+        "message": message_of(error),
+        "traceback": "",
+        "file": "",
+        "line": 0,
+        "value": shorten(short_repr(value), MAX_VALUE_CHARS * 2),
+    }
+
+
+# ---------------------------------------------------------------------------
+# The loop
+# ---------------------------------------------------------------------------
+
+
+class Worker:
+    def __init__(self, settings):
+        self.requests = os.fdopen(settings["requests_fd"], "rb", buffering=1 << 16)
+        self.responses = settings["responses_fd"]
+        self.page = open_page(settings["progress_fd"])
+        self.crash_fd = settings["crash_fd"]
+        self.programs = {}  # number -> Program, or the description of why it cannot be loaded
+
+    def watch(self):
+        """Make the pool's signals work: one asks the running row to stop, the other only shows where it is."""
+        faulthandler.enable(file=self.crash_fd)
+        if hasattr(faulthandler, "register"):
+            faulthandler.register(signal.SIGUSR2, file=self.crash_fd, all_threads=True)
+        else:
+            signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+        signal.signal(signal.SIGUSR1, self.on_timeout)
+
+    def on_timeout(self, _number, frame):
+        page = self.page
+        accused = (page[SLOT_ACCUSED_SEQUENCE], page[SLOT_ACCUSED_ROW])
+        if accused != (page[SLOT_SEQUENCE], page[SLOT_ROW]):
+            return  # the row has ended meanwhile
+        # If the row does not care for the exception, this is what there is to see of it.
+        faulthandler.dump_traceback(file=self.crash_fd)
+        raise RowTimeout("the time for one row is over")
+
+    def send(self, kind, buffers):
+        size = sum(map(len, buffers))
+        head = HEADER.pack(kind, size)
+        if size < 1 << 20:
+            buffers = (b"".join((head, *buffers)),)
+        else:
+            buffers = (head, *buffers)
+        for buffer in buffers:
+            view = memoryview(buffer)
+            while view:
+                view = view[os.write(self.responses, view) :]
+
+    def serve(self):
+        read = self.requests.read
+        self.page[SLOT_ROW] = ROW_NONE
+        hello = {
+            "version": list(sys.version_info[:3]),
+            "implementation": platform.python_implementation(),
+        }
+        self.send(MSG_HELLO, [json.dumps(hello).encode()])
+        while True:
+            head = read(HEADER.size)
+            if len(head) < HEADER.size:
+                return  # the pool has closed its end
+            kind, size = HEADER.unpack(head)
+            payload = read(size)
+            if len(payload) < size:
+                return
+            if kind == MSG_CHUNK:
+                self.send(MSG_RESULT, self.chunk(payload))
+            elif kind == MSG_PROGRAM:
+                (number,) = PROGRAM_HEADER.unpack_from(payload)
+                self.programs[number] = json.loads(payload[PROGRAM_HEADER.size :])
+            elif kind == MSG_FORGET:
+                (number,) = PROGRAM_HEADER.unpack_from(payload)
+                program = self.programs.pop(number, None)
+                if isinstance(program, Program):
+                    program.unload()
+            flush_prints()
+
+    def chunk(self, payload):
+        began = time.perf_counter_ns()
+        number, sequence, rows = CHUNK_HEADER.unpack_from(payload)
+        page = self.page
+        page[SLOT_ROW] = ROW_IMPORT
+        page[SLOT_SEQUENCE] = sequence
+        program = self.programs[number]
+        loaded = began
+        if not isinstance(program, Program):
+            program, failure = load_program(number, program)
+            loaded = time.perf_counter_ns()
+            if failure:
+                page[SLOT_ROW] = ROW_NONE
+                return result(sequence, began, loaded, 0, {"load_error": failure}, [])
+            self.programs[number] = program
+        page[SLOT_ROW] = ROW_NONE
+        columns = []
+        try:
+            reader = Reader(payload, CHUNK_HEADER.size, rows)
+            for decode in program.readers:
+                columns.append(reader.column(decode))
+            failures, buffers = compute(program, page, columns, rows)
+        except (MemoryError, RowTimeout) as error:
+            RESERVE.clear()
+            columns = None
+            failures, buffers = [describe(program, error, 0)], []
+        page[SLOT_ROW] = ROW_NONE
+        return result(sequence, began, loaded, rows if buffers else 0, {"errors": failures}, buffers)
+
+
+def load_program(number, spec):
+    """Return the program and None, or None and why it cannot be loaded."""
+    program = Program(number, spec)
+    try:
+        program.load()
+    except BaseException as error:  # sys.exit() at the top of a file must not end the worker
+        program.unload()
+        return None, describe(program, error, -1)
+    return program, None
+
+
+def compute(program, page, columns, rows):
+    """Run the formulas over the rows.
+
+    Returns the failures in the order of rows, and the buffers of all columns. Without
+    program.collect there is at most one failure, the first. Buffers are missing when
+    nothing is to be done with them: a failure ends the run.
+    """
+    outs = [[] for _ in program.fields]
+    appends = [out.append for out in outs]
+    failures = {}  # row -> description
+    fatal = None
+    start = 0
+    while start < rows:
+        try:
+            program.run(page, range(start, rows), *columns, *appends, zip)
+            break
+        except BaseException as error:  # SystemExit, RowTimeout and the like are failures of the row, too
+            row = page[SLOT_ROW]
+            page[SLOT_ROW] = ROW_NONE
+            if isinstance(error, (MemoryError, RowTimeout)):
+                RESERVE.clear()
+                fatal = describe(program, error, row)
+                failures[row] = fatal
+            else:
+                failures[row] = describe(program, error, row)
+        for out, field in zip(outs, program.fields):
+            del out[row:]
+            out.append(field.kind.filler)
+        if fatal or not program.collect:
+            break
+        columns = [column[row + 1 - start :] for column in columns]
+        start = row + 1
+    page[SLOT_ROW] = ROW_NONE
+    if fatal and program.collect:
+        return [fatal], []
+
+    buffers = []
+    raised = set(failures)
+    for out, field in zip(outs, program.fields):
+        written, errors = write_column(field, out, raised)
+        buffers += written
+        for row, index, error, value in errors:
+            failures.setdefault(row, describe_bad_value(row, index, error, value))
+    ordered = [failures[row] for row in sorted(failures)]
+    if ordered and not program.collect:
+        return ordered[:1], []
+    return ordered, buffers
+
+
+def result(sequence, began, loaded, rows, report, buffers):
+    # Only a chunk that cannot be used, or one with failed rows, has anything to say.
+    text = json.dumps(report).encode() if report.get("errors") or "load_error" in report else b""
+    busy = time.perf_counter_ns() - loaded
+    return [RESULT_HEADER.pack(sequence, busy, loaded - began, rows, len(text)), text, *buffers]
+
+
+def flush_prints():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # closed or replaced by a formula: its own affair
+            pass
+
+
+def open_page(descriptor):
+    """Map the page shared with the pool as a sequence of 64-bit integers."""
+    page = mmap.mmap(descriptor, PAGE_BYTES)
+    if platform.python_implementation() == "PyPy" and importlib.util.find_spec("_cffi_backend"):
+        # A store through a memoryview takes PyPy about a hundred times longer.
+        import _cffi_backend as cffi
+
+        integers = cffi.new_array_type(cffi.new_pointer_type(cffi.new_primitive_type("int64_t")), None)
+        return cffi.from_buffer(integers, page)
+    return memoryview(page).cast("q")
+
+
+def limit_memory(size):
+    """Let allocation fail before the machine runs out. A core file of a crash would fill the disk."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if not size:
+        return
+    if platform.python_implementation() == "PyPy":
+        # Its collector keeps to PYPY_GC_MAX, which the pool has set to size, and cannot bear
+        # that the system refuses memory. It moves objects, so it needs room for two.
+        size *= 2
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    RESERVE.extend(bytes(RESERVE_BYTES))
+
+
+def main():
+    settings = json.loads(sys.argv[1])
+    sys.argv = ["thalweg"]
+    sys.path[:] = [folder for folder in sys.path if folder]  # no modules from the current directory
+    worker = Worker(settings)
+    worker.watch()
+    limit_memory(settings["memory_bytes"])
+    worker.serve()
+
+
+main()
