@@ -32,7 +32,7 @@ type options struct {
 	Repeats   int      `default:"0" help:"Runs of each side; 0 means 3 for small inputs and 2 for large ones."`
 	Thalweg   string   `default:"bin/thalweg" type:"path" help:"Command under test."`
 	Script    string   `default:"examples/portfolio/script.yaml" type:"path" help:"Script for Parquet input."`
-	ArkScript string   `type:"path" help:"Script for CSV input, if it is another one."`
+	ArkScript string   `default:"examples/portfolio/script_csv.yaml" type:"path" help:"Script for CSV input."`
 	Peer      string   `default:"bench/peers/portfolio_duckdb.py" type:"path" help:"The peer."`
 	PeerPlan  string   `enum:"fused,staged" default:"fused" help:"How the peer loads and joins: in one statement, or in two steps."`
 	Python    string   `default:"python3" help:"Interpreter for both sides."`
