@@ -17,7 +17,7 @@ var (
 type Info struct {
 	Key      string
 	Bytes    int64
-	Checksum string // "crc32c:%08x" of the bytes
+	Checksum string // "crc32c:%08x" of the bytes; empty in a List of a backend that would have to read them
 }
 
 // Properties tell callers what a backend can do, so that they ask instead of guess.
@@ -28,9 +28,10 @@ type Properties struct {
 }
 
 // Store keeps immutable parts. A key is slash-separated path segments of
-// [A-Za-z0-9_.=-], none empty, "." or "..", 512 bytes at most; anything else is refused.
-// Every method may be called concurrently. A part is never changed: Put to an
-// existing key is ErrExists.
+// [A-Za-z0-9_.=-], none empty, "." or "..", 512 bytes at most and 255 a
+// segment (CheckKey); anything else is refused. No key may be a directory of
+// another: with a/b there is no a. Every method may be called concurrently. A
+// part is never changed: Put to an existing key is ErrExists.
 type Store interface {
 	// Stage returns the path of a new, private, not yet existing file in which
 	// a part can be written before Put; on a local backend it is on the same
@@ -38,11 +39,13 @@ type Store interface {
 	// a later Sweep.
 	Stage(ctx context.Context) (string, error)
 	// Put makes the staged file at path the part key: durable when it returns,
-	// visible whole or not at all. It takes the file away.
+	// visible whole or not at all. It takes the file away; when it fails, the
+	// file is still the caller's.
 	Put(ctx context.Context, key, path string) (Info, error)
 	// Fetch gives the path of a local copy for reading until release is
-	// called. ErrNotFound if there is none; if sum is not empty and the
-	// bytes turn out different when copied, ErrCorrupt.
+	// called, once or more often. The caller must not change the file.
+	// ErrNotFound if there is none; if sum is not empty and the bytes turn
+	// out different when copied, ErrCorrupt.
 	Fetch(ctx context.Context, key, sum string) (path string, release func(), err error)
 	// Delete removes a part; a missing one is no error.
 	Delete(ctx context.Context, key string) error
