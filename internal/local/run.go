@@ -34,7 +34,8 @@ type Options struct {
 	RowTimeout  time.Duration // longest that Python may take for a row; 0: the pool's default
 	Logger      *slog.Logger
 	Observe     func(worker.Event)
-	Started     func(Started) // called once, before the first batch; may be nil
+	Started     func(Started)           // called once, before the first batch; may be nil
+	Checkpoint  func(worker.CrashPoint) // for tests that die there; may be nil
 }
 
 // Started describes a run that is about to work.
@@ -232,14 +233,14 @@ func (r *runner) drive(ctx context.Context, warnings script.Diagnostics) (sum Su
 	defer debug.SetMemoryLimit(previous)
 	stopMeter := r.peak.start()
 	defer stopMeter()
-	q := inproc.New()
+	q := inproc.New(0)
 	defer func() { err = errors.Join(err, q.Close()) }()
 	job := pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Store: r.home.State, Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, WorkDir: r.work, Logger: r.opts.Logger})
 	if r.opts.Started != nil {
 		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.budget, Warnings: warnings})
 	}
 	w := worker.New(worker.Config{Store: r.home.State, Queue: q, Job: job, Owner: fmt.Sprintf("pid-%d-%d", os.Getpid(), r.start.UnixNano()),
-		Slots: r.budget.Slots, Logger: r.opts.Logger, Observe: r.opts.Observe}, r.key)
+		Slots: r.budget.Slots, Logger: r.opts.Logger, Observe: r.opts.Observe, Checkpoint: r.opts.Checkpoint}, r.key)
 	status, runErr := w.Run(ctx)
 	stopMeter()
 	sum.Status = status

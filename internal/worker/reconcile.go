@@ -90,6 +90,7 @@ func (w *Worker) plan(ctx context.Context, n state.Node) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("store the plan of %s: %w", n.Name, err)
 	}
+	w.cfg.Checkpoint(Planned)
 	w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: NodePlanned, Node: n.Name, Batches: len(specs)})
 	return true, nil
 }

@@ -90,6 +90,26 @@ type Config struct {
 	Now     func() time.Time
 	Logger  *slog.Logger
 	Observe func(Event)
+	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
+	Checkpoint func(CrashPoint)
+}
+
+// CrashPoint names a place between two steps at which a process may die with
+// a different state left behind: docs/guarantees.md says what follows.
+type CrashPoint string
+
+// The crash points, in the order in which a batch passes them.
+const (
+	Planned   CrashPoint = "planned"   // a node's batches are stored, none is offered
+	Claimed   CrashPoint = "claimed"   // nothing is done yet
+	Executed  CrashPoint = "executed"  // parts are stored, files written under temporary names
+	Published CrashPoint = "published" // files have their final names, nothing is committed
+	Committed CrashPoint = "committed" // the batch is done, nobody has noticed
+)
+
+// CrashPoints lists them all.
+func CrashPoints() []CrashPoint {
+	return []CrashPoint{Planned, Claimed, Executed, Published, Committed}
 }
 
 // Worker executes one run's batches.
@@ -112,6 +132,9 @@ func New(cfg Config, run state.RunKey) *Worker {
 	}
 	if cfg.Observe == nil {
 		cfg.Observe = func(Event) {}
+	}
+	if cfg.Checkpoint == nil {
+		cfg.Checkpoint = func(CrashPoint) {}
 	}
 	cfg.Slots = max(cfg.Slots, 1)
 	return &Worker{cfg: cfg, run: run, wake: make(chan struct{}, 1)}
@@ -217,6 +240,7 @@ func (w *Worker) take(ctx context.Context, d queue.Delivery) error {
 	if err != nil {
 		return fmt.Errorf("claim %s batch %d: %w", d.Node, d.Batch, err)
 	}
+	w.cfg.Checkpoint(Claimed)
 	w.cfg.Observe(Event{Time: now, Kind: BatchStarted, Node: d.Node, Batch: d.Batch, Attempt: claim.Attempt})
 	err = w.work(ctx, claim)
 	w.poke()
@@ -231,6 +255,7 @@ func (w *Worker) work(ctx context.Context, claim state.Claim) error {
 	start := w.cfg.Now()
 	res, err := w.cfg.Job.Execute(exec, claim)
 	res.Outcome.Stats.Elapsed = w.cfg.Now().Sub(start)
+	w.cfg.Checkpoint(Executed)
 	// What follows must happen even when ctx ends now.
 	final, stop := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer stop()
@@ -263,10 +288,12 @@ func (w *Worker) commit(ctx context.Context, claim state.Claim, res *Result) err
 		if err := res.Publish(ctx); err != nil {
 			return err
 		}
+		w.cfg.Checkpoint(Published)
 	}
 	if err := w.cfg.Store.Commit(ctx, claim, res.Outcome, w.cfg.Now()); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
+	w.cfg.Checkpoint(Committed)
 	return nil
 }
 

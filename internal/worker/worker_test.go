@@ -1,0 +1,255 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/queue/inproc"
+	"thalweg/internal/state"
+	"thalweg/internal/state/sqlite"
+	"thalweg/internal/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeJob plans batches[node] batches for each node and calls execute for each.
+type fakeJob struct {
+	batches map[string]int
+	planErr map[string]error
+	execute func(ctx context.Context, c state.Claim) (worker.Result, error)
+
+	mu   sync.Mutex
+	runs []state.BatchKey
+}
+
+func (j *fakeJob) Plan(_ context.Context, n state.Node) ([]byte, []state.BatchSpec, error) {
+	if err := j.planErr[n.Name]; err != nil {
+		return nil, nil, err
+	}
+	specs := make([]state.BatchSpec, j.batches[n.Name])
+	for i := range specs {
+		specs[i] = state.BatchSpec{Batch: i, Work: []byte("{}")}
+	}
+	return []byte("{}"), specs, nil
+}
+
+func (j *fakeJob) Ready(state.Batch, []state.Batch) bool { return true }
+
+func (j *fakeJob) Execute(ctx context.Context, c state.Claim) (worker.Result, error) {
+	j.mu.Lock()
+	j.runs = append(j.runs, c.BatchKey)
+	j.mu.Unlock()
+	if j.execute != nil {
+		return j.execute(ctx, c)
+	}
+	return worker.Result{}, nil
+}
+
+func (j *fakeJob) executed(node string) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := 0
+	for _, k := range j.runs {
+		if k.Node == node {
+			n++
+		}
+	}
+	return n
+}
+
+// bundle is a store with one run of three nodes: a and b, and c which reads both.
+type bundle struct {
+	store *sqlite.Store
+	run   state.RunKey
+}
+
+func newBundle(t *testing.T) bundle {
+	t.Helper()
+	ctx := context.Background()
+	store, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "state.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	run, err := store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, []state.NodeSpec{
+		{Name: "a", Ordinal: 0}, {Name: "b", Ordinal: 1}, {Name: "c", Ordinal: 2, Inputs: []string{"a", "b"}},
+	})
+	require.NoError(t, err)
+	return bundle{store: store, run: run}
+}
+
+func (b bundle) worker(t *testing.T, job worker.Job, change func(*worker.Config)) *worker.Worker {
+	t.Helper()
+	q := inproc.New(0)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	cfg := worker.Config{Store: b.store, Queue: q, Job: job, Owner: t.Name(), Slots: 3}
+	if change != nil {
+		change(&cfg)
+	}
+	return worker.New(cfg, b.run)
+}
+
+func TestRunsNodesInOrderAndCompletes(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	job := &fakeJob{batches: map[string]int{"a": 5, "b": 1, "c": 3}}
+	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+		if c.Node == "c" && (job.executed("a") < 5 || job.executed("b") < 1) {
+			return worker.Result{}, errors.New("c began before its inputs were complete")
+		}
+		return worker.Result{Outcome: state.Outcome{Stats: state.Stats{RowsOut: 2}}}, nil
+	}
+	var finished []worker.EventKind
+	status, err := b.worker(t, job, func(c *worker.Config) {
+		c.Observe = func(e worker.Event) {
+			if e.Kind == worker.RunFinished {
+				finished = append(finished, e.Kind)
+			}
+		}
+	}).Run(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+	require.Len(t, finished, 1)
+	nodes, err := b.store.Nodes(context.Background(), b.run)
+	require.NoError(t, err)
+	for _, n := range nodes {
+		require.Equal(t, state.Succeeded, n.Status, n.Name)
+	}
+	require.EqualValues(t, 10, nodes[0].RowsOut)
+}
+
+func TestNodeWithoutBatchesSucceeds(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	status, err := b.worker(t, &fakeJob{batches: map[string]int{"b": 1, "c": 1}}, nil).Run(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+}
+
+func TestFailedBatchFailsTheRunAndGivesTheOthersBack(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	inFlight := make(chan struct{})
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+		if c.Node == "a" { // waits for b's failure to cancel it
+			close(inFlight)
+			<-ctx.Done()
+			return worker.Result{}, ctx.Err()
+		}
+		<-inFlight
+		return worker.Result{}, &fault.Error{Kind: fault.UserData, Message: "bad row", Place: fault.Place{File: "in.csv", Line: 7}}
+	}
+	status, err := b.worker(t, job, nil).Run(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, state.Failed, status)
+	run, err := b.store.Run(context.Background(), b.run)
+	require.NoError(t, err)
+	require.Equal(t, "bad row", run.Failure.Message)
+	require.EqualValues(t, 7, run.Failure.Place.Line)
+	require.Zero(t, job.executed("c"))
+
+	// The cause is gone: a resumed run does only what is left.
+	require.NoError(t, b.store.Reopen(context.Background(), b.run, time.Now()))
+	again := &fakeJob{batches: job.batches}
+	status, err = b.worker(t, again, nil).Run(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+}
+
+func TestFailedPlanFailsTheRun(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1}, planErr: map[string]error{"c": fault.New(fault.Environment, "no such file")}}
+	status, err := b.worker(t, job, nil).Run(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, state.Failed, status)
+	run, err := b.store.Run(context.Background(), b.run)
+	require.NoError(t, err)
+	require.Equal(t, "no such file", run.Failure.Message)
+	require.Equal(t, "c", run.Failure.Node)
+}
+
+func TestShutdownGivesBatchesBackWithoutUsingUpAnAttempt(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	job := &fakeJob{batches: map[string]int{"a": 2, "b": 1, "c": 1}}
+	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+		cancel()
+		<-ctx.Done()
+		return worker.Result{}, &fault.Error{Kind: fault.Canceled, Message: "interrupted"}
+	}
+	status, err := b.worker(t, job, nil).Run(ctx)
+	require.NoError(t, err)
+	require.Equal(t, state.Stopped, status)
+	batches, err := b.store.Batches(context.Background(), state.NodeKey{RunKey: b.run, Node: "a"})
+	require.NoError(t, err)
+	for _, batch := range batches {
+		require.Equal(t, state.Pending, batch.Status)
+	}
+	attempts, err := b.store.Attempts(context.Background(), state.NodeKey{RunKey: b.run, Node: "a"})
+	require.NoError(t, err)
+	for _, a := range attempts {
+		require.Equal(t, state.Released, a.Status)
+	}
+}
+
+func TestHeartbeatKeepsALongBatch(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+		if c.Node != "a" {
+			return worker.Result{}, nil
+		}
+		// Three leases long: without heartbeats somebody would take it over.
+		select {
+		case <-ctx.Done():
+			return worker.Result{}, ctx.Err()
+		case <-time.After(900 * time.Millisecond):
+			return worker.Result{}, nil
+		}
+	}
+	status, err := b.worker(t, job, func(c *worker.Config) { c.Lease = 300 * time.Millisecond }).Run(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+	require.Equal(t, 1, job.executed("a"))
+}
+
+func TestLostLeaseNeverPublishes(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	ctx := context.Background()
+	published := false
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+		if c.Node != "a" || c.Attempt > 1 {
+			return worker.Result{}, nil
+		}
+		// Another worker takes the batch over behind this one's back.
+		if _, err := b.store.Claim(ctx, c.BatchKey, "thief", time.Now().Add(time.Hour), time.Now().Add(time.Hour)); err != nil {
+			return worker.Result{}, err
+		}
+		return worker.Result{Publish: func(context.Context) error { published = true; return nil }}, nil
+	}
+	stop, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := b.worker(t, job, func(c *worker.Config) {
+		c.Observe = func(e worker.Event) {
+			if e.Kind == worker.NodeFinished && e.Node == "b" {
+				cancel() // the thief never finishes
+			}
+		}
+	})
+	status, err := w.Run(stop)
+	require.NoError(t, err)
+	require.Equal(t, state.Stopped, status)
+	require.False(t, published)
+}
