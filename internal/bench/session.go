@@ -214,13 +214,13 @@ func (s *session) thalweg(ctx context.Context, in input, memory, name string) (d
 		args = append(args, "--memory", memory)
 	}
 	s.config.Logger.InfoContext(ctx, "running", "side", sideThalweg, "case", name, "number", s.runs)
-	lines := &events{now: time.Now}
+	lines := &events{}
 	load := firstLine("/proc/loadavg")
 	m, err := measure(ctx, command{args: args, dir: dir, stdout: lines})
 	if err != nil {
 		return done{}, err
 	}
-	if err := lines.close(); err != nil {
+	if err := lines.close(m); err != nil {
 		return done{}, err
 	}
 	// Tables and state are large, and looked into by nobody.
@@ -229,7 +229,7 @@ func (s *session) thalweg(ctx context.Context, in input, memory, name string) (d
 	}
 	run := newRun(sideThalweg, m, load)
 	run.Result, run.StepsMS = lines.finished, lines.finished.steps()
-	run.PythonCPUShare = pythonCPUShare(lines, m.usage, s.machine.Cores)
+	run.PythonCPUShare = pythonCPUShare(lines.finished, m.usage, s.machine.Cores)
 	run.Outputs, err = outputs(out)
 	return done{run, out}, err
 }
@@ -317,24 +317,19 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // pythonCPUShare is the share of all cores that the tree used while Python
 // nodes were at work.
-func pythonCPUShare(e *events, u usage, cores int) *float64 {
-	spans := e.finished.spans(usesPython)
+func pythonCPUShare(f *finished, u usage, cores int) *float64 {
+	spans := f.spans(usesPython)
 	total := length(spans)
 	if total < minPythonMS {
 		return nil
 	}
-	// Node times count from the start of the run, which is not the start of
-	// the process; the final event ties the two clocks together.
-	began := e.arrived.Add(-fromMS(e.finished.ElapsedMS))
 	var cpu time.Duration
 	for _, s := range spans {
-		cpu += u.cpuAt(began.Add(fromMS(s.to))) - u.cpuAt(began.Add(fromMS(s.from)))
+		cpu += u.cpuAt(time.UnixMilli(s.to)) - u.cpuAt(time.UnixMilli(s.from))
 	}
-	share := float64(cpu) / float64(fromMS(total)) / float64(cores)
+	share := ms(cpu) / total / float64(cores)
 	return &share
 }
-
-func fromMS(v float64) time.Duration { return time.Duration(v * float64(time.Millisecond)) }
 
 func readJSON(path string, v any) error {
 	text, err := os.ReadFile(path)

@@ -25,7 +25,10 @@ out=$(sed -n 's/.*"dir_out": "\(.*\)",/\1/p' "$params")
 printf 'header\r\nFUND,1.00\n' > "$out/result.csv"
 mkdir .thalweg
 echo '{"event":"run_started"}'
-echo '{"event":"run_finished","status":"complete","run":1,"elapsed_ms":5,"overhead_ms":2,"nodes":[{"node":"1_read","type":"file_table","started_ms":0,"finished_ms":3}]}'
+now=$(date +%s)
+echo '{"event":"run_finished","status":"complete","run":1,"elapsed_ms":5,"overhead_ms":2,"nodes":[
+  {"node":"1_read","type":"file_table","started_ms":'${now}000',"finished_ms":'${now}003'}]}' | tr -d '\n'
+echo
 `
 	fakePeer = `while [ $# -gt 0 ]; do
   [ "$1" = --out ] && out=$2

@@ -10,8 +10,7 @@ import (
 	"thalweg/internal/fault"
 )
 
-// finished is the last event of `thalweg run --json`. Times are milliseconds,
-// those of nodes counted from the start of the run.
+// finished is the last event of `thalweg run --json`.
 type finished struct {
 	Event      string  `json:"event"`
 	Status     string  `json:"status"`
@@ -20,9 +19,6 @@ type finished struct {
 	PeakBytes  int64   `json:"peak_bytes"`
 	OverheadMS float64 `json:"overhead_ms"`
 	Nodes      []node  `json:"nodes"`
-	Files      []struct {
-		URL string `json:"url"`
-	} `json:"files"`
 }
 
 // node is what one node of the script took.
@@ -32,8 +28,8 @@ type node struct {
 	RowsIn       int64   `json:"rows_in"`
 	RowsOut      int64   `json:"rows_out"`
 	Batches      int     `json:"batches"`
-	StartedMS    float64 `json:"started_ms"`
-	FinishedMS   float64 `json:"finished_ms"`
+	StartedMS    int64   `json:"started_ms"`  // since the epoch
+	FinishedMS   int64   `json:"finished_ms"` // since the epoch
 	EngineMS     float64 `json:"engine_ms"`
 	PythonBusyMS float64 `json:"python_busy_ms"`
 }
@@ -50,12 +46,10 @@ const (
 const maxEventBytes = 16 << 20
 
 // events takes the lines of `thalweg run --json` as they come and keeps the
-// final one with the time when it arrived.
+// final one.
 type events struct {
-	now      func() time.Time
 	partial  bytes.Buffer
 	finished *finished
-	arrived  time.Time
 	err      error
 }
 
@@ -87,12 +81,12 @@ func (e *events) line(line []byte) {
 		return
 	}
 	if f.Event == eventFinished {
-		e.finished, e.arrived = &f, e.now()
+		e.finished = &f
 	}
 }
 
 // close says whether the events were as promised and the run complete.
-func (e *events) close() error {
+func (e *events) close(m measured) error {
 	switch {
 	case e.err != nil:
 		return e.err
@@ -101,17 +95,28 @@ func (e *events) close() error {
 	case e.finished.Status != statusComplete:
 		return fault.New(fault.Environment, "the run ended as %q", e.finished.Status)
 	}
+	// Times of another kind would make nonsense of all figures.
+	from, to := m.started.Add(-clockTolerance).UnixMilli(), m.started.Add(m.wall+clockTolerance).UnixMilli()
+	for _, n := range e.finished.Nodes {
+		if n.StartedMS < from || n.FinishedMS > to || n.FinishedMS < n.StartedMS {
+			return fault.New(fault.Environment, "node %s is said to have worked from %d to %d, outside its process (%d to %d)",
+				n.Node, n.StartedMS, n.FinishedMS, from, to)
+		}
+	}
 	return nil
 }
 
-// span is a stretch of time in a run, milliseconds from its start.
-type span struct{ from, to float64 }
+// clockTolerance is how far a clock may be adjusted during a run.
+const clockTolerance = time.Second
+
+// span is a stretch of time, milliseconds since the epoch.
+type span struct{ from, to int64 }
 
 // spans merges the times of the nodes that match, ascending and disjoint.
 func (f *finished) spans(match func(node) bool) []span {
 	var all []span
 	for _, n := range f.Nodes {
-		if match(n) && n.FinishedMS >= n.StartedMS {
+		if match(n) {
 			all = append(all, span{n.StartedMS, n.FinishedMS})
 		}
 	}
@@ -129,11 +134,20 @@ func (f *finished) spans(match func(node) bool) []span {
 
 // length is the time that spans cover together, in milliseconds.
 func length(spans []span) float64 {
-	var sum float64
+	var sum int64
 	for _, s := range spans {
 		sum += s.to - s.from
 	}
-	return sum
+	return float64(sum)
+}
+
+// extent is the time from the first span's start to the last one's end, in
+// milliseconds.
+func extent(spans []span) float64 {
+	if len(spans) == 0 {
+		return 0
+	}
+	return float64(spans[len(spans)-1].to - spans[0].from)
 }
 
 func ofType(types ...string) func(node) bool {
@@ -143,12 +157,13 @@ func ofType(types ...string) func(node) bool {
 func usesPython(n node) bool { return n.PythonBusyMS > 0 }
 
 // steps are the figures of a run by name, in milliseconds of wall time.
-// Loading and joining may overlap, so their sum is not load_join.
+// load_join goes from the start of the first node to the end of the last, with
+// whatever lies between: it is more than the nodes' own times.
 func (f *finished) steps() map[string]float64 {
 	return map[string]float64{
 		"load":      length(f.spans(ofType(typeFileTable))),
 		"join":      length(f.spans(ofType(typeLookup))),
-		"load_join": length(f.spans(ofType(typeFileTable, typeLookup))),
+		"load_join": extent(f.spans(ofType(typeFileTable, typeLookup))),
 		"python":    length(f.spans(usesPython)),
 	}
 }
