@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -99,10 +100,16 @@ func (b bar) String() string {
 		sign = "≥"
 	}
 	if b.unit == "" {
-		return fmt.Sprintf("%s %.2f×", sign, b.limit)
+		return fmt.Sprintf("%s %.2f%s", sign, b.limit, times)
 	}
 	return fmt.Sprintf("%s %g %s", sign, b.limit, b.unit)
 }
+
+// times marks a ratio.
+const times = "×"
+
+// isRatio tells a value that is a ratio from one in the check's unit.
+func (c Check) isRatio() bool { return strings.HasSuffix(c.Bar, times) }
 
 // judge holds value to the bar, if there is a verdict to be given.
 func (b bar) judge(value float64, judged bool) Status {

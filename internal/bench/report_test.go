@@ -57,6 +57,9 @@ func TestWriteKeepsEarlierReports(t *testing.T) {
 	require.Contains(t, string(text), "| whole | 3.00 s | 2.00 s | 1.50× | ≤ 1.10× | MISS |")
 	require.Contains(t, string(text), "not to be quoted")
 	require.Contains(t, r.Table(), "MISS")
+	own := figure("whole", 3, bar{limit: 4, unit: "s"}, true)
+	own.Peer = ptr(2)
+	require.NotContains(t, Report{Checks: []Check{own}}.Table(), times, "seconds are no ratio")
 	require.Contains(t, r.RunTable(), "disturbed")
 }
 

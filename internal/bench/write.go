@@ -27,9 +27,9 @@ func (r Report) table() table.Writer {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"what", "thalweg", "peer", "value", "bar", "verdict", "note"})
 	for _, c := range r.Checks {
-		value := number(c.Value, "×")
-		if c.Unit != "" && c.Peer == nil {
-			value = "" // the value is Thalweg's own figure
+		value := number(c.Value, times)
+		if !c.isRatio() {
+			value = "" // it is Thalweg's own figure, which has its column
 		}
 		t.AppendRow(table.Row{c.Name, number(c.Thalweg, " "+c.Unit), number(c.Peer, " "+c.Unit), value, c.Bar, c.Status, c.Note})
 	}
