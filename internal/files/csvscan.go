@@ -195,11 +195,14 @@ func (s *csvScan) checkEndings(block []byte) {
 				break
 			}
 			at += from
-			start := bytes.LastIndexByte(block[:at], '\n') + 1
+			start := from // where the line starts; the usual answer first
+			if bytes.IndexByte(block[from:at], '\n') >= 0 {
+				start = bytes.LastIndexByte(block[:at], '\n') + 1
+			}
 			if n := bytes.Count(block[start:at+1], sep) + 1; n != s.fields {
 				s.raggedAt(block[:start], n)
 			}
-			from = at + 1
+			from = at + len(pattern)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func readSlices(t testing.TB, db *sql.Conn, r *script.FileReader, slices []Slice
 	if err := prepare(t.Context()); err != nil {
 		return nil, err
 	}
-	rows, err := texts(t.Context(), db, "SELECT * FROM "+query)
+	rows, err := texts(t.Context(), db, "SELECT CAST(COLUMNS(*) AS VARCHAR) FROM "+query)
 	if err != nil {
 		return nil, Diagnose(t.Context(), db, r, slices, scratch, err)
 	}

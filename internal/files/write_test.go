@@ -1,0 +1,163 @@
+package files
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+	"thalweg/internal/script"
+)
+
+// csvWriter writes columns given as "name|type|format|header".
+func csvWriter(separator string, columns ...string) *script.FileWriter {
+	w := &script.FileWriter{Separator: separator}
+	for _, c := range columns {
+		p := strings.SplitN(c, "|", 4)
+		typ, _ := expr.ParseType(p[1])
+		w.Columns = append(w.Columns, &script.OutputColumn{Name: p[0], Type: typ, Format: p[2], Header: p[3], Pos: script.Pos{File: "s.yaml", Line: 3, Col: 1}})
+	}
+	return w
+}
+
+func TestWriteCSV(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, 2)
+	all := []string{"s|string|%s|text", "i|int|%05d|a, number", "f|float|%.2f|float", "d|decimal2|%s|money", "b|bool|%t|flag", "t|datetime|2006-01-02 15:04:05|when"}
+	row := "SELECT %s AS s, CAST(42 AS BIGINT) AS i, CAST(1.005 AS DOUBLE) AS f, CAST(28.5 AS DECIMAL(18,2)) AS d, true AS b, TIMESTAMP '2020-01-02 03:04:05.678' AS t"
+	tests := map[string]struct {
+		writer *script.FileWriter
+		from   string
+		order  string
+		want   string
+	}{
+		"all types": {csvWriter(",", all...), fmt.Sprintf(row, "'plain'"), "",
+			"text,\"a, number\",float,money,flag,when\r\nplain,00042,1.00,28.50,true,2020-01-02 03:04:05\n"},
+		"quoted only with a comma": {csvWriter(",", all[0]), "SELECT unnest(['a,b', 'a\"b', 'a\"b,c', 'a\nb', '', ' ', '''', 'a;b', '\\']) AS s", "",
+			"text\r\n\"a,b\"\na\"b\n\"a\"b,c\"\na\nb\n\n \n'\na;b\n\\\n"},
+		"other separator, still the comma": {csvWriter(";", all[0], all[1]), "SELECT unnest(['a,b', 'a;b']) AS s, CAST(1 AS BIGINT) AS i", "",
+			"text;\"a, number\"\r\n\"a,b\";00001\na;b;00001\n"},
+		"long separator":      {csvWriter("||'", all[0], all[2]), "SELECT 'x' AS s, CAST(0.5 AS DOUBLE) AS f", "", "text||'float\r\nx||'0.50\n"},
+		"layout with a comma": {csvWriter(",", "t|datetime|Jan 2, 2006|day"), "SELECT TIMESTAMP '2020-01-02' AS t", "", "day\r\n\"Jan 2, 2020\"\n"},
+		"no rows":             {csvWriter(",", all[0], all[1]), "SELECT 'x' AS s, CAST(1 AS BIGINT) AS i WHERE false", "", "text,\"a, number\"\r\n"},
+		"null is empty":       {csvWriter(",", all[0], all[1]), "SELECT CAST(NULL AS VARCHAR) AS s, CAST(1 AS BIGINT) AS i", "", "text,\"a, number\"\r\n,00001\n"},
+		"ordered":             {csvWriter(",", all[0]), "SELECT unnest(['b', 'c', 'a']) AS s, unnest([1, 2, 3]) AS k", "k DESC", "text\r\na\nc\nb\n"},
+		"odd header":          {csvWriter(",", "s|string|%s|a\"b\nc"), "SELECT 'x' AS s", "", "a\"b\nc\r\nx\n"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "it's out.csv")
+			query, err := WriteSQL(test.writer, test.from, test.order, path)
+			require.NoError(t, err)
+			exec(t, db, query, query) // the second replaces the first
+			got, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, test.want, string(got))
+		})
+	}
+}
+
+// TestWriteKeepsOrder writes enough rows for several threads.
+func TestWriteKeepsOrder(t *testing.T) {
+	t.Parallel()
+	const rows = 700_000
+	for _, threads := range []int{1, 4} {
+		db := openDB(t, threads)
+		for _, order := range []string{"", "k"} {
+			from := fmt.Sprintf("SELECT range AS i, %d - range AS k FROM range(%d)", rows, rows)
+			dir := t.TempDir()
+			want := func(n int) string {
+				if order == "k" {
+					n = rows - 1 - n
+				}
+				return fmt.Sprint(n)
+			}
+			query, err := WriteSQL(csvWriter(",", "i|int|%d|i"), from, order, filepath.Join(dir, "out.csv"))
+			require.NoError(t, err)
+			exec(t, db, query)
+			raw, err := os.ReadFile(filepath.Join(dir, "out.csv"))
+			require.NoError(t, err)
+			lines := strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")[1:]
+			require.Len(t, lines, rows)
+			for n, line := range lines {
+				if line != want(n) {
+					t.Fatalf("line %d is %s", n, line)
+				}
+			}
+			w := &script.FileWriter{Parquet: true, Columns: []*script.OutputColumn{{Name: "i", Type: expr.Int, Parquet: "k"}}}
+			query, err = WriteSQL(w, from, order, filepath.Join(dir, "out.parquet"))
+			require.NoError(t, err)
+			exec(t, db, query)
+			bad, err := texts(t.Context(), db, fmt.Sprintf("SELECT count(*) FROM '%s/out.parquet' WHERE k <> %s", dir, map[string]string{"": "file_row_number", "k": fmt.Sprintf("%d - file_row_number", rows-1)}[order]))
+			require.NoError(t, err)
+			require.Equal(t, "0", bad[0][0])
+		}
+	}
+}
+
+func TestWriteParquet(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, 2)
+	w := &script.FileWriter{Parquet: true}
+	for i, typ := range expr.ColumnTypes() {
+		w.Columns = append(w.Columns, &script.OutputColumn{Name: fmt.Sprintf("c%d", i), Type: typ, Parquet: fmt.Sprintf("p \"%d\"", i)})
+	}
+	from := `SELECT unnest(['x', '']) AS c0, CAST(7 AS BIGINT) AS c1, CAST(0.5 AS DOUBLE) AS c2, true AS c3,
+		unnest([TIMESTAMP '2020-01-02 03:04:05.678', TIMESTAMP '0001-01-01']) AS c4, CAST(12.5 AS DECIMAL(18,2)) AS c5`
+	for codec, want := range map[string]string{"": "GZIP", "gzip": "GZIP", "snappy": "SNAPPY", "uncompressed": "UNCOMPRESSED"} {
+		w.Codec = codec
+		path := filepath.Join(t.TempDir(), "out.parquet")
+		query, err := WriteSQL(w, from, "", path)
+		require.NoError(t, err)
+		exec(t, db, query)
+		got, err := texts(t.Context(), db, "SELECT DISTINCT compression FROM parquet_metadata('"+path+"')")
+		require.NoError(t, err)
+		require.Equal(t, [][]string{{want}}, got)
+		if codec != "" {
+			continue
+		}
+		got, err = texts(t.Context(), db, "SELECT name, type, repetition_type, converted_type, CAST(scale AS VARCHAR), CAST(precision AS VARCHAR) FROM parquet_schema('"+path+"') OFFSET 1")
+		require.NoError(t, err)
+		require.Equal(t, [][]string{
+			{`p "0"`, "BYTE_ARRAY", "OPTIONAL", "UTF8", "NULL", "NULL"},
+			{`p "1"`, "INT64", "OPTIONAL", "INT_64", "NULL", "NULL"},
+			{`p "2"`, "DOUBLE", "OPTIONAL", "NULL", "NULL", "NULL"},
+			{`p "3"`, "BOOLEAN", "OPTIONAL", "NULL", "NULL", "NULL"},
+			{`p "4"`, "INT64", "OPTIONAL", "TIMESTAMP_MILLIS", "NULL", "NULL"},
+			{`p "5"`, "INT64", "OPTIONAL", "DECIMAL", "2", "18"}}, got)
+		got, err = texts(t.Context(), db, "SELECT CAST(COLUMNS(*) AS VARCHAR) FROM '"+path+"'")
+		require.NoError(t, err)
+		require.Equal(t, [][]string{{"x", "7", "0.5", "true", "2020-01-02 03:04:05.678", "12.50"}, {"", "7", "0.5", "true", "NULL", "12.50"}}, got)
+	}
+}
+
+func TestWriteFaults(t *testing.T) {
+	t.Parallel()
+	twice := &script.FileWriter{Parquet: true, Columns: []*script.OutputColumn{{Name: "a", Parquet: "x", Type: expr.Int}, {Name: "b", Parquet: "X", Type: expr.Int}}}
+	_, err := WriteSQL(twice, "SELECT 1", "", "p")
+	require.ErrorContains(t, err, `two Parquet columns named "x" and "X"`)
+	_, err = WriteSQL(&script.FileWriter{Parquet: true, Codec: "lzo"}, "SELECT 1", "", "p")
+	require.ErrorContains(t, err, `unknown codec "lzo"`)
+	require.Equal(t, fault.Script, fault.Of(err).Kind)
+	_, err = WriteSQL(csvWriter(",", "i|int|%q %q|x"), "SELECT 1 AS i", "", "p")
+	require.ErrorContains(t, err, "of column i")
+}
+
+// TestRoundTrip reads what was written.
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, 2)
+	path := filepath.Join(t.TempDir(), "out.csv")
+	query, err := WriteSQL(csvWriter(",", "s|string|%s|text", "d|decimal2|%s|money", "t|datetime|2006-01-02T15:04:05.000|when"),
+		"SELECT 'a,b' AS s, CAST(-0.5 AS DECIMAL(18,2)) AS d, TIMESTAMP '1969-12-31 23:59:59.999' AS t", "", path)
+	require.NoError(t, err)
+	exec(t, db, query)
+	got, err := readAll(t, db, csvByHeader("text|string money|decimal2 when|datetime|2006-01-02T15:04:05.000", path), 1<<30, 1, false)
+	require.NoError(t, err)
+	require.Equal(t, [][]string{{"a,b", "-0.50", "1969-12-31 23:59:59.999"}}, got)
+}
