@@ -269,13 +269,17 @@ func (r *runner) split(nodes []*script.Node) error {
 	return nil
 }
 
+// interpreterBytesMin is the least address space an interpreter is held to:
+// the limit counts what is mapped, which is several times what is used.
+const interpreterBytesMin = 512 << 20
+
 func (r *runner) openPool() error {
 	if r.budget.Interpreters == 0 {
 		return nil
 	}
 	var err error
 	r.pool, err = python.NewPool(python.Config{Interpreter: r.opts.Interpreter, Size: r.budget.Interpreters, RowTimeout: r.opts.RowTimeout,
-		Dir: r.work, Logger: r.opts.Logger})
+		MemoryBytes: max(r.budget.InterpreterBytes, interpreterBytesMin), RecycleBytes: r.budget.InterpreterBytes, Logger: r.opts.Logger})
 	return err
 }
 

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden parts of testdata/script")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"thalweg": main})
+}
+
+// TestScripts runs testdata/script/*.txtar: each is a person's session at the
+// command line, with its files and what it prints.
+func TestScripts(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("EXAMPLES", filepath.Join(root, "examples"))
+			e.Setenv("SHARED", filepath.Join(root, "..", "shared"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount},
+		Condition: func(cond string) (bool, error) {
+			switch cond {
+			case "pypy":
+				_, err := exec.LookPath("pypy3")
+				return err == nil, nil
+			case "tmpfs":
+				return runtime.GOOS == "linux" && os.Geteuid() == 0 && exec.Command("unshare", "--mount", "true").Run() == nil, nil
+			case "shared":
+				_, err := os.Stat(filepath.Join(root, "..", "shared", "data"))
+				return err == nil, nil
+			}
+			return false, nil
+		},
+	})
+}
+
+// cmdTmpfs mounts a file system of a given size: tmpfs DIR SIZE.
+func cmdTmpfs(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: tmpfs DIR SIZE")
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	mount(ts, "-t", "tmpfs", "-o", "size="+args[1], "tmpfs", dir)
+	ts.Defer(func() { _ = exec.Command("umount", "-l", dir).Run() })
+}
+
+// cmdRemount changes the size: remount DIR SIZE.
+func cmdRemount(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: remount DIR SIZE")
+	}
+	mount(ts, "-o", "remount,size="+args[1], ts.MkAbs(args[0]))
+}
+
+func mount(ts *testscript.TestScript, args ...string) {
+	if out, err := exec.Command("mount", args...).CombinedOutput(); err != nil {
+		ts.Fatalf("mount %v: %v: %s", args, err, out)
+	}
+}

@@ -1,0 +1,65 @@
+package budget
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestSplitNeverGivesMoreThanThereIs(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		total := rapid.Int64Range(MemoryBytesMin, 1<<40).Draw(t, "total")
+		cores := rapid.IntRange(1, 256).Draw(t, "cores")
+		interpreters := rapid.IntRange(0, 256).Draw(t, "interpreters")
+		b, err := Split(total, cores, interpreters)
+		require.NoError(t, err)
+		used := baseBytes + b.InterpreterBytes*int64(b.Interpreters) + b.SlotEngineBytes*int64(b.Slots)
+		require.LessOrEqual(t, used, total)
+		require.GreaterOrEqual(t, b.Slots, 1)
+		require.LessOrEqual(t, b.Slots, cores)
+		require.Equal(t, interpreters > 0, b.Interpreters > 0)
+		require.LessOrEqual(t, b.GoBytes, total)
+		require.Positive(t, b.BatchBytes)
+	})
+}
+
+func TestSplitRefusesTooLittle(t *testing.T) {
+	t.Parallel()
+	_, err := Split(MemoryBytesMin-1, 2, 0)
+	require.ErrorContains(t, err, "at least 256 MiB")
+}
+
+func TestMachineBytesTakesTheLeastLimit(t *testing.T) {
+	t.Parallel()
+	const meminfo = "MemTotal:       8388608 kB\nMemFree: 1 kB\n"
+	for name, tc := range map[string]struct {
+		files map[string]string
+		want  int64
+	}{
+		"nothing known":       {nil, fallbackBytes},
+		"no group":            {map[string]string{"proc/meminfo": meminfo}, 8 << 30},
+		"version 2":           {map[string]string{"proc/meminfo": meminfo, "sys/fs/cgroup/memory.max": "1073741824\n"}, 1 << 30},
+		"version 2 unlimited": {map[string]string{"proc/meminfo": meminfo, "sys/fs/cgroup/memory.max": "max\n"}, 8 << 30},
+		"version 2 parent": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/a/b\n",
+			"sys/fs/cgroup/a/memory.max": "2147483648", "sys/fs/cgroup/a/b/memory.max": "max"}, 2 << 30},
+		"version 1": {map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "4:memory:/x\n",
+			"sys/fs/cgroup/memory/x/memory.limit_in_bytes": "536870912"}, 512 << 20},
+		"version 1 unlimited": {map[string]string{"proc/meminfo": meminfo,
+			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712"}, 8 << 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			for path, text := range tc.files {
+				full := filepath.Join(root, path)
+				require.NoError(t, os.MkdirAll(filepath.Dir(full), 0o755))
+				require.NoError(t, os.WriteFile(full, []byte(text), 0o644))
+			}
+			require.Equal(t, tc.want, machineBytes(root))
+		})
+	}
+}

@@ -1,0 +1,65 @@
+package local_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"thalweg/internal/local"
+	"thalweg/internal/worker"
+)
+
+// crashAt makes the test binary run a script and die: "POINT:N", the N-th time
+// that a crash point is passed; "run" only runs.
+const crashAt = "THALWEG_TEST_CRASH_AT"
+
+func TestMain(m *testing.M) {
+	if at := os.Getenv(crashAt); at != "" {
+		os.Exit(victim(at))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// victim runs script.yaml in the working directory, dying where it is told.
+func victim(at string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	home, err := local.Open(ctx, local.DefaultDir, true)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer home.Close()
+	point, nth, _ := strings.Cut(at, ":")
+	left, _ := strconv.Atoi(nth)
+	passed := make(chan struct{}, 1)
+	passed <- struct{}{}
+	sum, err := local.Run(ctx, home, local.Options{
+		ScriptPath: "script.yaml", Workspace: "main", MemoryBytes: 512 << 20, Interpreter: "python3",
+		Resume: os.Getenv("THALWEG_TEST_RESUME") != "",
+		Checkpoint: func(p worker.CrashPoint) {
+			if string(p) != point {
+				return
+			}
+			<-passed
+			if left--; left == 0 {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+			passed <- struct{}{}
+		},
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println(sum.Status)
+	return 0
+}
