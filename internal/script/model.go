@@ -39,6 +39,8 @@ type Script struct {
 	byName      map[string]*Node
 	byTable     map[string]*Node // table name -> node that creates it
 	byIndex     map[string]*Index
+	definition  []byte
+	texts       map[string]string // of the files that were read, by name
 }
 
 // Node finds a node by name; nil if there is none.
@@ -66,7 +68,8 @@ type Node struct {
 	Tag          *Tag         // CustomTable with tag_and_denormalize
 	Table        *TableWriter // every type but TableFile
 	Out          *FileWriter  // TableFile
-	MaxBatchMSec int          // max_batch_processing_time as given, 0 if not
+	MaxBatchMSec int          // max_batch_processing_time in milliseconds as given, 0 if not
+	Fingerprint  string       // hash of what this node by itself does: its keys but desc, its policy, the files it pulls in
 }
 
 // Sources lists the nodes whose tables this one reads: the reader's first, then the lookup's.
@@ -229,6 +232,7 @@ type Tag struct {
 	Pos      Pos
 	Field    string // p.<Field>, a string
 	Criteria []TagCriterion
+	URL      string // tag_criteria_url; "" if the criteria are in the script
 }
 
 // TagCriterion is a tag and its condition over r.*.
@@ -248,6 +252,7 @@ type DependencyPolicy struct {
 
 // DependencyRule is one rule of a policy.
 type DependencyRule struct {
-	Cmd  string // go, wait, nogo
-	Expr *expr.Expr
+	Cmd  string         // go, wait, nogo
+	Expr *expr.Expr     // over nrs.* and wfmodel.* (see PolicyConstant), whatever name the script uses
+	Cond *expr.Compiled // the same with types
 }

@@ -1,0 +1,21 @@
+package script
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The example of the reference page loads, and without a warning.
+func TestDocsExample(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/scripts.md")
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
+	require.Len(t, blocks, 2)
+	s, diags := memory{"script.yaml": string(blocks[0][1]), "params.yaml": string(blocks[1][1])}.load(t)
+	require.Empty(t, diags, diags.Render())
+	require.Equal(t, "read_orders read_items value_of_orders write_values", nodeNames(s.Topological()))
+}

@@ -1,0 +1,312 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+)
+
+// Sources says where a script comes from.
+type Sources struct {
+	Path       string // script: .json, .yaml or .yml
+	ParamsPath string // parameters file of the same kinds; "": none
+	// Read fetches the script, the parameters, Python files and tag criteria
+	// by the URLs that the user and the script give. Its errors should be
+	// *fault.Error, so that a caller can tell a missing network from a missing
+	// file. nil reads local files.
+	Read func(ctx context.Context, url string) ([]byte, error)
+}
+
+// Load reads and checks a script. The diagnostics are all problems and
+// warnings that were found, in the order of the text; if one of them is an
+// error the Script is nil. It may be called by many goroutines at once.
+func Load(ctx context.Context, src Sources) (*Script, Diagnostics) {
+	if src.Read == nil {
+		src.Read = ReadLocal
+	}
+	l := &loader{src: src, fetched: map[string]fetched{},
+		tables: map[string]*Node{}, indexKeys: map[*Index]*value{}, byPolicy: map[string]*DependencyPolicy{},
+		script: &Script{Path: redactURL(src.Path), byName: map[string]*Node{}, byTable: map[string]*Node{},
+			byIndex: map[string]*Index{}, texts: map[string]string{}}}
+	l.load(ctx)
+	if err := ctx.Err(); err != nil {
+		l.file(Error, l.script.Path, "", "loading was canceled").Cause = &fault.Error{Kind: fault.Canceled, Message: "loading " + l.script.Path, Err: err}
+	}
+	diags := l.result()
+	if diags.HasErrors() {
+		return nil, diags
+	}
+	return l.script, diags
+}
+
+func (l *loader) load(ctx context.Context) {
+	script := l.fetch(ctx, l.src.Path, nil, "", MaxScriptBytes)
+	params := map[string]paramValue{}
+	if l.src.ParamsPath != "" {
+		if src := l.fetch(ctx, l.src.ParamsPath, nil, "", MaxScriptBytes); src != nil {
+			params = l.readParams(src)
+		}
+	}
+	if script == nil {
+		return
+	}
+	issues := l.substitute(script, params, l.src.ParamsPath != "")
+	doc := l.parse(script)
+	l.reportPending(script, doc, issues)
+	if doc == nil {
+		return
+	}
+	root := l.object(doc, "", "nodes", "dependency_policies")
+	if root == nil {
+		return
+	}
+	l.policies(root)
+	l.readNodes(ctx, root)
+	l.misplacedBuiltins(script, doc)
+	l.identify(doc)
+}
+
+// readNodes runs the passes over the nodes: each needs the one before it to
+// have gone over all nodes.
+func (l *loader) readNodes(ctx context.Context, root *object) {
+	members := root.members("nodes")
+	if len(members) == 0 {
+		if !root.has("nodes") || root.get("nodes").kind == mapKind {
+			root.missing("nodes", "a script is a map with the key nodes")
+		}
+		return
+	}
+	for _, e := range members {
+		if l.full {
+			return
+		}
+		l.node(e)
+	}
+	passes := []func(*nodeDraft){l.tableColumns, l.tableReader, l.lookup,
+		func(d *nodeDraft) { l.processor(ctx, d) }, l.tableExpressions, l.fileWriter}
+	for _, pass := range passes {
+		for _, d := range l.nodes {
+			if l.full || ctx.Err() != nil {
+				return
+			}
+			pass(d)
+		}
+	}
+	l.indexUse()
+	l.cycles()
+}
+
+// fetched is a pulled-in file, or the failure to get it.
+type fetched struct{ src *source }
+
+// fetch reads a file once; failures are reported at the value that names it.
+func (l *loader) fetch(ctx context.Context, name string, at *value, where string, limit int) *source {
+	if f, ok := l.fetched[name]; ok {
+		return f.src
+	}
+	shown := redactURL(name)
+	if len(l.fetched) >= MaxPulledFilesCount {
+		l.errorAt(at, where, "too many files: the limit is %d", MaxPulledFilesCount)
+		return nil
+	}
+	text, err := l.src.Read(ctx, name)
+	if beside := l.beside(name); at != nil && beside != "" && errors.Is(err, fs.ErrNotExist) {
+		if other, otherErr := l.src.Read(ctx, beside); !errors.Is(otherErr, fs.ErrNotExist) {
+			text, err, shown = other, otherErr, redactURL(beside)
+		}
+	}
+	if err == nil && len(text) > limit {
+		err = fault.New(fault.Script, "the file is larger than %d MiB", limit>>20)
+	}
+	if err != nil {
+		l.fetched[name] = fetched{}
+		l.unreadable(shown, at, where, err)
+		return nil
+	}
+	src := newSource(shown, string(text))
+	l.fetched[name] = fetched{src}
+	l.script.texts[shown] = src.original
+	return src
+}
+
+// beside gives the address of a pulled-in file next to the script, if its own
+// is relative: such a file is looked for in the working directory, then there.
+func (l *loader) beside(name string) string {
+	if scheme(name) != "" || path.IsAbs(name) || filepath.IsAbs(name) {
+		return ""
+	}
+	i := strings.LastIndexAny(l.src.Path, `/\`)
+	if i < 0 {
+		return ""
+	}
+	return l.src.Path[:i+1] + name
+}
+
+func (l *loader) unreadable(shown string, at *value, where string, err error) {
+	message := fmt.Sprintf("cannot read %s: %s", shown, err)
+	var d *Diagnostic
+	if at == nil {
+		d = l.file(Error, shown, where, message)
+	} else {
+		d = l.errorAt(at, where, "%s", message)
+	}
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		f = &fault.Error{Kind: fault.Environment, Message: "reading " + shown, Err: err}
+		err = f
+	}
+	d.Cause, d.Hint = err, f.Hint
+}
+
+// parse reads a source as its name says. nil after an error.
+func (l *loader) parse(src *source) *value {
+	var doc *value
+	var fail *syntaxError
+	switch bad := invalidUTF8(src.text); {
+	case bad >= 0:
+		fail = &syntaxError{off: bad, end: bad + 1, message: "the text is not UTF-8", hint: "save the file with the encoding UTF-8"}
+	case isJSON(src.name):
+		doc, fail = readJSON(src)
+	case isYAML(src.name):
+		doc, fail = readYAML(src)
+	default:
+		l.file(Error, src.name, "", "the format is unknown").Hint = "the name must end in .yaml, .yml or .json"
+		return nil
+	}
+	if fail != nil {
+		l.errorSpan(src, fail.off, fail.end, "", "%s", fail.message).Hint = fail.hint
+		return nil
+	}
+	return doc
+}
+
+// invalidUTF8 gives the offset of the first byte that is not UTF-8, -1 if all are.
+func invalidUTF8(text string) int {
+	if utf8.ValidString(text) {
+		return -1
+	}
+	for i, r := range text {
+		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
+			return i
+		}
+	}
+	return -1
+}
+
+func extension(name string) string {
+	if i := strings.IndexAny(name, "?#"); i >= 0 && strings.Contains(name, "://") {
+		name = name[:i]
+	}
+	return strings.ToLower(path.Ext(name))
+}
+
+func isJSON(name string) bool { return extension(name) == ".json" }
+
+func isYAML(name string) bool { return extension(name) == ".yaml" || extension(name) == ".yml" }
+
+// ReadLocal reads a file of this machine.
+func ReadLocal(ctx context.Context, name string) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &fault.Error{Kind: fault.Canceled, Message: "reading " + redactURL(name), Err: err}
+	}
+	name = strings.TrimPrefix(name, "file://")
+	if s := scheme(name); s != "" {
+		return nil, fault.New(fault.Environment, "%s:// files cannot be read here", s)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, localFault(err)
+	}
+	defer f.Close() // read only: nothing can be lost
+	text, err := io.ReadAll(io.LimitReader(f, MaxPythonBytes+1))
+	if err != nil {
+		return nil, localFault(err)
+	}
+	return text, nil
+}
+
+// localFault leaves the name to the message around it.
+func localFault(err error) error {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return &fault.Error{Kind: fault.Environment, Message: "opening the file", Err: p.Err}
+	}
+	return &fault.Error{Kind: fault.Environment, Message: "reading failed", Err: err}
+}
+
+// scheme gives the scheme of a URL in lower case, "" for a local path.
+func scheme(name string) string {
+	s, _, ok := strings.Cut(name, "://")
+	if !ok || s == "" || strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789+.-") != "" {
+		return ""
+	}
+	return strings.ToLower(s)
+}
+
+// secretWords are parts of names of URL query parameters that carry secrets.
+var secretWords = []string{"sig", "token", "secret", "password", "passwd", "key", "credential", "auth"}
+
+// redactURL removes a password and signed query parameters from a URL, for
+// messages and stored definitions. Anything else stays as it is.
+func redactURL(name string) string {
+	if scheme(name) == "" {
+		return name
+	}
+	u, err := url.Parse(name)
+	if err != nil {
+		return redactRaw(name)
+	}
+	out := name
+	if pass, ok := u.User.Password(); ok && pass != "" {
+		out = redactRaw(out)
+	}
+	head, query, ok := strings.Cut(out, "?")
+	if !ok {
+		return out
+	}
+	pairs := strings.Split(query, "&")
+	for i, pair := range pairs {
+		key, _, _ := strings.Cut(pair, "=")
+		for _, word := range secretWords {
+			if strings.Contains(strings.ToLower(key), word) {
+				pairs[i] = key + "=xxxxx"
+			}
+		}
+	}
+	return head + "?" + strings.Join(pairs, "&")
+}
+
+// redactRaw replaces the password between : and @ of a URL's authority.
+func redactRaw(name string) string {
+	at := strings.Index(name, "://") + len("://")
+	authority := name[at:]
+	if i := strings.IndexAny(authority, "/?#"); i >= 0 && strings.IndexByte(authority[:i], '@') >= 0 {
+		authority = authority[:i]
+	}
+	i := strings.LastIndexByte(authority, '@')
+	if i < 0 {
+		return name
+	}
+	user, _, ok := strings.Cut(authority[:i], ":")
+	if !ok {
+		return name
+	}
+	return name[:at] + user + ":xxxxx" + name[at+i:]
+}
+
+func asExprError(err error) (*expr.Error, bool) {
+	var e *expr.Error
+	ok := errors.As(err, &e)
+	return e, ok
+}

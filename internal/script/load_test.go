@@ -1,0 +1,176 @@
+package script
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/fault"
+)
+
+// memory serves the files of a test case.
+type memory map[string]string
+
+func (m memory) read(_ context.Context, name string) ([]byte, error) {
+	text, ok := m[name]
+	if !ok {
+		return nil, fault.New(fault.Environment, "no such file")
+	}
+	return []byte(text), nil
+}
+
+// load loads a case: the first file named script.* is the script, params.* the parameters.
+func (m memory) load(t *testing.T) (*Script, Diagnostics) {
+	t.Helper()
+	src := Sources{Read: m.read}
+	for name := range m {
+		switch {
+		case strings.HasPrefix(name, "script."):
+			src.Path = name
+		case strings.HasPrefix(name, "params."):
+			src.ParamsPath = name
+		}
+	}
+	return Load(context.Background(), src)
+}
+
+// TestCases loads each script in testdata and compares what people see with
+// the file named want. UPDATE_GOLDEN=1 rewrites those files.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txtar")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	update := os.Getenv("UPDATE_GOLDEN") != ""
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(file)
+			require.NoError(t, err)
+			files, want := memory{}, ""
+			for _, f := range archive.Files {
+				if f.Name == "want" {
+					want = string(f.Data)
+					continue
+				}
+				require.NotContains(t, files, f.Name, "file names in an archive must be unique")
+				files[f.Name] = string(f.Data)
+			}
+			s, diags := files.load(t)
+			got := diags.Render()
+			if s != nil {
+				got += "ok\n" + summary(s)
+			}
+			require.NotEqual(t, s == nil, !diags.HasErrors(), "a script comes exactly without errors")
+			if update {
+				updateCase(t, file, archive, got)
+				return
+			}
+			require.Equal(t, want, got)
+		})
+	}
+}
+
+func updateCase(t *testing.T, file string, archive *txtar.Archive, got string) {
+	t.Helper()
+	var files []txtar.File
+	for _, f := range archive.Files {
+		if f.Name != "want" {
+			files = append(files, f)
+		}
+	}
+	archive.Files = append(files, txtar.File{Name: "want", Data: []byte(got)})
+	require.NoError(t, os.WriteFile(file, txtar.Format(archive), 0o644))
+}
+
+// summary writes what matters of a loaded script.
+func summary(s *Script) string {
+	var b strings.Builder
+	for _, n := range s.Nodes {
+		fmt.Fprintf(&b, "%s %s %s/%s", n.Name, n.Type, n.StartPolicy, n.RerunPolicy)
+		if n.Policy != nil {
+			fmt.Fprintf(&b, " policy=%s", n.Policy.Name)
+		}
+		if n.MaxBatchMSec != 0 {
+			fmt.Fprintf(&b, " max_ms=%d", n.MaxBatchMSec)
+		}
+		b.WriteByte('\n')
+		summarizeInput(&b, n)
+		summarizeOutput(&b, n)
+	}
+	for _, p := range s.Policies {
+		fmt.Fprintf(&b, "policy %s default=%v order=%s\n", p.Name, p.Default, orderText(p.Order))
+		if p.Name == StandardPolicyName {
+			continue
+		}
+		for _, r := range p.Rules {
+			fmt.Fprintf(&b, "  %s: %s\n", r.Cmd, r.Expr.Source())
+		}
+	}
+	return b.String()
+}
+
+func summarizeInput(b *strings.Builder, n *Node) {
+	if f := n.Files; f != nil {
+		fmt.Fprintf(b, "  files parquet=%v header=%d data=%d separator=%q byheader=%v\n", f.Parquet, f.CSV.HeaderRecord, f.CSV.FirstDataRecord, f.CSV.Separator, f.CSV.ByHeader)
+		for _, u := range f.URLs {
+			fmt.Fprintf(b, "    %s\n", u.URL)
+		}
+		for _, c := range f.Columns {
+			fmt.Fprintf(b, "    r.%s %s index=%d header=%q format=%q default=%q parquet=%q\n", c.Name, c.Type, c.Index, c.Header, c.Format, c.Default, c.Parquet)
+		}
+	}
+	if r := n.Reader; r != nil {
+		fmt.Fprintf(b, "  reads %s of %s batches=%d rows=%d\n", r.Table, r.Creator.Name, r.ExpectedBatches, r.RowsetSize)
+	}
+	if k := n.Lookup; k != nil {
+		fmt.Fprintf(b, "  looks up %s on %v group=%v left=%v", k.Index.Name, k.JoinOn, k.Group, k.Left)
+		if k.Filter != nil {
+			fmt.Fprintf(b, " filter=%s", k.Filter.Source())
+		}
+		b.WriteByte('\n')
+	}
+	if c := n.PyCalc; c != nil {
+		for _, f := range c.Fields {
+			fmt.Fprintf(b, "  p.%s %s = %s %v\n", f.Name, f.Type, f.Expr, f.Refs)
+		}
+	}
+	if g := n.Tag; g != nil {
+		for _, c := range g.Criteria {
+			fmt.Fprintf(b, "  p.%s %s if %s\n", g.Field, c.Tag, c.Expr.Source())
+		}
+	}
+}
+
+func summarizeOutput(b *strings.Builder, n *Node) {
+	if w := n.Table; w != nil {
+		fmt.Fprintf(b, "  table %s\n", w.Name)
+		for _, f := range w.Fields {
+			fmt.Fprintf(b, "    w.%s %s = %s default=%q\n", f.Name, f.Type, f.Expr.Source(), f.Default)
+		}
+		if w.Having != nil {
+			fmt.Fprintf(b, "    having %s\n", w.Having.Source())
+		}
+		for _, ix := range w.Indexes {
+			fmt.Fprintf(b, "    index %s unique=%v %s\n", ix.Name, ix.Unique, orderText(ix.Key))
+		}
+	}
+	if w := n.Out; w != nil {
+		fmt.Fprintf(b, "  file %s perbatch=%v parquet=%v codec=%s separator=%q\n", w.URL, w.PerBatch(), w.Parquet, w.Codec, w.Separator)
+		for _, c := range w.Columns {
+			fmt.Fprintf(b, "    w.%s %s = %s header=%q format=%q parquet=%q\n", c.Name, c.Type, c.Expr.Source(), c.Header, c.Format, c.Parquet)
+		}
+		if w.Having != nil {
+			fmt.Fprintf(b, "    having %s\n", w.Having.Source())
+		}
+		if w.Top != nil {
+			fmt.Fprintf(b, "    top %d by %s\n", w.TopLimit, orderText(w.Top))
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package script
+
+import (
+	"math"
+	"strings"
+
+	"thalweg/internal/expr"
+)
+
+// lookup resolves l of a table_lookup_table: what l.* is, and how rows join.
+func (l *loader) lookup(d *nodeDraft) {
+	o := d.l
+	if d.node.Type != LookupTable || o == nil {
+		return
+	}
+	k := &Lookup{Pos: l.pos(o.where()), Group: o.boolean("group")}
+	d.node.Lookup = k
+	l.joinType(o, k)
+	for _, key := range []string{"idx_read_batch_size", "right_lookup_read_batch_size"} {
+		o.integer(key, 0, math.MinInt, MaxLookupReadRows)
+	}
+	if v := o.one("index_name", "name the index to look up"); v != nil {
+		if k.Index = l.script.byIndex[v.text]; k.Index == nil {
+			l.errorAt(v, o.keyPath("index_name"), "no table has index %s", quote(v.text)).Hint = suggestKey(v.text, l.script.byIndex)
+		} else {
+			d.looks, d.looksOK = fieldTypes(k.Index.Node.Table), true
+		}
+	}
+	l.joinOn(d, k)
+	if v := o.expression("filter"); v != nil {
+		k.Filter = l.condition(v, o.keyPath("filter"), newScope("a lookup's filter").with("l", d.looks, d.looksOK))
+	}
+}
+
+func (l *loader) joinType(o *object, k *Lookup) {
+	v := o.one("join_type", "it is inner or left")
+	if v == nil {
+		return
+	}
+	switch v.text {
+	case "inner":
+	case "left":
+		k.Left = true
+	default:
+		l.errorAt(v, o.keyPath("join_type"), "there is no join_type %s", quote(v.text)).Hint = "it is inner or left"
+	}
+}
+
+// joinOn reads the fields of r that are matched, one by one, with the
+// components of the index.
+func (l *loader) joinOn(d *nodeDraft, k *Lookup) {
+	o := d.l
+	v := o.one("join_on", "list the fields of r that match the index, such as r.a, r.b")
+	if v == nil {
+		return
+	}
+	path := o.keyPath("join_on")
+	at := 0
+	for _, item := range strings.Split(v.text, ",") {
+		name := strings.TrimSpace(item)
+		start := at + strings.Index(item, name)
+		from, to := v.part(start, start+len(name))
+		at += len(item) + 1
+		field, isRead := strings.CutPrefix(name, "r.")
+		switch {
+		case !isRead:
+			l.errorSpan(v.src, from, to, path, "%s is not a field of r", quote(name)).Hint = "join_on lists fields such as r.name, separated by commas"
+			return
+		case !d.readsOK:
+			return
+		}
+		if _, ok := d.reads[field]; !ok {
+			l.errorSpan(v.src, from, to, path, "r has no field %s", quote(field)).Hint = suggestKey(field, d.reads)
+			return
+		}
+		k.JoinOn = append(k.JoinOn, field)
+		l.joinComponent(d, k, v.src, from, to, path)
+	}
+	if k.Index != nil && k.Index.Key != nil && len(k.JoinOn) < len(k.Index.Key) {
+		l.errorAt(v, path, "join_on has %d fields, but index %s has %d", len(k.JoinOn), quote(k.Index.Name), len(k.Index.Key)).Related = []Pos{k.Index.Pos}
+	}
+}
+
+// joinComponent compares the field added last with its component of the index.
+func (l *loader) joinComponent(d *nodeDraft, k *Lookup, src *source, from, to int, path string) {
+	if k.Index == nil || k.Index.Key == nil {
+		return
+	}
+	i := len(k.JoinOn) - 1
+	if i >= len(k.Index.Key) {
+		l.errorSpan(src, from, to, path, "join_on has more fields than index %s, which has %d", quote(k.Index.Name), len(k.Index.Key)).Related = []Pos{k.Index.Pos}
+		return
+	}
+	left, right := d.reads[k.JoinOn[i]], d.looks[k.Index.Key[i].Field]
+	if left != right && left != expr.Invalid && right != expr.Invalid {
+		l.errorSpan(src, from, to, path, "r.%s is %s, but field %s of index %s is %s", k.JoinOn[i], article(left),
+			quote(k.Index.Key[i].Field), quote(k.Index.Name), article(right)).Related = []Pos{k.Index.Pos}
+	}
+}

@@ -1,0 +1,201 @@
+package script
+
+import (
+	"math"
+	"strings"
+
+	"thalweg/internal/expr"
+)
+
+// nodeDraft is a node while it is being put together.
+type nodeDraft struct {
+	node       *Node
+	key        *value // its name
+	path       string
+	o          *object // its keys
+	r, l, p, w *object
+
+	fields  []*fieldDraft        // of the table that it creates
+	reads   map[string]expr.Type // r.*
+	readsOK bool                 // whether r.* could be determined
+	looks   map[string]expr.Type // l.*
+	looksOK bool
+	calcs   map[string]expr.Type // p.*
+	calcsOK bool
+}
+
+// fieldDraft is a field before its expression is checked.
+type fieldDraft struct {
+	field *Field
+	o     *object
+}
+
+func nodeTypes() []string {
+	return []string{string(FileTable), string(TableTable), string(LookupTable), string(TableFile), string(Distinct), string(CustomTable)}
+}
+
+// node reads the keys that all nodes have and opens the parts.
+func (l *loader) node(e *entry) {
+	path := join("nodes", e.name)
+	l.nodeName(e, path)
+	o := l.object(e.val, path, "type", "desc", "start_policy", "rerun_policy", "custom_proc_type", "handler_exe_type",
+		"max_batch_processing_time", "dependency_policy", "r", "l", "p", "w")
+	if o == nil {
+		return
+	}
+	o.at = e.key
+	n := &Node{Name: e.name, Pos: l.pos(e.key)}
+	d := &nodeDraft{node: n, key: e.key, path: path, o: o}
+	n.Type = l.nodeType(o)
+	n.Desc = o.str("desc")
+	n.StartPolicy = o.choice("start_policy", PolicyAuto, PolicyAuto, PolicyManual)
+	n.RerunPolicy = l.rerunPolicy(o, n)
+	o.str("handler_exe_type")
+	if n.MaxBatchMSec = o.integer("max_batch_processing_time", 0, math.MinInt, math.MaxInt); n.MaxBatchMSec < 0 {
+		l.warnAt(o.get("max_batch_processing_time"), o.keyPath("max_batch_processing_time"), "max_batch_processing_time is negative: the default is used").Hint = "it is in milliseconds"
+		n.MaxBatchMSec = 0
+	}
+	l.parts(d)
+	l.nodes = append(l.nodes, d)
+	l.script.Nodes = append(l.script.Nodes, n)
+	l.script.byName[n.Name] = n
+	l.nodePolicy(d)
+}
+
+func (l *loader) nodeName(e *entry, path string) {
+	switch name := e.name; {
+	case strings.TrimSpace(name) == "":
+		l.errorAt(e.key, path, "a node needs a name")
+	case len([]rune(name)) > MaxNodeNameChars:
+		l.errorAt(e.key, path, "the node's name is longer than %d characters", MaxNodeNameChars)
+	case strings.ContainsAny(name, ",/\\") || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		l.errorAt(e.key, path, "the node's name %s contains a character that lists and addresses of nodes cannot hold", quote(name)).Hint = "use letters, digits and underscores"
+	case !isWord(name):
+		l.warnAt(e.key, path, "the node's name %s has other characters than letters, digits and underscores", quote(name)).Hint = "it has to be quoted on command lines and in addresses"
+	}
+}
+
+func (l *loader) nodeType(o *object) NodeType {
+	v := o.one("type", oneOf(nodeTypes()))
+	if v == nil {
+		return ""
+	}
+	if !contains(nodeTypes(), v.text) {
+		l.errorAt(v, o.keyPath("type"), "there is no node type %s", quote(v.text)).Hint = didYouMean(v.text, nodeTypes())
+		return ""
+	}
+	return NodeType(v.text)
+}
+
+func (l *loader) rerunPolicy(o *object, n *Node) string {
+	if n.Type != Distinct {
+		return o.choice("rerun_policy", PolicyRerun, PolicyRerun, PolicyFail)
+	}
+	if o.choice("rerun_policy", PolicyRerun, PolicyRerun, PolicyFail) != PolicyFail {
+		if v := o.get("rerun_policy"); v != nil {
+			l.errorAt(v, o.keyPath("rerun_policy"), "a distinct_table must have rerun_policy fail")
+		} else {
+			l.errorAt(o.where(), o.path, "a distinct_table must say rerun_policy: fail")
+		}
+	}
+	return PolicyFail
+}
+
+// parts opens r, l, p and w with the keys that the node's type allows.
+func (l *loader) parts(d *nodeDraft) {
+	o, t := d.o, d.node.Type
+	fileKeys, tableKeys := []string{"urls", "csv", "columns"}, []string{"table", "expected_batches_total", "rowset_size"}
+	if d.r = l.part(d, "r", append(fileKeys, tableKeys...)...); d.r != nil && t != "" {
+		if t == FileTable {
+			d.r.ignored("a file_table reads files", tableKeys...)
+		} else {
+			d.r.ignored("a "+string(t)+" reads a table", fileKeys...)
+		}
+	}
+	tableKeys, fileKeys = []string{"name", "table_options", "fields", "indexes"}, []string{"url_template", "top", "csv", "parquet", "columns"}
+	if d.w = l.part(d, "w", append(append(tableKeys, fileKeys...), "having")...); d.w != nil && t != "" {
+		if t == TableFile {
+			d.w.ignored("a table_file writes files", tableKeys...)
+		} else {
+			d.w.ignored("a "+string(t)+" writes a table", fileKeys...)
+		}
+	}
+	if t == "" {
+		return
+	}
+	if t == LookupTable {
+		d.l = l.part(d, "l", "index_name", "join_on", "group", "filter", "join_type", "idx_read_batch_size", "right_lookup_read_batch_size")
+	} else {
+		o.ignored("only a table_lookup_table looks up", "l")
+	}
+	if t != CustomTable {
+		o.ignored("only a table_custom_tfm_table has a processor", "p", "custom_proc_type")
+	}
+	if t == FileTable {
+		o.ignored("a file_table depends on no node", "dependency_policy")
+	}
+}
+
+func (l *loader) part(d *nodeDraft, key string, known ...string) *object {
+	v := d.o.get(key)
+	if v == nil {
+		if d.node.Type != "" {
+			d.o.missing(key, "a "+string(d.node.Type)+" needs it")
+		}
+		return nil
+	}
+	part := l.object(v, d.o.keyPath(key), known...)
+	if part != nil {
+		part.at = d.o.keys[key].key
+	}
+	return part
+}
+
+// isWord reports whether name has only ASCII letters, digits and underscores.
+func isWord(name string) bool {
+	for i := range len(name) {
+		if name[i] >= 0x80 || !isWordByte(name[i]) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// fieldName checks the name of a field or column: it is used as r.name in
+// expressions and as a column of a table, where case does not distinguish.
+func (l *loader) fieldName(key *value, name, path, what string, seen map[string]*value) {
+	if !isWord(name) || (name[0] >= '0' && name[0] <= '9') {
+		l.errorAt(key, path, "%s is not a name for a %s", quote(name), what).Hint = "use letters, digits and underscores, beginning with a letter"
+		return
+	}
+	folded := strings.ToLower(name)
+	if first := seen[folded]; first != nil {
+		d := l.errorAt(key, path, "the name %s is taken: names of %ss that differ only by case are the same", quote(name), what)
+		if first.text == name {
+			d.Message = "the " + what + " " + quote(name) + " occurs twice"
+		}
+		if d.Severity != "" {
+			d.Related = append(d.Related, l.pos(first))
+		}
+		return
+	}
+	seen[folded] = key
+}
+
+// columnType reads a key that names one of the six types.
+func (l *loader) columnType(o *object, key string) expr.Type {
+	var names []string
+	for _, t := range expr.ColumnTypes() {
+		names = append(names, t.String())
+	}
+	v := o.one(key, oneOf(names))
+	if v == nil {
+		return expr.Invalid
+	}
+	t, ok := expr.ParseType(v.text)
+	if !ok {
+		l.errorAt(v, o.keyPath(key), "there is no type %s", quote(v.text)).Hint = didYouMean(v.text, names)
+		return expr.Invalid
+	}
+	return t
+}

@@ -1,0 +1,310 @@
+package script
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// object reads the keys of one map of the document. All of its methods work
+// on a nil object, which has no keys: what is wrong was reported already.
+type object struct {
+	l    *loader
+	v    *value
+	path string
+	keys map[string]*entry
+	at   *value // where messages about the whole map point; nil: its first key
+}
+
+// object opens a map whose keys are fixed: other keys are reported as
+// warnings. Keys match whatever their case; the last of equal keys counts.
+func (l *loader) object(v *value, path string, known ...string) *object {
+	if !v.present() {
+		return nil
+	}
+	if v.kind != mapKind {
+		l.errorAt(v, path, "expected a map here, found %s", v.kind)
+		return nil
+	}
+	o := &object{l: l, v: v, path: path, keys: make(map[string]*entry, len(v.entries))}
+	for _, e := range v.entries {
+		name := canonicalKey(e.name, known)
+		if name == "" {
+			l.warnAt(e.key, path, "unknown key %s is ignored", quote(e.name)).Hint = didYouMean(e.name, known)
+			continue
+		}
+		if first := o.keys[name]; first != nil {
+			l.duplicate(e, first, path)
+		}
+		e.name = name
+		o.keys[name] = e
+	}
+	return o
+}
+
+func canonicalKey(name string, known []string) string {
+	for _, k := range known {
+		if strings.EqualFold(k, name) {
+			return k
+		}
+	}
+	return ""
+}
+
+func (l *loader) duplicate(e, first *entry, path string) {
+	d := l.warnAt(e.key, path, "key %s occurs twice: this one counts", quote(e.name))
+	d.Related = append(d.Related, l.pos(first.key))
+}
+
+// pos gives a value's place in the original text.
+func (l *loader) pos(v *value) Pos { return v.src.pos(v.src.origin(v.off, false)) }
+
+// uniqueEntries lists a map's entries under free names in the order of the
+// document; of equal names the last one counts, null values are absent.
+func (l *loader) uniqueEntries(v *value, path string) []*entry {
+	last := make(map[string]*entry, len(v.entries))
+	for _, e := range v.entries {
+		if first := last[e.name]; first != nil {
+			l.duplicate(e, first, path)
+		}
+		last[e.name] = e
+	}
+	out := make([]*entry, 0, len(last))
+	for _, e := range v.entries {
+		if last[e.name] == e && e.val.kind != nullKind {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// get gives the value of a key; nil if it is absent or null.
+func (o *object) get(key string) *value {
+	if o == nil || o.keys[key] == nil || !o.keys[key].val.present() {
+		return nil
+	}
+	return o.keys[key].val
+}
+
+// has reports whether a key is there and not null.
+func (o *object) has(key string) bool { return o.get(key) != nil }
+
+// keyPath gives the path of a key.
+func (o *object) keyPath(key string) string {
+	if o == nil {
+		return key
+	}
+	return join(o.path, key)
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// ignored warns about keys that have no effect where they are.
+func (o *object) ignored(reason string, keys ...string) {
+	for _, key := range keys {
+		if o.has(key) {
+			o.l.warnAt(o.keys[key].key, o.path, "%s has no effect: %s", key, reason)
+		}
+	}
+}
+
+// missing reports that a key has to be there.
+func (o *object) missing(key, hint string) {
+	if o != nil {
+		o.l.errorAt(o.where(), o.path, "%s is missing", key).Hint = hint
+	}
+}
+
+// where gives the value that stands for the map in messages: its first key,
+// which is what a reader recognises, else the map itself.
+func (o *object) where() *value {
+	if o.at != nil {
+		return o.at
+	}
+	if len(o.v.entries) > 0 {
+		return o.v.entries[0].key
+	}
+	return o.v
+}
+
+// text gives the value of a text key; nil if it is absent or not text.
+// YAML without quotes is text as written; JSON numbers and booleans are not text.
+func (o *object) text(key string) *value {
+	v := o.get(key)
+	if v == nil || v.kind == stringKind || (v.scalar() && !isJSON(v.src.name)) {
+		return v
+	}
+	o.l.errorAt(v, o.keyPath(key), "%s must be text, found %s", key, v.kind).Hint = "put it in double quotes"
+	return nil
+}
+
+// str gives the text of a key, "" if it is absent or not text.
+func (o *object) str(key string) string {
+	if v := o.text(key); v != nil {
+		return v.text
+	}
+	return ""
+}
+
+// expression is text, except that it must not be blank to count.
+func (o *object) expression(key string) *value {
+	v := o.text(key)
+	if v == nil || strings.TrimSpace(v.text) == "" {
+		return nil
+	}
+	return v
+}
+
+// boolean gives the value of a boolean key, false if it is absent.
+func (o *object) boolean(key string) bool {
+	v := o.get(key)
+	if v == nil {
+		return false
+	}
+	if v.kind != boolKind {
+		d := o.l.errorAt(v, o.keyPath(key), "%s must be true or false, found %s", key, v.kind)
+		d.Hint = o.typedHint(v, "bool", "write true or false without quotes")
+		return false
+	}
+	return strings.EqualFold(v.text, "true")
+}
+
+// typedHint says how to use a parameter if the value comes from one.
+func (o *object) typedHint(v *value, kind, otherwise string) string {
+	start, end := v.span()
+	if names := v.src.params(start, end); len(names) == 1 {
+		return useAs(names[0], kind)
+	}
+	return otherwise
+}
+
+// integer gives the value of a whole number between low and high, def if it
+// is absent or wrong.
+func (o *object) integer(key string, def, low, high int) int {
+	v := o.get(key)
+	if v == nil {
+		return def
+	}
+	n, ok := wholeNumber(v.text)
+	if v.kind != numberKind || !ok {
+		d := o.l.errorAt(v, o.keyPath(key), "%s must be a whole number, found %s", key, describe(v))
+		hint := ""
+		if ok {
+			hint = "write it without quotes"
+		}
+		d.Hint = o.typedHint(v, "number", hint)
+		return def
+	}
+	if n < int64(low) || n > int64(high) {
+		o.l.errorAt(v, o.keyPath(key), "%s is %d, which is out of range", key, n).Hint = rangeHint(low, high)
+		return def
+	}
+	return int(n)
+}
+
+func rangeHint(low, high int) string {
+	switch {
+	case low == math.MinInt && high == math.MaxInt:
+		return ""
+	case high == math.MaxInt:
+		return "it is at least " + strconv.Itoa(low)
+	case low == math.MinInt:
+		return "it is at most " + strconv.Itoa(high)
+	}
+	return "it is between " + strconv.Itoa(low) + " and " + strconv.Itoa(high)
+}
+
+func describe(v *value) string {
+	if v.scalar() {
+		return v.kind.String() + " " + quote(v.text)
+	}
+	return v.kind.String()
+}
+
+func wholeNumber(text string) (int64, bool) {
+	text = strings.ReplaceAll(text, "_", "")
+	if n, err := strconv.ParseInt(text, 0, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// list gives the items of a list key; nil if it is absent or not a list.
+func (o *object) list(key string) []*value {
+	v := o.get(key)
+	if v == nil {
+		return nil
+	}
+	if v.kind != listKind {
+		d := o.l.errorAt(v, o.keyPath(key), "%s must be a list, found %s", key, v.kind)
+		if v.kind == stringKind {
+			d.Hint = o.typedHint(v, "stringlist", "write ["+quote(v.text)+"]")
+		}
+		return nil
+	}
+	return v.items
+}
+
+// texts gives the items of a list of texts.
+func (o *object) texts(key string) []*value {
+	var out []*value
+	for _, item := range o.list(key) {
+		if item.kind == stringKind || (item.scalar() && item.present() && !isJSON(item.src.name)) {
+			out = append(out, item)
+		} else {
+			o.l.errorAt(item, o.keyPath(key), "%s must hold texts, found %s", key, item.kind)
+		}
+	}
+	return out
+}
+
+// members gives the entries of a map key with free names; nil if it is absent.
+func (o *object) members(key string) []*entry {
+	v := o.get(key)
+	if v == nil {
+		return nil
+	}
+	if v.kind != mapKind {
+		o.l.errorAt(v, o.keyPath(key), "%s must be a map of names, found %s", key, v.kind)
+		return nil
+	}
+	return o.l.uniqueEntries(v, o.keyPath(key))
+}
+
+// choice gives the text of a key that is one of a few words; def if absent or wrong.
+func (o *object) choice(key, def string, words ...string) string {
+	v := o.text(key)
+	if v == nil || v.text == "" {
+		return def
+	}
+	if contains(words, v.text) {
+		return v.text
+	}
+	o.l.errorAt(v, o.keyPath(key), "%s cannot be %s", key, quote(v.text)).Hint = didYouMean(v.text, words)
+	return def
+}
+
+// one gives the text of a key that must be there; nil if it is not.
+func (o *object) one(key, hint string) *value {
+	v := o.text(key)
+	if v == nil {
+		if !o.has(key) {
+			o.missing(key, hint)
+		}
+		return nil
+	}
+	if strings.TrimSpace(v.text) == "" {
+		o.l.errorAt(v, o.keyPath(key), "%s is empty", key).Hint = hint
+		return nil
+	}
+	return v
+}

@@ -1,0 +1,157 @@
+package script
+
+import (
+	"math"
+	"strings"
+
+	"thalweg/internal/expr"
+)
+
+// fileWriter reads w of a table_file.
+func (l *loader) fileWriter(d *nodeDraft) {
+	o := d.w
+	if d.node.Type != TableFile || o == nil {
+		return
+	}
+	w := &FileWriter{Pos: l.pos(o.where()), TopLimit: DefaultTopLimitRows, Separator: ",", Codec: "gzip"}
+	d.node.Out = w
+	if v := o.one("url_template", "it is the file's address; {batch_idx} is replaced by the number of the batch"); v != nil {
+		l.fileURL(v, o.keyPath("url_template"), "file", "sftp", "s3")
+		w.URL = v.text
+		start, end := v.span()
+		l.templates = append(l.templates, textRef{start, end})
+	}
+	csv := l.object(o.get("csv"), o.keyPath("csv"), "separator")
+	if sep := csv.str("separator"); sep != "" {
+		w.Separator = sep
+	}
+	parquet := l.object(o.get("parquet"), o.keyPath("parquet"), "codec")
+	types := l.outputColumns(d, w)
+	if w.Parquet {
+		w.Codec = parquet.choice("codec", "gzip", "gzip", "snappy", "uncompressed")
+		o.ignored("the columns say that the file is Parquet", "csv")
+	} else if len(w.Columns) > 0 {
+		o.ignored("the columns say that the file is CSV", "parquet")
+	}
+	sc := newScope("having").with("w", types, types != nil)
+	if v := o.expression("having"); v != nil {
+		w.Having = l.condition(v, o.keyPath("having"), sc)
+	}
+	l.top(o, w, types)
+}
+
+func (l *loader) top(o *object, w *FileWriter, types map[string]expr.Type) {
+	top := l.object(o.get("top"), o.keyPath("top"), "order", "limit")
+	if n := top.integer("limit", 0, math.MinInt, MaxTopLimitRows); n > 0 {
+		w.TopLimit = n
+	}
+	v := top.expression("order")
+	if v == nil || types == nil {
+		return
+	}
+	var err error
+	if w.Top, err = expr.ParseOrder(v.text, types); err != nil && !mentionsBroken(v.text, types) {
+		l.exprError(v, top.keyPath("order"), err)
+	}
+}
+
+// outputColumns reads the columns and gives their types by name; nil if they
+// cannot be known.
+func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type {
+	o := d.w
+	items := o.list("columns")
+	if len(items) == 0 {
+		if v := o.get("columns"); v == nil || v.kind == listKind {
+			o.missing("columns", "a file has at least one column")
+		}
+		return nil
+	}
+	types := map[string]expr.Type{}
+	sc := newScope("a file's column").with("r", d.reads, d.readsOK)
+	names, headers := map[string]*value{}, map[string]*value{}
+	for i, item := range items {
+		if l.full {
+			return nil
+		}
+		path := join(o.keyPath("columns"), indexText(i))
+		c := l.object(item, path, "name", "expression", "type", "csv", "parquet")
+		if c == nil {
+			return nil
+		}
+		col := l.outputColumn(c, path, sc, names)
+		csv := l.object(c.get("csv"), c.keyPath("csv"), "header", "format")
+		parquet := l.object(c.get("parquet"), c.keyPath("parquet"), "column_name")
+		col.Header, col.Format, col.Parquet = csv.str("header"), csv.str("format"), parquet.str("column_name")
+		if i == 0 {
+			w.Parquet = col.Parquet != ""
+			if col.Parquet == "" && col.Header == "" {
+				l.errorAt(c.where(), path, "the first column does not say whether the file is CSV or Parquet").Hint = "give the columns csv.header or parquet.column_name"
+				return types
+			}
+		}
+		if w.Parquet {
+			l.parquetOutput(c, parquet, col, headers)
+		} else {
+			l.csvOutput(c, csv, col)
+		}
+		w.Columns = append(w.Columns, col)
+		types[col.Name] = col.Type
+	}
+	return types
+}
+
+// outputColumn reads what CSV and Parquet columns have in common.
+func (l *loader) outputColumn(c *object, path string, sc scope, names map[string]*value) *OutputColumn {
+	col := &OutputColumn{Pos: l.pos(c.where()), Type: l.columnType(c, "type")}
+	if v := c.one("name", "a column needs a name: having and top know it as w.<name>"); v != nil {
+		col.Name, col.Pos = v.text, l.pos(v)
+		l.fieldName(v, v.text, c.keyPath("name"), "column", names)
+	}
+	if v := c.one("expression", "a column needs an expression"); v != nil {
+		path := c.keyPath("expression")
+		col.Expr = l.compile(v, path, sc, expr.Mode{Round: true})
+		l.fieldType(v, path, col.Type, col.Expr)
+	}
+	return col
+}
+
+func (l *loader) parquetOutput(c, parquet *object, col *OutputColumn, seen map[string]*value) {
+	v := parquet.get("column_name")
+	if col.Parquet == "" || v == nil {
+		l.errorAt(c.where(), c.path, "column %s has no parquet.column_name, but the first column has one", quote(col.Name))
+		return
+	}
+	if first := seen[col.Parquet]; first != nil {
+		l.errorAt(v, parquet.keyPath("column_name"), "the Parquet column %s occurs twice", quote(col.Parquet)).Related = []Pos{l.pos(first)}
+	}
+	seen[col.Parquet] = v
+	c.ignored("the file is Parquet", "csv")
+}
+
+func (l *loader) csvOutput(c, csv *object, col *OutputColumn) {
+	if col.Header == "" {
+		l.warnAt(c.where(), c.path, "column %s has no csv.header: its header is empty", quote(col.Name))
+	}
+	c.ignored("the file is CSV", "parquet")
+	if col.Type == expr.Invalid {
+		return
+	}
+	if col.Type == expr.DateTime && strings.TrimSpace(col.Format) == "" {
+		l.errorAt(c.where(), c.path, "a datetime column of a CSV file needs csv.format").Hint = `a Go layout, such as "2006-01-02 15:04:05"`
+		return
+	}
+	if _, err := expr.PrintSQL(col.Type, col.Format, "x"); err != nil {
+		if v := csv.get("format"); v != nil {
+			l.exprError(v, csv.keyPath("format"), err)
+		} else {
+			l.errorAt(c.where(), c.path, "column %s needs csv.format: %s", quote(col.Name), errorText(err))
+		}
+	}
+}
+
+func errorText(err error) string {
+	if e, ok := asExprError(err); ok {
+		return e.Message
+	}
+	return err.Error()
+}

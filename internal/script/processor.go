@@ -1,0 +1,291 @@
+package script
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"thalweg/internal/expr"
+)
+
+func indexText(i int) string { return strconv.Itoa(i) }
+
+// processor reads p of a table_custom_tfm_table: what p.* is.
+func (l *loader) processor(ctx context.Context, d *nodeDraft) {
+	if d.node.Type != CustomTable {
+		return
+	}
+	v := d.o.one("custom_proc_type", "it is "+ProcPyCalc+" or "+ProcTag)
+	if v == nil {
+		return
+	}
+	switch v.text {
+	case ProcPyCalc:
+		l.pyCalc(ctx, d)
+	case ProcTag:
+		l.tag(ctx, d)
+	default:
+		l.errorAt(v, d.o.keyPath("custom_proc_type"), "there is no processor %s", quote(v.text)).Hint = didYouMean(v.text, []string{ProcPyCalc, ProcTag})
+	}
+}
+
+// pyFieldDraft is a calculated field before they are put in order.
+type pyFieldDraft struct {
+	field *PyField
+	key   *value
+	v     *value // its expression
+	path  string
+}
+
+func (l *loader) pyCalc(ctx context.Context, d *nodeDraft) {
+	o := l.part(d, "p", "python_code_urls", "calculated_fields")
+	if o == nil {
+		return
+	}
+	c := &PyCalc{Pos: l.pos(o.where())}
+	d.node.PyCalc, d.p = c, o
+	module := l.pythonFiles(ctx, o, c)
+	members := o.members("calculated_fields")
+	if v := o.get("calculated_fields"); len(members) == 0 && (v == nil || v.kind == mapKind) {
+		o.missing("calculated_fields", "list the fields to calculate")
+		return
+	}
+	d.calcs, d.calcsOK = map[string]expr.Type{}, true
+	var drafts []*pyFieldDraft
+	seen := map[string]*value{}
+	for _, e := range members {
+		path := join(o.keyPath("calculated_fields"), e.name)
+		l.fieldName(e.key, e.name, path, "calculated field", seen)
+		f := &pyFieldDraft{key: e.key, path: path, field: &PyField{Name: e.name, Pos: l.pos(e.key)}}
+		drafts = append(drafts, f)
+		fo := l.object(e.val, path, "expression", "type", "default_value")
+		if fo != nil {
+			fo.at = e.key
+			f.field.Type = l.columnType(fo, "type")
+			f.v = fo.one("expression", "a calculated field needs a Python expression")
+		}
+		d.calcs[e.name] = f.field.Type
+	}
+	for _, f := range drafts {
+		if f.v != nil && !l.full {
+			l.pyField(d, f, module)
+		}
+	}
+	l.pyOrder(c, drafts)
+}
+
+// pythonFiles fetches the Python sources; nil if one of them is missing, so
+// that it is not known what they define.
+func (l *loader) pythonFiles(ctx context.Context, o *object, c *PyCalc) *pyModule {
+	urls := o.texts("python_code_urls")
+	if !o.has("python_code_urls") {
+		o.missing("python_code_urls", "list the Python files; [] if there are none")
+		return nil
+	}
+	module := newPyModule()
+	for _, v := range urls {
+		src := l.fetch(ctx, v.text, v, o.keyPath("python_code_urls"), MaxPythonBytes)
+		if src == nil {
+			module = nil
+			continue
+		}
+		c.Code = append(c.Code, PyFile{URL: v.text, Pos: l.pos(v), Text: src.original})
+		if module != nil {
+			module.add(src)
+		}
+	}
+	return module
+}
+
+// pyField checks one calculated field's references and calls.
+func (l *loader) pyField(d *nodeDraft, f *pyFieldDraft, module *pyModule) {
+	e := parsePyExpression(f.v.text)
+	f.field.Expr = strings.TrimSpace(f.v.text)
+	path := join(f.path, "expression")
+	if e.problem != "" {
+		l.pyError(f.v, path, e.start, e.end, e.problem)
+		return
+	}
+	have := map[expr.Ref]bool{}
+	for _, ref := range e.refs {
+		if !have[ref.Ref] {
+			have[ref.Ref] = true
+			f.field.Refs = append(f.field.Refs, ref.Ref)
+		}
+		fields, known := d.reads, d.readsOK
+		if ref.Alias == "p" {
+			fields, known = d.calcs, true
+		}
+		if _, ok := fields[ref.Field]; known && !ok {
+			l.pyError(f.v, path, ref.start, ref.end, ref.Alias+" has no field "+quote(ref.Field)).Hint = suggestKey(ref.Field, fields)
+		}
+	}
+	if module == nil {
+		return
+	}
+	for _, call := range e.calls {
+		l.pyCall(f.v, path, call, e, module)
+	}
+}
+
+func (l *loader) pyError(v *value, path string, start, end int, message string) *Diagnostic {
+	start, end = v.part(start, end)
+	if v.src.isPending(v.span()) {
+		return &Diagnostic{}
+	}
+	return l.errorSpan(v.src, start, end, path, "%s", message)
+}
+
+func (l *loader) pyCall(v *value, path string, call *pyCall, e *pyExpression, module *pyModule) {
+	if e.bound[call.name] {
+		return
+	}
+	f := module.functions[call.name]
+	if f == nil && isPyBuiltin(call.name) {
+		f = builtinFunction(call.name)
+	}
+	switch {
+	case f == nil && module.star:
+	case f == nil:
+		l.pyError(v, path, call.start, call.end, "function "+quote(call.name)+" is not in the Python files").Hint = didYouMean(call.name, module.words())
+	default:
+		if why := f.accepts(call); why != "" {
+			at := l.pyError(v, path, call.start, call.end, "function "+quote(call.name)+" "+why)
+			if f.pos.Line > 0 && at.Severity != "" {
+				at.Related = append(at.Related, f.pos)
+			}
+		}
+	}
+}
+
+// pyOrder puts the calculated fields in an order in which each needs only
+// earlier ones, otherwise in the order of the script.
+func (l *loader) pyOrder(c *PyCalc, drafts []*pyFieldDraft) {
+	byName := map[string]*pyFieldDraft{}
+	for _, f := range drafts {
+		byName[f.field.Name] = f
+	}
+	const open, done = 1, 2
+	state := map[*pyFieldDraft]int{}
+	var chain []*pyFieldDraft
+	var visit func(f *pyFieldDraft)
+	visit = func(f *pyFieldDraft) {
+		if state[f] == open {
+			l.pyCycle(chain, f)
+		}
+		if state[f] != 0 {
+			return
+		}
+		state[f] = open
+		chain = append(chain, f)
+		for _, ref := range f.field.Refs {
+			if next := byName[ref.Field]; ref.Alias == "p" && next != nil {
+				visit(next)
+			}
+		}
+		chain = chain[:len(chain)-1]
+		state[f] = done
+		c.Fields = append(c.Fields, f.field)
+	}
+	for _, f := range drafts {
+		visit(f)
+	}
+}
+
+func (l *loader) pyCycle(chain []*pyFieldDraft, f *pyFieldDraft) {
+	i := len(chain) - 1
+	for chain[i] != f {
+		i--
+	}
+	names := []string{}
+	var related []Pos
+	for _, c := range chain[i:] {
+		names = append(names, "p."+c.field.Name)
+		if c != f {
+			related = append(related, c.field.Pos)
+		}
+	}
+	at := l.errorAt(f.key, f.path, "calculated fields need each other in a cycle: %s", strings.Join(append(names, "p."+f.field.Name), " -> "))
+	at.Hint = "an arrow means: needs"
+	at.Related = related
+}
+
+// tag reads a tag_and_denormalize processor.
+func (l *loader) tag(ctx context.Context, d *nodeDraft) {
+	o := l.part(d, "p", "tag_field_name", "tag_criteria", "tag_criteria_url")
+	if o == nil {
+		return
+	}
+	t := &Tag{Pos: l.pos(o.where())}
+	d.node.Tag, d.p = t, o
+	if v := o.one("tag_field_name", "it is the name of the field p.<name> that holds the tag"); v != nil {
+		l.fieldName(v, v.text, o.keyPath("tag_field_name"), "field", map[string]*value{})
+		t.Field = v.text
+		d.calcs, d.calcsOK = map[string]expr.Type{t.Field: expr.String}, true
+	}
+	criteria, path := o.get("tag_criteria"), o.keyPath("tag_criteria")
+	url := o.text("tag_criteria_url")
+	switch {
+	case criteria != nil && url != nil && url.text != "":
+		l.errorAt(url, o.keyPath("tag_criteria_url"), "tag_criteria and tag_criteria_url cannot both be given")
+		return
+	case criteria != nil:
+	case url != nil && url.text != "":
+		src := l.fetch(ctx, url.text, url, o.keyPath("tag_criteria_url"), MaxScriptBytes)
+		if src == nil {
+			return
+		}
+		if criteria, path = l.tagFile(src), ""; criteria == nil {
+			return
+		}
+		t.URL = url.text
+	case !o.has("tag_criteria_url"):
+		o.missing("tag_criteria", "give the tags with their conditions, or tag_criteria_url")
+		return
+	default:
+		l.errorAt(url, o.keyPath("tag_criteria_url"), "tag_criteria_url is empty")
+		return
+	}
+	l.criteria(d, t, criteria, path)
+}
+
+// tagFile parses a file of criteria: JSON whatever its name, unless it says YAML.
+func (l *loader) tagFile(src *source) *value {
+	read := readJSON
+	if isYAML(src.name) {
+		read = readYAML
+	}
+	doc, fail := read(src)
+	if fail != nil {
+		l.errorSpan(src, fail.off, fail.end, "", "%s", fail.message).Hint = fail.hint
+		return nil
+	}
+	return doc
+}
+
+func (l *loader) criteria(d *nodeDraft, t *Tag, v *value, path string) {
+	if v.kind != mapKind {
+		l.errorAt(v, path, "the criteria must be a map of tags to conditions, found %s", v.kind)
+		return
+	}
+	entries := l.uniqueEntries(v, path)
+	if len(entries) == 0 {
+		l.errorAt(v, path, "there are no tags")
+	}
+	sc := newScope("a tag's condition").with("r", d.reads, d.readsOK)
+	for _, e := range entries {
+		if l.full {
+			return
+		}
+		where := join(path, e.name)
+		if !e.val.scalar() || (e.val.kind != stringKind && isJSON(e.val.src.name)) {
+			l.errorAt(e.val, where, "a tag's condition must be text, found %s", e.val.kind)
+			continue
+		}
+		if strings.TrimSpace(e.val.text) == "" {
+			l.errorAt(e.val, where, "tag %s has no condition", quote(e.name))
+			continue
+		}
+		t.Criteria = append(t.Criteria, TagCriterion{Tag: e.name, Expr: l.condition(e.val, where, sc)})
+	}
+}

@@ -1,0 +1,248 @@
+package script
+
+import (
+	"math"
+	"strings"
+
+	"thalweg/internal/expr"
+)
+
+// fileReader reads r of a file_table.
+func (l *loader) fileReader(d *nodeDraft) {
+	o := d.r
+	d.node.Files = &FileReader{}
+	if o == nil {
+		return
+	}
+	f := d.node.Files
+	f.Pos = l.pos(o.where())
+	urls := o.texts("urls")
+	for _, v := range urls {
+		l.fileURL(v, o.keyPath("urls"), "file", "http", "https", "sftp", "s3")
+		f.URLs = append(f.URLs, FileURL{URL: v.text, Pos: l.pos(v)})
+	}
+	switch {
+	case !o.has("urls"):
+		o.missing("urls", "list the input files")
+	case len(urls) == 0 && o.get("urls").kind == listKind && len(o.get("urls").items) == 0:
+		l.errorAt(o.get("urls"), o.keyPath("urls"), "urls lists no file")
+	}
+	csv := l.object(o.get("csv"), o.keyPath("csv"), "hdr_line_idx", "first_data_line_idx", "separator")
+	f.CSV = l.csvReader(csv)
+	l.inputColumns(d, f)
+	if f.Parquet {
+		o.ignored("the columns say that the files are Parquet", "csv")
+	}
+}
+
+// fileURL checks that a file's address has one of the schemes.
+func (l *loader) fileURL(v *value, path string, schemes ...string) {
+	if strings.TrimSpace(v.text) == "" {
+		l.errorAt(v, path, "the file's address is empty")
+		return
+	}
+	if s := scheme(v.text); s != "" && !contains(schemes, s) {
+		l.errorAt(v, path, "%s:// files are not supported here", s).Hint = "a local path, or " + strings.Join(schemes, "://, ") + "://"
+	}
+}
+
+func (l *loader) csvReader(o *object) CSVReader {
+	c := CSVReader{Separator: ','}
+	c.HeaderRecord = o.integer("hdr_line_idx", 0, math.MinInt, math.MaxInt32)
+	if c.HeaderRecord < -1 {
+		l.warnAt(o.get("hdr_line_idx"), o.keyPath("hdr_line_idx"), "hdr_line_idx is taken as -1: no header")
+		c.HeaderRecord = -1
+	}
+	c.FirstDataRecord = o.integer("first_data_line_idx", 0, math.MinInt, math.MaxInt32)
+	if c.FirstDataRecord < 0 {
+		l.warnAt(o.get("first_data_line_idx"), o.keyPath("first_data_line_idx"), "first_data_line_idx is taken as 0")
+		c.FirstDataRecord = 0
+	}
+	if v := o.text("separator"); v != nil && v.text != "" {
+		c.Separator = v.text[0]
+		if len(v.text) > 1 {
+			l.warnAt(v, o.keyPath("separator"), "only the first byte of the separator is used")
+		}
+		if strings.ContainsRune("\"\r\n", rune(c.Separator)) || c.Separator >= 0x80 || c.Separator == 0 {
+			l.errorAt(v, o.keyPath("separator"), "%s cannot separate columns", quote(v.text)).Hint = "use one ASCII character that is neither a quote nor a line break"
+		}
+	}
+	return c
+}
+
+// columnDraft is a column of an input file before the kind of file is known.
+type columnDraft struct {
+	column       *InputColumn
+	key          *value
+	path         string
+	o, csv, parq *object
+}
+
+func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
+	o := d.r
+	d.reads, d.readsOK = map[string]expr.Type{}, true
+	members := o.members("columns")
+	if len(members) == 0 {
+		d.readsOK = false
+		if v := o.get("columns"); v == nil || v.kind == mapKind {
+			o.missing("columns", "a file_table names the columns that it reads")
+		}
+		return
+	}
+	var drafts []*columnDraft
+	seen := map[string]*value{}
+	for _, e := range members {
+		path := join(o.keyPath("columns"), e.name)
+		l.fieldName(e.key, e.name, path, "column", seen)
+		c := &columnDraft{key: e.key, path: path, column: &InputColumn{Name: e.name, Pos: l.pos(e.key)}}
+		if c.o = l.object(e.val, path, "col_type", "col_default_value", "csv", "parquet"); c.o != nil {
+			c.o.at = e.key
+			c.column.Type = l.columnType(c.o, "col_type")
+			c.column.Default = c.o.str("col_default_value")
+			c.csv = l.object(c.o.get("csv"), c.o.keyPath("csv"), "col_idx", "col_hdr", "col_format")
+			c.parq = l.object(c.o.get("parquet"), c.o.keyPath("parquet"), "col_name")
+		}
+		c.column.Parquet = c.parq.str("col_name")
+		c.column.Header = c.csv.str("col_hdr")
+		c.column.Index = c.csv.integer("col_idx", 0, 0, math.MaxInt32)
+		c.column.Format = c.csv.str("col_format")
+		d.reads[e.name] = c.column.Type
+		f.Columns = append(f.Columns, c.column)
+		drafts = append(drafts, c)
+	}
+	l.fileKind(d, f, drafts)
+}
+
+// fileKind decides whether the files are Parquet or CSV from what the columns say.
+func (l *loader) fileKind(d *nodeDraft, f *FileReader, drafts []*columnDraft) {
+	var parquet, byIndex, byHeader *columnDraft
+	for _, c := range drafts {
+		switch {
+		case c.column.Parquet != "":
+			parquet = first(parquet, c)
+		case c.column.Header != "":
+			byHeader = first(byHeader, c)
+		case c.column.Index > 0 || len(drafts) == 1:
+			byIndex = first(byIndex, c)
+		}
+	}
+	switch {
+	case parquet != nil:
+		f.Parquet = true
+		for _, c := range drafts {
+			l.parquetColumn(c, parquet)
+		}
+	case byHeader != nil || byIndex != nil:
+		f.CSV.ByHeader = byHeader != nil
+		for _, c := range drafts {
+			l.csvColumn(c, f, byHeader)
+		}
+	default:
+		l.errorAt(d.r.keys["columns"].key, d.r.keyPath("columns"), "the columns do not say whether the files are CSV or Parquet").Hint =
+			"give each column csv.col_hdr, csv.col_idx or parquet.col_name"
+	}
+}
+
+func first(have, c *columnDraft) *columnDraft {
+	if have != nil {
+		return have
+	}
+	return c
+}
+
+func (l *loader) parquetColumn(c, other *columnDraft) {
+	if c.o == nil {
+		return
+	}
+	if c.column.Parquet == "" {
+		d := l.errorAt(c.key, c.path, "column %s has no parquet.col_name, but other columns have one", quote(c.column.Name))
+		d.Hint = "the files of one node are either all CSV or all Parquet"
+		d.Related = append(d.Related, l.pos(other.key))
+	}
+	c.o.ignored("the files are Parquet", "csv", "col_default_value")
+}
+
+func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft) {
+	if c.o == nil {
+		return
+	}
+	switch {
+	case byHeader != nil && c.column.Header == "":
+		d := l.errorAt(c.key, c.path, "column %s is found by index, but other columns are found by header", quote(c.column.Name))
+		d.Hint = "give all columns csv.col_hdr, or all of them csv.col_idx"
+		d.Related = append(d.Related, l.pos(byHeader.key))
+	case byHeader != nil:
+		c.csv.ignored("the column is found by its header", "col_idx")
+		if f.CSV.HeaderRecord < 0 {
+			l.errorAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"), "column %s is found by its header, but hdr_line_idx says that there is none", quote(c.column.Name))
+		}
+	}
+	l.columnFormat(c)
+}
+
+// columnFormat checks format and default of a CSV column.
+func (l *loader) columnFormat(c *columnDraft) {
+	t, format := c.column.Type, c.csv.text("col_format")
+	switch {
+	case t == expr.Invalid:
+		return
+	case format != nil && format.text != "" && (t == expr.String || t == expr.Bool):
+		l.errorAt(format, c.csv.keyPath("col_format"), "a %s column takes no col_format", t)
+		return
+	case t == expr.DateTime && c.column.Format == "":
+		l.errorAt(c.key, c.path, "a datetime column of a CSV file needs csv.col_format").Hint = `a Go layout, such as "2006-01-02 15:04:05"`
+		return
+	case c.column.Format != "":
+		if _, err := expr.ScanSQL(t, c.column.Format, "x"); err != nil {
+			l.exprError(format, c.csv.keyPath("col_format"), err)
+			return
+		}
+	}
+	if v := c.o.get("col_default_value"); v != nil && v.scalar() && c.column.Default != "" {
+		if _, err := expr.DefaultSQL(t, c.column.Default, c.column.Format); err != nil {
+			l.exprError(v, c.o.keyPath("col_default_value"), err)
+		}
+	}
+}
+
+// tableReader resolves r: what r.* is, for all types of nodes.
+func (l *loader) tableReader(d *nodeDraft) {
+	switch d.node.Type {
+	case "":
+		return
+	case FileTable:
+		l.fileReader(d)
+		return
+	}
+	o := d.r
+	if o == nil {
+		return
+	}
+	r := &TableReader{Pos: l.pos(o.where())}
+	d.node.Reader = r
+	if r.ExpectedBatches = o.integer("expected_batches_total", 1, 0, MaxBatchesCount); r.ExpectedBatches == 0 {
+		r.ExpectedBatches = 1
+	}
+	if r.RowsetSize = o.integer("rowset_size", DefaultRowsetRows, 0, MaxRowsetRows); r.RowsetSize == 0 {
+		r.RowsetSize = DefaultRowsetRows
+	}
+	v := o.one("table", "name the table to read")
+	if v == nil {
+		return
+	}
+	r.Table = v.text
+	r.Creator = l.script.byTable[v.text]
+	if r.Creator == nil {
+		l.errorAt(v, o.keyPath("table"), "no node creates table %s", quote(v.text)).Hint = suggestKey(v.text, l.script.byTable)
+		return
+	}
+	d.reads, d.readsOK = fieldTypes(r.Creator.Table), true
+}
+
+func fieldTypes(w *TableWriter) map[string]expr.Type {
+	types := make(map[string]expr.Type, len(w.Fields))
+	for _, f := range w.Fields {
+		types[f.Name] = f.Type
+	}
+	return types
+}

@@ -1,0 +1,290 @@
+package script
+
+import (
+	"strings"
+
+	"thalweg/internal/expr"
+)
+
+// reservedFields are column names that the engine keeps for itself.
+func reservedFields() []string { return []string{"rowid", "batch_idx"} }
+
+// tableColumns reads what can be known of w without looking at other nodes:
+// the table's name, and its fields with their types and indexes.
+func (l *loader) tableColumns(d *nodeDraft) {
+	if d.node.Type == TableFile || d.w == nil || (d.node.Type == "" && !d.w.has("name")) {
+		return
+	}
+	o := d.w
+	w := &TableWriter{Pos: l.pos(o.where())}
+	d.node.Table = w
+	l.tableName(d, w)
+	if v := o.text("table_options"); v != nil && strings.TrimSpace(v.text) != "" {
+		o.ignored("it belongs to the storage of another system", "table_options")
+	}
+	members := o.members("fields")
+	if v := o.get("fields"); len(members) == 0 && (v == nil || v.kind == mapKind) {
+		o.missing("fields", "a table has at least one field")
+	}
+	seen := map[string]*value{}
+	for _, e := range members {
+		path := join(o.keyPath("fields"), e.name)
+		l.fieldName(e.key, e.name, path, "field", seen)
+		if contains(reservedFields(), strings.ToLower(e.name)) {
+			l.errorAt(e.key, path, "the name %s is reserved", quote(e.name))
+		}
+		f := &Field{Name: e.name, Pos: l.pos(e.key)}
+		w.Fields = append(w.Fields, f)
+		draft := &fieldDraft{field: f, o: l.object(e.val, path, "expression", "type", "default_value")}
+		if draft.o != nil {
+			draft.o.at = e.key
+			f.Type = l.columnType(draft.o, "type")
+			f.Default = draft.o.str("default_value")
+		}
+		d.fields = append(d.fields, draft)
+	}
+	l.indexes(d, w)
+}
+
+func (l *loader) tableName(d *nodeDraft, w *TableWriter) {
+	v := d.w.one("name", "a table needs a name")
+	if v == nil {
+		return
+	}
+	name, path := v.text, d.w.keyPath("name")
+	w.Name = name
+	lower := strings.ToLower(name)
+	switch {
+	case !isWord(name):
+		l.errorAt(v, path, "the table's name %s has other characters than letters, digits and underscores", quote(name))
+	case len(name) > MaxTableNameChars:
+		l.errorAt(v, path, "the table's name is longer than %d characters", MaxTableNameChars)
+	case strings.HasPrefix(lower, "idx"):
+		l.errorAt(v, path, "the table's name %s begins with idx, as only indexes do", quote(name))
+	case hasWord(lower, "wf") || hasWord(lower, "system"):
+		l.errorAt(v, path, "the table's name %s is reserved", quote(name)).Hint = "names of system tables begin with wf_ or system_"
+	}
+	if other := l.tables[lower]; other != nil {
+		at := l.errorAt(v, path, "table %s is created twice: node %s creates it too", quote(name), quote(other.Name))
+		at.Related = append(at.Related, other.Table.Pos)
+		return
+	}
+	l.tables[lower] = d.node
+	l.script.byTable[name] = d.node
+}
+
+// hasWord reports whether name is word, or begins with it and an underscore.
+func hasWord(name, word string) bool {
+	return name == word || strings.HasPrefix(name, word+"_")
+}
+
+func (l *loader) indexes(d *nodeDraft, w *TableWriter) {
+	unique := 0
+	broken := false
+	types := fieldTypes(w)
+	for _, e := range d.w.members("indexes") {
+		path := join(d.w.keyPath("indexes"), e.name)
+		ix := &Index{Name: e.name, Pos: l.pos(e.key), Node: d.node}
+		l.indexName(e, ix, path)
+		w.Indexes = append(w.Indexes, ix)
+		l.indexKeys[ix] = e.key
+		if l.full {
+			return
+		}
+		if e.val.kind != stringKind {
+			l.errorAt(e.val, path, "an index is text such as unique(field), found %s", e.val.kind)
+			broken = true
+			continue
+		}
+		var err error
+		if ix.Unique, ix.Key, err = expr.ParseIndex(e.val.text, types); err != nil {
+			broken = true
+			if !mentionsBroken(e.val.text, types) {
+				l.exprError(e.val, path, err)
+			}
+			continue
+		}
+		if ix.Unique {
+			unique++
+		}
+	}
+	if d.node.Type == Distinct && !broken && unique != 1 {
+		at := d.w.where()
+		if e := d.w.keys["indexes"]; e != nil {
+			at = e.key
+		}
+		l.errorAt(at, d.w.keyPath("indexes"), "a distinct_table has exactly one unique index, this one has %d", unique).Hint =
+			"its key says which rows are the same"
+	}
+}
+
+// mentionsBroken reports whether text names a field whose type is not known,
+// so that what is wrong with it may follow from an error reported already.
+func mentionsBroken(text string, types map[string]expr.Type) bool {
+	for name, t := range types {
+		if t == expr.Invalid && strings.Contains(text, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *loader) indexName(e *entry, ix *Index, path string) {
+	name := e.name
+	switch {
+	case !strings.HasPrefix(name, "idx"):
+		l.errorAt(e.key, path, "the index's name %s must begin with idx", quote(name))
+	case !isWord(name):
+		l.errorAt(e.key, path, "the index's name %s has other characters than letters, digits and underscores", quote(name))
+	case len(name) > MaxIndexNameChars:
+		l.errorAt(e.key, path, "the index's name is longer than %d characters", MaxIndexNameChars)
+	}
+	if other := l.script.byIndex[name]; other != nil {
+		at := l.errorAt(e.key, path, "index %s is defined twice: node %s has it too", quote(name), quote(other.Node.Name))
+		at.Related = append(at.Related, other.Pos)
+		return
+	}
+	if other := l.script.byTable[name]; other != nil {
+		l.errorAt(e.key, path, "index %s has the name of a table", quote(name))
+	}
+	l.script.byIndex[name] = ix
+}
+
+// indexUse reports indexes that nothing uses.
+func (l *loader) indexUse() {
+	used := map[*Index]bool{}
+	for _, n := range l.script.Nodes {
+		if n.Type == LookupTable && (n.Lookup == nil || n.Lookup.Index == nil) {
+			return // it may be meant for any of them
+		}
+		if n.Lookup != nil {
+			used[n.Lookup.Index] = true
+		}
+	}
+	for _, d := range l.nodes {
+		if d.node.Table == nil {
+			continue
+		}
+		for _, ix := range d.node.Table.Indexes {
+			exempt := strings.Contains(ix.Name, "to_check_uniq") || (d.node.Type == Distinct && ix.Unique)
+			if used[ix] || exempt || ix.Key == nil || l.script.byIndex[ix.Name] != ix {
+				continue
+			}
+			l.errorAt(l.indexKeys[ix], join(d.w.keyPath("indexes"), ix.Name), "no lookup uses index %s", quote(ix.Name)).Hint =
+				"remove it; an index that is there to check uniqueness has to_check_uniq in its name"
+		}
+	}
+}
+
+// tableExpressions checks the fields' expressions and having.
+func (l *loader) tableExpressions(d *nodeDraft) {
+	w := d.node.Table
+	if w == nil {
+		return
+	}
+	sc := newScope("a field's expression")
+	sc = sc.with("r", d.reads, d.readsOK)
+	switch d.node.Type {
+	case LookupTable:
+		sc = sc.with("l", d.looks, d.looksOK)
+	case CustomTable:
+		sc = sc.with("p", d.calcs, d.calcsOK)
+	case "":
+		sc = sc.with("l", nil, false).with("p", nil, false)
+	}
+	for _, f := range d.fields {
+		if l.full {
+			return
+		}
+		l.field(d, f, sc)
+	}
+	v := d.w.expression("having")
+	if v == nil {
+		return
+	}
+	if d.node.Type == Distinct {
+		l.errorAt(d.w.keys["having"].key, d.w.keyPath("having"), "a distinct_table takes no having").Hint = "filter in a table_table in front of it"
+		return
+	}
+	w.Having = l.condition(v, d.w.keyPath("having"), newScope("having").with("w", fieldTypes(w), true))
+}
+
+// condition checks an expression that must be a bool, computed without rounding.
+func (l *loader) condition(v *value, path string, sc scope) *expr.Compiled {
+	c := l.compile(v, path, sc, expr.Mode{})
+	if c != nil && c.Type() != expr.Bool {
+		l.errorAt(v, path, "%s must be a bool, but it is %s", sc.place, article(c.Type())).Hint = "compare it with something"
+		return nil
+	}
+	return c
+}
+
+func article(t expr.Type) string {
+	switch t {
+	case expr.Int:
+		return "an int"
+	case expr.GoInt:
+		return "a Go int"
+	}
+	return "a " + t.String()
+}
+
+func (l *loader) field(d *nodeDraft, f *fieldDraft, sc scope) {
+	v := f.o.one("expression", "a field needs an expression")
+	if v == nil {
+		return
+	}
+	path := f.o.keyPath("expression")
+	f.field.ExprPos = l.pos(v)
+	lookup := d.node.Lookup
+	grouped := lookup != nil && lookup.Group
+	mode := expr.Mode{Round: true, Aggregates: grouped}
+	c := l.compile(v, path, sc, mode)
+	if c != nil && grouped && !c.Aggregate() {
+		mode.Round = false // in a grouped lookup only aggregates are rounded
+		c = l.compile(v, path, sc, mode)
+	}
+	l.fieldType(v, path, f.field.Type, c)
+	f.field.Expr = c
+	l.fieldDefault(f, lookup != nil && lookup.Left && (c == nil || mentions(c, "l") || c.Aggregate()))
+}
+
+func mentions(c *expr.Compiled, alias string) bool {
+	for _, ref := range c.Refs() {
+		if ref.Alias == alias {
+			return true
+		}
+	}
+	return false
+}
+
+// fieldType reports an expression whose type is not the declared one.
+func (l *loader) fieldType(v *value, path string, want expr.Type, c *expr.Compiled) {
+	if c == nil || want == expr.Invalid || c.Type() == want {
+		return
+	}
+	at := l.errorAt(v, path, "the expression is %s, but the declared type is %s", article(c.Type()), want)
+	switch {
+	case c.Type() == expr.GoInt && want == expr.Int:
+		at.Hint = "write int(" + shorten(v.text, maxShownTextChars) + ")"
+	case want == expr.String || ((want == expr.Int || want == expr.Float || want == expr.Decimal) && c.Type() != expr.DateTime):
+		at.Hint = "convert it with " + want.String() + "(…), or declare the type " + c.Type().String()
+	}
+}
+
+// fieldDefault checks default_value, which counts for rows of a left lookup
+// that have no match.
+func (l *loader) fieldDefault(f *fieldDraft, counts bool) {
+	v := f.o.text("default_value")
+	if v == nil || v.text == "" || f.field.Type == expr.Invalid {
+		return
+	}
+	_, err := expr.DefaultSQL(f.field.Type, v.text, "")
+	switch {
+	case err == nil:
+	case counts:
+		l.exprError(v, f.o.keyPath("default_value"), err)
+	default:
+		l.exprError(v, f.o.keyPath("default_value"), err).Severity = Warning
+	}
+}
