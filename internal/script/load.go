@@ -24,7 +24,9 @@ type Sources struct {
 	// Read fetches the script, the parameters, Python files and tag criteria
 	// by the URLs that the user and the script give. Its errors should be
 	// *fault.Error, so that a caller can tell a missing network from a missing
-	// file. nil reads local files.
+	// file; those for missing files should wrap fs.ErrNotExist, because Python
+	// and tag files with relative names are looked for beside the script
+	// first, then as given. nil is ReadLocal.
 	Read func(ctx context.Context, url string) ([]byte, error)
 }
 
@@ -115,17 +117,11 @@ func (l *loader) fetch(ctx context.Context, name string, at *value, where string
 	if f, ok := l.fetched[name]; ok {
 		return f.src
 	}
-	shown := redactURL(name)
 	if len(l.fetched) >= MaxPulledFilesCount {
 		l.errorAt(at, where, "too many files: the limit is %d", MaxPulledFilesCount)
 		return nil
 	}
-	text, err := l.src.Read(ctx, name)
-	if beside := l.beside(name); at != nil && beside != "" && errors.Is(err, fs.ErrNotExist) {
-		if other, otherErr := l.src.Read(ctx, beside); !errors.Is(otherErr, fs.ErrNotExist) {
-			text, err, shown = other, otherErr, redactURL(beside)
-		}
-	}
+	text, shown, err := l.read(ctx, name, at != nil)
 	if err == nil && len(text) > limit {
 		err = fault.New(fault.Script, "the file is larger than %d MiB", limit>>20)
 	}
@@ -140,8 +136,20 @@ func (l *loader) fetch(ctx context.Context, name string, at *value, where string
 	return src
 }
 
+// read reads a file and says under which name it was found.
+func (l *loader) read(ctx context.Context, name string, pulled bool) (text []byte, shown string, err error) {
+	if beside := l.beside(name); pulled && beside != "" {
+		text, err = l.src.Read(ctx, beside)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return text, redactURL(beside), err
+		}
+	}
+	text, err = l.src.Read(ctx, name)
+	return text, redactURL(name), err
+}
+
 // beside gives the address of a pulled-in file next to the script, if its own
-// is relative: such a file is looked for in the working directory, then there.
+// is relative: such a file is looked for there, then in the working directory.
 func (l *loader) beside(name string) string {
 	if scheme(name) != "" || path.IsAbs(name) || filepath.IsAbs(name) {
 		return ""
