@@ -1,0 +1,306 @@
+package expr
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"thalweg/internal/sqltext"
+)
+
+// defaultTimeLayout is the layout of default values of table fields.
+const defaultTimeLayout = "2006-01-02T15:04:05.000-07:00"
+
+// PrintSQL renders the text of a value in a CSV file: a Go print format with
+// one verb (a decimal2 is its text with two digits, so %s), a Go layout for a
+// datetime. An empty format prints numbers, bools and strings plainly. The
+// error is an *Error with offsets in format.
+func PrintSQL(t Type, format, sql string) (string, error) {
+	r := &renderer{}
+	n := &node{op: opRaw, raw: sql, typ: t, text: sql, zone: time.UTC, dec: decimalType{scale: columnScale}}
+	whole := span{0, len(format)}
+	switch t {
+	case DateTime:
+		if _, err := layoutOf(&node{val: format, at: whole}); err != nil {
+			return "", err
+		}
+		s, err := r.formatTime(n, format)
+		if err != nil {
+			return "", err
+		}
+		return s, nil
+	case Decimal:
+		n = &node{op: opRaw, raw: "CAST(CAST(" + sql + " AS " + t.SQL() + ") AS VARCHAR)", typ: String, text: sql}
+	}
+	if format == "" {
+		return r.text(n), nil
+	}
+	pieces, bad := parseFormat(format)
+	if bad != nil {
+		return "", span{bad.offset, bad.length}.errorf("%s", bad.message).hint("%s", bad.hint)
+	}
+	var parts []string
+	verbs := 0
+	for _, p := range pieces {
+		if p.verb == nil {
+			parts = append(parts, sqltext.String(p.literal))
+			continue
+		}
+		if verbs++; verbs > 1 {
+			return "", span{p.offset, len(p.verb.text)}.errorf("%s has no value: a column is one value", p.verb.text)
+		}
+		if problem, hint := p.verb.fits(n.typ); problem != "" {
+			if t == Decimal {
+				problem, hint = p.verb.text+" cannot print a decimal2", "%s prints it with two digits after the point"
+			}
+			return "", span{p.offset, len(p.verb.text)}.errorf("%s", problem).hint("%s", hint)
+		}
+		parts = append(parts, r.formatted(n, p.verb))
+	}
+	if verbs == 0 {
+		return "", whole.errorf("the format %q prints no value", format).hint("it needs one verb, such as %%s, %%d, %%f or %%t")
+	}
+	return r.concat([]*node{n}, parts), nil
+}
+
+// ScanSQL renders the parsing of CSV text into t: NULL where the text cannot
+// be parsed. sql is VARCHAR and not blank. Without a format: an int is strictly
+// base 10, a float what Go's ParseFloat reads (no hexadecimal), a decimal2 is
+// read exactly and rounded half away from zero, a bool is one of 1 t T TRUE
+// true True 0 f F FALSE false False. With one: text before, one scan verb, text
+// after (numbers), or a Go layout (datetime, where it is required). The error
+// is an *Error with offsets in format.
+func ScanSQL(t Type, format, sql string) (string, error) {
+	whole := span{0, len(format)}
+	r := &renderer{}
+	n := &node{op: opRaw, raw: sql, typ: String, text: sql}
+	if (t == String || t == Bool) && format != "" {
+		return "", whole.errorf("a %s column takes no format", t)
+	}
+	switch t {
+	case String:
+		return sql, nil
+	case Bool:
+		return r.let(n, func(v string) string {
+			return "CASE WHEN " + v + " IN ('1', 't', 'T', 'TRUE', 'true', 'True') THEN true WHEN " + v +
+				" IN ('0', 'f', 'F', 'FALSE', 'false', 'False') THEN false END"
+		}), nil
+	case DateTime:
+		return r.scanTime(n, format)
+	case Int, Float, Decimal:
+		if format != "" {
+			return r.scanNumber(t, n, format)
+		}
+		macro := map[Type]string{Int: "thalweg_scan_int", Float: "thalweg_scan_float", Decimal: "thalweg_scan_decimal"}[t]
+		return r.let(n, func(v string) string { return macro + "(" + v + ")" }), nil
+	}
+	return "", whole.errorf("a %s cannot be read from text", t)
+}
+
+func (r *renderer) scanTime(n *node, layout string) (string, error) {
+	whole := span{0, len(layout)}
+	if layout == "" {
+		return "", whole.errorf("a datetime column needs a format").hint("a Go layout, such as 2006-01-02 15:04:05")
+	}
+	if _, err := layoutOf(&node{val: layout, at: whole}); err != nil {
+		return "", err
+	}
+	if _, err := r.parseTimeSQL(layout, "x"); err != nil {
+		return "", whole.errorf("%v", err)
+	}
+	fine := strings.Contains(layout, "5") && layout != "2006-01-02 15:04:05"
+	return r.let(n, func(v string) string {
+		parsed, _ := r.parseTimeSQL(layout, v)
+		if fine {
+			return "date_trunc('millisecond', " + parsed + ")"
+		}
+		return parsed
+	}), nil
+}
+
+// scanFormat is a scan format of one verb.
+type scanFormat struct {
+	before, after string // as patterns
+	width         int    // 0: none
+}
+
+func parseScanFormat(t Type, format string) (scanFormat, *Error) {
+	whole := span{0, len(format)}
+	letters := "d"
+	if t != Int {
+		letters = "feEgGv"
+	}
+	out, verbs, literal := scanFormat{}, 0, ""
+	for i := 0; i < len(format); {
+		if format[i] != '%' {
+			literal += format[i : i+1]
+			i++
+			continue
+		}
+		v, n, bad := parseVerb(format[i:])
+		at := span{i, n}
+		switch {
+		case bad != "":
+			return out, at.errorf("%s", bad).hint("%%%c reads a %s", letters[0], t)
+		case v.letter == '%':
+			literal += "%"
+		case verbs > 0:
+			return out, at.errorf("%s is the second verb, a column is one value", v.text)
+		case !strings.ContainsRune(letters, rune(v.letter)) || v.precision >= 0 || v.minus || v.plus || v.space || v.zero && v.width < 0:
+			return out, at.errorf("%s does not read a %s", v.text, t).hint("use %%%c", letters[0])
+		default:
+			out.before, literal, verbs = literal, "", 1
+			out.width = max(v.width, 0)
+		}
+		i += n
+	}
+	if verbs == 0 {
+		return out, whole.errorf("the format %q reads no value", format).hint("it needs one verb: %%%c", letters[0])
+	}
+	if literal != "" && strings.ContainsAny(literal[:1], "0123456789_.eEpPxX+-") {
+		return out, whole.errorf("text after the verb must not start with %q", literal[:1])
+	}
+	out.before, out.after = scanPattern(out.before), scanPattern(literal)
+	return out, nil
+}
+
+// scanPattern: a run of blanks in a format stands for any number of blanks.
+func scanPattern(text string) string {
+	fields := strings.Split(regexp.QuoteMeta(text), " ")
+	var b strings.Builder
+	for i, f := range fields {
+		if i > 0 && !strings.HasSuffix(b.String(), `[ \t]*`) {
+			b.WriteString(`[ \t]*`)
+		}
+		b.WriteString(f)
+	}
+	return b.String()
+}
+
+// scanNumber follows Go's Sscanf: blanks before the value are skipped, the
+// verb takes as many characters as could belong to a number, what follows the
+// format is ignored.
+func (r *renderer) scanNumber(t Type, n *node, format string) (string, error) {
+	f, err := parseScanFormat(t, format)
+	if err != nil {
+		return "", err
+	}
+	value := `[+-]?[0-9]*`
+	if t != Int {
+		value = `[+-]?[0-9_]*\.?[0-9_]*(?:[eE][+-]?[0-9_]*)?`
+	}
+	if f.width > 0 {
+		return "", span{0, len(format)}.errorf("a width is not supported when reading")
+	}
+	pattern := `^` + f.before + `\s*(` + value + `)` + f.after
+	macro := map[Type]string{Int: "thalweg_scan_int", Float: "thalweg_scan_float", Decimal: "thalweg_scan_float"}[t]
+	scanned := r.bind("regexp_extract("+r.sql(n)+", "+sqltext.String(pattern)+", 1)", false, func(v string) string {
+		return macro + "(" + v + ")"
+	})
+	if t == Decimal {
+		scanned = r.bind(scanned, false, func(v string) string { return "thalweg_float_decimal2(" + v + ")" })
+	}
+	return scanned, nil
+}
+
+// DefaultSQL renders default_value or col_default_value text (or the zero
+// value when it is blank) as SQL of type t. csvFormat is the column's format
+// when the text comes from one. The error is an *Error with offsets in text.
+func DefaultSQL(t Type, text, csvFormat string) (string, error) {
+	whole := span{0, len(text)}
+	trimmed := strings.TrimSpace(text)
+	if t == String {
+		return sqltext.String(text), nil
+	}
+	value, err := defaultValue(t, trimmed, csvFormat)
+	if err != nil {
+		return "", whole.errorf("%q is not a %s", trimmed, t).hint("%s", err.Error())
+	}
+	n := &node{typ: t}
+	n.constant(value)
+	if t == Decimal {
+		v := value.(number).round(columnScale)
+		if len(v.at(columnScale).Text(10)) > narrowDigits {
+			return "", whole.errorf("%q has more than %d digits before the point", trimmed, narrowDigits-columnScale)
+		}
+		return decimalLiteral(v, decimalType{scale: columnScale}), nil
+	}
+	return constantSQL(n), nil
+}
+
+func defaultValue(t Type, text, format string) (any, error) {
+	zero := text == ""
+	switch t {
+	case Int:
+		if zero {
+			return int64(0), nil
+		}
+		return defaultInt(text, format)
+	case Float:
+		if zero {
+			return float64(0), nil
+		}
+		return defaultFloat(text, format)
+	case Decimal:
+		if zero {
+			text = "0"
+		}
+		if v, ok := parseNumber(text); ok {
+			return v, nil
+		}
+		f, err := defaultFloat(text, format)
+		if err != nil {
+			return nil, err
+		}
+		if v, ok := numberOf(f); ok {
+			return v, nil
+		}
+		return nil, fmt.Errorf("it needs a plain number")
+	case Bool:
+		if zero {
+			return false, nil
+		}
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return nil, fmt.Errorf("it is one of 1 t T TRUE true True 0 f F FALSE false False")
+		}
+		return b, nil
+	case DateTime:
+		if zero {
+			return time.Time{}, nil
+		}
+		if format == "" {
+			format = defaultTimeLayout
+		}
+		v, err := time.ParseInLocation(format, text, time.UTC)
+		if err != nil {
+			return nil, fmt.Errorf("the layout is %s", format)
+		}
+		return v.Truncate(time.Millisecond), nil
+	}
+	return nil, fmt.Errorf("there is no text of that type")
+}
+
+func defaultInt(text, format string) (any, error) {
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err != nil && format != "" {
+		_, err = fmt.Sscanf(text, format, &v)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it needs a base-10 integer")
+	}
+	return v, nil
+}
+
+func defaultFloat(text, format string) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil && format != "" {
+		_, err = fmt.Sscanf(text, format, &v)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("it needs a number")
+	}
+	return v, nil
+}

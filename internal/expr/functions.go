@@ -1,0 +1,218 @@
+package expr
+
+import (
+	"go/ast"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// typeSet is a set of argument types.
+type typeSet uint16
+
+func setOf(types ...Type) typeSet {
+	var s typeSet
+	for _, t := range types {
+		s |= 1 << t
+	}
+	return s
+}
+
+func (s typeSet) has(t Type) bool { return s&(1<<t) != 0 }
+
+// String lists the types as the reference page does.
+func (s typeSet) String() string {
+	switch s {
+	case setOf(Int, GoInt, Float, Decimal):
+		return "number"
+	case setOf(Int, GoInt, Float, Decimal, String):
+		return "number or string"
+	case setOf(String, Int, GoInt, Float, Bool, Decimal):
+		return "string, bool or number"
+	case setOf(String, Int, GoInt, Float, Bool, Decimal, DateTime):
+		return "any"
+	case setOf(Int, GoInt):
+		return "int"
+	}
+	var names []string
+	for t := String; t <= GoInt; t++ {
+		if s.has(t) {
+			names = append(names, t.String())
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+// param is one parameter of a function.
+type param struct {
+	name  string
+	types typeSet
+}
+
+// function is one function of the language: the checker, the suggestions, the
+// SQL and the reference page all come from here.
+type function struct {
+	name      string
+	group     string
+	params    []param
+	variadic  bool // the last parameter may be repeated
+	result    Type // Invalid: found by check
+	resultDoc string
+	doc       string
+	aggregate bool
+	raises    bool
+	check     func(c *checker, n *node) *Error // sets the result type, folds constants; may be nil
+	sql       func(r *renderer, n *node) string
+}
+
+// signature writes name(param type, …).
+func (f *function) signature() string {
+	var b strings.Builder
+	b.WriteString(f.name + "(")
+	for i, p := range f.params {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(p.name + " " + p.types.String())
+	}
+	if f.variadic {
+		b.WriteString(", …")
+	}
+	b.WriteString(")")
+	return b.String()
+}
+
+// Names of the groups of the reference page, in its order.
+func functionGroups() []string {
+	return []string{"Conversions", "Choice", "Text", "Numbers", "Time", "Aggregates"}
+}
+
+// functions lists every function in the order of the reference page.
+func functions() []*function {
+	return slices.Concat(conversionFunctions(), choiceFunctions(), textFunctions(),
+		numberFunctions(), timeFunctions(), aggregateFunctions())
+}
+
+func functionTable() map[string]*function {
+	table := map[string]*function{}
+	for _, f := range functions() {
+		table[f.name] = f
+	}
+	return table
+}
+
+// packages reports whether name is a package of functions or constants, and so not an alias.
+func packages(name string) bool {
+	switch name {
+	case "time", "wfmodel", "math", "fmt", "strings", "re", "int", "float", "decimal2", "string":
+		return true
+	}
+	return false
+}
+
+func (c *checker) call(n *node, x *ast.CallExpr) (*node, *Error) {
+	name := c.e.text(c.e.span(x.Fun))
+	if s, ok := x.Fun.(*ast.SelectorExpr); ok {
+		name = s.X.(*ast.Ident).Name + "." + s.Sel.Name
+	}
+	f, ok := c.functions[name]
+	if !ok {
+		err := c.e.span(x.Fun).errorf("there is no function %s", name)
+		return nil, err.didYouMean(name, slices.Sorted(maps.Keys(c.functions)))
+	}
+	if f.aggregate {
+		if err := c.aggregateAllowed(n, name); err != nil {
+			return nil, err
+		}
+	}
+	for _, arg := range x.Args {
+		a, err := c.operand(arg)
+		if err != nil {
+			return nil, err
+		}
+		n.args = append(n.args, a)
+		n.raises = n.raises || a.raises
+	}
+	if err := checkArguments(f, n); err != nil {
+		return nil, err
+	}
+	n.op, n.fn, n.typ = opCall, f, f.result
+	n.raises = n.raises || f.raises
+	if f.check != nil {
+		if err := f.check(c, n); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+func (c *checker) aggregateAllowed(n *node, name string) *Error {
+	if !c.mode.Aggregates {
+		return n.at.errorf("%s is an aggregate: it can only be used in a field of a lookup with group: true", name)
+	}
+	if c.nested > 0 {
+		return n.at.errorf("%s is an aggregate: it must be the whole expression", name).
+			hint("compute with it in the next node")
+	}
+	return nil
+}
+
+func checkArguments(f *function, n *node) *Error {
+	want := len(f.params)
+	if len(n.args) != want && !(f.variadic && len(n.args) > want) {
+		least := ""
+		if f.variadic {
+			least = "at least "
+		}
+		return n.at.errorf("%s needs %s%s, not %d", f.name, least, plural(want, "argument"), len(n.args)).
+			hint("%s", f.signature())
+	}
+	for i, a := range n.args {
+		p := f.params[min(i, want-1)]
+		if p.types.has(a.typ) {
+			continue
+		}
+		err := a.at.errorf("argument %d of %s must be %s, but `%s` is %s", i+1, f.name, p.types, shorten(a.text), a.typ)
+		if a.typ == GoInt && p.types.has(Int) {
+			err.hint("int(%s) makes an int of it", shorten(a.text))
+		} else {
+			err.hint("%s", f.signature())
+		}
+		return err
+	}
+	return nil
+}
+
+func plural(n int, noun string) string {
+	switch n {
+	case 0:
+		return "no " + noun + "s"
+	case 1:
+		return "1 " + noun
+	}
+	return string(appendInt(nil, n)) + " " + noun + "s"
+}
+
+// anyValue, number …: the argument types that functions share.
+func anyValue() typeSet      { return setOf(String, Int, GoInt, Float, Bool, Decimal, DateTime) }
+func convertible() typeSet   { return setOf(String, Int, GoInt, Float, Bool, Decimal) }
+func numeric() typeSet       { return setOf(Int, GoInt, Float, Decimal) }
+func anyInt() typeSet        { return setOf(Int, GoInt) }
+func ordered() typeSet       { return setOf(Int, GoInt, Float, Decimal, String) }
+func only(t Type) typeSet    { return setOf(t) }
+func text(n string) param    { return param{n, only(String)} }
+func instant(n string) param { return param{n, only(DateTime)} }
+
+// packageConstant resolves time.January, time.UTC and wfmodel.RunStart.
+func (c *checker) packageConstant(n *node, pkg, name string) (*node, *Error) {
+	all := packageConstants()
+	if v, ok := all[pkg+"."+name]; ok {
+		n.typ = v.typ
+		return n.constant(v.val), nil
+	}
+	if f, ok := c.functions[pkg+"."+name]; ok {
+		return nil, n.at.errorf("%s is a function", f.name).hint("call it: %s", f.signature())
+	}
+	names := append(slices.Collect(maps.Keys(all)), slices.Collect(maps.Keys(c.functions))...)
+	return nil, n.at.errorf("there is no %s.%s", pkg, name).didYouMean(pkg+"."+name, names)
+}

@@ -1,0 +1,132 @@
+package expr
+
+import (
+	"strings"
+
+	"thalweg/internal/sqltext"
+)
+
+func aggregateFunctions() []*function {
+	cond := param{"cond", only(Bool)}
+	var out []*function
+	add := func(name string, params []param, result Type, resultDoc, doc string,
+		check func(*checker, *node) *Error, sql func(r *renderer, n *node, filter string) string) {
+		plain := &function{name: name, group: "Aggregates", params: params, result: result, resultDoc: resultDoc, doc: doc, aggregate: true, check: check,
+			sql: func(r *renderer, n *node) string { return sql(r, n, "") }}
+		with := *plain
+		with.name, with.params = name+"_if", append(append([]param{}, params...), cond)
+		with.doc = "The same over the rows for which cond holds."
+		with.sql = func(r *renderer, n *node) string {
+			return sql(r, n, " FILTER (WHERE "+r.sql(n.args[len(n.args)-1])+")")
+		}
+		out = append(out, plain, &with)
+	}
+	add("count", nil, Int, "", "Number of rows.", nil,
+		func(_ *renderer, _ *node, filter string) string { return "count(*)" + filter })
+	add("sum", []param{{"x", numeric()}}, Invalid, "type of x", "Sum; 0 over no rows. An int sum beyond 64 bits is an error; floats are added in the order of the rows.", checkAggregate, sqlSum)
+	add("avg", []param{{"x", numeric()}}, Invalid, "type of x", "Average; 0 over no rows. Ints round down, decimals to 2 digits half away from zero.", checkAverage, sqlAverage)
+	add("min", []param{{"x", ordered()}}, Invalid, "type of x", "Smallest value; 0 or \"\" over no rows.", checkAggregate, extreme("min"))
+	add("max", []param{{"x", ordered()}}, Invalid, "type of x", "Largest value; 0 or \"\" over no rows.", checkAggregate, extreme("max"))
+	add("string_agg", []param{text("s"), text("sep")}, String, "", "Texts joined in the order of the rows with sep, which must be a literal. Empty texts at the start are dropped without a separator; \"\" over no rows.", checkJoin, sqlJoin)
+	return out
+}
+
+func checkAggregate(_ *checker, n *node) *Error {
+	x := n.args[0]
+	n.typ = x.typ
+	if n.typ == GoInt {
+		n.typ = Int
+	}
+	n.raises = true
+	n.dec = x.dec
+	if n.typ == Decimal && strings.HasPrefix(n.fn.name, "sum") {
+		n.dec.wide = true
+	}
+	return nil
+}
+
+func checkAverage(c *checker, n *node) *Error {
+	err := checkAggregate(c, n)
+	n.dec = decimalType{true, columnScale}
+	return err
+}
+
+// checkJoin fixes the separator: a literal that loses double quotes only, so
+// that one between back-ticks keeps them, as in Capillaries.
+func checkJoin(_ *checker, n *node) *Error {
+	sep := n.args[1]
+	if sep.raw == "" {
+		return sep.at.errorf("the separator must be a literal")
+	}
+	n.aux = strings.Trim(sep.raw, `"`)
+	return nil
+}
+
+func (r *renderer) inOrder() string {
+	if r.order == "" {
+		return ""
+	}
+	return " ORDER BY " + r.order
+}
+
+func sqlSum(r *renderer, n *node, filter string) string {
+	x := r.sql(n.args[0])
+	switch n.typ {
+	case Float:
+		// Adding floats depends on the order; an ordered sum adds one by one.
+		return "coalesce(sum(" + x + r.inOrder() + ")" + filter + ", CAST(0 AS DOUBLE))"
+	case Decimal:
+		return "coalesce(sum(" + x + ")" + filter + ", CAST(0 AS " + n.dec.sql() + "))"
+	}
+	return "CAST(coalesce(sum(" + x + ")" + filter + ", 0) AS BIGINT)" // HUGEINT inside: raises beyond 64 bits
+}
+
+func sqlAverage(r *renderer, n *node, filter string) string {
+	arg := n.args[0]
+	x := r.sql(arg)
+	count := "count(" + x + ")" + filter
+	switch n.typ {
+	case Float:
+		return "CASE WHEN " + count + " = 0 THEN CAST(0 AS DOUBLE) ELSE sum(" + x + r.inOrder() + ")" + filter + " / " + count + " END"
+	case Decimal:
+		// The aggregates stand in the list, not in the lambda: DuckDB cannot capture them.
+		scale := pow10(arg.dec.scale).String()
+		return "coalesce(list_transform([{'s': sum(" + x + ")" + filter + ", 'c': " + count + "}], lambda v: CASE WHEN v.c > 0 THEN CAST(thalweg_quotient(" +
+			"CAST(trunc(v.s) AS HUGEINT) * CAST('" + scale + "' AS HUGEINT) + CAST((v.s - trunc(v.s)) * " + scale + " AS HUGEINT), " +
+			"CAST(v.c AS HUGEINT) * CAST('" + scale + "' AS HUGEINT)) AS " + n.dec.sql() + ") END)[1], CAST(0 AS " + n.dec.sql() + "))"
+	}
+	return "CAST(thalweg_average(sum(" + x + ")" + filter + ", " + count + ") AS BIGINT)"
+}
+
+// extreme renders min and max. Adding 0.0 turns −0 into 0, so that which of
+// two equal floats came first does not show.
+func extreme(name string) func(*renderer, *node, string) string {
+	return func(r *renderer, n *node, filter string) string {
+		x, zero := r.sql(n.args[0]), "CAST(0 AS BIGINT)"
+		switch n.typ {
+		case Float:
+			x, zero = "("+x+" + CAST(0 AS DOUBLE))", "CAST(0 AS DOUBLE)"
+		case Decimal:
+			zero = "CAST(0 AS " + n.dec.sql() + ")"
+		case String:
+			zero = "''"
+		}
+		return "coalesce(" + name + "(" + x + ")" + filter + ", " + zero + ")"
+	}
+}
+
+// sqlJoin joins through a list: measured 1.5 times as fast as DuckDB's
+// string_agg with an order. The list is written several times but DuckDB
+// computes equal aggregates once. No separator follows text that is still
+// empty, so empty texts at the start are cut off; usually there are none.
+func sqlJoin(r *renderer, n *node, filter string) string {
+	list := "list(" + r.sql(n.args[0]) + r.inOrder() + ")" + filter
+	sep := n.aux.(string)
+	joined := "array_to_string(" + list + ", " + sqltext.String(sep) + ")"
+	if sep == "" {
+		return "coalesce(" + joined + ", '')"
+	}
+	rest := "list_slice(" + list + ", list_position(list_transform(" + list + ", lambda s: s <> ''), true), len(" + list + "))"
+	return "CASE WHEN coalesce((" + list + ")[1], '') <> '' THEN " + joined +
+		" ELSE coalesce(array_to_string(" + rest + ", " + sqltext.String(sep) + "), '') END"
+}

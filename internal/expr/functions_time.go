@@ -1,0 +1,171 @@
+package expr
+
+import (
+	"strconv"
+	"time"
+
+	"thalweg/internal/sqltext"
+)
+
+func timeFunctions() []*function {
+	two := []param{instant("a"), instant("b")}
+	compare := func(name, symbol, doc string) *function {
+		return &function{name: name, group: "Time", params: two, result: Bool, doc: doc,
+			sql: func(r *renderer, n *node) string {
+				return "(" + r.sql(n.args[0]) + " " + symbol + " " + r.sql(n.args[1]) + ")"
+			}}
+	}
+	return []*function{
+		{name: "time.Parse", group: "Time", params: []param{text("layout"), text("s")}, result: DateTime,
+			doc:   "The instant that s writes in a Go layout (a literal); without a zone it is UTC. Text that does not match raises an error, at load time if s is a literal.",
+			check: checkParse, sql: sqlParse},
+		{name: "time.Format", group: "Time", params: []param{instant("t"), text("layout")}, result: String,
+			doc:   "Text of t in a Go layout (a literal), in UTC or in the zone that time.Date gave.",
+			check: checkFormat, sql: sqlFormat},
+		{name: "time.Date", group: "Time", result: DateTime, raises: true,
+			params: []param{{"year", anyInt()}, {"month", only(Month)}, {"day", anyInt()}, {"hour", anyInt()},
+				{"min", anyInt()}, {"sec", anyInt()}, {"nsec", anyInt()}, {"loc", only(Location)}},
+			doc:   "An instant. Values outside their range carry over, as in Go; nanoseconds are cut to microseconds.",
+			check: checkDate, sql: sqlDate},
+		{name: "time.FixedZone", group: "Time", params: []param{text("name"), {"seconds", anyInt()}}, result: Location,
+			doc:   "A zone for time.Date; both arguments must be literals, seconds are east of UTC.",
+			check: checkZone, sql: func(*renderer, *node) string { return "NULL" }},
+		{name: "time.Now", group: "Time", result: DateTime, doc: "Time at which the statement started, in UTC: the same for all rows of a batch, another one when a batch is run again.",
+			check: func(_ *checker, n *node) *Error { n.zone = time.UTC; return nil },
+			sql:   func(*renderer, *node) string { return "make_timestamp(epoch_us(now()))" }},
+		{name: "time.Unix", group: "Time", params: []param{instant("t")}, result: Int, doc: "Seconds since 1970, rounded down.",
+			sql: func(r *renderer, n *node) string { return r.epoch(n.args[0], 1_000_000) }},
+		{name: "time.UnixMilli", group: "Time", params: []param{instant("t")}, result: Int, doc: "Milliseconds since 1970, rounded down.",
+			sql: func(r *renderer, n *node) string { return r.epoch(n.args[0], 1_000) }},
+		{name: "time.DiffMilli", group: "Time", params: two, result: Int, doc: "a − b in milliseconds.",
+			sql: func(r *renderer, n *node) string {
+				return "((epoch_us(" + r.sql(n.args[0]) + ") - epoch_us(" + r.sql(n.args[1]) + ")) // 1000)"
+			}},
+		compare("time.Before", "<", "Whether a is before b."),
+		compare("time.After", ">", "Whether a is after b."),
+	}
+}
+
+// epoch renders the count of units of so many microseconds since 1970, rounded down.
+func (r *renderer) epoch(n *node, microseconds int) string {
+	unit := strconv.Itoa(microseconds)
+	return r.let(n, func(v string) string {
+		return "((epoch_us(" + v + ") - CASE WHEN epoch_us(" + v + ") < 0 THEN " + strconv.Itoa(microseconds-1) + " ELSE 0 END) // " + unit + ")"
+	})
+}
+
+func checkParse(_ *checker, n *node) *Error {
+	layout, err := layoutOf(n.args[0])
+	if err != nil {
+		return err
+	}
+	n.zone = time.UTC
+	s, ok := n.args[1].val.(string)
+	if !ok {
+		n.raises = true
+		if _, err := new(renderer).parseTimeSQL(layout, "x"); err != nil {
+			return n.args[0].at.errorf("%v", err)
+		}
+		return nil
+	}
+	t, problem := time.ParseInLocation(layout, s, time.UTC)
+	if problem != nil {
+		return n.args[1].at.errorf("%q does not match the layout %q", s, layout)
+	}
+	return checkMicroseconds(n, t)
+}
+
+func sqlParse(r *renderer, n *node) string {
+	layout := n.args[0].val.(string)
+	return r.let(n.args[1], func(v string) string {
+		parsed, err := r.parseTimeSQL(layout, v)
+		if err != nil { // Check has refused it
+			return "NULL"
+		}
+		return "coalesce(" + parsed + ", CASE WHEN " + v + " IS NOT NULL THEN " +
+			raiseValue("\"", v, "\" does not match the layout"+in(n)) + " END)"
+	})
+}
+
+func checkFormat(_ *checker, n *node) *Error {
+	layout, err := layoutOf(n.args[1])
+	if err != nil {
+		return err
+	}
+	if t, ok := n.args[0].val.(time.Time); ok {
+		n.constant(t.Format(layout))
+		return nil
+	}
+	for _, e := range parseLayout(layout) {
+		n.plain = n.plain || e.kind != literalText
+	}
+	for i := range layout {
+		n.plain = n.plain && layout[i] != '"'
+	}
+	return zoneKnown(n.args[0])
+}
+
+func sqlFormat(r *renderer, n *node) string {
+	s, err := r.formatTime(n.args[0], n.args[1].val.(string))
+	if err != nil { // Check has refused it
+		return "NULL"
+	}
+	return s
+}
+
+func checkZone(_ *checker, n *node) *Error {
+	name, named := n.args[0].val.(string)
+	seconds, fixed := n.args[1].val.(int64)
+	if !named || !fixed {
+		return n.at.errorf("the arguments of time.FixedZone must be literals")
+	}
+	const day = 24 * 60 * 60
+	if seconds < -day || seconds > day {
+		return n.args[1].at.errorf("%d seconds are more than a day", seconds)
+	}
+	n.constant(time.FixedZone(name, int(seconds)))
+	return nil
+}
+
+// maxDatePart bounds the literal arguments of time.Date, so that carrying over cannot overflow.
+const maxDatePart = 1_000_000_000
+
+func checkDate(_ *checker, n *node) *Error {
+	month, ok := n.args[1].val.(time.Month)
+	if !ok {
+		return n.args[1].at.errorf("the month must be one of time.January … time.December")
+	}
+	zone, ok := n.args[7].val.(*time.Location)
+	if !ok {
+		return n.args[7].at.errorf("the location must be time.UTC or time.FixedZone(…) of literals")
+	}
+	n.zone = zone
+	var v [8]int
+	for i := range v {
+		if i == 1 || i == 7 {
+			continue
+		}
+		c, fixed := n.args[i].val.(int64)
+		if !fixed {
+			return nil
+		}
+		if c < -maxDatePart || c > maxDatePart {
+			return n.args[i].at.errorf("%d is out of range", c)
+		}
+		v[i] = int(c)
+	}
+	if v[0] < minYear || v[0] > maxYear {
+		return n.args[0].at.errorf("year %d is outside %d … %d", v[0], minYear, maxYear)
+	}
+	return checkMicroseconds(n, time.Date(v[0], month, v[2], v[3], v[4], v[5], v[6], zone))
+}
+
+// sqlDate counts microseconds from the first of the month, so that days,
+// hours … outside their range carry over.
+func sqlDate(r *renderer, n *node) string {
+	a := n.args
+	month := sqltext.Int(int64(a[1].val.(time.Month)))
+	return "make_timestamp(epoch_us(make_timestamp(" + r.sql(a[0]) + ", " + month + ", 1, 0, 0, 0.0)) + (" + r.sql(a[2]) + " - 1) * 86400000000 + " +
+		r.sql(a[3]) + " * 3600000000 + " + r.sql(a[4]) + " * 60000000 + (" + r.sql(a[5]) + " - (" +
+		strconv.Itoa(offsetOf(n.zone)) + ")) * 1000000 + CAST(floor(" + r.sql(a[6]) + " / 1000) AS BIGINT))"
+}

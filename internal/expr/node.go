@@ -1,0 +1,87 @@
+package expr
+
+import (
+	"go/token"
+	"strings"
+	"time"
+)
+
+type op uint8
+
+const (
+	opConst op = iota
+	opRef
+	opRaw // SQL text of a value, not from an expression
+	opNeg
+	opNot
+	opArith  // tok: + - * / % of two operands of one numeric type
+	opConcat // any number of strings
+	opCompare
+	opAnd // two or more terms
+	opOr
+	opConvert // args[0] to a wider number type: int or decimal to float, int to decimal
+	opCall
+)
+
+// node is a type-checked piece of an expression.
+type node struct {
+	op   op
+	typ  Type
+	tok  token.Token
+	args []*node
+	fn   *function
+	ref  Ref
+	val  any    // of a constant: int64, float64, string, bool, number, time.Time, time.Month, *time.Location
+	raw  string // of a string literal: as written, with its quotes
+	at   span
+	text string // source, for run-time messages
+
+	dec    decimalType    // of a decimal
+	zone   *time.Location // of a datetime: its zone; nil when it depends on the row
+	aux    any            // what the function's check found out for its sql
+	raises bool           // evaluation may raise an error
+	finite bool           // a float that cannot be NaN
+	plain  bool           // a string that cannot contain a double quote
+}
+
+func (n *node) isConst() bool { return n.op == opConst }
+
+// constant makes n a constant in place.
+func (n *node) constant(v any) *node {
+	n.op, n.val, n.args, n.raises = opConst, v, nil, false
+	switch v := v.(type) {
+	case number:
+		n.dec, _ = v.shape()
+	case time.Time:
+		n.zone = v.Location()
+	case float64:
+		n.finite = v == v
+	}
+	return n
+}
+
+// cheap reports whether evaluating n twice costs less than binding it to a name.
+func (n *node) cheap() bool {
+	switch n.op {
+	case opConst, opRef:
+		return true
+	case opRaw:
+		return !strings.ContainsAny(n.raw, "( ")
+	case opNeg, opNot, opCompare:
+		return n.typ != Decimal && leaves(n.args)
+	case opArith:
+		return n.typ != Decimal && n.tok != token.QUO && n.tok != token.REM && leaves(n.args)
+	case opConvert:
+		return n.args[0].typ != Decimal && n.args[0].cheap()
+	}
+	return false
+}
+
+func leaves(args []*node) bool {
+	for _, a := range args {
+		if a.op != opConst && (a.op != opRef || a.typ == String) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,225 @@
+package expr
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Lengths of string components of a key, in bytes.
+const (
+	DefaultKeyBytes = 64
+	MinKeyBytes     = 16 // shorter lengths are raised to this, as in Capillaries
+	MaxKeyBytes     = 1024
+	MaxOrderItems   = 100
+)
+
+// Order is an order expression: field(mod,…), …
+type Order []OrderItem
+
+// OrderItem is one component of a key.
+type OrderItem struct {
+	Field            string
+	Desc, IgnoreCase bool
+	Length           int // strings: bytes of the normalised text that count, MinKeyBytes … MaxKeyBytes; else 0
+	Offset           int // of the field in the source, in bytes
+}
+
+// ParseOrder reads an order expression over fields. The error is an *Error.
+func ParseOrder(src string, fields map[string]Type) (Order, error) {
+	p := &orderParser{src: src, fields: fields}
+	order, err := p.list(false)
+	if err != nil {
+		return nil, err
+	}
+	return order, nil
+}
+
+// ParseIndex parses unique(…) and non_unique(…). The error is an *Error.
+func ParseIndex(src string, fields map[string]Type) (unique bool, key Order, err error) {
+	p := &orderParser{src: src, fields: fields}
+	kind, at := p.word()
+	if kind != "unique" && kind != "non_unique" {
+		bad := at.errorf("an index is unique(…) or non_unique(…)")
+		return false, nil, bad.didYouMean(kind, []string{"unique", "non_unique"})
+	}
+	if !p.take('(') {
+		return false, nil, p.here().errorf("expected ( after %s", kind)
+	}
+	key, bad := p.list(true)
+	if bad != nil {
+		return false, nil, bad
+	}
+	return kind == "unique", key, nil
+}
+
+type orderParser struct {
+	src    string
+	at     int
+	fields map[string]Type
+}
+
+func (p *orderParser) blanks() {
+	for p.at < len(p.src) && strings.IndexByte(" \t\r\n", p.src[p.at]) >= 0 {
+		p.at++
+	}
+}
+
+// here is the place of the next character, for errors.
+func (p *orderParser) here() span {
+	p.blanks()
+	return span{p.at, min(1, len(p.src)-p.at)}
+}
+
+func (p *orderParser) take(c byte) bool {
+	p.blanks()
+	if p.at < len(p.src) && p.src[p.at] == c {
+		p.at++
+		return true
+	}
+	return false
+}
+
+// word reads a name or a number; "" if there is none.
+func (p *orderParser) word() (string, span) {
+	p.blanks()
+	start := p.at
+	for p.at < len(p.src) && wordByte(p.src[p.at]) {
+		p.at++
+	}
+	if p.at == start {
+		return "", p.here()
+	}
+	return p.src[start:p.at], span{start, p.at - start}
+}
+
+func wordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
+
+// list reads items up to the end of the source, or up to ) and then the end.
+func (p *orderParser) list(closed bool) (Order, *Error) {
+	var out Order
+	for {
+		item, err := p.item()
+		if err != nil {
+			return nil, err
+		}
+		for _, before := range out {
+			if before.Field == item.Field {
+				return nil, span{item.Offset, len(item.Field)}.errorf("%s is there twice", item.Field)
+			}
+		}
+		if out = append(out, item); len(out) > MaxOrderItems {
+			return nil, span{item.Offset, len(item.Field)}.errorf("more than %d fields", MaxOrderItems)
+		}
+		if !p.take(',') {
+			break
+		}
+	}
+	if closed && !p.take(')') {
+		return nil, p.here().errorf("expected , or )")
+	}
+	if p.blanks(); p.at < len(p.src) {
+		return nil, p.here().errorf("unexpected %q", p.src[p.at:p.at+1]).hint("an order is field(desc), field, …")
+	}
+	return out, nil
+}
+
+func (p *orderParser) item() (OrderItem, *Error) {
+	name, at := p.word()
+	if name == "" {
+		return OrderItem{}, at.errorf("expected a field").hint("an order is field(desc), field, …")
+	}
+	t, ok := p.fields[name]
+	if !ok {
+		return OrderItem{}, at.errorf("there is no field %s", name).didYouMean(name, slices.Sorted(maps.Keys(p.fields)))
+	}
+	item := OrderItem{Field: name, Offset: at.off}
+	if t == String {
+		item.Length = DefaultKeyBytes
+	}
+	if !p.take('(') {
+		return item, nil
+	}
+	for !p.take(')') {
+		if err := p.modifier(&item, t); err != nil {
+			return OrderItem{}, err
+		}
+		if !p.take(',') {
+			if !p.take(')') {
+				return OrderItem{}, p.here().errorf("expected , or )")
+			}
+			break
+		}
+	}
+	return item, nil
+}
+
+func (p *orderParser) modifier(item *OrderItem, t Type) *Error {
+	word, at := p.word()
+	switch word {
+	case "asc":
+		item.Desc = false
+		return nil
+	case "desc":
+		item.Desc = true
+		return nil
+	case "case_sensitive", "ignore_case":
+		if t != String {
+			return at.errorf("%s is for strings, %s is %s", word, item.Field, t)
+		}
+		item.IgnoreCase = word == "ignore_case"
+		return nil
+	}
+	n, err := strconv.Atoi(word)
+	if err != nil {
+		return at.errorf("unknown modifier %q", word).
+			didYouMean(word, []string{"asc", "desc", "case_sensitive", "ignore_case"})
+	}
+	if t != String {
+		return at.errorf("a length is for strings, %s is %s", item.Field, t)
+	}
+	if n > MaxKeyBytes {
+		return at.errorf("length %d is above %d", n, MaxKeyBytes)
+	}
+	item.Length = max(n, MinKeyBytes)
+	return nil
+}
+
+// SortSQL renders the ORDER BY list in Capillaries' key order (NULL first, or
+// last when descending). One difference: inside a string, a character below
+// the blank (tab, newline) sorts after the end of the text, not before a blank.
+func (o Order) SortSQL(types map[string]Type, column func(field string) string) string {
+	keys := o.KeySQL(types, column)
+	for i, item := range o {
+		if item.Desc {
+			keys[i] += " DESC NULLS LAST"
+		} else {
+			keys[i] += " ASC NULLS FIRST"
+		}
+	}
+	return strings.Join(keys, ", ")
+}
+
+// KeySQL renders one SQL expression for each component, whose equality is
+// Capillaries' key equality: strings without diacritics, cut to Length bytes,
+// without blanks at the end, upper-cased with ignore_case; plain columns for
+// the other types. Short ASCII text, nearly all, is used as it is: 20 ns a row.
+func (o Order) KeySQL(types map[string]Type, column func(field string) string) []string {
+	out := make([]string, len(o))
+	for i, item := range o {
+		c := column(item.Field)
+		if types[item.Field] == String {
+			n := strconv.Itoa(item.Length)
+			c = "CASE WHEN strlen(" + c + ") <= " + n + " AND strlen(" + c + ") = length(" + c + ") AND NOT suffix(" + c + ", ' ') THEN " + c +
+				" ELSE thalweg_key(" + c + ", " + n + ") END"
+			if item.IgnoreCase {
+				c = "upper(" + c + ")"
+			}
+		}
+		out[i] = c
+	}
+	return out
+}

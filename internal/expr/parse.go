@@ -1,0 +1,245 @@
+package expr
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"slices"
+	"strings"
+)
+
+// Ref is a reference to a column: r.x, l.x, p.x, w.x.
+type Ref struct{ Alias, Field string }
+
+// String returns alias.field.
+func (r Ref) String() string { return r.Alias + "." + r.Field }
+
+// Expr is a parsed expression. It is never changed after Parse.
+type Expr struct {
+	src  string
+	base int // position of the source's first byte in the syntax tree
+	root ast.Expr
+	refs []Ref
+}
+
+// Source returns the text that was parsed.
+func (e *Expr) Source() string { return e.src }
+
+// Refs lists the distinct references in order of first appearance. Constants
+// of packages (time.January, wfmodel.RunStart) are not references.
+func (e *Expr) Refs() []Ref { return slices.Clone(e.refs) }
+
+// Parse reads an expression and rejects syntax that is outside the language.
+// Names and types are Check's business. The error is an *Error.
+func Parse(src string) (*Expr, error) {
+	if len(src) > MaxSourceBytes {
+		return nil, span{MaxSourceBytes, len(src) - MaxSourceBytes}.errorf(
+			"the expression has %d bytes, at most %d are allowed", len(src), MaxSourceBytes)
+	}
+	if strings.TrimSpace(src) == "" {
+		return nil, span{0, len(src)}.errorf("the expression is empty")
+	}
+	if i := strings.IndexByte(src, 0); i >= 0 {
+		return nil, span{i, 1}.errorf("a zero byte is not allowed")
+	}
+	e := &Expr{src: src}
+	fset := token.NewFileSet()
+	root, err := parser.ParseExprFrom(fset, "", src, 0)
+	if err != nil {
+		return nil, syntaxError(src, err)
+	}
+	fset.Iterate(func(f *token.File) bool { e.base = f.Base(); return false })
+	e.root = root
+	if err := e.walk(root, 1); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// syntaxError turns the first of Go's syntax errors into ours.
+func syntaxError(src string, err error) *Error {
+	var list scanner.ErrorList
+	if !errors.As(err, &list) || len(list) == 0 {
+		return span{0, len(src)}.errorf("not an expression: %v", err)
+	}
+	first := list[0]
+	at := span{min(max(first.Pos.Offset, 0), len(src)), 0}
+	if at.off < len(src) {
+		at.len = 1
+	}
+	out := at.errorf("%s", first.Msg)
+	switch {
+	case strings.Contains(first.Msg, "escape"):
+		out.hint("backslashes are not interpreted; write the text between back-ticks")
+	case strings.Contains(first.Msg, "newline") && !strings.Contains(first.Msg, "literal"):
+		out.hint("a line that goes on must end in an operator or a comma")
+	case strings.ContainsRune(first.Msg, '\'') || strings.Contains(first.Msg, "rune literal"):
+		out.hint("text is written between double quotes or back-ticks")
+	}
+	return out
+}
+
+func (e *Expr) span(n ast.Node) span {
+	off := min(max(int(n.Pos())-e.base, 0), len(e.src))
+	end := min(max(int(n.End())-e.base, off), len(e.src))
+	return span{off, end - off}
+}
+
+func (e *Expr) text(s span) string { return e.src[s.off : s.off+s.len] }
+
+// walk rejects unsupported syntax and collects references.
+func (e *Expr) walk(n ast.Expr, depth int) *Error {
+	at := e.span(n)
+	if depth > MaxDepthLevels {
+		return at.errorf("nested deeper than %d levels", MaxDepthLevels)
+	}
+	switch n := n.(type) {
+	case *ast.ParenExpr:
+		return e.walk(n.X, depth+1)
+	case *ast.UnaryExpr:
+		if n.Op != token.SUB && n.Op != token.NOT {
+			return at.errorf("unary operator %s is not supported", n.Op)
+		}
+		return e.walk(n.X, depth+1)
+	case *ast.BinaryExpr:
+		return e.walkBinary(n, depth)
+	case *ast.BasicLit:
+		return e.walkLiteral(n)
+	case *ast.Ident:
+		return nil
+	case *ast.SelectorExpr:
+		return e.walkSelector(n)
+	case *ast.CallExpr:
+		return e.walkCall(n, depth)
+	}
+	return at.errorf("%s is not supported", describe(n)).
+		hint("an expression consists of operators, literals, fields such as r.name, and function calls")
+}
+
+func (e *Expr) walkBinary(n *ast.BinaryExpr, depth int) *Error {
+	if !supportedBinary(n.Op) {
+		err := span{int(n.OpPos) - e.base, len(n.Op.String())}.errorf("operator %s is not supported", n.Op)
+		switch n.Op {
+		case token.AND:
+			err.hint("did you mean &&?")
+		case token.OR:
+			err.hint("did you mean ||?")
+		}
+		return err
+	}
+	for _, operand := range operands(n) {
+		if err := e.walk(operand, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// operands returns X and Y of n; of a chain of && or of || all its terms, so
+// that a hundred conditions in a row are one level.
+func operands(n *ast.BinaryExpr) []ast.Expr {
+	if n.Op != token.LAND && n.Op != token.LOR {
+		return []ast.Expr{n.X, n.Y}
+	}
+	reversed := []ast.Expr{n.Y}
+	left := n.X
+	for {
+		l, ok := left.(*ast.BinaryExpr)
+		if !ok || l.Op != n.Op {
+			break
+		}
+		reversed = append(reversed, l.Y)
+		left = l.X
+	}
+	out := append(reversed, left)
+	slices.Reverse(out)
+	return out
+}
+
+func supportedBinary(op token.Token) bool {
+	switch op {
+	case token.ADD, token.SUB, token.MUL, token.QUO, token.REM, token.LAND, token.LOR,
+		token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ:
+		return true
+	}
+	return false
+}
+
+func (e *Expr) walkLiteral(n *ast.BasicLit) *Error {
+	at := e.span(n)
+	switch n.Kind {
+	case token.STRING:
+		return nil
+	case token.INT, token.FLOAT:
+		if strings.Trim(n.Value, "0123456789.eE+-") != "" {
+			return at.errorf("number %s is not supported", n.Value).hint("only plain decimal numbers are")
+		}
+		return nil
+	case token.CHAR:
+		return at.errorf("%s is not supported", n.Value).hint("text is written between double quotes or back-ticks")
+	}
+	return at.errorf("literal %s is not supported", n.Value)
+}
+
+func (e *Expr) walkSelector(n *ast.SelectorExpr) *Error {
+	alias, ok := n.X.(*ast.Ident)
+	if !ok {
+		return e.span(n).errorf("only one level, alias.field, is supported")
+	}
+	if packages(alias.Name) {
+		return nil
+	}
+	ref := Ref{alias.Name, n.Sel.Name}
+	if !slices.Contains(e.refs, ref) {
+		e.refs = append(e.refs, ref)
+	}
+	return nil
+}
+
+func (e *Expr) walkCall(n *ast.CallExpr, depth int) *Error {
+	switch f := n.Fun.(type) {
+	case *ast.Ident:
+	case *ast.SelectorExpr:
+		if _, ok := f.X.(*ast.Ident); !ok {
+			return e.span(f).errorf("methods of values cannot be called").hint("functions are name(…) or package.Name(…)")
+		}
+	default:
+		return e.span(n.Fun).errorf("%s cannot be called", describe(n.Fun)).hint("functions are name(…) or package.Name(…)")
+	}
+	if n.Ellipsis.IsValid() {
+		return span{int(n.Ellipsis) - e.base, 3}.errorf("… after an argument is not supported")
+	}
+	for _, a := range n.Args {
+		if err := e.walk(a, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describe names a kind of syntax for people.
+func describe(n ast.Expr) string {
+	switch n.(type) {
+	case *ast.IndexExpr, *ast.IndexListExpr:
+		return "an index [ ]"
+	case *ast.SliceExpr:
+		return "a slice [ : ]"
+	case *ast.CompositeLit:
+		return "a composite literal { }"
+	case *ast.FuncLit, *ast.FuncType:
+		return "a function literal"
+	case *ast.StarExpr:
+		return "a pointer *"
+	case *ast.TypeAssertExpr:
+		return "a type assertion"
+	case *ast.BinaryExpr, *ast.UnaryExpr, *ast.ParenExpr:
+		return "an expression in parentheses or with operators"
+	case *ast.CallExpr:
+		return "the result of a call"
+	case *ast.BasicLit:
+		return "a literal"
+	}
+	return "this syntax"
+}

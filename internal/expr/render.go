@@ -1,0 +1,292 @@
+package expr
+
+import (
+	"fmt"
+	"go/token"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"thalweg/internal/sqltext"
+)
+
+// SQL renders the expression. column says how a reference is written in SQL;
+// order is the ORDER BY list that fixes the order of rows inside a group (""
+// when rows arrive in no order that matters), used by aggregates that depend
+// on it. The value's SQL type is Type().SQL(), except that decimals may have
+// up to 38 digits: see StoreSQL.
+func (c *Compiled) SQL(column func(Ref) string, order string) string {
+	r := &renderer{column: column, order: order, round: c.mode.Round}
+	if c.root.typ == Decimal && c.mode.Round && !c.Aggregate() {
+		return r.rounded(c.root)
+	}
+	return r.sql(c.root)
+}
+
+// StoreSQL wraps a value for storing in a table field: decimals are rounded to
+// DECIMAL(18,2) half away from zero (DuckDB raises an error beyond 16 digits
+// before the point), datetimes are cut to milliseconds.
+func StoreSQL(t Type, sql string) string {
+	switch t {
+	case Decimal:
+		return "CAST(" + sql + " AS " + t.SQL() + ")"
+	case DateTime:
+		// date_trunc floors before 1970 too, as Go's Unix milliseconds do.
+		return "date_trunc('millisecond', " + sql + ")"
+	case Int, GoInt:
+		return "CAST(" + sql + " AS " + t.SQL() + ")"
+	}
+	return sql
+}
+
+// renderer holds what rendering one expression needs.
+type renderer struct {
+	column func(Ref) string
+	order  string
+	round  bool
+	bound  int // names given by let
+}
+
+func (r *renderer) sql(n *node) string {
+	switch n.op {
+	case opConst:
+		return constantSQL(n)
+	case opRef:
+		return r.column(n.ref)
+	case opRaw:
+		return n.raw
+	case opNeg:
+		return "(-" + r.sql(n.args[0]) + ")"
+	case opNot:
+		return "(NOT " + r.sql(n.args[0]) + ")"
+	case opArith:
+		return r.arithmetic(n)
+	case opConcat:
+		return r.concat(n.args, r.all(n.args))
+	case opCompare:
+		return r.compare(n)
+	case opAnd:
+		return r.logic(n.args, "AND", "IS NOT FALSE", "false")
+	case opOr:
+		return r.logic(n.args, "OR", "IS NOT TRUE", "true")
+	case opConvert:
+		return r.widen(n)
+	}
+	return n.fn.sql(r, n)
+}
+
+func (r *renderer) all(args []*node) []string {
+	out := make([]string, len(args))
+	for i, a := range args {
+		out[i] = r.sql(a)
+	}
+	return out
+}
+
+func constantSQL(n *node) string {
+	switch v := n.val.(type) {
+	case int64:
+		return sqltext.Int(v)
+	case float64:
+		return floatLiteral(v)
+	case string:
+		return sqltext.String(v)
+	case bool:
+		return sqltext.Bool(v)
+	case number:
+		return decimalLiteral(v, n.dec)
+	case time.Time:
+		return timeLiteral(v)
+	}
+	return "NULL" // months and locations are folded into their function
+}
+
+func floatLiteral(v float64) string {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		text := strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(v, 'g', -1, 64), "+"))
+		return "CAST(" + sqltext.String(text) + " AS DOUBLE)"
+	}
+	return sqltext.Float(v)
+}
+
+func decimalLiteral(v number, t decimalType) string {
+	return "CAST(" + sqltext.String(v.text(max(v.scale, t.scale))) + " AS " + t.sql() + ")"
+}
+
+func (t decimalType) sql() string {
+	digits := narrowDigits
+	if t.wide {
+		digits = wideDigits
+	}
+	return fmt.Sprintf("DECIMAL(%d,%d)", digits, t.scale)
+}
+
+// timeLiteral writes an instant; microseconds count from 1970.
+func timeLiteral(v time.Time) string {
+	if y := v.UTC().Year(); y >= 1 && y <= 9999 {
+		return "TIMESTAMP " + sqltext.String(v.UTC().Format("2006-01-02 15:04:05.999999"))
+	}
+	return "make_timestamp(" + sqltext.Int(v.UnixMicro()) + ")"
+}
+
+// raise writes the error that a guarded branch raises.
+func raise(message string) string { return "error(" + sqltext.String(RuntimeMarker+message) + ")" }
+
+// raiseValue is raise with the offending value in the message.
+func raiseValue(before, value, after string) string {
+	return "error(concat(" + sqltext.String(RuntimeMarker+before) + ", left(CAST(" + value + " AS VARCHAR), 80), " +
+		sqltext.String(after) + "))"
+}
+
+// in quotes the source of n for a message.
+func in(n *node) string { return " in `" + shorten(n.text) + "`" }
+
+// let renders body with the value of n under a short name, so that n is
+// evaluated once and nested expressions do not grow exponentially. A one-item
+// list_transform is the only way to name a value inside a scalar expression;
+// measured, it costs about 20 ns a row, so what is cheap is just repeated.
+func (r *renderer) let(n *node, body func(v string) string) string {
+	return r.bind(r.sql(n), n.cheap(), body)
+}
+
+func (r *renderer) bind(sql string, cheap bool, body func(v string) string) string {
+	if cheap {
+		return body(sql)
+	}
+	r.bound++
+	v := sqltext.Ident("thalweg:" + strconv.Itoa(r.bound))
+	return "list_transform([" + sql + "], lambda " + v + ": " + body(v) + ")[1]"
+}
+
+// logic renders a chain of AND or OR. DuckDB evaluates the terms of a filter
+// in an order that it adapts while it runs, so as soon as a term can raise an
+// error the order is fixed: each further term stands in a CASE that only runs
+// where the terms before it left the result open.
+func (r *renderer) logic(args []*node, word, open, decided string) string {
+	risky := false
+	for _, a := range args {
+		risky = risky || a.raises
+	}
+	if !risky || len(args) == 1 {
+		return "(" + strings.Join(r.all(args), " "+word+" ") + ")"
+	}
+	rest := func() string { return r.logic(args[1:], word, open, decided) }
+	first := args[0]
+	return "(" + r.bind(r.sql(first), first.cheap(), func(v string) string {
+		return v + " " + word + " CASE WHEN " + v + " " + open + " THEN " + rest() + " ELSE " + decided + " END"
+	}) + ")"
+}
+
+// arithmetic renders + - * / %.
+func (r *renderer) arithmetic(n *node) string {
+	if n.typ == Decimal {
+		return r.decimalArithmetic(n)
+	}
+	a, b := n.args[0], n.args[1]
+	if n.typ == Float {
+		return "(" + r.sql(a) + " " + n.tok.String() + " " + r.sql(b) + ")"
+	}
+	// DuckDB raises on overflow by itself; // truncates and % has the sign of
+	// the dividend, as in Go. Only zero would give NULL.
+	symbol := map[token.Token]string{token.ADD: "+", token.SUB: "-", token.MUL: "*", token.QUO: "//", token.REM: "%"}[n.tok]
+	left := r.sql(a)
+	if n.tok == token.QUO || n.tok == token.REM {
+		if !b.isConst() {
+			return r.let(b, func(v string) string {
+				return "CASE WHEN " + v + " = 0 THEN " + raise("division by zero"+in(n)) +
+					" ELSE " + left + " " + symbol + " " + v + " END"
+			})
+		}
+	}
+	return "(" + left + " " + symbol + " " + r.sql(b) + ")"
+}
+
+// compare renders == != < <= > >=.
+func (r *renderer) compare(n *node) string {
+	a, b := n.args[0], n.args[1]
+	symbol := map[token.Token]string{token.EQL: "=", token.NEQ: "<>"}[n.tok]
+	if symbol == "" {
+		symbol = n.tok.String()
+	}
+	switch a.typ {
+	case String:
+		return "(" + r.unquoted(a, `\`) + " " + symbol + " " + r.unquoted(b, `"`) + ")"
+	case Decimal:
+		x, y := r.comparable(a, b)
+		return "(" + x + " " + symbol + " " + y + ")"
+	case Float:
+		return r.compareFloats(n.tok, symbol, a, b)
+	}
+	return "(" + r.sql(a) + " " + symbol + " " + r.sql(b) + ")"
+}
+
+// unquoted renders one side of a comparison of strings: both lose their
+// leading and trailing double quotes, and backslash-quote becomes escape.
+// Text without a double quote, nearly all, only pays for the search (15 ns).
+func (r *renderer) unquoted(n *node, escape string) string {
+	if n.isConst() {
+		s := strings.ReplaceAll(strings.Trim(n.val.(string), `"`), `\"`, escape)
+		return sqltext.String(s)
+	}
+	if n.plain {
+		return r.sql(n)
+	}
+	return r.let(n, func(v string) string {
+		return `CASE WHEN contains(` + v + `, '"') THEN replace(trim(` + v + `, '"'), '\"', ` +
+			sqltext.String(escape) + `) ELSE ` + v + ` END`
+	})
+}
+
+// compareFloats follows IEEE: DuckDB takes NaN as equal to itself and above
+// everything else, in Go every comparison with it is false (and != true).
+func (r *renderer) compareFloats(tok token.Token, symbol string, a, b *node) string {
+	var suspect *node // the side whose NaN would make DuckDB say true
+	switch tok {
+	case token.GTR, token.GEQ:
+		suspect = a
+	case token.LSS, token.LEQ:
+		suspect = b
+	default:
+		if a.finite || b.finite {
+			break
+		}
+		suspect = a
+	}
+	if suspect == nil || suspect.finite {
+		return "(" + r.sql(a) + " " + symbol + " " + r.sql(b) + ")"
+	}
+	other := r.sql(b)
+	if suspect == b {
+		other = r.sql(a)
+	}
+	return "(" + r.let(suspect, func(v string) string {
+		left, right := v, other
+		if suspect == b {
+			left, right = other, v
+		}
+		if tok == token.NEQ {
+			return left + " " + symbol + " " + right + " OR isnan(" + v + ")"
+		}
+		return left + " " + symbol + " " + right + " AND NOT isnan(" + v + ")"
+	}) + ")"
+}
+
+// widen renders the implicit conversions of the numeric pair rule.
+func (r *renderer) widen(n *node) string {
+	a := n.args[0]
+	if n.typ == Float {
+		return r.toFloat(a)
+	}
+	return "CAST(" + r.sql(a) + " AS " + decimalType{false, 0}.sql() + ")"
+}
+
+func (r *renderer) toFloat(n *node) string {
+	switch {
+	case n.typ == Float:
+		return r.sql(n)
+	case n.typ == Decimal:
+		return "thalweg_decimal_float(" + r.sql(n) + ")"
+	}
+	return "CAST(" + r.sql(n) + " AS DOUBLE)"
+}
