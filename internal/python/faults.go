@@ -160,6 +160,8 @@ func (p *process) locate(out *fault.Error, c *chunk, row int64, how string) {
 		how = fmt.Sprintf("row %d: %s", out.Place.Record, how)
 	case row == rowImport:
 		how = "importing the Python code: " + how
+	case c.rows == 0:
+		how = "loading the Python code: " + how
 	case c.rows == 1:
 		out.Place.Record = c.first + 1
 		how = fmt.Sprintf("passing the values of row %d: %s", c.first+1, how)
@@ -167,7 +169,11 @@ func (p *process) locate(out *fault.Error, c *chunk, row int64, how string) {
 		how = fmt.Sprintf("passing the values of rows %d to %d: %s", c.first+1, c.first+int64(c.rows), how)
 	}
 	log := p.crashLog()
-	field := crashField(prog, log)
+	lines := log
+	if p.hello.Implementation == "PyPy" && !strings.HasPrefix(log, stackTitle) {
+		lines = "" // they are approximate, as it says itself
+	}
+	field := crashField(prog, lines)
 	if field == nil && len(prog.Fields) == 1 && row >= 0 {
 		field = &prog.Fields[0]
 	}
@@ -175,7 +181,7 @@ func (p *process) locate(out *fault.Error, c *chunk, row int64, how string) {
 		out.Place.Field, out.Place.Expr = field.Name, field.Expr
 		how = "p." + field.Name + " of " + how
 	}
-	out.Place.File, out.Place.Line = crashLine(prog, log)
+	out.Place.File, out.Place.Line = crashLine(prog, lines)
 	out.Message = how
 	out.Detail = log
 	if tail := p.stderr.Tail(); tail != "" {
@@ -185,8 +191,13 @@ func (p *process) locate(out *fault.Error, c *chunk, row int64, how string) {
 
 // A line of a stack as faulthandler writes it, the most recent call first.
 var (
-	stackLine       = regexp.MustCompile(`(?m)^ +File "([^"\n]*)", line (\d+)`)
-	expressionsName = "<expressions>" // as in worker.py
+	stackLine = regexp.MustCompile(`(?m)^ +File "([^"\n]*)", line (\d+)`)
+)
+
+// As in worker.py.
+const (
+	expressionsName = "<expressions>"
+	stackTitle      = "Stack when the time was over"
 )
 
 // crashField finds the expression that a stack goes through.

@@ -32,6 +32,7 @@ const (
 
 	startTimeout    = 30 * time.Second // from starting a process to its first message
 	stopGrace       = time.Second      // from closing a process's input to killing it
+	deathGrace      = 5 * time.Second  // from the end of a process's stream to its own
 	killGrace       = 2 * time.Second  // from asking a row to stop to killing its process
 	dumpGrace       = 100 * time.Millisecond
 	cancelGrace     = 250 * time.Millisecond // that a chunk nobody waits for may still take

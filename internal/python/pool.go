@@ -157,7 +157,7 @@ func (p *Pool) Check(ctx context.Context, prog *Program) error {
 		return err
 	}
 	defer p.leave(r)
-	c := &chunk{run: r, done: make(chan struct{})}
+	c := &chunk{run: r, columns: newEncoder(ready).encode(), done: make(chan struct{})} // no rows
 	if !p.offer(c) {
 		return fault.New(fault.Bug, "the pool has no room for a check")
 	}

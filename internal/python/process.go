@@ -312,13 +312,14 @@ func (p *process) signal(s syscall.Signal) {
 // kill ends the process and what it has started, and waits until all is over.
 func (p *process) kill() { p.end(0) }
 
-// stop lets an idle process end by itself.
+// stop lets an idle process end by itself, for some time.
 func (p *process) stop() { p.end(stopGrace) }
 
-// end may be called again: then it does nothing.
-func (p *process) end(grace time.Duration) {
+// end gives the process some time, then kills it, and says whether it has ended by
+// itself. It may be called again: then it does nothing.
+func (p *process) end(grace time.Duration) (byItself bool) {
 	if p.over {
-		return
+		return false
 	}
 	p.over = true
 	p.requests.Close() // also ends a write that waits for the pipe
@@ -327,6 +328,7 @@ func (p *process) end(grace time.Duration) {
 		t := time.NewTimer(grace)
 		select {
 		case <-p.exited:
+			byItself = true
 		case <-t.C:
 		}
 		t.Stop()
@@ -340,6 +342,7 @@ func (p *process) end(grace time.Duration) {
 	for range p.incoming { // what its reader still has to get rid of
 	}
 	p.wg.Wait()
+	return byItself
 }
 
 // release frees what outlives the process: end was called, or start was not.

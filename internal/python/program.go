@@ -137,7 +137,7 @@ func prepare(p *Program, collect bool) (*program, error) {
 	if len(p.Fields) == 0 {
 		return nil, fault.New(fault.Bug, "a Python program without fields")
 	}
-	spec := programSpec{Collect: collect, Inputs: []valueSpec{}}
+	spec := programSpec{Collect: collect, Files: []fileSpec{}, Inputs: []valueSpec{}} // empty lists, not null
 	for _, f := range p.Files {
 		spec.Files = append(spec.Files, fileSpec(f))
 	}

@@ -97,9 +97,9 @@ func (p *Pool) schedule() {
 		if s == nil {
 			return
 		}
-		r := p.neediest(prefetch)
-		if r == nil {
-			return
+		r := p.neediest()
+		if r == nil || prefetch && r.ended {
+			return // nobody overtakes the neediest Run: it waits for the next process that is free
 		}
 		c := r.ready[0]
 		r.ready = r.ready[1:]
@@ -137,10 +137,10 @@ func (p *Pool) isShort(c *chunk) bool {
 
 // neediest returns the Run with ready chunks that has the fewest in processes, and
 // of those the one that has used the least time.
-func (p *Pool) neediest(prefetch bool) *run {
+func (p *Pool) neediest() *run {
 	var best *run
 	for _, r := range p.runs {
-		if len(r.ready) == 0 || prefetch && r.ended {
+		if len(r.ready) == 0 {
 			continue
 		}
 		if best == nil || r.inProcess < best.inProcess || r.inProcess == best.inProcess && r.busy < best.busy {

@@ -258,7 +258,10 @@ func (s *slot) drop(err error) {
 // died is for a process that ended without being asked to.
 func (s *slot) died() {
 	proc := s.proc
-	proc.end(0)
+	if !proc.end(deathGrace) {
+		s.drop(protocolFault(errProtocol)) // it has only closed its descriptors
+		return
+	}
 	if len(s.sent) == 0 {
 		s.pool.cfg.Logger.Warn("python ended while it had nothing to do", "pid", proc.pid, "how", proc.cmd.ProcessState.String())
 		s.drop(nil)

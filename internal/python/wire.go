@@ -48,20 +48,23 @@ func appendWord(b []byte, n uint64) []byte { return binary.NativeEndian.AppendUi
 func word(b []byte, i int) uint64 { return binary.NativeEndian.Uint64(b[i*wordBytes:]) }
 
 // readMessage returns io.EOF at the end of the stream between two messages.
-func readMessage(r io.Reader, maxBytes int64) (kind uint64, payload []byte, err error) {
+func readMessage(r io.Reader, maxBytes int64) (uint64, []byte, error) {
 	var head [messageHeaderBytes]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, err
 	}
-	size := word(head[:], 1)
+	kind, size := word(head[:], 0), word(head[:], 1)
+	if kind != msgHello && kind != msgResult {
+		return 0, nil, fmt.Errorf("a message of kind %d: %w", kind, errProtocol)
+	}
 	if size > uint64(maxBytes) {
 		return 0, nil, &tooLargeError{Bytes: size, Limit: maxBytes}
 	}
-	payload = make([]byte, size)
+	payload := make([]byte, size)
 	if _, err := io.ReadFull(r, payload); err != nil {
 		return 0, nil, fmt.Errorf("read a message of %d bytes: %w", size, errors.Join(err, io.ErrUnexpectedEOF))
 	}
-	return word(head[:], 0), payload, nil
+	return kind, payload, nil
 }
 
 // tooLargeError is a message beyond the limit.

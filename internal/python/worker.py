@@ -53,6 +53,7 @@ FAST_ROUND_LIMIT = 1e9  # cents; below it the error of x * 100 is far less than 
 FAST_ROUND_MARGIN = 1e-5
 
 EXPRESSIONS = "<expressions>"  # file name of the generated function's code
+STACK_TITLE = "Stack when the time was over (most recent call first):"
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 MILLISECOND = datetime.timedelta(milliseconds=1)
 CENT = decimal.Decimal("0.01")
@@ -440,7 +441,11 @@ class Program:
         return scope["run"]
 
     def parse_expression(self, field):
-        tree = ast.parse(field.expression, EXPRESSIONS, mode="eval")
+        if "\n" in field.expression:  # lines of an expression need parentheses to belong together
+            tree = ast.parse("(\n%s\n)" % field.expression, EXPRESSIONS, mode="eval")
+            ast.increment_lineno(tree, -1)
+        else:
+            tree = ast.parse(field.expression, EXPRESSIONS, mode="eval")
         for node in ast.walk(tree):
             if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)):
                 raise SyntaxError("this has no place in a field's expression: %s" % type(node).__name__)
@@ -602,7 +607,7 @@ class Worker:
         if accused != (page[SLOT_SEQUENCE], page[SLOT_ROW]):
             return  # the row has ended meanwhile
         # If the row does not care for the exception, this is what there is to see of it.
-        faulthandler.dump_traceback(file=self.crash_fd)
+        os.write(self.crash_fd, stack_text(frame).encode("utf-8", "replace"))
         raise RowTimeout("the time for one row is over")
 
     def send(self, kind, buffers):
@@ -733,6 +738,16 @@ def compute(program, page, columns, rows):
     if ordered and not program.collect:
         return ordered[:1], []
     return ordered, buffers
+
+
+def stack_text(frame):
+    """Return a stack as faulthandler writes it; PyPy's own does not know the lines."""
+    lines = [STACK_TITLE]
+    while frame is not None and len(lines) < 100:
+        code = frame.f_code
+        lines.append('  File "%s", line %d in %s' % (code.co_filename, frame.f_lineno, code.co_name))
+        frame = frame.f_back
+    return "\n".join(lines) + "\n"
 
 
 def result(sequence, began, loaded, rows, report, buffers):

@@ -1,0 +1,135 @@
+package python
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// eachInterpreter runs a test with CPython, and with PyPy where there is one.
+func eachInterpreter(t *testing.T, test func(t *testing.T, interpreter string)) {
+	t.Helper()
+	t.Parallel()
+	for _, name := range []string{"python3", "pypy3"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(name); err != nil {
+				t.Skipf("%s is not installed", name)
+			}
+			test(t, name)
+		})
+	}
+}
+
+func newTestPool(t testing.TB, cfg Config) *Pool {
+	t.Helper()
+	p, err := NewPool(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	return p
+}
+
+// source is a program's only file.
+func source(lines ...string) []Source {
+	return []Source{{Name: "formulas.py", Text: strings.Join(lines, "\n") + "\n"}}
+}
+
+// intProgram has an int input r.n and an int field p.y.
+func intProgram(expression string, lines ...string) *Program {
+	return &Program{
+		Files:  source(lines...),
+		Inputs: []Column{{"n", expr.Int}},
+		Fields: []Field{{Name: "y", Type: expr.Int, Expr: expression}},
+	}
+}
+
+// ints gives rows with the numbers from 0.
+func ints(n int) func() ([]any, error) {
+	i := -1
+	return func() ([]any, error) {
+		if i++; i >= n {
+			return nil, io.EOF
+		}
+		return []any{int64(i)}, nil
+	}
+}
+
+func slice(rows [][]any) func() ([]any, error) {
+	i := -1
+	return func() ([]any, error) {
+		if i++; i >= len(rows) {
+			return nil, io.EOF
+		}
+		return rows[i], nil
+	}
+}
+
+// results collects copies of what is emitted.
+type results struct{ rows [][]any }
+
+func (r *results) emit(row []any) error {
+	r.rows = append(r.rows, append([]any(nil), row...))
+	return nil
+}
+
+func discard([]any) error { return nil }
+
+// run computes rows and returns the results.
+func runRows(t *testing.T, p *Pool, prog *Program, rows ...[]any) ([][]any, error) {
+	t.Helper()
+	var got results
+	_, err := p.Run(t.Context(), prog, slice(rows), got.emit)
+	return got.rows, err
+}
+
+// runFault runs n rows and returns the failure that must come.
+func runFault(t *testing.T, p *Pool, prog *Program, n int) *fault.Error {
+	t.Helper()
+	_, err := p.Run(t.Context(), prog, ints(n), discard)
+	require.Error(t, err)
+	f := fault.Of(err)
+	require.NotEqual(t, fault.Bug, f.Kind, "%v", err)
+	return f
+}
+
+// requireWorks shows that a pool is still good.
+func requireWorks(t *testing.T, p *Pool) {
+	t.Helper()
+	var got results
+	_, err := p.Run(t.Context(), intProgram("r.n + 1"), ints(100), got.emit)
+	require.NoError(t, err)
+	require.Len(t, got.rows, 100)
+	require.Equal(t, int64(100), got.rows[99][0])
+}
+
+// touchFile names a file that a formula makes to be noticed.
+func touchFile(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "touched") }
+
+func waitForFile(ctx context.Context, path string) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(path); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w", path, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
