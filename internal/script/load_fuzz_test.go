@@ -102,7 +102,7 @@ func TestLargeScriptIsFast(t *testing.T) {
 		best = min(best, time.Since(started))
 	}
 	t.Logf("200 nodes, 8200 fields, %d KB: %s", len(m["script.yaml"])>>10, best)
-	limit := 2 * time.Second // the target is 0.3 s; the test machine may be busy or run the race detector
+	limit := 10 * time.Second // the target is 0.3 s; this only notices what grows faster than the script
 	require.Less(t, best, limit)
 }
 
