@@ -184,7 +184,7 @@ func (c *batchesCmd) Run(ctx context.Context, a *app) error {
 	}
 	rows := make([]batchRow, len(batches))
 	for i, b := range batches {
-		rows[i] = batchRow{Batch: b.Batch, Status: b.Status, Attempt: b.Attempt, Owner: b.Owner, RowsIn: b.Stats.RowsIn, RowsOut: b.Stats.RowsOut,
+		rows[i] = batchRow{Batch: b.BatchKey.Batch, Status: b.Status, Attempt: b.Attempt, Owner: b.Owner, RowsIn: b.Stats.RowsIn, RowsOut: b.Stats.RowsOut,
 			BytesIn: b.Stats.BytesIn, BytesOut: b.Stats.BytesOut, MS: b.Stats.Elapsed.Milliseconds(), Failure: b.Failure}
 	}
 	if c.JSON {

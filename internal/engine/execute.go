@@ -22,6 +22,7 @@ func Execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Ta
 		}
 	}
 	cfg.Paths = append(append([]string{}, cfg.Paths...), task.Paths...)
+	cfg.Profile = task.CountCSV
 	start := time.Now()
 	in, err := OpenInstance(ctx, cfg)
 	if err != nil {
@@ -55,11 +56,6 @@ type execution struct {
 func (x *execution) run(ctx context.Context) error {
 	if x.task.Python != nil {
 		if err := x.runPython(ctx); err != nil {
-			return err
-		}
-	}
-	if x.task.CountCSV {
-		if err := x.profile(ctx); err != nil {
 			return err
 		}
 	}

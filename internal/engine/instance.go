@@ -30,6 +30,7 @@ type InstanceConfig struct {
 	SpillDir    string   // private to this instance; made on open, removed on close
 	SpillBytes  int64    // cap of the spill directory, 0: DuckDB's own (90 % of the disk)
 	Paths       []string // directories and files that SQL may read and write; nothing else
+	Profile     bool     // keep the operator counts of queries
 }
 
 // Instance is an in-memory DuckDB with one connection. It is not safe for
@@ -93,6 +94,9 @@ func settings(cfg InstanceConfig) []string {
 	}
 	if cfg.SpillBytes > 0 {
 		list = append(list, fmt.Sprintf("SET max_temp_directory_size = '%dB'", cfg.SpillBytes))
+	}
+	if cfg.Profile {
+		list = append(list, profileSettings...)
 	}
 	list = append(list, expr.Macros()...)
 	if len(dirs) > 0 {

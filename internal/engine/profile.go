@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,19 +8,12 @@ import (
 	duckdb "github.com/duckdb/duckdb-go/v2"
 )
 
-// profile makes the instance keep the operator counts of its queries: the
-// only way to learn how many records a CSV scan delivered without reading the
-// file twice.
-func (x *execution) profile(ctx context.Context) error {
-	for _, stmt := range []string{
-		"PRAGMA enable_profiling = 'no_output'",
-		`PRAGMA custom_profiling_settings = '{"OPERATOR_CARDINALITY": "true", "OPERATOR_NAME": "true"}'`,
-	} {
-		if err := x.in.Exec(ctx, stmt); err != nil {
-			return fmt.Errorf("turn profiling on: %w", err)
-		}
-	}
-	return nil
+// profileSettings make an instance keep the operator counts of its queries:
+// the only way to learn how many records a CSV scan delivered without reading
+// the file twice.
+var profileSettings = []string{
+	"PRAGMA enable_profiling = 'no_output'",
+	`PRAGMA custom_profiling_settings = '{"OPERATOR_CARDINALITY": "true", "OPERATOR_NAME": "true"}'`,
 }
 
 // csvRows sums the rows that the last query's CSV scans delivered.

@@ -144,10 +144,6 @@ func (r *runner) checkPython(ctx context.Context, nodes []*script.Node) error {
 
 // create records a new run and takes its lock.
 func (r *runner) create(ctx context.Context, affected []*script.Node) error {
-	definition, err := r.script.Definition()
-	if err != nil {
-		return fmt.Errorf("keep the script's definition: %w", err)
-	}
 	in := map[*script.Node]bool{}
 	for _, n := range affected {
 		in[n] = true
@@ -168,9 +164,10 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	if len(r.opts.Start) > 0 {
 		names = r.opts.Start
 	}
+	var err error
 	r.key, err = r.home.State.CreateRun(ctx, state.Run{
 		RunKey: state.RunKey{Workspace: r.opts.Workspace}, ScriptPath: r.opts.ScriptPath, ParamsPath: r.opts.ParamsPath,
-		Fingerprint: r.script.Fingerprint, StartNodes: names, Description: r.opts.Description, Created: time.Now(), Definition: definition,
+		Fingerprint: r.script.Fingerprint, StartNodes: names, Description: r.opts.Description, Created: time.Now(), Definition: r.script.Definition(),
 	}, specs)
 	if err != nil {
 		return fmt.Errorf("record a new run: %w", err)

@@ -34,7 +34,7 @@ type Properties struct {
 // part is never changed: Put to an existing key is ErrExists.
 type Store interface {
 	// Stage returns the path of a new, private, not yet existing file in which
-	// a part can be written before Put; on a local backend it is on the same
+	// a part can be written before Put, always in the same directory; on a local backend it is on the same
 	// file system as the store. Files staged by a dead process are removed by
 	// a later Sweep.
 	Stage(ctx context.Context) (string, error)

@@ -235,7 +235,12 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 	if x.in, err = p.inputs(ctx, x.node, x.state); err != nil {
 		return nil, err
 	}
-	x.batch = plan.Batch{Number: c.Batch, Paths: plan.Paths{}, Stage: p.cfg.Parts.Stage}
+	x.batch = plan.Batch{Number: c.Batch, Paths: plan.Paths{}}
+	if x.node.Table != nil {
+		if err := x.openStage(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := x.batch.Work.Decode(c.Spec); err != nil {
 		return nil, err
 	}
@@ -257,6 +262,24 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 		}
 	}
 	return x, x.fetch(ctx)
+}
+
+// openStage stages a first part, to learn the directory that DuckDB must be
+// allowed to write in.
+func (x *attempt) openStage(ctx context.Context) error {
+	first, err := x.p.cfg.Parts.Stage(ctx)
+	if err != nil {
+		return fmt.Errorf("stage a part: %w", err)
+	}
+	x.batch.StageDir = filepath.Dir(first)
+	x.batch.Stage = func(ctx context.Context) (string, error) {
+		if path := first; path != "" {
+			first = ""
+			return path, nil
+		}
+		return x.p.cfg.Parts.Stage(ctx)
+	}
+	return nil
 }
 
 // fetch makes the parts that the batch reads local.

@@ -16,12 +16,13 @@ import (
 
 // Batch is what Task needs to know of one batch besides the plan.
 type Batch struct {
-	Number  int
-	Work    Work
-	Paths   Paths                                     // local paths of the parts that Reads lists
-	Scratch string                                    // directory for slices of CSV files; removed by the caller
-	Stage   func(ctx context.Context) (string, error) // path for a new part
-	OutPath string                                    // temporary path of the output file, for nodes that write one
+	Number   int
+	Work     Work
+	Paths    Paths                                     // local paths of the parts that Reads lists
+	Scratch  string                                    // directory for slices of CSV files; removed by the caller
+	Stage    func(ctx context.Context) (string, error) // path for a new part, in StageDir
+	StageDir string
+	OutPath  string // temporary path of the output file, for nodes that write one
 }
 
 // Reads lists the parts that a batch reads of its node's two sources.
@@ -73,6 +74,7 @@ func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b B
 		t.Query = tableQuery(n, plan.Layout, rel, nil)
 	}
 	t.Output.Part, err = p.partOutput(n, in, plan, b)
+	t.Paths = append(t.Paths, b.StageDir)
 	if t.Explain == nil && n.Lookup == nil && n.Type != script.Distinct {
 		t.Explain = explainExpressions(n, rel, nil)
 	}

@@ -1,0 +1,194 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+	"thalweg/internal/sqltext"
+)
+
+// bench of one test: a directory for parts, and an instance's bounds.
+type fixture struct {
+	dir string
+	cfg InstanceConfig
+	n   int
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	dir := t.TempDir()
+	parts := filepath.Join(dir, "parts")
+	require.NoError(t, os.Mkdir(parts, 0o755))
+	return &fixture{dir: parts, cfg: InstanceConfig{MemoryBytes: 128 << 20, Threads: 1, SpillDir: filepath.Join(dir, "spill")}}
+}
+
+func (f *fixture) stage(context.Context) (string, error) {
+	f.n++
+	return filepath.Join(f.dir, fmt.Sprintf("part%d.parquet", f.n)), nil
+}
+
+func (f *fixture) files(t *testing.T) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(f.dir, "*"))
+	require.NoError(t, err)
+	return list
+}
+
+func (f *fixture) task(query string, out PartOutput) Task {
+	out.Stage = f.stage
+	return Task{Name: "test", Paths: []string{f.dir}, Query: query, Output: Output{Part: &out}}
+}
+
+func (f *fixture) read(t *testing.T, query string) [][]any {
+	t.Helper()
+	in, err := OpenInstance(context.Background(), InstanceConfig{Threads: 1, SpillDir: filepath.Join(t.TempDir(), "s"), Paths: []string{f.dir}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, in.Close()) }()
+	rows, err := in.Query(context.Background(), query)
+	require.NoError(t, err)
+	defer rows.Close()
+	var out [][]any
+	for rows.Next() {
+		row, err := scanRow(rows)
+		require.NoError(t, err)
+		out = append(out, row)
+	}
+	require.NoError(t, rows.Err())
+	return out
+}
+
+func TestWritesOnePart(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	res, err := Execute(context.Background(), f.cfg, nil, f.task("SELECT i, 'x' || i AS s FROM range(1000) t(i)", PartOutput{}))
+	require.NoError(t, err)
+	require.EqualValues(t, 1000, res.RowsOut)
+	require.Len(t, res.Written, 1)
+	w := res.Written[0]
+	require.Equal(t, -1, w.Bucket)
+	st, err := os.Stat(w.Path)
+	require.NoError(t, err)
+	require.Equal(t, st.Size(), w.Bytes)
+	require.Greater(t, w.RawBytes, int64(8000))
+	_, err = os.Stat(f.cfg.SpillDir)
+	require.ErrorIs(t, err, os.ErrNotExist, "the spill directory is gone")
+}
+
+func TestWritesNoPartWithoutRows(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, buckets := range []int{0, 4} {
+		res, err := Execute(context.Background(), f.cfg, nil, f.task("SELECT 1 AS a WHERE false", PartOutput{Buckets: buckets, BucketSQL: "hash(a) & 3"}))
+		require.NoError(t, err)
+		require.Empty(t, res.Written)
+	}
+	require.Empty(t, f.files(t))
+}
+
+func TestWritesBucketsInOrder(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	res, err := Execute(context.Background(), f.cfg, nil, f.task("SELECT i FROM range(10000) t(i)",
+		PartOutput{Buckets: 4, BucketSQL: "hash(i) & 3", NumberSQL: "100 + row_number() OVER ()"}))
+	require.NoError(t, err)
+	require.Len(t, res.Written, 4)
+	require.EqualValues(t, 10000, res.RowsOut)
+	for b, w := range res.Written {
+		require.Equal(t, b, w.Bucket)
+		got := f.read(t, fmt.Sprintf("SELECT count(*), count(*) FILTER (hash(i) & 3 <> %d), count(*) FILTER (__o0 <> i + 101) FROM read_parquet(%s)", b, sqltext.String(w.Path)))
+		require.EqualValues(t, w.Rows, got[0][0])
+		require.Zero(t, got[0][1])
+		require.Zero(t, got[0][2], "rows are numbered before they part")
+		rows := f.read(t, fmt.Sprintf("SELECT count(*) FROM (SELECT i, lag(i) OVER (ORDER BY file_row_number) AS before FROM read_parquet(%s)) WHERE i < before", sqltext.String(w.Path)))
+		require.Zero(t, rows[0][0], "a bucket keeps the order")
+	}
+}
+
+func TestFailureLeavesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, err := Execute(context.Background(), f.cfg, nil, f.task("SELECT CASE WHEN i = 300000 THEN error('"+expr.RuntimeMarker+"no such thing') ELSE i END AS i FROM range(400000) t(i)", PartOutput{}))
+	require.ErrorContains(t, err, "no such thing")
+	require.Equal(t, fault.UserData, fault.Of(err).Kind)
+	require.Empty(t, f.files(t))
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		query string
+		kind  fault.Kind
+		text  string
+	}{
+		"conversion":    {"SELECT CAST('x' || i AS INTEGER) AS a FROM range(3) t(i)", fault.UserData, "Could not convert"},
+		"outside paths": {"SELECT * FROM read_csv('/etc/passwd')", fault.Environment, "/etc/passwd"},
+		"not SQL":       {"SELECT FROM WHERE", fault.Bug, "syntax"},
+		"memory": {"SELECT list(i ORDER BY h) AS l FROM (SELECT i, hash(i) AS h FROM range(40000000) t(i))", fault.Environment,
+			"more memory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.cfg.SpillBytes = 16 << 20
+			_, err := Execute(context.Background(), f.cfg, nil, f.task(tc.query, PartOutput{}))
+			require.ErrorContains(t, err, tc.text)
+			require.Equal(t, tc.kind, fault.Of(err).Kind, err)
+			require.Empty(t, f.files(t))
+		})
+	}
+}
+
+func TestConfigurationIsLocked(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	in, err := OpenInstance(context.Background(), f.cfg)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, in.Close()) }()
+	for _, stmt := range []string{"SET memory_limit = '100GB'", "SET enable_external_access = true", "INSTALL httpfs", "SET allowed_directories = ['/']"} {
+		require.Error(t, in.Exec(context.Background(), stmt), stmt)
+	}
+}
+
+func TestCancelEndsALongQuery(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	task := f.task("SELECT count(*) AS n FROM range(1000000000) a(i), range(1000000) b(j) WHERE hash(i) = hash(j)", PartOutput{})
+	task.Prepare = func(context.Context) error { cancel(); return nil }
+	_, err := Execute(ctx, f.cfg, nil, task)
+	require.Equal(t, fault.Canceled, fault.Of(err).Kind)
+	require.True(t, errors.Is(err, context.Canceled))
+	require.Empty(t, f.files(t))
+}
+
+func TestExplainReplacesTheFailure(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	task := f.task("SELECT CAST('x' AS INTEGER) AS a", PartOutput{})
+	task.Explain = func(ctx context.Context, db Querier, cause error) error {
+		rows, err := db.QueryContext(ctx, "SELECT 42")
+		require.NoError(t, err)
+		require.NoError(t, rows.Close())
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: "in.csv", Line: 42}, Message: "bad"}
+	}
+	_, err := Execute(context.Background(), f.cfg, nil, task)
+	require.EqualValues(t, 42, fault.Of(err).Place.Line)
+}
+
+func TestReject(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	reject := &RejectOutput{Fault: func(row []any) error { return fault.New(fault.UserData, "found %v", row[0]) }}
+	_, err := Execute(context.Background(), f.cfg, nil, Task{Name: "test", Query: "SELECT 1 AS a WHERE false", Output: Output{Reject: reject}})
+	require.NoError(t, err)
+	_, err = Execute(context.Background(), f.cfg, nil, Task{Name: "test", Query: "SELECT 7 AS a", Output: Output{Reject: reject}})
+	require.ErrorContains(t, err, "found 7")
+}
