@@ -20,12 +20,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// eachInterpreter runs a test with CPython, and with PyPy where there is one.
+// eachInterpreter runs a test with CPython, and with PyPy where there is one, or
+// with those that THALWEG_TEST_PYTHONS lists, separated by commas.
 func eachInterpreter(t *testing.T, test func(t *testing.T, interpreter string)) {
 	t.Helper()
 	t.Parallel()
-	for _, name := range []string{"python3", "pypy3"} {
-		t.Run(name, func(t *testing.T) {
+	names := []string{"python3", "pypy3"}
+	if list := os.Getenv("THALWEG_TEST_PYTHONS"); list != "" {
+		names = strings.Split(list, ",")
+	}
+	for _, name := range names {
+		t.Run(filepath.Base(name), func(t *testing.T) {
 			t.Parallel()
 			if _, err := exec.LookPath(name); err != nil {
 				t.Skipf("%s is not installed", name)

@@ -8,9 +8,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -265,6 +269,43 @@ func TestErrorsOfCallers(t *testing.T) {
 	require.ErrorIs(t, err, mine)
 	require.ErrorContains(t, err, "read row 101 for Python")
 	requireWorks(t, pool)
+}
+
+// TestHoldInterpreter is the process that TestInterpretersDieWithTheirParent kills.
+func TestHoldInterpreter(t *testing.T) {
+	path := os.Getenv("HOLD_INTERPRETER")
+	if path == "" {
+		t.Skip("part of another test")
+	}
+	pool := newTestPool(t, Config{Size: 1})
+	_, err := pool.Run(t.Context(), intProgram("hang()", "import os, time", "def hang():",
+		fmt.Sprintf("  with open(%q, 'w') as f: f.write(str(os.getpid()))", path+".tmp"),
+		fmt.Sprintf("  os.rename(%q, %q)", path+".tmp", path), "  time.sleep(1e6)"), ints(1), discard)
+	require.NoError(t, err)
+}
+
+func TestInterpretersDieWithTheirParent(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux tells a child of its parent's death")
+	}
+	path := touchFile(t)
+	holder := exec.Command(os.Args[0], "-test.run=^TestHoldInterpreter$")
+	holder.Env = append(os.Environ(), "HOLD_INTERPRETER="+path)
+	require.NoError(t, holder.Start())
+	require.NoError(t, waitForFile(t.Context(), path))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(string(text))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, 0))
+
+	require.NoError(t, holder.Process.Kill())
+	require.Error(t, holder.Wait())
+	require.Eventually(t, func() bool {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		return err != nil || bytes.Contains(status, []byte("State:\tZ"))
+	}, 10*time.Second, 10*time.Millisecond)
 }
 
 func TestPrintFlood(t *testing.T) {

@@ -3,6 +3,8 @@ package python
 import (
 	"fmt"
 	"math"
+	"math/big"
+	"strconv"
 	"testing"
 	"time"
 
@@ -211,6 +213,46 @@ func TestResults(t *testing.T) {
 			})
 		}
 	})
+}
+
+func TestDecimalsAreRoundedAsTheyAreWritten(t *testing.T) {
+	eachInterpreter(t, func(t *testing.T, interpreter string) {
+		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1})
+		prog := &Program{Inputs: []Column{{"f", expr.Float}}, Fields: []Field{{Name: "d", Type: expr.Decimal, Expr: "r.f"}}}
+		rapid.Check(t, func(rt *rapid.T) {
+			near := rapid.Map(rapid.Int64Range(-2e12, 2e12), func(n int64) float64 { return float64(n) / 1000 })
+			wide := rapid.Float64Range(-9e12, 9e12)
+			values := rapid.SliceOfN(rapid.OneOf(near, wide), 1, 100).Draw(rt, "values")
+			if rapid.Bool().Draw(rt, "no halves") { // the quick way is taken
+				for i, f := range values {
+					values[i] = math.Round(f*100) / 100
+				}
+			}
+			var rows, want [][]any
+			for _, f := range values {
+				rows = append(rows, []any{f})
+				want = append(want, []any{roundedCents(f)})
+			}
+			var got results
+			if _, err := pool.Run(t.Context(), prog, slice(rows), got.emit); err != nil {
+				rt.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got.rows); diff != "" {
+				rt.Fatalf("%v\nwant, got:\n%s", values, diff)
+			}
+		})
+	})
+}
+
+// roundedCents rounds the shortest decimal that is f, half away from zero.
+func roundedCents(f float64) Cents {
+	r, _ := new(big.Rat).SetString(strconv.FormatFloat(math.Abs(f), 'f', -1, 64))
+	r.Mul(r, big.NewRat(100, 1)).Add(r, big.NewRat(1, 2))
+	cents := Cents(new(big.Int).Quo(r.Num(), r.Denom()).Int64())
+	if f < 0 {
+		return -cents
+	}
+	return cents
 }
 
 func TestMisuseIsADefect(t *testing.T) {

@@ -241,6 +241,21 @@ def as_cents(value):
     return cents
 
 
+def quick_cents(values):
+    """Return cents for floats that are easy, all of them, or None."""
+    try:
+        scaled = [value * 100.0 for value in values]
+        if not -FAST_ROUND_LIMIT < min(scaled) <= max(scaled) < FAST_ROUND_LIMIT:
+            return None
+        cents = list(map(round, scaled))
+    except (ValueError, OverflowError):  # NaN or infinity
+        return None
+    away = list(map(operator.sub, scaled, cents))
+    if max(-min(away), max(away)) < 0.5 - FAST_ROUND_MARGIN:
+        return cents
+    return None  # something is too near to halfway between two cents
+
+
 def as_ms(value):
     if not isinstance(value, datetime.datetime):
         raise wrong_type("a datetime.datetime", value)
@@ -309,6 +324,10 @@ def write_column(field, values, failed):
                 return [struct.pack("=Q", 0)] + kind.write(values), []
         except (OverflowError, UnicodeEncodeError, ValueError):
             pass  # the search below says which value it was
+    elif kind.check is as_cents and found == {float}:
+        cents = quick_cents(values)
+        if cents is not None:
+            return [struct.pack("=Q", 0)] + kind.write(cents), []
     checked = []
     nulls = bytearray(len(values))
     errors = []
