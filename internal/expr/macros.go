@@ -10,19 +10,28 @@ func Macros() []string {
 		// division up to 2^53, else through text (DuckDB adds two rounded parts there).
 		`CREATE OR REPLACE TEMP MACRO thalweg_decimal_float(x) AS
 			CASE WHEN abs(x) < 90000000000000 THEN CAST(x AS DOUBLE) ELSE CAST(CAST(x AS VARCHAR) AS DOUBLE) END`,
+		// A number's text without its exponent. DuckDB's cast of such text to DECIMAL rounds wrongly
+		// (5e-324 becomes 1e-16), so no text with an exponent reaches it.
+		`CREATE OR REPLACE TEMP MACRO thalweg_without_exponent(x) AS
+			CASE WHEN NOT contains(x, 'e') AND NOT contains(x, 'E') THEN x ELSE
+				list_transform([regexp_extract(x, '^([+-]?)([0-9]*)\.?([0-9]*)[eE]([+-]?[0-9]+)$', ['sign', 'whole', 'part', 'exponent'])], lambda t:
+					list_transform([{'digits': t.whole || t.part, 'point': strlen(t.whole) + greatest(least(TRY_CAST(t.exponent AS BIGINT), 60), -400)}], lambda p:
+						t.sign || CASE WHEN p.point <= 0 THEN '0.' || repeat('0', -p.point) || p.digits
+							WHEN p.point >= strlen(p.digits) THEN p.digits || repeat('0', p.point - strlen(p.digits))
+							ELSE left(p.digits, p.point) || '.' || substr(p.digits, p.point + 1) END)[1])[1] END`,
 		// decimal2(float): the shortest decimal of the float. Up to 15 digits a decimal and its float
 		// determine each other, so the cheap cast is checked by casting back; the rest goes through
 		// text (2.2 µs). Not finite or too large: DuckDB's conversion error.
 		`CREATE OR REPLACE TEMP MACRO thalweg_float_decimal(x) AS
 			CASE WHEN abs(x) < 1e9 AND CAST(TRY_CAST(x AS DECIMAL(18,6)) AS DOUBLE) = x
 				THEN CAST(CAST(x AS DECIMAL(18,6)) AS DECIMAL(38,16))
-				ELSE CAST(CAST(x AS VARCHAR) AS DECIMAL(38,16)) END`,
+				ELSE CAST(thalweg_without_exponent(CAST(x AS VARCHAR)) AS DECIMAL(38,16)) END`,
 		// The same when the result is rounded to two digits anyway: the cheap cast is right unless the
 		// third digit is too near to 5.
 		`CREATE OR REPLACE TEMP MACRO thalweg_float_decimal2(x) AS
 			CASE WHEN abs(x) < 1e9 AND abs(abs(x) * 100 - floor(abs(x) * 100) - 0.5::DOUBLE) > 1e-4
 				THEN TRY_CAST(x AS DECIMAL(18,2))
-				ELSE CAST(CAST(x AS VARCHAR) AS DECIMAL(18,2)) END`,
+				ELSE CAST(thalweg_without_exponent(CAST(x AS VARCHAR)) AS DECIMAL(18,2)) END`,
 		// Product of two DECIMAL(18,2), rounded to two digits: in 64 bits when both are below ten millions.
 		`CREATE OR REPLACE TEMP MACRO thalweg_multiply(x, y) AS
 			CASE WHEN x BETWEEN -9999999.99 AND 9999999.99 AND y BETWEEN -9999999.99 AND 9999999.99
@@ -74,9 +83,9 @@ func Macros() []string {
 					AND isfinite(TRY_CAST(replace(x, '_', '') AS DOUBLE)) THEN TRY_CAST(replace(x, '_', '') AS DOUBLE) END`,
 		// Exact decimal, rounded half away from zero to two digits.
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_decimal(x) AS
-			CASE WHEN thalweg_plain_number(x) THEN TRY_CAST(x AS DECIMAL(18,2)) END`,
+			CASE WHEN thalweg_plain_number(x) THEN TRY_CAST(thalweg_without_exponent(x) AS DECIMAL(18,2)) END`,
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_decimal16(x) AS
-			CASE WHEN thalweg_plain_number(x) THEN TRY_CAST(x AS DECIMAL(38,16)) END`,
+			CASE WHEN thalweg_plain_number(x) THEN TRY_CAST(thalweg_without_exponent(x) AS DECIMAL(38,16)) END`,
 		// Sum over count, rounded down; 0 over no rows.
 		`CREATE OR REPLACE TEMP MACRO thalweg_average(s, n) AS
 			CASE WHEN n = 0 THEN 0 WHEN s < 0 AND s % n <> 0 THEN s // n - 1 ELSE s // n END`,

@@ -10,6 +10,10 @@ import (
 	"thalweg/internal/sqltext"
 )
 
+// maxZeroWidth is the width up to which floats can be padded with zeros: the
+// largest ones, which are printed on another way, are never shorter.
+const maxZeroWidth = 30
+
 // MaxFormatWidth bounds the width and precision of a format verb, in characters.
 const MaxFormatWidth = 1000
 
@@ -130,6 +134,8 @@ func (v *verb) fits(t Type) (problem, hint string) {
 		return v.text + ": a precision for an int is not supported", "a width with a leading zero pads with zeros: %05d"
 	case t == Float && (v.letter == 'v' || v.letter == 'g' || v.letter == 'G') && v.precision < 0 && (v.plus || v.zero || v.space || v.letter == 'G'):
 		return v.text + " is not supported", "give a precision, or use %f"
+	case t == Float && v.zero && v.width > maxZeroWidth:
+		return v.text + ": zeros to more than 30 characters are not supported", ""
 	case t != Int && t != GoInt && t != Float && (v.plus || v.zero || v.space):
 		return v.text + ": the flags + 0 and blank are for numbers", ""
 	case (v.letter == 'x' || v.letter == 'X') && t == String && v.precision >= 0:
@@ -200,12 +206,33 @@ func (r *renderer) formattedFloat(n *node, v *verb) string {
 	}
 	return r.let(n, func(x string) string {
 		number := "format(" + sqltext.String(spec.fmtSpec()) + ", " + x + ")"
+		if spec.letter == 'f' && spec.precision < exactPrecision {
+			number = "CASE WHEN abs(" + x + ") < 1e30 THEN " + number + " ELSE " + r.hugeFloat(x, spec) + " END"
+		}
 		if n.finite && n.op == opConst {
 			return number
 		}
 		special := func(f float64) string { return sqltext.String(fmt.Sprintf(v.text, f)) }
 		return "CASE WHEN isfinite(" + x + ") THEN " + number + " WHEN isnan(" + x + ") THEN " + special(math.NaN()) +
 			" WHEN " + x + " > 0 THEN " + special(math.Inf(1)) + " WHEN " + x + " < 0 THEN " + special(math.Inf(-1)) + " END"
+	})
+}
+
+// exactPrecision is a precision at which {fmt} takes its exact path for %f.
+const exactPrecision = 20
+
+// hugeFloat prints a float from 10^30 on with %f. {fmt} invents digits there
+// (from about 10^42 on) at small precisions; such a float is whole, so it is
+// printed at a precision that is exact and the zeros are cut off.
+func (r *renderer) hugeFloat(x string, v verb) string {
+	plain := v
+	plain.width, plain.precision, plain.zero, plain.minus = -1, exactPrecision, false, false
+	cut := exactPrecision - v.precision
+	if v.precision == 0 {
+		cut++ // the point
+	}
+	return r.bind("format("+sqltext.String(plain.fmtSpec())+", "+x+")", false, func(digits string) string {
+		return r.padded("left("+digits+", length("+digits+") - "+strconv.Itoa(cut)+")", false, &v)
 	})
 }
 
