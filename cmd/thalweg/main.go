@@ -108,8 +108,9 @@ func (a *app) report(ctx context.Context, err error) int {
 		return exitInterrupted
 	}
 	f := fault.Of(err)
-	if f.Detail != "" && f.Kind == fault.Script && f.Place.Line > 0 {
-		fmt.Fprint(a.stderr, f.Detail) // a script's diagnostics, rendered
+	var invalid *local.InvalidScriptError
+	if errors.As(err, &invalid) {
+		fmt.Fprint(a.stderr, invalid.Diagnostics.Render())
 	} else {
 		a.printFailure(f.Place, err.Error(), f.Hint, f.Detail)
 	}

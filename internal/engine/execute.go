@@ -278,7 +278,7 @@ func (x *execution) explain(ctx context.Context, cause error) error {
 	if x.task.Explain == nil || ctx.Err() != nil || !explainable(classified) {
 		return classified
 	}
-	if better := x.task.Explain(ctx, x.in, classified); better != nil {
+	if better := x.task.Explain(ctx, x.in, cause); better != nil {
 		return classify(ctx, better, x.task)
 	}
 	return classified

@@ -38,7 +38,7 @@ func classify(ctx context.Context, err error, task Task) error {
 }
 
 func classifyDuckDB(db *duckdb.Error, err error, task Task) error {
-	f := &fault.Error{Kind: fault.Bug, Message: task.Name + ": " + firstLine(db.Msg), Detail: db.Msg}
+	f := &fault.Error{Kind: fault.Bug, Message: task.Name + ": " + Reason(err), Detail: db.Msg}
 	switch db.Type {
 	case duckdb.ErrorTypeOutOfMemory:
 		f.Kind = fault.Environment
@@ -72,6 +72,23 @@ func diskFull(err error, task Task) error {
 func runtimeMessage(msg string) (string, bool) {
 	_, text, ok := strings.Cut(msg, expr.RuntimeMarker)
 	return firstLine(text), ok
+}
+
+// Reason is what a query's failure says by itself, in one line: an
+// expression's own words, or DuckDB's without its name for the kind.
+func Reason(err error) string {
+	var db *duckdb.Error
+	if !errors.As(err, &db) {
+		return firstLine(err.Error())
+	}
+	if msg, ok := runtimeMessage(db.Msg); ok {
+		return msg
+	}
+	line := firstLine(db.Msg)
+	if _, after, ok := strings.Cut(line, "Error: "); ok {
+		return after
+	}
+	return line
 }
 
 // explainable says whether a diagnosis could find a row: full disks and

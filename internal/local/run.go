@@ -67,12 +67,21 @@ type Summary struct {
 func Run(ctx context.Context, home *Home, opts Options) (Summary, error) {
 	start := time.Now()
 	s, diags := script.Load(ctx, Sources(opts.ScriptPath, opts.ParamsPath))
-	if err := diags.Err(); err != nil {
-		return Summary{}, err
+	if diags.HasErrors() {
+		return Summary{}, &InvalidScriptError{Diagnostics: diags}
 	}
 	r := &runner{home: home, opts: opts, script: s, start: start}
 	return r.run(ctx, diags.Warnings())
 }
+
+// InvalidScriptError is returned for a script that cannot be loaded.
+type InvalidScriptError struct{ Diagnostics script.Diagnostics }
+
+// Error gives the first problem in one line.
+func (e *InvalidScriptError) Error() string { return e.Diagnostics.Err().Error() }
+
+// Unwrap gives the classified failure.
+func (e *InvalidScriptError) Unwrap() error { return e.Diagnostics.Err() }
 
 // runner is one call of Run.
 type runner struct {

@@ -26,9 +26,8 @@ type suspect struct {
 const shownRunesMax = 60
 
 // explainExpressions finds the expression and the first row at which a
-// relational task failed: TRY turns an error into NULL, which values never are.
-// slices are given for relations that read files, whose rows then carry
-// __file and __row.
+// relational task failed. slices are given for relations that read files,
+// whose rows then carry __file and __row.
 func explainExpressions(n *script.Node, rel relation, slices []files.Slice) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
 		var suspects []suspect
@@ -50,64 +49,108 @@ func explainOutput(n *script.Node, rel relation) func(context.Context, engine.Qu
 	}
 }
 
+// find keeps the values that the suspects look at in a table, tries the
+// suspects on all of it and halves the rows of the one that fails. A relation
+// that cannot even be read has another cause: nil.
 func find(ctx context.Context, db engine.Querier, n *script.Node, rel relation, suspects []suspect, slices []files.Slice, cause error) error {
+	e, err := newEvidence(ctx, db, rel, suspects, slices != nil)
+	if err != nil {
+		return nil
+	}
 	for _, s := range suspects {
-		f, err := tryExpression(ctx, db, rel, s, slices)
-		if err != nil || f == nil {
-			continue // a relation that cannot even be read has another cause
+		if e.holds(ctx, s, 0, e.rows) {
+			continue
 		}
-		f.Message = fmt.Sprintf("node %s, field %s: %s", n.Name, s.name, reason(cause))
-		f.Hint = fmt.Sprintf("change the expression at %s:%d:%d, or correct the input", s.pos.File, s.pos.Line, s.pos.Col)
-		f.Err = nil
-		return f
+		at := e.firstFailure(ctx, s)
+		place, err := e.place(ctx, s, at, slices)
+		if err != nil {
+			return nil
+		}
+		return &fault.Error{Kind: fault.UserData, Place: place,
+			Message: fmt.Sprintf("node %s, field %s: %s", n.Name, s.name, engine.Reason(cause)),
+			Hint:    fmt.Sprintf("change the expression at %s:%d:%d, or correct the input", s.pos.File, s.pos.Line, s.pos.Col)}
 	}
 	return nil
 }
 
-// reason is the failure's own words, without the task's name in front.
-func reason(cause error) string {
-	var f *fault.Error
-	if !errors.As(cause, &f) {
-		return cause.Error()
-	}
-	if _, after, ok := strings.Cut(f.Message, ": "); ok {
-		return after
-	}
-	return f.Message
+// evidence is a table __evidence of the columns that suspects refer to, in
+// the relation's order.
+type evidence struct {
+	db      engine.Querier
+	columns map[expr.Ref]string
+	rows    int64
 }
 
-// tryExpression looks for the first row at which s fails.
-func tryExpression(ctx context.Context, db engine.Querier, rel relation, s suspect, slices []files.Slice) (*fault.Error, error) {
-	value := expr.StoreSQL(s.typ, s.expr.SQL(rel.aliases.ref, ""))
-	var shown []string
-	for _, r := range s.expr.Refs() {
-		shown = append(shown, fmt.Sprintf("%s || coalesce(left(CAST(%s AS VARCHAR), %d), 'NULL')",
-			sqltext.String(r.Alias+"."+r.Field+" = "), rel.aliases.ref(r), shownRunesMax))
+func newEvidence(ctx context.Context, db engine.Querier, rel relation, suspects []suspect, positioned bool) (*evidence, error) {
+	e := &evidence{db: db, columns: map[expr.Ref]string{}}
+	row, file := "row_number() OVER () - 1", "CAST(0 AS BIGINT)"
+	if positioned {
+		row, file = "r."+files.RowColumn, "r."+files.FileColumn
 	}
-	row := "row_number() OVER ()"
-	file := "0"
-	if slices != nil {
-		row, file = "r.__row + 1", "r.__file"
-	}
-	query := fmt.Sprintf("SELECT __row1, __file1, __shown FROM (SELECT %s AS __row1, %s AS __file1, concat_ws(', ', %s) AS __shown, TRY(struct_pack(v := %s)) IS NULL AS __bad FROM %s) WHERE __bad LIMIT 1",
-		row, file, strings.Join(append(shown, "NULL"), ", "), value, rel.from)
-	rows, err := db.QueryContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		return nil, rows.Err()
-	}
-	f := &fault.Error{Kind: fault.UserData, Place: fault.Place{Field: s.name, Expr: s.expr.Source()}}
-	var fileIndex int64
-	if err := rows.Scan(&f.Place.Record, &fileIndex, &f.Place.Value); err != nil {
-		return nil, err
-	}
-	for _, sl := range slices {
-		if int64(sl.File) == fileIndex {
-			f.Place.File = sl.URL
+	cols := []string{row + " AS at_row", file + " AS at_file"}
+	for _, s := range suspects {
+		for _, ref := range s.expr.Refs() {
+			if e.columns[ref] == "" {
+				e.columns[ref] = fmt.Sprintf("c%d", len(e.columns))
+				cols = append(cols, rel.aliases.ref(ref)+" AS "+e.columns[ref])
+			}
 		}
 	}
-	return f, nil
+	if err := e.query(ctx, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE __evidence AS SELECT %s FROM %s", strings.Join(cols, ", "), rel.from)); err != nil {
+		return nil, err
+	}
+	return e, e.query(ctx, "SELECT count(*) FROM __evidence", &e.rows)
+}
+
+func (e *evidence) ref(r expr.Ref) string { return "e." + e.columns[r] }
+
+// query runs a query and reads its first row.
+func (e *evidence) query(ctx context.Context, query string, into ...any) (err error) {
+	rows, err := e.db.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	if rows.Next() && len(into) > 0 {
+		return rows.Scan(into...)
+	}
+	return rows.Err()
+}
+
+// holds reports whether s can be computed for rows [from, to). LIMIT keeps
+// DuckDB from computing it for others.
+func (e *evidence) holds(ctx context.Context, s suspect, from, to int64) bool {
+	value := expr.StoreSQL(s.typ, s.expr.SQL(e.ref, ""))
+	return e.query(ctx, fmt.Sprintf("SELECT count(v) FROM (SELECT %s AS v FROM (SELECT * FROM __evidence LIMIT %d OFFSET %d) AS e)", value, to-from, from)) == nil
+}
+
+// firstFailure finds the first row for which s cannot be computed.
+func (e *evidence) firstFailure(ctx context.Context, s suspect) int64 {
+	from, to := int64(0), e.rows // rows before from hold; one in [from, to) does not
+	for to-from > 1 {
+		mid := from + (to-from)/2
+		if e.holds(ctx, s, from, mid) {
+			from = mid
+		} else {
+			to = mid
+		}
+	}
+	return from
+}
+
+// place names row at and shows the values there.
+func (e *evidence) place(ctx context.Context, s suspect, at int64, slices []files.Slice) (fault.Place, error) {
+	shown := []string{"NULL"}
+	for _, r := range s.expr.Refs() {
+		shown = append(shown, fmt.Sprintf("%s || coalesce(left(CAST(%s AS VARCHAR), %d), 'NULL')", sqltext.String(r.Alias+"."+r.Field+" = "), e.ref(r), shownRunesMax))
+	}
+	p := fault.Place{Field: s.name, Expr: s.expr.Source()}
+	var file int64
+	err := e.query(ctx, fmt.Sprintf("SELECT at_row + 1, at_file, concat_ws(', ', %s) FROM __evidence AS e LIMIT 1 OFFSET %d", strings.Join(shown, ", "), at), &p.Record, &file, &p.Value)
+	for _, sl := range slices {
+		if int64(sl.File) == file {
+			p.File = sl.URL
+		}
+	}
+	return p, err
 }

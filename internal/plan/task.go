@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -120,7 +121,8 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 	t.Prepare = prepare
 	t.CountCSV = !n.Files.Parquet
 	t.Explain = func(ctx context.Context, db engine.Querier, cause error) error {
-		if err := files.Diagnose(ctx, db, n.Files, b.Work.Files, b.Scratch, cause); err != nil {
+		var found *fault.Error
+		if err := files.Diagnose(ctx, db, n.Files, b.Work.Files, b.Scratch, cause); errors.As(err, &found) {
 			return err
 		}
 		positioned, prepare, err := files.ReadSQL(n.Files, b.Work.Files, b.Scratch, true)
