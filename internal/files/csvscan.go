@@ -18,6 +18,7 @@ type csvScan struct {
 	fields    int     // fields of each record; 0: do not check
 	targets   []int64 // ascending offsets near which cuts are wanted
 	stopAtCut bool    // the rest behind the last cut does not matter
+	block     []byte  // to read into; made or grown as needed
 
 	offset  int64 // of the next byte to look at, in the file
 	lines   int64 // line ends passed
@@ -72,7 +73,10 @@ func (s *csvScan) scanUntilCut(ctx context.Context, f io.ReaderAt, offset, lengt
 func (s *csvScan) scanRange(ctx context.Context, f io.ReaderAt, offset, length int64) error {
 	s.offset = offset
 	end := offset + length
-	buf := make([]byte, min(scanBlockBytes, max(length, 1)))
+	if len(s.block) == 0 {
+		s.block = make([]byte, min(scanBlockBytes, max(length, 1)))
+	}
+	buf := s.block
 	have := 0
 	for read := offset; read < end; {
 		if err := ctx.Err(); err != nil {
@@ -86,7 +90,8 @@ func (s *csvScan) scanRange(ctx context.Context, f io.ReaderAt, offset, length i
 				s.found.long = true
 				return nil
 			}
-			buf = append(buf, make([]byte, len(buf))...)
+			s.block = append(buf, make([]byte, len(buf))...)
+			buf = s.block
 		}
 		n, err := f.ReadAt(buf[have:min(int64(len(buf)), int64(have)+end-read)], read)
 		if n == 0 && err != nil {

@@ -141,24 +141,24 @@ func FuzzReadSameAsEncodingCSV(f *testing.F) {
 func TestReadLargeSameAsEncodingCSV(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("reads 200 MB")
+		t.Skip("reads 240 MB")
 	}
 	values := map[string]func(i int) string{
-		"plain":  func(i int) string { return fmt.Sprintf("%d,value %d,%s", i, i*7, strings.Repeat("x", i%90)) },
-		"quoted": func(i int) string { return fmt.Sprintf(`%d,"a, ""b"" %d","%s"`, i, i*7, strings.Repeat(`"",`, i%30)) },
+		"plain":  func(i int) string { return fmt.Sprintf("%d,value %d,%s", i, i*7, strings.Repeat("x", i%900)) },
+		"quoted": func(i int) string { return fmt.Sprintf(`%d,"a, ""b"" %d","%s"`, i, i*7, strings.Repeat(`"",`, i%300)) },
 		"quoted newlines": func(i int) string {
-			return fmt.Sprintf("%d,\"1,2,3\n4,5,6\n\"\"\n%d\",\"%s\"", i, i, strings.Repeat("7,8,9\n", i%20))
+			return fmt.Sprintf("%d,\"1,2,3\n4,5,6\n\"\"\n%d\",\"%s\"", i, i, strings.Repeat("7,8,9\n", i%200))
 		},
 		"looks like lines": func(i int) string {
-			return fmt.Sprintf("%d,\",\"\",\"\",\"\",\",\"%s\"", i, strings.Repeat(`"",""`, i%30))
+			return fmt.Sprintf("%d,\",\"\",\"\",\"\",\",\"%s\"", i, strings.Repeat(`"",""`, i%200))
 		},
-		"bare quotes": func(i int) string { return fmt.Sprintf(`%d,5" pipe,%s`, i, strings.Repeat("y", i%50)) },
-		"empty last":  func(i int) string { return fmt.Sprintf(`%d,v,`, i) },
+		"bare quotes": func(i int) string { return fmt.Sprintf(`%d,5" pipe,%s`, i, strings.Repeat("y", i%500)) },
+		"empty last":  func(i int) string { return fmt.Sprintf(`%d,%s,`, i, strings.Repeat("z", i%700)) },
 	}
 	for name, value := range values {
 		t.Run(name, func(t *testing.T) {
 			var b strings.Builder
-			for i := 0; b.Len() < 36<<20; i++ {
+			for i := 0; b.Len() < 20<<20; i++ {
 				b.WriteString(value(i))
 				b.WriteByte('\n')
 			}

@@ -8,9 +8,14 @@ const (
 	// multiple of it for each thread.
 	MaxRecordBytes = 8 << 20
 
+	// readerLineBytes is the longest line that DuckDB accepts: rewriting may
+	// double the quotes of a record.
+	readerLineBytes = 2*MaxRecordBytes + 64<<10
+
 	// readerBufferBytes is DuckDB's buffer per CSV scan. Measured on 331 MB:
-	// 8 to 32 MB read equally fast with 1 and 2 threads; smaller costs less memory.
-	readerBufferBytes = 2 * MaxRecordBytes
+	// 8 to 32 MB read equally fast with 1 and 2 threads; smaller costs less
+	// memory, but a line has to fit.
+	readerBufferBytes = readerLineBytes
 
 	// pieceBytes is the size of the pieces into which a file with line ends
 	// inside quotes is cut. One piece is read by one thread, which never has
@@ -21,10 +26,10 @@ const (
 	maxHeadBytes = 16 << 20
 
 	// scanBlockBytes is how much of a file the scanner looks at together.
-	scanBlockBytes = 1 << 20
+	scanBlockBytes = 256 << 10
 
 	// maxFooterBytes bounds a Parquet footer: more is a damaged file.
-	maxFooterBytes = 256 << 20
+	maxFooterBytes = 64 << 20
 
 	// firstFooterReadBytes is read from a Parquet file's end at once: most
 	// footers fit.

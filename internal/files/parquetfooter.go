@@ -8,10 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/parquet-go/parquet-go/deprecated"
-	"github.com/parquet-go/parquet-go/encoding/thrift"
-	"github.com/parquet-go/parquet-go/format"
-
 	"thalweg/internal/fault"
 )
 
@@ -27,34 +23,6 @@ type rowGroup struct {
 	firstRow, rows int64
 	bytes          int64 // compressed
 }
-
-// parquetColumn is a top-level column of a file.
-type parquetColumn struct {
-	name     string
-	kind     parquetKind
-	physical string // type for people, as the file has it
-	required bool   // cannot be NULL
-	scale    int    // of decimals
-	prec     int
-}
-
-// parquetKind is what a column's values are, as far as reading them goes.
-type parquetKind string
-
-const (
-	kindString      parquetKind = "string"
-	kindBinary      parquetKind = "binary"       // BYTE_ARRAY without UTF8
-	kindInt         parquetKind = "int"          // signed, up to 64 bits
-	kindSmallInt    parquetKind = "small int"    // up to 32 bits: exact in a float
-	kindUint64      parquetKind = "uint64"       //
-	kindFloat       parquetKind = "float"        //
-	kindBool        parquetKind = "bool"         //
-	kindDecimal     parquetKind = "decimal"      //
-	kindTimestamp   parquetKind = "timestamp"    // DuckDB: TIMESTAMP, _MS, _NS
-	kindTimestampTZ parquetKind = "timestamptz"  // adjusted to UTC
-	kindDate        parquetKind = "date"         //
-	kindOther       parquetKind = "not readable" // groups, lists, times, UUIDs …
-)
 
 // readFooter reads a Parquet file's footer, which costs one or two reads.
 func readFooter(path, u string) (*footer, error) {
@@ -75,13 +43,9 @@ func readFooter(path, u string) (*footer, error) {
 		}
 		return nil, openFault(u, err)
 	}
-	meta, err := decodeFooter(raw)
+	out, err := decodeFooter(raw)
 	if err != nil {
 		return nil, damagedFault(u, "its footer cannot be decoded", err)
-	}
-	out, err := describeFooter(meta)
-	if err != nil {
-		return nil, damagedFault(u, "its footer makes no sense", err)
 	}
 	return out, nil
 }
@@ -130,195 +94,96 @@ func footerBytes(f io.ReaderAt, size int64) ([]byte, error) {
 	return raw, err
 }
 
-// decodeFooter turns whatever the decoder does with hostile bytes into an error.
-func decodeFooter(raw []byte) (meta *format.FileMetaData, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			meta, err = nil, fmt.Errorf("decoder failed: %v", p)
+// decodeFooter reads FileMetaData as far as planning and reading need it.
+func decodeFooter(raw []byte) (*footer, error) {
+	r := &thriftReader{data: raw}
+	out := &footer{}
+	var schema []schemaElement
+	r.structure(func(id int64, t thriftType) bool {
+		switch id {
+		case 2:
+			r.list(t, thriftStruct, func() { schema = append(schema, decodeElement(r)) })
+		case 3:
+			out.rows = r.integer(t)
+		case 4:
+			r.list(t, thriftStruct, func() { out.addGroup(r) })
+		default:
+			return false
 		}
-	}()
-	meta = &format.FileMetaData{}
-	reader := new(thrift.CompactProtocol).NewReaderFromBytes(raw)
-	if err := thrift.NewDecoder(reader).Decode(meta); err != nil {
-		return nil, err
+		return true
+	})
+	if r.err != nil {
+		return nil, r.err
 	}
-	return meta, nil
+	return out, out.finish(schema)
 }
 
-// describeFooter keeps what planning and reading need.
-func describeFooter(meta *format.FileMetaData) (*footer, error) {
-	out := &footer{rows: meta.NumRows}
-	if meta.NumRows < 0 || len(meta.Schema) == 0 {
-		return nil, fmt.Errorf("%d rows, %d schema elements", meta.NumRows, len(meta.Schema))
-	}
-	first := int64(0)
-	for i := range meta.RowGroups {
-		rg := &meta.RowGroups[i]
-		g := rowGroup{firstRow: first, rows: rg.NumRows, bytes: rg.TotalCompressedSize}
-		if g.bytes == 0 { // optional in the format
-			for k := range rg.Columns {
-				g.bytes += rg.Columns[k].MetaData.TotalCompressedSize
-			}
+// finish checks what must agree, and describes the columns.
+func (f *footer) finish(schema []schemaElement) error {
+	total := int64(0)
+	for i, g := range f.groups {
+		if g.rows < 0 || g.bytes < 0 || g.rows > f.rows-total {
+			return fmt.Errorf("row group %d has %d rows and %d bytes, the file %d rows", i, g.rows, g.bytes, f.rows)
 		}
-		if g.rows < 0 || g.bytes < 0 {
-			return nil, fmt.Errorf("row group %d has %d rows and %d bytes", i, g.rows, g.bytes)
-		}
-		first += g.rows
-		out.rawBytes += rg.TotalByteSize
-		out.groups = append(out.groups, g)
+		total += g.rows
 	}
-	if first != out.rows {
-		return nil, fmt.Errorf("%d rows in row groups, %d in the file", first, out.rows)
+	if total != f.rows || f.rawBytes < 0 || len(schema) == 0 {
+		return fmt.Errorf("%d rows in row groups, %d in the file, %d schema elements", total, f.rows, len(schema))
 	}
-	for at := 1; at < len(meta.Schema); {
-		out.columns = append(out.columns, describeColumn(&meta.Schema[at]))
-		next, err := skipElement(meta.Schema, at)
+	for at := 1; at < len(schema); {
+		f.columns = append(f.columns, schema[at].describe())
+		next, err := skipElement(schema, at)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		at = next
 	}
-	return out, nil
+	return nil
 }
 
-// skipElement passes over an element of the flattened tree and all below it.
-func skipElement(schema []format.SchemaElement, at int) (int, error) {
-	for open := 1; open > 0; open-- {
-		if at >= len(schema) {
-			return 0, errors.New("the schema's tree is not complete")
+// addGroup reads a RowGroup.
+func (f *footer) addGroup(r *thriftReader) {
+	g, columnBytes := rowGroup{}, int64(0)
+	if n := len(f.groups); n > 0 {
+		g.firstRow = f.groups[n-1].firstRow + f.groups[n-1].rows
+	}
+	r.structure(func(id int64, t thriftType) bool {
+		switch id {
+		case 1:
+			r.list(t, thriftStruct, func() { columnBytes += decodeChunkBytes(r) })
+		case 2:
+			f.rawBytes += r.integer(t)
+		case 3:
+			g.rows = r.integer(t)
+		case 6:
+			g.bytes = r.integer(t)
+		default:
+			return false
 		}
-		if n, ok := schema[at].NumChildren.Get(); ok {
-			if n < 0 || int(n) > len(schema) {
-				return 0, fmt.Errorf("schema element %q has %d children", schema[at].Name, n)
+		return true
+	})
+	if g.bytes == 0 { // optional in the format
+		g.bytes = columnBytes
+	}
+	f.groups = append(f.groups, g)
+}
+
+// decodeChunkBytes reads a ColumnChunk for its compressed size.
+func decodeChunkBytes(r *thriftReader) (bytes int64) {
+	r.structure(func(id int64, t thriftType) bool {
+		if id != 3 || t != thriftStruct {
+			return false
+		}
+		r.structure(func(id int64, t thriftType) bool {
+			if id != 7 {
+				return false
 			}
-			open += int(n)
-		}
-		at++
-	}
-	return at, nil
-}
-
-// describeColumn classifies a top-level element the way DuckDB reads it.
-func describeColumn(e *format.SchemaElement) parquetColumn {
-	rep, _ := e.RepetitionType.Get()
-	c := parquetColumn{name: e.Name, kind: kindOther, required: rep == format.Required}
-	t, leaf := e.Type.Get()
-	if !leaf || rep == format.Repeated {
-		c.physical = "nested or repeated group"
-		return c
-	}
-	c.physical = t.String()
-	logical := e.LogicalType.Value
-	converted, hasConverted := e.ConvertedType.Get()
-	if logical != nil {
-		c.physical += " " + logical.String()
-	} else if hasConverted {
-		c.physical += " " + convertedName(converted)
-	}
-	if s, ok := e.Scale.Get(); ok {
-		c.scale = int(s)
-	}
-	if p, ok := e.Precision.Get(); ok {
-		c.prec = int(p)
-	}
-	if d, ok := logical.(*format.DecimalType); ok {
-		c.scale, c.prec = int(d.Scale), int(d.Precision)
-	}
-	c.kind = classify(t, logical, converted, hasConverted)
-	return c
-}
-
-func classify(t format.Type, logical format.LogicalTypeValue, converted deprecated.ConvertedType, hasConverted bool) parquetKind {
-	_, logicalDecimal := logical.(*format.DecimalType)
-	decimal := logicalDecimal || hasConverted && converted == deprecated.Decimal
-	plain := logical == nil && !hasConverted
-	switch t {
-	case format.Boolean:
-		return kindBool
-	case format.Float, format.Double:
-		return kindFloat
-	case format.Int96:
-		return kindTimestamp
-	case format.ByteArray:
-		return classifyBytes(logical, converted, hasConverted, decimal)
-	case format.FixedLenByteArray:
-		if decimal {
-			return kindDecimal
-		}
-		return kindOther
-	case format.Int32, format.Int64:
-		if decimal {
-			return kindDecimal
-		}
-		if plain {
-			return intKind(t == format.Int32, 64, true)
-		}
-		return classifyInt(t, logical, converted)
-	}
-	return kindOther
-}
-
-func classifyBytes(logical format.LogicalTypeValue, converted deprecated.ConvertedType, hasConverted, decimal bool) parquetKind {
-	switch logical.(type) {
-	case *format.StringType, *format.EnumType, *format.JsonType:
-		return kindString
-	case nil:
-	default:
-		if !decimal {
-			return kindOther
-		}
-	}
-	switch {
-	case decimal:
-		return kindDecimal
-	case !hasConverted:
-		return kindBinary
-	case converted == deprecated.UTF8 || converted == deprecated.Enum || converted == deprecated.Json:
-		return kindString
-	}
-	return kindOther
-}
-
-func classifyInt(t format.Type, logical format.LogicalTypeValue, converted deprecated.ConvertedType) parquetKind {
-	switch l := logical.(type) {
-	case *format.DateType:
-		return kindDate
-	case *format.TimestampType:
-		if l.IsAdjustedToUTC {
-			return kindTimestampTZ
-		}
-		return kindTimestamp
-	case *format.IntType:
-		return intKind(t == format.Int32, int(l.BitWidth), l.IsSigned)
-	case nil:
-	default:
-		return kindOther
-	}
-	switch converted {
-	case deprecated.Date:
-		return kindDate
-	case deprecated.TimestampMillis, deprecated.TimestampMicros:
-		return kindTimestamp // DuckDB reads those without a logical type as local: they are UTC
-	case deprecated.Int8, deprecated.Int16, deprecated.Int32, deprecated.Uint8, deprecated.Uint16:
-		return kindSmallInt
-	case deprecated.Int64, deprecated.Uint32:
-		return kindInt
-	case deprecated.Uint64:
-		return kindUint64
-	}
-	return kindOther
-}
-
-func intKind(int32Storage bool, bits int, signed bool) parquetKind {
-	switch {
-	case !signed && bits == 64 && !int32Storage:
-		return kindUint64
-	case !signed && bits == 32:
-		return kindInt
-	case int32Storage || bits <= 32:
-		return kindSmallInt
-	}
-	return kindInt
+			bytes = r.integer(t)
+			return true
+		})
+		return true
+	})
+	return bytes
 }
 
 // column finds a column by its exact name.
@@ -351,15 +216,4 @@ func (f *footer) hidesRowNumber() bool {
 		}
 	}
 	return false
-}
-
-// convertedName is the name of a type of the older annotation.
-func convertedName(t deprecated.ConvertedType) string {
-	names := []string{"UTF8", "MAP", "MAP_KEY_VALUE", "LIST", "ENUM", "DECIMAL", "DATE", "TIME_MILLIS", "TIME_MICROS",
-		"TIMESTAMP_MILLIS", "TIMESTAMP_MICROS", "UINT_8", "UINT_16", "UINT_32", "UINT_64",
-		"INT_8", "INT_16", "INT_32", "INT_64", "JSON", "BSON", "INTERVAL"}
-	if t < 0 || int(t) >= len(names) {
-		return fmt.Sprintf("converted type %d", t)
-	}
-	return names[t]
 }

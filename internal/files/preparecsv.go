@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"thalweg/internal/fault"
 	"thalweg/internal/script"
@@ -35,13 +36,16 @@ func (p *csvPlan) prepare(ctx context.Context) error {
 			jobs = append(jobs, job{&p.runs[k], i})
 		}
 	}
+	blocks := sync.Pool{New: func() any { return &[]byte{} }}
 	return eachInOrder(ctx, len(jobs), func(ctx context.Context, i int) error {
+		block := blocks.Get().(*[]byte)
+		defer blocks.Put(block)
 		j := jobs[i]
 		s := j.run.slices[j.i]
 		if err := s.unchanged(); err != nil {
 			return err
 		}
-		c := csvCopy{r: p.r, slice: s, head: j.run.heads[j.i], lines: j.run.head.lines,
+		c := csvCopy{r: p.r, slice: s, head: j.run.heads[j.i], lines: j.run.head.lines, block: block,
 			name: func(piece int) string {
 				return filepath.Join(j.run.dir, fmt.Sprintf("%06d_%06d.csv", j.i, piece))
 			}}
@@ -62,6 +66,7 @@ type csvCopy struct {
 	head  csvHead
 	lines int64                  // lines that the run's read_csv call skips
 	name  func(piece int) string // path of a piece
+	block *[]byte                // for the scanner
 }
 
 // dataRange is the slice without what lies before the data.
@@ -85,7 +90,8 @@ func (c *csvCopy) prepare(ctx context.Context) error {
 	}
 	defer f.Close()
 	offset, length := c.dataRange()
-	scan := csvScan{separator: c.r.CSV.Separator, fields: c.head.fields}
+	scan := csvScan{separator: c.r.CSV.Separator, fields: c.head.fields, block: *c.block}
+	defer func() { *c.block = scan.block }()
 	for at := offset + pieceBytes; at < offset+length; at += pieceBytes {
 		scan.targets = append(scan.targets, at)
 	}

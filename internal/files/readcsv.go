@@ -118,7 +118,7 @@ func (p *csvPlan) reader(run csvRun) string {
 		// (1.5.5: an empty quoted field at the end of a line swallows the next).
 		`new_line = '\n'`,
 		fmt.Sprintf("skip = %d", run.head.lines),
-		fmt.Sprintf("max_line_size = %d", MaxRecordBytes),
+		fmt.Sprintf("max_line_size = %d", readerLineBytes),
 		fmt.Sprintf("buffer_size = %d", readerBufferBytes),
 		"hive_partitioning = false", "union_by_name = false",
 		"columns = {" + strings.Join(columns, ", ") + "}",

@@ -55,6 +55,8 @@ func TestReadCSV(t *testing.T) {
 		"text of other readers' nulls": {"a|string", "a\nNULL\nnull\n\\N\n", nil, [][]string{{"NULL"}, {"null"}, {"\\N"}}},
 		"NUL bytes":                    {"a|string", "a,b\nx\x00y,z\n", nil, [][]string{{"x\x00y"}}},
 		"invalid UTF-8 nobody reads":   {"a|string", "a,b\nx,\xff\n", nil, [][]string{{"x"}}},
+		"longest record":               {"b|string", "b\n" + strings.Repeat("x", MaxRecordBytes-1) + "\n", nil, [][]string{{strings.Repeat("x", MaxRecordBytes-1)}}},
+		"longest odd record":           {"b|string", "b\nx" + strings.Repeat("\"", MaxRecordBytes-2) + "\n", nil, [][]string{{"x" + strings.Repeat("\"", MaxRecordBytes-2)}}},
 		"long line":                    {"a|string", "a,b\n1," + strings.Repeat("x", 3<<20) + "\n2,y\n", nil, [][]string{{"1"}, {"2"}}},
 	}
 	for name, test := range tests {

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -219,5 +220,32 @@ func BenchmarkScan(b *testing.B) {
 				require.Nil(b, s.found.ragged)
 			}
 		})
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	r := csvTexts(2, writeFile(t, t.TempDir(), "a", strings.Repeat("1,2\n", 100)))
+	plan, err := PlanSlices(t.Context(), r, 1<<20, 1)
+	require.NoError(t, err)
+	_, prepare, err := ReadSQL(r, plan[0], t.TempDir(), false)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, prepare(ctx), context.Canceled)
+	_, err = PlanSlices(ctx, r, 100, 5)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestEachInOrderReportsTheFirst(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		err := eachInOrder(t.Context(), 40, func(_ context.Context, i int) error {
+			if i >= 7 {
+				return fmt.Errorf("job %d", i)
+			}
+			return nil
+		})
+		require.EqualError(t, err, "job 7")
 	}
 }
