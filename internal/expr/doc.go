@@ -16,6 +16,10 @@
 //     right side of && and || when the left one decides) does not fire;
 //   - the same source, scope and mode always give the same SQL text.
 //
+// One freedom is DuckDB's: it adds up the constants of (x + 1) + 2 first, so
+// with constants near the limits of 64 bits an int overflow may be found where
+// there is none, or the other way round. A value is never different.
+//
 // Every failure of loading is an [*Error] with the byte range in the source;
 // run-time failures are DuckDB's. A connection that runs compiled SQL must
 // have run [Macros] before, and must leave DuckDB's ieee_floating_point_ops at

@@ -92,8 +92,7 @@ func sqlAverage(r *renderer, n *node, filter string) string {
 		// The aggregates stand in the list, not in the lambda: DuckDB cannot capture them.
 		scale := pow10(arg.dec.scale).String()
 		return "coalesce(list_transform([{'s': sum(" + x + ")" + filter + ", 'c': " + count + "}], lambda v: CASE WHEN v.c > 0 THEN CAST(thalweg_quotient(" +
-			"CAST(trunc(v.s) AS HUGEINT) * CAST('" + scale + "' AS HUGEINT) + CAST((v.s - trunc(v.s)) * " + scale + " AS HUGEINT), " +
-			"CAST(v.c AS HUGEINT) * CAST('" + scale + "' AS HUGEINT)) AS " + n.dec.sql() + ") END)[1], CAST(0 AS " + n.dec.sql() + "))"
+			digitsOf("v.s") + ", CAST(v.c AS HUGEINT) * CAST('" + scale + "' AS HUGEINT)) AS " + n.dec.sql() + ") END)[1], CAST(0 AS " + n.dec.sql() + "))"
 	}
 	return "CAST(thalweg_average(sum(" + x + ")" + filter + ", " + count + ") AS BIGINT)"
 }

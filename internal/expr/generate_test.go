@@ -155,7 +155,7 @@ func (g generator) of(t expr.Type, depth int) string {
 func (g generator) leaf(t expr.Type) string {
 	switch t {
 	case expr.Int:
-		return pick(g, "r.i", "r.j", "r.i", "r.j", strconv.Itoa(g.IntN(100)), "0", "9223372036854775807")
+		return pick(g, "r.i", "r.j", "r.i", "r.j", strconv.Itoa(g.IntN(100)), "0", "123456789")
 	case expr.Float:
 		return pick(g, "r.f", "r.h", "r.f", "r.h", fmt.Sprintf("%d.%d", g.IntN(50), g.IntN(1000)), "1e3", "0.5")
 	case expr.Decimal:

@@ -16,7 +16,7 @@ func Macros() []string {
 			CASE WHEN NOT contains(x, 'e') AND NOT contains(x, 'E') THEN x ELSE
 				list_transform([regexp_extract(x, '^([+-]?)([0-9]*)\.?([0-9]*)[eE]([+-]?[0-9]+)$', ['sign', 'whole', 'part', 'exponent'])], lambda t:
 					list_transform([{'digits': t.whole || t.part, 'point': strlen(t.whole) + greatest(least(TRY_CAST(t.exponent AS BIGINT), 60), -400)}], lambda p:
-						t.sign || CASE WHEN p.point <= 0 THEN '0.' || repeat('0', -p.point) || p.digits
+						CASE WHEN t.exponent = '' THEN NULL ELSE t.sign END || CASE WHEN p.point <= 0 THEN '0.' || repeat('0', -p.point) || p.digits
 							WHEN p.point >= strlen(p.digits) THEN p.digits || repeat('0', p.point - strlen(p.digits))
 							ELSE left(p.digits, p.point) || '.' || substr(p.digits, p.point + 1) END)[1])[1] END`,
 		// decimal2(float): the shortest decimal of the float. Up to 15 digits a decimal and its float
@@ -77,7 +77,7 @@ func Macros() []string {
 			x >= '+' AND x < ':' AND NOT contains(x, '_') AND NOT starts_with(x, '+-') AND NOT (suffix(x, ' ') OR suffix(x, chr(9)) OR suffix(x, chr(10)) OR suffix(x, chr(11)) OR suffix(x, chr(12)) OR suffix(x, chr(13)))`,
 		// Go's ParseFloat, without hexadecimal.
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_float(x) AS
-			CASE WHEN thalweg_plain_number(x) THEN CASE WHEN isfinite(TRY_CAST(x AS DOUBLE)) THEN TRY_CAST(x AS DOUBLE) END
+			CASE WHEN thalweg_plain_number(x) AND isfinite(TRY_CAST(x AS DOUBLE)) THEN TRY_CAST(x AS DOUBLE)
 				WHEN regexp_full_match(x, '(?i)nan|[+-]?inf(inity)?') THEN TRY_CAST(ltrim(x, '+') AS DOUBLE)
 				WHEN regexp_full_match(x, '[+-]?([0-9]+(_[0-9]+)*(\.([0-9]+(_[0-9]+)*)?)?|\.[0-9]+(_[0-9]+)*)([eE][+-]?[0-9]+(_[0-9]+)*)?')
 					AND isfinite(TRY_CAST(replace(x, '_', '') AS DOUBLE)) THEN TRY_CAST(replace(x, '_', '') AS DOUBLE) END`,

@@ -206,10 +206,7 @@ func (e *evaluator) toDec(v any) dec {
 
 // physical notes values that come near to what SQL can hold.
 func (e *evaluator) physical(d dec) dec {
-	limit := 36 - d.scale
-	if d.scale <= 2 {
-		limit = 14
-	}
+	limit := min(14, 36-d.scale)
 	if new(big.Rat).Abs(d.rat).Cmp(new(big.Rat).SetInt(pow(limit))) > 0 {
 		e.risky = true
 	}
@@ -425,10 +422,15 @@ func (e *evaluator) choice(n *ast.CallExpr) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	branch := n.Args[2]
 	if c.(bool) {
-		return e.eval(n.Args[1])
+		branch = n.Args[1]
 	}
-	return e.eval(n.Args[2])
+	v, err := e.eval(branch)
+	if d, ok := v.(dec); ok && !e.round { // the other branch may force more digits after the point
+		v = e.physical(dec{d.rat, max(d.scale, 32)})
+	}
+	return v, err
 }
 
 func toInt(v any) (any, error) {

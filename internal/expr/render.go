@@ -285,8 +285,10 @@ func (r *renderer) toFloat(n *node) string {
 	switch {
 	case n.typ == Float:
 		return r.sql(n)
+	case n.typ == Decimal && n.dec.scale > columnScale:
+		return "CAST(CAST(" + r.sql(n) + " AS VARCHAR) AS DOUBLE)" // correctly rounded only through text
 	case n.typ == Decimal:
-		return "thalweg_decimal_float(" + r.sql(n) + ")"
+		return r.let(n, func(v string) string { return "thalweg_decimal_float(" + v + ")" })
 	}
 	return "CAST(" + r.sql(n) + " AS DOUBLE)"
 }

@@ -143,11 +143,13 @@ func (r *renderer) mantissa(n *node, scale int) string {
 		return fmt.Sprintf("(CAST(%s * %s AS HUGEINT) * CAST('%s' AS HUGEINT))",
 			r.cast(n, t), pow10(n.dec.scale), pow10(scale-n.dec.scale))
 	}
-	return r.bind(r.cast(n, n.dec), false, func(v string) string {
-		// In two halves: the whole value × 10^scale may have more than 38 digits on the way.
-		return fmt.Sprintf("(CAST(trunc(%s) AS HUGEINT) * CAST('%s' AS HUGEINT) + CAST((%s - trunc(%s)) * %s AS HUGEINT) * CAST('%s' AS HUGEINT))",
-			v, pow10(scale), v, v, pow10(n.dec.scale), pow10(scale-n.dec.scale))
-	})
+	return fmt.Sprintf("(%s * CAST('%s' AS HUGEINT))", digitsOf(r.cast(n, n.dec)), pow10(scale-n.dec.scale))
+}
+
+// digitsOf renders a decimal's digits without the point as a HUGEINT. Through
+// text: multiplying it up would need more than 38 digits on the way.
+func digitsOf(sql string) string {
+	return "CAST(replace(CAST(" + sql + " AS VARCHAR), '.', '') AS HUGEINT)"
 }
 
 // decimalText renders a decimal without zeros at the end. For two digits, the

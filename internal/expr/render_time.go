@@ -129,7 +129,7 @@ func elementSQL(e element, v string) string {
 	case year4:
 		return "format(CASE WHEN year(" + v + ") < 0 THEN '{:05d}' ELSE '{:04d}' END, year(" + v + "))"
 	case year2:
-		return "format('{:02d}', greatest(year(" + v + "), 0) % 100)"
+		return "format('{:02d}', abs(year(" + v + ")) % 100)"
 	case dayBlank:
 		return "format('{:2d}', day(" + v + "))"
 	case yearDayBlank:

@@ -115,6 +115,9 @@ flags:
 	if !strings.ContainsRune("dxXobfFeEgGsvt%", rune(s[i])) || size > 1 {
 		return v, i + size, fmt.Sprintf("%s is not supported", v.text)
 	}
+	if v.letter == 'v' {
+		v.plus = false // %+v asks for field names in Go, not for a sign
+	}
 	return v, i + size, ""
 }
 
