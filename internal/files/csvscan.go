@@ -26,8 +26,6 @@ type csvScan struct {
 
 	inQuotes bool // the record goes on in the next line, inside quotes
 	count    int  // fields of the record so far
-	empty    bool // the record's last field is empty
-	quoted   int  // bytes inside the quotes of the open field
 
 	recordBytes int64 // of the record so far, in lines with quotes
 	recordLine  int64 // lines passed at its start
@@ -283,14 +281,13 @@ func (s *csvScan) walk(body []byte) bool {
 					s.found.oddQuotes = true
 				}
 				s.count++
-				s.empty = len(field) == 0
 				if i < 0 {
 					return true
 				}
 				body = body[i+1:]
 				continue
 			}
-			s.inQuotes, s.quoted = true, 0
+			s.inQuotes = true
 			body = body[1:]
 		}
 		rest, more := s.insideQuotes(body)
@@ -311,26 +308,21 @@ func (s *csvScan) insideQuotes(body []byte) (rest []byte, more bool) {
 	for {
 		i := bytes.IndexByte(body, '"')
 		if i < 0 {
-			s.quoted += len(body) + 1 // with its line end
 			return nil, false
 		}
-		s.quoted += i
 		body = body[i+1:]
 		switch {
 		case len(body) == 0 || body[0] == s.separator:
 			s.inQuotes = false
 			s.count++
-			s.empty = s.quoted == 0
 			if len(body) == 0 {
 				return nil, false
 			}
 			return body[1:], true
 		case body[0] == '"':
-			s.quoted++
 			body = body[1:]
 		default:
 			s.found.oddQuotes = true // a quote that neither closes nor is doubled
-			s.quoted++
 		}
 	}
 }
@@ -341,7 +333,7 @@ func (s *csvScan) endRecord() {
 		s.found.ragged = &csvRagged{Record: s.records, Line: s.recordLine, Fields: s.count}
 	}
 	s.records++
-	s.count, s.empty = 0, false
+	s.count = 0
 }
 
 // finish closes a field whose quotes are never closed: it takes all the rest.

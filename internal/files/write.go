@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"thalweg/internal/expr"
-	"thalweg/internal/fault"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
 )
@@ -105,6 +104,6 @@ func codecSQL(w *script.FileWriter) (string, error) {
 		return w.Codec, nil
 	}
 	f := scriptFault(w.Pos, "parquet.codec", "unknown codec %q", w.Codec)
-	f.Kind, f.Hint = fault.Script, "gzip, snappy or uncompressed"
+	f.Hint = "gzip, snappy or uncompressed"
 	return "", f
 }
