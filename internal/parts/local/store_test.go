@@ -66,6 +66,7 @@ func TestLayout(t *testing.T) {
 
 	require.NoError(t, s.Delete(context.Background(), "a/b"))
 	require.NoDirExists(t, filepath.Join(root, "data", "a"))
+	require.NotContains(t, s.dirs.open, "a", "a directory that is gone is not kept open")
 	require.DirExists(t, filepath.Join(root, "data"))
 }
 

@@ -94,7 +94,8 @@ func (q *Queue) wait(ctx context.Context, changed *sync.Cond, ready func() bool)
 			return queue.ErrClosed
 		case ctx.Err() != nil:
 			// This goroutine may have been the one that was woken for a
-			// change: it passes the news on.
+			// change, and may leave before its own broadcast: it passes the
+			// news on.
 			changed.Signal()
 			return ctx.Err()
 		case ready():

@@ -110,6 +110,29 @@ func TestNoLostWakeup(t *testing.T) {
 	})
 }
 
+// A publisher that is woken for room and finds its hint there already passes
+// the room on.
+func TestMergedPassesRoomOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := New(2)
+		ctx := context.Background()
+		require.NoError(t, q.Publish(ctx, hint(8), hint(9)))
+		results := make(chan error, 3)
+		for _, n := range []int{1, 1, 2} {
+			go func() { results <- q.Publish(ctx, hint(n)) }()
+			synctest.Wait() // they wait in this order
+		}
+		receive(t, q) // room for the first 1
+		synctest.Wait()
+		receive(t, q) // the second 1 is woken and needs none
+		synctest.Wait()
+		require.Len(t, results, 3)
+		require.Equal(t, 1, receive(t, q))
+		require.Equal(t, 2, receive(t, q))
+	})
+}
+
 func TestReceiversWaitAndLeave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

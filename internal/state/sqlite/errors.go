@@ -21,6 +21,9 @@ const primaryCode = 0xff
 // over the interrupt that it caused; SQLite's own errors become faults. It is the
 // only place that reads SQLite's codes.
 func (s *Store) explain(ctx context.Context, what string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var classified *fault.Error
 	if errors.As(err, &classified) || isSentinel(err) {
 		return fmt.Errorf("%s: %w", what, err)
@@ -52,6 +55,17 @@ func isSentinel(err error) bool {
 		}
 	}
 	return false
+}
+
+// isLocked reports whether the same call may succeed when another process has
+// gone on.
+func isLocked(err error) bool {
+	var e *driver.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	code := e.Code() & primaryCode
+	return code == codes.SQLITE_BUSY || code == codes.SQLITE_LOCKED || code == codes.SQLITE_PROTOCOL
 }
 
 // describe says whose move it is after a result code. Codes that are not here

@@ -134,6 +134,7 @@ func TestLocked(t *testing.T) {
 
 	_, err = s.write.ExecContext(ctx, "PRAGMA busy_timeout = 10")
 	require.NoError(t, err)
+	s.lockWait = 0
 	f := environment(t, s.SetNodeStatus(ctx, childKey(), state.Running, state.Failed), path, "locked")
 	require.True(t, f.Retryable)
 

@@ -85,7 +85,10 @@ func (s *Store) schemaVersion(ctx context.Context, tx *sql.Tx, latest int) (int,
 // so only the first Open has anything to do.
 func (s *Store) enableLog(ctx context.Context) error {
 	var mode string
-	if err := s.write.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode); err != nil {
+	err := s.untilUnlocked(ctx, func() error {
+		return s.write.QueryRowContext(ctx, "PRAGMA journal_mode = WAL").Scan(&mode)
+	})
+	if err != nil {
 		return s.explain(ctx, "enable write-ahead log", err)
 	}
 	if mode != "wal" {

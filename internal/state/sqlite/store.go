@@ -23,6 +23,9 @@ const (
 	// before it is reported as locked. A write takes milliseconds; planning
 	// ten thousand batches takes a few hundred.
 	lockWaitMillis = 15_000
+	// firstPause and longestPause space the tries where SQLite does not wait.
+	firstPause   = time.Millisecond
+	longestPause = 50 * time.Millisecond
 	// readConnections bounds the readers, each with its own page cache.
 	readConnections = 4
 	// cacheKiB is the page cache of one connection.
@@ -39,6 +42,8 @@ type Store struct {
 	write *sql.DB // one connection: SQLite has one writer anyway, and waiting in Go is fair
 	read  *sql.DB
 	clock func() time.Time // for the moments that no caller passes in
+
+	lockWait time.Duration // lockWaitMillis except in tests
 
 	close    sync.Once
 	closeErr error
@@ -59,7 +64,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(abs), directoryMode); err != nil {
 		return nil, unusableDirectory(abs, err)
 	}
-	s := &Store{path: abs, clock: time.Now}
+	s := &Store{path: abs, clock: time.Now, lockWait: lockWaitMillis * time.Millisecond}
 	if err := s.connect(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -136,32 +141,51 @@ func (s *Store) Close() error {
 // its start: what fn reads is true until it commits. what names the operation
 // for errors.
 func (s *Store) update(ctx context.Context, what string, fn func(tx *sql.Tx) error) error {
-	return s.inTx(ctx, s.write, what, fn)
+	return s.explain(ctx, what, s.untilUnlocked(ctx, func() error { return inTx(ctx, s.write, fn) }))
 }
 
 // view runs fn in a transaction that sees one committed state throughout and
 // blocks nobody.
 func (s *Store) view(ctx context.Context, what string, fn func(tx *sql.Tx) error) error {
-	return s.inTx(ctx, s.read, what, fn)
+	return s.explain(ctx, what, s.untilUnlocked(ctx, func() error { return inTx(ctx, s.read, fn) }))
 }
 
-func (s *Store) inTx(ctx context.Context, db *sql.DB, what string, fn func(tx *sql.Tx) error) (err error) {
+// inTx runs fn in a transaction: all of it or nothing.
+func inTx(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error) (err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
-		return s.explain(ctx, what, err)
+		return err
 	}
 	defer func() {
-		if err == nil {
-			return
+		if err != nil {
+			// A failed roll-back has nothing to add: without a commit nothing is kept.
+			_ = tx.Rollback()
 		}
-		// A failed roll-back has nothing to add: without a commit nothing is kept.
-		_ = tx.Rollback()
-		err = s.explain(ctx, what, err)
 	}()
 	if err := fn(tx); err != nil {
 		return err
 	}
 	return tx.Commit()
+}
+
+// untilUnlocked calls fn again while the file is locked. SQLite itself waits
+// in most cases, but not where waiting could end in a deadlock: when the log
+// is enabled, recovered, or removed by the last process that closes the file.
+func (s *Store) untilUnlocked(ctx context.Context, fn func() error) error {
+	end := time.Now().Add(s.lockWait)
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := fn()
+		if !isLocked(err) || !time.Now().Before(end) {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
 }
 
 // exactlyOne turns a compare-and-set that hit nothing into ErrConflict.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sort"
@@ -47,21 +48,24 @@ func TestOpenPaths(t *testing.T) {
 	}
 }
 
-// Many that open a new file at the same time all get the same schema.
+// Many that open and close a file at the same time, new at first, all get the
+// same schema, and nobody is told that it is locked.
 func TestOpenConcurrently(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state.db")
-	const n = 8
+	const openers, each = 8, 5
 	var wg sync.WaitGroup
-	errs := make([]error, n)
-	for i := range n {
+	errs := make([]error, openers)
+	for i := range openers {
 		wg.Go(func() {
-			s, err := Open(context.Background(), path)
-			if err == nil {
-				_, err = s.CreateRun(context.Background(), state.Run{RunKey: state.RunKey{Workspace: "w"}}, nil)
-				err = joinClose(s, err)
+			for range each {
+				s, err := Open(context.Background(), path)
+				if err == nil {
+					_, err = s.CreateRun(context.Background(), state.Run{RunKey: state.RunKey{Workspace: "w"}}, nil)
+					err = joinClose(s, err)
+				}
+				errs[i] = errors.Join(errs[i], err)
 			}
-			errs[i] = err
 		})
 	}
 	wg.Wait()
@@ -70,7 +74,7 @@ func TestOpenConcurrently(t *testing.T) {
 	}
 	runs, err := openTest(t, path).Runs(context.Background(), "w")
 	require.NoError(t, err)
-	require.Len(t, runs, n)
+	require.Len(t, runs, openers*each)
 }
 
 func joinClose(s *Store, err error) error {
