@@ -13,12 +13,27 @@ import (
 	"thalweg/internal/state"
 )
 
+// randomFor bounds the random operations: a slow backend, or one under the
+// race detector, is asked fewer of them.
+const randomFor = 8 * time.Second
+
 // testRandom does the same random operations to the store and to the model
 // and expects the same answers and the same picture after each of them.
 func testRandom(t *testing.T, open Open) {
 	b := newBench(t, open)
 	var round atomic.Int64
+	var failed atomic.Bool // then time is no object: a short counterexample is searched for
+	end := time.Now().Add(randomFor)
+	defer func() { t.Logf("%d sequences of operations", round.Load()) }()
 	rapid.Check(t, func(rt *rapid.T) {
+		if time.Now().After(end) && !failed.Load() {
+			return
+		}
+		defer func() {
+			if rt.Failed() {
+				failed.Store(true)
+			}
+		}()
 		p := &pair{
 			ctx: b.ctx, store: b.Store, model: newModel(), now: start,
 			workspace: fmt.Sprintf("%s_%d", b.workspace, round.Add(1)),
