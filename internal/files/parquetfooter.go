@@ -22,6 +22,7 @@ type footer struct {
 type rowGroup struct {
 	firstRow, rows int64
 	bytes          int64 // compressed
+	rawBytes       int64 // uncompressed
 }
 
 // readFooter reads a Parquet file's footer, which costs one or two reads.
@@ -122,7 +123,7 @@ func decodeFooter(raw []byte) (*footer, error) {
 func (f *footer) finish(schema []schemaElement) error {
 	total := int64(0)
 	for i, g := range f.groups {
-		if g.rows < 0 || g.bytes < 0 || g.rows > f.rows-total {
+		if g.rows < 0 || g.bytes < 0 || g.rawBytes < 0 || g.rows > f.rows-total {
 			return fmt.Errorf("row group %d has %d rows and %d bytes, the file %d rows", i, g.rows, g.bytes, f.rows)
 		}
 		total += g.rows
@@ -152,7 +153,8 @@ func (f *footer) addGroup(r *thriftReader) {
 		case 1:
 			r.list(t, thriftStruct, func() { columnBytes += decodeChunkBytes(r) })
 		case 2:
-			f.rawBytes += r.integer(t)
+			g.rawBytes = r.integer(t)
+			f.rawBytes += g.rawBytes
 		case 3:
 			g.rows = r.integer(t)
 		case 6:

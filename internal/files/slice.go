@@ -29,7 +29,8 @@ type Slice struct {
 	FirstRow int64 `json:"first_row,omitempty"`
 	Rows     int64 `json:"rows,omitempty"`
 
-	Bytes int64 `json:"bytes"` // of the file that this slice stands for
+	Count int64 `json:"count"` // rows in this slice; -1: not known without reading it (CSV)
+	Bytes int64 `json:"bytes"` // of the file that this slice stands for, uncompressed
 
 	// What the file looked like when it was planned.
 	FileBytes int64     `json:"file_bytes"`
@@ -49,6 +50,12 @@ const edgeShare = 0.25
 // Parquet files are split between row groups. CSV files are split between
 // records; only files that are split are read for it, from their start.
 func PlanSlices(ctx context.Context, r *script.FileReader, targetBytes int64, maxBatches int) ([][]Slice, error) {
+	return PlanSlicesBy(ctx, r, func(int64) int64 { return targetBytes }, maxBatches)
+}
+
+// PlanSlicesBy is PlanSlices for callers whose target depends on the bytes of
+// all inputs together. Bytes are uncompressed, as DuckDB will have to hold them.
+func PlanSlicesBy(ctx context.Context, r *script.FileReader, targetOf func(totalBytes int64) int64, maxBatches int) ([][]Slice, error) {
 	if !r.Parquet {
 		if err := csvDialect(r); err != nil {
 			return nil, err
@@ -58,7 +65,7 @@ func PlanSlices(ctx context.Context, r *script.FileReader, targetBytes int64, ma
 	if err != nil || len(inputs) == 0 {
 		return nil, err
 	}
-	wanted := wantedCuts(inputs, targetBytes, maxBatches)
+	wanted := wantedCuts(inputs, targetOf, maxBatches)
 	pieces := make([][]Slice, len(inputs))
 	err = eachInOrder(ctx, len(inputs), func(ctx context.Context, i int) error {
 		var err error
@@ -78,13 +85,13 @@ type fileCuts struct {
 }
 
 // wantedCuts spreads the borders evenly over the bytes of all inputs.
-func wantedCuts(inputs []inspected, targetBytes int64, maxBatches int) []fileCuts {
+func wantedCuts(inputs []inspected, targetOf func(int64) int64, maxBatches int) []fileCuts {
 	total := int64(0)
 	for _, in := range inputs {
-		total += in.Bytes
+		total += in.RawBytes
 	}
 	cuts := make([]fileCuts, len(inputs))
-	targetBytes = max(targetBytes, 1)
+	targetBytes := max(targetOf(total), 1)
 	batches := min((total+targetBytes-1)/targetBytes, int64(max(maxBatches, 1)))
 	if batches < 2 {
 		return cuts
@@ -93,12 +100,12 @@ func wantedCuts(inputs []inspected, targetBytes int64, maxBatches int) []fileCut
 	file, start := 0, int64(0)
 	for k := int64(1); k < batches; k++ {
 		border := int64(float64(k) * share)
-		for file < len(inputs)-1 && start+inputs[file].Bytes <= border {
-			start += inputs[file].Bytes
+		for file < len(inputs)-1 && start+inputs[file].RawBytes <= border {
+			start += inputs[file].RawBytes
 			file++
 		}
 		near := int64(share * edgeShare)
-		left, right := border-start, start+inputs[file].Bytes-border
+		left, right := border-start, start+inputs[file].RawBytes-border
 		switch {
 		case left <= near && left <= right:
 			cuts[file].before = true
@@ -114,7 +121,7 @@ func wantedCuts(inputs []inspected, targetBytes int64, maxBatches int) []fileCut
 
 // cutFile makes the slices of one file.
 func cutFile(ctx context.Context, r *script.FileReader, i int, in inspected, inside []int64) ([]Slice, error) {
-	whole := Slice{File: i, Path: in.Path, URL: in.URL, Bytes: in.Bytes, FileBytes: in.Bytes, ModTime: in.ModTime.UTC()}
+	whole := Slice{File: i, Path: in.Path, URL: in.URL, Count: in.Rows, Bytes: in.RawBytes, FileBytes: in.Bytes, ModTime: in.ModTime.UTC()}
 	if r.Parquet {
 		whole.Rows = -1
 		return cutParquet(whole, in.footer, inside), nil
@@ -135,23 +142,24 @@ func cutParquet(whole Slice, f *footer, inside []int64) []Slice {
 	from, at := 0, int64(0) // first group of the open slice; compressed bytes before group g
 	closeAt := func(g int) {
 		s := whole
-		s.Rows, s.Bytes = 0, 0
+		s.Rows, s.Bytes, s.Count = 0, 0, 0
 		for _, rg := range f.groups[from:g] {
 			s.Rows += rg.rows
-			s.Bytes += rg.bytes
+			s.Bytes += rg.rawBytes
+			s.Count += rg.rows
 		}
 		s.FirstRow = f.groups[from].firstRow
 		out = append(out, s)
 		from = g
 	}
 	for g := range f.groups {
-		for len(inside) > 0 && inside[0] < at+f.groups[g].bytes/2 {
+		for len(inside) > 0 && inside[0] < at+f.groups[g].rawBytes/2 {
 			inside = inside[1:]
 			if g > from {
 				closeAt(g)
 			}
 		}
-		at += f.groups[g].bytes
+		at += f.groups[g].rawBytes
 	}
 	closeAt(len(f.groups))
 	if len(out) == 1 {

@@ -284,3 +284,7 @@ func lastRun(t *testing.T, dir string) (state.Run, bool) {
 	}
 	return runs[len(runs)-1], true
 }
+
+func replaceAll(text string, pairs ...string) string {
+	return strings.NewReplacer(pairs...).Replace(text)
+}

@@ -36,6 +36,7 @@ type Options struct {
 	Observe     func(worker.Event)
 	Started     func(Started)           // called once, before the first batch; may be nil
 	Checkpoint  func(worker.CrashPoint) // for tests that die there; may be nil
+	Tune        func(*budget.Budget)    // for tests and measurements of other splits; may be nil
 }
 
 // Started describes a run that is about to work.
@@ -271,6 +272,9 @@ func (r *runner) split(nodes []*script.Node) error {
 	var err error
 	if r.budget, err = budget.Split(total, cores, interpreters); err != nil {
 		return &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: "give more with --memory"}
+	}
+	if r.opts.Tune != nil {
+		r.opts.Tune(&r.budget)
 	}
 	return nil
 }

@@ -17,9 +17,8 @@ import (
 const (
 	batchesMax = 32_000 // of a node
 	bucketsMax = 1_024  // of a table
-	// smallBytes is a table that every batch may read whole and that is not
-	// worth cutting.
-	smallBytes = 16 << 20
+	// batchesPerSlot evens out batches of unequal cost.
+	batchesPerSlot = 4
 	// joinFactor is how much of an instance's memory a right side takes, as a
 	// multiple of its uncompressed bytes: hash table or sorted lists, the
 	// joined text, and the row group being written. Measured on string_agg of
@@ -117,7 +116,9 @@ func (p *Planner) works(ctx context.Context, n *script.Node, in Inputs, plan *No
 }
 
 func (p *Planner) fileWorks(ctx context.Context, n *script.Node) ([]Work, []size, error) {
-	groups, err := files.PlanSlices(ctx, n.Files, p.Budget.BatchBytes, batchesMax)
+	groups, err := files.PlanSlicesBy(ctx, n.Files, func(total int64) int64 {
+		return ceilDiv(total, p.batchesOf(total))
+	}, batchesMax)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,10 +128,10 @@ func (p *Planner) fileWorks(ctx context.Context, n *script.Node) ([]Work, []size
 		works[i].Files = g
 		for _, s := range g {
 			sizes[i].bytes += s.Bytes
-			if s.Rows < 0 {
+			if s.Count < 0 {
 				sizes[i].rows = -1
 			} else if sizes[i].rows >= 0 {
-				sizes[i].rows += s.Rows
+				sizes[i].rows += s.Count
 			}
 		}
 	}
@@ -149,15 +150,21 @@ func sliceWorks(t *Table, groups [][]PartSlice) ([]Work, []size) {
 
 // batchCount is how many batches a table is read in.
 func (p *Planner) batchCount(t *Table, python bool) int {
-	bytes, rows := t.Bytes(), t.Rows()
-	want := ceilDiv(bytes, p.Budget.BatchBytes)
-	if bytes > smallBytes {
-		want = max(want, int64(2*p.Budget.Slots))
-	}
+	want := p.batchesOf(t.Bytes())
 	if python {
-		want = max(want, ceilDiv(rows, pythonRowsMax))
+		want = max(want, ceilDiv(t.Rows(), pythonRowsMax))
 	}
-	return int(min(max(want, 1), batchesMax))
+	return int(min(want, batchesMax))
+}
+
+// batchesOf is how many batches so many bytes make: none larger than a batch
+// should be, and enough to keep the slots busy to the end.
+func (p *Planner) batchesOf(bytes int64) int64 {
+	want := ceilDiv(bytes, p.Budget.BatchBytes)
+	if bytes > p.Budget.SmallBytes {
+		want = max(want, int64(batchesPerSlot*p.Budget.Slots))
+	}
+	return max(want, 1)
 }
 
 // joinWorks decides between cutting the left side, when the right one is
@@ -166,7 +173,7 @@ func (p *Planner) joinWorks(n *script.Node, in Inputs, plan *NodePlan) ([]Work, 
 	plan.Join = &JoinPlan{Buckets: p.joinBuckets(n, in)}
 	if plan.Join.Buckets == 0 {
 		want := 1
-		if in.Reader.Bytes() > smallBytes {
+		if in.Reader.Bytes() > p.Budget.SmallBytes {
 			want = p.batchCount(in.Reader, false)
 		}
 		works, sizes := sliceWorks(in.Reader, sliceParts(in.Reader, want))
@@ -214,7 +221,7 @@ func (p *Planner) joinBuckets(n *script.Node, in Inputs) int {
 // bucketsFor gives the buckets that a table of so many bytes should have when
 // each is to be joined or grouped in an instance's memory; 0 if it is small.
 func (p *Planner) bucketsFor(bytes int64) int {
-	if bytes <= smallBytes && bytes*joinFactor <= p.Budget.SlotEngineBytes {
+	if bytes <= p.Budget.SmallBytes {
 		return 0
 	}
 	return min(powerOfTwo(max(ceilDiv(bytes*joinFactor, p.Budget.SlotEngineBytes), int64(p.Budget.Slots))), bucketsMax)
@@ -253,7 +260,7 @@ func (p *Planner) layout(n *script.Node, in Inputs, sizes []size) Layout {
 		leftRows = in.Reader.Rows()
 	}
 	bytes := estimateBytes(n, sizes, leftRows)
-	if bytes <= smallBytes {
+	if bytes <= p.Budget.SmallBytes {
 		return l
 	}
 	if key, ok := p.wantedKey(n); ok {

@@ -1,0 +1,220 @@
+package local_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/budget"
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+)
+
+// metamorphicScript has what could depend on how the work is cut: text
+// gathered in order, floats summed, ties in a sort, rows multiplied by lookups
+// and tags, the winner of a distinct, files without any order of their own.
+const metamorphicScript = `
+nodes:
+  orders:
+    type: file_table
+    r:
+      urls: [DIR/orders.csv]
+      csv: { hdr_line_idx: 0, first_data_line_idx: 1 }
+      columns:
+        id: { csv: { col_hdr: id }, col_type: int }
+        name: { csv: { col_hdr: name }, col_type: string }
+    w:
+      name: orders
+      fields:
+        id: { expression: r.id, type: int }
+        name: { expression: r.name, type: string }
+        ratio: { expression: float(r.id) / 7.0, type: float }
+      indexes:
+        idx_orders_name: non_unique(name)
+  items:
+    type: file_table
+    r:
+      urls: [DIR/items_1.csv, DIR/items_2.csv]
+      csv: { hdr_line_idx: 0, first_data_line_idx: 1 }
+      columns:
+        order_id: { csv: { col_hdr: order_id }, col_type: int }
+        value: { csv: { col_hdr: value }, col_type: decimal2 }
+    w:
+      name: items
+      having: w.value > decimal2(20)
+      fields:
+        order_id: { expression: r.order_id, type: int }
+        value: { expression: r.value, type: decimal2 }
+        text: { expression: string(r.value), type: string }
+      indexes:
+        idx_items: non_unique(order_id)
+  grouped:
+    type: table_lookup_table
+    r: { table: orders }
+    l: { index_name: idx_items, join_on: r.id, group: true, join_type: left }
+    w:
+      name: grouped
+      fields:
+        id: { expression: r.id, type: int }
+        name: { expression: r.name, type: string }
+        total: { expression: sum(l.value), type: decimal2 }
+        floats: { expression: 'sum(float(l.value) / 3.0)', type: float }
+        list: { expression: 'string_agg(l.text, ";")', type: string, default_value: none }
+  mixed:
+    type: table_lookup_table
+    r: { table: orders }
+    l: { index_name: idx_items, join_on: r.id, group: true, join_type: inner, filter: l.value < decimal2(400) }
+    w:
+      name: mixed
+      fields:
+        id: { expression: r.id, type: int }
+        list: { expression: 'string_agg(r.name + l.text, ";")', type: string }
+  namesakes:
+    type: table_lookup_table
+    r: { table: grouped }
+    l: { index_name: idx_orders_name, join_on: r.name, group: false, join_type: inner }
+    w:
+      name: namesakes
+      fields:
+        id: { expression: r.id, type: int }
+        other: { expression: l.id, type: int }
+        name: { expression: r.name, type: string }
+        list: { expression: r.list, type: string }
+  names:
+    type: distinct_table
+    rerun_policy: fail
+    r: { table: namesakes }
+    w:
+      name: names
+      fields:
+        name: { expression: r.name, type: string }
+        first: { expression: r.id, type: int }
+        other: { expression: r.other, type: int }
+      indexes:
+        idx_names: unique(name)
+  tagged:
+    type: table_custom_tfm_table
+    custom_proc_type: tag_and_denormalize
+    r: { table: namesakes }
+    p:
+      tag_field_name: tag
+      tag_criteria:
+        low: r.id < 150
+        even: r.id % 2 == 0
+        any: r.id >= 0
+    w:
+      name: tagged
+      fields:
+        tag: { expression: p.tag, type: string }
+        id: { expression: r.id, type: int }
+        other: { expression: r.other, type: int }
+  scored:
+    type: table_custom_tfm_table
+    custom_proc_type: py_calc
+    r: { table: tagged }
+    p:
+      python_code_urls: [DIR/score.py]
+      calculated_fields:
+        score: { expression: "score(r.tag, str(r.other))", type: int }
+    w:
+      name: scored
+      fields:
+        tag: { expression: r.tag, type: string }
+        id: { expression: r.id, type: int }
+        score: { expression: p.score, type: int }
+  f_grouped:
+    type: table_file
+    r: { table: grouped }
+    w:
+      url_template: OUT/grouped.csv
+      columns:
+        - { csv: { header: id, format: "%d" }, name: id, expression: r.id, type: int }
+        - { csv: { header: floats, format: "%v" }, name: floats, expression: r.floats, type: float }
+        - { csv: { header: list, format: "%s" }, name: list, expression: r.list, type: string }
+  f_mixed:
+    type: table_file
+    r: { table: mixed }
+    w:
+      url_template: OUT/mixed.csv
+      columns:
+        - { csv: { header: id, format: "%d" }, name: id, expression: r.id, type: int }
+        - { csv: { header: list, format: "%s" }, name: list, expression: r.list, type: string }
+  f_names:
+    type: table_file
+    r: { table: names }
+    w:
+      url_template: OUT/names.csv
+      columns:
+        - { csv: { header: name, format: "%s" }, name: name, expression: r.name, type: string }
+        - { csv: { header: first, format: "%d" }, name: first, expression: r.first, type: int }
+        - { csv: { header: other, format: "%d" }, name: other, expression: r.other, type: int }
+  f_scored:
+    type: table_file
+    r: { table: scored, expected_batches_total: 3 }
+    w:
+      url_template: "OUT/scored_{batch_idx|string}.csv"
+      columns: &scored
+        - { csv: { header: tag, format: "%s" }, name: tag, expression: r.tag, type: string }
+        - { csv: { header: id, format: "%d" }, name: id, expression: r.id, type: int }
+        - { csv: { header: score, format: "%d" }, name: score, expression: r.score, type: int }
+  f_ties:
+    type: table_file
+    r: { table: scored }
+    w:
+      url_template: OUT/ties.csv
+      top: { order: "score(desc)", limit: 200 }
+      columns: *scored
+`
+
+// TestSameBytesHoweverTheWorkIsCut runs one script under many budgets: batches
+// of a few kilobytes, tables in buckets or read whole, one slot or several.
+func TestSameBytesHoweverTheWorkIsCut(t *testing.T) {
+	t.Parallel()
+	inputs := crashInputs(t)
+	cut := func(slots, threads int, batch, small int64, engine int64) func(*budget.Budget) {
+		return func(b *budget.Budget) {
+			b.Slots, b.Cores, b.BatchBytes, b.SmallBytes = slots, max(slots, threads), batch, small
+			if engine > 0 {
+				b.SlotEngineBytes = engine
+			}
+		}
+	}
+	var want map[string]string
+	for _, tc := range []struct {
+		name string
+		tune func(*budget.Budget)
+	}{
+		{"one batch each", cut(1, 1, 1<<30, 1<<30, 0)},
+		{"threads", cut(1, 4, 1<<30, 1<<30, 0)},
+		{"small batches, right side whole", cut(3, 3, 1<<10, 1<<30, 0)},
+		{"small batches, two buckets", cut(2, 2, 2<<10, 0, 0)},
+		{"tiny batches, many buckets", cut(4, 4, 1<<10, 0, 64<<10)},
+		{"one batch, many buckets", cut(1, 2, 1<<30, 0, 32<<10)},
+		{"buckets for large tables only", cut(2, 2, 4<<10, 8<<10, 64<<10)},
+	} {
+		dir := t.TempDir()
+		text := replaceAll(metamorphicScript, "DIR", inputs, "OUT", filepath.Join(dir, "out"))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(text), 0o644))
+		home, err := local.Open(context.Background(), filepath.Join(dir, "state"), true)
+		require.NoError(t, err)
+		sum, err := local.Run(context.Background(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
+			MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune})
+		require.NoError(t, err, tc.name)
+		require.Nil(t, sum.Failure, tc.name)
+		require.Equal(t, state.Complete, sum.Status, tc.name)
+		require.NoError(t, home.Close())
+		got := outputs(t, dir)
+		require.Len(t, got, 7, tc.name)
+		if want == nil {
+			want = got
+			require.Greater(t, len(got["ties.csv"]), 1000)
+			continue
+		}
+		for name := range want {
+			require.Equal(t, want[name], got[name], "%s: %s", tc.name, name)
+		}
+	}
+}
