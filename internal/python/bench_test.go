@@ -1,8 +1,14 @@
 package python
 
 import (
+	"encoding/csv"
+	"fmt"
 	"io"
+	"maps"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,4 +76,59 @@ func BenchmarkBigStrings(b *testing.B) {
 	text := "[" + strings.TrimSuffix(strings.Repeat(`"2021-03-14|TSLA|-1234567|439.67",`, 600_000/34), ",") + "]"
 	row := []any{text}
 	benchmark(b, prog, func(int) []any { return row })
+}
+
+// BenchmarkPortfolio has one account a row: what a long node of real formulas is like.
+func BenchmarkPortfolio(b *testing.B) {
+	data := filepath.Join("..", "..", "..", "shared", "data", "portfolio", "in")
+	formulas, err := os.ReadFile(filepath.Join("..", "..", "examples", "portfolio", "portfolio.py"))
+	require.NoError(b, err)
+	if _, err := os.Stat(data); err != nil {
+		b.Skip("no portfolio data beside the project")
+	}
+	data, err = filepath.Abs(data)
+	require.NoError(b, err)
+	prog := &Program{
+		Files:  []Source{{Name: "portfolio.py", Text: string(formulas)}},
+		Inputs: []Column{{"txns", expr.String}, {"holdings", expr.String}},
+		Fields: []Field{{Name: "perf", Type: expr.String, Expr: fmt.Sprintf("calc_perf(r.txns, r.holdings, '2020-12-31', '2022-12-31', %q, %q)",
+			filepath.Join(data, "prices.csv"), filepath.Join(data, "companies.csv"))}},
+	}
+	txns := packed(b, filepath.Join(data, "txns.csv"), 1, 0)
+	holdings := packed(b, filepath.Join(data, "holdings.csv"), 0, 1)
+	accounts := slices.Sorted(maps.Keys(txns))
+	benchmark(b, prog, func(i int) []any {
+		account := accounts[i%len(accounts)]
+		return []any{txns[account], holdings[account]}
+	})
+}
+
+// packed returns each account's rows of the period as a JSON array of "date|ticker|…" texts.
+func packed(b *testing.B, path string, accountColumn, dateColumn int) map[string]string {
+	f, err := os.Open(path)
+	require.NoError(b, err)
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	require.NoError(b, err)
+	texts := map[string]*strings.Builder{}
+	for _, row := range rows[1:] {
+		if date := row[dateColumn]; date < "2020-12-31" || date > "2022-12-31" || date == "2020-12-31" && len(row) == 5 {
+			continue
+		}
+		t := texts[row[accountColumn]]
+		if t == nil {
+			t = &strings.Builder{}
+			texts[row[accountColumn]] = t
+		}
+		sep := ","
+		if t.Len() == 0 {
+			sep = "["
+		}
+		fmt.Fprintf(t, "%s%q", sep, strings.Join(slices.Delete(slices.Clone(row), accountColumn, accountColumn+1), "|"))
+	}
+	out := map[string]string{}
+	for account, t := range texts {
+		out[account] = t.String() + "]"
+	}
+	return out
 }

@@ -88,17 +88,12 @@ func TestKindsOfExceptions(t *testing.T) {
 func TestFirstFailureInInputOrder(t *testing.T) {
 	t.Parallel()
 	pool := newTestPool(t, Config{Size: 2})
-	// The wrong type in row 51 is found after the exception of row 91 in the same chunk,
-	// and row 11 fails long after both because it takes its time.
-	prog := &Program{
-		Files:  source("import time", "def slow(n):", "  if n == 10: time.sleep(0.2)", "  return 1 // (n - 10) if n == 10 else None if n == 50 else 1 // (n - 90)"),
-		Inputs: []Column{{"n", expr.Int}},
-		Fields: []Field{{Name: "y", Type: expr.Int, Expr: "slow(r.n)"}},
-	}
-	require.Equal(t, int64(11), runFault(t, pool, prog, 500).Place.Record)
-
-	prog.Files[0].Text = strings.ReplaceAll(prog.Files[0].Text, "n == 10", "n == -1")
-	require.Equal(t, int64(51), runFault(t, pool, prog, 500).Place.Record)
+	// Row 11 fails long after row 500 has failed elsewhere, because it takes its time.
+	prog := intProgram("slow(r.n)", "import time", "def slow(n):", "  if n == 10: time.sleep(0.2)", "  return 1 // ((n - 10) * (n - 499))")
+	require.Equal(t, int64(11), runFault(t, pool, prog, 1000).Place.Record)
+	// A wrong type is found after an exception of a later row in the same chunk.
+	prog = intProgram("none(r.n)", "def none(n):", "  return None if n == 300_000 else 1 // (n - 300_001)")
+	require.Equal(t, int64(300_001), runFault(t, pool, prog, 400_000).Place.Record)
 }
 
 func TestCodeThatCannotBeLoaded(t *testing.T) {
@@ -235,15 +230,17 @@ func TestMemoryLimit(t *testing.T) {
 		tests := map[string]string{
 			"large":  "x = bytearray(1 << 40)",
 			"text":   "x = 'x'\n    while True: x += x",
+			"chain":  "global kept\n    while True: kept = (kept,)", // to the last byte, and not given back
 			"pieces": "x = []\n    while True: x.append([1.5 * len(x), str(len(x))])",
 		}
 		for name, body := range tests {
 			t.Run(name, func(t *testing.T) {
 				pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1, MemoryBytes: 128 << 20})
-				f := runFault(t, pool, intProgram("grow(r.n)", "def grow(n):", "  if n == 7:", "    "+body, "  return n"), 20)
+				f := runFault(t, pool, intProgram("grow(r.n)", "kept = None", "def grow(n):", "  if n == 7:", "    "+body, "  return n"), 20)
 				require.Equal(t, fault.Script, f.Kind, "%v", f)
 				require.Equal(t, int64(8), f.Place.Record)
 				require.Equal(t, hintMemory, f.Hint, "%v\n%s", f, f.Detail)
+				require.Contains(t, f.Message, "p.y of row 8: MemoryError", "%v\n%s", f, f.Detail)
 				requireWorks(t, pool)
 			})
 		}

@@ -21,7 +21,7 @@ const (
 	maxWindowChunks     = 1024                   // chunks of a Run between next and emit
 	maxProgramsInMemory = 8                      // of one process; the one unused for longest is forgotten
 	maxChunksInProcess  = 2                      // one is computed, one waits in the pipe
-	maxQueuedMessages   = 4 * maxChunksInProcess // a chunk has at most a new and two forgotten programs before it
+	maxQueuedMessages   = 4 * maxChunksInProcess // a chunk has at most a new and a forgotten program before it
 	maxOutputTailBytes  = 16 << 10
 	maxCrashLogBytes    = 32 << 10
 	maxLoggedLineBytes  = 400

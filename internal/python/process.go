@@ -278,14 +278,8 @@ func (p *process) forgetOne() {
 			oldest, found = hash, l
 		}
 	}
-	p.forget(oldest)
-}
-
-func (p *process) forget(hash [32]byte) {
-	if l := p.programs[hash]; l != nil {
-		delete(p.programs, hash)
-		p.send(msgForget, appendWord(nil, l.number))
-	}
+	delete(p.programs, oldest)
+	p.send(msgForget, appendWord(nil, found.number))
 }
 
 func (p *process) slot(i int) int64 { return atomic.LoadInt64(p.slotAddr(i)) }

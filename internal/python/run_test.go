@@ -65,10 +65,11 @@ func TestExpressions(t *testing.T) {
 		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1})
 		prog := &Program{
 			Files: source(
-				"from dataclasses import dataclass",
+				"from __future__ import annotations",
+				"from dataclasses import dataclass, field",
 				"r_n = 'global'; p_a = 'global'; zip = enumerate = range = run = None",
 				"@dataclass",
-				"class Point:\n  x: int = 1",
+				"class Point:\n  x: int = field(default=1)",
 				"def describe(text: str, times: int = 2) -> str:\n  return text * times",
 			),
 			Inputs: []Column{{"n", expr.Int}, {"class", expr.String}},
@@ -129,6 +130,91 @@ func TestRunsShareTheProcesses(t *testing.T) {
 	require.Less(t, time.Since(began), 3*time.Second)
 	cancel()
 	require.Equal(t, fault.Canceled, fault.Of(<-long).Kind)
+}
+
+func TestNeediestRun(t *testing.T) {
+	t.Parallel()
+	some := []*chunk{{}}
+	idle := &run{inProcess: 0}
+	one := &run{ready: some, inProcess: 1, busy: 5}
+	oneRested := &run{ready: some, inProcess: 1, busy: 4}
+	two := &run{ready: some, inProcess: 2}
+	for _, test := range []struct {
+		name string
+		runs []*run
+		want *run
+	}{
+		{"nobody", nil, nil},
+		{"nothing ready", []*run{idle}, nil},
+		{"fewest in processes", []*run{two, idle, one}, one},
+		{"least time used", []*run{one, oneRested, two}, oneRested},
+	} {
+		require.Same(t, test.want, (&Pool{runs: test.runs}).neediest(), test.name)
+	}
+}
+
+func TestFreeSlot(t *testing.T) {
+	t.Parallel()
+	cfg := Config{ChunkTarget: 50 * time.Millisecond}
+	short := &chunk{rows: 50, run: &run{rowCost: 1e6}}
+	long := &chunk{rows: 50, run: &run{rowCost: 3e6}}
+	unknown := &chunk{rows: 1, run: &run{}}
+	idle, busy := &slot{}, &slot{load: 1, last: short}
+	for _, test := range []struct {
+		name     string
+		slots    []*slot
+		want     *slot
+		prefetch bool
+	}{
+		{"idle first", []*slot{busy, idle}, idle, false},
+		{"behind a short chunk", []*slot{{load: 1, last: long}, busy}, busy, true},
+		{"not behind what may be long", []*slot{{load: 1, last: long}, {load: 1, last: unknown}}, nil, true},
+		{"not a third one", []*slot{{load: maxChunksInProcess, last: short}}, nil, true},
+		{"not when stopped", []*slot{{stopped: true}}, nil, true},
+	} {
+		got, prefetch := (&Pool{cfg: cfg, slots: test.slots}).freeSlot()
+		require.Same(t, test.want, got, test.name)
+		require.Equal(t, test.prefetch, prefetch, test.name)
+	}
+}
+
+func TestLastChunksWaitForAFreeProcess(t *testing.T) {
+	t.Parallel()
+	for _, ended := range []bool{false, true} {
+		short := &chunk{rows: 1, run: &run{rowCost: 1}}
+		r := &run{ended: ended}
+		r.ready = []*chunk{{run: r}}
+		busy := &slot{load: 1, last: short, wake: make(chan struct{}, 1)}
+		pool := &Pool{cfg: Config{ChunkTarget: time.Second}, slots: []*slot{busy}, runs: []*run{r}}
+		pool.schedule()
+		require.Equal(t, ended, len(r.ready) == 1)
+		require.Equal(t, ended, len(busy.assigned) == 0)
+	}
+}
+
+func TestChunksGrowWithMeasure(t *testing.T) {
+	t.Parallel()
+	cfg := &Config{ChunkTarget: 50 * time.Millisecond}
+	r := &run{}
+	for _, step := range []struct {
+		rows int
+		busy time.Duration
+		want int64
+	}{
+		{0, time.Second, 0},                       // says nothing
+		{1, time.Microsecond, 4},                  // at most four times as many
+		{4, 4 * time.Microsecond, 16},             //
+		{16, 16 * time.Second, 1},                 // suddenly a second a row
+		{1, time.Microsecond, 1},                  // not forgotten at once
+		{64 << 10, 64 << 10 * time.Nanosecond, 1}, //
+	} {
+		r.learn(step.rows, step.busy, cfg)
+		require.Equal(t, step.want, r.chunkRows.Load())
+	}
+	for range 40 {
+		r.learn(maxChunkRows, maxChunkRows*time.Nanosecond, cfg)
+	}
+	require.Equal(t, int64(maxChunkRows), r.chunkRows.Load())
 }
 
 func TestManyRunsAtATime(t *testing.T) {
@@ -214,7 +300,7 @@ func TestProgramsAreApart(t *testing.T) {
 func TestCancel(t *testing.T) {
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		path := touchFile(t)
-		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 2, Env: []string{"TOUCH=" + path}})
+		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1, RowTimeout: time.Hour, Env: []string{"TOUCH=" + path}})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cause := errors.New("a person asked for it")
 		go func() {

@@ -200,7 +200,6 @@ func (s *slot) answered(a *answer) {
 	var err error
 	ends := false
 	if f := a.report.LoadError; f != nil {
-		proc.forget(c.run.prog.hash) // it is imported anew if it is tried again
 		err = loadFault(c.run.prog, f)
 		ends = f.ends()
 	}
