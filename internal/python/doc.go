@@ -15,7 +15,7 @@
 //   - A formula that raises, loops, exhausts its memory, crashes its interpreter,
 //     or floods its output fails the Run that it belongs to, with row, field,
 //     expression and traceback, and nothing else: its process is replaced.
-//   - Memory held here by a Run is bounded (Config.MaxChunkBytes, WindowChunks).
+//   - Memory held here by a Run is bounded (Config.MaxChunkBytes).
 //   - Interpreters see the environment that Config names, and die with this process.
 //
 // Failures are *fault.Error: a formula's own (kind user_data, script or, for files
