@@ -59,11 +59,20 @@ func (e *Error) didYouMean(name string, names []string) *Error {
 // nearest returns the name with the smallest edit distance, "" if all are
 // further than a third of the length or maxHintEdits. Letter case is free.
 func nearest(name string, names []string) string {
-	best, bestCost := "", min(maxHintEdits, 1+utf8.RuneCountInString(name)/3)+1
+	limit := min(maxHintEdits, 1+utf8.RuneCountInString(name)/3)
+	best, bestCost := "", 2*limit+2
 	names = slices.Clone(names)
 	slices.Sort(names)
 	for _, n := range names {
-		if cost := editDistance(strings.ToLower(name), strings.ToLower(n)); cost < bestCost {
+		edits := editDistance(strings.ToLower(name), strings.ToLower(n))
+		if edits > limit {
+			continue
+		}
+		cost := 2 * edits // of two equally near names, the one that starts alike
+		if n != "" && name != "" && n[0] != name[0] {
+			cost++
+		}
+		if cost < bestCost {
 			best, bestCost = n, cost
 		}
 	}

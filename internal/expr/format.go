@@ -166,13 +166,13 @@ func parseScanFormat(t Type, format string) (scanFormat, *Error) {
 	return out, nil
 }
 
-// scanPattern: a run of blanks in a format stands for any number of blanks.
+// scanPattern: a run of blanks in a format stands for one or more blanks.
 func scanPattern(text string) string {
 	fields := strings.Split(regexp.QuoteMeta(text), " ")
 	var b strings.Builder
 	for i, f := range fields {
-		if i > 0 && !strings.HasSuffix(b.String(), `[ \t]*`) {
-			b.WriteString(`[ \t]*`)
+		if i > 0 && !strings.HasSuffix(b.String(), `[ \t]+`) {
+			b.WriteString(`[ \t]+`)
 		}
 		b.WriteString(f)
 	}
@@ -189,7 +189,8 @@ func (r *renderer) scanNumber(t Type, n *node, format string) (string, error) {
 	}
 	value := `[+-]?[0-9]*`
 	if t != Int {
-		value = `[+-]?[0-9_]*\.?[0-9_]*(?:[eE][+-]?[0-9_]*)?`
+		// Hexadecimal is taken whole, to be refused.
+		value = `[+-]?0[xX][0-9a-fA-F_.pP+-]*|[+-]?[0-9_]*\.?[0-9_]*(?:[eE][+-]?[0-9_]*)?`
 	}
 	if f.width > 0 {
 		return "", span{0, len(format)}.errorf("a width is not supported when reading")

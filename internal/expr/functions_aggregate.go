@@ -17,7 +17,8 @@ func aggregateFunctions() []*function {
 		with.name, with.params = name+"_if", append(append([]param{}, params...), cond)
 		with.doc = "The same over the rows for which cond holds."
 		with.sql = func(r *renderer, n *node) string {
-			return sql(r, n, " FILTER (WHERE "+r.sql(n.args[len(n.args)-1])+")")
+			r.filter = r.sql(n.args[len(n.args)-1])
+			return sql(r, n, " FILTER (WHERE "+r.filter+")")
 		}
 		out = append(out, plain, &with)
 	}
@@ -69,8 +70,18 @@ func (r *renderer) inOrder() string {
 	return " ORDER BY " + r.order
 }
 
+// aggregated renders the argument of an aggregate. DuckDB computes it for the
+// rows that FILTER drops too, so an argument that can raise an error is guarded.
+func (r *renderer) aggregated(n *node) string {
+	x := n.args[0]
+	if r.filter == "" || !x.raises {
+		return r.sql(x)
+	}
+	return "CASE WHEN " + r.filter + " THEN " + r.sql(x) + " END"
+}
+
 func sqlSum(r *renderer, n *node, filter string) string {
-	x := r.sql(n.args[0])
+	x := r.aggregated(n)
 	switch n.typ {
 	case Float:
 		// Adding floats depends on the order; an ordered sum adds one by one.
@@ -83,7 +94,7 @@ func sqlSum(r *renderer, n *node, filter string) string {
 
 func sqlAverage(r *renderer, n *node, filter string) string {
 	arg := n.args[0]
-	x := r.sql(arg)
+	x := r.aggregated(n)
 	count := "count(" + x + ")" + filter
 	switch n.typ {
 	case Float:
@@ -101,7 +112,7 @@ func sqlAverage(r *renderer, n *node, filter string) string {
 // two equal floats came first does not show.
 func extreme(name string) func(*renderer, *node, string) string {
 	return func(r *renderer, n *node, filter string) string {
-		x, zero := r.sql(n.args[0]), "CAST(0 AS BIGINT)"
+		x, zero := r.aggregated(n), "CAST(0 AS BIGINT)"
 		switch n.typ {
 		case Float:
 			x, zero = "("+x+" + CAST(0 AS DOUBLE))", "CAST(0 AS DOUBLE)"
@@ -119,7 +130,7 @@ func extreme(name string) func(*renderer, *node, string) string {
 // computes equal aggregates once. No separator follows text that is still
 // empty, so empty texts at the start are cut off; usually there are none.
 func sqlJoin(r *renderer, n *node, filter string) string {
-	list := "list(" + r.sql(n.args[0]) + r.inOrder() + ")" + filter
+	list := "list(" + r.aggregated(n) + r.inOrder() + ")" + filter
 	sep := n.aux.(string)
 	joined := "array_to_string(" + list + ", " + sqltext.String(sep) + ")"
 	if sep == "" {

@@ -16,7 +16,7 @@ func Macros() []string {
 			CASE WHEN NOT contains(x, 'e') AND NOT contains(x, 'E') THEN x ELSE
 				list_transform([regexp_extract(x, '^([+-]?)([0-9]*)\.?([0-9]*)[eE]([+-]?[0-9]+)$', ['sign', 'whole', 'part', 'exponent'])], lambda t:
 					list_transform([{'digits': t.whole || t.part, 'point': strlen(t.whole) + greatest(least(TRY_CAST(t.exponent AS BIGINT), 60), -400)}], lambda p:
-						CASE WHEN t.exponent = '' THEN NULL ELSE t.sign END || CASE WHEN p.point <= 0 THEN '0.' || repeat('0', -p.point) || p.digits
+						CASE WHEN t.exponent = '' OR p.digits = '' THEN NULL ELSE t.sign END || CASE WHEN p.point <= 0 THEN '0.' || repeat('0', -p.point) || p.digits
 							WHEN p.point >= strlen(p.digits) THEN p.digits || repeat('0', p.point - strlen(p.digits))
 							ELSE left(p.digits, p.point) || '.' || substr(p.digits, p.point + 1) END)[1])[1] END`,
 		// decimal2(float): the shortest decimal of the float. Up to 15 digits a decimal and its float

@@ -45,7 +45,8 @@ type renderer struct {
 	column func(Ref) string
 	order  string
 	round  bool
-	bound  int // names given by let
+	filter string // the condition of the _if aggregate that is being rendered
+	bound  int    // names given by let
 }
 
 func (r *renderer) sql(n *node) string {

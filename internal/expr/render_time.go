@@ -170,8 +170,12 @@ func (r *renderer) parseTimeSQL(layout, v string) (string, error) {
 			" THEN TRY_CAST(%[1]s AS TIMESTAMP) END, %[2]s)", v, general), nil
 	}
 	if format, width, ok := fixedWidth(elements); ok {
-		return fmt.Sprintf("coalesce(CASE WHEN strlen(%[1]s) = %[2]d AND %[1]s >= '0' AND %[1]s < ':' AND NOT (%[3]s)"+
-			" THEN try_strptime(%[1]s, %[4]s) END, %[5]s)", v, width, endsInBlank(v), sqltext.String(format), general), nil
+		oneBlank := "" // strptime reads any number of blanks for one, so that shorter fields would fit the length
+		if strings.Contains(format, " ") {
+			oneBlank = " AND NOT contains(" + v + ", '  ')"
+		}
+		return fmt.Sprintf("coalesce(CASE WHEN strlen(%[1]s) = %[2]d AND %[1]s >= '0' AND %[1]s < ':' AND NOT (%[3]s)%[6]s"+
+			" THEN try_strptime(%[1]s, %[4]s) END, %[5]s)", v, width, endsInBlank(v), sqltext.String(format), general, oneBlank), nil
 	}
 	return general, nil
 }
@@ -186,8 +190,8 @@ func endsInBlank(v string) string {
 }
 
 // fixedWidth returns the strptime format of a layout of which every field has
-// a fixed number of digits. No blanks except before the hour: strptime reads
-// any number of blanks for one, and so shorter fields would fit the length.
+// a fixed number of digits. No blanks except before the hour, which Go also
+// reads with one digit.
 func fixedWidth(elements []element) (format string, width int, ok bool) {
 	codes := map[elementKind]string{year4: "%Y", month2: "%m", day2: "%d", hour24: "%H", minute2: "%M", second2: "%S"}
 	seen := map[elementKind]bool{}
