@@ -1,0 +1,145 @@
+package expr_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/expr"
+)
+
+func errorScope() expr.Scope {
+	return expr.Scope{
+		"r": {"order_id": expr.String, "qty": expr.Int, "price": expr.Decimal, "ratio": expr.Float, "ok": expr.Bool, "ts": expr.DateTime},
+		"l": {"seller": expr.String},
+	}
+}
+
+// TestErrors are the golden messages: the marked range, the text, the hint.
+// The range is written as ⟦…⟧ in the source.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	field, aggregated := expr.Mode{Round: true}, expr.Mode{Round: true, Aggregates: true}
+	for _, c := range []struct {
+		src, want string
+		mode      expr.Mode
+	}{
+		// Syntax.
+		{"⟦⟧", "the expression is empty", field},
+		{"⟦  ⟧", "the expression is empty", field},
+		{"r.qty +⟦⟧", "expected operand, found 'EOF' (text is written between double quotes or back-ticks)", field},
+		{"r.qty ⟦&⟧ 1", "operator & is not supported (did you mean &&?)", field},
+		{"r.qty ⟦<<⟧ 1", "operator << is not supported", field},
+		{"⟦^r.qty⟧", "unary operator ^ is not supported", field},
+		{"⟦r.order_id[1:2]⟧", "a slice [ : ] is not supported (an expression consists of operators, literals, fields such as r.name, and function calls)", field},
+		{"⟦r.a.b⟧", "only one level, alias.field, is supported", field},
+		{"r.order_id == ⟦'x'⟧", "'x' is not supported (text is written between double quotes or back-ticks)", field},
+		{"⟦0x1F⟧ + 1", "number 0x1F is not supported (only plain decimal numbers are)", field},
+		{"⟦r.ts.Unix⟧()", "methods of values cannot be called (functions are name(…) or package.Name(…))", field},
+		{`re.MatchString("\⟦d⟧", r.order_id)`, "unknown escape sequence (backslashes are not interpreted; write the text between back-ticks)", field},
+		// Names.
+		{"⟦r.ordr_id⟧", "there is no field r.ordr_id (did you mean r.order_id?)", field},
+		{"⟦x.qty⟧", "x.* cannot be used here (did you mean r.qty?)", field},
+		{"⟦w.anything⟧", "w.* cannot be used here (allowed: l.*, r.*)", field},
+		{"⟦qty⟧ + 1", "unknown name qty (did you mean r.qty?)", field},
+		{"⟦True⟧", "unknown name True (did you mean true?)", field},
+		{"⟦len⟧ > 1", "len is a function (call it: len(…))", field},
+		{"⟦fmt.Sprintff⟧(`%d`, r.qty)", "there is no function fmt.Sprintff (did you mean fmt.Sprintf?)", field},
+		{"⟦time.parse⟧(`2006`, r.order_id)", "there is no function time.parse (did you mean time.Parse?)", field},
+		{"wfmodel.RunStart == ⟦wfmodel.RunStrat⟧", "there is no wfmodel.RunStrat (did you mean wfmodel.RunStart?)", field},
+		{"⟦time.January⟧", "a month is not a value (it can only be an argument of time.Date)", field},
+		// Types.
+		{"r.qty ⟦+⟧ r.order_id", "cannot apply + to int and string (convert one side: int(r.order_id) or string(r.qty))", field},
+		{"r.ts ⟦-⟧ r.ts", "cannot apply - to datetime and datetime (time.DiffMilli(r.ts, r.ts) gives milliseconds)", field},
+		{"r.ts ⟦>⟧ `2020-01-01`", "cannot apply > to datetime and string (time.Parse(layout, `2020-01-01`) makes a datetime)", field},
+		{"r.ok ⟦<⟧ true", "bools can only be compared with == and !=", field},
+		{"r.ratio ⟦%⟧ 2", "% needs two ints, not float and int", field},
+		{"r.ok && ⟦r.qty⟧", "&& needs bools, but `r.qty` is int", field},
+		{"⟦!r.qty⟧", "! needs a bool, not int", field},
+		{"⟦-r.ok⟧", "- needs a number, not bool", field},
+		{"len(⟦r.qty⟧)", "argument 1 of len must be string, but `r.qty` is int (len(s string))", field},
+		{"int.iif(r.ok, r.qty, ⟦r.ratio⟧)", "argument 3 of int.iif must be int, but `r.ratio` is float (int.iif(cond bool, x int, y int))", field},
+		{"int.iif(r.ok, r.qty, ⟦len(r.order_id)⟧)", "argument 3 of int.iif must be int, but `len(r.order_id)` is go int (int(len(r.order_id)) makes an int of it)", field},
+		{"⟦iif(r.ok, r.qty, r.ratio)⟧", "iif needs two values of one type, not int and float", field},
+		{"⟦math.Sqrt()⟧", "math.Sqrt needs 1 argument, not 0 (math.Sqrt(x number))", field},
+		{"⟦fmt.Sprintf(`x`)⟧", "fmt.Sprintf needs at least 2 arguments, not 1 (fmt.Sprintf(format string, a any, …))", field},
+		// Literals.
+		{"fmt.Sprintf(⟦r.order_id⟧, 1)", "the format must be a literal", field},
+		{"fmt.Sprintf(`id ⟦%d⟧`, r.price)", "%d cannot print a decimal2 (`r.price`) (%s prints a decimal2; float(…) makes a float of it)", field},
+		{"fmt.Sprintf(`%s ⟦%s⟧`, r.order_id)", "%s has no argument (the format has more verbs than arguments follow)", field},
+		{"fmt.Sprintf(`%s`, r.order_id, ⟦r.qty⟧)", "the format has no verb for this argument (one verb for each argument: %d, %s, …)", field},
+		{"fmt.Sprintf(`⟦%q⟧`, r.order_id)", "%q is not supported (supported: flags - + 0 and blank, width, .precision, and one of d x X o b f F e E g G s v t)", field},
+		{"re.MatchString(⟦`a(`⟧, r.order_id)", "the pattern is wrong: error parsing regexp: missing closing ): `a(`", field},
+		{"time.Format(r.ts, ⟦r.order_id⟧)", "the layout must be a literal (a Go layout, such as \"2006-01-02 15:04:05\")", field},
+		{"time.Format(r.ts, ⟦`YYYY-MM-DD`⟧)", "the layout \"YYYY-MM-DD\" names no part of a time (Go layouts are written with 2006-01-02 15:04:05, not \"YYYY-MM-DD\")", field},
+		{"time.Parse(`2006-01-02`, ⟦`2020-13-01`⟧)", "\"2020-13-01\" does not match the layout \"2006-01-02\"", field},
+		{"int(⟦`12x`⟧)", "`12x` is not an int", field},
+		{"⟦r.qty / 0⟧", "division by zero", field},
+		{"⟦9223372036854775807 + 1⟧", "the result is outside the range of int", field},
+		{"decimal2(r.ratio) * decimal2(r.ratio) ⟦*⟧ decimal2(r.ratio)", "the exact product has 48 digits after the point, at most 38 can be kept (compute with float(…))", expr.Mode{}},
+		{"time.Format(⟦time.iif(r.ok, r.ts, time.Date(2020, time.May, 1, 0, 0, 0, 0, time.FixedZone(`X`, 60)))⟧, `15:04`)",
+			"`time.iif(r.ok, r.ts, time.Date(2020, time.May, 1, 0, 0, 0, 0, time.FixedZone(`X`, 60)))` has values in different zones, so its text cannot be known", field},
+		// Aggregates.
+		{"⟦sum(r.qty)⟧", "sum is an aggregate: it can only be used in a field of a lookup with group: true", field},
+		{"⟦sum(r.qty)⟧ + 1", "sum is an aggregate: it must be the whole expression (compute with it in the next node)", aggregated},
+		{"float(⟦sum(r.qty)⟧)", "sum is an aggregate: it must be the whole expression (compute with it in the next node)", aggregated},
+		{"max(⟦r.ts⟧)", "argument 1 of max must be number or string, but `r.ts` is datetime (max(x number or string))", aggregated},
+		{"string_agg(r.order_id, ⟦l.seller⟧)", "the separator must be a literal", aggregated},
+	} {
+		t.Run(c.src, func(t *testing.T) {
+			src := strings.NewReplacer("⟦", "", "⟧", "").Replace(c.src)
+			off := strings.Index(c.src, "⟦")
+			length := strings.Index(c.src, "⟧") - off - len("⟦")
+			e, err := expr.Parse(src)
+			if err == nil {
+				_, err = e.Check(errorScope(), c.mode)
+			}
+			requireError(t, err, off, length, c.want)
+		})
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	_, err := expr.Parse(strings.Repeat("x", expr.MaxSourceBytes+1))
+	require.EqualError(t, err, "the expression has 65537 bytes, at most 65536 are allowed")
+	_, err = expr.Parse(strings.Repeat("(", 300) + "1" + strings.Repeat(")", 300))
+	require.EqualError(t, err, "nested deeper than 200 levels")
+	e, err := expr.Parse("r.ok" + strings.Repeat(" || r.ok", 5000))
+	require.NoError(t, err, "a chain is one level")
+	_, err = e.Check(errorScope(), expr.Mode{})
+	require.NoError(t, err)
+}
+
+func TestRefs(t *testing.T) {
+	t.Parallel()
+	e, err := expr.Parse("r.b > 1 && l.a == time.Format(r.c, `2006`) && r.b < wfmodel.RunStop || p.z && time.January == time.May")
+	require.NoError(t, err)
+	require.Equal(t, []expr.Ref{{Alias: "r", Field: "b"}, {Alias: "l", Field: "a"}, {Alias: "r", Field: "c"}, {Alias: "p", Field: "z"}}, e.Refs())
+}
+
+// TestRuntimeErrors: what SQL raises carries the marker and the source.
+func TestRuntimeErrors(t *testing.T) {
+	t.Parallel()
+	db := openDB(t)
+	for src, want := range map[string]string{
+		"1 / (r.a - r.a)":                expr.RuntimeMarker + "division by zero in `1 / (r.a - r.a)`",
+		"r.a % (r.a - r.a)":              expr.RuntimeMarker + "division by zero in `r.a % (r.a - r.a)`",
+		"r.d / (r.d - r.d)":              expr.RuntimeMarker + "division by zero in `r.d / (r.d - r.d)`",
+		"int(r.s)":                       expr.RuntimeMarker + "not an integer: \"4x\" in `int(r.s)`",
+		"float(r.s)":                     expr.RuntimeMarker + "not a number: \"4x\" in `float(r.s)`",
+		"decimal2(r.s)":                  expr.RuntimeMarker + "not a decimal number: \"4x\" in `decimal2(r.s)`",
+		"time.Parse(`2006-01-02`, r.s)":  expr.RuntimeMarker + "\"4x\" does not match the layout in `time.Parse(`2006-01-02`, r.s)`",
+		"r.a + 9223372036854775807":      "Overflow in addition of INT64",
+		"r.d * 999999999999999999":       "Overflow in multiplication of DECIMAL",
+		"int(float(r.a) * 1e300)":        "out of range",
+		"decimal2(float(r.a) * 1e300)":   "Could not convert",
+		"re.MatchString(r.s + `(`, `x`)": "missing ): 4x(",
+	} {
+		c := compile(t, src, expr.Scope{"r": {"a": expr.Int, "s": expr.String, "d": expr.Decimal}}, expr.Mode{Round: true})
+		var got any
+		err := db.QueryRow("SELECT " + c.SQL(column, "") + " FROM (SELECT 5::BIGINT AS a, '4x' AS s, 2.50::DECIMAL(18,2) AS d) r").Scan(&got)
+		require.ErrorContains(t, err, want, src)
+	}
+}

@@ -1,0 +1,113 @@
+package expr
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Reference writes the reference page of the language (docs/expressions.md)
+// from the table of functions.
+func Reference() string {
+	var b strings.Builder
+	b.WriteString(referenceIntro)
+	for _, group := range functionGroups() {
+		fmt.Fprintf(&b, "\n### %s\n\n| Function | Result | What it does |\n| --- | --- | --- |\n", group)
+		for _, f := range functions() {
+			if f.group != group {
+				continue
+			}
+			result := f.resultDoc
+			if result == "" {
+				result = f.result.String()
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.signature(), result, f.doc)
+		}
+	}
+	b.WriteString(referenceEnd)
+	return b.String()
+}
+
+const referenceIntro = `# Expressions
+
+<!-- Written by ` + "`go test ./internal/expr -run TestReference -update`" + `; do not edit. -->
+
+An expression computes a value from the fields of a row. The syntax is that of Go expressions: literals, fields written
+` + "`alias.field`" + `, operators, parentheses and function calls.
+
+| alias | fields | where |
+| --- | --- | --- |
+| ` + "`r`" + ` | the file or table that the node reads | everywhere but ` + "`having`" + ` and lookup filters |
+| ` + "`l`" + ` | the table that the node looks up | fields of a lookup node, its filter |
+| ` + "`p`" + ` | what the node's processor computed | fields of a custom node |
+| ` + "`w`" + ` | the row about to be written | ` + "`having`" + ` |
+| ` + "`nrs`, `e`" + ` | run and node status | dependency rules, with constants such as ` + "`wfmodel.RunComplete`" + ` |
+
+## Values
+
+| literal | type |
+| --- | --- |
+| ` + "`123`" + ` | int (64 bits); decimal2 if it has more digits than that |
+| ` + "`1.5`, `1e3`" + ` | float |
+| ` + "`\"text\"`" + ` | string as it stands: backslashes are not interpreted, double quotes at both ends are stripped |
+| ` + "`` `text` ``" + ` | string as it stands; the form for text with double quotes and for patterns |
+| ` + "`true`, `false`" + ` | bool |
+| ` + "`time.January` … `time.December`, `time.UTC`" + ` | arguments of ` + "`time.Date`" + ` |
+
+A type is never changed silently: an int field needs an int, and ` + "`len(…)`" + ` is not one before ` + "`int(…)`" + `. NULL in gives NULL out,
+except that ` + "`&&` and `||`" + ` follow SQL (` + "`false && NULL`" + ` is false).
+
+## Operators
+
+| operator | on | result |
+| --- | --- | --- |
+| ` + "`+ - *`" + ` | two numbers | float if either is float, else decimal2 if either is, else int. An int that leaves 64 bits is an error |
+| ` + "`/`" + ` | two numbers | the same; ints are cut toward zero; zero is an error except for floats |
+| ` + "`%`" + ` | two ints | remainder with the sign of the left side; zero is an error |
+| ` + "`+`" + ` | two strings | one string |
+| ` + "`== != < <= > >=`" + ` | two numbers, strings, datetimes | bool; bools only ` + "`==`" + ` and ` + "`!=`" + ` |
+| ` + "`&& \\|\\|`" + ` | bools | bool; the right side is not evaluated where the left one decides |
+| ` + "`!`, `-`" + ` | a bool, a number | |
+
+**Decimals.** In table fields, file columns and aggregates every operation on decimals is rounded to 2 digits, half away from zero, and
+must fit 16 digits before the point. In ` + "`having`" + `, filters, tags and rules + - * are exact and / gives 16 digits; a product may have at
+most 38 digits after the point, and 38 in all. What does not fit is an error, never a wrong value.
+
+**Strings** are compared byte by byte after double quotes at both ends are stripped and each backslash-quote in them is replaced (by a
+backslash on the left, by a quote on the right), so ` + "`\"abc\"`" + ` with quotes in the data equals ` + "`abc`" + `.
+
+**Floats** follow IEEE: division by zero gives an infinity, NaN equals nothing.
+
+**Datetimes** are UTC with microseconds, and milliseconds once stored. A literal with a zone, and a ` + "`time.Date`" + ` with one, is
+printed in it; everything else is printed in UTC.
+
+## Functions
+
+Arguments are of exactly the type given. *number* is int, float or decimal2.
+`
+
+const referenceEnd = `
+Aggregates are the whole expression of a field in a lookup with ` + "`group: true`" + `; nothing else can be computed with them there.
+
+## Order expressions and indexes
+
+` + "`field, field(desc), field(ignore_case, 128)`" + `: modifiers are ` + "`asc`" + ` (default), ` + "`desc`" + `; for strings also ` + "`case_sensitive`" + ` (default),
+` + "`ignore_case`" + ` and a length in bytes (64 by default, at least 16, at most 1024). Strings are compared without diacritics, up to that
+length, without blanks at the end. An index is ` + "`unique(…)` or `non_unique(…)`" + ` around the same.
+
+## Differences from Capillaries
+
+| here | there |
+| --- | --- |
+| an int that leaves 64 bits is an error | it wraps |
+| the branch of iif that is not taken and the decided side of && and \|\| are not evaluated | both are, and can fail |
+| a verb of fmt.Sprintf that does not fit its argument is an error at load time | the text has %!d(…) marks |
+| %q, %c, %U, %T, %p, %+d with a precision, argument indexes and * are not supported | they are |
+| formats, layouts and zones must be literals | they may be computed |
+| min and max over no rows are 0 or "" | the largest numbers show |
+| string_agg and float sums follow the order of the rows | the order changes from run to run |
+| time.Now() is UTC and the same for all rows of a batch | local time, row by row |
+| decimal2 of a float or of text keeps 16 digits after the point | all |
+| times have microseconds; more digits in a literal are an error | nanoseconds |
+| hexadecimal floats are refused when text is read | they are read |
+| inside a sorted string, a character below the blank sorts after the end of the text | before a blank |
+`
