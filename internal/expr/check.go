@@ -46,7 +46,7 @@ func (e *Expr) Check(scope Scope, mode Mode) (*Compiled, error) {
 		return nil, err
 	}
 	if root.typ == Month || root.typ == Location {
-		return nil, root.at.errorf("a %s is not a value", root.typ).hint("it can only be an argument of time.Date")
+		return nil, root.at.errorf("%s is not a value", root.typ.phrase()).hint("it can only be an argument of time.Date")
 	}
 	return &Compiled{e, root, mode}, nil
 }

@@ -77,7 +77,7 @@ func ScanSQL(t Type, format, sql string) (string, error) {
 	r := &renderer{}
 	n := &node{op: opRaw, raw: sql, typ: String, text: sql}
 	if (t == String || t == Bool) && format != "" {
-		return "", whole.errorf("a %s column takes no format", t)
+		return "", whole.errorf("%s column takes no format", t.phrase())
 	}
 	switch t {
 	case String:
@@ -96,7 +96,7 @@ func ScanSQL(t Type, format, sql string) (string, error) {
 		macro := map[Type]string{Int: "thalweg_scan_int", Float: "thalweg_scan_float", Decimal: "thalweg_scan_decimal"}[t]
 		return r.let(n, func(v string) string { return macro + "(" + v + ")" }), nil
 	}
-	return "", whole.errorf("a %s cannot be read from text", t)
+	return "", whole.errorf("%s cannot be read from text", t.phrase())
 }
 
 func (r *renderer) scanTime(n *node, layout string) (string, error) {
@@ -143,13 +143,13 @@ func parseScanFormat(t Type, format string) (scanFormat, *Error) {
 		at := span{i, n}
 		switch {
 		case bad != "":
-			return out, at.errorf("%s", bad).hint("%%%c reads a %s", letters[0], t)
+			return out, at.errorf("%s", bad).hint("%%%c reads %s", letters[0], t.phrase())
 		case v.letter == '%':
 			literal += "%"
 		case verbs > 0:
 			return out, at.errorf("%s is the second verb, a column is one value", v.text)
 		case !strings.ContainsRune(letters, rune(v.letter)) || v.precision >= 0 || v.minus || v.plus || v.space || v.zero && v.width < 0:
-			return out, at.errorf("%s does not read a %s", v.text, t).hint("use %%%c", letters[0])
+			return out, at.errorf("%s does not read %s", v.text, t.phrase()).hint("use %%%c", letters[0])
 		default:
 			out.before, literal, verbs = literal, "", 1
 			out.width = max(v.width, 0)
@@ -217,7 +217,7 @@ func DefaultSQL(t Type, text, csvFormat string) (string, error) {
 	}
 	value, err := defaultValue(t, trimmed, csvFormat)
 	if err != nil {
-		return "", whole.errorf("%q is not a %s", trimmed, t).hint("%s", err.Error())
+		return "", whole.errorf("%q is not %s", trimmed, t.phrase()).hint("%s", err.Error())
 	}
 	n := &node{typ: t}
 	n.constant(value)

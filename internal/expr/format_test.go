@@ -242,7 +242,7 @@ func TestPrintErrors(t *testing.T) {
 		typ          expr.Type
 		format, want string
 	}{
-		{expr.Int, "%s", "%s cannot print a int (%d prints an int)"},
+		{expr.Int, "%s", "%s cannot print an int (%d prints an int)"},
 		{expr.Int, "%d %d", "%d has no value: a column is one value"},
 		{expr.Int, "x", `the format "x" prints no value (it needs one verb, such as %s, %d, %f or %t)`},
 		{expr.Decimal, "%.2f", "%.2f cannot print a decimal2 (%s prints it with two digits after the point)"},
@@ -260,7 +260,7 @@ func TestPrintErrors(t *testing.T) {
 		{expr.String, "%s", "a string column takes no format"},
 		{expr.Bool, "%t", "a bool column takes no format"},
 		{expr.DateTime, "", "a datetime column needs a format (a Go layout, such as 2006-01-02 15:04:05)"},
-		{expr.Int, "%f", "%f does not read a int (use %d)"},
+		{expr.Int, "%f", "%f does not read an int (use %d)"},
 		{expr.Int, "abc", `the format "abc" reads no value (it needs one verb: %d)`},
 		{expr.Int, "%d0", `text after the verb must not start with "0"`},
 		{expr.DateTime, "2006-002", "002 is not supported in a layout for parsing"},
@@ -292,7 +292,7 @@ func TestDefault(t *testing.T) {
 		require.Equal(t, c.want, got, "%s %q", c.typ, c.text)
 	}
 	_, err := expr.DefaultSQL(expr.Int, "1.5", "")
-	require.EqualError(t, err, `"1.5" is not a int (it needs a base-10 integer)`)
+	require.EqualError(t, err, `"1.5" is not an int (it needs a base-10 integer)`)
 	_, err = expr.DefaultSQL(expr.Decimal, "12345678901234567", "")
 	require.EqualError(t, err, `"12345678901234567" has more than 16 digits before the point`)
 }

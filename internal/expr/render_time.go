@@ -52,6 +52,8 @@ func layoutSQL(elements []element, layout, v string, zone *time.Location) string
 		fast = "CAST(CAST(" + v + " AS DATE) AS VARCHAR)"
 	case "2006-01-02 15:04:05":
 		fast = "CAST(date_trunc('second', " + v + ") AS VARCHAR)"
+	case goTime: // DuckDB's own text drops zeros at the end as .999999999 does
+		fast = "(CAST(" + v + " AS VARCHAR) || " + sqltext.String(time.Time{}.In(zone).Format(" -0700 MST")) + ")"
 	default:
 		fast = piecesSQL(elements, v, zone, false)
 	}

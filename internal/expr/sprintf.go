@@ -130,7 +130,7 @@ func (v *verb) fits(t Type) (problem, hint string) {
 			Bool: "%t prints a bool", String: "%s prints a string", DateTime: "use time.Format(…) and %s",
 			Decimal: "%s prints a decimal2; float(…) makes a float of it",
 		}[t]
-		return fmt.Sprintf("%s cannot print a %s", v.text, t), hint
+		return fmt.Sprintf("%s cannot print %s", v.text, t.phrase()), hint
 	}
 	switch {
 	case (t == Int || t == GoInt) && v.precision >= 0:

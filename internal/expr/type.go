@@ -58,6 +58,14 @@ func (t Type) String() string {
 	return "invalid"
 }
 
+// phrase names the type with its article, for messages.
+func (t Type) phrase() string {
+	if t == Int || t == Invalid {
+		return "an " + t.String()
+	}
+	return "a " + t.String()
+}
+
 // SQL returns the DuckDB type that stores t in a table's parts: the one place
 // that fixes the physical schema.
 func (t Type) SQL() string {
