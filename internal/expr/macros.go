@@ -1,5 +1,7 @@
 package expr
 
+import "fmt"
+
 // Macros are the CREATE MACRO statements that a DuckDB connection must have
 // run before any compiled SQL. They hold what is too long to repeat in each
 // expression. A macro's arguments are copied into its body, so the renderer
@@ -44,6 +46,7 @@ func Macros() []string {
 				CAST(((x // y) * 100000000 + a // y) * 100000000 + b // y
 					+ CASE WHEN abs(b % y) >= abs(y) - abs(b % y) THEN sign(x) * sign(y) ELSE 0 END AS DECIMAL(38,0))
 					* CAST('0.0000000000000001' AS DECIMAL(17,16)))[1])[1]`,
+		fineQuotient(),
 		// Quotient of two DECIMAL(18,2), y not zero. Below 10^11 the two-step rounding (16 digits, then
 		// 2) cannot differ from one step: that needs a divisor of more than 10^14 hundredths.
 		`CREATE OR REPLACE TEMP MACRO thalweg_divide2(x, y) AS
@@ -106,4 +109,18 @@ func Macros() []string {
 			list_transform([nfc_normalize(strip_accents(x))], lambda s:
 				CASE WHEN strlen(s) <= n THEN rtrim(s, ' ') ELSE thalweg_cut(s, n) END)[1]`,
 	}
+}
+
+// fineQuotient is thalweg_quotient in steps of 2 digits, for operands with
+// more than 16 digits after the point: it leaves room for divisors up to
+// 10^36, where steps of 8 digits end at 10^30.
+func fineQuotient() string {
+	const steps = quotientScale / 2
+	last := fmt.Sprintf("a%d", steps)
+	body := fmt.Sprintf("CAST(%[1]s.q + CASE WHEN abs(%[1]s.r) >= abs(y) - abs(%[1]s.r) THEN sign(x) * sign(y) ELSE 0 END AS DECIMAL(38,0))"+
+		" * CAST('0.0000000000000001' AS DECIMAL(17,16))", last)
+	for i := steps; i > 0; i-- {
+		body = fmt.Sprintf("list_transform([{'q': a%[1]d.q * 100 + (a%[1]d.r * 100) // y, 'r': (a%[1]d.r * 100) %% y}], lambda a%[2]d: %[3]s)[1]", i-1, i, body)
+	}
+	return "CREATE OR REPLACE TEMP MACRO thalweg_quotient_fine(x, y) AS list_transform([{'q': x // y, 'r': x % y}], lambda a0: " + body + ")[1]"
 }

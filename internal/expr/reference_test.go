@@ -296,7 +296,8 @@ func (e *evaluator) decOp(op token.Token, a, b dec) (any, error) {
 		e.physical(dec{a.rat, max(a.scale, b.scale)})
 		e.physical(dec{b.rat, max(a.scale, b.scale)})
 		if max(a.scale, b.scale) > 16 { // 32 digits after the point leave little room
-			e.risky = true
+			limit := big.NewRat(1000, 1)
+			e.risky = e.risky || new(big.Rat).Abs(a.rat).Cmp(limit) > 0 || new(big.Rat).Abs(b.rat).Cmp(limit) > 0
 		}
 	}
 	if e.round {

@@ -122,9 +122,13 @@ func (r *renderer) divide(n *node) string {
 		})
 	}
 	scale := max(a.dec.scale, b.dec.scale)
+	macro := "thalweg_quotient("
+	if scale > quotientScale {
+		macro = "thalweg_quotient_fine("
+	}
 	quotient := r.bind(r.mantissa(a, scale), false, func(x string) string {
 		return r.bind(r.mantissa(b, scale), false, func(y string) string {
-			return guard(x, y, "thalweg_quotient("+x+", "+y+")")
+			return guard(x, y, macro+x+", "+y+")")
 		})
 	})
 	if r.round {
