@@ -84,7 +84,7 @@ func (c *runCmd) finish(a *app, sum local.Summary, err error) error {
 	if f := sum.Failure; f != nil {
 		node := ""
 		if f.Node != "" && !strings.Contains(f.Message, f.Node) {
-			node = fmt.Sprintf("node %s, batch %d: ", f.Node, f.Batch)
+			node = "node " + f.Node + ": "
 		}
 		a.printFailure(f.Place, node+f.Message, f.Hint, f.Detail)
 		fmt.Fprintf(a.stderr, "run %d failed; what it committed is kept: correct the cause and continue with --resume\n", sum.Key.Run)

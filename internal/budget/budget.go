@@ -27,9 +27,11 @@ const (
 	// batchBytesMax keeps batches small enough to be a unit of retry.
 	batchBytesMax = 256 << 20
 	batchBytesMin = 4 << 20
-	// smallBytesMax is a table that every batch may read whole and that is not
-	// worth cutting; less where DuckDB has little.
+	// smallBytesMax is an input that is not worth cutting into several batches.
 	smallBytesMax = 16 << 20
+	// broadcastBytesMax is a right side that every batch of a lookup reads
+	// whole; less where DuckDB has little.
+	broadcastBytesMax = 64 << 20
 )
 
 // Budget is what a process may use. All sizes are bytes.
@@ -39,7 +41,8 @@ type Budget struct {
 	Slots            int   `json:"slots"`             // batches in flight
 	SlotEngineBytes  int64 `json:"slot_engine_bytes"` // DuckDB's memory_limit in each slot
 	BatchBytes       int64 `json:"batch_bytes"`       // uncompressed input that a batch should have
-	SmallBytes       int64 `json:"small_bytes"`       // a table that every batch may read whole
+	SmallBytes       int64 `json:"small_bytes"`       // an input that is one batch
+	BroadcastBytes   int64 `json:"broadcast_bytes"`   // a right side that every batch of a lookup reads whole
 	Interpreters     int   `json:"interpreters"`      // 0 without Python
 	InterpreterBytes int64 `json:"interpreter_bytes"` // what each should stay within: it is recycled above
 	GoBytes          int64 `json:"go_bytes"`          // GOMEMLIMIT
@@ -71,6 +74,7 @@ func Split(total int64, cores, interpreters int) (Budget, error) {
 	b.SlotEngineBytes = int64(float64(slot) * engineShare)
 	b.BatchBytes = min(max(int64(float64(b.SlotEngineBytes)*batchShare), batchBytesMin), batchBytesMax)
 	b.SmallBytes = min(smallBytesMax, b.SlotEngineBytes/8)
+	b.BroadcastBytes = min(broadcastBytesMax, b.SlotEngineBytes/8)
 	b.GoBytes = baseBytes + slot/8*int64(b.Slots)
 	return b, nil
 }

@@ -88,7 +88,7 @@ type Result struct {
 // PartRowGroupRows and the codec of parts; see docs/decisions for the measurements.
 const (
 	PartRowGroupRows = 122_880
-	partCodec        = "zstd"
+	partCodec        = "zstd, COMPRESSION_LEVEL 1"
 )
 
 // TransportSQL renders a value of type t the way rows travel to Go: decimals

@@ -176,7 +176,7 @@ func TestSameBytesHoweverTheWorkIsCut(t *testing.T) {
 	inputs := crashInputs(t)
 	cut := func(slots, threads int, batch, small int64, engine int64) func(*budget.Budget) {
 		return func(b *budget.Budget) {
-			b.Slots, b.Cores, b.BatchBytes, b.SmallBytes = slots, max(slots, threads), batch, small
+			b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = slots, max(slots, threads), batch, small, small
 			if engine > 0 {
 				b.SlotEngineBytes = engine
 			}

@@ -195,6 +195,7 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (worker.Result, e
 	if err != nil {
 		return worker.Result{}, err
 	}
+	p.cfg.Logger.Debug("executing", "node", c.Node, "batch", c.Batch, "attempt", c.Attempt, "sql", shortSQL(task.Query), "layout", x.plan.Layout)
 	p.busy.enter()
 	res, err := engine.Execute(ctx, x.instance(), p.cfg.Pool, task)
 	p.busy.leave()
@@ -202,6 +203,15 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (worker.Result, e
 		return worker.Result{}, err
 	}
 	return x.result(ctx, res)
+}
+
+// shortSQL keeps a query with a thousand file names readable in the log.
+func shortSQL(s string) string {
+	const bytesMax = 4_000
+	if len(s) <= bytesMax {
+		return s
+	}
+	return s[:bytesMax/2] + " … " + s[len(s)-bytesMax/2:]
 }
 
 // attempt is one execution's circumstances.

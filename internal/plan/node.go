@@ -24,6 +24,10 @@ const (
 	// joined text, and the row group being written. Measured on string_agg of
 	// 13 M rows (docs/decisions/0003-memory-budget.md).
 	joinFactor = 4
+	// scansMax is how many times a table is rather read and filtered by the
+	// hash of its key than written in buckets: staging rows for buckets costs
+	// as much as some five scans (docs/decisions/0002-parts.md).
+	scansMax = 4
 	// pythonRowsMax keeps a Python batch a unit of retry even when its rows
 	// weigh little and cost much.
 	pythonRowsMax = 100_000
@@ -204,11 +208,10 @@ func bucketWorks(buckets int, t *Table) ([]Work, []size) {
 // already lies in, and enough that a bucket of the left is no more than a batch.
 func (p *Planner) joinBuckets(n *script.Node, in Inputs) int {
 	left, right := in.Reader, in.Lookup
-	need := p.bucketsFor(right.Bytes())
-	if need == 0 {
+	if right.Bytes() <= p.Budget.BroadcastBytes {
 		return 0
 	}
-	need = max(need, powerOfTwo(ceilDiv(left.Bytes(), p.Budget.BatchBytes)))
+	need := max(p.bucketsFor(right.Bytes()), powerOfTwo(ceilDiv(left.Bytes(), p.Budget.BatchBytes)))
 	if right.Layout.BucketKey == lookupKey(n, right.Layout.types(), true) {
 		need = max(need, right.Layout.Buckets)
 	}
@@ -218,12 +221,9 @@ func (p *Planner) joinBuckets(n *script.Node, in Inputs) int {
 	return min(need, bucketsMax)
 }
 
-// bucketsFor gives the buckets that a table of so many bytes should have when
-// each is to be joined or grouped in an instance's memory; 0 if it is small.
+// bucketsFor gives the buckets in which a table of so many bytes can be joined
+// or grouped within an instance's memory, and with all slots at work.
 func (p *Planner) bucketsFor(bytes int64) int {
-	if bytes <= p.Budget.SmallBytes {
-		return 0
-	}
 	return min(powerOfTwo(max(ceilDiv(bytes*joinFactor, p.Budget.SlotEngineBytes), int64(p.Budget.Slots))), bucketsMax)
 }
 
@@ -246,7 +246,10 @@ func (p *Planner) outputWorks(n *script.Node, in Inputs) ([]Work, []size, error)
 }
 
 func (p *Planner) distinctWorks(in Inputs) ([]Work, []size, error) {
-	buckets := max(p.bucketsFor(in.Reader.Bytes()), 1)
+	buckets := 1
+	if bytes := in.Reader.Bytes(); bytes > p.Budget.SmallBytes {
+		buckets = p.bucketsFor(bytes)
+	}
 	works, sizes := bucketWorks(buckets, in.Reader)
 	return works, sizes, nil
 }
@@ -259,16 +262,13 @@ func (p *Planner) layout(n *script.Node, in Inputs, sizes []size) Layout {
 	if in.Reader != nil {
 		leftRows = in.Reader.Rows()
 	}
-	bytes := estimateBytes(n, sizes, leftRows)
-	if bytes <= p.Budget.SmallBytes {
+	buckets := p.bucketsFor(estimateBytes(n, sizes, leftRows))
+	if buckets <= max(scansMax, p.Budget.Slots) {
 		return l
 	}
 	if key, ok := p.wantedKey(n); ok {
-		l.Buckets = p.bucketsFor(bytes)
-		if l.Buckets > 0 {
-			l.BucketKey = key
-			l.OrderCols = max(l.OrderCols, 1)
-		}
+		l.Buckets, l.BucketKey = buckets, key
+		l.OrderCols = max(l.OrderCols, 1)
 	}
 	return l
 }
@@ -348,7 +348,7 @@ func lookupKey(n *script.Node, types map[string]expr.Type, right bool) string {
 // estimateBytes guesses what n's table will weigh: at least what comes in, or
 // typical widths of its columns, because formulas build text.
 func estimateBytes(n *script.Node, sizes []size, leftRows int64) int64 {
-	const stringBytes = 40
+	const stringBytes = 24
 	var width, rows, bytes int64
 	for _, f := range n.Table.Fields {
 		width += 8

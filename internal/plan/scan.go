@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/sqltext"
 )
@@ -155,7 +156,8 @@ func sliceParts(t *Table, want int) [][]PartSlice {
 		bytes := partBytes(t.Layout, p)
 		pieces := int64(1)
 		if bytes > target*3/2 {
-			pieces = min((bytes+target-1)/target, p.Rows)
+			// Reading some rows of a row group costs as much as reading all.
+			pieces = min(ceilDiv(bytes, target), ceilDiv(p.Rows, engine.PartRowGroupRows))
 		}
 		if pieces <= 1 {
 			if weight > 0 && weight+bytes > target*5/4 {

@@ -80,6 +80,9 @@ func (w *Worker) plan(ctx context.Context, n state.Node) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
+		if _, err := w.setNode(ctx, n, state.Failed); err != nil {
+			return false, err
+		}
 		failure := FailureOf(err, state.BatchKey{NodeKey: n.NodeKey, Batch: -1})
 		return false, w.failRun(ctx, failure)
 	}
