@@ -130,7 +130,7 @@ func extreme(name string) func(*renderer, *node, string) string {
 // computes equal aggregates once. No separator follows text that is still
 // empty, so empty texts at the start are cut off; usually there are none.
 func sqlJoin(r *renderer, n *node, filter string) string {
-	list := "list(" + r.aggregated(n) + r.inOrder() + ")" + filter
+	list := r.orderedList(r.aggregated(n), filter)
 	sep := n.aux.(string)
 	joined := "array_to_string(" + list + ", " + sqltext.String(sep) + ")"
 	if sep == "" {
@@ -139,4 +139,17 @@ func sqlJoin(r *renderer, n *node, filter string) string {
 	rest := "list_slice(" + list + ", list_position(list_transform(" + list + ", lambda s: s <> ''), true), len(" + list + "))"
 	return "CASE WHEN coalesce((" + list + ")[1], '') <> '' THEN " + joined +
 		" ELSE coalesce(array_to_string(" + rest + ", " + sqltext.String(sep) + "), '') END"
+}
+
+// orderedList gathers a group's values in order. Rows usually arrive in order
+// already, and sorting texts costs more than gathering them: so a single order
+// column is gathered beside them and the texts are moved only where it is not
+// ascending. Both lists meet the rows in the same sequence, whatever that is.
+// (13 M texts in 1,000 groups on one thread: 2.7 s; with ORDER BY 3.8 s; in no
+// order 1.8 s.)
+func (r *renderer) orderedList(x, filter string) string {
+	if r.order == "" || strings.ContainsAny(r.order, ", ") {
+		return "list(" + x + r.inOrder() + ")" + filter
+	}
+	return "thalweg_in_order(list(" + x + ")" + filter + ", list(" + r.order + ")" + filter + ")"
 }

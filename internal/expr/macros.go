@@ -8,6 +8,9 @@ import "fmt"
 // passes names or cheap expressions only.
 func Macros() []string {
 	return []string{
+		// Values by their positions, both gathered in the same sequence.
+		`CREATE OR REPLACE TEMP MACRO thalweg_in_order(vals, positions) AS
+			CASE WHEN positions = list_sort(positions) THEN vals ELSE list_select(vals, list_grade_up(positions)) END`,
 		// Nearest float64 of a decimal with at most two digits after the point: one correctly rounded
 		// division up to 2^53, else through text (DuckDB adds two rounded parts there).
 		`CREATE OR REPLACE TEMP MACRO thalweg_decimal_float(x) AS

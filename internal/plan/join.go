@@ -194,7 +194,9 @@ func (j joiner) groupedByKey() string {
 		}
 	}
 	values = append(append(j.keys("l"), "true AS __m"), values...)
-	// Right rows without a left one need not be grouped at all.
+	// Right rows without a left one need not be grouped at all. That leaves out
+	// those of other buckets as well: their hashes need not be looked at.
+	j.right.hashed = false
 	grouped := fmt.Sprintf("SELECT %s FROM (%s) AS l SEMI JOIN (SELECT DISTINCT %s FROM (%s) AS r) AS r ON %s GROUP BY %s",
 		strings.Join(values, ", "), j.right.sql(j.work), strings.Join(j.keys("r"), ", "), j.left.sql(j.work), j.on(), strings.Join(j.keys("l"), ", "))
 	rel := relation{
