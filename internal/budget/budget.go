@@ -15,12 +15,12 @@ const (
 	// allocator's slack.
 	baseBytes = 96 << 20
 	// pythonShare of what is left goes to the interpreters when a script has any.
-	pythonShare = 0.35
+	pythonShare = 0.25
 	// pythonBytesMin is the least an interpreter gets.
 	pythonBytesMin = 96 << 20
 	// engineShare of a slot is DuckDB's memory_limit: the limit covers its
 	// buffers only; list aggregates, Parquet writers and results come on top.
-	engineShare = 0.55
+	engineShare = 0.80
 	// batchShare of DuckDB's limit is what a batch's input may weigh
 	// uncompressed, so that a batch stages, sorts or aggregates mostly in memory.
 	batchShare = 0.25

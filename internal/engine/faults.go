@@ -13,6 +13,10 @@ import (
 	"thalweg/internal/fault"
 )
 
+// ErrOutOfMemory is in the chain of a failure for which an instance with more
+// memory could succeed.
+var ErrOutOfMemory = errors.New("DuckDB's memory limit is reached")
+
 // classify gives err a kind, a retry hint and advice, unless it has them. This
 // is the only place that knows DuckDB's error types, and the only one that
 // reads its message: DuckDB has no codes for a full disk or for error().
@@ -41,7 +45,7 @@ func classifyDuckDB(db *duckdb.Error, err error, task Task) error {
 	f := &fault.Error{Kind: fault.Bug, Message: task.Name + ": " + Reason(err), Detail: db.Msg}
 	switch db.Type {
 	case duckdb.ErrorTypeOutOfMemory:
-		f.Kind = fault.Environment
+		f.Kind, f.Err = fault.Environment, ErrOutOfMemory
 		f.Message = task.Name + ": the batch needs more memory than its share of --memory, and could not spill"
 		f.Hint = "give more with --memory, or free disk space for spilling; nothing that is committed was lost: continue with --resume"
 	case duckdb.ErrorTypeIO, duckdb.ErrorTypePermission:

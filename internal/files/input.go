@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/script"
 )
@@ -100,10 +101,25 @@ func inspectAll(ctx context.Context, r *script.FileReader) ([]inspected, error) 
 		if out[i].footer, err = readFooter(in.Path, in.URL); err != nil {
 			return err
 		}
+		out[i].footer.weigh(rowBytesMin(r))
 		out[i].Rows, out[i].RawBytes = out[i].footer.rows, out[i].footer.rawBytes
 		return nil
 	})
 	return out, err
+}
+
+// rowBytesMin is the least that a row of r takes in memory.
+func rowBytesMin(r *script.FileReader) int64 {
+	const valueBytes, stringBytes = 8, 24
+	var n int64
+	for _, c := range r.Columns {
+		if c.Type == expr.String {
+			n += stringBytes
+		} else {
+			n += valueBytes
+		}
+	}
+	return n
 }
 
 // stat finds the file that u names.

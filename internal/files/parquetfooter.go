@@ -25,6 +25,17 @@ type rowGroup struct {
 	rawBytes       int64 // uncompressed
 }
 
+// weigh raises the uncompressed sizes, in which dictionaries hide repeated
+// values, to what the rows take in memory at least.
+func (f *footer) weigh(rowBytes int64) {
+	f.rawBytes = 0
+	for i := range f.groups {
+		g := &f.groups[i]
+		g.rawBytes = max(g.rawBytes, g.rows*rowBytes)
+		f.rawBytes += g.rawBytes
+	}
+}
+
 // readFooter reads a Parquet file's footer, which costs one or two reads.
 func readFooter(path, u string) (*footer, error) {
 	f, err := os.Open(path)

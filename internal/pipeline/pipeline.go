@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
 	"thalweg/internal/budget"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
@@ -41,6 +43,7 @@ type Pipeline struct {
 	mu      sync.Mutex
 	tables  map[string]*plan.Table // complete tables that were read before, by node
 	busy    busyMeter
+	memory  *semaphore.Weighted // in shares of the slots
 }
 
 var _ worker.Job = (*Pipeline)(nil)
@@ -54,6 +57,7 @@ func New(cfg Config) *Pipeline {
 		cfg:     cfg,
 		planner: &plan.Planner{Script: cfg.Script, Budget: cfg.Budget},
 		tables:  map[string]*plan.Table{},
+		memory:  semaphore.NewWeighted(int64(max(cfg.Budget.Slots, 1))),
 	}
 }
 
@@ -196,13 +200,36 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (worker.Result, e
 		return worker.Result{}, err
 	}
 	p.cfg.Logger.Debug("executing", "node", c.Node, "batch", c.Batch, "attempt", c.Attempt, "sql", shortSQL(task.Query), "layout", x.plan.Layout)
-	p.busy.enter()
-	res, err := engine.Execute(ctx, x.instance(), p.cfg.Pool, task)
-	p.busy.leave()
+	res, err := p.execute(ctx, x, task)
 	if err != nil {
 		return worker.Result{}, err
 	}
 	return x.result(ctx, res)
+}
+
+// execute runs a task in its slot's share of the memory. If that is not enough
+// it waits for all other slots to be free and has their shares as well: sizes
+// of inputs are known, what formulas make of them is not.
+func (p *Pipeline) execute(ctx context.Context, x *attempt, task engine.Task) (engine.Result, error) {
+	res, err := p.executeWith(ctx, task, x.instance(), 1)
+	if !errors.Is(err, engine.ErrOutOfMemory) || p.cfg.Budget.Slots < 2 {
+		return res, err
+	}
+	cfg, all := x.instance(), int64(p.cfg.Budget.Slots)
+	cfg.MemoryBytes *= all
+	p.cfg.Logger.Info("a batch needs more memory than a slot has; it runs alone", "node", x.claim.Node, "batch", x.claim.Batch, "memory_bytes", cfg.MemoryBytes)
+	return p.executeWith(ctx, task, cfg, all)
+}
+
+// executeWith runs a task that takes so many slots' shares of the memory.
+func (p *Pipeline) executeWith(ctx context.Context, task engine.Task, cfg engine.InstanceConfig, shares int64) (engine.Result, error) {
+	if err := p.memory.Acquire(ctx, shares); err != nil {
+		return engine.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: task.Name + " was interrupted", Err: err}
+	}
+	defer p.memory.Release(shares)
+	p.busy.enter()
+	defer p.busy.leave()
+	return engine.Execute(ctx, cfg, p.cfg.Pool, task)
 }
 
 // shortSQL keeps a query with a thousand file names readable in the log.

@@ -23,7 +23,7 @@ const (
 	// multiple of its uncompressed bytes: hash table or sorted lists, the
 	// joined text, and the row group being written. Measured on string_agg of
 	// 13 M rows (docs/decisions/0003-memory-budget.md).
-	joinFactor = 4
+	joinFactor = 6
 	// scansMax is how many times a table is rather read and filtered by the
 	// hash of its key than written in buckets: staging rows for buckets costs
 	// as much as some five scans (docs/decisions/0002-parts.md).
