@@ -74,7 +74,14 @@ func (e *events) Write(p []byte) (int, error) {
 
 func (e *events) line(line []byte) {
 	var f finished
-	if err := json.Unmarshal(line, &f); err != nil {
+	var kind struct {
+		Event string `json:"event"`
+	}
+	err := json.Unmarshal(line, &kind)
+	if err == nil && kind.Event == eventFinished {
+		err = json.Unmarshal(line, &f)
+	}
+	if err != nil {
 		if e.err == nil {
 			e.err = &fault.Error{Kind: fault.Environment, Message: "a line of events is not JSON", Detail: string(line), Err: err}
 		}
