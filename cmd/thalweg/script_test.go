@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
@@ -33,7 +34,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("SHARED", filepath.Join(root, "..", "shared"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount, "waitfile": cmdWaitfile},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
 			case "pypy":
@@ -48,6 +49,26 @@ func TestScripts(t *testing.T) {
 			return false, nil
 		},
 	})
+}
+
+// cmdWaitfile waits until a file is there: waitfile FILE.
+func cmdWaitfile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: waitfile FILE")
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(30 * time.Second)
+	for {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			ts.Fatalf("%s does not appear", args[0])
+		}
+	}
 }
 
 // cmdTmpfs mounts a file system of a given size: tmpfs DIR SIZE.
