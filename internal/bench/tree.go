@@ -19,6 +19,9 @@ import (
 const (
 	memoryEveryMS = 25
 	treeEveryMS   = 250
+	// pssPause is how many times as long as it took the next look at the
+	// proportional size waits, so that it costs the measured process 1 % at most.
+	pssPause = 100
 )
 
 // ticksPerSecond is the unit of CPU times in /proc, the same on every Linux
@@ -33,9 +36,10 @@ type moment struct {
 
 // usage is what a process tree used.
 type usage struct {
-	peakRSS   int64 // bytes, pages shared between processes counted in each
-	peakPSS   int64 // bytes, pages shared between processes counted once; seldom sampled
-	processes int   // most at a time
+	nextPSS   time.Time // not before: reading it holds up the process that is measured
+	peakRSS   int64     // bytes, pages shared between processes counted in each
+	peakPSS   int64     // bytes, pages shared between processes counted once; seldom sampled
+	processes int       // most at a time
 	moments   []moment
 }
 
@@ -192,12 +196,17 @@ func (p procfs) watch(ctx context.Context, root int) (usage, error) {
 // a process that ended and was not waited for yet: the next look has it again.
 func (u *usage) look(p procfs, now time.Time, members []stat) {
 	var cpu time.Duration
-	var pss int64
 	for _, m := range members {
 		cpu += m.cpu
-		pss += p.pss(m.pid)
 	}
-	u.peakPSS = max(u.peakPSS, pss)
+	if now.After(u.nextPSS) {
+		var pss int64
+		for _, m := range members {
+			pss += p.pss(m.pid)
+		}
+		u.peakPSS = max(u.peakPSS, pss)
+		u.nextPSS = now.Add(pssPause * time.Since(now))
+	}
 	u.processes = max(u.processes, len(members))
 	if n := len(u.moments); n == 0 || cpu >= u.moments[n-1].cpu {
 		u.moments = append(u.moments, moment{now, cpu})

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"thalweg/internal/budget"
+	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/files"
 	"thalweg/internal/script"
@@ -28,9 +29,12 @@ const (
 	// hash of its key than written in buckets: staging rows for buckets costs
 	// as much as some five scans (docs/decisions/0002-parts.md).
 	scansMax = 4
-	// pythonRowsMax keeps a Python batch a unit of retry even when its rows
-	// weigh little and cost much.
-	pythonRowsMax = 100_000
+	// rowGroupRowsMin: reading some rows of a row group costs as much as
+	// reading all, so a part is not cut into less than one.
+	rowGroupRowsMin = engine.PartRowGroupRows
+	// pythonRows is what a Python batch should have at most when its rows weigh
+	// little; reading a row group twice is nothing against computing it.
+	pythonRows = 20_000
 )
 
 // Work is what state keeps of a batch: the slice of the input that it reads.
@@ -114,7 +118,10 @@ func (p *Planner) works(ctx context.Context, n *script.Node, in Inputs, plan *No
 	case n.Type == script.Distinct:
 		return p.distinctWorks(in)
 	}
-	groups := sliceParts(in.Reader, p.batchCount(in.Reader, n.PyCalc != nil))
+	groups := sliceParts(in.Reader, p.batchCount(in.Reader), rowGroupRowsMin)
+	if n.PyCalc != nil {
+		groups = p.pythonGroups(in.Reader)
+	}
 	works, sizes := sliceWorks(in.Reader, groups)
 	return works, sizes, nil
 }
@@ -153,12 +160,16 @@ func sliceWorks(t *Table, groups [][]PartSlice) ([]Work, []size) {
 }
 
 // batchCount is how many batches a table is read in.
-func (p *Planner) batchCount(t *Table, python bool) int {
-	want := p.batchesOf(t.Bytes())
-	if python {
-		want = max(want, ceilDiv(t.Rows(), pythonRowsMax))
-	}
-	return int(min(want, batchesMax))
+func (p *Planner) batchCount(t *Table) int {
+	return int(min(p.batchesOf(t.Bytes()), batchesMax))
+}
+
+// pythonGroups cuts a table for Python, where rows weigh little and cost much:
+// several batches, so that reading and writing one overlaps with computing
+// another, and small ones, so that little is lost with one.
+func (p *Planner) pythonGroups(t *Table) [][]PartSlice {
+	want := max(p.batchesOf(t.Bytes()), ceilDiv(t.Rows(), pythonRows))
+	return sliceParts(t, int(min(want, batchesMax)), pythonRows/2)
 }
 
 // batchesOf is how many batches so many bytes make: none larger than a batch
@@ -178,9 +189,9 @@ func (p *Planner) joinWorks(n *script.Node, in Inputs, plan *NodePlan) ([]Work, 
 	if plan.Join.Buckets == 0 {
 		want := 1
 		if in.Reader.Bytes() > p.Budget.SmallBytes {
-			want = p.batchCount(in.Reader, false)
+			want = p.batchCount(in.Reader)
 		}
-		works, sizes := sliceWorks(in.Reader, sliceParts(in.Reader, want))
+		works, sizes := sliceWorks(in.Reader, sliceParts(in.Reader, want, rowGroupRowsMin))
 		return works, sizes, nil
 	}
 	works, sizes := bucketWorks(plan.Join.Buckets, in.Reader)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/sqltext"
 )
@@ -135,9 +134,10 @@ func (c columns) ref(r expr.Ref) string {
 	return ident(r.Alias, r.Field)
 }
 
-// sliceParts cuts a table into at most want contiguous groups of parts,
-// balanced by bytes, splitting parts that are much larger than a group.
-func sliceParts(t *Table, want int) [][]PartSlice {
+// sliceParts cuts a table into about want contiguous groups of parts, balanced
+// by bytes, splitting parts that are much larger than a group, but not into
+// pieces of fewer than rowsMin rows.
+func sliceParts(t *Table, want int, rowsMin int64) [][]PartSlice {
 	total := t.Bytes()
 	if len(t.Parts) == 0 || want < 1 {
 		return nil
@@ -156,8 +156,7 @@ func sliceParts(t *Table, want int) [][]PartSlice {
 		bytes := partBytes(t.Layout, p)
 		pieces := int64(1)
 		if bytes > target*3/2 {
-			// Reading some rows of a row group costs as much as reading all.
-			pieces = min(ceilDiv(bytes, target), ceilDiv(p.Rows, engine.PartRowGroupRows))
+			pieces = min(ceilDiv(bytes, target), ceilDiv(p.Rows, rowsMin))
 		}
 		if pieces <= 1 {
 			if weight > 0 && weight+bytes > target*5/4 {

@@ -50,7 +50,7 @@ func TestSlicePartsCoversEachRowOnceInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t)
 		var all []PartSlice
-		for _, g := range sliceParts(table, rapid.IntRange(1, 40).Draw(t, "want")) {
+		for _, g := range sliceParts(table, rapid.IntRange(1, 40).Draw(t, "want"), rapid.Int64Range(1, 1<<20).Draw(t, "rows at least")) {
 			require.NotEmpty(t, g)
 			all = append(all, g...)
 		}
