@@ -153,6 +153,7 @@ func openFault(u string, err error) error {
 	f.Err = err
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		f.Kind = fault.UserData // whoever names a file can mend its name
 		f.Message, f.Hint = "input file does not exist", "check urls in the script and the directory the command runs in"
 	case errors.Is(err, fs.ErrPermission):
 		f.Hint = "check the file's permissions"

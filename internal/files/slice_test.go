@@ -49,7 +49,7 @@ func TestInspect(t *testing.T) {
 	require.False(t, in[0].ModTime.IsZero())
 
 	_, err = Inspect(t.Context(), csvByHeader("a|int", path, filepath.Join(dir, "no1"), filepath.Join(dir, "no2")))
-	require.Equal(t, fault.Environment, fault.Of(err).Kind)
+	require.Equal(t, fault.UserData, fault.Of(err).Kind)
 	require.Equal(t, filepath.Join(dir, "no1"), fault.Of(err).Place.File, "the first in the script's order")
 	require.ErrorIs(t, err, os.ErrNotExist)
 

@@ -25,7 +25,7 @@ func benchmark(b *testing.B, prog *Program, row func(i int) []any) {
 			if _, err := exec.LookPath(interpreter); err != nil {
 				b.Skipf("%s is not installed", interpreter)
 			}
-			pool := newTestPool(b, Config{Interpreter: interpreter, Size: 2})
+			pool := newTestPool(b, Config{Interpreter: interpreter, Size: 2, ChunkTarget: chunkTarget(b)})
 			warm := func(n int) (Stats, error) {
 				i := -1
 				return pool.Run(b.Context(), prog, func() ([]any, error) {
@@ -48,6 +48,17 @@ func benchmark(b *testing.B, prog *Program, row func(i int) []any) {
 			b.ReportMetric(float64(b.N)/float64(stats.Chunks), "rows/chunk")
 		})
 	}
+}
+
+// chunkTarget lets measurements vary the time of a chunk: THALWEG_BENCH_CHUNK=5ms.
+func chunkTarget(b *testing.B) time.Duration {
+	text := os.Getenv("THALWEG_BENCH_CHUNK")
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	require.NoError(b, err)
+	return d
 }
 
 // BenchmarkTinyRows is the cost of the way to Python and back.

@@ -248,7 +248,11 @@ func ReadLocal(ctx context.Context, name string) ([]byte, error) {
 func localFault(err error) error {
 	var p *os.PathError
 	if errors.As(err, &p) {
-		return &fault.Error{Kind: fault.Environment, Message: "opening the file", Err: p.Err}
+		kind := fault.Environment
+		if errors.Is(p.Err, fs.ErrNotExist) {
+			kind = fault.Script // whoever names a file can mend its name
+		}
+		return &fault.Error{Kind: kind, Message: "opening the file", Err: p.Err}
 	}
 	return &fault.Error{Kind: fault.Environment, Message: "reading failed", Err: err}
 }
