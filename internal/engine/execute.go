@@ -140,13 +140,13 @@ func (x *execution) copyPart(ctx context.Context, out *PartOutput, query string,
 		return Written{}, fmt.Errorf("stage a part: %w", err)
 	}
 	w := Written{Path: path, Bucket: bucket}
-	group := out.RowGroupRows
-	if group == 0 {
-		group = PartRowGroupRows
+	group, codec := out.RowGroupRows, partWideCodec
+	if group == 0 || group >= PartRowGroupRows {
+		group, codec = PartRowGroupRows, partCodec
 	}
 	x.res.Written = append(x.res.Written, w) // known from here on, so that a failure removes it
 	w.Rows, w.Bytes, err = x.copyTo(ctx, fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet, COMPRESSION %s, ROW_GROUP_SIZE %d, RETURN_STATS)",
-		query, sqltext.String(path), partCodec, group))
+		query, sqltext.String(path), codec, group))
 	return w, err
 }
 

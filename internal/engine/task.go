@@ -89,6 +89,9 @@ type Result struct {
 const (
 	PartRowGroupRows = 122_880
 	partCodec        = "zstd, COMPRESSION_LEVEL 1"
+	// partWideCodec is for rows so wide that a row group has fewer than usual:
+	// their long texts are read and written again by each node on their way.
+	partWideCodec = "lz4_raw"
 )
 
 // TransportSQL renders a value of type t the way rows travel to Go: decimals

@@ -137,7 +137,7 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 // partOutput says where a table's rows go: one part, or one for each bucket.
 // Rows that are about to leave their canonical order get a number first.
 func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) (*engine.PartOutput, error) {
-	out := &engine.PartOutput{Stage: b.Stage, RowGroupRows: p.rowGroupRows(in)}
+	out := &engine.PartOutput{Stage: b.Stage, RowGroupRows: p.rowGroupRows(n, in)}
 	if plan.Layout.Buckets == 0 {
 		return out, nil
 	}
@@ -158,7 +158,7 @@ func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) 
 
 // rowGroupRows keeps the row group that is being written, which the memory
 // limit does not count, within a quarter of it when rows are wide.
-func (p *Planner) rowGroupRows(in Inputs) int {
+func (p *Planner) rowGroupRows(n *script.Node, in Inputs) int {
 	const rowsMin = 2_048 // DuckDB's vector
 	var widest int64 = 1
 	for _, t := range []*Table{in.Reader, in.Lookup} {
@@ -168,6 +168,9 @@ func (p *Planner) rowGroupRows(in Inputs) int {
 		for _, part := range t.Parts {
 			widest = max(widest, partBytes(t.Layout, part)/max(part.Rows, 1))
 		}
+	}
+	if n.Lookup != nil && n.Lookup.Group && joinsText(n) {
+		widest = max(widest, in.Lookup.Bytes()/max(in.Reader.Rows(), 1)) // the texts of many rows in one
 	}
 	return int(min(max(p.Budget.SlotEngineBytes/4/widest, rowsMin), engine.PartRowGroupRows))
 }
