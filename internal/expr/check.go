@@ -56,7 +56,6 @@ type checker struct {
 	scope     Scope
 	mode      Mode
 	functions map[string]*function
-	inside    *ast.CallExpr // set while something other than the root is checked
 	nested    int
 }
 

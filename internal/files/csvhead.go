@@ -23,7 +23,6 @@ type csvHead struct {
 	start     int64 // byte offset of the first data record
 	lines     int64 // physical lines before start
 	skippable bool  // DuckDB's skip setting passes over exactly what lies before start
-	crlf      bool  // those lines end in CRLF
 }
 
 // key names what files must share to be read by one read_csv call.

@@ -1,6 +1,5 @@
 package files
 
-import "errors"
 
 // Limits, with their units in the names.
 const (
@@ -41,6 +40,3 @@ const (
 	// shownValueRunes is how much of an offending value an error shows.
 	shownValueRunes = 80
 )
-
-// errLongRecord marks a record beyond MaxRecordBytes.
-var errLongRecord = errors.New("record is longer than 8 MiB")

@@ -90,7 +90,6 @@ type columnEncoder struct {
 	nulls  []byte // a byte for each row once there has been a NULL, else nil
 	values []byte // fixed width values, or offsets
 	texts  []byte
-	text   []byte // scratch
 }
 
 func newEncoder(p *program) *encoder {

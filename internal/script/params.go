@@ -151,14 +151,13 @@ func (l *loader) substitute(src *source, params map[string]paramValue, given boo
 		l.errorSpan(src, 0, 0, "", "too many references to parameters: the limit is %d", MaxReferencesCount)
 		return nil
 	}
-	size := len(src.original)
 	for _, m := range matches {
 		name, typ := src.original[m[2]:m[3]], ""
 		if m[4] >= 0 {
 			typ = src.original[m[4]:m[5]]
 		}
 		s.reference(m[0], m[1], name, typ)
-		if size = len(src.original) - s.copied + s.out.Len(); size > MaxScriptBytes {
+		if size := len(src.original) - s.copied + s.out.Len(); size > MaxScriptBytes {
 			l.errorSpan(src, m[0], m[1], "", "the script with its parameters is larger than %d MiB", MaxScriptBytes>>20)
 			return nil
 		}
