@@ -1,6 +1,5 @@
 package files
 
-
 // Limits, with their units in the names.
 const (
 	// MaxRecordBytes is the longest CSV record. DuckDB keeps buffers of a
