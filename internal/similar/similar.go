@@ -1,0 +1,71 @@
+// Package similar finds the name that somebody probably meant, for hints in
+// messages about scripts and expressions. It promises bounded work whatever
+// the names are; it cannot fail.
+package similar
+
+import "strings"
+
+// These bound the work of finding a similar name.
+const (
+	maxNameBytes = 64 // longer names are not looked at
+	// MaxNames is how many names Nearest looks through: with more it finds none.
+	MaxNames = 2000
+)
+
+// Nearest finds the name most like word, or "" if none is like it.
+func Nearest(word string, names []string) string {
+	if word == "" || len(word) > maxNameBytes || len(names) > MaxNames {
+		return ""
+	}
+	word = strings.ToLower(word)
+	best, bestCost := "", 1+max(min(len(word)-1, 1), len(word)/3)
+	for _, name := range names {
+		if len(name) > maxNameBytes {
+			continue
+		}
+		cost := editCost(word, strings.ToLower(name), bestCost)
+		if begins(word, strings.ToLower(name)) {
+			cost = min(cost, 2)
+		}
+		if cost < bestCost || (cost == bestCost && best != "" && name < best) {
+			best, bestCost = name, cost
+		}
+	}
+	return best
+}
+
+// begins reports whether one of the words is an abbreviation of the other.
+func begins(a, b string) bool {
+	const least = 3
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	return len(a) >= least && strings.HasPrefix(b, a)
+}
+
+// editCost counts the insertions, deletions, replacements and swaps of
+// neighbours that turn a into b; more than limit is all the same.
+func editCost(a, b string, limit int) int {
+	if d := len(a) - len(b); d > limit || -d > limit {
+		return limit + 1
+	}
+	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		next[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			next[j] = min(row[j]+1, next[j-1]+1, row[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				next[j] = min(next[j], before[j-2]+1)
+			}
+		}
+		before, row, next = row, next, before
+	}
+	return row[len(b)]
+}
