@@ -27,11 +27,21 @@ func Nearest(word string, names []string) string {
 		if begins(word, strings.ToLower(name)) {
 			cost = min(cost, 2)
 		}
-		if cost < bestCost || (cost == bestCost && best != "" && name < best) {
+		if cost < bestCost || (cost == bestCost && best != "" && before(word, name, best)) {
 			best, bestCost = name, cost
 		}
 	}
 	return best
+}
+
+// before decides between two names as near: the one that starts like the
+// word, then the alphabet.
+func before(word, a, b string) bool {
+	likeA, likeB := strings.HasPrefix(strings.ToLower(a), word[:1]), strings.HasPrefix(strings.ToLower(b), word[:1])
+	if likeA != likeB {
+		return likeA
+	}
+	return a < b
 }
 
 // begins reports whether one of the words is an abbreviation of the other.

@@ -1,0 +1,20 @@
+package similar
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	names := []string{"asc", "desc", "expression", "fields", "having", "ignore_case", "Name"}
+	for word, want := range map[string]string{
+		"dsc": "desc", "expresion": "expression", "exprssoin": "expression", "feilds": "fields",
+		"name": "Name", "HAVING": "having", "nothing like it": "", "": "", strings.Repeat("x", 100): "",
+	} {
+		require.Equal(t, want, Nearest(word, names), word)
+	}
+	require.Empty(t, Nearest("a", make([]string, MaxNames+1)))
+}
