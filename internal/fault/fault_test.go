@@ -1,0 +1,42 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOfFindsTheOutermostThroughWrapping(t *testing.T) {
+	t.Parallel()
+	inner := &Error{Kind: UserData, Message: "bad row", Err: io.EOF}
+	wrapped := fmt.Errorf("batch 3: %w", inner)
+	require.Same(t, inner, Of(wrapped))
+	require.ErrorIs(t, wrapped, io.EOF)
+	outer := &Error{Kind: Environment, Message: "node", Err: wrapped}
+	require.Same(t, outer, Of(outer))
+	require.Nil(t, Of(nil))
+}
+
+func TestUnclassifiedIsABug(t *testing.T) {
+	t.Parallel()
+	f := Of(errors.New("what is this"))
+	require.Equal(t, Bug, f.Kind)
+	require.False(t, f.Retryable)
+	require.ErrorContains(t, f, "what is this")
+}
+
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]*Error{
+		"bad":                 {Message: "bad"},
+		"in.csv:7:3: bad":     {Message: "bad", Place: Place{File: "in.csv", Line: 7, Column: 3}},
+		"in.csv:7: bad: EOF":  {Message: "bad", Place: Place{File: "in.csv", Line: 7}, Err: io.EOF},
+		"in.csv (row 9): bad": {Message: "bad", Place: Place{File: "in.csv", Record: 9}},
+		"in.csv: bad":         {Message: "bad", Place: Place{File: "in.csv", Column: 3}},
+	} {
+		require.Equal(t, want, e.Error())
+	}
+}
