@@ -126,13 +126,9 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	nodes = settled(r.Status, r.Finished, nodes)
 	if c.JSON {
-		rows := make([]finishedNode, len(nodes))
-		sum := local.Summary{Key: r.RunKey, Nodes: nodes, Stats: map[string]state.Stats{}}
-		for i, n := range finishedEvent(sum).Nodes {
-			rows[i] = n
-		}
-		return printJSON(a.stdout, rows)
+		return printJSON(a.stdout, finishedEvent(local.Summary{Key: r.RunKey, Nodes: nodes, Stats: local.NodeStats(ctx, home.State, nodes)}).Nodes)
 	}
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, runStatus(home, r))
 	t := a.newTable("node", "type", "status", "batches", "failed", "rows in", "rows out", "bytes out", "time")

@@ -59,13 +59,13 @@ type runStarted struct {
 // begin tells about a run that is about to work.
 func (v *runView) begin(s local.Started) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	names := make([]string, len(s.Nodes))
 	for i, n := range s.Nodes {
 		names[i] = n.Name
 		v.names = max(v.names, len(n.Name))
 		v.nodes[n.Name] = &nodeView{name: n.Name, batches: n.BatchesTotal, done: n.BatchesDone, rows: n.RowsOut, bytes: n.BytesOut, planned: n.BatchesTotal > 0}
 	}
+	v.mu.Unlock()
 	if v.json {
 		v.event(runStarted{Event: "run_started", Workspace: s.Key.Workspace, Run: s.Key.Run, Resumed: s.Resumed, Nodes: names, Budget: s.Budget})
 		return
@@ -83,15 +83,23 @@ func (v *runView) begin(s local.Started) {
 
 // openBars makes a bar for each node.
 func (v *runView) openBars(nodes []state.Node) {
-	v.bars = mpb.New(mpb.WithOutput(v.app.stderr), mpb.WithAutoRefresh(), mpb.WithRefreshRate(150*time.Millisecond))
+	// The bars' goroutines call line, which locks: nothing of theirs is called
+	// while the lock is held.
+	bars := mpb.New(mpb.WithOutput(v.app.stderr), mpb.WithAutoRefresh(), mpb.WithRefreshRate(150*time.Millisecond))
 	for _, n := range nodes {
 		nv := v.nodes[n.Name]
-		nv.bar = v.bars.New(int64(max(nv.batches, 1)), mpb.BarStyle().Lbound(" ").Filler("━").Tip("━").Padding("─").Rbound(" "),
+		bar := bars.New(int64(max(n.BatchesTotal, 1)), mpb.BarStyle().Lbound(" ").Filler("━").Tip("━").Padding("─").Rbound(" "),
 			mpb.BarWidth(20),
 			mpb.PrependDecorators(decor.Name(fmt.Sprintf("%-*s", v.names, n.Name))),
 			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return v.line(nv) })))
-		nv.bar.SetCurrent(int64(nv.done))
+		bar.SetCurrent(int64(n.BatchesDone))
+		v.mu.Lock()
+		nv.bar = bar
+		v.mu.Unlock()
 	}
+	v.mu.Lock()
+	v.bars = bars
+	v.mu.Unlock()
 }
 
 // line is the text behind a node's bar.
@@ -144,24 +152,29 @@ type batchEvent struct {
 // observe takes the worker's events.
 func (v *runView) observe(e worker.Event) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	if v.json {
 		v.observeJSON(e)
+		v.mu.Unlock()
 		return
 	}
 	n := v.nodes[e.Node]
 	if n == nil {
+		v.mu.Unlock()
 		return
 	}
 	n.apply(e)
-	if v.bars == nil {
+	bar, done := n.bar, n.done
+	if bar == nil {
 		v.printLine(e, n)
+	}
+	v.mu.Unlock()
+	if bar == nil {
 		return
 	}
 	if e.Kind == worker.NodePlanned {
-		n.bar.SetTotal(int64(max(e.Batches, 1)), false)
+		bar.SetTotal(int64(max(e.Batches, 1)), false)
 	}
-	n.bar.SetCurrent(int64(n.done))
+	bar.SetCurrent(int64(done))
 }
 
 func (v *runView) observeJSON(e worker.Event) {

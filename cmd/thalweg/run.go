@@ -10,6 +10,7 @@ import (
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
 	"thalweg/internal/state"
+	"thalweg/internal/worker"
 )
 
 type runCmd struct {
@@ -17,6 +18,7 @@ type runCmd struct {
 	Params     string        `help:"File with the script's parameters." placeholder:"FILE"`
 	Start      []string      `help:"Nodes to start with; default: those that read files and are not manual." placeholder:"NODE,…"`
 	Resume     bool          `help:"Continue the workspace's last run at its first uncommitted batch."`
+	RunNumber  int64         `name:"run" help:"With --resume: the run to continue; default: the last." placeholder:"N"`
 	Memory     string        `help:"Memory for everything, Python included, e.g. 4GB; default: 60 % of the machine's." placeholder:"SIZE"`
 	Cores      int           `help:"Cores to use; default: all."`
 	Python     string        `help:"Python interpreter: CPython 3.9 or later, or PyPy." default:"python3" env:"THALWEG_PYTHON"`
@@ -40,12 +42,18 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	view := newRunView(a, c.JSON)
 	defer view.close()
 	sum, err := local.Run(ctx, home, local.Options{
-		ScriptPath: c.Script, ParamsPath: c.Params, Workspace: c.Workspace, Start: c.Start, Description: c.Note, Resume: c.Resume,
+		ScriptPath: c.Script, ParamsPath: c.Params, Workspace: c.Workspace, Start: c.Start, Description: c.Note, Resume: c.Resume, ResumeRun: c.RunNumber,
 		MemoryBytes: memory, Cores: c.Cores, Interpreter: c.Python, RowTimeout: c.RowTimeout,
 		Logger: c.logger(a), Observe: view.observe, Started: view.begin,
 	})
 	view.close()
-	if sum.Key.Run == 0 || sum.Nodes == nil {
+	if sum.Key.Run == 0 {
+		if err != nil && c.JSON {
+			failure := worker.FailureOf(err, state.BatchKey{Batch: -1})
+			if perr := printJSON(a.stdout, finished{Event: "run_finished", Status: state.Failed, Workspace: c.Workspace, Failure: &failure, Nodes: []finishedNode{}}); perr != nil {
+				return perr
+			}
+		}
 		return err
 	}
 	if err := c.finish(a, sum, err); err != nil {
@@ -64,6 +72,7 @@ func (c *runCmd) logger(a *app) *slog.Logger {
 
 // finish prints how the run ended and gives the command's result.
 func (c *runCmd) finish(a *app, sum local.Summary, err error) error {
+	sum.Nodes = settled(sum.Status, time.Now(), sum.Nodes)
 	if c.JSON {
 		if err := printJSON(a.stdout, finishedEvent(sum)); err != nil {
 			return err
@@ -87,10 +96,19 @@ func (c *runCmd) finish(a *app, sum local.Summary, err error) error {
 			node = "node " + f.Node + ": "
 		}
 		a.printFailure(f.Place, node+f.Message, f.Hint, f.Detail)
-		fmt.Fprintf(a.stderr, "run %d failed; what it committed is kept: correct the cause and continue with --resume\n", sum.Key.Run)
+		fmt.Fprintf(a.stderr, "run %d failed; %s\n", sum.Key.Run, nextStep(f.Kind))
 		return errReported{exitCode(f.Kind)}
 	}
 	return errReported{exitOurs}
+}
+
+// nextStep is what to do about a failed run. A run goes on with the script and
+// the inputs that it was planned for: corrected ones need a new run.
+func nextStep(k fault.Kind) string {
+	if k == fault.Environment || k == fault.Bug {
+		return "what it committed is kept: when the cause is gone, continue with --resume"
+	}
+	return "nothing was written under a final name by the failed batch: correct the cause and run again (--resume continues only with unchanged script and input files)"
 }
 
 // parseSize reads a memory size such as 512MB, 4GB, 1.5GiB. Decimal and

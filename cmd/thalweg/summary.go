@@ -34,6 +34,25 @@ func statusText(a *app, s state.Status) string {
 	return string(s)
 }
 
+// settled shows nodes of a run that is over as it left them: nothing of it is
+// running any more.
+func settled(run state.Status, finished time.Time, nodes []state.Node) []state.Node {
+	if run == state.Running {
+		return nodes
+	}
+	out := make([]state.Node, len(nodes))
+	for i, n := range nodes {
+		if n.Status == state.Running {
+			n.Status = state.Stopped
+			if n.Finished.IsZero() {
+				n.Finished = finished
+			}
+		}
+		out[i] = n
+	}
+	return out
+}
+
 func batchText(n state.Node) string {
 	if n.BatchesTotal == 0 && n.Status == state.Pending {
 		return "-"

@@ -46,7 +46,7 @@ var allowed = map[string]string{
 	"internal/pipeline":        "budget engine fault files parts plan python script state worker",
 	"internal/generate":        "fault sqltext",
 	"internal/bench":           "fault generate",
-	"internal/local": "budget engine fault parts parts/local pipeline plan python queue/inproc script sqltext state state/sqlite " +
+	"internal/local": "budget engine fault files parts parts/local pipeline plan python queue/inproc script sqltext state state/sqlite " +
 		"worker",
 	"cmd/thalweg": "engine fault generate local script state worker",
 }

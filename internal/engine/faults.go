@@ -95,6 +95,19 @@ func Reason(err error) string {
 	return line
 }
 
+// IsValueFault reports whether a query failed because of a value that it met.
+func IsValueFault(err error) bool {
+	var db *duckdb.Error
+	if !errors.As(err, &db) {
+		return false
+	}
+	switch db.Type {
+	case duckdb.ErrorTypeConversion, duckdb.ErrorTypeOutOfRange, duckdb.ErrorTypeDivideByZero, duckdb.ErrorTypeInvalidInput:
+		return true
+	}
+	return false
+}
+
 // explainable says whether a diagnosis could find a row: full disks and
 // missing memory have none.
 func explainable(err error) bool {

@@ -81,6 +81,11 @@ func settings(cfg InstanceConfig) []string {
 		} else {
 			files = append(files, p)
 		}
+		// DuckDB compares what it may read with a pattern before it resolves
+		// the pattern, so a path with wildcard characters is allowed twice.
+		if escaped := sqltext.Glob(p); escaped != p {
+			dirs, files = append(dirs, escaped), append(files, escaped)
+		}
 	}
 	list := []string{
 		fmt.Sprintf("SET threads = %d", max(cfg.Threads, 1)),

@@ -37,9 +37,6 @@ func Diagnose(ctx context.Context, db Querier, r *script.FileReader, slices []Sl
 	if !errors.As(found, &f) {
 		return cause // nothing found, or the search itself failed
 	}
-	if f.Err == nil && f.Detail == "" && cause != nil {
-		f.Detail = cause.Error()
-	}
 	return f
 }
 
@@ -93,7 +90,7 @@ func diagnoseParquet(ctx context.Context, db Querier, r *script.FileReader, slic
 func diagnoseColumn(ctx context.Context, db Querier, c *script.InputColumn, f *footer, s Slice) error {
 	have, _ := f.column(c.Parquet)
 	col := sqltext.Ident(have.name)
-	from := " FROM read_parquet([" + sqltext.String(escapeGlob(s.Path)) + "], hive_partitioning = false)"
+	from := " FROM read_parquet([" + sqltext.String(sqltext.Glob(s.Path)) + "], hive_partitioning = false)"
 	if s.Rows >= 0 {
 		from += " WHERE file_row_number >= " + fmtInt(s.FirstRow) + " AND file_row_number < " + fmtInt(s.FirstRow+s.Rows)
 	}

@@ -109,7 +109,7 @@ func (p *csvPlan) reader(run csvRun) string {
 		seen[i] = true
 	}
 	options := []string{
-		sqltext.String(filepath.Join(escapeGlob(run.dir), "*.csv")),
+		sqltext.String(filepath.Join(sqltext.Glob(run.dir), "*.csv")),
 		"auto_detect = false", "header = false", "strict_mode = true", "null_padding = false",
 		"delim = " + sqltext.String(string(rune(p.r.CSV.Separator))),
 		`quote = '"'`, `escape = '"'`, "comment = ''",

@@ -146,26 +146,13 @@ func parquetSelect(r *script.FileReader, f *footer, slices []Slice, withPosition
 	}
 	paths := make([]string, len(slices))
 	for i, s := range slices {
-		paths[i] = escapeGlob(s.Path)
+		paths[i] = sqltext.Glob(s.Path)
 	}
 	sql := "SELECT " + strings.Join(cols, ", ") + " FROM read_parquet(" + sqltext.Strings(paths) + ", hive_partitioning = false, union_by_name = false)"
 	if first.Rows >= 0 {
 		sql += fmt.Sprintf(" WHERE file_row_number >= %s AND file_row_number < %s", sqltext.Int(first.FirstRow), sqltext.Int(first.FirstRow+first.Rows))
 	}
 	return sql, nil
-}
-
-// escapeGlob keeps DuckDB from taking characters of a path as wildcards.
-func escapeGlob(path string) string {
-	var b strings.Builder
-	for i := range len(path) {
-		if c := path[i]; c == '*' || c == '?' || c == '[' {
-			b.WriteString("[" + string(c) + "]")
-		} else {
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
 }
 
 // mismatch is why a column of a file cannot be read as the declared type.

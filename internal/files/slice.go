@@ -258,7 +258,7 @@ func (s Slice) unchanged() error {
 	if st.Size() == s.FileBytes && st.ModTime().Equal(s.ModTime) {
 		return nil
 	}
-	f := inputFault(fault.Environment, s.URL, "the input file changed after the run planned it (%s, %d bytes; now %s, %d bytes)",
+	f := inputFault(fault.UserData, s.URL, "the input file changed after the run planned it (%s, %d bytes; now %s, %d bytes)",
 		s.ModTime.Format(time.RFC3339), s.FileBytes, st.ModTime().UTC().Format(time.RFC3339), st.Size())
 	f.Hint = "start a new run"
 	return f

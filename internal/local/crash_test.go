@@ -182,7 +182,8 @@ func finish(t *testing.T, dir string, want map[string]string) {
 	require.Equal(t, want, outputs(t, dir), "no file is missing, partial, doubled or left over")
 	left, err := os.ReadDir(filepath.Join(dir, local.DefaultDir, "tmp"))
 	require.NoError(t, err)
-	require.Empty(t, left, "scratch files of dead processes are gone")
+	require.Len(t, left, 1, "scratch files of dead processes are gone")
+	require.Equal(t, "guard", left[0].Name())
 }
 
 // TestCrashPoints kills the process at each crash point each time that it is

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -57,7 +58,7 @@ func Open(ctx context.Context, dir string, create bool) (_ *Home, err error) {
 		return nil, &fault.Error{Kind: fault.Script, Message: "there is no state in " + dir, Hint: "run a script first, or name another directory with --state"}
 	}
 	for _, sub := range []string{"", "locks", "tmp"} {
-		if err := os.MkdirAll(filepath.Join(abs, sub), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(abs, sub), 0o700); err != nil {
 			return nil, homeFault(dir, "make the state directory", err)
 		}
 	}
@@ -67,12 +68,16 @@ func Open(ctx context.Context, dir string, create bool) (_ *Home, err error) {
 			err = errors.Join(err, h.Close())
 		}
 	}()
-	if h.State, err = sqlite.Open(ctx, filepath.Join(abs, "state.db")); err != nil {
+	store, err := sqlite.Open(ctx, filepath.Join(abs, "state.db"))
+	if err != nil {
 		return nil, err
 	}
-	if h.Parts, err = partslocal.Open(filepath.Join(abs, "parts")); err != nil {
+	h.State = store // only now: an interface that holds a nil pointer is not nil
+	partStore, err := partslocal.Open(filepath.Join(abs, "parts"))
+	if err != nil {
 		return nil, homeFault(dir, "open the parts", err)
 	}
+	h.Parts = partStore
 	if err := sweepTmp(filepath.Join(abs, "tmp")); err != nil {
 		return nil, homeFault(dir, "clear what dead processes left", err)
 	}
@@ -121,11 +126,28 @@ type RunLock struct{ f *os.File }
 
 // LockRun takes the run's lock; ok is false if a live process has it.
 func (h *Home) LockRun(key state.RunKey) (lock *RunLock, ok bool, err error) {
-	f, err := os.OpenFile(h.lockPath(key), os.O_CREATE|os.O_RDWR, 0o644)
+	// Those who only look (Interrupted) hold it for a moment.
+	for range lockTries {
+		if lock, ok, err = h.tryLock(key, unix.LOCK_EX); ok || err != nil {
+			return lock, ok, err
+		}
+		<-time.After(lockPause)
+	}
+	return nil, false, nil
+}
+
+// lockTries and lockPause bound the wait for somebody who only looks.
+const (
+	lockTries = 20
+	lockPause = 10 * time.Millisecond
+)
+
+func (h *Home) tryLock(key state.RunKey, how int) (*RunLock, bool, error) {
+	f, err := os.OpenFile(h.lockPath(key), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, false, homeFault(h.Dir, "open the run's lock", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err != nil {
 		closeErr := f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, false, closeErr
@@ -148,7 +170,7 @@ func (h *Home) Interrupted(r state.Run) bool {
 	if r.Status != state.Running {
 		return false
 	}
-	lock, ok, err := h.LockRun(r.RunKey)
+	lock, ok, err := h.tryLock(r.RunKey, unix.LOCK_SH)
 	if err != nil || !ok {
 		return false
 	}
@@ -165,12 +187,30 @@ type lockedDir struct {
 
 const lockSuffix = ".lock"
 
-func newLockedDir(parent string) (*lockedDir, error) {
+// guard keeps sweepers away from directories that are being made: between a
+// lock file's creation and its locking it looks like a dead process's.
+func guard(parent string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(parent, "guard"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func newLockedDir(parent string) (_ *lockedDir, err error) {
+	g, err := guard(parent)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
 	dir, err := os.MkdirTemp(parent, fmt.Sprintf("p%d-", os.Getpid()))
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(dir+lockSuffix, os.O_CREATE|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(dir+lockSuffix, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -185,13 +225,25 @@ func (d *lockedDir) remove() error {
 }
 
 // sweepTmp removes the directories whose processes are gone.
-func sweepTmp(parent string) error {
+func sweepTmp(parent string) (err error) {
+	g, err := guard(parent)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
 		name, isLock := strings.CutSuffix(e.Name(), lockSuffix)
+		if e.IsDir() {
+			if _, err := os.Lstat(filepath.Join(parent, e.Name()+lockSuffix)); errors.Is(err, fs.ErrNotExist) {
+				if err := os.RemoveAll(filepath.Join(parent, e.Name())); err != nil { // its process died before it could lock it
+					return err
+				}
+			}
+		}
 		if !isLock {
 			continue
 		}

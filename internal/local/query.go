@@ -3,9 +3,12 @@ package local
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +44,7 @@ type QueryResult struct {
 // Query runs SQL over tables named NAME (of the latest run that wrote it) and
 // runN.NAME. Only committed parts are seen.
 func Query(ctx context.Context, home *Home, opts QueryOptions) (res QueryResult, err error) {
-	views, err := queryViews(ctx, home, opts)
+	views, paths, err := queryViews(ctx, home, opts)
 	if err != nil {
 		return res, err
 	}
@@ -50,7 +53,7 @@ func Query(ctx context.Context, home *Home, opts QueryOptions) (res QueryResult,
 		return res, err
 	}
 	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: opts.MemoryBytes, Threads: budget.Cores(),
-		SpillDir: filepath.Join(work, "query-spill"), Paths: []string{filepath.Join(home.Dir, "parts")}})
+		SpillDir: filepath.Join(work, "query-spill"), Paths: paths})
 	if err != nil {
 		return res, err
 	}
@@ -60,7 +63,11 @@ func Query(ctx context.Context, home *Home, opts QueryOptions) (res QueryResult,
 			return res, fmt.Errorf("open the tables: %w", err)
 		}
 	}
-	rows, err := in.Query(ctx, opts.SQL)
+	query, err := readOnly(ctx, in, opts.SQL)
+	if err != nil {
+		return res, err
+	}
+	rows, err := in.Query(ctx, query)
 	if err != nil {
 		return res, queryFault(ctx, err)
 	}
@@ -69,6 +76,43 @@ func Query(ctx context.Context, home *Home, opts QueryOptions) (res QueryResult,
 		return res, queryFault(ctx, err)
 	}
 	return res, nil
+}
+
+// readOnly refuses everything but one query: what may read the parts may not
+// replace them. DuckDB's own parser decides; it can write out nothing but SELECT.
+func readOnly(ctx context.Context, in *engine.Instance, query string) (string, error) {
+	query = strings.TrimRight(strings.TrimSpace(query), "; \n\t")
+	word, _, _ := strings.Cut(strings.ToLower(query), " ")
+	if (word == "describe" || word == "summarize") && !strings.Contains(query, ";") {
+		return "SELECT * FROM (" + query + "\n)", nil
+	}
+	rows, err := in.Query(ctx, "SELECT CAST(json_serialize_sql("+sqltext.String(query)+") AS VARCHAR)")
+	if err != nil {
+		return "", fmt.Errorf("parse the query: %w", err)
+	}
+	defer rows.Close()
+	var parsed struct {
+		Error      bool              `json:"error"`
+		Kind       string            `json:"error_type"`
+		Message    string            `json:"error_message"`
+		Statements []json.RawMessage `json:"statements"`
+	}
+	var text string
+	if rows.Next() {
+		if err := rows.Scan(&text); err != nil {
+			return "", fmt.Errorf("parse the query: %w", err)
+		}
+	}
+	if err := errors.Join(rows.Err(), json.Unmarshal([]byte(text), &parsed)); err != nil {
+		return "", fmt.Errorf("parse the query: %w", err)
+	}
+	switch {
+	case parsed.Error && parsed.Kind == "parser":
+		return "", &fault.Error{Kind: fault.Script, Message: parsed.Message, Hint: "the query is SQL as DuckDB understands it"}
+	case parsed.Error || len(parsed.Statements) != 1:
+		return "", &fault.Error{Kind: fault.Script, Message: "one query that only reads is needed", Hint: "write SELECT, FROM, WITH, VALUES, DESCRIBE or SUMMARIZE"}
+	}
+	return query, nil
 }
 
 func queryFault(ctx context.Context, err error) error {
@@ -84,19 +128,18 @@ func queryFault(ctx context.Context, err error) error {
 
 // queryViews makes the statements that define the tables which the query's
 // text may mean.
-func queryViews(ctx context.Context, home *Home, opts QueryOptions) ([]string, error) {
+func queryViews(ctx context.Context, home *Home, opts QueryOptions) (stmts, paths []string, err error) {
 	runs, err := home.State.Runs(ctx, opts.Workspace)
 	if err != nil {
-		return nil, fmt.Errorf("read the runs of workspace %s: %w", opts.Workspace, err)
+		return nil, nil, fmt.Errorf("read the runs of workspace %s: %w", opts.Workspace, err)
 	}
 	runs = runs[max(len(runs)-queryRunsMax, 0):]
 	text := strings.ToLower(opts.SQL)
-	latest := map[string]string{}
-	var stmts []string
+	latest := map[string]string{} // lower-case name -> statement
 	for _, r := range runs {
 		tables, err := runTables(ctx, home, r, text)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		schema := fmt.Sprintf("run%d", r.Run)
 		for i, t := range tables {
@@ -104,16 +147,22 @@ func queryViews(ctx context.Context, home *Home, opts QueryOptions) ([]string, e
 				stmts = append(stmts, "CREATE SCHEMA "+sqltext.Ident(schema))
 			}
 			stmts = append(stmts, fmt.Sprintf("CREATE VIEW %s.%s AS %s", sqltext.Ident(schema), sqltext.Ident(t.name), t.query))
-			latest[t.name] = schema
+			paths = append(paths, t.paths...)
+			if t.complete {
+				latest[strings.ToLower(t.name)] = fmt.Sprintf("CREATE VIEW %s AS FROM %s.%s", sqltext.Ident(t.name), sqltext.Ident(schema), sqltext.Ident(t.name))
+			}
 		}
 	}
-	for name, schema := range latest {
-		stmts = append(stmts, fmt.Sprintf("CREATE VIEW %s AS FROM %s.%s", sqltext.Ident(name), sqltext.Ident(schema), sqltext.Ident(name)))
-	}
-	return stmts, nil
+	return append(stmts, slices.Sorted(maps.Values(latest))...), paths, nil
 }
 
-type queryTable struct{ name, query string }
+// queryTable is a table of a run. One that is not complete can be looked at
+// as runN.NAME only.
+type queryTable struct {
+	name, query string
+	paths       []string
+	complete    bool
+}
 
 // runTables lists a run's tables whose names are in the query's text.
 func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]queryTable, error) {
@@ -147,7 +196,7 @@ func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]que
 			defer release()
 			paths[p.Key] = path
 		}
-		out = append(out, queryTable{name: name, query: t.SelectAll(paths)})
+		out = append(out, queryTable{name: name, query: t.SelectAll(paths), paths: slices.Collect(maps.Values(paths)), complete: n.Status == state.Succeeded})
 	}
 	return out, nil
 }

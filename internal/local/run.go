@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"thalweg/internal/budget"
 	"thalweg/internal/fault"
+	"thalweg/internal/files"
 	"thalweg/internal/pipeline"
 	"thalweg/internal/plan"
 	"thalweg/internal/python"
@@ -27,7 +31,8 @@ type Options struct {
 	Workspace   string
 	Start       []string // nodes to start with; empty: those that start by themselves
 	Description string
-	Resume      bool
+	Resume      bool  // continue a run instead of starting one
+	ResumeRun   int64 // the run to continue; 0: the workspace's last
 	MemoryBytes int64 // 0: a share of the machine's
 	Cores       int   // 0: the machine's
 	Interpreter string
@@ -105,9 +110,12 @@ func (r *runner) run(ctx context.Context, warnings script.Diagnostics) (sum Summ
 	if err := CheckWorkspace(r.opts.Workspace); err != nil {
 		return sum, err
 	}
-	affected, err := r.script.Affected(r.opts.Start)
+	affected, err := r.affected(ctx)
 	if err != nil {
 		return sum, err
+	}
+	if r.lock != nil {
+		defer func() { err = errors.Join(err, r.lock.Close()) }()
 	}
 	if err := r.split(affected); err != nil {
 		return sum, err
@@ -125,14 +133,15 @@ func (r *runner) run(ctx context.Context, warnings script.Diagnostics) (sum Summ
 		return sum, err
 	}
 	if r.opts.Resume {
-		err = r.resume(ctx)
+		if err := r.home.State.Reopen(ctx, r.key, time.Now()); err != nil {
+			return sum, fmt.Errorf("reopen run %d: %w", r.key.Run, err)
+		}
 	} else {
-		err = r.create(ctx, affected)
+		if err := r.create(ctx, affected); err != nil {
+			return sum, err
+		}
+		defer func() { err = errors.Join(err, r.lock.Close()) }()
 	}
-	if err != nil {
-		return Summary{Key: r.key}, err
-	}
-	defer func() { err = errors.Join(err, r.lock.Close()) }()
 	if r.nodes, err = r.home.State.Nodes(ctx, r.key); err != nil {
 		return Summary{Key: r.key}, fmt.Errorf("read the nodes of run %d: %w", r.key.Run, err)
 	}
@@ -152,8 +161,40 @@ func (r *runner) checkPython(ctx context.Context, nodes []*script.Node) error {
 	return nil
 }
 
+// checkFiles refuses, before a run exists, files of schemes that cannot be
+// used here and two nodes that would write the same file.
+func checkFiles(nodes []*script.Node) error {
+	writers := map[string]*script.Node{}
+	for _, n := range nodes {
+		if n.Files != nil {
+			for _, u := range n.Files.URLs {
+				if _, err := files.Local(u.URL); err != nil {
+					return err
+				}
+			}
+		}
+		if n.Out == nil {
+			continue
+		}
+		path, err := files.Local(n.Out.URL)
+		if err != nil {
+			return err
+		}
+		path = filepath.Clean(path)
+		if other := writers[path]; other != nil {
+			return &fault.Error{Kind: fault.Script, Place: fault.Place{File: n.Pos.File, Line: int64(n.Pos.Line), Column: n.Pos.Col},
+				Message: fmt.Sprintf("nodes %s and %s write the same file %s", other.Name, n.Name, path), Hint: "give them different url_templates"}
+		}
+		writers[path] = n
+	}
+	return nil
+}
+
 // create records a new run and takes its lock.
 func (r *runner) create(ctx context.Context, affected []*script.Node) error {
+	if err := checkFiles(affected); err != nil {
+		return err
+	}
 	in := map[*script.Node]bool{}
 	for _, n := range affected {
 		in[n] = true
@@ -201,8 +242,33 @@ func kindOf(n *script.Node) string {
 	return string(n.Type)
 }
 
-// resume takes over the workspace's last run.
-func (r *runner) resume(ctx context.Context) error {
+// affected lists the nodes to execute: those that the start nodes lead to, or
+// those of the run that is resumed, whose lock it then holds.
+func (r *runner) affected(ctx context.Context) ([]*script.Node, error) {
+	if !r.opts.Resume {
+		return r.script.Affected(r.opts.Start)
+	}
+	if len(r.opts.Start) > 0 {
+		return nil, &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already", Hint: "leave --start out, or --resume"}
+	}
+	if err := r.takeOver(ctx); err != nil {
+		return nil, err
+	}
+	stored, err := r.home.State.Nodes(ctx, r.key)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read the nodes of run %d: %w", r.key.Run, err), r.lock.Close())
+	}
+	var out []*script.Node
+	for _, n := range stored {
+		if node := r.script.Node(n.Name); node != nil {
+			out = append(out, node)
+		}
+	}
+	return out, nil
+}
+
+// takeOver locks the run that is to be resumed: the one named, or the workspace's last.
+func (r *runner) takeOver(ctx context.Context) error {
 	runs, err := r.home.State.Runs(ctx, r.opts.Workspace)
 	if err != nil {
 		return fmt.Errorf("read the runs of workspace %s: %w", r.opts.Workspace, err)
@@ -210,25 +276,37 @@ func (r *runner) resume(ctx context.Context) error {
 	if len(runs) == 0 {
 		return &fault.Error{Kind: fault.Script, Message: "there is no run to resume in workspace " + r.opts.Workspace, Hint: "leave --resume out to start one"}
 	}
-	last := runs[len(runs)-1]
-	if last.Status == state.Complete {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume", last.Run), Hint: "leave --resume out to start a new run"}
+	key := runs[len(runs)-1].RunKey
+	if r.opts.ResumeRun > 0 {
+		key.Run = r.opts.ResumeRun
 	}
-	if last.Fingerprint != r.script.Fingerprint {
-		return &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("the script, its parameters or its Python code changed since run %d: its finished batches may no longer be right", last.Run),
-			Hint:    "start a new run without --resume, or bring the old version back"}
-	}
-	lock, ok, err := r.home.LockRun(last.RunKey)
+	lock, ok, err := r.home.LockRun(key)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is being worked on by another process", last.Run), Hint: "wait for it, or stop it first"}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is being worked on by another process", key.Run), Hint: "wait for it, or stop it first"}
 	}
-	r.key, r.lock = last.RunKey, lock
-	if err := r.home.State.Reopen(ctx, r.key, time.Now()); err != nil {
-		return errors.Join(fmt.Errorf("reopen run %d: %w", r.key.Run, err), lock.Close())
+	if err := r.checkResumable(ctx, key); err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	r.key, r.lock = key, lock
+	return nil
+}
+
+func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
+	run, err := r.home.State.Run(ctx, key)
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has no run %d", key.Workspace, key.Run), Hint: "thalweg runs lists them"}
+	case err != nil:
+		return fmt.Errorf("read run %d: %w", key.Run, err)
+	case run.Status == state.Complete:
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume", key.Run), Hint: "leave --resume out to start a new run"}
+	case run.Fingerprint != r.script.Fingerprint:
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("the script, its parameters or its Python code changed since run %d: its finished batches may no longer be right", key.Run),
+			Hint:    "start a new run without --resume, or bring the old version back"}
 	}
 	return nil
 }
@@ -242,7 +320,7 @@ func (r *runner) drive(ctx context.Context, warnings script.Diagnostics) (sum Su
 	defer stopMeter()
 	q := inproc.New(0)
 	defer func() { err = errors.Join(err, q.Close()) }()
-	job := pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Store: r.home.State, Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, WorkDir: r.work, Logger: r.opts.Logger})
+	job := pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Store: r.home.State, Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, StateDir: r.home.Dir, WorkDir: r.work, Logger: r.opts.Logger})
 	if r.opts.Started != nil {
 		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.budget, Warnings: warnings})
 	}
@@ -273,10 +351,29 @@ func (r *runner) split(nodes []*script.Node) error {
 	if r.budget, err = budget.Split(total, cores, interpreters); err != nil {
 		return &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: "give more with --memory"}
 	}
+	if free, ok := freeBytes(r.home.Dir); ok {
+		r.budget.SpillBytes = max(int64(float64(free)*spillShare)/int64(r.budget.Slots), spillBytesMin)
+	}
 	if r.opts.Tune != nil {
 		r.opts.Tune(&r.budget)
 	}
 	return nil
+}
+
+// spillShare of the free disk may be used by the slots' spill files together;
+// each may have spillBytesMin at least, so that a full disk says that it is full.
+const (
+	spillShare    = 0.8
+	spillBytesMin = 16 << 20
+)
+
+// freeBytes is the free space of the file system that dir is on.
+func freeBytes(dir string) (int64, bool) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, false
+	}
+	return int64(st.Bavail) * int64(st.Bsize), true
 }
 
 // interpreterBytesMin is the least address space an interpreter is held to:
@@ -303,18 +400,28 @@ func (r *runner) summarise(sum Summary, idle time.Duration) Summary {
 	}
 	sum.Nodes, _ = r.home.State.Nodes(ctx, r.key) // what cannot be read is not shown: the status is known already
 	sum.Files, _ = r.home.State.Files(ctx, r.key)
-	sum.Stats = map[string]state.Stats{}
-	for _, n := range sum.Nodes {
-		batches, _ := r.home.State.Batches(ctx, n.NodeKey)
+	sum.Stats = NodeStats(ctx, r.home.State, sum.Nodes)
+	return sum
+}
+
+// NodeStats adds up what the batches of nodes measured. A node whose batches
+// cannot be read is left out.
+func NodeStats(ctx context.Context, store state.Store, nodes []state.Node) map[string]state.Stats {
+	stats := map[string]state.Stats{}
+	for _, n := range nodes {
+		batches, err := store.Batches(ctx, n.NodeKey)
+		if err != nil {
+			continue
+		}
 		var total state.Stats
 		for _, b := range batches {
 			total.Engine += b.Stats.Engine
 			total.Python += b.Stats.Python
 			total.Elapsed += b.Stats.Elapsed
 		}
-		sum.Stats[n.Name] = total
+		stats[n.Name] = total
 	}
-	return sum
+	return stats
 }
 
 // summaryTimeout bounds reading the summary of a run that is over.

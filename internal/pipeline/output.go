@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -35,7 +36,7 @@ func (x *attempt) openOutput() error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return x.outputFault("make the directory of output file "+final, err)
 	}
-	prefix := fmt.Sprintf(".%s%s%s-%d-b%d-a", base, tempMark, x.claim.Workspace, x.claim.Run, x.claim.Batch)
+	prefix := x.tempPrefix(base)
 	x.batch.OutPath = filepath.Join(dir, fmt.Sprintf("%s%d.tmp", prefix, x.claim.Attempt))
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -49,6 +50,14 @@ func (x *attempt) openOutput() error {
 		}
 	}
 	return nil
+}
+
+// tempPrefix begins the temporary names of all attempts at this batch and of
+// nobody else: of no other node, run, workspace or state directory.
+func (x *attempt) tempPrefix(base string) string {
+	const baseBytesMax = 100 // a file's name has 255 bytes at most
+	owner := sha256.Sum256([]byte(fmt.Sprintf("%s\n%s\n%d\n%s\n%d", x.p.cfg.StateDir, x.claim.Workspace, x.claim.Run, x.claim.Node, x.claim.Batch)))
+	return fmt.Sprintf(".%s%s%x-a", base[:min(len(base), baseBytesMax)], tempMark, owner[:8])
 }
 
 func (x *attempt) outputFault(what string, err error) error {

@@ -26,14 +26,15 @@ import (
 
 // Config of a pipeline.
 type Config struct {
-	Script  *script.Script
-	Run     state.RunKey
-	Store   state.Store
-	Parts   parts.Store
-	Budget  budget.Budget
-	Pool    *python.Pool // nil for a script without Python
-	WorkDir string       // for spill and scratch files: private to this process
-	Logger  *slog.Logger
+	Script   *script.Script
+	Run      state.RunKey
+	Store    state.Store
+	Parts    parts.Store
+	Budget   budget.Budget
+	Pool     *python.Pool // nil for a script without Python
+	StateDir string       // names the state in temporary names of output files
+	WorkDir  string       // for spill and scratch files: private to this process
+	Logger   *slog.Logger
 }
 
 // Pipeline implements worker.Job.
@@ -201,10 +202,31 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (worker.Result, e
 	}
 	p.cfg.Logger.Debug("executing", "node", c.Node, "batch", c.Batch, "attempt", c.Attempt, "sql", shortSQL(task.Query), "layout", x.plan.Layout)
 	res, err := p.execute(ctx, x, task)
+	x.placeInTable(err)
 	if err != nil {
 		return worker.Result{}, err
 	}
 	return x.result(ctx, res)
+}
+
+// placeInTable makes a row that a failure counts within the batch a row of the
+// table that the node reads.
+func (x *attempt) placeInTable(err error) {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Place.Record == 0 || x.in.Reader == nil || len(x.batch.Work.Parts) == 0 {
+		return
+	}
+	first := x.batch.Work.Parts[0]
+	for _, part := range x.in.Reader.Parts[:first.Part] {
+		f.Place.Record += part.Rows
+	}
+	f.Place.Record += first.From
+	where := fmt.Sprintf("row %d of table %s", f.Place.Record, x.in.Reader.Node.Table.Name)
+	if f.Place.File == "" {
+		f.Place.File = "table " + x.in.Reader.Node.Table.Name
+	} else if !strings.Contains(f.Message, where) {
+		f.Message += " (" + where + ")"
+	}
 }
 
 // execute runs a task in its slot's share of the memory. If that is not enough

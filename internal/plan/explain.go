@@ -34,8 +34,63 @@ func explainExpressions(n *script.Node, rel relation, slices []files.Slice) func
 		for _, f := range n.Table.Fields {
 			suspects = append(suspects, suspect{name: f.Name, pos: f.ExprPos, expr: f.Expr, typ: f.Type})
 		}
-		return find(ctx, db, n, rel, suspects, slices, cause)
+		if err := find(ctx, db, n, rel, suspects, slices, cause); err != nil {
+			return err
+		}
+		return inScript(n, suspects, cause)
 	}
+}
+
+// explainTags finds the criterion and the row of source at which a tag node failed.
+func explainTags(n *script.Node, source relation) func(context.Context, engine.Querier, error) error {
+	return func(ctx context.Context, db engine.Querier, cause error) error {
+		var suspects []suspect
+		for _, c := range n.Tag.Criteria {
+			suspects = append(suspects, suspect{name: "tag " + c.Tag, pos: n.Tag.Pos, expr: c.Expr, typ: expr.Bool})
+		}
+		if err := find(ctx, db, n, source, suspects, nil, cause); err != nil {
+			return err
+		}
+		return inScript(n, suspects, cause)
+	}
+}
+
+// explainScript names the expression only: lookups and distinct tables do not
+// keep the rows that they were computing.
+func explainScript(n *script.Node) func(context.Context, engine.Querier, error) error {
+	return func(_ context.Context, _ engine.Querier, cause error) error {
+		var suspects []suspect
+		for _, f := range n.Table.Fields {
+			suspects = append(suspects, suspect{name: f.Name, pos: f.ExprPos, expr: f.Expr, typ: f.Type})
+		}
+		if n.Lookup != nil && n.Lookup.Filter != nil {
+			suspects = append(suspects, suspect{name: "filter", pos: n.Lookup.Pos, expr: n.Lookup.Filter})
+		}
+		return inScript(n, suspects, cause)
+	}
+}
+
+// inScript places a failure that no row was found for at the expression whose
+// text it quotes, else at the node.
+func inScript(n *script.Node, suspects []suspect, cause error) error {
+	if n.Table.Having != nil {
+		suspects = append(suspects, suspect{name: "having", pos: n.Table.Pos, expr: n.Table.Having})
+	}
+	reason := engine.Reason(cause)
+	f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("node %s: %s", n.Name, reason),
+		Place: fault.Place{File: n.Pos.File, Line: int64(n.Pos.Line), Column: n.Pos.Col}, Hint: "change the expression, or correct the rows that it meets"}
+	if !engine.IsValueFault(cause) {
+		return nil
+	}
+	_, quoted, _ := strings.Cut(reason, "`")
+	quoted = strings.TrimSuffix(quoted, "`")
+	for _, s := range suspects {
+		if quoted != "" && strings.Contains(s.expr.Source(), quoted) {
+			f.Place = fault.Place{File: s.pos.File, Line: int64(s.pos.Line), Column: s.pos.Col, Field: s.name, Expr: s.expr.Source()}
+			break
+		}
+	}
+	return f
 }
 
 // explainOutput does the same for an output file's columns.

@@ -43,12 +43,18 @@ type Layout struct {
 // DuckDB, which ignores case, can keep apart.
 func layoutOf(w *script.TableWriter) Layout {
 	var l Layout
-	seen := map[string]bool{}
+	declared, seen := map[string]bool{}, map[string]bool{}
+	for _, f := range w.Fields {
+		declared[strings.ToLower(f.Name)] = true
+	}
 	for i, f := range w.Fields {
 		c := Column{Name: f.Name, Type: f.Type.String()}
 		low := strings.ToLower(f.Name)
 		if seen[low] || strings.HasPrefix(low, "__") || low == "file_index" || low == "file_row_number" || low == "filename" {
 			c.Physical = fmt.Sprintf("%s_%d", strings.TrimLeft(f.Name, "_"), i)
+			for declared[strings.ToLower(c.Physical)] || seen[strings.ToLower(c.Physical)] {
+				c.Physical += "_"
+			}
 		}
 		seen[strings.ToLower(c.Stored())] = true
 		l.Columns = append(l.Columns, c)

@@ -9,6 +9,7 @@ import (
 	"thalweg/internal/budget"
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
+	"thalweg/internal/fault"
 	"thalweg/internal/files"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
@@ -82,7 +83,7 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		return plan, nil, err
 	}
 	if len(works) > batchesMax {
-		return plan, nil, fmt.Errorf("plan %s: %d batches, the limit is %d", n.Name, len(works), batchesMax)
+		return plan, nil, fault.New(fault.Script, "node %s would have %d batches; the limit is %d", n.Name, len(works), batchesMax)
 	}
 	if n.Table != nil {
 		plan.Table, plan.Layout = n.Table.Name, p.layout(n, in, sizes)

@@ -73,7 +73,7 @@ func (s scan) sql() string {
 func (s scan) piece(slices []PartSlice) string {
 	files := make([]string, len(slices))
 	for i, sl := range slices {
-		files[i] = s.paths[s.table.Parts[sl.Part].Key]
+		files[i] = sqltext.Glob(s.paths[s.table.Parts[sl.Part].Key])
 	}
 	cols := make([]string, 0, len(s.fields)+1)
 	for _, f := range s.fields {
@@ -90,7 +90,8 @@ func (s scan) piece(slices []PartSlice) string {
 	if len(cols) == 0 {
 		cols = []string{"1 AS __one"}
 	}
-	q := fmt.Sprintf("SELECT %s FROM read_parquet(%s)", strings.Join(cols, ", "), sqltext.Strings(files))
+	// Without hive_partitioning = false a directory called a=b would become a column.
+	q := fmt.Sprintf("SELECT %s FROM read_parquet(%s, hive_partitioning = false, union_by_name = false)", strings.Join(cols, ", "), sqltext.Strings(files))
 	var where []string
 	if from := slices[0].From; from > 0 {
 		where = append(where, fmt.Sprintf("file_row_number >= %d", from))

@@ -108,7 +108,7 @@ func TestBucketSlicesReadEachRowInOneBatch(t *testing.T) {
 func TestStoredNamesAreApart(t *testing.T) {
 	t.Parallel()
 	w := &script.TableWriter{}
-	for _, name := range []string{"a", "A", "__o0", "file_index", "b", "A_1"} {
+	for _, name := range []string{"a", "A", "__o0", "file_index", "b", "A_1", "x_7", "__x", "x_8"} {
 		w.Fields = append(w.Fields, &script.Field{Name: name, Type: expr.Int})
 	}
 	seen := map[string]bool{}

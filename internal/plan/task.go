@@ -76,7 +76,13 @@ func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b B
 	}
 	t.Output.Part, err = p.partOutput(n, in, plan, b)
 	t.Paths = append(t.Paths, b.StageDir)
-	if t.Explain == nil && n.Lookup == nil && n.Type != script.Distinct {
+	switch {
+	case t.Explain != nil: // files know more
+	case n.Lookup != nil, n.Type == script.Distinct:
+		t.Explain = explainScript(n)
+	case n.Tag != nil:
+		t.Explain = explainTags(n, p.tagSource(n, in, b))
+	default:
 		t.Explain = explainExpressions(n, rel, nil)
 	}
 	return t, err
@@ -108,6 +114,16 @@ func (p *Planner) relation(t *engine.Task, n *script.Node, in Inputs, b Batch) (
 		rel.from += " POSITIONAL JOIN " + engine.ResultTable + " AS p"
 	}
 	return rel, nil
+}
+
+// tagSource is what a tag node's criteria look at.
+func (p *Planner) tagSource(n *script.Node, in Inputs, b Batch) relation {
+	var refs []expr.Ref
+	for _, c := range n.Tag.Criteria {
+		refs = append(refs, c.Expr.Refs()...)
+	}
+	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths, fields: usedFields(in.Reader.Layout, "r", refs)}
+	return relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}}
 }
 
 func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relation, error) {

@@ -59,3 +59,16 @@ func Bool(v bool) string {
 	}
 	return "false"
 }
+
+// Glob keeps DuckDB from taking characters of a path as wildcards.
+func Glob(path string) string {
+	var b strings.Builder
+	for i := range len(path) {
+		if c := path[i]; c == '*' || c == '?' || c == '[' {
+			b.WriteString("[" + string(c) + "]")
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}

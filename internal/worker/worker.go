@@ -21,6 +21,8 @@ const (
 	heartbeatsPerLease = 3
 	// reconcileEvery repeats the search for work that a lost hint hides.
 	reconcileEvery = 2 * time.Second
+	// commitTries is how often a commit is tried whose outcome is not known.
+	commitTries = 3
 	// finishTimeout bounds the state changes that follow a shutdown.
 	finishTimeout = 30 * time.Second
 )
@@ -196,7 +198,16 @@ func (w *Worker) drive(ctx, work context.Context, slotErrs <-chan error) (state.
 func (w *Worker) stop(ctx context.Context) (state.Status, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
-	if err := w.cfg.Store.SetRunStatus(ctx, w.run, state.Running, state.Stopped, nil); err != nil {
+	err := w.cfg.Store.SetRunStatus(ctx, w.run, state.Running, state.Stopped, nil)
+	if errors.Is(err, state.ErrConflict) { // it was over already
+		run, err := w.cfg.Store.Run(ctx, w.run)
+		if err != nil {
+			return state.Running, fmt.Errorf("read run %d: %w", w.run.Run, err)
+		}
+		w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: RunFinished, Status: run.Status})
+		return run.Status, nil
+	}
+	if err != nil {
 		return state.Running, fmt.Errorf("record that run %d was stopped: %w", w.run.Run, err)
 	}
 	w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: RunFinished, Status: state.Stopped})
@@ -273,7 +284,11 @@ func (w *Worker) work(ctx context.Context, claim state.Claim) error {
 		res.Discard()
 	}
 	if lost || errors.Is(err, state.ErrLeaseLost) {
-		w.cfg.Logger.Warn("an attempt lost its lease and was dropped", "node", claim.Node, "batch", claim.Batch, "attempt", claim.Attempt)
+		level := slog.LevelWarn
+		if ctx.Err() != nil {
+			level = slog.LevelDebug // the run is over: nothing is lost that anybody waits for
+		}
+		w.cfg.Logger.Log(final, level, "an attempt lost its lease and was dropped", "node", claim.Node, "batch", claim.Batch, "attempt", claim.Attempt)
 		return nil
 	}
 	return w.fail(final, claim, err)
@@ -290,7 +305,17 @@ func (w *Worker) commit(ctx context.Context, claim state.Claim, res *Result) err
 		}
 		w.cfg.Checkpoint(Published)
 	}
-	if err := w.cfg.Store.Commit(ctx, claim, res.Outcome, w.cfg.Now()); err != nil {
+	err := w.cfg.Store.Commit(ctx, claim, res.Outcome, w.cfg.Now())
+	for try := 1; err != nil && try < commitTries && !errors.Is(err, state.ErrLeaseLost) && ctx.Err() == nil; try++ {
+		// The answer may have been lost behind a commit that took effect:
+		// repeating one is harmless, dropping its parts is not.
+		w.cfg.Logger.Warn("a commit failed; it is repeated", "node", claim.Node, "batch", claim.Batch, "error", err)
+		err = w.cfg.Store.Commit(ctx, claim, res.Outcome, w.cfg.Now())
+	}
+	if err != nil {
+		if !errors.Is(err, state.ErrLeaseLost) {
+			res.Discard = nil // nobody knows whether the manifest lists them: gc will
+		}
 		return fmt.Errorf("commit: %w", err)
 	}
 	w.cfg.Checkpoint(Committed)
