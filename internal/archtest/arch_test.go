@@ -43,7 +43,7 @@ var allowed = map[string]string{
 	"internal/engine":          "expr fault python sqltext",
 	"internal/plan":            "budget engine expr fault files python script sqltext state",
 	"internal/worker":          "fault queue state",
-	"internal/pipeline":        "budget engine fault files parts plan python script state worker",
+	"internal/pipeline":        "budget engine expr fault files parts plan python script sqltext state worker",
 	"internal/generate":        "fault sqltext",
 	"internal/bench":           "fault generate",
 	"internal/local": "budget engine fault files parts parts/local pipeline plan python queue/inproc script sqltext state state/sqlite " +

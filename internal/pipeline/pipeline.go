@@ -134,6 +134,9 @@ func (p *Pipeline) table(ctx context.Context, source *script.Node, reader state.
 	if err != nil {
 		return nil, err
 	}
+	if err := fits(t, source); err != nil {
+		return nil, err
+	}
 	t.Node = source
 	p.mu.Lock()
 	p.tables[source.Name] = t
@@ -156,37 +159,6 @@ func ReadTable(ctx context.Context, store state.Store, key state.NodeKey) (*plan
 		return nil, fmt.Errorf("read the manifest of %s in run %d: %w", key.Node, key.Run, err)
 	}
 	return &plan.Table{Run: key.RunKey, Layout: np.Layout, Parts: manifest}, nil
-}
-
-// earlierRun is the run whose table a node reads when its source is not part
-// of the node's own run: the default dependency policy.
-func (p *Pipeline) earlierRun(ctx context.Context, source *script.Node, reader state.Node) (state.RunKey, error) {
-	runs, err := p.cfg.Store.Runs(ctx, p.cfg.Run.Workspace)
-	if err != nil {
-		return state.RunKey{}, fmt.Errorf("look for a run of %s: %w", source.Name, err)
-	}
-	for i := len(runs) - 1; i >= 0; i-- {
-		r := runs[i]
-		if r.RunKey == p.cfg.Run {
-			continue
-		}
-		node, err := p.cfg.Store.Node(ctx, state.NodeKey{RunKey: r.RunKey, Node: source.Name})
-		if errors.Is(err, state.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return state.RunKey{}, fmt.Errorf("look for a run of %s: %w", source.Name, err)
-		}
-		if node.Status == state.Succeeded && r.Status != state.Stopped {
-			return r.RunKey, nil
-		}
-		return state.RunKey{}, &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("node %s reads table %s, but the latest run that writes it, %d, is %s and its node %s is %s", reader.Name, source.Table.Name, r.Run, r.Status, source.Name, node.Status),
-			Hint:    fmt.Sprintf("finish it first (thalweg run … --resume), or start with %s as well", source.Name)}
-	}
-	return state.RunKey{}, &fault.Error{Kind: fault.Script,
-		Message: fmt.Sprintf("node %s reads table %s, which no run in workspace %s has written", reader.Name, source.Table.Name, p.cfg.Run.Workspace),
-		Hint:    fmt.Sprintf("run node %s first, or name it in --start", source.Name)}
 }
 
 // Execute implements worker.Job.

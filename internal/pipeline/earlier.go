@@ -1,0 +1,162 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"thalweg/internal/engine"
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+	"thalweg/internal/plan"
+	"thalweg/internal/script"
+	"thalweg/internal/sqltext"
+	"thalweg/internal/state"
+)
+
+// What a dependency policy's rules see of a run and of a node in it.
+var (
+	policyRunStatus = map[state.Status]string{
+		state.Running: "RunStart", state.Complete: "RunComplete", state.Failed: "RunComplete", state.Stopped: "RunStop",
+	}
+	policyNodeStatus = map[state.Status]string{
+		state.Pending: "NodeBatchNone", state.Running: "NodeBatchStart", state.Succeeded: "NodeBatchSuccess",
+		state.Failed: "NodeBatchFail", state.Stopped: "NodeBatchRunStopReceived",
+	}
+)
+
+// candidate is a run that contains the node whose table is wanted.
+type candidate struct {
+	run  state.Run
+	node state.Node
+}
+
+// earlierRun is the run whose table a node reads when its source is not part
+// of the node's own run: what the node's dependency policy says of the runs
+// that it is part of.
+func (p *Pipeline) earlierRun(ctx context.Context, source *script.Node, reader state.Node) (state.RunKey, error) {
+	if reader.Plan != nil { // decided when the node was planned
+		if np, err := plan.DecodeNodePlan(reader.Plan); err == nil {
+			if key, ok := np.Sources[source.Table.Name]; ok {
+				return key, nil
+			}
+		}
+	}
+	candidates, err := p.candidates(ctx, source)
+	if err != nil {
+		return state.RunKey{}, err
+	}
+	if len(candidates) == 0 {
+		return state.RunKey{}, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("node %s reads table %s, which no run in workspace %s has written", reader.Name, source.Table.Name, p.cfg.Run.Workspace),
+			Hint:    fmt.Sprintf("run node %s first, or name it in --start", source.Name)}
+	}
+	chosen, cmd, err := p.applyPolicy(ctx, p.cfg.Script.Node(reader.Name).Policy, candidates)
+	if err != nil {
+		return state.RunKey{}, err
+	}
+	if cmd == "go" && chosen.node.Status == state.Succeeded {
+		return chosen.run.RunKey, nil
+	}
+	said := "allows none of the runs that write it"
+	if cmd != "" {
+		said = fmt.Sprintf("says %s: run %d is %s and its node %s is %s", cmd, chosen.run.Run, chosen.run.Status, source.Name, chosen.node.Status)
+	}
+	return state.RunKey{}, &fault.Error{Kind: fault.Script,
+		Message: fmt.Sprintf("node %s reads table %s, but its dependency policy %s", reader.Name, source.Table.Name, said),
+		Hint:    fmt.Sprintf("finish that run (--resume --run N), or name %s in --start as well", source.Name)}
+}
+
+// candidates lists the other runs of the workspace that contain the node.
+func (p *Pipeline) candidates(ctx context.Context, source *script.Node) ([]candidate, error) {
+	runs, err := p.cfg.Store.Runs(ctx, p.cfg.Run.Workspace)
+	if err != nil {
+		return nil, fmt.Errorf("look for a run of %s: %w", source.Name, err)
+	}
+	var out []candidate
+	for _, r := range runs {
+		if r.RunKey == p.cfg.Run {
+			continue
+		}
+		node, err := p.cfg.Store.Node(ctx, state.NodeKey{RunKey: r.RunKey, Node: source.Name})
+		if errors.Is(err, state.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for a run of %s: %w", source.Name, err)
+		}
+		out = append(out, candidate{run: r, node: node})
+	}
+	return out, nil
+}
+
+// applyPolicy tests the candidates, in the policy's order, against its rules
+// in turn: the first that matches decides. DuckDB evaluates the expressions,
+// as it does everywhere.
+func (p *Pipeline) applyPolicy(ctx context.Context, policy *script.DependencyPolicy, candidates []candidate) (chosen candidate, cmd string, err error) {
+	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(p.cfg.WorkDir, "policy")})
+	if err != nil {
+		return chosen, "", fmt.Errorf("apply dependency policy %s: %w", policy.Name, err)
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	rows, err := in.Query(ctx, policySQL(policy, candidates))
+	if err != nil {
+		return chosen, "", fmt.Errorf("apply dependency policy %s: %w", policy.Name, err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var at, rule int
+		if err := rows.Scan(&at, &rule); err != nil {
+			return chosen, "", fmt.Errorf("apply dependency policy %s: %w", policy.Name, err)
+		}
+		if rule >= 0 {
+			return candidates[at], policy.Rules[rule].Cmd, nil
+		}
+	}
+	return chosen, "", rows.Err()
+}
+
+// policySQL gives, in the policy's order, each candidate's index and that of
+// the first rule that it matches, -1 for none.
+func policySQL(policy *script.DependencyPolicy, candidates []candidate) string {
+	values := make([]string, len(candidates))
+	for i, c := range candidates {
+		run, _ := script.PolicyConstant(policyRunStatus[c.run.Status])
+		node, _ := script.PolicyConstant(policyNodeStatus[c.node.Status])
+		values[i] = fmt.Sprintf("(%d, CAST(%d AS BIGINT), false, CAST(%d AS BIGINT), CAST(%d AS BIGINT))", i, c.run.Run, run, node)
+	}
+	var rules strings.Builder
+	rules.WriteString(" WHEN false THEN -1")
+	for i, r := range policy.Rules {
+		fmt.Fprintf(&rules, " WHEN %s THEN %d", r.Cond.SQL(func(ref expr.Ref) string { return "nrs." + sqltext.Ident(ref.Field) }, ""), i)
+	}
+	types := map[string]expr.Type{"run_id": expr.Int, "run_is_current": expr.Bool, "run_status": expr.Int, "node_status": expr.Int}
+	order := policy.Order.SortSQL(types, func(field string) string { return "nrs." + sqltext.Ident(field) })
+	if order != "" {
+		order += ", "
+	}
+	return fmt.Sprintf("SELECT nrs.nth, CASE%s ELSE -1 END FROM (VALUES %s) AS nrs(nth, run_id, run_is_current, run_status, node_status) ORDER BY %snrs.nth",
+		rules.String(), strings.Join(values, ", "), order)
+}
+
+// fits checks that a table of an earlier run has what the script says of it now.
+func fits(t *plan.Table, source *script.Node) error {
+	stored := map[string]string{}
+	for _, c := range t.Layout.Columns {
+		stored[c.Name] = c.Type
+	}
+	for _, f := range source.Table.Fields {
+		if stored[f.Name] != f.Type.String() {
+			was := "has no such field"
+			if stored[f.Name] != "" {
+				was = "has it as " + stored[f.Name]
+			}
+			return &fault.Error{Kind: fault.Script, Place: fault.Place{File: f.Pos.File, Line: int64(f.Pos.Line), Column: f.Pos.Col, Field: f.Name},
+				Message: fmt.Sprintf("field %s of table %s is %s now, but the table that run %d wrote %s", f.Name, source.Table.Name, f.Type, t.Run.Run, was),
+				Hint:    fmt.Sprintf("run node %s again with this script", source.Name)}
+		}
+	}
+	return nil
+}
