@@ -253,3 +253,40 @@ func TestLostLeaseNeverPublishes(t *testing.T) {
 	require.Equal(t, state.Stopped, status)
 	require.False(t, published)
 }
+
+// lostAnswer is a store whose first commits take effect and then fail.
+type lostAnswer struct {
+	*sqlite.Store
+	left int
+}
+
+func (s *lostAnswer) Commit(ctx context.Context, c state.Claim, out state.Outcome, now time.Time) error {
+	if err := s.Store.Commit(ctx, c, out, now); err != nil {
+		return err
+	}
+	if s.left > 0 {
+		s.left--
+		return errors.New("the connection broke")
+	}
+	return nil
+}
+
+func TestLostAnswerOfACommitDiscardsNothing(t *testing.T) {
+	t.Parallel()
+	for _, answers := range []int{1, 3} { // repeated with success; given up
+		b := newBundle(t)
+		discarded := false
+		job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+		job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+			part := state.Part{Key: c.Node + ".parquet", Batch: c.Batch, Rows: 1}
+			return worker.Result{Outcome: state.Outcome{Parts: []state.Part{part}}, Discard: func() { discarded = true }}, nil
+		}
+		status, err := b.worker(t, job, func(c *worker.Config) {
+			c.Store = &lostAnswer{Store: b.store, left: answers}
+			c.Slots = 1
+		}).Run(context.Background())
+		require.NoError(t, err)
+		require.Equal(t, state.Complete, status)
+		require.False(t, discarded, "the manifest lists the parts")
+	}
+}

@@ -1,0 +1,55 @@
+package local_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+)
+
+func TestOpenRefusesWhatIsNoState(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	_, err := local.Open(context.Background(), filepath.Join(dir, "none"), false)
+	require.ErrorContains(t, err, "there is no state in")
+	require.Equal(t, fault.Script, fault.Of(err).Kind)
+
+	broken := filepath.Join(dir, "broken")
+	require.NoError(t, os.Mkdir(broken, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(broken, "state.db"), []byte("this is no database, whatever its name says, and long enough to be looked at"), 0o600))
+	_, err = local.Open(context.Background(), broken, true)
+	require.Error(t, err, "and no panic")
+}
+
+func TestLockSaysWhetherARunIsDriven(t *testing.T) {
+	t.Parallel()
+	home, err := local.Open(context.Background(), t.TempDir(), true)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, home.Close()) }()
+	key := state.RunKey{Workspace: "w", Run: 1}
+	run := state.Run{RunKey: key, Status: state.Running}
+	require.True(t, home.Interrupted(run), "nobody drives it")
+	lock, ok, err := home.LockRun(key)
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.False(t, home.Interrupted(run))
+	_, ok, err = home.LockRun(key)
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.NoError(t, lock.Close())
+	run.Status = state.Complete
+	require.False(t, home.Interrupted(run))
+}
+
+func TestWorkspaceNames(t *testing.T) {
+	t.Parallel()
+	for name, ok := range map[string]bool{"main": true, "a-b_9": true, "": false, "../x": false, "a b": false, "-a": false} {
+		require.Equal(t, ok, local.CheckWorkspace(name) == nil, name)
+	}
+}
