@@ -17,7 +17,8 @@ func newApp(stdout, stderr *os.File) *app {
 	a := &app{stdout: stdout, stderr: stderr}
 	fd := int(stderr.Fd())
 	a.terminal = term.IsTerminal(fd) && os.Getenv("TERM") != "dumb"
-	a.color = a.terminal && os.Getenv("NO_COLOR") == ""
+	// Both streams: a summary that goes to a file has no colours either.
+	a.color = a.terminal && term.IsTerminal(int(stdout.Fd())) && os.Getenv("NO_COLOR") == ""
 	if w, _, err := term.GetSize(int(stdout.Fd())); err == nil {
 		a.width = w
 	}
