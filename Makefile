@@ -18,6 +18,7 @@ help: ## List the commands
 build: bin/thalweg ## Build bin/thalweg
 
 bin/thalweg: $(SOURCES)
+	@command -v g++ >/dev/null || { echo "a C and C++ compiler is needed: DuckDB is linked in (Debian: apt-get install g++)"; exit 2; }
 	@echo "building bin/thalweg (the first build links DuckDB and fetches modules: a minute or two)"
 	@go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/thalweg
 
