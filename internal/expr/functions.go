@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // typeSet is a set of argument types.
@@ -93,13 +94,15 @@ func functions() []*function {
 		numberFunctions(), timeFunctions(), aggregateFunctions())
 }
 
-func functionTable() map[string]*function {
+// It is made once: a script of thousands of expressions would spend a third of
+// its validation here. Nobody changes it.
+var functionTable = sync.OnceValue(func() map[string]*function {
 	table := map[string]*function{}
 	for _, f := range functions() {
 		table[f.name] = f
 	}
 	return table
-}
+})
 
 // packages reports whether name is a package of functions or constants, and so not an alias.
 func packages(name string) bool {
