@@ -94,7 +94,8 @@ func functions() []*function {
 		numberFunctions(), timeFunctions(), aggregateFunctions())
 }
 
-// It is made once: a script of thousands of expressions would spend a third of
+// functionTable finds functions by name. It is made once: a script of
+// thousands of expressions would spend a third of
 // its validation here. Nobody changes it.
 var functionTable = sync.OnceValue(func() map[string]*function {
 	table := map[string]*function{}
