@@ -248,9 +248,7 @@ func (v *runView) close() {
 		return
 	}
 	for _, b := range open {
-		if !b.Completed() {
-			b.Abort(false)
-		}
+		b.Abort(false) // does nothing to a bar that is full
 	}
 	bars.Wait()
 	fmt.Fprintln(v.app.stderr)
