@@ -25,7 +25,7 @@ func (p *Planner) fileTask(t engine.Task, n *script.Node, in Inputs, b Batch) (e
 		refs = append(refs, c.Expr.Refs()...)
 	}
 	scattered := in.Reader.Layout.OrderCols > 0
-	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths, fields: usedFields(in.Reader.Layout, "r", refs), order: scattered || w.Top != nil}
+	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths, fields: usedFields(in.Reader.Layout, "r", refs), order: scattered || w.Order != nil}
 	source := s.sql()
 	if b.Work.Ranged {
 		s.slices = rowRange(in.Reader, b.Work.FromRow, b.Work.ToRow)
@@ -41,9 +41,11 @@ func (p *Planner) fileTask(t engine.Task, n *script.Node, in Inputs, b Batch) (e
 	rel := relation{from: "(" + source + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols())}
 	rows := outputQuery(w, layout, rel)
 	orderBy := strings.Join(orderColumns(s.orderCols()), ", ")
-	if w.Top != nil {
-		orderBy = w.Top.SortSQL(types, sqltext.Ident) + ", " + orderBy
-		rows = fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s LIMIT %d", rows, orderBy, w.TopLimit)
+	if w.Order != nil {
+		orderBy = w.Order.SortSQL(types, sqltext.Ident) + ", " + orderBy
+	}
+	if w.LimitRows > 0 {
+		rows = fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s LIMIT %d", rows, orderBy, w.LimitRows)
 	}
 	// The COPY writes into the directory of the final file, so that the
 	// commit's rename stays within one file system.

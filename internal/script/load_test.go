@@ -169,8 +169,11 @@ func summarizeOutput(b *strings.Builder, n *Node) {
 		if w.Having != nil {
 			fmt.Fprintf(b, "    having %s\n", w.Having.Source())
 		}
-		if w.Top != nil {
-			fmt.Fprintf(b, "    top %d by %s\n", w.TopLimit, orderText(w.Top))
+		switch {
+		case w.LimitRows > 0:
+			fmt.Fprintf(b, "    top %d by %s\n", w.LimitRows, orderText(w.Order))
+		case w.Order != nil:
+			fmt.Fprintf(b, "    order by %s\n", orderText(w.Order))
 		}
 	}
 }

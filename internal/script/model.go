@@ -181,8 +181,8 @@ type FileWriter struct {
 	Pos       Pos
 	URL       string // may contain {batch_idx|string} and {run_id|string}
 	Having    *expr.Compiled
-	Top       expr.Order // nil: none
-	TopLimit  int
+	Order     expr.Order // nil: as they come
+	LimitRows int        // the first so many in Order; 0: all
 	Parquet   bool // else CSV
 	Separator string
 	Codec     string // gzip, snappy, uncompressed

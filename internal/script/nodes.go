@@ -112,7 +112,7 @@ func (l *loader) parts(d *nodeDraft) {
 			d.r.ignored("a "+string(t)+" reads a table", fileKeys...)
 		}
 	}
-	tableKeys, fileKeys = []string{"name", "table_options", "fields", "indexes"}, []string{"url_template", "top", "csv", "parquet", "columns"}
+	tableKeys, fileKeys = []string{"name", "table_options", "fields", "indexes"}, []string{"url_template", "top", "order", "csv", "parquet", "columns"}
 	if d.w = l.part(d, "w", append(append(tableKeys, fileKeys...), "having")...); d.w != nil && t != "" {
 		if t == TableFile {
 			d.w.ignored("a table_file writes files", tableKeys...)

@@ -13,7 +13,7 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	if d.node.Type != TableFile || o == nil {
 		return
 	}
-	w := &FileWriter{Pos: l.pos(o.where()), TopLimit: DefaultTopLimitRows, Separator: ",", Codec: "gzip"}
+	w := &FileWriter{Pos: l.pos(o.where()), Separator: ",", Codec: "gzip"}
 	d.node.Out = w
 	if v := o.one("url_template", "it is the file's address; {batch_idx} is replaced by the number of the batch"); v != nil {
 		l.fileURL(v, o.keyPath("url_template"), "file", "sftp", "s3")
@@ -37,22 +37,39 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	if v := o.expression("having"); v != nil {
 		w.Having = l.condition(v, o.keyPath("having"), sc)
 	}
-	l.top(o, w, types)
+	l.fileOrder(o, w, types)
 }
 
-func (l *loader) top(o *object, w *FileWriter, types map[string]expr.Type) {
+// fileOrder reads the two ways to sort a file's rows: order keeps all of
+// them, top the first so many.
+func (l *loader) fileOrder(o *object, w *FileWriter, types map[string]expr.Type) {
 	top := l.object(o.get("top"), o.keyPath("top"), "order", "limit")
+	limit := DefaultTopLimitRows
 	if n := top.integer("limit", 0, math.MinInt, MaxTopLimitRows); n > 0 {
-		w.TopLimit = n
+		limit = n
 	}
-	v := top.expression("order")
-	if v == nil || types == nil {
-		return
+	all := o.expression("order")
+	if v := top.expression("order"); v != nil {
+		w.Order, w.LimitRows = l.orderOf(v, top.keyPath("order"), types), limit
+		if all != nil {
+			l.errorAt(all, o.keyPath("order"), "order and top.order both sort the file").Hint = "order keeps all rows, top.order the first top.limit: leave one of them out"
+			return
+		}
 	}
-	var err error
-	if w.Top, err = expr.ParseOrder(v.text, types); err != nil && !mentionsBroken(v.text, types) {
-		l.exprError(v, top.keyPath("order"), err)
+	if all != nil {
+		w.Order = l.orderOf(all, o.keyPath("order"), types)
 	}
+}
+
+func (l *loader) orderOf(v *value, path string, types map[string]expr.Type) expr.Order {
+	if types == nil {
+		return nil
+	}
+	order, err := expr.ParseOrder(v.text, types)
+	if err != nil && !mentionsBroken(v.text, types) {
+		l.exprError(v, path, err)
+	}
+	return order
 }
 
 // outputColumns reads the columns and gives their types by name; nil if they
