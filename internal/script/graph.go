@@ -19,6 +19,57 @@ func sources(n *Node) []*Node {
 	return out
 }
 
+// dependencyOrder lists the nodes so that each comes behind those that it
+// names as its sources, otherwise in the order of the document. In a cycle
+// some node has to come too early: see cycles.
+func (l *loader) dependencyOrder() []*nodeDraft {
+	drafts := make(map[*Node]*nodeDraft, len(l.nodes))
+	for _, d := range l.nodes {
+		drafts[d.node] = d
+	}
+	out := make([]*nodeDraft, 0, len(l.nodes))
+	seen := make(map[*nodeDraft]bool, len(l.nodes))
+	type frame struct {
+		d    *nodeDraft
+		next []*Node
+	}
+	for _, start := range l.nodes {
+		if seen[start] {
+			continue
+		}
+		// Depth first without recursion: a script may be one long chain.
+		stack := []frame{{d: start, next: l.namedSources(start)}}
+		seen[start] = true
+		for len(stack) > 0 {
+			top := &stack[len(stack)-1]
+			if len(top.next) == 0 {
+				out = append(out, top.d)
+				stack = stack[:len(stack)-1]
+				continue
+			}
+			d := drafts[top.next[0]]
+			top.next = top.next[1:]
+			if d != nil && !seen[d] {
+				seen[d] = true
+				stack = append(stack, frame{d: d, next: l.namedSources(d)})
+			}
+		}
+	}
+	return out
+}
+
+// namedSources lists the nodes whose tables and indexes a node names.
+func (l *loader) namedSources(d *nodeDraft) []*Node {
+	var out []*Node
+	if v := d.r.get("table"); v != nil && l.script.byTable[v.text] != nil {
+		out = append(out, l.script.byTable[v.text])
+	}
+	if v := d.l.get("index_name"); v != nil && l.script.byIndex[v.text] != nil {
+		out = append(out, l.script.byIndex[v.text].Node)
+	}
+	return out
+}
+
 // cycles reports nodes that need their own output.
 func (l *loader) cycles() {
 	const fresh, open, done = 0, 1, 2

@@ -79,8 +79,9 @@ func (l *loader) load(ctx context.Context) {
 	l.identify(doc)
 }
 
-// readNodes runs the passes over the nodes: each needs the one before it to
-// have gone over all nodes.
+// readNodes learns the names of all nodes and tables first, and then goes
+// through the nodes so that each comes behind those that it reads: what it
+// reads may have types that were inferred.
 func (l *loader) readNodes(ctx context.Context, root *object) {
 	members := root.members("nodes")
 	if len(members) == 0 {
@@ -95,10 +96,15 @@ func (l *loader) readNodes(ctx context.Context, root *object) {
 		}
 		l.node(e)
 	}
-	passes := []func(*nodeDraft){l.tableColumns, l.tableReader, l.lookup,
-		func(d *nodeDraft) { l.processor(ctx, d) }, l.tableExpressions, l.fileWriter}
-	for _, pass := range passes {
-		for _, d := range l.nodes {
+	for _, d := range l.nodes {
+		if l.full {
+			return
+		}
+		l.declareTable(d)
+	}
+	passes := []func(*nodeDraft){l.tableReader, l.lookup, func(d *nodeDraft) { l.processor(ctx, d) }, l.tableExpressions, l.indexes, l.fileWriter}
+	for _, d := range l.dependencyOrder() {
+		for _, pass := range passes {
 			if l.full || ctx.Err() != nil {
 				return
 			}

@@ -16,6 +16,7 @@ type nodeDraft struct {
 	r, l, p, w *object
 
 	fields  []*fieldDraft        // of the table that it creates
+	indexes []indexDraft         // of the same
 	reads   map[string]expr.Type // r.*
 	readsOK bool                 // whether r.* could be determined
 	looks   map[string]expr.Type // l.*
@@ -28,6 +29,12 @@ type nodeDraft struct {
 type fieldDraft struct {
 	field *Field
 	o     *object
+}
+
+// indexDraft is an index before its key is read.
+type indexDraft struct {
+	index *Index
+	e     *entry
 }
 
 func nodeTypes() []string {

@@ -9,9 +9,10 @@ import (
 // reservedFields are column names that the engine keeps for itself.
 func reservedFields() []string { return []string{"rowid", "batch_idx"} }
 
-// tableColumns reads what can be known of w without looking at other nodes:
-// the table's name, and its fields with their types and indexes.
-func (l *loader) tableColumns(d *nodeDraft) {
+// declareTable reads what can be known of w without looking at other nodes:
+// the table's name, its fields with the types that they declare, and the names
+// of its indexes.
+func (l *loader) declareTable(d *nodeDraft) {
 	if d.node.Type == TableFile || d.w == nil || (d.node.Type == "" && !d.w.has("name")) {
 		return
 	}
@@ -43,7 +44,7 @@ func (l *loader) tableColumns(d *nodeDraft) {
 		}
 		d.fields = append(d.fields, draft)
 	}
-	l.indexes(d, w)
+	l.declareIndexes(d, w)
 }
 
 func (l *loader) tableName(d *nodeDraft, w *TableWriter) {
@@ -78,33 +79,34 @@ func hasWord(name, word string) bool {
 	return name == word || strings.HasPrefix(name, word+"_")
 }
 
-func (l *loader) indexes(d *nodeDraft, w *TableWriter) {
-	unique := 0
-	broken := false
-	types := fieldTypes(w)
+// declareIndexes registers the names of the table's indexes.
+func (l *loader) declareIndexes(d *nodeDraft, w *TableWriter) {
 	for _, e := range d.w.members("indexes") {
-		path := join(d.w.keyPath("indexes"), e.name)
-		ix := &Index{Name: e.name, Pos: l.pos(e.key), Node: d.node}
-		l.indexName(e, ix, path)
-		w.Indexes = append(w.Indexes, ix)
-		l.indexKeys[ix] = e.key
 		if l.full {
 			return
 		}
-		if e.val.kind != stringKind {
-			l.errorAt(e.val, path, "an index is text such as unique(field), found %s", e.val.kind)
-			broken = true
-			continue
+		ix := &Index{Name: e.name, Pos: l.pos(e.key), Node: d.node}
+		l.indexName(e, ix, join(d.w.keyPath("indexes"), e.name))
+		w.Indexes = append(w.Indexes, ix)
+		d.indexes = append(d.indexes, indexDraft{index: ix, e: e})
+		l.indexKeys[ix] = e.key
+	}
+}
+
+// indexes reads the keys of the table's indexes, once its fields have types.
+func (l *loader) indexes(d *nodeDraft) {
+	if d.node.Table == nil {
+		return
+	}
+	unique, broken := 0, false
+	types := fieldTypes(d.node.Table)
+	for _, x := range d.indexes {
+		if l.full {
+			return
 		}
-		var err error
-		if ix.Unique, ix.Key, err = expr.ParseIndex(e.val.text, types); err != nil {
+		if !l.indexKey(d, x, types) {
 			broken = true
-			if !mentionsBroken(e.val.text, types) {
-				l.exprError(e.val, path, err)
-			}
-			continue
-		}
-		if ix.Unique {
+		} else if x.index.Unique {
 			unique++
 		}
 	}
@@ -116,6 +118,23 @@ func (l *loader) indexes(d *nodeDraft, w *TableWriter) {
 		l.errorAt(at, d.w.keyPath("indexes"), "a distinct_table has exactly one unique index, this one has %d", unique).Hint =
 			"its key says which rows are the same"
 	}
+}
+
+// indexKey reads one index's definition; false if it cannot.
+func (l *loader) indexKey(d *nodeDraft, x indexDraft, types map[string]expr.Type) bool {
+	v, path := x.e.val, join(d.w.keyPath("indexes"), x.e.name)
+	if v.kind != stringKind {
+		l.errorAt(v, path, "an index is text such as unique(field), found %s", v.kind)
+		return false
+	}
+	var err error
+	if x.index.Unique, x.index.Key, err = expr.ParseIndex(v.text, types); err != nil {
+		if !mentionsBroken(v.text, types) {
+			l.exprError(v, path, err)
+		}
+		return false
+	}
+	return true
 }
 
 // mentionsBroken reports whether text names a field whose type is not known,
