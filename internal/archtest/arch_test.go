@@ -23,6 +23,7 @@ const module = "thalweg/"
 // none of their implementations.
 var allowed = map[string]string{
 	"internal/archtest":        "",
+	"internal/conformance":     "",
 	"internal/fault":           "",
 	"internal/sqltext":         "",
 	"internal/budget":          "",

@@ -1,0 +1,85 @@
+package conformance
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
+)
+
+// sections are those of the specification of the script language. Each needs
+// at least one case; a case may name a subsection of one. Sections from 9 on
+// are what Thalweg adds.
+var sections = []string{
+	"2.3",
+}
+
+// sectionsKnown may have cases beside those that must.
+var sectionsKnown = []string{
+	"1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9", "1.10", "1.11", "1.12", "1.13",
+	"2.1", "2.2", "2.4", "2.5", "2.6", "2.7", "6",
+	"3.1", "3.2", "3.3", "3.4", "3.5", "4.2", "4.3", "4.6", "4.7", "4.8"}
+
+// casesMin is the number of checks, each line of expressions counted as one.
+const casesMin = 4
+
+// TestSections counts the checks of each section, and fails where there is none.
+func TestSections(t *testing.T) {
+	t.Parallel()
+	count := map[string]int{}
+	total := 0
+	for _, file := range allCases(t) {
+		c, err := readCase(file)
+		require.NoError(t, err, file)
+		n := 1
+		if c.has(fileExpressions) {
+			lines, err := readExpressions(c.files[fileExpressions])
+			require.NoError(t, err, file)
+			n = len(lines)
+		}
+		count[c.section] += n
+		total += n
+	}
+	for _, s := range sections {
+		require.NotZero(t, count[s], "section %s has no case", s)
+		t.Logf("section %s: %d", s, count[s])
+		delete(count, s)
+	}
+	for _, s := range sectionsKnown {
+		t.Logf("section %s: %d", s, count[s])
+		delete(count, s)
+	}
+	for s := range count {
+		require.True(t, strings.HasPrefix(s, "9"), "there is no section %s", s)
+	}
+	require.GreaterOrEqual(t, total, casesMin)
+	t.Logf("%d checks in %d files", total, len(allCases(t)))
+}
+
+// TestWrongCases shows that a case which is wrong in itself is refused.
+func TestWrongCases(t *testing.T) {
+	t.Parallel()
+	const head = "section: 1.1\nWhat is pinned.\n"
+	for text, want := range map[string]string{
+		"What is pinned.\n-- script.yaml --\n":                                  "the first line must be",
+		"section: 1.1\n-- script.yaml --\n":                                     "a sentence must say",
+		"section: 1.2\nWhat is pinned.\n-- script.yaml --\n":                    "of section 1.2 is in the folder 1.1",
+		head + "-- script.yml --\n":                                             "script.yml is used by nothing",
+		head + "-- script.yaml --\n-- in.csv --\n":                              "in.csv is used by nothing",
+		head + "-- script.yaml --\n-- want.eror --\n":                           "want.eror means nothing",
+		head + "-- script.yaml --\n-- script.yaml --\n":                         "two files named script.yaml",
+		head + "-- script.yaml --\n-- ../up --\n":                               "not a name of a file",
+		head + "-- script.yaml --\n-- want/sql.csv --\n":                        "want/sql.csv without want.sql",
+		head + "-- script.yaml --\n-- row --\n":                                 "row without expressions",
+		head + "-- script.yaml --\n-- runs --\nstart=a sometimes\n":             `what is "sometimes"`,
+		head + "-- script.yaml --\n-- want.error --\n-- want.error.prefix --\n": "want.error and want.error.prefix",
+		head: "there is no script",
+	} {
+		file := filepath.Join(t.TempDir(), "1.1", "x.txtar")
+		require.NoError(t, writeFile(file, txtar.Format(txtar.Parse([]byte(text)))))
+		_, err := readCase(file)
+		require.ErrorContains(t, err, want, text)
+	}
+}
