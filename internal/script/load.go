@@ -69,7 +69,7 @@ func (l *loader) load(ctx context.Context) {
 	if doc == nil {
 		return
 	}
-	root := l.object(doc, "", "nodes", "dependency_policies")
+	root := l.object(doc, "", rootShape)
 	if root == nil {
 		return
 	}

@@ -45,8 +45,7 @@ func nodeTypes() []string {
 func (l *loader) node(e *entry) {
 	path := join("nodes", e.name)
 	l.nodeName(e, path)
-	o := l.object(e.val, path, "type", "desc", "start_policy", "rerun_policy", "custom_proc_type", "handler_exe_type",
-		"max_batch_processing_time", "dependency_policy", "r", "l", "p", "w")
+	o := l.object(e.val, path, nodeShape)
 	if o == nil {
 		return
 	}
@@ -111,27 +110,25 @@ func (l *loader) rerunPolicy(o *object, n *Node) string {
 // parts opens r, l, p and w with the keys that the node's type allows.
 func (l *loader) parts(d *nodeDraft) {
 	o, t := d.o, d.node.Type
-	fileKeys, tableKeys := []string{"urls", "csv", "columns"}, []string{"table", "expected_batches_total", "rowset_size"}
-	if d.r = l.part(d, "r", append(fileKeys, tableKeys...)...); d.r != nil && t != "" {
+	if d.r = l.part(d, "r", readerShape); d.r != nil && t != "" {
 		if t == FileTable {
-			d.r.ignored("a file_table reads files", tableKeys...)
+			d.r.ignored("a file_table reads files", tableReaderShape.names()...)
 		} else {
-			d.r.ignored("a "+string(t)+" reads a table", fileKeys...)
+			d.r.ignored("a "+string(t)+" reads a table", fileReaderShape.names()...)
 		}
 	}
-	tableKeys, fileKeys = []string{"name", "table_options", "fields", "indexes"}, []string{"url_template", "top", "order", "csv", "parquet", "columns"}
-	if d.w = l.part(d, "w", append(append(tableKeys, fileKeys...), "having")...); d.w != nil && t != "" {
+	if d.w = l.part(d, "w", writerShape); d.w != nil && t != "" {
 		if t == TableFile {
-			d.w.ignored("a table_file writes files", tableKeys...)
+			d.w.ignored("a table_file writes files", tableWriterShape.names()...)
 		} else {
-			d.w.ignored("a "+string(t)+" writes a table", fileKeys...)
+			d.w.ignored("a "+string(t)+" writes a table", fileWriterShape.names()...)
 		}
 	}
 	if t == "" {
 		return
 	}
 	if t == LookupTable {
-		d.l = l.part(d, "l", "index_name", "join_on", "group", "filter", "join_type", "idx_read_batch_size", "right_lookup_read_batch_size")
+		d.l = l.part(d, "l", lookupShape)
 	} else {
 		o.ignored("only a table_lookup_table looks up", "l")
 	}
@@ -143,7 +140,7 @@ func (l *loader) parts(d *nodeDraft) {
 	}
 }
 
-func (l *loader) part(d *nodeDraft, key string, known ...string) *object {
+func (l *loader) part(d *nodeDraft, key string, s *shape) *object {
 	v := d.o.get(key)
 	if v == nil {
 		if d.node.Type != "" {
@@ -151,7 +148,7 @@ func (l *loader) part(d *nodeDraft, key string, known ...string) *object {
 		}
 		return nil
 	}
-	part := l.object(v, d.o.keyPath(key), known...)
+	part := l.object(v, d.o.keyPath(key), s)
 	if part != nil {
 		part.at = d.o.keys[key].key
 	}

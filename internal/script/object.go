@@ -16,9 +16,9 @@ type object struct {
 	at   *value // where messages about the whole map point; nil: its first key
 }
 
-// object opens a map whose keys are fixed: other keys are reported as
-// warnings. Keys match whatever their case; the last of equal keys counts.
-func (l *loader) object(v *value, path string, known ...string) *object {
+// object opens a map whose keys are those of a shape: other keys are reported
+// as warnings. Keys match whatever their case; the last of equal keys counts.
+func (l *loader) object(v *value, path string, s *shape) *object {
 	if !v.present() {
 		return nil
 	}
@@ -28,11 +28,12 @@ func (l *loader) object(v *value, path string, known ...string) *object {
 	}
 	o := &object{l: l, v: v, path: path, keys: make(map[string]*entry, len(v.entries))}
 	for _, e := range v.entries {
-		name := canonicalKey(e.name, known)
-		if name == "" {
-			l.warnAt(e.key, path, "unknown key %s is ignored", quote(e.name)).Hint = didYouMean(e.name, known)
+		at := s.index(e.name)
+		if at < 0 {
+			l.warnAt(e.key, path, "unknown key %s is ignored", quote(e.name)).Hint = didYouMean(e.name, s.names())
 			continue
 		}
+		name := s.keys[at].name
 		if first := o.keys[name]; first != nil {
 			l.duplicate(e, first, path)
 		}
@@ -40,15 +41,6 @@ func (l *loader) object(v *value, path string, known ...string) *object {
 		o.keys[name] = e
 	}
 	return o
-}
-
-func canonicalKey(name string, known []string) string {
-	for _, k := range known {
-		if strings.EqualFold(k, name) {
-			return k
-		}
-	}
-	return ""
 }
 
 func (l *loader) duplicate(e, first *entry, path string) {

@@ -21,11 +21,11 @@ func (l *loader) fileWriter(d *nodeDraft) {
 		start, end := v.span()
 		l.templates = append(l.templates, textRef{start, end})
 	}
-	csv := l.object(o.get("csv"), o.keyPath("csv"), "separator")
+	csv := l.object(o.get("csv"), o.keyPath("csv"), csvWriterShape)
 	if sep := csv.str("separator"); sep != "" {
 		w.Separator = sep
 	}
-	parquet := l.object(o.get("parquet"), o.keyPath("parquet"), "codec")
+	parquet := l.object(o.get("parquet"), o.keyPath("parquet"), parquetWriterShape)
 	types := l.outputColumns(d, w)
 	if w.Parquet {
 		w.Codec = parquet.choice("codec", "gzip", "gzip", "snappy", "uncompressed")
@@ -43,7 +43,7 @@ func (l *loader) fileWriter(d *nodeDraft) {
 // fileOrder reads the two ways to sort a file's rows: order keeps all of
 // them, top the first so many.
 func (l *loader) fileOrder(o *object, w *FileWriter, types map[string]expr.Type) {
-	top := l.object(o.get("top"), o.keyPath("top"), "order", "limit")
+	top := l.object(o.get("top"), o.keyPath("top"), topShape)
 	limit := DefaultTopLimitRows
 	if n := top.integer("limit", 0, math.MinInt, MaxTopLimitRows); n > 0 {
 		limit = n
@@ -91,13 +91,13 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 			return nil
 		}
 		path := join(o.keyPath("columns"), indexText(i))
-		c := l.object(item, path, "name", "expression", "type", "csv", "parquet")
+		c := l.object(item, path, outputColumnShape)
 		if c == nil {
 			return nil
 		}
 		col := l.outputColumn(c, path, sc, names)
-		csv := l.object(c.get("csv"), c.keyPath("csv"), "header", "format")
-		parquet := l.object(c.get("parquet"), c.keyPath("parquet"), "column_name")
+		csv := l.object(c.get("csv"), c.keyPath("csv"), csvOutputShape)
+		parquet := l.object(c.get("parquet"), c.keyPath("parquet"), parquetOutputShape)
 		col.Header, col.Format, col.Parquet = csv.str("header"), csv.str("format"), parquet.str("column_name")
 		if i == 0 {
 			w.Parquet = col.Parquet != ""

@@ -106,7 +106,7 @@ func (l *loader) standardPolicy() {
 }
 
 func (l *loader) policy(name string, v, key *value, path string) *DependencyPolicy {
-	o := l.object(v, path, "is_default", "event_priority_order", "rules")
+	o := l.object(v, path, policyShape)
 	if o == nil {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (l *loader) policy(name string, v, key *value, path string) *DependencyPoli
 	}
 	for i, item := range o.list("rules") {
 		rulePath := join(o.keyPath("rules"), indexText(i))
-		r := l.object(item, rulePath, "cmd", "expression")
+		r := l.object(item, rulePath, ruleShape)
 		if r == nil {
 			continue
 		}

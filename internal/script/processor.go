@@ -38,7 +38,7 @@ type pyFieldDraft struct {
 }
 
 func (l *loader) pyCalc(ctx context.Context, d *nodeDraft) {
-	o := l.part(d, "p", "python_code_urls", "calculated_fields")
+	o := l.part(d, "p", pyCalcShape)
 	if o == nil {
 		return
 	}
@@ -58,7 +58,7 @@ func (l *loader) pyCalc(ctx context.Context, d *nodeDraft) {
 		l.fieldName(e.key, e.name, path, "calculated field", seen)
 		f := &pyFieldDraft{key: e.key, path: path, field: &PyField{Name: e.name, Pos: l.pos(e.key)}}
 		drafts = append(drafts, f)
-		fo := l.object(e.val, path, "expression", "type", "default_value")
+		fo := l.object(e.val, path, pyFieldShape)
 		if fo != nil {
 			fo.at = e.key
 			f.field.Type = l.columnType(fo, "type")
@@ -212,7 +212,7 @@ func (l *loader) pyCycle(chain []*pyFieldDraft, f *pyFieldDraft) {
 
 // tag reads a tag_and_denormalize processor.
 func (l *loader) tag(ctx context.Context, d *nodeDraft) {
-	o := l.part(d, "p", "tag_field_name", "tag_criteria", "tag_criteria_url")
+	o := l.part(d, "p", tagShape)
 	if o == nil {
 		return
 	}

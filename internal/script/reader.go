@@ -27,7 +27,7 @@ func (l *loader) fileReader(d *nodeDraft) {
 	case len(urls) == 0 && o.get("urls").kind == listKind && len(o.get("urls").items) == 0:
 		l.errorAt(o.get("urls"), o.keyPath("urls"), "urls lists no file")
 	}
-	csv := l.object(o.get("csv"), o.keyPath("csv"), "hdr_line_idx", "first_data_line_idx", "separator")
+	csv := l.object(o.get("csv"), o.keyPath("csv"), csvReaderShape)
 	f.CSV = l.csvReader(csv)
 	l.inputColumns(d, f)
 	if f.Parquet {
@@ -95,12 +95,12 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 		path := join(o.keyPath("columns"), e.name)
 		l.fieldName(e.key, e.name, path, "column", seen)
 		c := &columnDraft{key: e.key, path: path, column: &InputColumn{Name: e.name, Pos: l.pos(e.key)}}
-		if c.o = l.object(e.val, path, "col_type", "col_default_value", "csv", "parquet"); c.o != nil {
+		if c.o = l.object(e.val, path, columnShape); c.o != nil {
 			c.o.at = e.key
 			c.column.Type = l.columnType(c.o, "col_type")
 			c.column.Default = c.o.str("col_default_value")
-			c.csv = l.object(c.o.get("csv"), c.o.keyPath("csv"), "col_idx", "col_hdr", "col_format")
-			c.parq = l.object(c.o.get("parquet"), c.o.keyPath("parquet"), "col_name")
+			c.csv = l.object(c.o.get("csv"), c.o.keyPath("csv"), csvColumnShape)
+			c.parq = l.object(c.o.get("parquet"), c.o.keyPath("parquet"), parquetColumnShape)
 		}
 		c.column.Parquet = c.parq.str("col_name")
 		c.column.Header = c.csv.str("col_hdr")

@@ -36,7 +36,7 @@ func (l *loader) declareTable(d *nodeDraft) {
 		}
 		f := &Field{Name: e.name, Pos: l.pos(e.key)}
 		w.Fields = append(w.Fields, f)
-		draft := &fieldDraft{field: f, o: l.object(e.val, path, "expression", "type", "default_value")}
+		draft := &fieldDraft{field: f, o: l.object(e.val, path, fieldShape)}
 		if draft.o != nil {
 			draft.o.at = e.key
 			f.Type = l.columnType(draft.o, "type")

@@ -1,0 +1,254 @@
+package script
+
+import (
+	"math"
+	"strings"
+
+	"thalweg/internal/expr"
+)
+
+// shape is the table of the keys that one kind of map in a script may have.
+// The loader accepts exactly these keys, and the JSON Schema is written from
+// them: a key that is added here is known to both.
+type shape struct {
+	name string // of the definition in the JSON Schema
+	doc  string
+	keys []key
+}
+
+// key is one key of a shape.
+type key struct {
+	name string
+	form form
+	doc  string // for people who write scripts; shown by editors
+	need bool   // has to be there
+}
+
+// form says what a value looks like: what the JSON Schema checks. The loader
+// checks more.
+type form struct {
+	kind      formKind
+	words     []string // textForm: the only values; nil: any
+	low, high int      // numberForm
+	of        *form    // listForm, namesForm: what is inside
+	shape     *shape   // mapForm
+	any       []form   // eitherForm
+}
+
+type formKind uint8
+
+const (
+	textForm   formKind = iota // text, or in YAML anything without quotes
+	numberForm                 // whole number
+	boolForm
+	listForm
+	namesForm // map of free names
+	mapForm   // map with the keys of a shape
+	eitherForm
+)
+
+func text(words ...string) form { return form{kind: textForm, words: words} }
+func whole(low, high int) form  { return form{kind: numberForm, low: low, high: high} }
+func boolean() form             { return form{kind: boolForm} }
+func listOf(f form) form        { return form{kind: listForm, of: &f} }
+func namesOf(f form) form       { return form{kind: namesForm, of: &f} }
+func keysOf(s *shape) form      { return form{kind: mapForm, shape: s} }
+func either(forms ...form) form { return form{kind: eitherForm, any: forms} }
+
+// index finds a key whatever its case; -1 if there is none.
+func (s *shape) index(name string) int {
+	for i := range s.keys {
+		if s.keys[i].name == name {
+			return i
+		}
+	}
+	for i := range s.keys {
+		if strings.EqualFold(s.keys[i].name, name) {
+			return i
+		}
+	}
+	return -1
+}
+
+// names lists the keys in the order of the table.
+func (s *shape) names() []string {
+	out := make([]string, len(s.keys))
+	for i, k := range s.keys {
+		out[i] = k.name
+	}
+	return out
+}
+
+// both is a shape with the keys of two: of a map whose meaning depends on the
+// node's type. Of equal keys the first one's counts.
+func both(a, b *shape) *shape {
+	out := &shape{name: a.name, doc: a.doc, keys: append([]key{}, a.keys...)}
+	for _, k := range b.keys {
+		if out.index(k.name) < 0 {
+			out.keys = append(out.keys, k)
+		}
+	}
+	return out
+}
+
+func typeWords() []string {
+	var names []string
+	for _, t := range expr.ColumnTypes() {
+		names = append(names, t.String())
+	}
+	return names
+}
+
+// The shapes. They are never changed.
+var (
+	rootShape = &shape{name: "script", doc: "A Thalweg script.", keys: []key{
+		{name: "nodes", form: namesOf(keysOf(nodeShape)), need: true, doc: "Map of names to nodes: the steps of the script."},
+		{name: "dependency_policies", form: namesOf(keysOf(policyShape)), doc: "Map of names to dependency policies: which run's table a node reads."},
+	}}
+
+	policyShape = &shape{name: "dependency_policy", doc: "Decides which run's table a node reads.", keys: []key{
+		{name: "is_default", form: boolean(), doc: "True for exactly one policy: that of nodes that name none."},
+		{name: "event_priority_order", form: text(), doc: "Order in which runs are looked at; default: run_is_current(desc), run_id(desc)."},
+		{name: "rules", form: listOf(keysOf(ruleShape)), doc: "The first rule whose condition holds decides."},
+	}}
+
+	ruleShape = &shape{name: "dependency_rule", keys: []key{
+		{name: "cmd", form: text("go", "wait", "nogo"), need: true, doc: "go: read this run's table; wait; nogo: fail."},
+		{name: "expression", form: text(), need: true, doc: "Condition over nrs.run_id, nrs.run_is_current, nrs.run_status, nrs.node_status."},
+	}}
+
+	nodeShape = &shape{name: "node", doc: "One step: reads files or tables, writes a table or files.", keys: []key{
+		{name: "type", form: text(nodeTypes()...), need: true, doc: "What the node does."},
+		{name: "desc", form: text(), doc: "Description for people."},
+		{name: "start_policy", form: text(PolicyAuto, PolicyManual), doc: "manual: the node runs only if it is named when a run starts."},
+		{name: "rerun_policy", form: text(PolicyRerun, PolicyFail), doc: "Accepted without effect. A distinct_table must say fail."},
+		{name: "custom_proc_type", form: text(ProcPyCalc, ProcTag), doc: "The processor of a table_custom_tfm_table."},
+		{name: "handler_exe_type", form: text(), doc: "Accepted without effect."},
+		{name: "max_batch_processing_time", form: whole(math.MinInt, math.MaxInt), doc: "Milliseconds; accepted without effect."},
+		{name: "dependency_policy", form: text(), doc: "Name of a dependency policy; default: the default one."},
+		{name: "r", form: keysOf(readerShape), need: true, doc: "What is read: files or a table."},
+		{name: "l", form: keysOf(lookupShape), doc: "Lookup of a table_lookup_table."},
+		{name: "p", form: either(keysOf(pyCalcShape), keysOf(tagShape)), doc: "Processor of a table_custom_tfm_table."},
+		{name: "w", form: keysOf(writerShape), need: true, doc: "What is written: a table or files."},
+	}}
+
+	fileReaderShape = &shape{name: "file_reader", doc: "Input files: what r.* is.", keys: []key{
+		{name: "urls", form: listOf(text()), need: true, doc: "The input files."},
+		{name: "csv", form: keysOf(csvReaderShape), doc: "How CSV is read."},
+		{name: "columns", form: namesOf(keysOf(columnShape)), doc: "Map of names to columns: expressions call them r.<name>."},
+	}}
+
+	csvReaderShape = &shape{name: "csv_reader", keys: []key{
+		{name: "hdr_line_idx", form: whole(math.MinInt, math.MaxInt32), doc: "Record with the header, from 0 (default); -1: none."},
+		{name: "first_data_line_idx", form: whole(math.MinInt, math.MaxInt32), doc: "Records before it are skipped; default 0."},
+		{name: "separator", form: text(), doc: "One ASCII character; default: a comma."},
+	}}
+
+	columnShape = &shape{name: "input_column", doc: "A column of input files.", keys: []key{
+		{name: "col_type", form: text(typeWords()...), need: true, doc: "Type of the values."},
+		{name: "col_default_value", form: text(), doc: "CSV: value of an empty cell; default: the type's zero value."},
+		{name: "csv", form: keysOf(csvColumnShape), doc: "Where and how the column is in CSV files."},
+		{name: "parquet", form: keysOf(parquetColumnShape), doc: "Where the column is in Parquet files."},
+	}}
+
+	csvColumnShape = &shape{name: "csv_input_column", keys: []key{
+		{name: "col_idx", form: whole(0, math.MaxInt32), doc: "Index of the column, from 0."},
+		{name: "col_hdr", form: text(), doc: "Text of the column's header, exactly."},
+		{name: "col_format", form: text(), doc: "fmt.Sscanf verb for numbers, Go time layout for datetime (required there)."},
+	}}
+
+	parquetColumnShape = &shape{name: "parquet_input_column", keys: []key{
+		{name: "col_name", form: text(), doc: "Name of the column in the file."},
+	}}
+
+	tableReaderShape = &shape{name: "table_reader", doc: "A table: what r.* is.", keys: []key{
+		{name: "table", form: text(), need: true, doc: "A table that a node creates."},
+		{name: "expected_batches_total", form: whole(0, MaxBatchesCount), doc: "So many files if the output's name has {batch_idx}; otherwise without effect."},
+		{name: "rowset_size", form: whole(0, MaxRowsetRows), doc: "Accepted: the engine chooses."},
+	}}
+
+	readerShape = both(fileReaderShape, tableReaderShape)
+
+	lookupShape = &shape{name: "lookup", doc: "A second table that rows are joined with: what l.* is.", keys: []key{
+		{name: "index_name", form: text(), doc: "Index of the table to look up."},
+		{name: "join_on", form: text(), doc: "Fields of r that match the index's, in its order: r.a, r.b."},
+		{name: "group", form: boolean(), doc: "One row for each row of r, with aggregates over its matches."},
+		{name: "filter", form: text(), doc: "Condition over l.*."},
+		{name: "join_type", form: text("inner", "left"), need: true, doc: "inner: rows without a match are dropped; left: they are kept."},
+		{name: "idx_read_batch_size", form: whole(math.MinInt, MaxLookupReadRows), doc: "Accepted: the engine chooses."},
+		{name: "right_lookup_read_batch_size", form: whole(math.MinInt, MaxLookupReadRows), doc: "Accepted: the engine chooses."},
+	}}
+
+	pyCalcShape = &shape{name: "py_calc", doc: "Calculates fields p.* in Python.", keys: []key{
+		{name: "python_code_urls", form: listOf(text()), need: true, doc: "Python files, beside the script or in the working directory."},
+		{name: "calculated_fields", form: namesOf(keysOf(pyFieldShape)), need: true, doc: "Map of names to calculated fields: p.<name>."},
+	}}
+
+	pyFieldShape = &shape{name: "calculated_field", keys: []key{
+		{name: "expression", form: text(), need: true, doc: "Python expression over r.* and p.*."},
+		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the result."},
+		{name: "default_value", form: text(), doc: "Accepted without effect."},
+	}}
+
+	tagShape = &shape{name: "tag_and_denormalize", doc: "Emits a row for each tag whose condition holds.", keys: []key{
+		{name: "tag_field_name", form: text(), need: true, doc: "The tag is p.<tag_field_name>, a string."},
+		{name: "tag_criteria", form: namesOf(text()), doc: "Map of tags to conditions over r.*."},
+		{name: "tag_criteria_url", form: text(), doc: "JSON or YAML file with that map."},
+	}}
+
+	tableWriterShape = &shape{name: "table_writer", doc: "The table that the node creates.", keys: []key{
+		{name: "name", form: text(), need: true, doc: "Name of the table."},
+		{name: "table_options", form: text(), doc: "Accepted without effect."},
+		{name: "fields", form: namesOf(keysOf(fieldShape)), doc: "Map of names to fields."},
+		{name: "indexes", form: namesOf(text()), doc: "Map of names to unique(order) or non_unique(order)."},
+	}}
+
+	fieldShape = &shape{name: "field", doc: "A field of a table.", keys: []key{
+		{name: "expression", form: text(), need: true, doc: "Value of the field, over r.*, and l.* in a lookup, p.* behind a processor."},
+		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the expression, exactly."},
+		{name: "default_value", form: text(), doc: "Left lookups: value where no row matched; default: the type's zero value."},
+	}}
+
+	fileWriterShape = &shape{name: "file_writer", doc: "The files that the node writes.", keys: []key{
+		{name: "url_template", form: text(), need: true, doc: "The file's address; with {batch_idx} each batch writes a file of its own."},
+		{name: "top", form: keysOf(topShape), doc: "The first rows of an order."},
+		{name: "order", form: text(), doc: "Order of the rows, over the names of columns, of all of them; instead of top."},
+		{name: "csv", form: keysOf(csvWriterShape), doc: "How CSV is written."},
+		{name: "parquet", form: keysOf(parquetWriterShape), doc: "How Parquet is written."},
+		{name: "columns", form: listOf(keysOf(outputColumnShape)), doc: "The file's columns, in their order."},
+	}}
+
+	havingShape = &shape{keys: []key{{name: "having", form: text(), doc: "Condition over w.*: rows for which it is false are left out."}}}
+
+	writerShape = both(both(tableWriterShape, fileWriterShape), havingShape)
+
+	topShape = &shape{name: "top", keys: []key{
+		{name: "order", form: text(), doc: "Order of the rows, over the names of columns."},
+		{name: "limit", form: whole(math.MinInt, MaxTopLimitRows), doc: "Most rows, with order; default 5,000,000."},
+	}}
+
+	csvWriterShape = &shape{name: "csv_writer", keys: []key{
+		{name: "separator", form: text(), doc: "Between columns; default: a comma."},
+	}}
+
+	parquetWriterShape = &shape{name: "parquet_writer", keys: []key{
+		{name: "codec", form: text("gzip", "snappy", "uncompressed"), doc: "Compression; default gzip."},
+	}}
+
+	outputColumnShape = &shape{name: "output_column", doc: "A column of an output file.", keys: []key{
+		{name: "name", form: text(), need: true, doc: "Name that having and top know."},
+		{name: "expression", form: text(), need: true, doc: "Value of the column, over r.*."},
+		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the expression, exactly."},
+		{name: "csv", form: keysOf(csvOutputShape), doc: "The column in a CSV file."},
+		{name: "parquet", form: keysOf(parquetOutputShape), doc: "The column in a Parquet file."},
+	}}
+
+	csvOutputShape = &shape{name: "csv_output_column", keys: []key{
+		{name: "header", form: text(), doc: "Text of the header."},
+		{name: "format", form: text(), doc: "fmt.Sprintf verb, or a Go time layout for datetime."},
+	}}
+
+	parquetOutputShape = &shape{name: "parquet_output_column", keys: []key{
+		{name: "column_name", form: text(), doc: "Name of the column in the file."},
+	}}
+)
