@@ -109,9 +109,19 @@ func (p *Pipeline) inputs(ctx context.Context, n *script.Node, node state.Node) 
 		}
 	}
 	if n.Lookup != nil {
-		in.Lookup, err = p.table(ctx, n.Lookup.Index.Node, node)
+		if in.Lookup, err = p.table(ctx, n.Lookup.Index.Node, node); err != nil {
+			return in, err
+		}
 	}
-	return in, err
+	for i, source := range n.Named() {
+		if i == 0 {
+			in.Named = map[string]*plan.Table{}
+		}
+		if in.Named[source.Table.Name], err = p.table(ctx, source, node); err != nil {
+			return in, err
+		}
+	}
+	return in, nil
 }
 
 // table reads the manifest of source's complete table: this run's if the
@@ -315,19 +325,15 @@ func (x *attempt) openStage(ctx context.Context) error {
 
 // fetch makes the parts that the batch reads local.
 func (x *attempt) fetch(ctx context.Context) error {
-	reader, lookup, own := x.p.planner.Reads(x.node, x.in, x.batch.Work, x.own)
-	for _, need := range []struct {
-		table  *plan.Table
-		slices []plan.PartSlice
-	}{{x.in.Reader, reader}, {x.in.Lookup, lookup}, {x.own, own}} {
-		for _, s := range need.slices {
-			part := need.table.Parts[s.Part]
+	for _, read := range x.p.planner.Reads(x.node, x.in, x.batch.Work, x.own) {
+		for _, s := range read.Slices {
+			part := read.Table.Parts[s.Part]
 			if x.batch.Paths[part.Key] != "" {
 				continue
 			}
 			path, release, err := x.p.cfg.Parts.Fetch(ctx, part.Key, part.Checksum)
 			if err != nil {
-				return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("read part %s of run %d", part.Key, need.table.Run.Run), Err: err,
+				return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("read part %s of run %d", part.Key, read.Table.Run.Run), Err: err,
 					Hint: "the state directory was changed by something else: run the node that writes this table again"}
 			}
 			x.batch.Paths[part.Key] = path

@@ -60,8 +60,25 @@ func (w *Work) Decode(spec state.BatchSpec) error {
 
 // Inputs are the complete tables that a node reads.
 type Inputs struct {
-	Reader *Table // nil for file_table
-	Lookup *Table // nil without lookup
+	Reader *Table            // nil for file_table
+	Lookup *Table            // nil without lookup
+	Named  map[string]*Table // those of script.Node.Named, by the table's name
+}
+
+// tables lists all tables that n reads.
+func (in Inputs) tables(n *script.Node) []*Table {
+	var out []*Table
+	for _, t := range []*Table{in.Reader, in.Lookup} {
+		if t != nil {
+			out = append(out, t)
+		}
+	}
+	for _, source := range n.Named() {
+		if t := in.Named[source.Table.Name]; t != nil {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // Planner plans the nodes of one script within one budget.
@@ -73,10 +90,8 @@ type Planner struct {
 // PlanNode decides the layout of n's table and its batches.
 func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (NodePlan, []state.BatchSpec, error) {
 	plan := NodePlan{Version: formatVersion, Sources: map[string]state.RunKey{}}
-	for _, t := range []*Table{in.Reader, in.Lookup} {
-		if t != nil {
-			plan.Sources[t.Node.Table.Name] = t.Run
-		}
+	for _, t := range in.tables(n) {
+		plan.Sources[t.Node.Table.Name] = t.Run
 	}
 	works, sizes, err := p.works(ctx, n, in, &plan)
 	if err != nil {

@@ -26,22 +26,35 @@ type Batch struct {
 	OutPath  string // temporary path of the output file, for nodes that write one
 }
 
-// Reads lists the parts that a batch reads of its node's two sources.
-func (p *Planner) Reads(n *script.Node, in Inputs, w Work, own *Table) (reader, lookup, self []PartSlice) {
+// Read is what a batch reads of a table.
+type Read struct {
+	Table  *Table
+	Slices []PartSlice
+}
+
+// Reads lists what a batch reads of its node's sources, and of own, the table
+// that the node writes itself.
+func (p *Planner) Reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 	switch {
 	case w.Unique != "":
-		return nil, nil, wholeTable(own)
+		return []Read{{own, wholeTable(own)}}
 	case n.Files != nil:
-		return nil, nil, nil
+		return nil
+	case n.Query != nil:
+		var out []Read
+		for _, t := range in.tables(n) {
+			out = append(out, Read{t, wholeTable(t)})
+		}
+		return out
 	case n.Lookup != nil:
-		reader, lookup = joinSlices(n, in, w)
-		return reader, lookup, nil
+		left, right := joinSlices(n, in, w)
+		return []Read{{in.Reader, left}, {in.Lookup, right}}
 	case n.Type == script.Distinct, w.Ranged && in.Reader.Layout.OrderCols > 0:
-		return wholeTable(in.Reader), nil, nil
+		return []Read{{in.Reader, wholeTable(in.Reader)}}
 	case w.Ranged:
-		return rowRange(in.Reader, w.FromRow, w.ToRow), nil, nil
+		return []Read{{in.Reader, rowRange(in.Reader, w.FromRow, w.ToRow)}}
 	}
-	return w.Parts, nil, nil
+	return []Read{{in.Reader, w.Parts}}
 }
 
 // Task builds a batch's task. own is the table that n has written so far; only
@@ -177,10 +190,7 @@ func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) 
 func (p *Planner) rowGroupRows(n *script.Node, in Inputs) int {
 	const rowsMin = 2_048 // DuckDB's vector
 	var widest int64 = 1
-	for _, t := range []*Table{in.Reader, in.Lookup} {
-		if t == nil {
-			continue
-		}
+	for _, t := range in.tables(n) {
 		for _, part := range t.Parts {
 			widest = max(widest, partBytes(t.Layout, part)/max(part.Rows, 1))
 		}

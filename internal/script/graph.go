@@ -16,7 +16,7 @@ func sources(n *Node) []*Node {
 	if n.Lookup != nil && n.Lookup.Index != nil {
 		out = append(out, n.Lookup.Index.Node)
 	}
-	return out
+	return append(out, n.Named()...)
 }
 
 // dependencyOrder lists the nodes so that each comes behind those that it
@@ -205,7 +205,7 @@ func (s *Script) readers() map[*Node][]*Node {
 func (s *Script) StartNodes() []*Node {
 	var out []*Node
 	for _, n := range s.Nodes {
-		if n.Reader == nil && n.StartPolicy == PolicyAuto {
+		if len(sources(n)) == 0 && n.StartPolicy == PolicyAuto {
 			out = append(out, n)
 		}
 	}

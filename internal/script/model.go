@@ -22,6 +22,7 @@ const (
 	TableFile    NodeType = "table_file"
 	Distinct     NodeType = "distinct_table"
 	CustomTable  NodeType = "table_custom_tfm_table"
+	SQLTable     NodeType = "sql"
 	ProcPyCalc            = "py_calc"
 	ProcTag               = "tag_and_denormalize"
 	PolicyAuto            = "auto"
@@ -62,24 +63,34 @@ type Node struct {
 	RerunPolicy  string // PolicyRerun, PolicyFail
 	Policy       *DependencyPolicy
 	Files        *FileReader  // reader of FileTable
-	Reader       *TableReader // reader of every other type
+	Reader       *TableReader // reader of every other type but SQLTable
 	Lookup       *Lookup      // LookupTable
 	PyCalc       *PyCalc      // CustomTable with py_calc
 	Tag          *Tag         // CustomTable with tag_and_denormalize
+	Query        *SQLQuery    // SQLTable
 	Table        *TableWriter // every type but TableFile
 	Out          *FileWriter  // TableFile
 	MaxBatchMSec int          // max_batch_processing_time in milliseconds as given, 0 if not
 	Fingerprint  string       // hash of what this node by itself does: its keys but desc, its policy, the files it pulls in
 }
 
-// Sources lists the nodes whose tables this one reads: the reader's first, then the lookup's.
-func (n *Node) Sources(s *Script) []*Node {
-	var out []*Node
-	if n.Reader != nil {
-		out = append(out, s.Creator(n.Reader.Table))
+// Sources lists the nodes whose tables this one reads: the reader's first, then
+// the lookup's, then those of Named.
+func (n *Node) Sources(*Script) []*Node { return sources(n) }
+
+// Named lists the nodes whose tables this one reads beside its reader's and its
+// lookup's, each once, in the order in which the node names them.
+func (n *Node) Named() []*Node {
+	if n.Query == nil {
+		return nil
 	}
-	if n.Lookup != nil {
-		out = append(out, n.Lookup.Index.Node)
+	var out []*Node
+	seen := map[*Node]bool{}
+	for _, in := range n.Query.Inputs {
+		if in.Creator != nil && !seen[in.Creator] {
+			seen[in.Creator] = true
+			out = append(out, in.Creator)
+		}
 	}
 	return out
 }
@@ -183,7 +194,7 @@ type FileWriter struct {
 	Having    *expr.Compiled
 	Order     expr.Order // nil: as they come
 	LimitRows int        // the first so many in Order; 0: all
-	Parquet   bool // else CSV
+	Parquet   bool       // else CSV
 	Separator string
 	Codec     string // gzip, snappy, uncompressed
 	Columns   []*OutputColumn
@@ -202,6 +213,22 @@ type OutputColumn struct {
 	Header  string // CSV
 	Format  string // CSV: Go print verb or Go time layout
 	Parquet string // Parquet column name
+}
+
+// SQLQuery is the SELECT of a node of type SQLTable.
+type SQLQuery struct {
+	Text    string
+	Pos     Pos // of the text's first character
+	Inputs  []QueryInput
+	Ordered bool // rows have an order that depends on nothing but the rows
+}
+
+// QueryInput is a table that a query reads, under the name that it has there.
+type QueryInput struct {
+	Name    string
+	Pos     Pos
+	Table   string
+	Creator *Node
 }
 
 // PyCalc computes p.* in Python.
