@@ -20,6 +20,8 @@ var (
 	barScaling    = bar{limit: 10.5}
 	barArkWhole   = bar{limit: 4, unit: "s"}
 	barArkExtra   = bar{limit: 0.5, unit: "s"}
+	barTagging    = bar{limit: 2}
+	barValidate   = bar{limit: 0.3, unit: "s"}
 )
 
 // Sizes and repetitions.
@@ -41,11 +43,18 @@ type Case struct {
 // Cases lists all cases in the order in which they run: the later ones use
 // what the first has measured.
 func Cases() []Case {
+	tagging := stepCase{name: "tagging", what: "1 M rows, 250 tags of one regular expression each", rows: 1_000_000, whole: &barTagging}
+	lookup := stepCase{name: "lookup", what: "a lookup of 10 M rows in 10 M rows", rows: 10_000_000, memory: memoryCaseLimit}
+	sorting := stepCase{name: "sorting", what: "20 M rows into one sorted CSV file", rows: 20_000_000, memory: memoryCaseLimit}
 	return []Case{
 		{"portfolio", portfolioCase},
 		{"memory", memoryCase},
 		{"scaling", scalingCase},
 		{"ark", arkCase},
+		{"tagging", tagging.measure},
+		{"lookup", lookup.measure},
+		{"sorting", sorting.measure},
+		{"validate", validateCase},
 	}
 }
 

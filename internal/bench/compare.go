@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -143,4 +144,55 @@ func lines(path string) (*bufio.Scanner, func() error, error) {
 	s := bufio.NewScanner(f)
 	s.Buffer(nil, maxLineBytes)
 	return s, f.Close, nil
+}
+
+// alikeRows is how files are alike that differ by the order of their lines only.
+const alikeRows = "equal, as sets of lines"
+
+// alikeLines compares the files of two directories by name, line by line
+// whatever their order, white space at line ends aside.
+func alikeLines(a, b string) (how string, same bool, err error) {
+	in, err := outputs(a)
+	if err != nil {
+		return "", false, err
+	}
+	for _, o := range in {
+		left, err := lineSet(filepath.Join(a, o.Name))
+		if err != nil {
+			return "", false, err
+		}
+		right, err := lineSet(filepath.Join(b, o.Name))
+		if err != nil {
+			return "", false, err
+		}
+		if left != right {
+			return fmt.Sprintf("%s: %d lines and %d lines, of different contents", o.Name, left.count, right.count), false, nil
+		}
+	}
+	return alikeRows, true, nil
+}
+
+// lineDigest stands for a file's lines whatever their order.
+type lineDigest struct {
+	count int64
+	sum   [2]uint64 // of the lines' hashes, modulo 2^64
+}
+
+func lineSet(path string) (d lineDigest, err error) {
+	scan, closeFile, err := lines(path)
+	if err != nil {
+		return d, err
+	}
+	defer func() { err = errors.Join(err, closeFile()) }()
+	for scan.Scan() {
+		h := sha256.Sum256(bytes.TrimRight(scan.Bytes(), " \t\r"))
+		d.count++
+		for i := range d.sum {
+			d.sum[i] += binary.LittleEndian.Uint64(h[8*i:])
+		}
+	}
+	if err := scan.Err(); err != nil {
+		return d, &fault.Error{Kind: fault.Environment, Message: "reading " + path, Err: err}
+	}
+	return d, nil
 }

@@ -26,6 +26,8 @@ type Config struct {
 	Python     string // interpreter for Thalweg's formulas
 	PeerPython string // interpreter that has the peer's engine
 	PeerPlan   string // fused or staged; empty leaves it to the peer
+	StepsDir   string // a directory for each case of one step: input.sql, script.yaml, peer.sql
+	StepsPeer  string // program that runs the SQL files
 	SharedDir  string // where portfolio/ with the real data may be
 	WorkDir    string // generated inputs and the files of runs
 	Accounts   int    // of the generated portfolio
@@ -97,7 +99,7 @@ func newSession(ctx context.Context, c Config) (*session, error) {
 	if c.ArkScript == "" {
 		c.ArkScript = c.Script
 	}
-	for _, path := range []*string{&c.Thalweg, &c.Script, &c.ArkScript, &c.Peer, &c.SharedDir, &c.WorkDir} {
+	for _, path := range []*string{&c.Thalweg, &c.Script, &c.ArkScript, &c.Peer, &c.StepsDir, &c.StepsPeer, &c.SharedDir, &c.WorkDir} {
 		absolute, err := filepath.Abs(*path)
 		if err != nil {
 			return nil, &fault.Error{Kind: fault.Environment, Message: "resolving " + *path, Err: err}
@@ -181,15 +183,23 @@ func (s *session) ark(folder string) (input, error) {
 
 // runDir makes the directory of the next run with its parameter file.
 func (s *session) runDir(in input, name string) (dir, params, out string, err error) {
+	return s.runDirWith(name, func(out string) any {
+		p := *in.params
+		p.DirOut = out
+		return p
+	})
+}
+
+// runDirWith is runDir for parameters that are known when the directory of
+// the results is.
+func (s *session) runDirWith(name string, of func(out string) any) (dir, params, out string, err error) {
 	s.runs++
 	dir = filepath.Join(s.config.WorkDir, "runs", fmt.Sprintf("%03d-%s", s.runs, name))
 	params, out = filepath.Join(dir, "params.json"), filepath.Join(dir, "out")
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return "", "", "", &fault.Error{Kind: fault.Environment, Message: "making the directory of a run", Err: err}
 	}
-	p := *in.params
-	p.DirOut = out
-	text, err := json.MarshalIndent(p, "", "  ")
+	text, err := json.MarshalIndent(of(out), "", "  ")
 	if err != nil {
 		return "", "", "", fmt.Errorf("encoding parameters: %w", err)
 	}
@@ -209,7 +219,12 @@ func (s *session) thalweg(ctx context.Context, in input, memory, name string) (d
 	if filepath.Ext(in.params.TxnsURLs[0]) == ".csv" {
 		script = s.config.ArkScript
 	}
-	args := []string{s.config.Thalweg, "run", script, "--params", params, "--workspace", "bench", "--python", s.config.Python, "--json"}
+	return s.runThalweg(ctx, name, dir, out, []string{script, "--params", params, "--python", s.config.Python}, memory)
+}
+
+// runThalweg measures the command's run with args in dir.
+func (s *session) runThalweg(ctx context.Context, name, dir, out string, args []string, memory string) (done, error) {
+	args = append([]string{s.config.Thalweg, "run", "--workspace", "bench", "--json"}, args...)
 	if memory != "" {
 		args = append(args, "--memory", memory)
 	}
@@ -248,6 +263,11 @@ func (s *session) peer(ctx context.Context, in input, name string) (done, error)
 	if s.config.PeerPlan != "" {
 		args = append(args, "--plan", s.config.PeerPlan)
 	}
+	return s.runPeer(ctx, name, dir, out, timings, args)
+}
+
+// runPeer measures a peer that leaves its timings in a file.
+func (s *session) runPeer(ctx context.Context, name, dir, out, timings string, args []string) (done, error) {
 	s.config.Logger.InfoContext(ctx, "running", "side", sidePeer, "case", name, "number", s.runs)
 	load := firstLine("/proc/loadavg")
 	m, err := measure(ctx, command{args: args, dir: dir})

@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/script"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const (
 	fakeThalweg = `#!/bin/sh
 while [ $# -gt 0 ]; do [ "$1" = --params ] && params=$2; shift; done
-out=$(sed -n 's/.*"dir_out": "\(.*\)",/\1/p' "$params")
+out=$(sed -n 's/.*"dir_out": "\([^"]*\)".*/\1/p' "$params")
 printf 'header\r\nFUND,1.00\n' > "$out/result.csv"
 mkdir .thalweg
 echo '{"event":"run_started"}'
@@ -36,7 +38,7 @@ echo
   shift
 done
 printf 'header\nFUND,1.00\n' > "$out/result.csv"
-echo '{"steps":{"load":0.001,"join":0.001,"python1":1},"total":1.1}' > "$json"
+[ -z "$json" ] || echo '{"steps":{"load":0.001,"join":0.001,"python1":1},"total":1.1}' > "$json"
 `
 )
 
@@ -48,7 +50,7 @@ func fakeConfig(t *testing.T, thalweg, peer string) Config {
 	dir := t.TempDir()
 	c := Config{
 		Thalweg: filepath.Join(dir, "thalweg"), Peer: filepath.Join(dir, "peer.sh"), Script: filepath.Join(dir, "script.yaml"),
-		Python: "python3", PeerPython: "/bin/sh", SharedDir: filepath.Join(dir, "absent"), WorkDir: filepath.Join(dir, "work"),
+		Python: "python3", PeerPython: "/bin/sh", StepsPeer: filepath.Join(dir, "peer.sh"), StepsDir: dir, SharedDir: filepath.Join(dir, "absent"), WorkDir: filepath.Join(dir, "work"),
 		Accounts: 1, Repeats: 2, Logger: slog.New(slog.DiscardHandler),
 	}
 	for path, text := range map[string]string{c.Thalweg: thalweg, c.Peer: peer, c.Script: ""} {
@@ -91,6 +93,36 @@ func TestMeasureAllCases(t *testing.T) {
 	require.Len(t, reports["scaling-1-1"].Runs, 4)
 	require.Contains(t, reports["ark"].Skipped, "not there")
 	require.NoDirExists(t, filepath.Join(c.WorkDir, "runs"))
+}
+
+func TestStepsCompareWhateverTheOrder(t *testing.T) {
+	t.Parallel()
+	other := strings.Replace(fakePeer, `header\nFUND,1.00\n`, `FUND,1.00\nheader\n`, 1)
+	c := fakeConfig(t, fakeThalweg, other)
+	reports, err := measureAll(t, c, "tagging", "sorting", "validate")
+	require.NoError(t, err)
+	require.Equal(t, alikeRows, reports["tagging"].Checks[0].Note)
+	require.Equal(t, NotJudged, reports["tagging"].Checks[2].Status, "a thousandth of the rows is not the bar's size")
+	require.NotContains(t, reports["tagging"].Runs[0].Command, memoryCaseLimit)
+	for _, run := range reports["sorting"].Runs {
+		require.Contains(t, run.Command, memoryCaseLimit, "both sides have the same limit")
+	}
+	require.Len(t, reports["validate"].Runs, smallRepeats)
+
+	reports, err = measureAll(t, fakeConfig(t, fakeThalweg, fakePeer+"echo 'FUND,2.00' >> \"$out/result.csv\"\n"), "lookup")
+	require.NoError(t, err)
+	require.True(t, reports["lookup"].Missed())
+	require.Equal(t, "result.csv: 2 lines and 3 lines, of different contents", reports["lookup"].Checks[0].Note)
+}
+
+// TestWideScriptIsValid keeps validateCase from measuring a refusal.
+func TestWideScriptIsValid(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "wide.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(wideScript(validateNodes)), 0o600))
+	s, diags := script.Load(t.Context(), script.Sources{Path: path})
+	require.Empty(t, diags)
+	require.Len(t, s.Nodes, validateNodes)
 }
 
 func TestDifferentResultsMissTheBarAtAnySize(t *testing.T) {

@@ -27,14 +27,16 @@ const (
 )
 
 type options struct {
-	Cases     []string `name:"case" enum:"portfolio,memory,scaling,ark" default:"portfolio,memory,scaling,ark" help:"Cases to measure."`
-	Accounts  int      `default:"1000" help:"Accounts of the generated portfolio. Bars are judged at 1000 only."`
+	Cases     []string `name:"case" enum:"portfolio,memory,scaling,ark,tagging,lookup,sorting,validate" default:"portfolio,memory,scaling,ark,tagging,lookup,sorting,validate" help:"Cases to measure."`
+	Accounts  int      `default:"1000" help:"Accounts of the generated portfolio, and thousandths of the other cases' rows. Bars are judged at 1000 only."`
 	Repeats   int      `default:"0" help:"Runs of each side; 0 means 3 for small inputs and 2 for large ones."`
 	Thalweg   string   `default:"bin/thalweg" type:"path" help:"Command under test."`
 	Script    string   `default:"examples/portfolio/script.yaml" type:"path" help:"Script for Parquet input."`
 	ArkScript string   `default:"examples/portfolio/script_csv.yaml" type:"path" help:"Script for CSV input."`
 	Peer      string   `default:"bench/peers/portfolio_duckdb.py" type:"path" help:"The peer."`
 	PeerPlan  string   `enum:"fused,staged" default:"fused" help:"How the peer loads and joins: in one statement, or in two steps."`
+	Steps     string   `default:"bench/steps" type:"path" help:"Inputs, scripts and peers of the cases of one step."`
+	StepsPeer string   `default:"bench/peers/sql.py" type:"path" help:"What runs their SQL files."`
 	Python    string   `default:"python3" help:"Interpreter for both sides."`
 	Venv      string   `default:"bench/.venv" type:"path" help:"Where the peer's packages go if the interpreter has not got them."`
 	Shared    string   `default:"../shared/data" type:"path" help:"Where the real data may be."`
@@ -67,7 +69,7 @@ func run(ctx context.Context, o options, out io.Writer) (missed bool, err error)
 	config := bench.Config{
 		Thalweg: o.Thalweg, Script: o.Script, ArkScript: o.ArkScript,
 		Peer: o.Peer, PeerPlan: o.PeerPlan, Python: o.Python, PeerPython: peerPython,
-		SharedDir: o.Shared, WorkDir: o.Work, Accounts: o.Accounts, Repeats: o.Repeats,
+		StepsDir: o.Steps, StepsPeer: o.StepsPeer, SharedDir: o.Shared, WorkDir: o.Work, Accounts: o.Accounts, Repeats: o.Repeats,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 	err = bench.Measure(ctx, config, o.Cases, func(r bench.Report) error {
