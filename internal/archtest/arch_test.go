@@ -25,12 +25,13 @@ var allowed = map[string]string{
 	"internal/archtest":        "",
 	"internal/conformance":     "",
 	"internal/fault":           "",
+	"internal/address":         "fault",
 	"internal/sqltext":         "",
 	"internal/budget":          "",
 	"internal/similar":         "",
 	"internal/expr":            "similar sqltext",
-	"internal/script":          "expr fault similar",
-	"internal/files":           "expr fault script sqltext",
+	"internal/script":          "address expr fault similar",
+	"internal/files":           "address expr fault script sqltext",
 	"internal/python":          "expr fault",
 	"internal/state":           "fault",
 	"internal/state/statetest": "state fault",
@@ -44,10 +45,10 @@ var allowed = map[string]string{
 	"internal/engine":          "expr fault python sqltext",
 	"internal/plan":            "budget engine expr fault files python script sqltext state",
 	"internal/worker":          "fault queue state",
-	"internal/pipeline":        "budget engine expr fault files parts plan python script sqltext state worker",
+	"internal/pipeline":        "address budget engine expr fault files parts plan python script sqltext state worker",
 	"internal/generate":        "fault sqltext",
 	"internal/bench":           "fault generate",
-	"internal/local": "budget engine fault files parts parts/local pipeline plan python queue/inproc script sqltext state state/sqlite " +
+	"internal/local": "address budget engine fault files parts parts/local pipeline plan python queue/inproc script sqltext state state/sqlite " +
 		"worker",
 	"cmd/thalweg": "engine fault generate local script state worker",
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
+	"thalweg/internal/address"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/script"
@@ -23,47 +22,6 @@ type Input struct {
 	Rows     int64     // -1: not known without reading it all (CSV)
 	RawBytes int64     // estimate of the uncompressed size
 	ModTime  time.Time // of the file at Path
-}
-
-// Local resolves the URL of a script to a local path: plain paths and
-// file:// URLs. Any other scheme is a fault.Script.
-func Local(u string) (string, error) {
-	scheme, rest, ok := strings.Cut(u, "://")
-	if !ok || !isScheme(scheme) {
-		if u == "" {
-			return "", fault.New(fault.Script, "empty file name")
-		}
-		return u, nil
-	}
-	if !strings.EqualFold(scheme, "file") {
-		err := fault.New(fault.Script, "%s:// files are not supported yet: %s", strings.ToLower(scheme), u)
-		err.Hint = "copy the file to this machine and name it by its path"
-		return "", err
-	}
-	return localFileURL(u, rest)
-}
-
-// localFileURL resolves file://[localhost]/path, with %-escapes.
-func localFileURL(u, rest string) (string, error) {
-	host, path, ok := strings.Cut(rest, "/")
-	if ok && (host == "" || host == "localhost") {
-		if p, err := url.PathUnescape("/" + path); err == nil {
-			return p, nil
-		}
-	}
-	err := fault.New(fault.Script, "not a local file URL: %s", u)
-	err.Hint = "write file:///absolute/path, or the plain path"
-	return "", err
-}
-
-func isScheme(s string) bool {
-	for i, c := range s {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
-		if !letter && (i == 0 || !strings.ContainsRune("0123456789+-.", c)) {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // Inspect looks at every input of r: sizes, and for Parquet the rows and the
@@ -124,7 +82,7 @@ func rowBytesMin(r *script.FileReader) int64 {
 
 // stat finds the file that u names.
 func stat(u script.FileURL) (Input, error) {
-	path, err := Local(u.URL)
+	path, err := address.Local(u.URL)
 	if err != nil {
 		f := fault.Of(err)
 		f.Place = scriptPlace(u.Pos)

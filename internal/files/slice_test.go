@@ -17,26 +17,6 @@ import (
 	"thalweg/internal/script"
 )
 
-func TestLocal(t *testing.T) {
-	t.Parallel()
-	for u, want := range map[string]string{
-		"a/b.csv": "a/b.csv", "/a/b.csv": "/a/b.csv", "file:///a/b%20c.csv": "/a/b c.csv", "FILE://localhost/a": "/a",
-		"a:b.csv": "a:b.csv", "-://x": "-://x", "C:\\x": "C:\\x",
-	} {
-		got, err := Local(u)
-		require.NoError(t, err, u)
-		require.Equal(t, want, got)
-	}
-	for u, message := range map[string]string{
-		"s3://bucket/key": "s3:// files are not supported yet", "SFTP://h/x": "sftp:// files are not supported yet",
-		"https://h/x": "https:// files are not supported yet", "file://host/x": "not a local file URL", "": "empty file name",
-	} {
-		_, err := Local(u)
-		require.ErrorContains(t, err, message)
-		require.Equal(t, fault.Script, fault.Of(err).Kind)
-	}
-}
-
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

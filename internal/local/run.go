@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"thalweg/internal/address"
 	"thalweg/internal/budget"
 	"thalweg/internal/fault"
-	"thalweg/internal/files"
 	"thalweg/internal/pipeline"
 	"thalweg/internal/plan"
 	"thalweg/internal/python"
@@ -168,7 +168,7 @@ func checkFiles(nodes []*script.Node) error {
 	for _, n := range nodes {
 		if n.Files != nil {
 			for _, u := range n.Files.URLs {
-				if _, err := files.Local(u.URL); err != nil {
+				if _, err := address.Local(u.URL); err != nil {
 					return err
 				}
 			}
@@ -176,7 +176,7 @@ func checkFiles(nodes []*script.Node) error {
 		if n.Out == nil {
 			continue
 		}
-		path, err := files.Local(n.Out.URL)
+		path, err := address.Local(n.Out.URL)
 		if err != nil {
 			return err
 		}

@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"thalweg/internal/address"
 	"thalweg/internal/budget"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
-	"thalweg/internal/files"
 	"thalweg/internal/parts"
 	"thalweg/internal/plan"
 	"thalweg/internal/python"
@@ -467,5 +467,5 @@ func contains(list []string, s string) bool {
 
 // localOutput is the path of a batch's output file.
 func (x *attempt) localOutput() (string, error) {
-	return files.Local(script.ExpandURL(x.node.Out.URL, int(x.claim.Run), x.claim.Batch))
+	return address.Local(script.ExpandURL(x.node.Out.URL, int(x.claim.Run), x.claim.Batch))
 }

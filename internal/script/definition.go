@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"thalweg/internal/address"
 )
 
 // fingerprintVersion changes whenever the same script would get another
@@ -108,7 +110,7 @@ func writeCanonical(b *bytes.Buffer, v *value, o canonicalOptions) {
 	case stringKind:
 		text := v.text
 		if o.redact {
-			text = redactURL(text)
+			text = address.Redact(text)
 		}
 		writeJSONString(b, text)
 	case listKind:

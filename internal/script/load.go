@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
+	"thalweg/internal/address"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 )
@@ -39,7 +38,7 @@ func Load(ctx context.Context, src Sources) (*Script, Diagnostics) {
 	}
 	l := &loader{src: src, fetched: map[string]fetched{},
 		tables: map[string]*Node{}, indexKeys: map[*Index]*value{}, byPolicy: map[string]*DependencyPolicy{},
-		script: &Script{Path: redactURL(src.Path), byName: map[string]*Node{}, byTable: map[string]*Node{},
+		script: &Script{Path: address.Redact(src.Path), byName: map[string]*Node{}, byTable: map[string]*Node{},
 			byIndex: map[string]*Index{}, texts: map[string]string{}}}
 	l.load(ctx)
 	if err := ctx.Err(); err != nil {
@@ -144,27 +143,15 @@ func (l *loader) fetch(ctx context.Context, name string, at *value, where string
 
 // read reads a file and says under which name it was found.
 func (l *loader) read(ctx context.Context, name string, pulled bool) (text []byte, shown string, err error) {
-	if beside := l.beside(name); pulled && beside != "" {
+	// A relative name is looked for beside the script first, then as it is.
+	if beside := address.Beside(l.src.Path, name); pulled && beside != "" {
 		text, err = l.src.Read(ctx, beside)
 		if !errors.Is(err, fs.ErrNotExist) {
-			return text, redactURL(beside), err
+			return text, address.Redact(beside), err
 		}
 	}
 	text, err = l.src.Read(ctx, name)
-	return text, redactURL(name), err
-}
-
-// beside gives the address of a pulled-in file next to the script, if its own
-// is relative: such a file is looked for there, then in the working directory.
-func (l *loader) beside(name string) string {
-	if scheme(name) != "" || path.IsAbs(name) || filepath.IsAbs(name) {
-		return ""
-	}
-	i := strings.LastIndexAny(l.src.Path, `/\`)
-	if i < 0 {
-		return ""
-	}
-	return l.src.Path[:i+1] + name
+	return text, address.Redact(name), err
 }
 
 func (l *loader) unreadable(shown string, at *value, where string, err error) {
@@ -232,13 +219,16 @@ func isYAML(name string) bool { return extension(name) == ".yaml" || extension(n
 // ReadLocal reads a file of this machine.
 func ReadLocal(ctx context.Context, name string) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &fault.Error{Kind: fault.Canceled, Message: "reading " + redactURL(name), Err: err}
+		return nil, &fault.Error{Kind: fault.Canceled, Message: "reading " + address.Redact(name), Err: err}
 	}
-	name = strings.TrimPrefix(name, "file://")
-	if s := scheme(name); s != "" {
-		return nil, fault.New(fault.Environment, "%s:// files cannot be read here", s)
+	if address.Remote(name) {
+		return nil, fault.New(fault.Environment, "%s:// files cannot be read here", address.Scheme(name))
 	}
-	f, err := os.Open(name)
+	path, err := address.Local(name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, localFault(err)
 	}
@@ -261,66 +251,6 @@ func localFault(err error) error {
 		return &fault.Error{Kind: kind, Message: "opening the file", Err: p.Err}
 	}
 	return &fault.Error{Kind: fault.Environment, Message: "reading failed", Err: err}
-}
-
-// scheme gives the scheme of a URL in lower case, "" for a local path.
-func scheme(name string) string {
-	s, _, ok := strings.Cut(name, "://")
-	if !ok || s == "" || strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789+.-") != "" {
-		return ""
-	}
-	return strings.ToLower(s)
-}
-
-// secretWords are parts of names of URL query parameters that carry secrets.
-var secretWords = []string{"sig", "token", "secret", "password", "passwd", "key", "credential", "auth"}
-
-// redactURL removes a password and signed query parameters from a URL, for
-// messages and stored definitions. Anything else stays as it is.
-func redactURL(name string) string {
-	if scheme(name) == "" {
-		return name
-	}
-	u, err := url.Parse(name)
-	if err != nil {
-		return redactRaw(name)
-	}
-	out := name
-	if pass, ok := u.User.Password(); ok && pass != "" {
-		out = redactRaw(out)
-	}
-	head, query, ok := strings.Cut(out, "?")
-	if !ok {
-		return out
-	}
-	pairs := strings.Split(query, "&")
-	for i, pair := range pairs {
-		key, _, _ := strings.Cut(pair, "=")
-		for _, word := range secretWords {
-			if strings.Contains(strings.ToLower(key), word) {
-				pairs[i] = key + "=xxxxx"
-			}
-		}
-	}
-	return head + "?" + strings.Join(pairs, "&")
-}
-
-// redactRaw replaces the password between : and @ of a URL's authority.
-func redactRaw(name string) string {
-	at := strings.Index(name, "://") + len("://")
-	authority := name[at:]
-	if i := strings.IndexAny(authority, "/?#"); i >= 0 && strings.IndexByte(authority[:i], '@') >= 0 {
-		authority = authority[:i]
-	}
-	i := strings.LastIndexByte(authority, '@')
-	if i < 0 {
-		return name
-	}
-	user, _, ok := strings.Cut(authority[:i], ":")
-	if !ok {
-		return name
-	}
-	return name[:at] + user + ":xxxxx" + name[at+i:]
 }
 
 func asExprError(err error) (*expr.Error, bool) {

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strings"
 
+	"thalweg/internal/address"
 	"thalweg/internal/expr"
 )
 
@@ -130,7 +131,7 @@ func (l *loader) result() Diagnostics {
 // fileRank orders files: parameters, script, then the rest by first mention.
 func (l *loader) fileRank(name string) int {
 	switch name {
-	case redactURL(l.src.ParamsPath):
+	case address.Redact(l.src.ParamsPath):
 		return 0
 	case l.script.Path:
 		return 1

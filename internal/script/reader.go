@@ -4,7 +4,9 @@ import (
 	"math"
 	"strings"
 
+	"thalweg/internal/address"
 	"thalweg/internal/expr"
+	"thalweg/internal/fault"
 )
 
 // fileReader reads r of a file_table.
@@ -41,8 +43,20 @@ func (l *loader) fileURL(v *value, path string, schemes ...string) {
 		l.errorAt(v, path, "the file's address is empty")
 		return
 	}
-	if s := scheme(v.text); s != "" && !contains(schemes, s) {
+	s := address.Scheme(v.text)
+	if s != "" && !contains(schemes, s) {
 		l.errorAt(v, path, "%s:// files are not supported here", s).Hint = "a local path, or " + strings.Join(schemes, "://, ") + "://"
+		return
+	}
+	var err error
+	if address.Remote(v.text) {
+		_, err = address.Parse(v.text)
+	} else {
+		_, err = address.Local(v.text)
+	}
+	if err != nil {
+		f := fault.Of(err)
+		l.warnAt(v, path, "%s", f.Message).Hint = f.Hint // only a run that uses it has to do without
 	}
 }
 

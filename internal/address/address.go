@@ -1,0 +1,158 @@
+package address
+
+import (
+	"net/url"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"thalweg/internal/fault"
+)
+
+// nameBytesMax bounds an address; object keys have 1024 bytes at most, signed
+// URLs are longer.
+const nameBytesMax = 16 << 10
+
+// Scheme gives the scheme of a URL in lower case, "" for a local path.
+func Scheme(name string) string {
+	s, _, ok := strings.Cut(name, "://")
+	if !ok || s == "" {
+		return ""
+	}
+	s = strings.ToLower(s)
+	if s[0] < 'a' || s[0] > 'z' || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789+.-") != "" {
+		return ""
+	}
+	return s
+}
+
+// Remote reports whether name is of a file that is not on this machine.
+func Remote(name string) bool {
+	s := Scheme(name)
+	return s != "" && s != "file"
+}
+
+// Local gives the path that a plain path or a file:// URL names. Anything else
+// is a fault.Script.
+func Local(name string) (string, error) {
+	s := Scheme(name)
+	switch {
+	case name == "":
+		return "", fault.New(fault.Script, "empty file name")
+	case s == "":
+		return name, nil
+	case s != "file":
+		err := fault.New(fault.Script, "not a local file: %s", Redact(name))
+		err.Hint = "copy the file to this machine and name it by its path"
+		return "", err
+	}
+	host, p, ok := strings.Cut(name[len("file://"):], "/")
+	if ok && (host == "" || strings.EqualFold(host, "localhost")) {
+		if p, err := url.PathUnescape("/" + p); err == nil {
+			return p, nil
+		}
+	}
+	err := fault.New(fault.Script, "not a local file URL: %s", name)
+	err.Hint = "write file:///absolute/path, or the plain path"
+	return "", err
+}
+
+// Location is a remote file's address, taken apart.
+type Location struct {
+	Scheme string // http, https, s3 or sftp
+	Host   string // of http, https and sftp, with its port if one is given
+	User   string // of sftp
+	Bucket string // of s3
+	Path   string // of sftp: absolute; of s3: the key, taken literally
+	URL    string // the whole, with its secrets: never print it, print String
+}
+
+// String is the address without secrets.
+func (l Location) String() string { return Redact(l.URL) }
+
+// Parse takes a remote address apart.
+func Parse(name string) (Location, error) {
+	l := Location{Scheme: Scheme(name), URL: name}
+	if i := strings.IndexFunc(name, unicode.IsControl); i >= 0 || !utf8.ValidString(name) || len(name) > nameBytesMax {
+		return l, bad(l, "has a control character, is not UTF-8, or is too long", "name the file without such characters")
+	}
+	switch l.Scheme {
+	case "http", "https":
+		u, err := url.Parse(name)
+		if err != nil || u.Host == "" {
+			return l, bad(l, "is not a URL", "write "+l.Scheme+"://host/path; characters such as % in a name are written as %25")
+		}
+		l.Host = u.Host
+		return l, nil
+	case "s3":
+		rest := name[len("s3://"):]
+		l.Bucket, l.Path, _ = strings.Cut(rest, "/")
+		if l.Bucket == "" || l.Path == "" || strings.ContainsAny(l.Bucket, "@:?# ") {
+			return l, bad(l, "names no object", "write s3://bucket/key")
+		}
+		return l, nil
+	case "sftp":
+		return parseSFTP(l)
+	}
+	return l, bad(l, "has a scheme that is not known here", "use a path, file://, http://, https://, s3:// or sftp://")
+}
+
+func parseSFTP(l Location) (Location, error) {
+	const form = "write sftp://user@host/path or sftp://user@host:port/path"
+	u, err := url.Parse(l.URL)
+	if err != nil || u.Hostname() == "" || u.Path == "" || u.Path == "/" || u.RawQuery != "" || u.Fragment != "" {
+		return l, bad(l, "is not an SFTP address", form+"; % ? and # in a name are written as %25 %3F and %23")
+	}
+	if u.User.Username() == "" {
+		return l, bad(l, "names no user", form)
+	}
+	if _, ok := u.User.Password(); ok {
+		return l, bad(l, "has a password in it, which is not used", form+" and give the user a key")
+	}
+	if strings.IndexFunc(u.Path+u.User.Username(), unicode.IsControl) >= 0 {
+		return l, bad(l, "has a control character in it", form)
+	}
+	l.User, l.Host, l.Path = u.User.Username(), u.Host, u.Path
+	if u.Port() == "" {
+		l.Host = u.Hostname() + ":22"
+		if strings.Contains(u.Hostname(), ":") {
+			l.Host = "[" + u.Hostname() + "]:22"
+		}
+	}
+	return l, nil
+}
+
+func bad(l Location, what, hint string) error {
+	err := fault.New(fault.Script, "the address %s %s", l, what)
+	err.Hint = hint
+	return err
+}
+
+// Beside gives the address of a file next to base, if name is relative: of
+// http, https, s3 and sftp by their rules, without base's query. "" if name
+// is not relative or base names nothing that has a neighbour.
+func Beside(base, name string) string {
+	if Scheme(name) != "" || path.IsAbs(name) || filepath.IsAbs(name) {
+		return ""
+	}
+	if !Remote(base) {
+		i := strings.LastIndexAny(base, `/\`)
+		if i < 0 {
+			return ""
+		}
+		return base[:i+1] + name
+	}
+	if s := Scheme(base); s == "http" || s == "https" {
+		base, _, _ = strings.Cut(base, "#")
+		base, _, _ = strings.Cut(base, "?")
+		name = (&url.URL{Path: name}).EscapedPath()
+	}
+	at := strings.Index(base, "://") + len("://")
+	host, dir, ok := strings.Cut(base[at:], "/")
+	if !ok {
+		return ""
+	}
+	return base[:at] + host + path.Join("/", path.Dir("/"+dir), name)
+}

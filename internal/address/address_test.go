@@ -1,0 +1,110 @@
+package address
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"a:b@c":                          "a:b@c",
+		"/tmp/x?token=1":                 "/tmp/x?token=1",
+		"s3://b/k":                       "s3://b/k",
+		"s3://b/x:y@z":                   "s3://b/x:y@z",
+		"https://u@h/x":                  "https://u@h/x",
+		"https://u:p@h/x?a=1":            "https://u:xxxxx@h/x?a=1",
+		"https://u:%zz@h/x":              "https://u:xxxxx@h/x",
+		"https://h/%zz?token=q":          "https://h/%zz?token=xxxxx",
+		"https://h/x?access_token=q&b=":  "https://h/x?access_token=xxxxx&b=",
+		"https://h/x?X%2DAmz=1&Sig%6E=2": "https://h/x?X%2DAmz=1&Sig%6E=xxxxx",
+		"https://h/x?%73ig=2":            "https://h/x?%73ig=xxxxx",
+	} {
+		require.Equal(t, want, Redact(in))
+	}
+}
+
+func TestRedactHidesPasswords(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		secret := "S" + rapid.StringMatching(`[a-z0-9@/:?#%]{6,20}`).Draw(t, "secret") + "S"
+		scheme := rapid.SampledFrom([]string{"https", "sftp", "http", "HTTPS"}).Draw(t, "scheme")
+		shown := Redact(scheme + "://joe:" + secret + "@host.example/data.csv")
+		require.NotContains(t, shown, secret)
+	})
+}
+
+func TestLocal(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"a.csv": "a.csv", "/x/a b.csv": "/x/a b.csv", "file:///x/a%20b.csv": "/x/a b.csv", "FILE://localhost/x": "/x", "c:/x": "c:/x",
+	} {
+		got, err := Local(in)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for _, in := range []string{"", "file://x.csv", "file://other/x.csv", "https://h/x", "s3://b/k", "file:///%zz"} {
+		_, err := Local(in)
+		require.Error(t, err, in)
+	}
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]Location{
+		"https://h:8443/a%20b.csv?x=1":    {Scheme: "https", Host: "h:8443"},
+		"S3://bucket/dir/a b+c%20?#.csv":  {Scheme: "s3", Bucket: "bucket", Path: "dir/a b+c%20?#.csv"},
+		"sftp://joe@h/data/a%20b.csv":     {Scheme: "sftp", Host: "h:22", User: "joe", Path: "/data/a b.csv"},
+		"sftp://joe@[::1]/a":              {Scheme: "sftp", Host: "[::1]:22", User: "joe", Path: "/a"},
+		"sftp://joe@[::1]:2022/a":         {Scheme: "sftp", Host: "[::1]:2022", User: "joe", Path: "/a"},
+		"sftp://joe@h:2022/../etc/x.conf": {Scheme: "sftp", Host: "h:2022", User: "joe", Path: "/../etc/x.conf"},
+	} {
+		got, err := Parse(in)
+		require.NoError(t, err, in)
+		want.URL = in
+		require.Equal(t, want, got, in)
+	}
+	for in, message := range map[string]string{
+		"s3://bucket":        "names no object",
+		"s3://bucket/":       "names no object",
+		"s3:///key":          "names no object",
+		"https:///x":         "is not a URL",
+		"https://h/%zz":      "is not a URL",
+		"sftp://h/x":         "names no user",
+		"sftp://joe:pw@h/x":  "has a password",
+		"sftp://joe@h":       "is not an SFTP address",
+		"sftp://joe@h/a?b":   "is not an SFTP address",
+		"sftp://joe@h/a%00b": "control character",
+		"https://h/a\nb":     "control character",
+		"gopher://h/x":       "not known",
+		"x.csv":              "not known",
+		"s3://b/" + strings.Repeat("k", nameBytesMax): "too long",
+	} {
+		_, err := Parse(in)
+		require.ErrorContains(t, err, message)
+		require.NotContains(t, err.Error(), "pw")
+	}
+}
+
+func TestBeside(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ base, name, want string }{
+		{"script.yaml", "py/a.py", ""},
+		{"/x/script.yaml", "py/a.py", "/x/py/a.py"},
+		{`c:\x\script.yaml`, "a.py", `c:\x\a.py`},
+		{"/x/script.yaml", "/a.py", ""},
+		{"/x/script.yaml", "https://h/a.py", ""},
+		{"https://h/x/script.yaml?sig=a/b#c/d", "a.py", "https://h/x/a.py"},
+		{"https://h/x/script.yaml", "../lib/a b.py", "https://h/lib/a%20b.py"},
+		{"https://h/script.yaml", "../../a.py", "https://h/a.py"},
+		{"https://h", "a.py", ""},
+		{"s3://b/x/y/script.yaml", "a b.py", "s3://b/x/y/a b.py"},
+		{"s3://b/script.yaml", "a.py", "s3://b/a.py"},
+		{"sftp://joe@h:22/x/script.yaml", "./a.py", "sftp://joe@h:22/x/a.py"},
+	} {
+		require.Equal(t, c.want, Beside(c.base, c.name), "%s beside %s", c.name, c.base)
+	}
+}
