@@ -14,7 +14,7 @@ import (
 )
 
 // Execute runs a task in a fresh instance. On failure its output files are
-// gone. pool may be nil for tasks without Python.
+// gone; if it was Judge that failed it, Result.Sides are there. pool may be nil for tasks without Python.
 func Execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Task) (res Result, err error) {
 	if task.Prepare != nil {
 		if err := task.Prepare(ctx); err != nil {
@@ -31,11 +31,15 @@ func Execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Ta
 	x := &execution{in: in, pool: pool, task: task}
 	defer func() {
 		if err != nil {
-			err = x.explain(ctx, err)
+			if !x.judged {
+				err = x.explain(ctx, err)
+				x.discardSides()
+			}
 			x.discard()
 		}
 		if cerr := in.Close(); cerr != nil && err == nil {
 			x.discard()
+			x.discardSides()
 			err = classify(ctx, fmt.Errorf("close DuckDB: %w", cerr), task)
 		}
 		x.res.Engine = time.Since(start) - x.pythonWait
@@ -50,6 +54,7 @@ type execution struct {
 	pool       *python.Pool
 	task       Task
 	res        Result
+	judged     bool          // the task's own Judge failed it
 	pythonWait time.Duration // spent waiting for interpreters, not in DuckDB
 }
 
@@ -76,7 +81,39 @@ func (x *execution) run(ctx context.Context) error {
 	for _, w := range x.res.Written {
 		x.res.RowsOut += w.Rows
 	}
+	for _, side := range x.task.Sides {
+		if err := x.writeSide(ctx, side); err != nil {
+			return err
+		}
+	}
+	if x.task.Judge == nil {
+		return nil
+	}
+	if err := x.task.Judge(ctx, x.in, x.res); err != nil {
+		x.judged = true
+		return classify(ctx, err, x.task)
+	}
 	return nil
+}
+
+// writeSide writes rows beside the output, or nothing if there are none.
+func (x *execution) writeSide(ctx context.Context, side SideOutput) error {
+	query := side.Query
+	if side.RowsMax > 0 {
+		query = fmt.Sprintf("SELECT * FROM (%s) LIMIT %d", query, side.RowsMax)
+	}
+	main := x.res.Written
+	x.res.Written = nil
+	w, err := x.copyPart(ctx, &PartOutput{Stage: side.Stage}, query, -1)
+	if err == nil {
+		err = x.keep(ctx, w)
+	}
+	for _, w := range x.res.Written {
+		w.Side = side.Side
+		x.res.Sides = append(x.res.Sides, w)
+	}
+	x.res.Written = main
+	return err
 }
 
 // writePart writes the query's rows as one part, or none if there are no rows.
@@ -284,10 +321,20 @@ func (x *execution) explain(ctx context.Context, cause error) error {
 	return classified
 }
 
-// discard removes whatever a failed task wrote.
+// discard removes what a failed task wrote as its output.
 func (x *execution) discard() {
-	for _, w := range x.res.Written {
+	removeAll(x.res.Written)
+	x.res.Written = nil
+}
+
+// discardSides removes what it wrote beside its output.
+func (x *execution) discardSides() {
+	removeAll(x.res.Sides)
+	x.res.Sides = nil
+}
+
+func removeAll(written []Written) {
+	for _, w := range written {
 		_ = os.Remove(w.Path) // best effort: the part store sweeps what stays
 	}
-	x.res.Written = nil
 }

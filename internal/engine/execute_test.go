@@ -192,3 +192,48 @@ func TestReject(t *testing.T) {
 	_, err = Execute(context.Background(), f.cfg, nil, Task{Name: "test", Query: "SELECT 7 AS a", Output: Output{Reject: reject}})
 	require.ErrorContains(t, err, "found 7")
 }
+
+func TestSidesStayWhenTheJudgeFails(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		verdict     error
+		main, sides int
+	}{
+		"all is well":      {nil, 1, 1},
+		"the judge fails":  {fault.New(fault.UserData, "too many"), 0, 1},
+		"the judge breaks": {errors.New("no idea"), 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			task := f.task("SELECT i FROM range(100) t(i)", PartOutput{})
+			task.Sides = []SideOutput{
+				{Side: "failed", Query: "SELECT i FROM range(50) t(i)", RowsMax: 7, Stage: f.stage},
+				{Side: "bad", Query: "SELECT 1 AS a WHERE false", Stage: f.stage},
+			}
+			task.Judge = func(ctx context.Context, db Querier, res Result) error {
+				require.EqualValues(t, 100, res.RowsOut)
+				require.Len(t, res.Sides, 1)
+				return tc.verdict
+			}
+			res, err := Execute(context.Background(), f.cfg, nil, task)
+			require.ErrorIs(t, err, tc.verdict)
+			require.Len(t, res.Written, tc.main)
+			require.Len(t, res.Sides, tc.sides)
+			require.Len(t, f.files(t), tc.main+tc.sides)
+			require.Equal(t, "failed", res.Sides[0].Side)
+			require.EqualValues(t, 7, res.Sides[0].Rows)
+		})
+	}
+}
+
+func TestNoSidesWhenTheTaskFails(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	task := f.task("SELECT 1 AS a", PartOutput{})
+	task.Sides = []SideOutput{{Side: "failed", Query: "SELECT 1 AS a", Stage: f.stage}, {Side: "bad", Query: "SELECT CAST('x' AS INTEGER) AS a", Stage: f.stage}}
+	res, err := Execute(context.Background(), f.cfg, nil, task)
+	require.Error(t, err)
+	require.Empty(t, res.Sides)
+	require.Empty(t, f.files(t))
+}

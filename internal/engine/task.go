@@ -22,6 +22,11 @@ type Task struct {
 	Python  *PythonStep // before Query, which may read table __p
 	Query   string      // SELECT of the output rows, in order where order matters
 	Output  Output
+	Sides   []SideOutput // written after Output, in order
+	// Judge has the last word once everything is written; nil: all is well. Its
+	// failure removes what Output wrote and keeps what Sides did: rows that
+	// show why. It may ask the instance, with its temporary tables.
+	Judge func(ctx context.Context, db Querier, res Result) error
 	// CountCSV asks for the rows that CSV readers in Query delivered.
 	CountCSV bool
 	// Explain turns the failure of Query into one that names file, row and
@@ -66,9 +71,18 @@ type RejectOutput struct {
 	Fault func(row []any) error
 }
 
+// SideOutput keeps rows beside a task's output, in one part.
+type SideOutput struct {
+	Side    string                                    // see state.Part.Side
+	Query   string                                    // SELECT of the rows, in order; temporary tables that the task made are there
+	RowsMax int64                                     // rows that are kept; 0: all
+	Stage   func(ctx context.Context) (string, error) // path for a new file
+}
+
 // Written is a file that a task wrote.
 type Written struct {
 	Path     string
+	Side     string // of a file in Result.Sides
 	Bucket   int // -1: not bucketed
 	Rows     int64
 	Bytes    int64
@@ -78,6 +92,7 @@ type Written struct {
 // Result is what a task did.
 type Result struct {
 	Written   []Written
+	Sides     []Written // also beside Judge's failure
 	RowsOut   int64
 	CSVRows   int64 // see Task.CountCSV
 	Engine    time.Duration

@@ -113,9 +113,17 @@ type Failure struct {
 	Batch     int         `json:"batch"`
 }
 
+// Sides of a node's table: rows that are kept beside it, for people to look
+// at. Nothing downstream reads them. The texts are stored.
+const (
+	SideFailed = "failed" // rows that failed a check
+	SideBad    = "bad"    // quarantined rows
+)
+
 // Part is a manifest entry: one immutable object of a table.
 type Part struct {
-	Key      string `json:"key"` // in the part store
+	Key      string `json:"key"`            // in the part store
+	Side     string `json:"side,omitempty"` // "": the table itself; else see SideFailed
 	Batch    int    `json:"batch"`
 	Seq      int    `json:"seq"`    // order within the batch
 	Bucket   int    `json:"bucket"` // -1: not bucketed
@@ -146,11 +154,28 @@ type Claim struct {
 	Spec    BatchSpec
 }
 
-// Outcome is what a successful attempt publishes.
+// Outcome is what an attempt publishes when it ends. A failed one has side
+// parts, checks and stats only.
 type Outcome struct {
-	Parts []Part
-	Files []File
-	Stats Stats
+	Parts  []Part // Seq is unique among all of them, whatever their Side
+	Files  []File
+	Checks []CheckResult
+	Stats  Stats
+}
+
+// CheckResult is what a check of a node's rows found.
+type CheckResult struct {
+	NodeKey
+	Batch    int    `json:"batch"`
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`     // not_null, unique …
+	Severity string `json:"severity"` // error, warn
+	Passed   bool   `json:"passed"`
+	Checked  int64  `json:"checked"` // rows, or groups, that were looked at
+	Failed   int64  `json:"failed"`  // of them
+	Kept     int64  `json:"kept"`    // of the failed ones, in side table "failed"
+	Message  string `json:"message,omitempty"`
+	Measured string `json:"measured,omitempty"` // what a later run's check compares with; opaque here
 }
 
 // Attempt is one try at a batch, kept for ever.
@@ -218,11 +243,13 @@ type Store interface {
 	// longer the latest or the run is no longer Running.
 	Extend(ctx context.Context, c Claim, lease time.Time) error
 	// Commit marks the attempt and its batch Succeeded and publishes its
-	// parts and files, in one transaction; ErrLeaseLost as Extend.
+	// parts, files and checks, in one transaction; ErrLeaseLost as Extend.
 	// The manifest never shows any other attempt's parts.
 	Commit(ctx context.Context, c Claim, out Outcome, now time.Time) error
-	// Fail marks the attempt and its batch Failed; ErrLeaseLost as Extend.
-	Fail(ctx context.Context, c Claim, failure Failure, now time.Time) error
+	// Fail marks the attempt and its batch Failed, and publishes its side
+	// parts and checks, in one transaction; ErrLeaseLost as Extend. An outcome
+	// with parts of the table itself or with files is refused.
+	Fail(ctx context.Context, c Claim, failure Failure, out Outcome, now time.Time) error
 	// Release gives the batch back to Pending without using up an attempt's
 	// worth of retries: the worker is shutting down. ErrLeaseLost as Extend.
 	Release(ctx context.Context, c Claim, now time.Time) error
@@ -232,12 +259,19 @@ type Store interface {
 	// failed, stopped and claimed batches go back to Pending (their attempts
 	// Lost if still claimed), their nodes to Running (to Pending if they were
 	// never planned), the run to Running. Succeeded batches and their parts
-	// stay. The caller knows that no worker of the run is alive. ErrConflict
+	// stay; what failed ones published is withdrawn. The caller knows that no worker of the run is alive. ErrConflict
 	// for a Complete run.
 	Reopen(ctx context.Context, key RunKey, now time.Time) error
 
-	// Manifest lists the committed parts of a table in order of batch and seq.
+	// Manifest lists the committed parts of a table in order of batch and seq,
+	// those of its side tables not among them.
 	Manifest(ctx context.Context, key NodeKey) ([]Part, error)
+	// SideParts lists the parts of a node's side tables, also those of failed
+	// batches, in order of batch and seq.
+	SideParts(ctx context.Context, key NodeKey) ([]Part, error)
+	// Checks lists what a run's checks found, in node, batch order and within
+	// a batch in the order in which its attempt named them.
+	Checks(ctx context.Context, key RunKey) ([]CheckResult, error)
 	// Files lists the committed output files of a run, in node, batch order.
 	Files(ctx context.Context, key RunKey) ([]File, error)
 	Close() error

@@ -40,7 +40,7 @@ type Result struct {
 	// Publish puts output files under their final names; nil if there are none.
 	// Doing it twice must be harmless: a crash may fall between it and the commit.
 	Publish func(ctx context.Context) error
-	// Discard removes what will not be committed; nil if there is nothing.
+	// Discard removes what will not be published; nil if there is nothing.
 	Discard func()
 }
 
@@ -50,7 +50,9 @@ type Job interface {
 	Plan(ctx context.Context, node state.Node) (plan []byte, batches []state.BatchSpec, err error)
 	// Ready reports whether a batch may be claimed, given all batches of its node.
 	Ready(b state.Batch, siblings []state.Batch) bool
-	// Execute does a batch's work. It publishes nothing.
+	// Execute does a batch's work. It publishes nothing. A result beside an
+	// error is what the failure leaves for people to look at: side parts and
+	// checks, which become visible together with it.
 	Execute(ctx context.Context, c state.Claim) (Result, error)
 }
 
@@ -63,6 +65,7 @@ type Event struct {
 	Attempt int
 	Batches int // planned batches of the node
 	Stats   state.Stats
+	Checks  []state.CheckResult // of a batch that finished or failed
 	Failure *state.Failure
 	Status  state.Status // of the run, when it finished
 }
@@ -266,6 +269,7 @@ func (w *Worker) work(ctx context.Context, claim state.Claim) error {
 	start := w.cfg.Now()
 	res, err := w.cfg.Job.Execute(exec, claim)
 	res.Outcome.Stats.Elapsed = w.cfg.Now().Sub(start)
+	failed := err != nil
 	w.cfg.Checkpoint(Executed)
 	// What follows must happen even when ctx ends now.
 	final, stop := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
@@ -277,21 +281,29 @@ func (w *Worker) work(ctx context.Context, claim state.Claim) error {
 	cancel(nil)
 	beat.Wait()
 	if err == nil {
-		w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: BatchFinished, Node: claim.Node, Batch: claim.Batch, Attempt: claim.Attempt, Stats: res.Outcome.Stats})
+		w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: BatchFinished, Node: claim.Node, Batch: claim.Batch, Attempt: claim.Attempt, Stats: res.Outcome.Stats, Checks: res.Outcome.Checks})
 		return nil
 	}
-	if res.Discard != nil {
-		res.Discard()
+	if !failed { // to publish: nothing of it is left
+		discard(res)
+		res = Result{Outcome: state.Outcome{Stats: res.Outcome.Stats}}
 	}
 	if lost || errors.Is(err, state.ErrLeaseLost) {
 		level := slog.LevelWarn
 		if ctx.Err() != nil {
 			level = slog.LevelDebug // the run is over: nothing is lost that anybody waits for
 		}
+		discard(res)
 		w.cfg.Logger.Log(final, level, "an attempt lost its lease and was dropped", "node", claim.Node, "batch", claim.Batch, "attempt", claim.Attempt)
 		return nil
 	}
-	return w.fail(final, claim, err)
+	return w.fail(final, claim, err, res)
+}
+
+func discard(res Result) {
+	if res.Discard != nil {
+		res.Discard()
+	}
 }
 
 // commit makes files visible and publishes the parts, if the lease still holds.
@@ -323,9 +335,10 @@ func (w *Worker) commit(ctx context.Context, claim state.Claim, res *Result) err
 }
 
 // fail records a failed attempt, or gives the batch back if it was only interrupted.
-func (w *Worker) fail(ctx context.Context, claim state.Claim, err error) error {
+func (w *Worker) fail(ctx context.Context, claim state.Claim, err error, res Result) error {
 	f := fault.Of(err)
 	if f.Kind == fault.Canceled || errors.Is(err, context.Canceled) {
+		discard(res)
 		if err := w.cfg.Store.Release(ctx, claim, w.cfg.Now()); err != nil && !errors.Is(err, state.ErrLeaseLost) {
 			return fmt.Errorf("give back %s batch %d: %w", claim.Node, claim.Batch, err)
 		}
@@ -333,13 +346,14 @@ func (w *Worker) fail(ctx context.Context, claim state.Claim, err error) error {
 		return nil
 	}
 	failure := FailureOf(err, claim.BatchKey)
-	if err := w.cfg.Store.Fail(ctx, claim, failure, w.cfg.Now()); err != nil {
+	if err := w.cfg.Store.Fail(ctx, claim, failure, res.Outcome, w.cfg.Now()); err != nil {
 		if errors.Is(err, state.ErrLeaseLost) {
+			discard(res)
 			return nil
 		}
 		return fmt.Errorf("record the failure of %s batch %d: %w", claim.Node, claim.Batch, errors.Join(err, errors.New(failure.Message)))
 	}
-	w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: BatchFailed, Node: claim.Node, Batch: claim.Batch, Attempt: claim.Attempt, Failure: &failure})
+	w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: BatchFailed, Node: claim.Node, Batch: claim.Batch, Attempt: claim.Attempt, Stats: res.Outcome.Stats, Checks: res.Outcome.Checks, Failure: &failure})
 	return nil
 }
 

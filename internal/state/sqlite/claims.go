@@ -46,9 +46,16 @@ func (s *Store) Commit(ctx context.Context, c state.Claim, out state.Outcome, no
 }
 
 // Fail implements state.Store.
-func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, now time.Time) error {
-	return s.end(ctx, "fail "+nameBatch(c.BatchKey), c, state.Failed, &failure, now, func(tx *sql.Tx, nodeID int64) error {
-		if err := finishBatch(ctx, tx, nodeID, c, state.Failed, now, nil, &failure); err != nil {
+func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome, now time.Time) error {
+	what := "fail " + nameBatch(c.BatchKey)
+	if err := errors.Join(checkParts(out.Parts), onlyBeside(out)); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return s.end(ctx, what, c, state.Failed, &failure, now, func(tx *sql.Tx, nodeID int64) error {
+		if err := publish(ctx, tx, nodeID, c.Batch, out); err != nil {
+			return err
+		}
+		if err := finishBatch(ctx, tx, nodeID, c, state.Failed, now, &out.Stats, &failure); err != nil {
 			return err
 		}
 		return exactlyOne(tx.ExecContext(ctx, `UPDATE nodes SET batches_failed = batches_failed + 1 WHERE id = ?`, nodeID))
@@ -129,13 +136,27 @@ func checkParts(parts []state.Part) error {
 	return nil
 }
 
-// publish adds a batch's parts and files to the manifest. They belong to the
-// batch that commits, whatever they say.
+// onlyBeside refuses, of an attempt that failed, what only one that succeeded
+// may publish.
+func onlyBeside(out state.Outcome) error {
+	for _, p := range out.Parts {
+		if p.Side == "" {
+			return fault.New(fault.Bug, "a failed attempt publishes part %s of its table", p.Key)
+		}
+	}
+	if len(out.Files) > 0 {
+		return fault.New(fault.Bug, "a failed attempt publishes file %s", out.Files[0].URL)
+	}
+	return nil
+}
+
+// publish adds a batch's parts and files to the manifest, and what its checks
+// found. They belong to the batch that ends, whatever they say.
 func publish(ctx context.Context, tx *sql.Tx, nodeID int64, batch int, out state.Outcome) error {
 	for _, p := range out.Parts {
-		_, err := tx.ExecContext(ctx, `INSERT INTO parts (node_id, batch, seq, key, bucket, rows, bytes, raw_bytes, schema, checksum)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			nodeID, batch, p.Seq, p.Key, p.Bucket, p.Rows, p.Bytes, p.RawBytes, p.Schema, p.Checksum)
+		_, err := tx.ExecContext(ctx, `INSERT INTO parts (node_id, batch, seq, key, side, bucket, rows, bytes, raw_bytes, schema, checksum)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			nodeID, batch, p.Seq, p.Key, p.Side, p.Bucket, p.Rows, p.Bytes, p.RawBytes, p.Schema, p.Checksum)
 		if err != nil {
 			return err
 		}
@@ -143,6 +164,12 @@ func publish(ctx context.Context, tx *sql.Tx, nodeID int64, batch int, out state
 	for i, f := range out.Files {
 		_, err := tx.ExecContext(ctx, `INSERT INTO files (node_id, batch, seq, url, rows, bytes, checksum) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 			nodeID, batch, i, f.URL, f.Rows, f.Bytes, f.Checksum)
+		if err != nil {
+			return err
+		}
+	}
+	for i, c := range out.Checks {
+		_, err := tx.ExecContext(ctx, `INSERT INTO checks (node_id, batch, seq, result) VALUES (?, ?, ?, ?)`, nodeID, batch, i, asDocument(&c))
 		if err != nil {
 			return err
 		}

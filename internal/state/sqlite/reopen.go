@@ -54,9 +54,23 @@ func reopenBatches(ctx context.Context, tx *sql.Tx, runID int64, now time.Time) 
 		if err := resetBatch(ctx, tx, u.nodeID, u.batch, u.status); err != nil {
 			return err
 		}
+		if err := withdraw(ctx, tx, u.nodeID, u.batch); err != nil {
+			return err
+		}
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE nodes SET batches_failed = 0 WHERE run_id = ?`, runID)
 	return err
+}
+
+// withdraw takes back what a batch's failed attempt published: the next one
+// publishes its own. The part store's objects stay until gc.
+func withdraw(ctx context.Context, tx *sql.Tx, nodeID int64, batch int) error {
+	for _, table := range []string{"parts", "checks"} {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE node_id = ? AND batch = ?`, nodeID, batch); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reopenNodes moves failed and stopped nodes to Running, or to Pending if

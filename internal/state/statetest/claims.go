@@ -64,7 +64,7 @@ func testClaimRefused(t *testing.T, open Open) {
 	done := b.claim(key, 0, "w", 0)
 	require.NoError(t, b.Commit(b.ctx, done, outcome("p"), start))
 	failed := b.claim(key, 1, "w", 0)
-	require.NoError(t, b.Fail(b.ctx, failed, failure(), start))
+	require.NoError(t, b.Fail(b.ctx, failed, failure(), state.Outcome{}, start))
 	b.claim(key, 2, "w", 0)
 	refused(key, 0, late) // succeeded
 	refused(key, 1, late) // failed
@@ -136,7 +136,7 @@ func (b *bench) ended(c state.Claim) {
 	b.t.Helper()
 	require.ErrorIs(b.t, b.Extend(b.ctx, c, start.Add(99*lease)), state.ErrLeaseLost)
 	require.ErrorIs(b.t, b.Commit(b.ctx, c, outcome("late"), start), state.ErrLeaseLost)
-	require.ErrorIs(b.t, b.Fail(b.ctx, c, failure(), start), state.ErrLeaseLost)
+	require.ErrorIs(b.t, b.Fail(b.ctx, c, failure(), state.Outcome{}, start), state.ErrLeaseLost)
 	require.ErrorIs(b.t, b.Release(b.ctx, c, start), state.ErrLeaseLost)
 }
 

@@ -66,11 +66,13 @@ type picture struct {
 	Batches  map[string][]state.Batch
 	Attempts map[string][]state.Attempt
 	Parts    map[string][]state.Part
+	Sides    map[string][]state.Part
 	Files    []state.File
+	Checks   []state.CheckResult
 }
 
 func take(ctx context.Context, s state.Store, key state.RunKey) (p picture, err error) {
-	p = picture{Batches: map[string][]state.Batch{}, Attempts: map[string][]state.Attempt{}, Parts: map[string][]state.Part{}}
+	p = picture{Batches: map[string][]state.Batch{}, Attempts: map[string][]state.Attempt{}, Parts: map[string][]state.Part{}, Sides: map[string][]state.Part{}}
 	if p.Run, err = s.Run(ctx, key); err != nil {
 		return p, err
 	}
@@ -80,11 +82,15 @@ func take(ctx context.Context, s state.Store, key state.RunKey) (p picture, err 
 	if p.Files, err = s.Files(ctx, key); err != nil {
 		return p, err
 	}
+	if p.Checks, err = s.Checks(ctx, key); err != nil {
+		return p, err
+	}
 	for _, n := range p.Nodes {
-		var errs [3]error
+		var errs [4]error
 		p.Batches[n.Name], errs[0] = s.Batches(ctx, n.NodeKey)
 		p.Attempts[n.Name], errs[1] = s.Attempts(ctx, n.NodeKey)
 		p.Parts[n.Name], errs[2] = s.Manifest(ctx, n.NodeKey)
+		p.Sides[n.Name], errs[3] = s.SideParts(ctx, n.NodeKey)
 		if err := errors.Join(errs[:]...); err != nil {
 			return p, err
 		}
@@ -97,7 +103,7 @@ func testDurability(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := b.planned(4)
 	require.NoError(t, b.Commit(b.ctx, b.claim(key, 0, "w", 0), outcome("p"), start))
-	require.NoError(t, b.Fail(b.ctx, b.claim(key, 1, "w", 0), failure(), start))
+	require.NoError(t, b.Fail(b.ctx, b.claim(key, 1, "w", 0), failure(), beside(), start))
 	held := b.claim(key, 2, "w", 0)
 	require.NoError(t, b.SetNodeStatus(b.ctx, key, state.Running, state.Failed))
 	before, err := take(b.ctx, b.Store, key.RunKey)
@@ -160,14 +166,16 @@ func testCancellation(t *testing.T, open Open) {
 			_, err := b.Claim(ended, batchOf(key, 1), "w", start, start.Add(lease))
 			return err
 		},
-		"Extend":   func() error { return b.Extend(ended, c, start.Add(9*lease)) },
-		"Commit":   func() error { return b.Commit(ended, c, outcome("p"), start) },
-		"Fail":     func() error { return b.Fail(ended, c, failure(), start) },
-		"Release":  func() error { return b.Release(ended, c, start) },
-		"Attempts": func() error { _, err := b.Attempts(ended, key); return err },
-		"Reopen":   func() error { return b.Reopen(ended, key.RunKey, start) },
-		"Manifest": func() error { _, err := b.Manifest(ended, key); return err },
-		"Files":    func() error { _, err := b.Files(ended, key.RunKey); return err },
+		"Extend":    func() error { return b.Extend(ended, c, start.Add(9*lease)) },
+		"Commit":    func() error { return b.Commit(ended, c, outcome("p"), start) },
+		"Fail":      func() error { return b.Fail(ended, c, failure(), state.Outcome{}, start) },
+		"Release":   func() error { return b.Release(ended, c, start) },
+		"Attempts":  func() error { _, err := b.Attempts(ended, key); return err },
+		"Reopen":    func() error { return b.Reopen(ended, key.RunKey, start) },
+		"Manifest":  func() error { _, err := b.Manifest(ended, key); return err },
+		"SideParts": func() error { _, err := b.SideParts(ended, key); return err },
+		"Files":     func() error { _, err := b.Files(ended, key.RunKey); return err },
+		"Checks":    func() error { _, err := b.Checks(ended, key.RunKey); return err },
 	}
 	for name, call := range calls {
 		require.ErrorIs(t, call(), context.Canceled, name)

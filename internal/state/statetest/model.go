@@ -32,6 +32,7 @@ type modelNode struct {
 	attempts map[int][]state.Attempt // by batch; attempt n at place n-1
 	parts    map[int][]state.Part
 	files    map[int][]state.File
+	checks   map[int][]state.CheckResult
 }
 
 var _ state.Store = (*model)(nil)
@@ -109,6 +110,7 @@ func (m *model) CreateRun(ctx context.Context, run state.Run, nodes []state.Node
 		r.nodes = append(r.nodes, &modelNode{
 			Node:     state.Node{NodeKey: key, NodeSpec: spec, Status: state.Pending},
 			attempts: map[int][]state.Attempt{}, parts: map[int][]state.Part{}, files: map[int][]state.File{},
+			checks: map[int][]state.CheckResult{},
 		})
 	}
 	sort.SliceStable(r.nodes, func(i, j int) bool { return r.nodes[i].Ordinal < r.nodes[j].Ordinal })
@@ -374,6 +376,11 @@ func (m *model) Commit(ctx context.Context, c state.Claim, out state.Outcome, no
 	n.RowsOut += out.Stats.RowsOut
 	n.BytesIn += out.Stats.BytesIn
 	n.BytesOut += out.Stats.BytesOut
+	n.publish(c, out)
+	return nil
+}
+
+func (n *modelNode) publish(c state.Claim, out state.Outcome) {
 	for _, p := range out.Parts {
 		p.Batch = c.Batch
 		n.parts[c.Batch] = append(n.parts[c.Batch], p)
@@ -383,10 +390,13 @@ func (m *model) Commit(ctx context.Context, c state.Claim, out state.Outcome, no
 		f.NodeKey, f.Batch = c.NodeKey, c.Batch
 		n.files[c.Batch] = append(n.files[c.Batch], f)
 	}
-	return nil
+	for _, r := range out.Checks {
+		r.NodeKey, r.Batch = c.NodeKey, c.Batch
+		n.checks[c.Batch] = append(n.checks[c.Batch], r)
+	}
 }
 
-func (m *model) Fail(ctx context.Context, c state.Claim, failure state.Failure, now time.Time) error {
+func (m *model) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome, now time.Time) error {
 	leave, err := m.enter(ctx)
 	if err != nil {
 		return err
@@ -397,8 +407,9 @@ func (m *model) Fail(ctx context.Context, c state.Claim, failure state.Failure, 
 		return err
 	}
 	n.endAttempt(b, state.Failed, now, &failure)
-	b.Status, b.Lease, b.Finished, b.Failure = state.Failed, time.Time{}, milli(now), &failure
+	b.Status, b.Lease, b.Finished, b.Failure, b.Stats = state.Failed, time.Time{}, milli(now), &failure, out.Stats
 	n.BatchesFailed++
+	n.publish(c, out)
 	return nil
 }
 
@@ -462,6 +473,8 @@ func (n *modelNode) reopen(now time.Time) {
 		}
 		if b.Status == state.Claimed || b.Status == state.Failed {
 			n.reset(b)
+			delete(n.parts, i)
+			delete(n.checks, i)
 		}
 	}
 	n.BatchesFailed = 0
@@ -474,6 +487,14 @@ func (n *modelNode) reopen(now time.Time) {
 }
 
 func (m *model) Manifest(ctx context.Context, key state.NodeKey) ([]state.Part, error) {
+	return m.partsOf(ctx, key, func(p state.Part) bool { return p.Side == "" })
+}
+
+func (m *model) SideParts(ctx context.Context, key state.NodeKey) ([]state.Part, error) {
+	return m.partsOf(ctx, key, func(p state.Part) bool { return p.Side != "" })
+}
+
+func (m *model) partsOf(ctx context.Context, key state.NodeKey, wanted func(state.Part) bool) ([]state.Part, error) {
 	leave, err := m.enter(ctx)
 	if err != nil {
 		return nil, err
@@ -485,7 +506,30 @@ func (m *model) Manifest(ctx context.Context, key state.NodeKey) ([]state.Part, 
 	}
 	var all []state.Part
 	for i := range n.batches {
-		all = append(all, n.parts[i]...)
+		for _, p := range n.parts[i] {
+			if wanted(p) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all, nil
+}
+
+func (m *model) Checks(ctx context.Context, key state.RunKey) ([]state.CheckResult, error) {
+	leave, err := m.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	r, err := m.run(key)
+	if err != nil {
+		return nil, err
+	}
+	var all []state.CheckResult
+	for _, n := range r.nodes {
+		for i := range n.batches {
+			all = append(all, n.checks[i]...)
+		}
 	}
 	return all, nil
 }

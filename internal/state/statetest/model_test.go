@@ -72,6 +72,18 @@ func (s *strict) Commit(ctx context.Context, c state.Claim, out state.Outcome, n
 	return s.model.Commit(ctx, c, out, now)
 }
 
+func (s *strict) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome, now time.Time) error {
+	for _, p := range out.Parts {
+		if p.Side == "" {
+			return fault.New(fault.Bug, "a part of the table")
+		}
+	}
+	if len(out.Files) > 0 {
+		return fault.New(fault.Bug, "a file")
+	}
+	return s.model.Fail(ctx, c, failure, out, now)
+}
+
 func (s *strict) Run(ctx context.Context, key state.RunKey) (state.Run, error) {
 	s.closing.Lock()
 	defer s.closing.Unlock()

@@ -59,7 +59,7 @@ func testEndRepeated(t *testing.T, open Open) {
 	done, failed, released := b.claim(key, 0, "w", 0), b.claim(key, 1, "w", 0), b.claim(key, 2, "w", 0)
 	for range 3 {
 		require.NoError(t, b.Commit(b.ctx, done, outcome("p"), start))
-		require.NoError(t, b.Fail(b.ctx, failed, failure(), start))
+		require.NoError(t, b.Fail(b.ctx, failed, failure(), state.Outcome{}, start))
 		require.NoError(t, b.Release(b.ctx, released, start))
 	}
 	n := b.theNode(key)
@@ -67,7 +67,7 @@ func testEndRepeated(t *testing.T, open Open) {
 	require.Equal(t, []string{"p"}, b.manifestKeys(key))
 
 	// But an attempt ends in one way only.
-	require.ErrorIs(t, b.Fail(b.ctx, done, failure(), start), state.ErrLeaseLost)
+	require.ErrorIs(t, b.Fail(b.ctx, done, failure(), state.Outcome{}, start), state.ErrLeaseLost)
 	require.ErrorIs(t, b.Release(b.ctx, done, start), state.ErrLeaseLost)
 	require.ErrorIs(t, b.Commit(b.ctx, failed, outcome("q"), start), state.ErrLeaseLost)
 	require.ErrorIs(t, b.Commit(b.ctx, released, outcome("q"), start), state.ErrLeaseLost)
@@ -92,7 +92,7 @@ func testCommitRace(t *testing.T, open Open) {
 			case 0:
 				return b.Commit(b.ctx, c, outcome("first"), start)
 			case 1:
-				return b.Fail(b.ctx, c, failure(), start)
+				return b.Fail(b.ctx, c, failure(), state.Outcome{}, start)
 			}
 			_, err := b.Claim(b.ctx, batchOf(key, 0), "other", late, late.Add(lease))
 			return err
@@ -121,7 +121,7 @@ func testCounters(t *testing.T, open Open) {
 			return err
 		}
 		if i%5 == 0 {
-			return b.Fail(b.ctx, c, failure(), start)
+			return b.Fail(b.ctx, c, failure(), state.Outcome{}, start)
 		}
 		return b.Commit(b.ctx, c, outcome(fmt.Sprint("part ", i)), start)
 	})
@@ -139,7 +139,7 @@ func testFail(t *testing.T, open Open) {
 	c := b.claim(key, 0, "w", 0)
 	end := start.Add(time.Minute)
 	f := failure()
-	require.NoError(t, b.Fail(b.ctx, c, f, end))
+	require.NoError(t, b.Fail(b.ctx, c, f, state.Outcome{}, end))
 	same(t, state.Batch{
 		BatchKey: batchOf(key, 0), BatchSpec: specs(1)[0], Status: state.Failed, Attempt: 1, Owner: "w",
 		Started: start, Finished: end, Failure: &f,
@@ -174,7 +174,7 @@ func testReopenFailed(t *testing.T, open Open) {
 		state.NodeKey{RunKey: run, Node: "c"}, state.NodeKey{RunKey: run, Node: "d"}
 	require.NoError(t, b.PlanNode(b.ctx, a, []byte("plan"), specs(4)))
 	require.NoError(t, b.Commit(b.ctx, b.claim(a, 0, "w", 0), outcome("kept"), start))
-	require.NoError(t, b.Fail(b.ctx, b.claim(a, 1, "w", 0), failure(), start))
+	require.NoError(t, b.Fail(b.ctx, b.claim(a, 1, "w", 0), failure(), state.Outcome{}, start))
 	b.claim(a, 2, "w", 0)
 	f := failure()
 	require.NoError(t, b.SetNodeStatus(b.ctx, a, state.Running, state.Failed))

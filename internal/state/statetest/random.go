@@ -198,12 +198,23 @@ func (p *pair) commit(rt *rapid.T) {
 	p.part++
 	out := outcome(fmt.Sprint("part ", p.part))
 	out.Files = []state.File{{URL: fmt.Sprint("file ", p.part)}}
+	out.Parts = append(out.Parts, p.side(rt)...)
 	agree(rt, p.model.Commit(p.ctx, c, out, p.now), p.store.Commit(p.ctx, c, out, p.now))
 }
 
 func (p *pair) fail(rt *rapid.T) {
 	c := p.drawClaim(rt)
-	agree(rt, p.model.Fail(p.ctx, c, failure(), p.now), p.store.Fail(p.ctx, c, failure(), p.now))
+	out := state.Outcome{Parts: p.side(rt), Checks: []state.CheckResult{{Name: "c", Failed: int64(p.part)}}}
+	agree(rt, p.model.Fail(p.ctx, c, failure(), out, p.now), p.store.Fail(p.ctx, c, failure(), out, p.now))
+}
+
+// side is a part of a side table, or none.
+func (p *pair) side(rt *rapid.T) []state.Part {
+	if !rapid.Bool().Draw(rt, "side") {
+		return nil
+	}
+	p.part++
+	return []state.Part{{Key: fmt.Sprint("part ", p.part), Side: state.SideFailed, Seq: 1}}
 }
 
 func (p *pair) release(rt *rapid.T) {

@@ -249,6 +249,8 @@ func testNotFound(t *testing.T, open Open) {
 		require.ErrorIs(t, err, state.ErrNotFound)
 		_, err = b.Files(b.ctx, key.RunKey)
 		require.ErrorIs(t, err, state.ErrNotFound)
+		_, err = b.Checks(b.ctx, key.RunKey)
+		require.ErrorIs(t, err, state.ErrNotFound)
 		require.ErrorIs(t, b.SetRunStatus(b.ctx, key.RunKey, state.Running, state.Stopped, nil), state.ErrNotFound)
 		require.ErrorIs(t, b.Reopen(b.ctx, key.RunKey, start), state.ErrNotFound)
 	}
@@ -261,6 +263,8 @@ func testNotFound(t *testing.T, open Open) {
 		require.ErrorIs(t, err, state.ErrNotFound)
 		_, err = b.Manifest(b.ctx, key)
 		require.ErrorIs(t, err, state.ErrNotFound)
+		_, err = b.SideParts(b.ctx, key)
+		require.ErrorIs(t, err, state.ErrNotFound)
 		require.ErrorIs(t, b.PlanNode(b.ctx, key, nil, specs(1)), state.ErrNotFound)
 		require.ErrorIs(t, b.SetNodeStatus(b.ctx, key, state.Pending, state.Running), state.ErrNotFound)
 	}
@@ -270,7 +274,7 @@ func testNotFound(t *testing.T, open Open) {
 		c := state.Claim{BatchKey: key, Attempt: 1, Owner: "w"}
 		require.ErrorIs(t, b.Extend(b.ctx, c, start), state.ErrNotFound)
 		require.ErrorIs(t, b.Commit(b.ctx, c, state.Outcome{}, start), state.ErrNotFound)
-		require.ErrorIs(t, b.Fail(b.ctx, c, failure(), start), state.ErrNotFound)
+		require.ErrorIs(t, b.Fail(b.ctx, c, failure(), state.Outcome{}, start), state.ErrNotFound)
 		require.ErrorIs(t, b.Release(b.ctx, c, start), state.ErrNotFound)
 	}
 }
