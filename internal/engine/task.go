@@ -83,7 +83,7 @@ type SideOutput struct {
 type Written struct {
 	Path     string
 	Side     string // of a file in Result.Sides
-	Bucket   int // -1: not bucketed
+	Bucket   int    // -1: not bucketed
 	Rows     int64
 	Bytes    int64
 	RawBytes int64 // uncompressed, by the Parquet footer; Bytes for other files

@@ -42,7 +42,8 @@ type QueryResult struct {
 }
 
 // Query runs SQL over tables named NAME (of the latest run that wrote it) and
-// runN.NAME. Only committed parts are seen.
+// runN.NAME, and over their side tables NAME__failed and NAME__bad (of the
+// latest run that has them). Only committed parts are seen.
 func Query(ctx context.Context, home *Home, opts QueryOptions) (res QueryResult, err error) {
 	views, paths, err := queryViews(ctx, home, opts)
 	if err != nil {
@@ -142,10 +143,15 @@ func queryViews(ctx context.Context, home *Home, opts QueryOptions) (stmts, path
 			return nil, nil, err
 		}
 		schema := fmt.Sprintf("run%d", r.Run)
-		for i, t := range tables {
-			if i == 0 {
+		taken := map[string]bool{}
+		for _, t := range tables {
+			if len(taken) == 0 {
 				stmts = append(stmts, "CREATE SCHEMA "+sqltext.Ident(schema))
 			}
+			if taken[strings.ToLower(t.name)] {
+				continue
+			}
+			taken[strings.ToLower(t.name)] = true
 			stmts = append(stmts, fmt.Sprintf("CREATE VIEW %s.%s AS %s", sqltext.Ident(schema), sqltext.Ident(t.name), t.query))
 			paths = append(paths, t.paths...)
 			if t.complete {
@@ -164,13 +170,16 @@ type queryTable struct {
 	complete    bool
 }
 
+// sideMark is between a table's name and what its side table holds.
+const sideMark = "__"
+
 // runTables lists a run's tables whose names are in the query's text.
 func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]queryTable, error) {
 	nodes, err := home.State.Nodes(ctx, r.RunKey)
 	if err != nil {
 		return nil, fmt.Errorf("read the nodes of run %d: %w", r.Run, err)
 	}
-	var out []queryTable
+	var out, beside []queryTable // a script's own table hides a side table of the same name
 	for _, n := range nodes {
 		if n.Plan == nil {
 			continue
@@ -180,25 +189,64 @@ func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]que
 			return nil, err
 		}
 		name := np.Table
-		if name == "" || !strings.Contains(text, strings.ToLower(name)) {
+		if name == "" {
+			name = n.Name // it writes files; only its side tables can be queried
+		}
+		if !strings.Contains(text, strings.ToLower(name)) {
 			continue
 		}
-		t, err := pipeline.ReadTable(ctx, home.State, n.NodeKey)
+		if np.Table != "" {
+			t, err := pipeline.ReadTable(ctx, home.State, n.NodeKey)
+			if err != nil {
+				return nil, err
+			}
+			q, err := openTable(ctx, home, t, name)
+			if err != nil {
+				return nil, err
+			}
+			q.complete = n.Status == state.Succeeded
+			out = append(out, q)
+		}
+		sides, err := sideTables(ctx, home, n, np, name)
 		if err != nil {
 			return nil, err
 		}
-		paths := plan.Paths{}
-		for _, p := range t.Parts {
-			path, release, err := home.Parts.Fetch(ctx, p.Key, "")
-			if err != nil {
-				return nil, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("read table %s of run %d", name, r.Run), Err: err, Hint: "the state directory was changed by something else"}
-			}
-			defer release()
-			paths[p.Key] = path
+		beside = append(beside, sides...)
+	}
+	return append(out, beside...), nil
+}
+
+// sideTables lists the tables beside a node's own.
+func sideTables(ctx context.Context, home *Home, n state.Node, np plan.NodePlan, name string) ([]queryTable, error) {
+	var out []queryTable
+	sides, err := pipeline.ReadSides(ctx, home.State, n.NodeKey, np)
+	if err != nil {
+		return nil, err
+	}
+	for _, side := range slices.Sorted(maps.Keys(sides)) {
+		q, err := openTable(ctx, home, sides[side], name+sideMark+side)
+		if err != nil {
+			return nil, err
 		}
-		out = append(out, queryTable{name: name, query: t.SelectAll(paths), paths: slices.Collect(maps.Values(paths)), complete: n.Status == state.Succeeded})
+		// A node that failed for another reason says nothing of its rows.
+		q.complete = n.Status == state.Succeeded || len(sides[side].Parts) > 0
+		out = append(out, q)
 	}
 	return out, nil
+}
+
+// openTable makes the parts of a table readable.
+func openTable(ctx context.Context, home *Home, t *plan.Table, name string) (queryTable, error) {
+	paths := plan.Paths{}
+	for _, p := range t.Parts {
+		path, release, err := home.Parts.Fetch(ctx, p.Key, "")
+		if err != nil {
+			return queryTable{}, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("read table %s of run %d", name, t.Run.Run), Err: err, Hint: "the state directory was changed by something else"}
+		}
+		defer release()
+		paths[p.Key] = path
+	}
+	return queryTable{name: name, query: t.SelectAll(paths), paths: slices.Collect(maps.Values(paths))}, nil
 }
 
 // readRows reads up to limit rows.

@@ -68,13 +68,18 @@ func (x *attempt) outputFault(what string, err error) error {
 
 // outputResult makes the file durable under its temporary name; the worker
 // renames it when it commits.
-func (x *attempt) outputResult(out *worker.Result, res engine.Result) error {
-	temp := x.batch.OutPath
-	out.Discard = func() { _ = os.Remove(temp) }
+func (x *attempt) outputResult(out worker.Result, res engine.Result) (worker.Result, error) {
+	temp, discardParts := x.batch.OutPath, out.Discard
+	out.Discard = func() {
+		if discardParts != nil {
+			discardParts()
+		}
+		_ = os.Remove(temp)
+	}
 	sum, bytes, err := syncFile(temp)
 	if err != nil {
 		out.Discard()
-		return x.outputFault("make the output file durable", err)
+		return worker.Result{}, x.outputFault("make the output file durable", err)
 	}
 	out.Outcome.Stats.BytesOut = bytes
 	out.Outcome.Files = []state.File{{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch, URL: x.final, Rows: res.RowsOut, Bytes: bytes, Checksum: sum}}
@@ -87,7 +92,7 @@ func (x *attempt) outputResult(out *worker.Result, res engine.Result) error {
 		}
 		return nil
 	}
-	return nil
+	return out, nil
 }
 
 // syncFile makes a file durable and returns its checksum and size.

@@ -171,6 +171,28 @@ func ReadTable(ctx context.Context, store state.Store, key state.NodeKey) (*plan
 	return &plan.Table{Run: key.RunKey, Layout: np.Layout, Parts: manifest}, nil
 }
 
+// ReadSides reads a node's side tables, by state.Part.Side: those that its
+// plan speaks of, with or without rows. Their Node is left nil.
+func ReadSides(ctx context.Context, store state.Store, key state.NodeKey, np plan.NodePlan) (map[string]*plan.Table, error) {
+	sides := map[string]*plan.Table{}
+	for side, layout := range np.Sides {
+		sides[side] = &plan.Table{Run: key.RunKey, Layout: layout}
+	}
+	if len(sides) == 0 {
+		return sides, nil
+	}
+	parts, err := store.SideParts(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the side tables of %s in run %d: %w", key.Node, key.Run, err)
+	}
+	for _, p := range parts {
+		if t := sides[p.Side]; t != nil {
+			t.Parts = append(t.Parts, p)
+		}
+	}
+	return sides, nil
+}
+
 // Execute implements worker.Job.
 func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (worker.Result, error) {
 	x, err := p.prepare(ctx, c)
@@ -186,7 +208,7 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (worker.Result, e
 	res, err := p.execute(ctx, x, task)
 	x.placeInTable(err)
 	if err != nil {
-		return worker.Result{}, err
+		return x.evidence(ctx, res), err
 	}
 	return x.result(ctx, res)
 }
@@ -277,7 +299,7 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 		return nil, err
 	}
 	x.batch = plan.Batch{Number: c.Batch, Paths: plan.Paths{}}
-	if x.node.Table != nil {
+	if x.node.Table != nil || len(x.plan.Sides) > 0 {
 		if err := x.openStage(ctx); err != nil {
 			return nil, err
 		}
@@ -375,22 +397,43 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 		s.RowsIn = res.CSVRows
 	}
 	s.Engine, s.Python, s.PeakBytes = res.Engine, res.Python.Busy, res.Python.PeakBytes
+	written := append(append([]engine.Written{}, res.Written...), res.Sides...)
 	if x.node.Out != nil {
-		return out, x.outputResult(&out, res)
+		written = res.Sides
 	}
-	if err := x.putParts(ctx, &out, res); err != nil {
-		return out, err
+	if err := x.putParts(ctx, &out, written); err != nil {
+		if x.node.Out != nil {
+			_ = os.Remove(x.batch.OutPath) // the next attempt would
+		}
+		return worker.Result{}, err
+	}
+	if x.node.Out != nil && len(res.Written) > 0 {
+		return x.outputResult(out, res)
 	}
 	return out, nil
 }
 
-// putParts stores the parts, several at a time: each is an fsync.
-func (x *attempt) putParts(ctx context.Context, out *worker.Result, res engine.Result) error {
-	parts := make([]state.Part, len(res.Written))
-	errs := make([]error, len(res.Written))
+// evidence is what a task that failed left to be looked at. That it cannot be
+// kept does not hide why the task failed.
+func (x *attempt) evidence(ctx context.Context, res engine.Result) worker.Result {
+	out := worker.Result{}
+	out.Outcome.Stats.Engine = res.Engine
+	if err := x.putParts(ctx, &out, res.Sides); err != nil {
+		x.p.cfg.Logger.Warn("the rows that show a failure could not be kept", "node", x.claim.Node, "batch", x.claim.Batch, "error", err)
+	}
+	return out
+}
+
+// putParts stores parts, several at a time: each is an fsync.
+func (x *attempt) putParts(ctx context.Context, out *worker.Result, written []engine.Written) error {
+	if len(written) == 0 {
+		return nil
+	}
+	parts := make([]state.Part, len(written))
+	errs := make([]error, len(written))
 	limit := make(chan struct{}, putsMax)
 	var wg sync.WaitGroup
-	for i, w := range res.Written {
+	for i, w := range written {
 		limit <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-limit }()
@@ -406,7 +449,9 @@ func (x *attempt) putParts(ctx context.Context, out *worker.Result, res engine.R
 	}
 	out.Outcome.Parts = parts
 	for _, p := range parts {
-		out.Outcome.Stats.BytesOut += p.Bytes
+		if p.Side == "" {
+			out.Outcome.Stats.BytesOut += p.Bytes
+		}
 	}
 	return nil
 }
@@ -415,20 +460,27 @@ func (x *attempt) putParts(ctx context.Context, out *worker.Result, res engine.R
 const putsMax = 8
 
 func (x *attempt) putPart(ctx context.Context, seq int, w engine.Written) (state.Part, error) {
-	key := x.partKey(seq, w.Bucket)
+	key := x.partKey(seq, w)
 	info, err := x.p.cfg.Parts.Put(ctx, key, w.Path)
 	if err != nil {
 		return state.Part{}, err
 	}
-	return state.Part{Key: key, Batch: x.claim.Batch, Seq: seq, Bucket: w.Bucket, Rows: w.Rows, Bytes: info.Bytes,
-		RawBytes: w.RawBytes, Schema: x.plan.Layout.Schema(), Checksum: info.Checksum}, nil
+	layout := x.plan.Layout
+	if w.Side != "" {
+		layout = x.plan.Sides[w.Side]
+	}
+	return state.Part{Key: key, Side: w.Side, Batch: x.claim.Batch, Seq: seq, Bucket: w.Bucket, Rows: w.Rows, Bytes: info.Bytes,
+		RawBytes: w.RawBytes, Schema: layout.Schema(), Checksum: info.Checksum}, nil
 }
 
 // partKey names an attempt's part: never used by any other attempt.
-func (x *attempt) partKey(seq, bucket int) string {
+func (x *attempt) partKey(seq int, w engine.Written) string {
 	name := fmt.Sprintf("b%05d-a%d-%04d", x.claim.Batch, x.claim.Attempt, seq)
-	if bucket >= 0 {
-		name += fmt.Sprintf("-k%04d", bucket)
+	if w.Bucket >= 0 {
+		name += fmt.Sprintf("-k%04d", w.Bucket)
+	}
+	if w.Side != "" {
+		name += "-" + w.Side
 	}
 	return fmt.Sprintf("%s/%05d/%02d-%s/%s.parquet", x.claim.Workspace, x.claim.Run, x.state.Ordinal, safeName(x.claim.Node), name)
 }

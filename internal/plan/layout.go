@@ -160,6 +160,7 @@ type NodePlan struct {
 	Layout  Layout                  `json:"layout"`
 	Sources map[string]state.RunKey `json:"sources,omitempty"` // table -> run that wrote the rows read
 	Join    *JoinPlan               `json:"join,omitempty"`
+	Sides   map[string]Layout       `json:"sides,omitempty"` // columns of the side tables that the node may write, by state.Part.Side
 }
 
 // JoinPlan is how a lookup meets its two sides.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -289,4 +290,68 @@ func TestLostAnswerOfACommitDiscardsNothing(t *testing.T) {
 		require.Equal(t, state.Complete, status)
 		require.False(t, discarded, "the manifest lists the parts")
 	}
+}
+
+func TestWhatAFailureLeavesIsPublishedWithIt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		err       error
+		published bool
+	}{
+		"a failure":       {fault.New(fault.UserData, "bad row"), true},
+		"an interruption": {&fault.Error{Kind: fault.Canceled, Message: "interrupted"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBundle(t)
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			var discarded atomic.Bool
+			job := &fakeJob{batches: map[string]int{"a": 1}}
+			job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+				cancelIf(cancel, !tc.published)
+				return worker.Result{
+					Outcome: state.Outcome{Parts: []state.Part{{Key: "rows", Side: state.SideFailed}}, Checks: []state.CheckResult{{Name: "c"}}},
+					Discard: func() { discarded.Store(true) },
+				}, tc.err
+			}
+			_, err := b.worker(t, job, nil).Run(ctx)
+			require.NoError(t, err)
+			parts, err := b.store.SideParts(context.Background(), state.NodeKey{RunKey: b.run, Node: "a"})
+			require.NoError(t, err)
+			checks, err := b.store.Checks(context.Background(), b.run)
+			require.NoError(t, err)
+			require.Equal(t, tc.published, len(parts) == 1)
+			require.Equal(t, tc.published, len(checks) == 1)
+			require.Equal(t, !tc.published, discarded.Load())
+		})
+	}
+}
+
+func cancelIf(cancel context.CancelFunc, yes bool) {
+	if yes {
+		cancel()
+	}
+}
+
+// A result that could not be published leaves nothing, not even beside it.
+func TestFailedPublishLeavesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	discarded := false
+	job := &fakeJob{batches: map[string]int{"a": 1}}
+	job.execute = func(context.Context, state.Claim) (worker.Result, error) {
+		return worker.Result{
+			Outcome: state.Outcome{Parts: []state.Part{{Key: "table"}, {Key: "rows", Side: state.SideFailed, Seq: 1}}},
+			Publish: func(context.Context) error { return fault.New(fault.Environment, "no rename") },
+			Discard: func() { discarded = true },
+		}, nil
+	}
+	status, err := b.worker(t, job, nil).Run(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, state.Failed, status)
+	require.True(t, discarded)
+	parts, err := b.store.SideParts(context.Background(), state.NodeKey{RunKey: b.run, Node: "a"})
+	require.NoError(t, err)
+	require.Empty(t, parts)
 }
