@@ -35,6 +35,9 @@ const (
 	typeMark      = "$TYPE"
 )
 
+// lineForm is that of a line; expressions may have the operator | in them.
+var lineForm = regexp.MustCompile(`^(.*?) \| (string|int|float|decimal2|bool|datetime) \|(?: (.*))?$`)
+
 // readExpressions parses the lines; empty ones and those that begin with # have no meaning.
 func readExpressions(text string) ([]*expressionLine, error) {
 	var out []*expressionLine
@@ -42,15 +45,11 @@ func readExpressions(text string) ([]*expressionLine, error) {
 		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "# ") {
 			continue
 		}
-		cells := strings.Split(line, cellSeparator)
-		if len(cells) < 3 && !(*update && len(cells) == 2) {
+		m := lineForm.FindStringSubmatch(line)
+		if m == nil || m[3] == "" && !*update {
 			return nil, fmt.Errorf("line %d of %s: not EXPRESSION | TYPE | RESULT: %s", i+1, fileExpressions, line)
 		}
-		if len(cells) == 2 {
-			cells = append(cells, "")
-		}
-		n := len(cells)
-		e := &expressionLine{index: i, expr: strings.TrimSpace(strings.Join(cells[:n-2], cellSeparator)), typ: strings.TrimSpace(cells[n-2]), want: strings.TrimRight(cells[n-1], " ")}
+		e := &expressionLine{index: i, expr: m[1], typ: m[2], want: m[3]}
 		e.refused, e.failing = strings.HasPrefix(e.want, refusedMark), strings.HasPrefix(e.want, failsMark)
 		out = append(out, e)
 	}
