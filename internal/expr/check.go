@@ -17,6 +17,12 @@ type Scope map[string]map[string]Type
 type Mode struct {
 	Round      bool // decimals are rounded to 2 digits after each operation (table fields, file columns, aggregates); false in having, filter, tags, rules
 	Aggregates bool // an aggregate is allowed as the root
+
+	// Nullable says which fields may be NULL; nil: none. A field that may not
+	// be must not be NULL in the data: an expression over such fields is never NULL.
+	Nullable  func(Ref) bool
+	EmptyNull bool // aggregates over no value are NULL, not the type's zero value
+	Null      Type // type of an expression that is just null; Invalid: it is refused
 }
 
 // Compiled is a type-checked expression. It is never changed after Check.
@@ -31,6 +37,20 @@ func (c *Compiled) Type() Type { return c.root.typ }
 
 // Source returns the text that was parsed.
 func (c *Compiled) Source() string { return c.e.src }
+
+// Nullable reports whether the value may be NULL.
+func (c *Compiled) Nullable() bool { return c.root.null }
+
+// HandlesNull reports whether the expression says itself what becomes of a
+// NULL: whether it uses null, is_null or coalesce.
+func (c *Compiled) HandlesNull() bool { return handlesNull(c.root) }
+
+func handlesNull(n *node) bool {
+	if n.op == opNull || n.fn != nil && n.fn.handlesNull {
+		return true
+	}
+	return slices.ContainsFunc(n.args, handlesNull)
+}
 
 // Refs lists the distinct references in order of first appearance.
 func (c *Compiled) Refs() []Ref { return c.e.Refs() }
@@ -47,6 +67,12 @@ func (e *Expr) Check(scope Scope, mode Mode) (*Compiled, error) {
 	}
 	if root.typ == Month || root.typ == Location {
 		return nil, root.at.errorf("%s is not a value", root.typ.phrase()).hint("it can only be an argument of time.Date")
+	}
+	if root.typ == Null {
+		if mode.Null == Invalid {
+			return nil, root.at.errorf("null has no type here")
+		}
+		root.typedNull(mode.Null)
 	}
 	return &Compiled{e, root, mode}, nil
 }
@@ -124,6 +150,9 @@ func (c *checker) ident(n *node, x *ast.Ident) (*node, *Error) {
 		n.typ = Bool
 		return n.constant(x.Name == "true"), nil
 	}
+	if x.Name == "null" {
+		return n.typedNull(Null), nil
+	}
 	if _, ok := c.functions[x.Name]; ok {
 		return nil, n.at.errorf("%s is a function", x.Name).hint("call it: %s(…)", x.Name)
 	}
@@ -135,6 +164,9 @@ func (c *checker) ident(n *node, x *ast.Ident) (*node, *Error) {
 	}
 	if strings.EqualFold(x.Name, "true") || strings.EqualFold(x.Name, "false") {
 		return nil, err.hint("did you mean %s?", strings.ToLower(x.Name))
+	}
+	if strings.EqualFold(x.Name, "null") || x.Name == "nil" || x.Name == "None" {
+		return nil, err.hint("did you mean null?")
 	}
 	return nil, err.hint("fields are written alias.field, text between double quotes")
 }
@@ -173,6 +205,7 @@ func (c *checker) selector(n *node, x *ast.SelectorExpr) (*node, *Error) {
 	}
 	n.op, n.ref, n.typ, n.zone = opRef, Ref{alias, field}, t, time.UTC
 	n.dec = decimalType{scale: columnScale}
+	n.null = c.mode.Nullable != nil && c.mode.Nullable(n.ref)
 	return n, nil
 }
 
@@ -181,7 +214,10 @@ func (c *checker) unary(n *node, x *ast.UnaryExpr) (*node, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	n.args, n.raises = []*node{a}, a.raises
+	if a.typ == Null {
+		return nil, noOperand(a, x.Op)
+	}
+	n.args, n.raises, n.null = []*node{a}, a.raises, a.null
 	if x.Op == token.NOT {
 		if a.typ != Bool {
 			return nil, n.at.errorf("! needs a bool, not %s", a.typ)
@@ -211,8 +247,17 @@ func (c *checker) binary(n *node, x *ast.BinaryExpr) (*node, *Error) {
 		n.args = append(n.args, a)
 		n.raises = n.raises || a.raises
 	}
-	n.tok = x.Op
+	n.tok, n.null = x.Op, anyNull(n.args)
 	at := span{int(x.OpPos) - c.e.base, len(x.Op.String())}
+	for i, a := range n.args {
+		if a.typ != Null {
+			continue
+		}
+		if x.Op == token.EQL || x.Op == token.NEQ {
+			return nil, comparesNull(at, x.Op, n.args[1-i])
+		}
+		return nil, noOperand(a, x.Op)
+	}
 	switch x.Op {
 	case token.LAND, token.LOR:
 		return c.logic(n, at)
@@ -220,6 +265,23 @@ func (c *checker) binary(n *node, x *ast.BinaryExpr) (*node, *Error) {
 		return c.arithmetic(n, at)
 	}
 	return c.compare(n, at)
+}
+
+// comparesNull refuses x == null, which would be NULL for every x.
+func comparesNull(at span, tok token.Token, x *node) *Error {
+	err := at.errorf("a comparison with null is never true")
+	switch {
+	case x.typ == Null:
+		return err
+	case tok == token.NEQ:
+		return err.hint("write !is_null(%s)", shorten(x.text))
+	}
+	return err.hint("write is_null(%s)", shorten(x.text))
+}
+
+func noOperand(n *node, tok token.Token) *Error {
+	return n.at.errorf("null cannot be an operand of %s", tok).
+		hint("it can be an argument of iif and coalesce; is_null(…) tests for it")
 }
 
 func (c *checker) logic(n *node, at span) (*node, *Error) {
@@ -307,7 +369,7 @@ func (c *checker) convert(n *node, t Type) *node {
 	if n.typ == t || (n.typ == GoInt && t == Int) {
 		return n
 	}
-	out := &node{op: opConvert, typ: t, args: []*node{n}, at: n.at, text: n.text, raises: n.raises, finite: true}
+	out := &node{op: opConvert, typ: t, args: []*node{n}, at: n.at, text: n.text, raises: n.raises, null: n.null, finite: true}
 	if n.isConst() {
 		return foldConversion(out, n.val)
 	}

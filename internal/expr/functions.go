@@ -62,15 +62,27 @@ type function struct {
 	doc       string
 	aggregate bool
 	raises    bool
-	check     func(c *checker, n *node) *Error // sets the result type, folds constants; may be nil
-	sql       func(r *renderer, n *node) string
+	other     []param // a second form, of another number of parameters; nil: none
+
+	nullable    func(n *node) bool               // whether the value may be NULL; nil: if an argument may be
+	takesNull   bool                             // the literal null can be an argument
+	handlesNull bool                             // there for NULL: see Compiled.HandlesNull
+	check       func(c *checker, n *node) *Error // sets the result type, folds constants; may be nil
+	sql         func(r *renderer, n *node) string
 }
 
-// signature writes name(param type, …).
+// signature writes name(param type, …), both forms if there are two.
 func (f *function) signature() string {
+	if f.other != nil {
+		return f.form(f.params) + " or " + f.form(f.other)
+	}
+	return f.form(f.params)
+}
+
+func (f *function) form(params []param) string {
 	var b strings.Builder
 	b.WriteString(f.name + "(")
-	for i, p := range f.params {
+	for i, p := range params {
 		if i > 0 {
 			b.WriteString(", ")
 		}
@@ -85,12 +97,12 @@ func (f *function) signature() string {
 
 // Names of the groups of the reference page, in its order.
 func functionGroups() []string {
-	return []string{"Conversions", "Choice", "Text", "Numbers", "Time", "Aggregates"}
+	return []string{"Conversions", "Choice", "NULL", "Text", "Numbers", "Time", "Aggregates"}
 }
 
 // functions lists every function in the order of the reference page.
 func functions() []*function {
-	return slices.Concat(conversionFunctions(), choiceFunctions(), textFunctions(),
+	return slices.Concat(conversionFunctions(), choiceFunctions(), nullFunctions(), textFunctions(),
 		numberFunctions(), timeFunctions(), aggregateFunctions())
 }
 
@@ -141,11 +153,17 @@ func (c *checker) call(n *node, x *ast.CallExpr) (*node, *Error) {
 		return nil, err
 	}
 	n.op, n.fn, n.typ = opCall, f, f.result
-	n.raises = n.raises || f.raises
+	n.raises, n.null = n.raises || f.raises, anyNull(n.args)
 	if f.check != nil {
 		if err := f.check(c, n); err != nil {
 			return nil, err
 		}
+	}
+	if f.nullable != nil && n.op == opCall {
+		n.null = f.nullable(n)
+	}
+	if f.aggregate {
+		n.null = c.mode.EmptyNull && n.null
 	}
 	return n, nil
 }
@@ -162,18 +180,25 @@ func (c *checker) aggregateAllowed(n *node, name string) *Error {
 }
 
 func checkArguments(f *function, n *node) *Error {
-	want := len(f.params)
+	params := f.params
+	if f.other != nil && len(n.args) == len(f.other) {
+		params = f.other
+	}
+	want := len(params)
 	if len(n.args) != want && !(f.variadic && len(n.args) > want) {
-		least := ""
+		amount := plural(want, "argument")
 		if f.variadic {
-			least = "at least "
+			amount = "at least " + amount
 		}
-		return n.at.errorf("%s needs %s%s, not %d", f.name, least, plural(want, "argument"), len(n.args)).
+		if f.other != nil {
+			amount += " or " + plural(len(f.other), "argument")
+		}
+		return n.at.errorf("%s needs %s, not %d", f.name, amount, len(n.args)).
 			hint("%s", f.signature())
 	}
 	for i, a := range n.args {
-		p := f.params[min(i, want-1)]
-		if p.types.has(a.typ) {
+		p := params[min(i, want-1)]
+		if p.types.has(a.typ) || a.typ == Null && f.takesNull && p.types != only(Bool) {
 			continue
 		}
 		err := a.at.errorf("argument %d of %s must be %s, but `%s` is %s", i+1, f.name, p.types, shorten(a.text), a.typ)

@@ -12,7 +12,8 @@ func aggregateFunctions() []*function {
 	add := func(name string, params []param, result Type, resultDoc, doc string,
 		check func(*checker, *node) *Error, sql func(r *renderer, n *node, filter string) string) {
 		plain := &function{name: name, group: "Aggregates", params: params, result: result, resultDoc: resultDoc, doc: doc, aggregate: true, check: check,
-			sql: func(r *renderer, n *node) string { return sql(r, n, "") }}
+			nullable: func(*node) bool { return true },
+			sql:      func(r *renderer, n *node) string { return sql(r, n, "") }}
 		with := *plain
 		with.name, with.params = name+"_if", append(append([]param{}, params...), cond)
 		with.doc = "The same over the rows for which cond holds."
@@ -22,14 +23,23 @@ func aggregateFunctions() []*function {
 		}
 		out = append(out, plain, &with)
 	}
-	add("count", nil, Int, "", "Number of rows.", nil,
-		func(_ *renderer, _ *node, filter string) string { return "count(*)" + filter })
-	add("sum", []param{{"x", numeric()}}, Invalid, "type of x", "Sum; 0 over no rows. An int sum beyond 64 bits is an error; floats are added in the order of the rows.", checkAggregate, sqlSum)
-	add("avg", []param{{"x", numeric()}}, Invalid, "type of x", "Average; 0 over no rows. Ints round down, decimals to 2 digits half away from zero.", checkAverage, sqlAverage)
-	add("min", []param{{"x", ordered()}}, Invalid, "type of x", "Smallest value; 0 or \"\" over no rows.", checkAggregate, extreme("min"))
-	add("max", []param{{"x", ordered()}}, Invalid, "type of x", "Largest value; 0 or \"\" over no rows.", checkAggregate, extreme("max"))
-	add("string_agg", []param{text("s"), text("sep")}, String, "", "Texts joined in the order of the rows with sep, which must be a literal. Empty texts at the start are dropped without a separator; \"\" over no rows.", checkJoin, sqlJoin)
+	add("count", nil, Int, "", "Number of rows; with x, of those in which x is not NULL. Never NULL.", nil, sqlCount)
+	for i, other := range [][]param{{{"x", anyValue()}}, {{"x", anyValue()}, cond}} {
+		out[i].other, out[i].nullable = other, func(*node) bool { return false }
+	}
+	add("sum", []param{{"x", numeric()}}, Invalid, "type of x", "Sum; 0 over no value. An int sum beyond 64 bits is an error; floats are added in the order of the rows.", checkAggregate, sqlSum)
+	add("avg", []param{{"x", numeric()}}, Invalid, "type of x", "Average; 0 over no value. Ints round down, decimals to 2 digits half away from zero.", checkAverage, sqlAverage)
+	add("min", []param{{"x", ordered()}}, Invalid, "type of x", "Smallest value; 0 or \"\" over no value.", checkAggregate, extreme("min"))
+	add("max", []param{{"x", ordered()}}, Invalid, "type of x", "Largest value; 0 or \"\" over no value.", checkAggregate, extreme("max"))
+	add("string_agg", []param{text("s"), text("sep")}, String, "", "Texts joined in the order of the rows with sep, which must be a literal. Empty texts at the start are dropped without a separator; \"\" over no value.", checkJoin, sqlJoin)
 	return out
+}
+
+func sqlCount(r *renderer, n *node, filter string) string {
+	if len(n.args) == len(n.fn.other) {
+		return "count(" + r.aggregated(n) + ")" + filter
+	}
+	return "count(*)" + filter
 }
 
 func checkAggregate(_ *checker, n *node) *Error {
@@ -80,16 +90,25 @@ func (r *renderer) aggregated(n *node) string {
 	return "CASE WHEN " + r.filter + " THEN " + r.sql(x) + " END"
 }
 
+// orZero renders an aggregate that is NULL over no value: zero in its place
+// unless the mode wants the NULL.
+func (r *renderer) orZero(sql, zero string) string {
+	if r.emptyNull {
+		return sql
+	}
+	return "coalesce(" + sql + ", " + zero + ")"
+}
+
 func sqlSum(r *renderer, n *node, filter string) string {
 	x := r.aggregated(n)
 	switch n.typ {
 	case Float:
 		// Adding floats depends on the order; an ordered sum adds one by one.
-		return "coalesce(sum(" + x + r.inOrder() + ")" + filter + ", CAST(0 AS DOUBLE))"
+		return r.orZero("sum("+x+r.inOrder()+")"+filter, "CAST(0 AS DOUBLE)")
 	case Decimal:
-		return "coalesce(sum(" + x + ")" + filter + ", CAST(0 AS " + n.dec.sql() + "))"
+		return r.orZero("sum("+x+")"+filter, "CAST(0 AS "+n.dec.sql()+")")
 	}
-	return "CAST(coalesce(sum(" + x + ")" + filter + ", 0) AS BIGINT)" // HUGEINT inside: raises beyond 64 bits
+	return "CAST(" + r.orZero("sum("+x+")"+filter, "0") + " AS BIGINT)" // HUGEINT inside: raises beyond 64 bits
 }
 
 func sqlAverage(r *renderer, n *node, filter string) string {
@@ -98,12 +117,15 @@ func sqlAverage(r *renderer, n *node, filter string) string {
 	count := "count(" + x + ")" + filter
 	switch n.typ {
 	case Float:
-		return "CASE WHEN " + count + " = 0 THEN CAST(0 AS DOUBLE) ELSE sum(" + x + r.inOrder() + ")" + filter + " / " + count + " END"
+		return r.orZero("CASE WHEN "+count+" > 0 THEN sum("+x+r.inOrder()+")"+filter+" / "+count+" END", "CAST(0 AS DOUBLE)")
 	case Decimal:
 		// The aggregates stand in the list, not in the lambda: DuckDB cannot capture them.
 		scale := pow10(arg.dec.scale).String()
-		return "coalesce(list_transform([{'s': sum(" + x + ")" + filter + ", 'c': " + count + "}], lambda v: CASE WHEN v.c > 0 THEN CAST(thalweg_quotient(" +
-			digitsOf("v.s") + ", CAST(v.c AS HUGEINT) * CAST('" + scale + "' AS HUGEINT)) AS " + n.dec.sql() + ") END)[1], CAST(0 AS " + n.dec.sql() + "))"
+		return r.orZero("list_transform([{'s': sum("+x+")"+filter+", 'c': "+count+"}], lambda v: CASE WHEN v.c > 0 THEN CAST(thalweg_quotient("+
+			digitsOf("v.s")+", CAST(v.c AS HUGEINT) * CAST('"+scale+"' AS HUGEINT)) AS "+n.dec.sql()+") END)[1]", "CAST(0 AS "+n.dec.sql()+")")
+	}
+	if r.emptyNull {
+		return "CAST(CASE WHEN " + count + " > 0 THEN thalweg_average(sum(" + x + ")" + filter + ", " + count + ") END AS BIGINT)"
 	}
 	return "CAST(thalweg_average(sum(" + x + ")" + filter + ", " + count + ") AS BIGINT)"
 }
@@ -121,7 +143,7 @@ func extreme(name string) func(*renderer, *node, string) string {
 		case String:
 			zero = "''"
 		}
-		return "coalesce(" + name + "(" + x + ")" + filter + ", " + zero + ")"
+		return r.orZero(name+"("+x+")"+filter, zero)
 	}
 }
 
@@ -130,6 +152,14 @@ func extreme(name string) func(*renderer, *node, string) string {
 // computes equal aggregates once. No separator follows text that is still
 // empty, so empty texts at the start are cut off; usually there are none.
 func sqlJoin(r *renderer, n *node, filter string) string {
+	joined := sqlJoinTexts(r, n, filter)
+	if r.emptyNull {
+		return "CASE WHEN count(" + r.aggregated(n) + ")" + filter + " > 0 THEN " + joined + " END"
+	}
+	return joined
+}
+
+func sqlJoinTexts(r *renderer, n *node, filter string) string {
 	list := r.orderedList(r.aggregated(n), filter)
 	sep := n.aux.(string)
 	joined := "array_to_string(" + list + ", " + sqltext.String(sep) + ")"

@@ -11,17 +11,29 @@ func conversionFunctions() []*function {
 	value := []param{{"x", convertible()}}
 	return []*function{
 		{name: "string", group: "Conversions", params: []param{{"x", anyValue()}}, result: String,
-			doc:   "Text as Go prints it: floats in the shortest form that reads back (1e+06 from a million on), decimals without zeros at the end, datetimes as 2006-01-02 15:04:05.999999 +0000 UTC.",
-			check: checkString, sql: func(r *renderer, n *node) string { return r.text(n.args[0]) }},
-		{name: "int", group: "Conversions", params: value, result: Int, raises: true,
+			takesNull: true,
+			doc:       "Text as Go prints it: floats in the shortest form that reads back (1e+06 from a million on), decimals without zeros at the end, datetimes as 2006-01-02 15:04:05.999999 +0000 UTC.",
+			check:     ofNull(checkString), sql: func(r *renderer, n *node) string { return r.text(n.args[0]) }},
+		{name: "int", group: "Conversions", params: value, result: Int, raises: true, takesNull: true,
 			doc:   "A string must be a base-10 integer without blanks; float and decimal2 are cut toward zero; true is 1. What does not fit raises an error.",
-			check: checkInt, sql: sqlInt},
-		{name: "float", group: "Conversions", params: value, result: Float,
+			check: ofNull(checkInt), sql: sqlInt},
+		{name: "float", group: "Conversions", params: value, result: Float, takesNull: true,
 			doc:   "A string must be a number without blanks; decimals become the nearest float; true is 1.",
-			check: checkFloat, sql: sqlFloat},
-		{name: "decimal2", group: "Conversions", params: value, result: Decimal, raises: true,
+			check: ofNull(checkFloat), sql: sqlFloat},
+		{name: "decimal2", group: "Conversions", params: value, result: Decimal, raises: true, takesNull: true,
 			doc:   "Not rounded to 2 digits by itself: a float becomes its shortest decimal, up to 16 digits after the point; a string must be a plain number; true is 1.",
-			check: checkDecimal, sql: sqlDecimal},
+			check: ofNull(checkDecimal), sql: sqlDecimal},
+	}
+}
+
+// ofNull makes the conversion of the literal null a NULL of the type.
+func ofNull(check func(*checker, *node) *Error) func(*checker, *node) *Error {
+	return func(c *checker, n *node) *Error {
+		if n.args[0].typ == Null {
+			n.typedNull(n.typ)
+			return nil
+		}
+		return check(c, n)
 	}
 }
 
@@ -193,56 +205,4 @@ func sqlDecimal(r *renderer, n *node) string {
 		return "CAST(CAST(" + r.sql(a) + " AS INTEGER) AS DECIMAL(18,0))"
 	}
 	return r.sql(a)
-}
-
-func choiceFunctions() []*function {
-	out := []*function{}
-	for _, c := range []struct {
-		name string
-		typ  Type
-	}{{"int.iif", Int}, {"float.iif", Float}, {"decimal2.iif", Decimal}, {"string.iif", String}, {"time.iif", DateTime}} {
-		out = append(out, &function{name: c.name, group: "Choice", result: c.typ,
-			params: []param{{"cond", only(Bool)}, {"x", only(c.typ)}, {"y", only(c.typ)}},
-			doc:    "x where cond holds, else y; both of exactly that type. The branch not taken is not evaluated.",
-			check:  checkChoice, sql: sqlChoice})
-	}
-	return append(out, &function{name: "iif", group: "Choice", resultDoc: "type of x",
-		params: []param{{"cond", only(Bool)}, {"x", anyValue()}, {"y", anyValue()}},
-		doc:    "The same for any type; x and y must have the same one. Beyond Capillaries.",
-		check:  checkChoice, sql: sqlChoice})
-}
-
-func checkChoice(_ *checker, n *node) *Error {
-	x, y := n.args[1], n.args[2]
-	if x.typ != y.typ {
-		return n.at.errorf("%s needs two values of one type, not %s and %s", n.fn.name, x.typ, y.typ)
-	}
-	n.typ = x.typ
-	n.plain = x.plain && y.plain
-	n.finite = x.finite && y.finite
-	scale := max(x.dec.scale, y.dec.scale)
-	n.dec = decimalType{x.dec.wide || y.dec.wide || scale > columnScale, scale}
-	if x.zone != nil && y.zone != nil && x.zone.String() == y.zone.String() && offsetOf(x.zone) == offsetOf(y.zone) {
-		n.zone = x.zone
-	}
-	return nil
-}
-
-func offsetOf(zone *time.Location) int {
-	_, seconds := time.Time{}.In(zone).Zone()
-	return seconds
-}
-
-// sqlChoice: DuckDB's CASE evaluates a branch for the rows that take it only.
-// A NULL condition gives NULL.
-func sqlChoice(r *renderer, n *node) string {
-	x, y := n.args[1], n.args[2]
-	render := r.sql
-	if n.typ == Decimal {
-		render = func(a *node) string { return r.cast(a, n.dec) }
-	}
-	left, right := render(x), render(y)
-	return r.let(n.args[0], func(c string) string {
-		return "CASE WHEN " + c + " THEN " + left + " WHEN NOT " + c + " THEN " + right + " END"
-	})
 }

@@ -136,7 +136,7 @@ func sqlReplace(r *renderer, n *node) string {
 	return r.let(s, func(text string) string {
 		return r.let(from, func(old string) string {
 			return r.let(to, func(new string) string {
-				return "CASE WHEN " + old + " = '' THEN " + new + " || coalesce(array_to_string(list_transform(regexp_extract_all(" + text +
+				return "CASE WHEN " + text + " IS NULL THEN NULL WHEN " + old + " = '' THEN " + new + " || coalesce(array_to_string(list_transform(regexp_extract_all(" + text +
 					", '(?s).'), lambda c: c || " + new + "), ''), '') ELSE replace(" + text + ", " + old + ", " + new + ") END"
 			})
 		})

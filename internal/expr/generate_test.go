@@ -20,15 +20,31 @@ func pick[T any](g generator, of ...T) T { return of[g.IntN(len(of))] }
 // genScope is the scope that generated expressions use.
 func genScope() expr.Scope {
 	return expr.Scope{"r": {"i": expr.Int, "j": expr.Int, "f": expr.Float, "h": expr.Float, "d": expr.Decimal, "e": expr.Decimal,
-		"s": expr.String, "n": expr.String, "b": expr.Bool, "t": expr.DateTime, "u": expr.DateTime}}
+		"s": expr.String, "n": expr.String, "b": expr.Bool, "t": expr.DateTime, "u": expr.DateTime,
+		"ni": expr.Int, "nf": expr.Float, "nd": expr.Decimal, "ns": expr.String, "nb": expr.Bool, "nt": expr.DateTime}}
 }
 
+// genNullable says which fields of genScope may be NULL: those with an n and another letter.
+func genNullable(r expr.Ref) bool { return len(r.Field) == 2 }
+
 // genColumns lists the columns in the order of the table.
-func genColumns() []string { return []string{"i", "j", "f", "h", "d", "e", "s", "n", "b", "t", "u"} }
+func genColumns() []string {
+	return []string{"i", "j", "f", "h", "d", "e", "s", "n", "b", "t", "u", "ni", "nf", "nd", "ns", "nb", "nt"}
+}
 
 func (g generator) row() map[string]any {
 	return map[string]any{"r.i": g.integer(), "r.j": g.integer(), "r.f": g.float(), "r.h": g.float(), "r.d": g.decimal(), "r.e": g.decimal(),
-		"r.s": g.str(), "r.n": g.numeral(), "r.b": g.IntN(2) == 0, "r.t": g.instant(), "r.u": g.instant()}
+		"r.s": g.str(), "r.n": g.numeral(), "r.b": g.IntN(2) == 0, "r.t": g.instant(), "r.u": g.instant(),
+		"r.ni": g.maybe(g.integer()), "r.nf": g.maybe(g.float()), "r.nd": g.maybe(g.decimal()), "r.ns": g.maybe(g.str()),
+		"r.nb": g.maybe(g.IntN(2) == 0), "r.nt": g.maybe(g.instant())}
+}
+
+// maybe is v or NULL.
+func (g generator) maybe(v any) any {
+	if g.IntN(3) == 0 {
+		return nil
+	}
+	return v
 }
 
 func (g generator) integer() int64 {
@@ -135,7 +151,21 @@ func (g generator) of(t expr.Type, depth int) string {
 	}
 	if g.IntN(8) == 0 {
 		prefix := map[expr.Type]string{expr.Int: "int.", expr.Float: "float.", expr.Decimal: "decimal2.", expr.String: "string.", expr.DateTime: "time."}[t]
-		return fmt.Sprintf("%siif(%s, %s, %s)", prefix, g.of(expr.Bool, depth-1), g.of(t, depth-1), g.of(t, depth-1))
+		x, y := g.of(t, depth-1), g.of(t, depth-1)
+		switch g.IntN(12) {
+		case 0:
+			x = "null"
+		case 1:
+			y = "null"
+		}
+		return fmt.Sprintf("%siif(%s, %s, %s)", pick(g, prefix, ""), g.of(expr.Bool, depth-1), x, y)
+	}
+	if g.IntN(10) == 0 {
+		list := g.of(t, depth-1)
+		for range 1 + g.IntN(3) {
+			list += ", " + pick(g, g.of(t, depth-1), g.of(t, depth-1), g.of(t, depth-1), "null")
+		}
+		return "coalesce(" + list + ")"
 	}
 	switch t {
 	case expr.Int:
@@ -153,6 +183,9 @@ func (g generator) of(t expr.Type, depth int) string {
 }
 
 func (g generator) leaf(t expr.Type) string {
+	if g.IntN(3) == 0 {
+		return g.nullLeaf(t)
+	}
 	switch t {
 	case expr.Int:
 		return pick(g, "r.i", "r.j", "r.i", "r.j", strconv.Itoa(g.IntN(100)), "0", "123456789")
@@ -166,6 +199,15 @@ func (g generator) leaf(t expr.Type) string {
 		return pick(g, "r.b", "r.b", "true", "false")
 	}
 	return pick(g, "r.t", "r.u", "r.t", "r.u", "time.Parse(`2006-01-02`, `2020-02-29`)", "time.Parse(`2006-01-02T15:04:05.999-07:00`, `1999-12-31T23:59:59.5+02:30`)")
+}
+
+// nullLeaf is a leaf that is, or may be, NULL.
+func (g generator) nullLeaf(t expr.Type) string {
+	column := map[expr.Type]string{expr.Int: "r.ni", expr.Float: "r.nf", expr.Decimal: "r.nd", expr.String: "r.ns", expr.Bool: "r.nb", expr.DateTime: "r.nt"}[t]
+	if g.IntN(10) > 0 || t == expr.Bool || t == expr.DateTime {
+		return column
+	}
+	return t.String() + "(null)"
 }
 
 func (g generator) number(depth int) string {
@@ -265,7 +307,9 @@ func (g generator) sprintf(d int) string {
 
 func (g generator) boolOf(d int) string {
 	compare := pick(g, "==", "!=", "<", "<=", ">", ">=")
-	switch g.IntN(9) {
+	switch g.IntN(10) {
+	case 9:
+		return "is_null(" + g.of(pick(g, expr.ColumnTypes()...), d) + ")"
 	case 0:
 		return "!(" + g.of(expr.Bool, d) + ")"
 	case 1, 2:

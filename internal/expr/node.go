@@ -21,6 +21,7 @@ const (
 	opOr
 	opConvert // args[0] to a wider number type: int or decimal to float, int to decimal
 	opCall
+	opNull // the literal null
 )
 
 // node is a type-checked piece of an expression.
@@ -40,6 +41,7 @@ type node struct {
 	zone   *time.Location // of a datetime: its zone; nil when it depends on the row
 	aux    any            // what the function's check found out for its sql
 	raises bool           // evaluation may raise an error
+	null   bool           // may be NULL
 	finite bool           // a float that cannot be NaN
 	plain  bool           // a string that cannot contain a double quote
 }
@@ -48,7 +50,7 @@ func (n *node) isConst() bool { return n.op == opConst }
 
 // constant makes n a constant in place.
 func (n *node) constant(v any) *node {
-	n.op, n.val, n.args, n.raises = opConst, v, nil, false
+	n.op, n.val, n.args, n.raises, n.null = opConst, v, nil, false, false
 	switch v := v.(type) {
 	case number:
 		n.dec, _ = v.shape()
@@ -63,7 +65,7 @@ func (n *node) constant(v any) *node {
 // cheap reports whether evaluating n twice costs less than binding it to a name.
 func (n *node) cheap() bool {
 	switch n.op {
-	case opConst, opRef:
+	case opConst, opRef, opNull:
 		return true
 	case opRaw:
 		return !strings.ContainsAny(n.raw, "( ")
@@ -84,4 +86,22 @@ func leaves(args []*node) bool {
 		}
 	}
 	return true
+}
+
+// typedNull makes n the NULL of type t in place.
+func (n *node) typedNull(t Type) *node {
+	n.op, n.typ, n.args, n.fn, n.null = opNull, t, nil, nil, true
+	n.finite, n.plain, n.zone = true, true, time.UTC
+	n.dec = decimalType{}
+	return n
+}
+
+// anyNull reports whether one of the values may be NULL.
+func anyNull(args []*node) bool {
+	for _, a := range args {
+		if a.null {
+			return true
+		}
+	}
+	return false
 }

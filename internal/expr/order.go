@@ -22,8 +22,9 @@ type Order []OrderItem
 type OrderItem struct {
 	Field            string
 	Desc, IgnoreCase bool
-	Length           int // strings: bytes of the normalised text that count, MinKeyBytes … MaxKeyBytes; else 0
-	Offset           int // of the field in the source, in bytes
+	NullsFirst       bool // else NULLs come last, whether the order is ascending or descending
+	Length           int  // strings: bytes of the normalised text that count, MinKeyBytes … MaxKeyBytes; else 0
+	Offset           int  // of the field in the source, in bytes
 }
 
 // ParseOrder reads an order expression over fields. The error is an *Error.
@@ -166,6 +167,9 @@ func (p *orderParser) modifier(item *OrderItem, t Type) *Error {
 	case "desc":
 		item.Desc = true
 		return nil
+	case "nulls_first", "nulls_last":
+		item.NullsFirst = word == "nulls_first"
+		return nil
 	case "case_sensitive", "ignore_case":
 		if t != String {
 			return at.errorf("%s is for strings, %s is %s", word, item.Field, t)
@@ -176,7 +180,7 @@ func (p *orderParser) modifier(item *OrderItem, t Type) *Error {
 	n, err := strconv.Atoi(word)
 	if err != nil {
 		return at.errorf("unknown modifier %q", word).
-			didYouMean(word, []string{"asc", "desc", "case_sensitive", "ignore_case"})
+			didYouMean(word, []string{"asc", "desc", "case_sensitive", "ignore_case", "nulls_first", "nulls_last"})
 	}
 	if t != String {
 		return at.errorf("a length is for strings, %s is %s", item.Field, t)
@@ -188,17 +192,14 @@ func (p *orderParser) modifier(item *OrderItem, t Type) *Error {
 	return nil
 }
 
-// SortSQL renders the ORDER BY list in Capillaries' key order (NULL first, or
-// last when descending). One difference: inside a string, a character below
+// SortSQL renders the ORDER BY list in Capillaries' key order, NULLs last
+// unless the component says otherwise. One difference: inside a string, a character below
 // the blank (tab, newline) sorts after the end of the text, not before a blank.
 func (o Order) SortSQL(types map[string]Type, column func(field string) string) string {
 	keys := o.KeySQL(types, column)
 	for i, item := range o {
-		if item.Desc {
-			keys[i] += " DESC NULLS LAST"
-		} else {
-			keys[i] += " ASC NULLS FIRST"
-		}
+		keys[i] += map[bool]string{false: " ASC", true: " DESC"}[item.Desc] +
+			map[bool]string{false: " NULLS LAST", true: " NULLS FIRST"}[item.NullsFirst]
 	}
 	return strings.Join(keys, ", ")
 }

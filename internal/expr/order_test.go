@@ -127,7 +127,7 @@ func TestSort(t *testing.T) {
 		got = append(got, id)
 	}
 	require.NoError(t, rows.Err())
-	require.Equal(t, []int{1, 4, 2, 5, 0, 3}, got)
+	require.Equal(t, []int{1, 2, 5, 0, 4, 3}, got)
 }
 
 // TestKeysRandom: keys of random ASCII text compare as the padded, cut text does.

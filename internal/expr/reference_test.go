@@ -73,6 +73,9 @@ func (e *evaluator) eval(n ast.Expr) (any, error) {
 	case *ast.BasicLit:
 		return e.literal(n), nil
 	case *ast.Ident:
+		if n.Name == "null" {
+			return nil, nil
+		}
 		return n.Name == "true", nil
 	case *ast.SelectorExpr:
 		return e.selector(n), nil
@@ -140,6 +143,8 @@ func (e *evaluator) unary(n *ast.UnaryExpr) (any, error) {
 		return -v, nil
 	case dec:
 		return dec{new(big.Rat).Neg(v.rat), v.scale}, nil
+	case nil:
+		return nil, nil
 	}
 	panic("unary")
 }
@@ -157,7 +162,14 @@ func (e *evaluator) binary(n *ast.BinaryExpr) (any, error) {
 		return nil, err
 	}
 	if n.Op == token.LAND || n.Op == token.LOR {
+		if a == nil && b == (n.Op == token.LAND) {
+			return nil, nil // what is not known decides
+		}
 		return b, nil
+	}
+	if a == nil || b == nil {
+		e.nothing(n.Op, a, b)
+		return nil, nil
 	}
 	a, b = e.pair(a, b)
 	switch n.Op {
@@ -165,6 +177,26 @@ func (e *evaluator) binary(n *ast.BinaryExpr) (any, error) {
 		return e.arithmetic(n.Op, a, b)
 	}
 	return compareValues(n.Op, a, b), nil
+}
+
+// nothing notes how an operation with a NULL, whose type does not show, could
+// raise: an int that has to become a decimal, a division by zero.
+func (e *evaluator) nothing(op token.Token, a, b any) {
+	for _, v := range []any{a, b} {
+		if _, ok := v.(int64); ok {
+			e.toDec(v)
+		}
+	}
+	zero := false
+	switch b := b.(type) {
+	case int64:
+		zero = b == 0
+	case dec:
+		zero = b.rat.Sign() == 0
+	}
+	if zero && (op == token.QUO || op == token.REM) {
+		e.risky = true
+	}
 }
 
 // pair applies the numeric pair rule.
@@ -378,13 +410,24 @@ func (e *evaluator) call(n *ast.CallExpr) (any, error) {
 	if strings.HasSuffix(fn, "iif") {
 		return e.choice(n)
 	}
+	if fn == "coalesce" {
+		return e.firstOf(n)
+	}
 	var args []any
+	missing := false
 	for _, a := range n.Args {
 		v, err := e.eval(a)
 		if err != nil {
 			return nil, err
 		}
+		missing = missing || v == nil
 		args = append(args, v)
+	}
+	if fn == "is_null" {
+		return missing, nil
+	}
+	if missing {
+		return nil, nil
 	}
 	switch fn {
 	case "string":
@@ -423,15 +466,33 @@ func (e *evaluator) choice(n *ast.CallExpr) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c == nil {
+		return nil, nil
+	}
 	branch := n.Args[2]
 	if c.(bool) {
 		branch = n.Args[1]
 	}
 	v, err := e.eval(branch)
-	if d, ok := v.(dec); ok && !e.round { // the other branch may force more digits after the point
-		v = e.physical(dec{d.rat, max(d.scale, 32)})
+	return e.alternative(v), err
+}
+
+// firstOf evaluates up to the first value that is not NULL.
+func (e *evaluator) firstOf(n *ast.CallExpr) (any, error) {
+	for _, a := range n.Args {
+		if v, err := e.eval(a); v != nil || err != nil {
+			return e.alternative(v), err
+		}
 	}
-	return v, err
+	return nil, nil
+}
+
+// alternative is a value of several that there could have been.
+func (e *evaluator) alternative(v any) any {
+	if d, ok := v.(dec); ok && !e.round { // the other branch may force more digits after the point
+		return e.physical(dec{d.rat, max(d.scale, 32)})
+	}
+	return v
 }
 
 func toInt(v any) (any, error) {

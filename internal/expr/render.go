@@ -17,7 +17,7 @@ import (
 // on it. The value's SQL type is Type().SQL(), except that decimals may have
 // up to 38 digits: see StoreSQL.
 func (c *Compiled) SQL(column func(Ref) string, order string) string {
-	r := &renderer{column: column, order: order, round: c.mode.Round}
+	r := &renderer{column: column, order: order, round: c.mode.Round, emptyNull: c.mode.EmptyNull}
 	if c.root.typ == Decimal && c.mode.Round && !c.Aggregate() {
 		return r.rounded(c.root)
 	}
@@ -42,11 +42,12 @@ func StoreSQL(t Type, sql string) string {
 
 // renderer holds what rendering one expression needs.
 type renderer struct {
-	column func(Ref) string
-	order  string
-	round  bool
-	filter string // the condition of the _if aggregate that is being rendered
-	bound  int    // names given by let
+	column    func(Ref) string
+	order     string
+	round     bool
+	emptyNull bool   // aggregates over no value are NULL
+	filter    string // the condition of the _if aggregate that is being rendered
+	bound     int    // names given by let
 }
 
 func (r *renderer) sql(n *node) string {
@@ -57,6 +58,8 @@ func (r *renderer) sql(n *node) string {
 		return r.column(n.ref)
 	case opRaw:
 		return n.raw
+	case opNull:
+		return n.nullSQL()
 	case opNeg:
 		return "(-" + r.sql(n.args[0]) + ")"
 	case opNot:
@@ -75,6 +78,15 @@ func (r *renderer) sql(n *node) string {
 		return r.widen(n)
 	}
 	return n.fn.sql(r, n)
+}
+
+// nullSQL renders the literal null. Its type is told: DuckDB would take a bare
+// NULL for an INTEGER.
+func (n *node) nullSQL() string {
+	if n.typ == Decimal {
+		return "CAST(NULL AS " + n.dec.sql() + ")"
+	}
+	return "CAST(NULL AS " + n.typ.SQL() + ")"
 }
 
 func (r *renderer) all(args []*node) []string {
@@ -257,19 +269,27 @@ func (r *renderer) compareFloats(tok token.Token, symbol string, a, b *node) str
 	if suspect == nil || suspect.finite {
 		return "(" + r.sql(a) + " " + symbol + " " + r.sql(b) + ")"
 	}
-	other := r.sql(b)
+	other := b
 	if suspect == b {
-		other = r.sql(a)
+		other = a
 	}
-	return "(" + r.let(suspect, func(v string) string {
-		left, right := v, other
-		if suspect == b {
-			left, right = other, v
-		}
-		if tok == token.NEQ {
-			return left + " " + symbol + " " + right + " OR isnan(" + v + ")"
-		}
-		return left + " " + symbol + " " + right + " AND NOT isnan(" + v + ")"
+	return "(" + r.bind(r.sql(other), !other.null || other.cheap(), func(o string) string {
+		return r.let(suspect, func(v string) string {
+			left, right := v, o
+			if suspect == b {
+				left, right = o, v
+			}
+			// Beside NULL it does not matter whether v is NaN.
+			switch {
+			case tok == token.NEQ && other.null:
+				return left + " " + symbol + " " + right + " OR isnan(" + v + ") AND " + o + " IS NOT NULL"
+			case tok == token.NEQ:
+				return left + " " + symbol + " " + right + " OR isnan(" + v + ")"
+			case other.null:
+				return left + " " + symbol + " " + right + " AND (NOT isnan(" + v + ") OR " + o + " IS NULL)"
+			}
+			return left + " " + symbol + " " + right + " AND NOT isnan(" + v + ")"
+		})
 	}) + ")"
 }
 

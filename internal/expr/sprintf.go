@@ -317,6 +317,8 @@ func (r *renderer) nullable(n *node, tests *[]string, seen map[string]bool) (ok 
 	switch n.op {
 	case opConst:
 		return true
+	case opNull:
+		return false
 	case opRef, opRaw:
 		test := r.sql(n) + " IS NULL"
 		if !seen[test] {
@@ -327,7 +329,7 @@ func (r *renderer) nullable(n *node, tests *[]string, seen map[string]bool) (ok 
 	case opAnd, opOr:
 		return false
 	case opCall:
-		if n.fn.group == "Choice" || n.fn.aggregate {
+		if n.fn.group == "Choice" || n.fn.nullable != nil {
 			return false
 		}
 	}

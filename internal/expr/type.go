@@ -1,7 +1,7 @@
 package expr
 
-// Type is the type of a value in a script: the six column types, plus the
-// three that only live inside an expression.
+// Type is the type of a value in a script: the six column types, plus those
+// that only live inside an expression.
 type Type uint8
 
 // The column types (String to Decimal) and the expression-only types.
@@ -17,6 +17,7 @@ const (
 	Month    // time.January …: only as the second argument of time.Date
 	Location // time.UTC, time.FixedZone(…): only as the last argument of time.Date
 	GoInt    // what len() returns: an integer in comparisons and arithmetic, but not an int field
+	Null     // the literal null before it has taken the type of what stands beside it
 )
 
 // ParseType returns the column type that a script calls name
@@ -54,6 +55,8 @@ func (t Type) String() string {
 		return "location"
 	case GoInt:
 		return "go int"
+	case Null:
+		return "null"
 	}
 	return "invalid"
 }

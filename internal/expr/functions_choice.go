@@ -1,0 +1,138 @@
+package expr
+
+import (
+	"strings"
+	"time"
+)
+
+func choiceFunctions() []*function {
+	out := []*function{}
+	for _, c := range []struct {
+		name string
+		typ  Type
+	}{{"int.iif", Int}, {"float.iif", Float}, {"decimal2.iif", Decimal}, {"string.iif", String}, {"time.iif", DateTime}} {
+		out = append(out, &function{name: c.name, group: "Choice", result: c.typ,
+			params: []param{{"cond", only(Bool)}, {"x", only(c.typ)}, {"y", only(c.typ)}},
+			doc:    "x where cond holds, else y; both of exactly that type. The branch not taken is not evaluated. NULL where cond is NULL.",
+			check:  checkChoice, sql: sqlChoice, takesNull: true})
+	}
+	return append(out, &function{name: "iif", group: "Choice", resultDoc: "type of x",
+		params: []param{{"cond", only(Bool)}, {"x", anyValue()}, {"y", anyValue()}},
+		doc:    "The same for any type; x and y must have the same one. Beyond Capillaries.",
+		check:  checkChoice, sql: sqlChoice, takesNull: true})
+}
+
+func checkChoice(_ *checker, n *node) *Error {
+	return oneOfThem(n, n.args[1:])
+}
+
+// oneOfThem gives n what the values have in common of which it will be one. A
+// null among them takes their type.
+func oneOfThem(n *node, values []*node) *Error {
+	var first *node
+	for _, v := range values {
+		switch {
+		case v.typ == Null:
+		case first == nil:
+			first = v
+		case first.typ != v.typ:
+			return n.at.errorf("%s needs %s of one type, not %s and %s", n.fn.name,
+				map[bool]string{true: "two values", false: "values"}[len(values) == 2], first.typ, v.typ)
+		}
+	}
+	if first == nil && n.typ == Invalid {
+		return n.at.errorf("%s of nothing but null has no type", n.fn.name).hint("give one of them a type: int(null)")
+	}
+	if first != nil {
+		n.typ = first.typ
+		n.dec, n.zone = first.dec, first.zone
+	}
+	n.plain, n.finite = true, true
+	for _, v := range values {
+		if v.typ == Null {
+			v.typedNull(n.typ)
+		}
+		if v.op == opNull {
+			continue
+		}
+		n.plain, n.finite = n.plain && v.plain, n.finite && v.finite
+		n.dec = decimalType{n.dec.wide || v.dec.wide, max(n.dec.scale, v.dec.scale)}
+		if n.zone != nil && (v.zone == nil || n.zone.String() != v.zone.String() || offsetOf(n.zone) != offsetOf(v.zone)) {
+			n.zone = nil
+		}
+	}
+	n.dec.wide = n.dec.wide || n.dec.scale > columnScale
+	return nil
+}
+
+func offsetOf(zone *time.Location) int {
+	_, seconds := time.Time{}.In(zone).Zone()
+	return seconds
+}
+
+// sqlChoice: DuckDB's CASE evaluates a branch for the rows that take it only.
+// A NULL condition gives NULL.
+func sqlChoice(r *renderer, n *node) string {
+	x, y := n.args[1], n.args[2]
+	render := r.sql
+	if n.typ == Decimal {
+		render = func(a *node) string { return r.cast(a, n.dec) }
+	}
+	left, right := render(x), render(y)
+	return r.let(n.args[0], func(c string) string {
+		return "CASE WHEN " + c + " THEN " + left + " WHEN NOT " + c + " THEN " + right + " END"
+	})
+}
+
+func nullFunctions() []*function {
+	return []*function{
+		{name: "is_null", group: "NULL", params: []param{{"x", anyValue()}}, result: Bool, handlesNull: true,
+			doc:      "Whether x is NULL; itself never NULL. Beyond Capillaries.",
+			nullable: func(*node) bool { return false },
+			sql:      func(r *renderer, n *node) string { return "(" + r.sql(n.args[0]) + " IS NULL)" }},
+		{name: "coalesce", group: "NULL", params: []param{{"x", anyValue()}, {"y", anyValue()}}, variadic: true, resultDoc: "type of x",
+			takesNull: true, handlesNull: true,
+			doc:   "The first of the values that is not NULL; all of the same type. Those behind it are not evaluated. Never NULL if one of them cannot be. Beyond Capillaries.",
+			check: func(_ *checker, n *node) *Error { return oneOfThem(n, n.args) },
+			nullable: func(n *node) bool {
+				for _, a := range n.args {
+					if !a.null {
+						return false
+					}
+				}
+				return true
+			},
+			sql: sqlCoalesce},
+	}
+}
+
+// sqlCoalesce: DuckDB's coalesce evaluates an argument only for the rows in
+// which those before it are NULL, but what occurs twice in one argument it
+// computes first, for all rows. It does not reach into a CASE.
+func sqlCoalesce(r *renderer, n *node) string {
+	render := r.sql
+	if n.typ == Decimal {
+		render = func(a *node) string { return r.cast(a, n.dec) }
+	}
+	risky := false
+	for _, a := range n.args[1:] {
+		risky = risky || a.raises || n.typ == Decimal
+	}
+	if risky {
+		return r.firstOf(n.args, render)
+	}
+	parts := make([]string, len(n.args))
+	for i, a := range n.args {
+		parts[i] = render(a)
+	}
+	return "coalesce(" + strings.Join(parts, ", ") + ")"
+}
+
+func (r *renderer) firstOf(args []*node, render func(*node) string) string {
+	if len(args) == 1 {
+		return render(args[0])
+	}
+	return r.bind(render(args[0]), args[0].cheap(), func(v string) string {
+		return "CASE WHEN " + v + " IS NOT NULL THEN " + v + " ELSE " + r.firstOf(args[1:], render) + " END"
+	})
+}
