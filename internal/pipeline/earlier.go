@@ -144,10 +144,16 @@ func policySQL(policy *script.DependencyPolicy, candidates []candidate) string {
 // fits checks that a table of an earlier run has what the script says of it now.
 func fits(t *plan.Table, source *script.Node) error {
 	stored := map[string]string{}
+	nullable := map[string]bool{}
 	for _, c := range t.Layout.Columns {
-		stored[c.Name] = c.Type
+		stored[c.Name], nullable[c.Name] = c.Type, c.Nullable
 	}
 	for _, f := range source.Table.Fields {
+		if nullable[f.Name] && !f.Nullable {
+			return &fault.Error{Kind: fault.Script, Place: fault.Place{File: f.Pos.File, Line: int64(f.Pos.Line), Column: f.Pos.Col, Field: f.Name},
+				Message: fmt.Sprintf("field %s of table %s is not nullable now, but the table that run %d wrote may have NULLs in it", f.Name, source.Table.Name, t.Run.Run),
+				Hint:    fmt.Sprintf("run node %s again with this script", source.Name)}
+		}
 		if stored[f.Name] != f.Type.String() {
 			was := "has no such field"
 			if stored[f.Name] != "" {

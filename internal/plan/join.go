@@ -132,9 +132,13 @@ func (j joiner) word() string {
 }
 
 func (j joiner) on() string {
+	equal := "="
+	if j.n.Lookup.NullsMatch {
+		equal = "IS NOT DISTINCT FROM"
+	}
 	parts := make([]string, len(j.left.key))
 	for i := range parts {
-		parts[i] = fmt.Sprintf("r.__k%d = l.__k%d", i, i)
+		parts[i] = fmt.Sprintf("r.__k%d %s l.__k%d", i, equal, i)
 	}
 	return strings.Join(parts, " AND ")
 }
@@ -152,9 +156,10 @@ func (j joiner) ref() func(expr.Ref) string {
 }
 
 // orDefault gives value where the left row has a match, else the field's
-// default, for fields that look at the right row.
+// default, for fields that look at the right row. Some want what the value is
+// without a match, where every column of l is NULL.
 func (j joiner) orDefault(f *script.Field, value string) string {
-	if !j.n.Lookup.Left || !(f.Expr.Aggregate() || refersTo(f.Expr, "l")) {
+	if !j.n.Lookup.Left || f.NullUnmatched || !(f.Expr.Aggregate() || refersTo(f.Expr, "l")) {
 		return value
 	}
 	return fmt.Sprintf("CASE WHEN l.__m THEN %s ELSE %s END", value, defaultSQL(f))
@@ -236,7 +241,11 @@ func (j joiner) groupedByRow() string {
 		if !f.Expr.Aggregate() && !refersTo(f.Expr, "l") {
 			value = fmt.Sprintf("any_value(%s)", expr.StoreSQL(f.Type, f.Expr.SQL(j.ref(), "")))
 		} else if j.n.Lookup.Left {
-			value = fmt.Sprintf("CASE WHEN bool_or(l.__m) THEN %s ELSE %s END", value, defaultSQL(f))
+			otherwise := defaultSQL(f)
+			if f.NullUnmatched {
+				otherwise = "NULL"
+			}
+			value = fmt.Sprintf("CASE WHEN bool_or(l.__m) THEN %s ELSE %s END", value, otherwise)
 		}
 		values = append(values, value+" AS "+sqltext.Ident(j.layout.Columns[i].Stored()))
 	}

@@ -21,6 +21,7 @@ type Column struct {
 	Name     string `json:"name"`               // as the script names it
 	Physical string `json:"physical,omitempty"` // in the parts, if different
 	Type     string `json:"type"`               // the script's word for it
+	Nullable bool   `json:"nullable,omitempty"` // there may be NULLs in it
 }
 
 // Stored is the column's name in the parts.
@@ -48,7 +49,7 @@ func layoutOf(w *script.TableWriter) Layout {
 		declared[strings.ToLower(f.Name)] = true
 	}
 	for i, f := range w.Fields {
-		c := Column{Name: f.Name, Type: f.Type.String()}
+		c := Column{Name: f.Name, Type: f.Type.String(), Nullable: f.Nullable}
 		low := strings.ToLower(f.Name)
 		if seen[low] || strings.HasPrefix(low, "__") || low == "file_index" || low == "file_row_number" || low == "filename" {
 			c.Physical = fmt.Sprintf("%s_%d", strings.TrimLeft(f.Name, "_"), i)
@@ -67,6 +68,9 @@ func (l Layout) Schema() string {
 	parts := make([]string, len(l.Columns))
 	for i, c := range l.Columns {
 		parts[i] = c.Stored() + ":" + c.Type
+		if c.Nullable {
+			parts[i] += "?"
+		}
 	}
 	return strings.Join(parts, ",")
 }

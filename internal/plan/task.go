@@ -227,7 +227,7 @@ func PythonProgram(calc *script.PyCalc, layout Layout) *python.Program {
 	var refs []expr.Ref
 	for _, f := range calc.Fields {
 		refs = append(refs, f.Refs...)
-		prog.Fields = append(prog.Fields, python.Field{Name: f.Name, Type: f.Type, Expr: f.Expr})
+		prog.Fields = append(prog.Fields, python.Field{Name: f.Name, Type: f.Type, Expr: f.Expr, Nullable: f.Nullable})
 	}
 	types := layout.types()
 	for _, name := range usedFields(layout, "r", refs) {
@@ -285,11 +285,13 @@ func (p *Planner) uniqueTask(t engine.Task, n *script.Node, own *Table, b Batch)
 	}
 	keys := ix.Key.KeySQL(own.Layout.types(), stored)
 	shown := make([]string, len(keys))
+	known := make([]string, len(keys)) // as in SQL, a key with a NULL in it is equal to none
 	for i, k := range ix.Key {
+		known[i] = stored(k.Field) + " IS NOT NULL"
 		shown[i] = "CAST(any_value(" + stored(k.Field) + ") AS VARCHAR)"
 	}
-	t.Query = fmt.Sprintf("SELECT concat_ws(', ', %s), count(*) FROM (%s) GROUP BY %s HAVING count(*) > 1 ORDER BY 1 LIMIT 1",
-		strings.Join(shown, ", "), s.sql(), strings.Join(keys, ", "))
+	t.Query = fmt.Sprintf("SELECT concat_ws(', ', %s), count(*) FROM (%s) WHERE %s GROUP BY %s HAVING count(*) > 1 ORDER BY 1 LIMIT 1",
+		strings.Join(shown, ", "), s.sql(), strings.Join(known, " AND "), strings.Join(keys, ", "))
 	t.Output.Reject = &engine.RejectOutput{Fault: func(row []any) error {
 		return &fault.Error{Kind: fault.UserData,
 			Place:   fault.Place{File: ix.Pos.File, Line: int64(ix.Pos.Line), Column: ix.Pos.Col, Field: strings.Join(names, ", "), Value: fmt.Sprint(row[0])},

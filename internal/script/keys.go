@@ -147,6 +147,7 @@ var (
 	columnShape = &shape{name: "input_column", doc: "A column of input files.", keys: []key{
 		{name: "col_type", form: text(typeWords()...), need: true, doc: "Type of the values."},
 		{name: "col_default_value", form: text(), doc: "CSV: value of an empty cell; default: the type's zero value."},
+		{name: "nullable", form: boolean(), doc: "An empty cell of a CSV file and a null of a Parquet file are NULL."},
 		{name: "csv", form: keysOf(csvColumnShape), doc: "Where and how the column is in CSV files."},
 		{name: "parquet", form: keysOf(parquetColumnShape), doc: "Where the column is in Parquet files."},
 	}}
@@ -155,6 +156,8 @@ var (
 		{name: "col_idx", form: whole(0, math.MaxInt32), doc: "Index of the column, from 0."},
 		{name: "col_hdr", form: text(), doc: "Text of the column's header, exactly."},
 		{name: "col_format", form: text(), doc: "fmt.Sscanf verb for numbers, Go time layout for datetime (required there)."},
+		{name: "null_text", form: either(text(), listOf(text())), doc: "Nullable columns: text or texts that mean NULL; default: the empty cell without quotes."},
+		{name: "quoted_empty", form: text("value", "null"), doc: "Nullable columns: whether \"\" in quotes is an empty text (default) or NULL."},
 	}}
 
 	parquetColumnShape = &shape{name: "parquet_input_column", keys: []key{
@@ -175,6 +178,7 @@ var (
 		{name: "group", form: boolean(), doc: "One row for each row of r, with aggregates over its matches."},
 		{name: "filter", form: text(), doc: "Condition over l.*."},
 		{name: "join_type", form: text("inner", "left"), need: true, doc: "inner: rows without a match are dropped; left: they are kept."},
+		{name: "nulls", form: text("never_match", "match"), doc: "Whether a key that is NULL matches another one; default: never_match."},
 		{name: "idx_read_batch_size", form: whole(math.MinInt, MaxLookupReadRows), doc: "Accepted: the engine chooses."},
 		{name: "right_lookup_read_batch_size", form: whole(math.MinInt, MaxLookupReadRows), doc: "Accepted: the engine chooses."},
 	}}
@@ -188,6 +192,7 @@ var (
 		{name: "expression", form: text(), need: true, doc: "Python expression over r.* and p.*."},
 		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the result."},
 		{name: "default_value", form: text(), doc: "Accepted without effect."},
+		{name: "nullable", form: boolean(), doc: "None is NULL; otherwise None is an error."},
 	}}
 
 	tagShape = &shape{name: "tag_and_denormalize", doc: "Emits a row for each tag whose condition holds.", keys: []key{
@@ -207,6 +212,7 @@ var (
 		{name: "expression", form: text(), need: true, doc: "Value of the field, over r.*, and l.* in a lookup, p.* behind a processor."},
 		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the expression, exactly."},
 		{name: "default_value", form: text(), doc: "Left lookups: value where no row matched; default: the type's zero value."},
+		{name: "nullable", form: boolean(), doc: "The field may be NULL."},
 	}}
 
 	fileWriterShape = &shape{name: "file_writer", doc: "The files that the node writes.", keys: []key{
@@ -239,6 +245,7 @@ var (
 		{name: "name", form: text(), need: true, doc: "Name that having and top know."},
 		{name: "expression", form: text(), need: true, doc: "Value of the column, over r.*."},
 		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the expression, exactly."},
+		{name: "nullable", form: boolean(), doc: "The column may be NULL."},
 		{name: "csv", form: keysOf(csvOutputShape), doc: "The column in a CSV file."},
 		{name: "parquet", form: keysOf(parquetOutputShape), doc: "The column in a Parquet file."},
 	}}
@@ -246,6 +253,7 @@ var (
 	csvOutputShape = &shape{name: "csv_output_column", keys: []key{
 		{name: "header", form: text(), doc: "Text of the header."},
 		{name: "format", form: text(), doc: "fmt.Sprintf verb, or a Go time layout for datetime."},
+		{name: "null_text", form: text(), doc: "Nullable columns: what stands for NULL; default: the empty cell."},
 	}}
 
 	parquetOutputShape = &shape{name: "parquet_output_column", keys: []key{

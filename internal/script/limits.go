@@ -17,6 +17,7 @@ const (
 	MaxRowsetRows        = 100_000   // rowset_size
 	MaxLookupReadRows    = 20_000    // idx_read_batch_size, right_lookup_read_batch_size
 	MaxTopLimitRows      = 5_000_000 // top.limit
+	MaxNullTextsCount    = 100       // null_text of one column
 	DefaultRowsetRows    = 1000
 	DefaultTopLimitRows  = MaxTopLimitRows
 	maxShownTextChars    = 60  // text quoted in a message

@@ -123,7 +123,11 @@ func summarizeInput(b *strings.Builder, n *Node) {
 			fmt.Fprintf(b, "    %s\n", u.URL)
 		}
 		for _, c := range f.Columns {
-			fmt.Fprintf(b, "    r.%s %s index=%d header=%q format=%q default=%q parquet=%q\n", c.Name, c.Type, c.Index, c.Header, c.Format, c.Default, c.Parquet)
+			fmt.Fprintf(b, "    r.%s %s index=%d header=%q format=%q default=%q parquet=%q", c.Name, c.Type, c.Index, c.Header, c.Format, c.Default, c.Parquet)
+			if c.Nullable {
+				fmt.Fprintf(b, " nullable texts=%q quoted=%v", c.NullTexts, c.QuotedEmptyNull)
+			}
+			b.WriteByte('\n')
 		}
 	}
 	if r := n.Reader; r != nil {
@@ -134,11 +138,14 @@ func summarizeInput(b *strings.Builder, n *Node) {
 		if k.Filter != nil {
 			fmt.Fprintf(b, " filter=%s", k.Filter.Source())
 		}
+		if k.NullsMatch {
+			b.WriteString(" nulls=match")
+		}
 		b.WriteByte('\n')
 	}
 	if c := n.PyCalc; c != nil {
 		for _, f := range c.Fields {
-			fmt.Fprintf(b, "  p.%s %s = %s %v\n", f.Name, f.Type, f.Expr, f.Refs)
+			fmt.Fprintf(b, "  p.%s %s = %s %v%s\n", f.Name, f.Type, f.Expr, f.Refs, nullable(f.Nullable))
 		}
 	}
 	if g := n.Tag; g != nil {
@@ -148,11 +155,22 @@ func summarizeInput(b *strings.Builder, n *Node) {
 	}
 }
 
+func nullable(yes bool) string {
+	if yes {
+		return " nullable"
+	}
+	return ""
+}
+
 func summarizeOutput(b *strings.Builder, n *Node) {
 	if w := n.Table; w != nil {
 		fmt.Fprintf(b, "  table %s\n", w.Name)
 		for _, f := range w.Fields {
-			fmt.Fprintf(b, "    w.%s %s = %s default=%q\n", f.Name, f.Type, f.Expr.Source(), f.Default)
+			fmt.Fprintf(b, "    w.%s %s = %s default=%q%s", f.Name, f.Type, f.Expr.Source(), f.Default, nullable(f.Nullable))
+			if f.NullUnmatched {
+				b.WriteString(" unmatched=null")
+			}
+			b.WriteByte('\n')
 		}
 		if w.Having != nil {
 			fmt.Fprintf(b, "    having %s\n", w.Having.Source())
@@ -164,7 +182,11 @@ func summarizeOutput(b *strings.Builder, n *Node) {
 	if w := n.Out; w != nil {
 		fmt.Fprintf(b, "  file %s perbatch=%v parquet=%v codec=%s separator=%q\n", w.URL, w.PerBatch(), w.Parquet, w.Codec, w.Separator)
 		for _, c := range w.Columns {
-			fmt.Fprintf(b, "    w.%s %s = %s header=%q format=%q parquet=%q\n", c.Name, c.Type, c.Expr.Source(), c.Header, c.Format, c.Parquet)
+			fmt.Fprintf(b, "    w.%s %s = %s header=%q format=%q parquet=%q%s", c.Name, c.Type, c.Expr.Source(), c.Header, c.Format, c.Parquet, nullable(c.Nullable))
+			if c.NullText != "" {
+				fmt.Fprintf(b, " null=%q", c.NullText)
+			}
+			b.WriteByte('\n')
 		}
 		if w.Having != nil {
 			fmt.Fprintf(b, "    having %s\n", w.Having.Source())

@@ -156,6 +156,7 @@ func (l *loader) compile(v *value, path string, sc scope, mode expr.Mode) *expr.
 	if l.foreignAlias(v, path, sc, e.Refs()) {
 		return nil
 	}
+	mode.Nullable = func(r expr.Ref) bool { return sc.nulls[r] }
 	c, err := e.Check(sc.types, mode)
 	if err != nil {
 		l.exprError(v, path, err)
@@ -169,6 +170,7 @@ type scope struct {
 	types   expr.Scope
 	unknown map[string]bool   // aliases whose fields are not known
 	broken  map[expr.Ref]bool // fields whose type is not known
+	nulls   map[expr.Ref]bool // fields that may be NULL
 	place   string            // what the expression is, for messages
 	aliases []string          // aliases that are allowed here, in the order of messages
 }
@@ -179,7 +181,7 @@ func newScope(place string) scope {
 
 // with adds an alias with its fields; known is false if the fields could not be determined.
 func (s scope) with(alias string, fields map[string]expr.Type, known bool) scope {
-	out := scope{types: expr.Scope{}, unknown: map[string]bool{}, broken: map[expr.Ref]bool{}, place: s.place}
+	out := scope{types: expr.Scope{}, unknown: map[string]bool{}, broken: map[expr.Ref]bool{}, nulls: s.nulls, place: s.place}
 	out.aliases = append(append(out.aliases, s.aliases...), alias)
 	for a, f := range s.types {
 		out.types[a] = f

@@ -15,6 +15,7 @@ func (l *loader) lookup(d *nodeDraft) {
 	}
 	k := &Lookup{Pos: l.pos(o.where()), Group: o.boolean("group")}
 	d.node.Lookup = k
+	k.NullsMatch = o.choice("nulls", "never_match", "never_match", "match") == "match"
 	l.joinType(o, k)
 	for _, key := range []string{"idx_read_batch_size", "right_lookup_read_batch_size"} {
 		o.integer(key, 0, math.MinInt, MaxLookupReadRows)
@@ -28,7 +29,7 @@ func (l *loader) lookup(d *nodeDraft) {
 	}
 	l.joinOn(d, k)
 	if v := o.expression("filter"); v != nil {
-		k.Filter = l.condition(v, o.keyPath("filter"), newScope("a lookup's filter").with("l", d.looks, d.looksOK))
+		k.Filter = l.condition(v, o.keyPath("filter"), newScope("a lookup's filter").nullable(d.nulls()).with("l", d.looks, d.looksOK))
 	}
 }
 

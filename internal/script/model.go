@@ -128,6 +128,10 @@ type InputColumn struct {
 	Index   int    // CSV by index
 	Format  string // CSV: Go scan verb or Go time layout; "" is none
 	Parquet string // Parquet column name
+
+	Nullable        bool     // else an empty cell or a null is Default or the type's zero value
+	NullTexts       []string // CSV, nullable: texts that are NULL; "" is the empty cell without quotes
+	QuotedEmptyNull bool     // CSV, nullable: "" in quotes is NULL, else it is an empty text
 }
 
 // TableReader reads a table: r.*.
@@ -141,12 +145,13 @@ type TableReader struct {
 
 // Lookup joins a second table: l.*.
 type Lookup struct {
-	Pos    Pos
-	Index  *Index
-	JoinOn []string // fields of r, positionally against Index.Key
-	Group  bool
-	Left   bool           // join_type: left, else inner
-	Filter *expr.Compiled // over l.*; nil: none
+	Pos        Pos
+	Index      *Index
+	JoinOn     []string // fields of r, positionally against Index.Key
+	Group      bool
+	NullsMatch bool           // nulls: match; else a key with a NULL in it matches nothing
+	Left       bool           // join_type: left, else inner
+	Filter     *expr.Compiled // over l.*; nil: none
 }
 
 // Index is an index definition of a table.
@@ -185,6 +190,9 @@ type Field struct {
 	Expr    *expr.Compiled
 	Default string // default_value as text: for left joins without a match; "" is the type's zero value
 	ExprPos Pos
+
+	Nullable      bool // else Expr is never NULL
+	NullUnmatched bool // left joins without a match: l.* is NULL, an aggregate is NULL, and Default does not count
 }
 
 // FileWriter writes a file family.
@@ -213,6 +221,9 @@ type OutputColumn struct {
 	Header  string // CSV
 	Format  string // CSV: Go print verb or Go time layout
 	Parquet string // Parquet column name
+
+	Nullable bool   // else Expr is never NULL
+	NullText string // CSV, nullable: what stands for NULL; "" is the empty cell without quotes
 }
 
 // SQLQuery is the SELECT of a node of type SQLTable.
@@ -252,6 +263,8 @@ type PyField struct {
 	Type expr.Type
 	Expr string     // Python text in which r.x and p.x are references
 	Refs []expr.Ref // r.* and p.* that it uses
+
+	Nullable bool // None is NULL; otherwise None is an error
 }
 
 // Tag emits one row for each criterion that holds.

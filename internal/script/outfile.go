@@ -33,7 +33,7 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	} else if len(w.Columns) > 0 {
 		o.ignored("the columns say that the file is CSV", "parquet")
 	}
-	sc := newScope("having").with("w", types, types != nil)
+	sc := newScope("having").nullable(fileNulls(w)).with("w", types, types != nil)
 	if v := o.expression("having"); v != nil {
 		w.Having = l.condition(v, o.keyPath("having"), sc)
 	}
@@ -84,7 +84,7 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 		return nil
 	}
 	types := map[string]expr.Type{}
-	sc := newScope("a file's column").with("r", d.reads, d.readsOK)
+	sc := newScope("a file's column").nullable(d.nulls()).with("r", d.reads, d.readsOK)
 	names, headers := map[string]*value{}, map[string]*value{}
 	for i, item := range items {
 		if l.full {
@@ -110,6 +110,7 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 			l.parquetOutput(c, parquet, col, headers)
 		} else {
 			l.csvOutput(c, csv, col)
+			l.outputNull(w, csv, col)
 		}
 		w.Columns = append(w.Columns, col)
 		types[col.Name] = col.Type
@@ -120,14 +121,16 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 // outputColumn reads what CSV and Parquet columns have in common.
 func (l *loader) outputColumn(c *object, path string, sc scope, names map[string]*value) *OutputColumn {
 	col := &OutputColumn{Pos: l.pos(c.where()), Type: l.columnType(c, "type")}
+	col.Nullable = c.boolean("nullable")
 	if v := c.one("name", "a column needs a name: having and top know it as w.<name>"); v != nil {
 		col.Name, col.Pos = v.text, l.pos(v)
 		l.fieldName(v, v.text, c.keyPath("name"), "column", names)
 	}
 	if v := c.one("expression", "a column needs an expression"); v != nil {
 		path := c.keyPath("expression")
-		col.Expr = l.compile(v, path, sc, expr.Mode{Round: true})
+		col.Expr = l.compile(v, path, sc, expr.Mode{Round: true, Null: col.Type})
 		l.fieldType(v, path, col.Type, col.Expr)
+		l.fieldNull(v, path, "column", col.Nullable, col.Expr)
 	}
 	return col
 }

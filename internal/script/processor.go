@@ -62,6 +62,7 @@ func (l *loader) pyCalc(ctx context.Context, d *nodeDraft) {
 		if fo != nil {
 			fo.at = e.key
 			f.field.Type = l.columnType(fo, "type")
+			f.field.Nullable = fo.boolean("nullable")
 			f.v = fo.one("expression", "a calculated field needs a Python expression")
 		}
 		d.calcs[e.name] = f.field.Type
@@ -272,7 +273,7 @@ func (l *loader) criteria(d *nodeDraft, t *Tag, v *value, path string) {
 	if len(entries) == 0 {
 		l.errorAt(v, path, "there are no tags")
 	}
-	sc := newScope("a tag's condition").with("r", d.reads, d.readsOK)
+	sc := newScope("a tag's condition").nullable(d.nulls()).with("r", d.reads, d.readsOK)
 	for _, e := range entries {
 		if l.full {
 			return

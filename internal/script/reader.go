@@ -113,6 +113,7 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 			c.o.at = e.key
 			c.column.Type = l.columnType(c.o, "col_type")
 			c.column.Default = c.o.str("col_default_value")
+			c.column.Nullable = c.o.boolean("nullable")
 			c.csv = l.object(c.o.get("csv"), c.o.keyPath("csv"), csvColumnShape)
 			c.parq = l.object(c.o.get("parquet"), c.o.keyPath("parquet"), parquetColumnShape)
 		}
@@ -192,6 +193,7 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft)
 		}
 	}
 	l.columnFormat(c)
+	l.columnNulls(c)
 }
 
 // columnFormat checks format and default of a CSV column.

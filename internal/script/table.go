@@ -41,6 +41,7 @@ func (l *loader) declareTable(d *nodeDraft) {
 			draft.o.at = e.key
 			f.Type = l.columnType(draft.o, "type")
 			f.Default = draft.o.str("default_value")
+			f.Nullable = draft.o.boolean("nullable")
 		}
 		d.fields = append(d.fields, draft)
 	}
@@ -201,7 +202,7 @@ func (l *loader) tableExpressions(d *nodeDraft) {
 	if w == nil {
 		return
 	}
-	sc := newScope("a field's expression")
+	sc := newScope("a field's expression").nullable(d.nulls())
 	sc = sc.with("r", d.reads, d.readsOK)
 	switch d.node.Type {
 	case LookupTable:
@@ -225,7 +226,7 @@ func (l *loader) tableExpressions(d *nodeDraft) {
 		l.errorAt(d.w.keys["having"].key, d.w.keyPath("having"), "a distinct_table takes no having").Hint = "filter in a table_table in front of it"
 		return
 	}
-	w.Having = l.condition(v, d.w.keyPath("having"), newScope("having").with("w", fieldTypes(w), true))
+	w.Having = l.condition(v, d.w.keyPath("having"), newScope("having").nullable(tableNulls("w", w)).with("w", fieldTypes(w), true))
 }
 
 // condition checks an expression that must be a bool, computed without rounding.
@@ -257,13 +258,20 @@ func (l *loader) field(d *nodeDraft, f *fieldDraft, sc scope) {
 	f.field.ExprPos = l.pos(v)
 	lookup := d.node.Lookup
 	grouped := lookup != nil && lookup.Group
-	mode := expr.Mode{Round: true, Aggregates: grouped}
+	mode := expr.Mode{Round: true, Aggregates: grouped, EmptyNull: f.field.Nullable, Null: f.field.Type}
 	c := l.compile(v, path, sc, mode)
 	if c != nil && grouped && !c.Aggregate() {
 		mode.Round = false // in a grouped lookup only aggregates are rounded
 		c = l.compile(v, path, sc, mode)
 	}
+	if c != nil && lookup != nil && lookup.Left && !f.o.has("default_value") {
+		f.field.NullUnmatched = unmatchedNull(f.field, c, lookup.Group)
+		if f.field.NullUnmatched && !lookup.Group {
+			c = l.compile(v, path, sc.nullable(allNull("l", d.looks)), mode)
+		}
+	}
 	l.fieldType(v, path, f.field.Type, c)
+	l.fieldNull(v, path, "field", f.field.Nullable, c)
 	f.field.Expr = c
 	l.fieldDefault(f, lookup != nil && lookup.Left && (c == nil || mentions(c, "l") || c.Aggregate()))
 }

@@ -1,0 +1,179 @@
+package script
+
+import (
+	"maps"
+	"strings"
+
+	"thalweg/internal/expr"
+)
+
+// nullable adds fields that may be NULL to the scope.
+func (s scope) nullable(refs map[expr.Ref]bool) scope {
+	nulls := maps.Clone(refs)
+	if nulls == nil {
+		nulls = map[expr.Ref]bool{}
+	}
+	maps.Copy(nulls, s.nulls)
+	s.nulls = nulls
+	return s
+}
+
+// nulls lists what a node reads that may be NULL, as far as it is known.
+func (d *nodeDraft) nulls() map[expr.Ref]bool {
+	out := map[expr.Ref]bool{}
+	n := d.node
+	if n.Files != nil {
+		for _, c := range n.Files.Columns {
+			if c.Nullable {
+				out[expr.Ref{Alias: "r", Field: c.Name}] = true
+			}
+		}
+	}
+	if n.Reader != nil && n.Reader.Creator != nil {
+		maps.Copy(out, tableNulls("r", n.Reader.Creator.Table))
+	}
+	if n.Lookup != nil && n.Lookup.Index != nil {
+		maps.Copy(out, tableNulls("l", n.Lookup.Index.Node.Table))
+	}
+	if n.PyCalc != nil {
+		for _, f := range n.PyCalc.Fields {
+			if f.Nullable {
+				out[expr.Ref{Alias: "p", Field: f.Name}] = true
+			}
+		}
+	}
+	return out
+}
+
+func tableNulls(alias string, w *TableWriter) map[expr.Ref]bool {
+	out := map[expr.Ref]bool{}
+	if w == nil {
+		return out
+	}
+	for _, f := range w.Fields {
+		if f.Nullable {
+			out[expr.Ref{Alias: alias, Field: f.Name}] = true
+		}
+	}
+	return out
+}
+
+func fileNulls(w *FileWriter) map[expr.Ref]bool {
+	out := map[expr.Ref]bool{}
+	for _, c := range w.Columns {
+		if c.Nullable {
+			out[expr.Ref{Alias: "w", Field: c.Name}] = true
+		}
+	}
+	return out
+}
+
+// allNull is what is NULL where a left lookup finds no match.
+func allNull(alias string, fields map[string]expr.Type) map[expr.Ref]bool {
+	out := map[expr.Ref]bool{}
+	for name := range fields {
+		out[expr.Ref{Alias: alias, Field: name}] = true
+	}
+	return out
+}
+
+// unmatchedNull decides what a field without default_value is where a left lookup
+// finds no match: the type's zero value, as it always was, unless the script
+// knows about NULL, because the field is nullable or its expression treats it.
+// Then l.* is NULL.
+func unmatchedNull(f *Field, c *expr.Compiled, group bool) bool {
+	switch {
+	case c.Aggregate():
+		return f.Nullable && c.Nullable() // but count() is 0
+	case !mentions(c, "l"):
+		return false
+	case group: // its value is that of a row, and there is none
+		return f.Nullable
+	}
+	return f.Nullable || c.HandlesNull()
+}
+
+// fieldNull reports an expression that may be NULL where NULL is not allowed.
+func (l *loader) fieldNull(v *value, path, what string, nullable bool, c *expr.Compiled) {
+	if c == nil || nullable || !c.Nullable() {
+		return
+	}
+	text := shorten(v.text, maxShownTextChars)
+	l.errorAt(v, path, "the expression can be NULL, but the %s is not nullable", what).Hint =
+		"write coalesce(" + strings.TrimSpace(text) + ", …), or give the " + what + " nullable: true"
+}
+
+// columnNulls reads what means NULL in a CSV column.
+func (l *loader) columnNulls(c *columnDraft) {
+	l.nullWords(c.csv, "null_text", "quoted_empty")
+	if !c.column.Nullable {
+		for _, key := range []string{"null_text", "quoted_empty"} {
+			if v := c.csv.get(key); v != nil {
+				l.errorAt(v, c.csv.keyPath(key), "%s is given, but column %s is not nullable", key, quote(c.column.Name)).Hint = "say nullable: true"
+			}
+		}
+		return
+	}
+	c.column.NullTexts = []string{""}
+	if v := c.csv.get("null_text"); v != nil {
+		c.column.NullTexts = l.nullTexts(c, v)
+	}
+	c.column.QuotedEmptyNull = c.csv.choice("quoted_empty", "value", "value", "null") == "null"
+	if v := c.o.get("col_default_value"); v != nil && contains(c.column.NullTexts, "") {
+		l.errorAt(v, c.o.keyPath("col_default_value"), "col_default_value would never be used: an empty cell of a nullable column is NULL").Hint =
+			"leave it out, or say with csv.null_text which text is NULL, so that an empty cell is not"
+	}
+}
+
+// nullTexts reads one text or a list.
+func (l *loader) nullTexts(c *columnDraft, v *value) []string {
+	path := c.csv.keyPath("null_text")
+	items := []*value{v}
+	if v.kind == listKind {
+		items = c.csv.texts("null_text")
+	} else if c.csv.text("null_text") == nil {
+		return nil
+	}
+	if len(items) == 0 || len(items) > MaxNullTextsCount {
+		l.errorAt(v, path, "null_text has %d texts: it is one text, or a list of 1 to %d", len(items), MaxNullTextsCount)
+		return nil
+	}
+	texts := make([]string, len(items))
+	for i, item := range items {
+		texts[i] = item.text
+	}
+	return texts
+}
+
+// nullWords takes a plain null as the text that it is for keys where it means
+// something: in YAML, quoted_empty: null says what it seems to say.
+func (l *loader) nullWords(o *object, keys ...string) {
+	for _, key := range keys {
+		if o == nil || o.keys[key] == nil {
+			continue
+		}
+		v := o.keys[key].val
+		for _, item := range append([]*value{v}, v.items...) {
+			if item.kind == nullKind && item.text != "" && !isJSON(item.src.name) {
+				item.kind = stringKind
+			}
+		}
+	}
+}
+
+// outputNull reads what stands for NULL in a CSV file.
+func (l *loader) outputNull(w *FileWriter, csv *object, col *OutputColumn) {
+	l.nullWords(csv, "null_text")
+	v := csv.text("null_text")
+	if v == nil {
+		return
+	}
+	path := csv.keyPath("null_text")
+	switch {
+	case !col.Nullable:
+		l.errorAt(v, path, "null_text is given, but column %s is not nullable", quote(col.Name)).Hint = "say nullable: true"
+	case strings.ContainsAny(v.text, "\"\r\n") || strings.Contains(v.text, w.Separator):
+		l.errorAt(v, path, "null_text must not contain quotes, line breaks and the separator")
+	}
+	col.NullText = v.text
+}
