@@ -50,7 +50,8 @@ var allowed = map[string]string{
 	"internal/bench":           "fault generate",
 	"internal/local": "address budget engine fault files parts parts/local pipeline plan python queue/inproc script sqltext state state/sqlite " +
 		"worker",
-	"cmd/thalweg": "engine fault generate local script state worker",
+	"internal/graph": "address script",
+	"cmd/thalweg":    "graph engine fault generate local script state worker",
 }
 
 // banned imports, each with what to use instead.

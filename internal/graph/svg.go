@@ -1,0 +1,97 @@
+package graph
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// style follows the reader's preference for light or dark.
+const style = `
+text { font: 12px ui-monospace, Menlo, Consolas, monospace; fill: #1c2733; text-anchor: middle; }
+.title { font-weight: bold; }
+rect, .paper { fill: #eef4fa; stroke: #5b7fa3; }
+.paper { fill: #fbf7ea; stroke: #a8935a; }
+.manual rect { stroke-width: 3; stroke-dasharray: 7 3; }
+.edge { fill: none; stroke: #5b7fa3; stroke-width: 1.4; }
+.lookup { stroke-dasharray: 5 4; }
+#arrow path { fill: #5b7fa3; }
+@media (prefers-color-scheme: dark) {
+  text { fill: #dce6ef; }
+  rect { fill: #1d2a36; }
+  .paper { fill: #2d2a1e; }
+}
+`
+
+// WriteSVG draws the graph.
+func WriteSVG(w io.Writer, g Graph) error {
+	p := layOut(g)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" role="img">`+"\n", p.width, p.height, p.width, p.height)
+	fmt.Fprintf(&b, "<title>%s</title>\n<style>%s</style>\n", escape(g.Title), style)
+	b.WriteString(`<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>` + "\n")
+	for _, r := range p.routes {
+		writeRoute(&b, r)
+	}
+	for _, rank := range p.ranks {
+		for _, c := range rank {
+			if c.v != nil {
+				writeBox(&b, c)
+			}
+		}
+	}
+	b.WriteString("</svg>\n")
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write the picture: %w", err)
+	}
+	return nil
+}
+
+// writeRoute draws an edge from rank to rank, vertical at each end.
+func writeRoute(b *strings.Builder, r route) {
+	class := "edge"
+	if r.edge.Lookup {
+		class += " lookup"
+	}
+	first := r.cells[0]
+	y := first.y + first.height
+	fmt.Fprintf(b, `<path class="%s" marker-end="url(#arrow)" d="M%.1f %.1f`, class, first.x, y)
+	for i, c := range r.cells[1:] {
+		bend := (c.y - y) / 2
+		fmt.Fprintf(b, "C%.1f %.1f %.1f %.1f %.1f %.1f", r.cells[i].x, y+bend, c.x, c.y-bend, c.x, c.y)
+		if c.v == nil {
+			fmt.Fprintf(b, "L%.1f %.1f", c.x, c.y+c.height)
+		}
+		y = c.y + c.height
+	}
+	b.WriteString("\"/>\n")
+}
+
+func writeBox(b *strings.Builder, c *cell) {
+	left := c.x - c.width/2
+	fmt.Fprintf(b, `<g class="%s"><title>%s</title>`, c.v.Kind, escape(strings.TrimSpace(c.v.Title+"\n"+c.v.Note)))
+	if c.v.Kind == File {
+		const fold = 9
+		fmt.Fprintf(b, `<path class="paper" d="M%.1f %.1fh%.1fl%d %dv%.1fh-%.1fz"/>`, left, c.y, c.width-fold, fold, fold, c.height-fold, c.width)
+	} else {
+		fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="6"/>`, left, c.y, c.width, c.height)
+	}
+	y := c.y + boxPadding/2 + lineHeight*0.75
+	fmt.Fprintf(b, `<text class="title" x="%.1f" y="%.1f">%s</text>`, c.x, y, escape(cut(c.v.Title)))
+	for _, line := range c.v.Lines {
+		y += lineHeight
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f">%s</text>`, c.x, y, escape(cut(line)))
+	}
+	b.WriteString("</g>\n")
+}
+
+// escape makes text of a script harmless in XML, characters that XML cannot
+// hold included.
+func escape(s string) string {
+	var b strings.Builder
+	if err := xml.EscapeText(&b, []byte(s)); err != nil {
+		return "" // a strings.Builder takes everything
+	}
+	return b.String()
+}
