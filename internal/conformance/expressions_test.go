@@ -210,16 +210,22 @@ func (b *bench) runText(text string) error {
 	return err
 }
 
+// resultColumn matches the columns of the table expressions that hold results.
+var resultColumn = regexp.MustCompile(`^(e[0-9]*|always)$`)
+
 // readFields reads the results of expressions: the values of each over all
-// rows of the table expressions.
+// rows of the table expressions, sorted by its other columns.
 func (b *bench) readFields(lines []*expressionLine, got map[*expressionLine]string) {
 	b.t.Helper()
-	described := b.query("DESCRIBE expressions")
 	names := map[string]bool{}
-	for _, row := range described.Rows {
-		names[fmt.Sprint(row[0])] = true
+	var order, columns []string
+	for _, row := range b.query("DESCRIBE expressions").Rows {
+		name := fmt.Sprint(row[0])
+		names[name] = true
+		if !resultColumn.MatchString(name) {
+			order = append(order, name)
+		}
 	}
-	var columns []string
 	for _, e := range lines {
 		name := fieldName(e)
 		if len(lines) == 1 && names["e"] {
@@ -231,7 +237,11 @@ func (b *bench) readFields(lines []*expressionLine, got map[*expressionLine]stri
 		}
 		columns = append(columns, name)
 	}
-	res := b.query("SELECT " + strings.Join(columns, ", ") + " FROM expressions")
+	text := "SELECT " + strings.Join(columns, ", ") + " FROM expressions"
+	if len(order) > 0 {
+		text += " ORDER BY " + strings.Join(order, ", ")
+	}
+	res := b.query(text)
 	for i, e := range lines {
 		var cells []string
 		for _, row := range res.Rows {
