@@ -194,6 +194,8 @@ func (s *substitution) reference(start, end int, name, typ string) {
 		s.unknown(start, end, name)
 	case p.kind != typ:
 		s.issue(start, end, fmt.Sprintf("parameter %s is a %s, but is used as a %s", quote(name), p.kind, typ), useAs(name, p.kind))
+	case nestedIn(p) != "":
+		s.issue(start, end, fmt.Sprintf("parameter %s holds the reference %s, and values are not looked through", quote(name), nestedIn(p)), "write out in it what the reference stands for")
 	case typ == "string":
 		s.swap(start, end, p.text, name)
 	case !s.enclosed(start, end):
@@ -201,6 +203,21 @@ func (s *substitution) reference(start, end int, name, typ string) {
 	default:
 		s.swap(start-1, end+1, p.text, name)
 	}
+}
+
+// nestedReference is a reference with its type: in a value it would be left
+// over, and nobody means it as text.
+var nestedReference = regexp.MustCompile(`\{([A-Za-z0-9_]+)\|(string|number|bool|stringlist)\}`)
+
+// nestedIn gives the reference in a value, "" if there is none. Built-ins are
+// none: they are replaced later.
+func nestedIn(p paramValue) string {
+	for _, m := range nestedReference.FindAllStringSubmatch(p.text, -1) {
+		if !isBuiltin(m[1]) {
+			return m[0]
+		}
+	}
+	return ""
 }
 
 func useAs(name, kind string) string {

@@ -61,10 +61,10 @@ func (l *loader) tableName(d *nodeDraft, w *TableWriter) {
 		l.errorAt(v, path, "the table's name %s has other characters than letters, digits and underscores", quote(name))
 	case len(name) > MaxTableNameChars:
 		l.errorAt(v, path, "the table's name is longer than %d characters", MaxTableNameChars)
-	case strings.HasPrefix(lower, "idx"):
+	case strings.HasPrefix(name, "idx"):
 		l.errorAt(v, path, "the table's name %s begins with idx, as only indexes do", quote(name))
-	case hasWord(lower, "wf") || hasWord(lower, "system"):
-		l.errorAt(v, path, "the table's name %s is reserved", quote(name)).Hint = "names of system tables begin with wf_ or system_"
+	case strings.HasPrefix(name, "wf") || strings.HasPrefix(name, "system"):
+		l.errorAt(v, path, "the table's name %s is reserved", quote(name)).Hint = "names of system tables begin with wf or system"
 	}
 	if other := l.tables[lower]; other != nil {
 		at := l.errorAt(v, path, "table %s is created twice: node %s creates it too", quote(name), quote(other.Name))
@@ -73,11 +73,6 @@ func (l *loader) tableName(d *nodeDraft, w *TableWriter) {
 	}
 	l.tables[lower] = d.node
 	l.script.byTable[name] = d.node
-}
-
-// hasWord reports whether name is word, or begins with it and an underscore.
-func hasWord(name, word string) bool {
-	return name == word || strings.HasPrefix(name, word+"_")
 }
 
 // declareIndexes registers the names of the table's indexes.
