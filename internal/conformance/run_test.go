@@ -56,7 +56,7 @@ func newBench(t *testing.T, c *testCase) *bench {
 	}
 	if text := c.files[fileInputSQL]; text != "" {
 		db := b.open()
-		_, err := db.Exec(text)
+		_, err := db.Exec(strings.ReplaceAll(text, dirMark, b.dir))
 		require.NoError(t, err, fileInputSQL)
 		require.NoError(t, db.Close())
 	}
