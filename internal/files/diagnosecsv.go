@@ -17,7 +17,6 @@ import (
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/script"
-	"thalweg/internal/sqltext"
 )
 
 // diagnoseCSV goes through the slices in order: first the structure of each
@@ -156,16 +155,17 @@ func (c *csvCopy) character(at csvPosition, line, column int) int {
 // blank nor of its column's type.
 func (c *csvCopy) checkValues(ctx context.Context, db Querier, plan *csvPlan) error {
 	var bad, which []string
+	texts := columnTexts(c.r, c.head)
 	for i, col := range c.r.Columns {
 		if col.Type == expr.String {
 			continue
 		}
-		value, err := csvValue(col, sqltext.Ident(csvColumn(c.head.index[i])), false)
+		wrong, err := csvBad(col, texts[i])
 		if err != nil {
 			return err
 		}
-		bad = append(bad, "("+value+") IS NULL")
-		which = append(which, fmt.Sprintf("WHEN (%s) IS NULL THEN %d", value, i))
+		bad = append(bad, wrong)
+		which = append(which, fmt.Sprintf("WHEN %s THEN %d", wrong, i))
 	}
 	if len(bad) == 0 {
 		return nil

@@ -230,6 +230,11 @@ func (c *csvCopy) piece(i int, fill func(io.Writer) error) (err error) {
 // rewrite lets encoding/csv read the range and quotes every field of what it
 // understood.
 func (c *csvCopy) rewrite(ctx context.Context, from io.Reader) error {
+	var raw *rawRecords
+	if anyTellsQuotes(c.r) {
+		raw = &rawRecords{from: from}
+		from = raw
+	}
 	in := newCSVReader(c.r, bufio.NewReaderSize(from, scanBlockBytes))
 	in.FieldsPerRecord = c.head.fields
 	records := int64(0)
@@ -240,7 +245,7 @@ func (c *csvCopy) rewrite(ctx context.Context, from io.Reader) error {
 		var stop error
 		err := c.piece(piece, func(w io.Writer) error {
 			out := bufio.NewWriterSize(w, scanBlockBytes)
-			more, stop = c.rewritePiece(in, out, &records)
+			more, stop = c.rewritePiece(in, raw, out, &records)
 			return out.Flush()
 		})
 		if err = errors.Join(stop, err); err != nil {
@@ -250,8 +255,9 @@ func (c *csvCopy) rewrite(ctx context.Context, from io.Reader) error {
 	return nil
 }
 
-// rewritePiece writes records up to the size of a piece.
-func (c *csvCopy) rewritePiece(in *csv.Reader, out *bufio.Writer, records *int64) (more bool, err error) {
+// rewritePiece writes records up to the size of a piece. Where it matters,
+// an empty field that had no quotes gets none: raw is given then.
+func (c *csvCopy) rewritePiece(in *csv.Reader, raw *rawRecords, out *bufio.Writer, records *int64) (more bool, err error) {
 	for start := in.InputOffset(); in.InputOffset()-start < pieceBytes; {
 		record, err := in.Read()
 		switch {
@@ -264,9 +270,16 @@ func (c *csvCopy) rewritePiece(in *csv.Reader, out *bufio.Writer, records *int64
 			return false, openFault(c.slice.URL, err)
 		}
 		*records++
+		var lines [][]byte
+		if raw != nil {
+			lines = raw.lines(in.InputOffset())
+		}
 		for i, field := range record {
 			if i > 0 {
 				out.WriteByte(c.r.CSV.Separator)
+			}
+			if raw != nil && field == "" && !quoted(in, lines, i) {
+				continue
 			}
 			out.WriteByte('"')
 			out.WriteString(strings.ReplaceAll(field, `"`, `""`))

@@ -22,7 +22,7 @@ const (
 
 // ReadSQL renders the reading of one batch's slices as a FROM item: a SELECT
 // in parentheses whose columns are the fields of r in the order of the
-// script, with the script's types and never NULL, in the order of the slices
+// script, with the script's types and NULL in nullable columns only, in the order of the slices
 // and of the rows in them; withPosition adds FileColumn and RowColumn behind
 // them. (decimal2 columns of Parquet files with a scale above 2 keep it, as
 // DECIMAL(18, scale): behaviour §2.6.)

@@ -97,16 +97,17 @@ func (p *csvPlan) sql() (string, error) {
 // the end of a record pass, which the scanner therefore counts.
 func (p *csvPlan) reader(run csvRun) string {
 	columns := make([]string, run.head.fields)
+	names := make([]string, run.head.fields)
 	for i := range columns {
-		columns[i] = sqltext.String(csvColumn(i)) + ": 'VARCHAR'"
+		names[i] = csvColumn(i)
+		columns[i] = sqltext.String(names[i]) + ": 'VARCHAR'"
 	}
-	var wanted []string
-	seen := map[int]bool{}
-	for _, i := range run.head.index {
-		if !seen[i] {
-			wanted = append(wanted, csvColumn(i))
-		}
-		seen[i] = true
+	// Either no empty cell is NULL, or those without quotes are. It cannot be
+	// said column by column: DuckDB (1.5.5) counts the columns of force_not_null
+	// among those that the query uses, and so hits others.
+	nulls := "force_not_null = " + sqltext.Strings(names)
+	if anyTellsQuotes(p.r) {
+		nulls = "allow_quoted_nulls = false"
 	}
 	options := []string{
 		sqltext.String(filepath.Join(sqltext.Glob(run.dir), "*.csv")),
@@ -121,10 +122,7 @@ func (p *csvPlan) reader(run csvRun) string {
 		fmt.Sprintf("max_line_size = %d", readerLineBytes),
 		fmt.Sprintf("buffer_size = %d", readerBufferBytes),
 		"hive_partitioning = false", "union_by_name = false",
-		"columns = {" + strings.Join(columns, ", ") + "}",
-	}
-	if len(wanted) > 0 {
-		options = append(options, "force_not_null = "+sqltext.Strings(wanted))
+		"columns = {" + strings.Join(columns, ", ") + "}", nulls,
 	}
 	return "read_csv(" + strings.Join(options, ", ") + ")"
 }
@@ -134,8 +132,9 @@ func csvColumn(i int) string { return fmt.Sprintf("c%d", i) }
 // csvColumns renders the conversions.
 func csvColumns(r *script.FileReader, head csvHead) ([]string, error) {
 	out := make([]string, 0, len(r.Columns)+2)
+	texts := columnTexts(r, head)
 	for i, c := range r.Columns {
-		sql, err := csvValue(c, sqltext.Ident(csvColumn(head.index[i])), true)
+		sql, err := csvValue(c, texts[i])
 		if err != nil {
 			return nil, err
 		}
@@ -144,11 +143,23 @@ func csvColumns(r *script.FileReader, head csvHead) ([]string, error) {
 	return out, nil
 }
 
+// columnTexts renders the texts of the columns, NULL only where tellsQuotes.
+func columnTexts(r *script.FileReader, head csvHead) []string {
+	nulls := anyTellsQuotes(r)
+	out := make([]string, len(r.Columns))
+	for i, c := range r.Columns {
+		out[i] = sqltext.Ident(csvColumn(head.index[i]))
+		if nulls && !tellsQuotes(c) {
+			out[i] = "coalesce(" + out[i] + ", '')"
+		}
+	}
+	return out
+}
+
 // csvValue converts text to the column's type. The text is tried first and
 // looked at for blankness only if it is no value: trimming every cell costs
-// as much as reading the file. A value that is neither is an error, or NULL
-// if strict is false.
-func csvValue(c *script.InputColumn, text string, strict bool) (string, error) {
+// as much as reading the file. A value that is neither is an error.
+func csvValue(c *script.InputColumn, text string) (string, error) {
 	fallback, err := expr.DefaultSQL(c.Type, c.Default, c.Format)
 	if err != nil {
 		return "", scriptFault(c.Pos, c.Name, "col_default_value %q of column %s: %s", shorten(c.Default), c.Name, err)
@@ -157,21 +168,61 @@ func csvValue(c *script.InputColumn, text string, strict bool) (string, error) {
 		if c.Format != "" {
 			return "", scriptFault(c.Pos, c.Name, "column %s is a string and cannot have a format", c.Name)
 		}
+		if c.Nullable {
+			return nullableText(c, text, fallback), nil
+		}
 		if c.Default == "" {
 			return text, nil
 		}
 		return "CASE WHEN " + text + " = '' THEN " + fallback + " ELSE " + text + " END", nil
 	}
+	scan, err := scanSQL(c, text)
+	if err != nil {
+		return "", err
+	}
+	blank := isBlank(text)
+	if c.Nullable && c.Default == "" {
+		fallback = "CAST(NULL AS " + c.Type.SQL() + ")"
+	}
+	if tellsQuotes(c) {
+		blank = text + " IS NULL OR " + blank
+	}
+	value := "coalesce(" + scan + ", CASE WHEN " + blank + " THEN " + fallback + " ELSE error(" +
+		sqltext.String(fmt.Sprintf("%scolumn %s: cannot be read as %s: ", RuntimeMarker, c.Name, c.Type)) +
+		" || left(" + text + fmt.Sprintf(", %d)) END)", shownValueRunes)
+	if null := isNullText(c, text); null != "" {
+		return "CASE WHEN " + null + " THEN NULL ELSE " + value + " END", nil
+	}
+	return value, nil
+}
+
+// csvBad is the condition that text is neither a value of the column nor blank.
+// There is none for strings.
+func csvBad(c *script.InputColumn, text string) (string, error) {
+	scan, err := scanSQL(c, text)
+	if err != nil {
+		return "", err
+	}
+	bad := "(" + scan + ") IS NULL AND NOT " + isBlank(text)
+	if null := isNullText(c, text); null != "" {
+		bad += " AND NOT (" + null + ")"
+	}
+	if tellsQuotes(c) {
+		bad = text + " IS NOT NULL AND " + bad
+	}
+	return "(" + bad + ")", nil
+}
+
+func scanSQL(c *script.InputColumn, text string) (string, error) {
 	scan, err := expr.ScanSQL(c.Type, c.Format, text)
 	if err != nil {
 		return "", scriptFault(c.Pos, c.Name, "format %q of column %s: %s", c.Format, c.Name, err)
 	}
-	otherwise := "NULL"
-	if strict {
-		otherwise = "error(" + sqltext.String(fmt.Sprintf("%scolumn %s: cannot be read as %s: ", RuntimeMarker, c.Name, c.Type)) +
-			" || left(" + text + fmt.Sprintf(", %d))", shownValueRunes)
-	}
-	return "coalesce(" + scan + ", CASE WHEN trim(" + text + ", " + sqltext.String(blanks) + ") = '' THEN " + fallback + " ELSE " + otherwise + " END)", nil
+	return scan, nil
+}
+
+func isBlank(text string) string {
+	return "trim(" + text + ", " + sqltext.String(blanks) + ") = ''"
 }
 
 // blanks are the characters that make a cell blank: Unicode's white space.

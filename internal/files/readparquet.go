@@ -124,7 +124,7 @@ func parquetSelect(r *script.FileReader, f *footer, slices []Slice, withPosition
 		if err != nil {
 			return "", err
 		}
-		if !have.required {
+		if !have.required && !c.Nullable {
 			zero, err := zeroSQL(c.Type)
 			if err != nil {
 				return "", scriptFault(c.Pos, c.Name, "%s", err)

@@ -35,7 +35,7 @@ func WriteSQL(w *script.FileWriter, from, orderBy, path string) (string, error) 
 // with an empty quote character it neither quotes nor escapes, and the header
 // is that column's name. Behaviour §3.2: the header ends in CRLF, lines in
 // LF, and a text is quoted if it contains a comma, whatever the separator,
-// with nothing escaped.
+// with nothing escaped. Nullable columns: see cellSQL.
 func writeCSVSQL(w *script.FileWriter, source, path string) (string, error) {
 	header := make([]string, len(w.Columns))
 	parts := make([]string, 0, 2*len(w.Columns))
@@ -45,19 +45,37 @@ func writeCSVSQL(w *script.FileWriter, source, path string) (string, error) {
 		if err != nil {
 			return "", scriptFault(c.Pos, c.Name, "format %q of column %s: %s", c.Format, c.Name, err)
 		}
-		if c.Type == expr.String || strings.Contains(c.Format, ",") {
-			text = "CASE WHEN contains(" + text + ", ',') THEN '\"' || " + text + " || '\"' ELSE " + text + " END"
-		}
 		if i > 0 {
 			parts = append(parts, sqltext.String(w.Separator))
 		}
-		parts = append(parts, text)
+		parts = append(parts, cellSQL(c, text))
 	}
 	// concat takes NULL for an empty text, where || would lose the line.
 	line := "concat(" + strings.Join(parts, ", ") + ")"
 	name := sqltext.Ident(strings.Join(header, w.Separator) + "\r")
 	return "COPY (SELECT " + line + " AS " + name + " FROM " + source + ") TO " + sqltext.String(path) +
 		" (FORMAT csv, HEADER true, QUOTE '', ESCAPE '', COMPRESSION 'uncompressed')", nil
+}
+
+// cellSQL renders a cell from the text of its value. Text that would be taken
+// for NULL gets quotes: in a nullable column an empty text is "" and NULL is
+// nothing, or whatever null_text says.
+func cellSQL(c *script.OutputColumn, text string) string {
+	var quoted []string
+	if c.Type == expr.String || strings.Contains(c.Format, ",") {
+		quoted = append(quoted, "contains("+text+", ',')")
+	}
+	if c.Nullable {
+		quoted = append(quoted, text+" = "+sqltext.String(c.NullText))
+	}
+	cell := text
+	if len(quoted) > 0 {
+		cell = "CASE WHEN " + strings.Join(quoted, " OR ") + " THEN '\"' || " + text + " || '\"' ELSE " + text + " END"
+	}
+	if c.Nullable {
+		cell = "CASE WHEN " + sqltext.Ident(c.Name) + " IS NULL THEN " + sqltext.String(quoteIfComma(c.NullText)) + " ELSE " + cell + " END"
+	}
+	return cell
 }
 
 func quoteIfComma(s string) string {
@@ -70,7 +88,7 @@ func quoteIfComma(s string) string {
 // writeParquetSQL follows behaviour §3.5: all columns optional, int INT64,
 // float DOUBLE, decimal2 INT64 DECIMAL with scale 2 (precision 18, where
 // Capillaries understates it as 2), datetime TIMESTAMP_MILLIS, in which
-// 0001-01-01, their zero value, is null.
+// 0001-01-01, their zero value, is null, unless the column is nullable.
 func writeParquetSQL(w *script.FileWriter, source, path string) (string, error) {
 	codec, err := codecSQL(w)
 	if err != nil {
@@ -85,9 +103,12 @@ func writeParquetSQL(w *script.FileWriter, source, path string) (string, error) 
 		}
 		seen[low] = c.Parquet
 		value := sqltext.Ident(c.Name)
-		if c.Type == expr.DateTime {
+		switch {
+		case c.Type == expr.DateTime && c.Nullable:
+			value = "CAST(" + value + " AS TIMESTAMP_MS)"
+		case c.Type == expr.DateTime:
 			value = "nullif(CAST(" + value + " AS TIMESTAMP_MS), TIMESTAMP_MS '0001-01-01 00:00:00')"
-		} else {
+		default:
 			value = "CAST(" + value + " AS " + c.Type.SQL() + ")"
 		}
 		cols[i] = value + " AS " + sqltext.Ident(c.Parquet)

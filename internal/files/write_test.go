@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -146,6 +147,60 @@ func TestWriteFaults(t *testing.T) {
 	require.Equal(t, fault.Script, fault.Of(err).Kind)
 	_, err = WriteSQL(csvWriter(",", "i|int|%q %q|x"), "SELECT 1 AS i", "", "p")
 	require.ErrorContains(t, err, "of column i")
+}
+
+// NULL and the texts that could be taken for it are told apart, and a reader
+// that says the same reads the same.
+func TestNullsRoundTrip(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, 2)
+	from := `SELECT unnest([NULL, '', 'NULL', 'a,b', NULL]) AS s, unnest([1, NULL, 0, NULL, 5])::BIGINT AS i,
+		unnest([NULL, TIMESTAMP '0001-01-01', TIMESTAMP '2020-01-02', NULL, NULL]) AS t`
+	want := [][]string{{"NULL", "1", "NULL"}, {"", "NULL", "0001-01-01 00:00:00"}, {"NULL", "0", "2020-01-02 00:00:00"}, {"a,b", "NULL", "NULL"}, {"NULL", "5", "NULL"}}
+	for null, text := range map[string]string{
+		"":     "s,i,t\r\n,1,\n\"\",,0001-01-01\nNULL,0,2020-01-02\n\"a,b\",,\n,5,\n",
+		"NULL": "s,i,t\r\nNULL,1,NULL\n,NULL,0001-01-01\n\"NULL\",0,2020-01-02\n\"a,b\",NULL,NULL\nNULL,5,NULL\n",
+		"0":    "s,i,t\r\n0,1,0\n,0,0001-01-01\nNULL,\"0\",2020-01-02\n\"a,b\",0,0\n0,5,0\n",
+	} {
+		path := filepath.Join(t.TempDir(), "out.csv")
+		w := csvWriter(",", "s|string|%s|s", "i|int|%d|i", "t|datetime|2006-01-02|t")
+		r := csvByHeader("s|string i|int t|datetime|2006-01-02", path)
+		for i := range w.Columns {
+			w.Columns[i].Nullable, w.Columns[i].NullText = true, null
+			r.Columns[i].Nullable, r.Columns[i].NullTexts = true, []string{null}
+		}
+		query, err := WriteSQL(w, from, "", path)
+		require.NoError(t, err)
+		exec(t, db, query)
+		raw, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, text, string(raw))
+		got, err := readAll(t, db, r, 1<<30, 1, false)
+		require.NoError(t, err)
+		if null != "0" { // there i cannot be told from NULL
+			require.Equal(t, want, got, "%q", null)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "out.parquet")
+	w := &script.FileWriter{Parquet: true}
+	r := &script.FileReader{Parquet: true, URLs: urls(path)}
+	for name, typ := range map[string]expr.Type{"s": expr.String, "i": expr.Int, "t": expr.DateTime} {
+		w.Columns = append(w.Columns, &script.OutputColumn{Name: name, Type: typ, Parquet: name, Nullable: true})
+		r.Columns = append(r.Columns, &script.InputColumn{Name: name, Type: typ, Parquet: name, Nullable: true})
+	}
+	slices.SortFunc(r.Columns, func(a, b *script.InputColumn) int { return strings.Index("sit", a.Name) - strings.Index("sit", b.Name) })
+	query, err := WriteSQL(w, from, "", path)
+	require.NoError(t, err)
+	exec(t, db, query)
+	got, err := readAll(t, db, r, 1<<30, 1, false)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	for _, c := range r.Columns {
+		c.Nullable = false
+	}
+	got, err = readAll(t, db, r, 1<<30, 1, false)
+	require.NoError(t, err)
+	require.Equal(t, [][]string{{"", "1", "0001-01-01 00:00:00"}, {"", "0", "0001-01-01 00:00:00"}}, got[:2])
 }
 
 // TestRoundTrip reads what was written.

@@ -1,0 +1,121 @@
+package files
+
+import (
+	"bytes"
+	"encoding/csv"
+	"io"
+	"slices"
+	"strings"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/script"
+	"thalweg/internal/sqltext"
+)
+
+// emptyIsNull reports whether the empty cell without quotes is one of the
+// texts that mean NULL in c.
+func emptyIsNull(c *script.InputColumn) bool { return slices.Contains(c.NullTexts, "") }
+
+// tellsQuotes reports whether an empty cell means one thing with quotes and
+// another without. DuckDB reads such a column with NULL for the latter.
+func tellsQuotes(c *script.InputColumn) bool {
+	switch {
+	case !c.Nullable:
+		return false
+	case c.Type == expr.String:
+		return emptyIsNull(c) != c.QuotedEmptyNull
+	}
+	// Blank is NULL for other types, unless it is the default.
+	return c.QuotedEmptyNull && c.Default != ""
+}
+
+func anyTellsQuotes(r *script.FileReader) bool { return slices.ContainsFunc(r.Columns, tellsQuotes) }
+
+// nullableText converts the text of a nullable string column.
+func nullableText(c *script.InputColumn, text, fallback string) string {
+	unquoted, quoted := "NULL", "''"
+	if !emptyIsNull(c) {
+		unquoted = fallback
+	}
+	switch {
+	case c.QuotedEmptyNull:
+		quoted = "NULL"
+	case !emptyIsNull(c):
+		quoted = fallback
+	}
+	var whens []string
+	if unquoted != quoted && unquoted != "NULL" {
+		whens = append(whens, "WHEN "+text+" IS NULL THEN "+unquoted)
+	}
+	if quoted != "''" {
+		whens = append(whens, "WHEN "+text+" = '' THEN "+quoted)
+	}
+	if texts := nullTexts(c); texts != "" {
+		whens = append(whens, "WHEN "+text+" IN "+texts+" THEN NULL")
+	}
+	if len(whens) == 0 {
+		return text
+	}
+	return "CASE " + strings.Join(whens, " ") + " ELSE " + text + " END"
+}
+
+// nullTexts lists the texts that mean NULL, but the empty one; "" if there are none.
+func nullTexts(c *script.InputColumn) string {
+	var texts []string
+	for _, t := range c.NullTexts {
+		if t != "" {
+			texts = append(texts, sqltext.String(t))
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return "(" + strings.Join(texts, ", ") + ")"
+}
+
+// isNullText is the condition that a cell of a nullable column which is not a
+// string is one of the texts that mean NULL, "" if there is none to test for.
+func isNullText(c *script.InputColumn, text string) string {
+	var terms []string
+	if texts := nullTexts(c); texts != "" {
+		terms = append(terms, text+" IN "+texts)
+	}
+	if tellsQuotes(c) { // of quotes: without them it is NULL in DuckDB
+		terms = append(terms, text+" = ''")
+	}
+	return strings.Join(terms, " OR ")
+}
+
+// rawRecords remembers what a csv.Reader has read of the current record, so
+// that it can be told whether a field had quotes.
+type rawRecords struct {
+	from io.Reader
+	kept []byte
+	at   int64 // offset of kept
+}
+
+func (w *rawRecords) Read(p []byte) (int, error) {
+	n, err := w.from.Read(p)
+	w.kept = append(w.kept, p[:n]...)
+	return n, err
+}
+
+// lines gives the lines of the record that ends at an offset; what lies before
+// the end is forgotten then.
+func (w *rawRecords) lines(end int64) [][]byte {
+	n := min(max(end-w.at, 0), int64(len(w.kept)))
+	raw := bytes.Clone(w.kept[:n])
+	w.kept, w.at = append(w.kept[:0], w.kept[n:]...), w.at+n
+	for bytes.HasPrefix(raw, newline) || bytes.HasPrefix(raw, crlfBytes) {
+		raw = raw[bytes.IndexByte(raw, '\n')+1:]
+	}
+	return bytes.SplitAfter(raw, newline)
+}
+
+// quoted reports whether field i of the record that in has read last begins with a quote.
+func quoted(in *csv.Reader, lines [][]byte, i int) bool {
+	first, _ := in.FieldPos(0)
+	line, column := in.FieldPos(i)
+	n := line - first
+	return n >= 0 && n < len(lines) && column <= len(lines[n]) && lines[n][column-1] == '"'
+}

@@ -1,0 +1,128 @@
+package files
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+	"thalweg/internal/script"
+)
+
+// nullColumn makes a nullable column of the first field. texts are separated by |.
+func nullColumn(typ expr.Type, texts string, quotedNull bool, def string) *script.InputColumn {
+	return &script.InputColumn{Name: "c", Header: "c", Type: typ, Default: def, Nullable: true, NullTexts: strings.Split(texts, "|"),
+		QuotedEmptyNull: quotedNull, Pos: script.Pos{File: "s.yaml", Line: 20, Col: 7}}
+}
+
+// inForms writes lines of two fields so that each way of bringing a file to
+// DuckDB is taken: a link, a copy, pieces, a rewritten file.
+func inForms(lines []string) map[string]string {
+	plain := "c,d\n" + strings.Join(lines, ",x\n") + ",x\n"
+	swapped := "d,c\n"
+	for _, l := range lines {
+		swapped += "x," + l + "\n"
+	}
+	return map[string]string{
+		"link":        plain,
+		"last column": swapped,
+		"no line end": strings.TrimSuffix(swapped, "\n"),
+		"copy":        strings.ReplaceAll(plain, "\n", "\r\n"),
+		"copy last":   strings.ReplaceAll(swapped, "\n", "\r\n"),
+		"pieces":      strings.Replace(plain, "d\n", "\"d\"\n", 1) + "0,\"a\nb\"\n",
+		"odd":         plain + "0,a\"b\n",
+		"odd last":    swapped + "a\"b,0\n",
+		"odd blank":   strings.ReplaceAll(plain, "x\n", "x\n\n") + "0,1\r\n",
+		"odd multi":   strings.ReplaceAll(plain, "x\n", "\"x\ny\"\n") + "0,a\"b\n",
+		"odd no end":  "a,b,d,c\n\"\",,\"x\n\"," + strings.Join(lines, "\n\"\",,\"x\r\n\","),
+	}
+}
+
+func TestCSVNulls(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, 2)
+	texts := []string{``, `""`, `" "`, ` `, `NA`, `"NA"`, `a`}
+	numbers := []string{``, `""`, `" "`, ` `, `7`, `NA`}
+	tests := map[string]struct {
+		column *script.InputColumn
+		lines  []string
+		want   []string
+	}{
+		"text":                 {nullColumn(expr.String, "", false, ""), texts, []string{"NULL", "", " ", " ", "NA", "NA", "a"}},
+		"text, quoted null":    {nullColumn(expr.String, "", true, ""), texts, []string{"NULL", "NULL", " ", " ", "NA", "NA", "a"}},
+		"text NA":              {nullColumn(expr.String, "NA", false, ""), texts, []string{"", "", " ", " ", "NULL", "NULL", "a"}},
+		"text NA, default":     {nullColumn(expr.String, "NA", false, "def"), texts, []string{"def", "def", " ", " ", "NULL", "NULL", "a"}},
+		"text NA, quoted null": {nullColumn(expr.String, "NA", true, "def"), texts, []string{"def", "NULL", " ", " ", "NULL", "NULL", "a"}},
+		"text NA or empty":     {nullColumn(expr.String, "NA|", false, ""), texts, []string{"NULL", "", " ", " ", "NULL", "NULL", "a"}},
+		"int":                  {nullColumn(expr.Int, "|NA", false, ""), numbers, []string{"NULL", "NULL", "NULL", "NULL", "7", "NULL"}},
+		"int NA":               {nullColumn(expr.Int, "NA", false, ""), numbers, []string{"NULL", "NULL", "NULL", "NULL", "7", "NULL"}},
+		"int NA, default":      {nullColumn(expr.Int, "NA", false, "5"), numbers, []string{"5", "5", "5", "5", "7", "NULL"}},
+		"int NA, quoted null":  {nullColumn(expr.Int, "NA", true, "5"), numbers, []string{"5", "NULL", "5", "5", "7", "NULL"}},
+		"int 7":                {nullColumn(expr.Int, "7|NA", true, "5"), numbers, []string{"5", "NULL", "5", "5", "NULL", "NULL"}},
+	}
+	for name, test := range tests {
+		for form, content := range inForms(test.lines) {
+			t.Run(name+"/"+form, func(t *testing.T) {
+				path := writeFile(t, t.TempDir(), "in.csv", content)
+				r := &script.FileReader{URLs: urls(path), CSV: script.CSVReader{Separator: ',', ByHeader: true}, Columns: []*script.InputColumn{test.column}}
+				got, err := readAll(t, db, r, 1<<30, 1, false)
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, len(got), len(test.want))
+				for i, want := range test.want {
+					require.Equal(t, want, got[i][0], "line %d", i)
+				}
+			})
+		}
+	}
+}
+
+// A field that is read twice, once as nullable.
+func TestCSVNullsBeside(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, 2)
+	for form, content := range inForms([]string{``, `""`}) {
+		t.Run(form, func(t *testing.T) {
+			path := writeFile(t, t.TempDir(), "in.csv", content)
+			other := &script.InputColumn{Name: "o", Header: "c", Type: expr.String}
+			number := &script.InputColumn{Name: "n", Header: "c", Type: expr.Int, Default: "3"}
+			r := &script.FileReader{URLs: urls(path), CSV: script.CSVReader{Separator: ',', ByHeader: true},
+				Columns: []*script.InputColumn{other, nullColumn(expr.String, "", false, ""), number}}
+			got, err := readAll(t, db, r, 1<<30, 1, false)
+			require.NoError(t, err)
+			require.Equal(t, [][]string{{"", "NULL", "3"}, {"", "", "3"}}, got[:2])
+		})
+	}
+}
+
+// An empty cell of an ordinary column is never NULL, whichever columns are read.
+func TestCSVEmptyIsNotNull(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, 2)
+	path := writeFile(t, t.TempDir(), "in.csv", "a,b,c\n1,,\n,\"\",\"\"\n")
+	for _, header := range []string{"a", "b", "c"} {
+		got, err := readAll(t, db, csvByHeader(header+"|string", path), 1<<30, 1, false)
+		require.NoError(t, err)
+		for _, row := range got {
+			require.NotEqual(t, "NULL", row[0], header)
+		}
+	}
+}
+
+// What is no value of a nullable column is still an error, with its place.
+func TestCSVNullsFault(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, 2)
+	for _, column := range []*script.InputColumn{nullColumn(expr.Int, "|NA", false, ""), nullColumn(expr.Int, "NA", true, "5")} {
+		for form, content := range inForms([]string{``, `""`, `NA`, `7`, `na`}) {
+			t.Run(form, func(t *testing.T) {
+				path := writeFile(t, t.TempDir(), "in.csv", content)
+				r := &script.FileReader{URLs: urls(path), CSV: script.CSVReader{Separator: ',', ByHeader: true}, Columns: []*script.InputColumn{column}}
+				_, err := readAll(t, db, r, 1<<30, 1, false)
+				require.ErrorContains(t, err, `column c: "na" is not an int`)
+				require.Equal(t, int64(5), fault.Of(err).Place.Record)
+			})
+		}
+	}
+}
