@@ -23,10 +23,6 @@ func sources(n *Node) []*Node {
 // names as its sources, otherwise in the order of the document. In a cycle
 // some node has to come too early: see cycles.
 func (l *loader) dependencyOrder() []*nodeDraft {
-	drafts := make(map[*Node]*nodeDraft, len(l.nodes))
-	for _, d := range l.nodes {
-		drafts[d.node] = d
-	}
 	out := make([]*nodeDraft, 0, len(l.nodes))
 	seen := make(map[*nodeDraft]bool, len(l.nodes))
 	type frame struct {
@@ -47,7 +43,7 @@ func (l *loader) dependencyOrder() []*nodeDraft {
 				stack = stack[:len(stack)-1]
 				continue
 			}
-			d := drafts[top.next[0]]
+			d := l.drafts[top.next[0]]
 			top.next = top.next[1:]
 			if d != nil && !seen[d] {
 				seen[d] = true
@@ -62,6 +58,9 @@ func (l *loader) dependencyOrder() []*nodeDraft {
 func (l *loader) namedSources(d *nodeDraft) []*Node {
 	var out []*Node
 	if v := d.r.get("table"); v != nil && l.script.byTable[v.text] != nil {
+		out = append(out, l.script.byTable[v.text])
+	}
+	if v := d.l.get("table"); v != nil && l.script.byTable[v.text] != nil {
 		out = append(out, l.script.byTable[v.text])
 	}
 	if v := d.l.get("index_name"); v != nil && l.script.byIndex[v.text] != nil {

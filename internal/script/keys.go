@@ -126,16 +126,17 @@ var (
 		{name: "handler_exe_type", form: text(), doc: "Accepted without effect."},
 		{name: "max_batch_processing_time", form: whole(math.MinInt, math.MaxInt), doc: "Milliseconds; accepted without effect."},
 		{name: "dependency_policy", form: text(), doc: "Name of a dependency policy; default: the default one."},
-		{name: "r", form: keysOf(readerShape), need: true, doc: "What is read: files or a table."},
+		{name: "r", form: either(text(), keysOf(readerShape)), need: true, doc: "What is read: files or a table."},
 		{name: "l", form: keysOf(lookupShape), doc: "Lookup of a table_lookup_table."},
 		{name: "p", form: either(keysOf(pyCalcShape), keysOf(tagShape)), doc: "Processor of a table_custom_tfm_table."},
-		{name: "w", form: keysOf(writerShape), need: true, doc: "What is written: a table or files."},
+		{name: "w", form: either(text(), keysOf(writerShape)), need: true, doc: "What is written: a table or files."},
 	}}
 
 	fileReaderShape = &shape{name: "file_reader", doc: "Input files: what r.* is.", keys: []key{
 		{name: "urls", form: listOf(text()), need: true, doc: "The input files."},
 		{name: "csv", form: keysOf(csvReaderShape), doc: "How CSV is read."},
-		{name: "columns", form: namesOf(keysOf(columnShape)), doc: "Map of names to columns: expressions call them r.<name>."},
+		{name: "columns", form: namesOf(either(text(), keysOf(columnShape))), doc: "Map of names to columns: expressions call them r.<name>. Short: header: type, with ? behind the type if it may be NULL, and a Go time layout behind datetime."},
+		{name: "types", form: namesOf(text()), doc: "Instead of columns: takes them from the first file. Types of columns by header; others are strings, in Parquet files what they are."},
 	}}
 
 	csvReaderShape = &shape{name: "csv_reader", keys: []key{
@@ -175,6 +176,8 @@ var (
 	lookupShape = &shape{name: "lookup", doc: "A second table that rows are joined with: what l.* is.", keys: []key{
 		{name: "index_name", form: text(), doc: "Index of the table to look up."},
 		{name: "join_on", form: text(), doc: "Fields of r that match the index's, in its order: r.a, r.b."},
+		{name: "table", form: text(), doc: "Instead of index_name: the table to look up."},
+		{name: "on", form: text(), doc: "With table, instead of join_on: fields of r and l that are equal: id = order_id, day = day; one name if they are called the same."},
 		{name: "group", form: boolean(), doc: "One row for each row of r, with aggregates over its matches."},
 		{name: "filter", form: text(), doc: "Condition over l.*."},
 		{name: "join_type", form: text("inner", "left"), need: true, doc: "inner: rows without a match are dropped; left: they are kept."},
@@ -204,8 +207,8 @@ var (
 	tableWriterShape = &shape{name: "table_writer", doc: "The table that the node creates.", keys: []key{
 		{name: "name", form: text(), need: true, doc: "Name of the table."},
 		{name: "table_options", form: text(), doc: "Accepted without effect."},
-		{name: "fields", form: namesOf(keysOf(fieldShape)), doc: "Map of names to fields."},
-		{name: "indexes", form: namesOf(text()), doc: "Map of names to unique(order) or non_unique(order)."},
+		{name: "fields", form: either(namesOf(either(text(), keysOf(fieldShape))), listOf(either(text(), namesOf(text())))), doc: "Map of names to fields. Short: name: expression; or a list of r.name, r.*, {name: expression}; left out: all fields of r, then of l or p."},
+		{name: "indexes", form: either(namesOf(text()), listOf(text())), doc: "Map of names to unique(order) or non_unique(order); or a list of such, or of orders."},
 	}}
 
 	fieldShape = &shape{name: "field", doc: "A field of a table.", keys: []key{
@@ -221,7 +224,7 @@ var (
 		{name: "order", form: text(), doc: "Order of the rows, over the names of columns, of all of them; instead of top."},
 		{name: "csv", form: keysOf(csvWriterShape), doc: "How CSV is written."},
 		{name: "parquet", form: keysOf(parquetWriterShape), doc: "How Parquet is written."},
-		{name: "columns", form: listOf(keysOf(outputColumnShape)), doc: "The file's columns, in their order."},
+		{name: "columns", form: either(listOf(either(text(), keysOf(outputColumnShape), namesOf(text()))), namesOf(text())), doc: "The file's columns, in their order. Short: a list of names, r.*, {header: expression}, or a map of headers to expressions; left out: all fields of r."},
 	}}
 
 	havingShape = &shape{keys: []key{{name: "having", form: text(), doc: "Condition over w.*: rows for which it is false are left out."}}}

@@ -27,6 +27,11 @@ type Sources struct {
 	// and tag files with relative names are looked for beside the script
 	// first, then as given. nil is ReadLocal.
 	Read func(ctx context.Context, url string) ([]byte, error)
+	// Columns says which columns an input file has: those of its header record,
+	// or of a Parquet file's schema. It is asked for files whose columns the
+	// script does not list. For a name with * or ? it looks at the first file
+	// that matches. nil: such scripts do not load.
+	Columns func(ctx context.Context, url string, csv CSVReader, parquet bool) ([]FileColumn, error)
 }
 
 // Load reads and checks a script. The diagnostics are all problems and
@@ -37,7 +42,7 @@ func Load(ctx context.Context, src Sources) (*Script, Diagnostics) {
 		src.Read = ReadLocal
 	}
 	l := &loader{src: src, fetched: map[string]fetched{},
-		tables: map[string]*Node{}, indexKeys: map[*Index]*value{}, byPolicy: map[string]*DependencyPolicy{},
+		tables: map[string]*Node{}, indexKeys: map[*Index]*value{}, byPolicy: map[string]*DependencyPolicy{}, drafts: map[*Node]*nodeDraft{},
 		script: &Script{Path: address.Redact(src.Path), byName: map[string]*Node{}, byTable: map[string]*Node{},
 			byIndex: map[string]*Index{}, texts: map[string]string{}}}
 	l.load(ctx)
@@ -101,7 +106,7 @@ func (l *loader) readNodes(ctx context.Context, root *object) {
 		}
 		l.declareTable(d)
 	}
-	passes := []func(*nodeDraft){l.tableReader, l.lookup, func(d *nodeDraft) { l.processor(ctx, d) }, l.tableExpressions, l.indexes, l.fileWriter}
+	passes := []func(*nodeDraft){func(d *nodeDraft) { l.tableReader(ctx, d) }, l.lookup, func(d *nodeDraft) { l.processor(ctx, d) }, l.tableExpressions, l.indexes, l.fileWriter}
 	for _, d := range l.dependencyOrder() {
 		for _, pass := range passes {
 			if l.full || ctx.Err() != nil {

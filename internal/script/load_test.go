@@ -28,7 +28,7 @@ func (m memory) read(_ context.Context, name string) ([]byte, error) {
 // load loads a case: the first file named script.* is the script, params.* the parameters.
 func (m memory) load(t *testing.T) (*Script, Diagnostics) {
 	t.Helper()
-	src := Sources{Read: m.read}
+	src := Sources{Read: m.read, Columns: m.columns}
 	for name := range m {
 		switch {
 		case strings.HasPrefix(name, "script."):

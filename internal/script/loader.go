@@ -16,6 +16,7 @@ type loader struct {
 	fetched map[string]fetched // pulled-in files by URL
 	diags   []*Diagnostic
 	nodes   []*nodeDraft
+	drafts  map[*Node]*nodeDraft
 	full    bool // MaxDiagnosticsCount was reached: no need to look on
 
 	tables    map[string]*Node  // by name in lower case

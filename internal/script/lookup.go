@@ -20,17 +20,27 @@ func (l *loader) lookup(d *nodeDraft) {
 	for _, key := range []string{"idx_read_batch_size", "right_lookup_read_batch_size"} {
 		o.integer(key, 0, math.MinInt, MaxLookupReadRows)
 	}
-	if v := o.one("index_name", "name the index to look up"); v != nil {
-		if k.Index = l.script.byIndex[v.text]; k.Index == nil {
-			l.errorAt(v, o.keyPath("index_name"), "no table has index %s", quote(v.text)).Hint = suggestKey(v.text, l.script.byIndex)
-		} else {
-			d.looks, d.looksOK = fieldTypes(k.Index.Node.Table), true
-		}
+	if o.has("table") || o.has("on") {
+		l.shortLookup(d, k)
+	} else {
+		l.indexLookup(d, k)
 	}
-	l.joinOn(d, k)
 	if v := o.expression("filter"); v != nil {
 		k.Filter = l.condition(v, o.keyPath("filter"), newScope("a lookup's filter").nullable(d.nulls()).with("l", d.looks, d.looksOK))
 	}
+}
+
+// indexLookup reads the long form: an index, and the fields that match it.
+func (l *loader) indexLookup(d *nodeDraft, k *Lookup) {
+	o := d.l
+	if v := o.one("index_name", "name the index to look up; or say table: name, on: field"); v != nil {
+		if k.Index = l.script.byIndex[v.text]; k.Index == nil {
+			l.errorAt(v, o.keyPath("index_name"), "no table has index %s", quote(v.text)).Hint = suggestKey(v.text, l.script.byIndex)
+		} else {
+			d.looks, d.looksOrder, d.looksOK = l.fieldsOf(k.Index.Node)
+		}
+	}
+	l.joinOn(d, k)
 }
 
 func (l *loader) joinType(o *object, k *Lookup) {

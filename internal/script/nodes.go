@@ -15,20 +15,26 @@ type nodeDraft struct {
 	o          *object // its keys
 	r, l, p, w *object
 
-	fields  []*fieldDraft        // of the table that it creates
-	indexes []indexDraft         // of the same
-	reads   map[string]expr.Type // r.*
-	readsOK bool                 // whether r.* could be determined
-	looks   map[string]expr.Type // l.*
-	looksOK bool
-	calcs   map[string]expr.Type // p.*
-	calcsOK bool
+	fields   []*fieldDraft // of the table that it creates
+	indexes  []indexDraft  // of the same
+	fieldsOK bool          // whether the names of all fields are known
+
+	reads      map[string]expr.Type // r.*
+	readsOK    bool                 // whether r.* could be determined
+	readsOrder []string
+	looks      map[string]expr.Type // l.*
+	looksOK    bool
+	looksOrder []string
+	calcs      map[string]expr.Type // p.*
+	calcsOK    bool
+	calcsOrder []string
 }
 
 // fieldDraft is a field before its expression is checked.
 type fieldDraft struct {
 	field *Field
 	o     *object
+	infer bool // its type is that of the expression
 }
 
 // indexDraft is an index before its key is read.
@@ -45,6 +51,9 @@ func nodeTypes() []string {
 func (l *loader) node(e *entry) {
 	path := join("nodes", e.name)
 	l.nodeName(e, path)
+	if e.val.kind == mapKind {
+		own(e)
+	}
 	o := l.object(e.val, path, nodeShape)
 	if o == nil {
 		return
@@ -63,6 +72,7 @@ func (l *loader) node(e *entry) {
 	}
 	l.parts(d)
 	l.nodes = append(l.nodes, d)
+	l.drafts[n] = d
 	l.script.Nodes = append(l.script.Nodes, n)
 	l.script.byName[n.Name] = n
 	l.nodePolicy(d)
@@ -148,7 +158,11 @@ func (l *loader) part(d *nodeDraft, key string, s *shape) *object {
 		}
 		return nil
 	}
-	part := l.object(v, d.o.keyPath(key), s)
+	e := d.o.keys[key]
+	if e.val = d.shortPart(key, v); !e.val.made {
+		own(e)
+	}
+	part := l.object(e.val, d.o.keyPath(key), s)
 	if part != nil {
 		part.at = d.o.keys[key].key
 	}

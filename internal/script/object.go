@@ -128,7 +128,7 @@ func (o *object) where() *value {
 // YAML without quotes is text as written; JSON numbers and booleans are not text.
 func (o *object) text(key string) *value {
 	v := o.get(key)
-	if v == nil || v.kind == stringKind || (v.scalar() && !isJSON(v.src.name)) {
+	if v == nil || isText(v) {
 		return v
 	}
 	o.l.errorAt(v, o.keyPath(key), "%s must be text, found %s", key, v.kind).Hint = "put it in double quotes"
@@ -250,7 +250,7 @@ func (o *object) list(key string) []*value {
 func (o *object) texts(key string) []*value {
 	var out []*value
 	for _, item := range o.list(key) {
-		if item.kind == stringKind || (item.scalar() && item.present() && !isJSON(item.src.name)) {
+		if isText(item) {
 			out = append(out, item)
 		} else {
 			o.l.errorAt(item, o.keyPath(key), "%s must hold texts, found %s", key, item.kind)

@@ -76,6 +76,9 @@ func (l *loader) orderOf(v *value, path string, types map[string]expr.Type) expr
 // cannot be known.
 func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type {
 	o := d.w
+	if !l.shortOutput(d, w) {
+		return nil
+	}
 	items := o.list("columns")
 	if len(items) == 0 {
 		if v := o.get("columns"); v == nil || v.kind == listKind {
@@ -95,7 +98,7 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 		if c == nil {
 			return nil
 		}
-		col := l.outputColumn(c, path, sc, names)
+		col := l.outputColumn(c, path, sc, names, item.made)
 		csv := l.object(c.get("csv"), c.keyPath("csv"), csvOutputShape)
 		parquet := l.object(c.get("parquet"), c.keyPath("parquet"), parquetOutputShape)
 		col.Header, col.Format, col.Parquet = csv.str("header"), csv.str("format"), parquet.str("column_name")
@@ -118,9 +121,16 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 	return types
 }
 
-// outputColumn reads what CSV and Parquet columns have in common.
-func (l *loader) outputColumn(c *object, path string, sc scope, names map[string]*value) *OutputColumn {
-	col := &OutputColumn{Pos: l.pos(c.where()), Type: l.columnType(c, "type")}
+// outputColumn reads what CSV and Parquet columns have in common. A short
+// column has the type of its expression.
+func (l *loader) outputColumn(c *object, path string, sc scope, names map[string]*value, infer bool) *OutputColumn {
+	col := &OutputColumn{Pos: l.pos(c.where())}
+	if infer {
+		col.Type = l.inferType(c, sc, expr.Mode{Round: true})
+		c.defaultFormat(col.Type)
+	} else {
+		col.Type = l.columnType(c, "type")
+	}
 	col.Nullable = c.boolean("nullable")
 	if v := c.one("name", "a column needs a name: having and top know it as w.<name>"); v != nil {
 		col.Name, col.Pos = v.text, l.pos(v)

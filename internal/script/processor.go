@@ -66,6 +66,7 @@ func (l *loader) pyCalc(ctx context.Context, d *nodeDraft) {
 			f.v = fo.one("expression", "a calculated field needs a Python expression")
 		}
 		d.calcs[e.name] = f.field.Type
+		d.calcsOrder = append(d.calcsOrder, e.name)
 	}
 	for _, f := range drafts {
 		if f.v != nil && !l.full {
@@ -222,7 +223,7 @@ func (l *loader) tag(ctx context.Context, d *nodeDraft) {
 	if v := o.one("tag_field_name", "it is the name of the field p.<name> that holds the tag"); v != nil {
 		l.fieldName(v, v.text, o.keyPath("tag_field_name"), "field", map[string]*value{})
 		t.Field = v.text
-		d.calcs, d.calcsOK = map[string]expr.Type{t.Field: expr.String}, true
+		d.calcs, d.calcsOK, d.calcsOrder = map[string]expr.Type{t.Field: expr.String}, true, []string{t.Field}
 	}
 	criteria, path := o.get("tag_criteria"), o.keyPath("tag_criteria")
 	url := o.text("tag_criteria_url")

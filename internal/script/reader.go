@@ -1,6 +1,7 @@
 package script
 
 import (
+	"context"
 	"math"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // fileReader reads r of a file_table.
-func (l *loader) fileReader(d *nodeDraft) {
+func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 	o := d.r
 	d.node.Files = &FileReader{}
 	if o == nil {
@@ -31,6 +32,11 @@ func (l *loader) fileReader(d *nodeDraft) {
 	}
 	csv := l.object(o.get("csv"), o.keyPath("csv"), csvReaderShape)
 	f.CSV = l.csvReader(csv)
+	if o.has("types") {
+		l.inferColumns(ctx, d, f)
+	} else {
+		l.shortColumns(d)
+	}
 	l.inputColumns(d, f)
 	if f.Parquet {
 		o.ignored("the columns say that the files are Parquet", "csv")
@@ -98,8 +104,8 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 	members := o.members("columns")
 	if len(members) == 0 {
 		d.readsOK = false
-		if v := o.get("columns"); v == nil || v.kind == mapKind {
-			o.missing("columns", "a file_table names the columns that it reads")
+		if v := o.get("columns"); (v == nil || v.kind == mapKind) && !o.has("types") {
+			o.missing("columns", "a file_table names the columns that it reads, or takes them from the files with types: {}")
 		}
 		return
 	}
@@ -122,6 +128,7 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 		c.column.Index = c.csv.integer("col_idx", 0, 0, math.MaxInt32)
 		c.column.Format = c.csv.str("col_format")
 		d.reads[e.name] = c.column.Type
+		d.readsOrder = append(d.readsOrder, e.name)
 		f.Columns = append(f.Columns, c.column)
 		drafts = append(drafts, c)
 	}
@@ -222,12 +229,12 @@ func (l *loader) columnFormat(c *columnDraft) {
 }
 
 // tableReader resolves r: what r.* is, for all types of nodes.
-func (l *loader) tableReader(d *nodeDraft) {
+func (l *loader) tableReader(ctx context.Context, d *nodeDraft) {
 	switch d.node.Type {
 	case "":
 		return
 	case FileTable:
-		l.fileReader(d)
+		l.fileReader(ctx, d)
 		return
 	}
 	o := d.r
@@ -252,7 +259,21 @@ func (l *loader) tableReader(d *nodeDraft) {
 		l.errorAt(v, o.keyPath("table"), "no node creates table %s", quote(v.text)).Hint = suggestKey(v.text, l.script.byTable)
 		return
 	}
-	d.reads, d.readsOK = fieldTypes(r.Creator.Table), true
+	d.reads, d.readsOrder, d.readsOK = l.fieldsOf(r.Creator)
+}
+
+// fieldsOf gives the fields of the table that a node creates, and whether they
+// are known: not yet in a cycle, never after some errors.
+func (l *loader) fieldsOf(creator *Node) (map[string]expr.Type, []string, bool) {
+	d := l.drafts[creator]
+	if d == nil || !d.fieldsOK {
+		return nil, nil, false
+	}
+	names := make([]string, len(creator.Table.Fields))
+	for i, f := range creator.Table.Fields {
+		names[i] = f.Name
+	}
+	return fieldTypes(creator.Table), names, true
 }
 
 func fieldTypes(w *TableWriter) map[string]expr.Type {

@@ -1,6 +1,9 @@
 package script
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
 	"strings"
 
 	"thalweg/internal/expr"
@@ -23,10 +26,20 @@ func (l *loader) declareTable(d *nodeDraft) {
 	if v := o.text("table_options"); v != nil && strings.TrimSpace(v.text) != "" {
 		o.ignored("it belongs to the storage of another system", "table_options")
 	}
-	members := o.members("fields")
+	if v := o.get("fields"); v != nil && v.kind != listKind {
+		l.declareFields(d, w)
+	}
+	l.declareIndexes(d, w)
+}
+
+// declareFields reads the fields' names, and their types as far as they are declared.
+func (l *loader) declareFields(d *nodeDraft, w *TableWriter) {
+	o := d.w
+	members := l.fieldMembers(o)
 	if v := o.get("fields"); len(members) == 0 && (v == nil || v.kind == mapKind) {
 		o.missing("fields", "a table has at least one field")
 	}
+	d.fieldsOK = true
 	seen := map[string]*value{}
 	for _, e := range members {
 		path := join(o.keyPath("fields"), e.name)
@@ -36,16 +49,109 @@ func (l *loader) declareTable(d *nodeDraft) {
 		}
 		f := &Field{Name: e.name, Pos: l.pos(e.key)}
 		w.Fields = append(w.Fields, f)
-		draft := &fieldDraft{field: f, o: l.object(e.val, path, fieldShape)}
+		draft := &fieldDraft{field: f, o: l.object(e.val, path, fieldShape), infer: e.val.made}
 		if draft.o != nil {
 			draft.o.at = e.key
-			f.Type = l.columnType(draft.o, "type")
+			if !draft.infer {
+				f.Type = l.columnType(draft.o, "type")
+			}
 			f.Default = draft.o.str("default_value")
 			f.Nullable = draft.o.boolean("nullable")
 		}
 		d.fields = append(d.fields, draft)
 	}
-	l.declareIndexes(d, w)
+}
+
+// fieldMembers lists the fields; where one is an expression alone it is put
+// into its long form.
+func (l *loader) fieldMembers(o *object) []*entry {
+	e := o.keys["fields"]
+	if e != nil && e.val.kind == mapKind {
+		short := false
+		for _, f := range e.val.entries {
+			short = short || isText(f.val)
+		}
+		if short {
+			for _, f := range own(e).entries {
+				if isText(f.val) {
+					f.val = mapAt(f.val, entryAt(f.val, "expression", asText(f.val)))
+				}
+			}
+		}
+	}
+	return o.members("fields")
+}
+
+// shortFields replaces fields that are left out or given as a list, once it is
+// known what r, l and p have.
+func (l *loader) shortFields(d *nodeDraft, w *TableWriter) {
+	v := d.w.get("fields")
+	switch {
+	case v == nil && d.node.Lookup != nil && d.node.Lookup.Group:
+		d.w.missing("fields", "a grouped lookup says which fields and aggregates it keeps")
+		return
+	case v == nil:
+		v = &value{src: d.w.v.src, kind: listKind, off: d.w.where().off, end: d.w.where().end, made: true}
+		for _, alias := range d.aliases() {
+			v.items = append(v.items, textAt(d.w.where(), alias+".*"))
+		}
+	case v.kind != listKind:
+		return
+	}
+	m, ok := mapAt(v), true
+	taken := map[string]bool{}
+	for _, item := range v.items {
+		it, good := parseShortItem(item)
+		switch {
+		case !good || it.rest != nil:
+			l.errorAt(item, d.w.keyPath("fields"), "an item of fields is a field such as r.name, all of them as r.*, or {name: expression}")
+			ok = false
+		case it.all != "":
+			ok = l.allFields(d, it, item, d.w.keyPath("fields"), func(name string, e *value) {
+				if !taken[strings.ToLower(name)] {
+					m.entries = append(m.entries, entryAt(item, name, e))
+					taken[strings.ToLower(name)] = true
+				}
+			}) && ok
+		default:
+			m.entries = append(m.entries, &entry{name: it.name.text, key: it.name, val: it.expr})
+			taken[strings.ToLower(it.name.text)] = true
+		}
+	}
+	if !ok || (len(m.entries) == 0 && v.made) {
+		return
+	}
+	if d.w.has("fields") {
+		d.w.replace("fields", m)
+	} else {
+		d.w.add("fields", m)
+	}
+	l.declareFields(d, w)
+}
+
+// allFields gives each field of an alias with the expression that copies it;
+// false if they are not known.
+func (l *loader) allFields(d *nodeDraft, it shortItem, item *value, path string, each func(name string, expression *value)) bool {
+	if !contains(d.aliases(), it.all) {
+		l.errorAt(item, path, "%s.* cannot be used here", it.all).Hint = "allowed here: " + strings.Join(starred(d.aliases()), ", ")
+		return false
+	}
+	names, known := d.aliasFields(it.all)
+	for _, name := range names {
+		each(name, textAt(item, it.all+"."+name))
+	}
+	return known
+}
+
+// aliases lists what the node's expressions may refer to.
+func (d *nodeDraft) aliases() []string {
+	switch d.node.Type {
+	case LookupTable:
+		return []string{"r", "l"}
+	case CustomTable:
+		return []string{"r", "p"}
+	}
+	return []string{"r"}
 }
 
 func (l *loader) tableName(d *nodeDraft, w *TableWriter) {
@@ -77,6 +183,7 @@ func (l *loader) tableName(d *nodeDraft, w *TableWriter) {
 
 // declareIndexes registers the names of the table's indexes.
 func (l *loader) declareIndexes(d *nodeDraft, w *TableWriter) {
+	l.shortIndexes(d)
 	for _, e := range d.w.members("indexes") {
 		if l.full {
 			return
@@ -144,6 +251,31 @@ func mentionsBroken(text string, types map[string]expr.Type) bool {
 	return false
 }
 
+// indexNameFor makes a name for an index that the script does not name:
+// idx_<table>_<fields>, cut to the limit with a hash at its end.
+func (l *loader) indexNameFor(table, key string) string {
+	base := "idx_" + table
+	for _, item := range strings.Split(key, ",") {
+		field, _, _ := strings.Cut(strings.TrimSpace(item), "(")
+		base += "_" + identifier(field)
+	}
+	name := cutName(base, MaxIndexNameChars)
+	for n := 2; l.script.byIndex[name] != nil; n++ {
+		name = cutName(base+"_"+strconv.Itoa(n), MaxIndexNameChars)
+	}
+	return name
+}
+
+// cutName cuts a name to limit characters; what distinguishes it goes into a hash.
+func cutName(name string, limit int) string {
+	if len(name) <= limit {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	const hexDigits = 8
+	return name[:limit-hexDigits-1] + "_" + hex.EncodeToString(sum[:])[:hexDigits]
+}
+
 func (l *loader) indexName(e *entry, ix *Index, path string) {
 	name := e.name
 	switch {
@@ -196,6 +328,9 @@ func (l *loader) tableExpressions(d *nodeDraft) {
 	w := d.node.Table
 	if w == nil {
 		return
+	}
+	if !d.fieldsOK {
+		l.shortFields(d, w)
 	}
 	sc := newScope("a field's expression").nullable(d.nulls())
 	sc = sc.with("r", d.reads, d.readsOK)
@@ -253,6 +388,14 @@ func (l *loader) field(d *nodeDraft, f *fieldDraft, sc scope) {
 	f.field.ExprPos = l.pos(v)
 	lookup := d.node.Lookup
 	grouped := lookup != nil && lookup.Group
+	if f.infer {
+		f.field.Type = l.inferType(f.o, sc, expr.Mode{Round: true, Aggregates: grouped})
+		f.field.Nullable = f.o.boolean("nullable")
+		if f.field.Type == expr.Invalid {
+			return
+		}
+		v = f.o.get("expression")
+	}
 	mode := expr.Mode{Round: true, Aggregates: grouped, EmptyNull: f.field.Nullable, Null: f.field.Type}
 	c := l.compile(v, path, sc, mode)
 	if c != nil && grouped && !c.Aggregate() {
@@ -269,6 +412,37 @@ func (l *loader) field(d *nodeDraft, f *fieldDraft, sc scope) {
 	l.fieldNull(v, path, "field", f.field.Nullable, c)
 	f.field.Expr = c
 	l.fieldDefault(f, lookup != nil && lookup.Left && (c == nil || mentions(c, "l") || c.Aggregate()))
+}
+
+// inferType writes the type of a short form's expression into its long form,
+// and whether it may be NULL. len() and the like need the int(…) that the long
+// form would have.
+func (l *loader) inferType(o *object, sc scope, mode expr.Mode) expr.Type {
+	v, path := o.expression("expression"), o.keyPath("expression")
+	if v == nil {
+		return expr.Invalid
+	}
+	c := l.compile(v, path, sc, mode)
+	if c == nil {
+		return expr.Invalid
+	}
+	t := columnTypeOf(c.Type())
+	switch {
+	case t == expr.Invalid:
+		l.errorAt(v, path, "the expression is %s, which no field can hold", article(c.Type()))
+		return t
+	case c.Type() == expr.GoInt:
+		whole := *v
+		whole.text, whole.made = "int("+v.text+")", true
+		o.replace("expression", &whole)
+	}
+	o.add("type", textAt(v, t.String()))
+	if c.Nullable() {
+		yes := textAt(v, "true")
+		yes.kind = boolKind
+		o.add("nullable", yes)
+	}
+	return t
 }
 
 func mentions(c *expr.Compiled, alias string) bool {

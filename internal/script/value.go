@@ -42,7 +42,8 @@ type value struct {
 	end     int    // just behind the last one; off when it has to be found: see span
 	entries []*entry
 	items   []*value
-	weight  int // values in it when aliases are followed
+	weight  int  // values in it when aliases are followed
+	made    bool // by a short form: the text has it in another way
 }
 
 // entry is a key of a map with its value.

@@ -1,0 +1,119 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"thalweg/internal/address"
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+)
+
+// FileColumn is a column that an input file has.
+type FileColumn struct {
+	Name string    // its header, or its name in a Parquet file
+	Type expr.Type // Parquet: what it can be read as, Invalid if as nothing; CSV: String
+	Kind string    // Parquet: the type in the file, for messages
+}
+
+// inferColumns writes r.columns from what the first input file has: types says
+// what the columns of a CSV file are, all others are text; columns of a
+// Parquet file are what they are, unless types says otherwise.
+func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) {
+	o := d.r
+	if v := o.get("columns"); v != nil {
+		l.errorAt(o.keys["types"].key, o.keyPath("types"), "columns and types cannot both be given").Hint =
+			"with types the columns are those of the first file; columns lists them itself"
+		return
+	}
+	declared := o.members("types")
+	parquet := l.looksParquet(o)
+	have := l.fileColumns(ctx, o, f, parquet)
+	if have == nil {
+		return
+	}
+	m := mapAt(o.get("types"))
+	used := map[string]bool{}
+	headers := make([]string, len(have))
+	for i, c := range have {
+		headers[i] = c.Name
+	}
+	names := identifiers(headers)
+	at := o.keys["types"].key
+	for i, c := range have {
+		short, key := shortColumn{typ: textAt(at, c.Type.String())}, textAt(at, c.Name)
+		if e := declaredType(declared, c.Name, names[i]); e != nil {
+			used[e.name] = true
+			if !isText(e.val) {
+				l.errorAt(e.val, join(o.keyPath("types"), e.name), "a column's type is text, found %s", e.val.kind)
+				continue
+			}
+			short, key = parseShortColumn(e.val), e.key
+		} else if c.Type == expr.Invalid {
+			l.warnAt(at, o.keyPath("types"), "column %s is %s in the file, which cannot be read: it is left out", quote(c.Name), c.Kind)
+			continue
+		}
+		m.entries = append(m.entries, columnEntry(names[i], key, short, c.Name, 0, parquet))
+	}
+	for _, e := range declared {
+		if !used[e.name] {
+			l.errorAt(e.key, join(o.keyPath("types"), e.name), "the first file has no column %s", quote(e.name)).Hint = didYouMean(e.name, headers)
+		}
+	}
+	o.drop("types")
+	if len(m.entries) > 0 {
+		o.add("columns", m)
+	}
+}
+
+// declaredType finds the type of a column by its header, or by its name in r.*.
+func declaredType(declared []*entry, header, name string) *entry {
+	for _, e := range declared {
+		if e.name == header {
+			return e
+		}
+	}
+	for _, e := range declared {
+		if e.name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+// fileColumns asks what the first input file has; nil after an error.
+func (l *loader) fileColumns(ctx context.Context, o *object, f *FileReader, parquet bool) []FileColumn {
+	at := o.keys["types"].key
+	switch {
+	case len(f.URLs) == 0 || strings.TrimSpace(f.URLs[0].URL) == "":
+		return nil
+	case f.CSV.HeaderRecord < 0 && !parquet:
+		l.errorAt(at, o.keyPath("types"), "the files have no header to take columns from").Hint = "list the columns in their order: columns: {name: type}"
+		return nil
+	case l.src.Columns == nil:
+		l.errorAt(at, o.keyPath("types"), "columns cannot be taken from files here").Hint = "list them: columns: {name: type}"
+		return nil
+	}
+	if v := o.get("urls").items[0]; v.src.isPending(v.span()) {
+		return nil // the missing parameter is the problem
+	}
+	columns, err := l.src.Columns(ctx, f.URLs[0].URL, f.CSV, parquet)
+	if err == nil && len(columns) > MaxInferredColumnsCount {
+		err = fault.New(fault.Script, "it has %d columns, the limit is %d", len(columns), MaxInferredColumnsCount)
+	}
+	if err == nil && len(columns) == 0 {
+		err = fault.New(fault.UserData, "it has no columns")
+	}
+	if err != nil {
+		var v = o.get("urls").items[0]
+		d := l.errorAt(v, o.keyPath("urls"), "cannot take the columns from %s: %s", address.Redact(f.URLs[0].URL), err)
+		d.Cause, d.Hint = err, "the first file has to be there when the script is loaded; or list the columns: columns: {name: type}"
+		var known *fault.Error
+		if !errors.As(err, &known) {
+			d.Cause = &fault.Error{Kind: fault.Environment, Message: "reading " + address.Redact(f.URLs[0].URL), Err: err}
+		}
+		return nil
+	}
+	return columns
+}
