@@ -46,9 +46,13 @@ type inspected struct {
 }
 
 func inspectAll(ctx context.Context, r *script.FileReader) ([]inspected, error) {
-	out := make([]inspected, len(r.URLs))
-	err := eachInOrder(ctx, len(r.URLs), func(ctx context.Context, i int) error {
-		in, err := stat(r.URLs[i])
+	urls, err := Expand(ctx, r.URLs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]inspected, len(urls))
+	err = eachInOrder(ctx, len(urls), func(ctx context.Context, i int) error {
+		in, err := stat(urls[i])
 		if err != nil {
 			return err
 		}

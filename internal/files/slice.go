@@ -14,7 +14,7 @@ import (
 // Slice is the part of an input that one batch reads. Its JSON form is kept
 // in state between planning and execution.
 type Slice struct {
-	File int    `json:"file"` // ordinal in urls
+	File int    `json:"file"` // ordinal in urls, names with * replaced by the files
 	Path string `json:"path"`
 	URL  string `json:"url"`
 

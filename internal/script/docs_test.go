@@ -14,8 +14,12 @@ func TestDocsExample(t *testing.T) {
 	page, err := os.ReadFile("../../docs/scripts.md")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
-	require.Len(t, blocks, 2)
+	require.Len(t, blocks, 3)
 	s, diags := memory{"script.yaml": string(blocks[0][1]), "params.yaml": string(blocks[1][1])}.load(t)
 	require.Empty(t, diags, diags.Render())
 	require.Equal(t, "read_orders read_items value_of_orders write_values", nodeNames(s.Topological()))
+
+	example, err := os.ReadFile("../../examples/orders/short.yaml")
+	require.NoError(t, err)
+	require.Contains(t, string(example), string(blocks[2][1]), "what the page shows is what the tests run")
 }

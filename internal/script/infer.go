@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"thalweg/internal/address"
@@ -25,6 +26,7 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 	if v := o.get("columns"); v != nil {
 		l.errorAt(o.keys["types"].key, o.keyPath("types"), "columns and types cannot both be given").Hint =
 			"with types the columns are those of the first file; columns lists them itself"
+		l.shortColumns(d)
 		return
 	}
 	declared := o.members("types")
@@ -40,8 +42,18 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		headers[i] = c.Name
 	}
 	names := identifiers(headers)
-	at := o.keys["types"].key
+	at, ok := o.keys["types"].key, true
 	for i, c := range have {
+		switch first := slices.Index(headers, c.Name); {
+		case c.Name == "":
+			l.warnAt(at, o.keyPath("types"), "column %d of the first file has no header: it is left out", i+1)
+			continue
+		case first < i:
+			l.errorAt(at, o.keyPath("types"), "columns %d and %d of the first file are both called %s", first+1, i+1, quote(c.Name)).Hint =
+				"list the columns and give them csv.col_idx"
+			ok = false
+			continue
+		}
 		short, key := shortColumn{typ: textAt(at, c.Type.String())}, textAt(at, c.Name)
 		if e := declaredType(declared, c.Name, names[i]); e != nil {
 			used[e.name] = true
@@ -61,8 +73,8 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 			l.errorAt(e.key, join(o.keyPath("types"), e.name), "the first file has no column %s", quote(e.name)).Hint = didYouMean(e.name, headers)
 		}
 	}
-	o.drop("types")
-	if len(m.entries) > 0 {
+	if ok && len(m.entries) > 0 {
+		o.drop("types")
 		o.add("columns", m)
 	}
 }

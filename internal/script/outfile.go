@@ -76,12 +76,10 @@ func (l *loader) orderOf(v *value, path string, types map[string]expr.Type) expr
 // cannot be known.
 func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type {
 	o := d.w
-	if !l.shortOutput(d, w) {
-		return nil
-	}
+	complete := l.shortOutput(d, w)
 	items := o.list("columns")
 	if len(items) == 0 {
-		if v := o.get("columns"); v == nil || v.kind == listKind {
+		if v := o.get("columns"); (v == nil || v.kind == listKind) && complete {
 			o.missing("columns", "a file has at least one column")
 		}
 		return nil
@@ -117,6 +115,9 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 		}
 		w.Columns = append(w.Columns, col)
 		types[col.Name] = col.Type
+	}
+	if !complete {
+		return nil
 	}
 	return types
 }

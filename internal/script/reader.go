@@ -213,7 +213,7 @@ func (l *loader) columnFormat(c *columnDraft) {
 		l.errorAt(format, c.csv.keyPath("col_format"), "a %s column takes no col_format", t)
 		return
 	case t == expr.DateTime && c.column.Format == "":
-		l.errorAt(c.key, c.path, "a datetime column of a CSV file needs csv.col_format").Hint = `a Go layout, such as "2006-01-02 15:04:05"`
+		l.errorAt(c.key, c.path, "a datetime column of a CSV file needs csv.col_format").Hint = c.layoutHint()
 		return
 	case c.column.Format != "":
 		if _, err := expr.ScanSQL(t, c.column.Format, "x"); err != nil {
@@ -226,6 +226,13 @@ func (l *loader) columnFormat(c *columnDraft) {
 			l.exprError(v, c.o.keyPath("col_default_value"), err)
 		}
 	}
+}
+
+func (c *columnDraft) layoutHint() string {
+	if c.o.v.made {
+		return "write a Go layout behind the type: datetime 2006-01-02 15:04:05"
+	}
+	return `a Go layout, such as "2006-01-02 15:04:05"`
 }
 
 // tableReader resolves r: what r.* is, for all types of nodes.

@@ -291,6 +291,21 @@ type shortItem struct {
 	rest *value // what follows the name, for columns of files; nil: nothing
 }
 
+// singles writes {a: x, b: y} in a list as {a: x}, {b: y}.
+func singles(items []*value) []*value {
+	var out []*value
+	for _, item := range items {
+		if item.kind != mapKind || len(item.entries) < 2 {
+			out = append(out, item)
+			continue
+		}
+		for _, e := range item.entries {
+			out = append(out, mapAt(e.key, e))
+		}
+	}
+	return out
+}
+
 // parseShortItem reads an element; ok is false if it is none.
 func parseShortItem(v *value) (it shortItem, ok bool) {
 	switch {

@@ -100,7 +100,7 @@ func (l *loader) shortFields(d *nodeDraft, w *TableWriter) {
 	}
 	m, ok := mapAt(v), true
 	taken := map[string]bool{}
-	for _, item := range v.items {
+	for _, item := range singles(v.items) {
 		it, good := parseShortItem(item)
 		switch {
 		case !good || it.rest != nil:
@@ -118,7 +118,7 @@ func (l *loader) shortFields(d *nodeDraft, w *TableWriter) {
 			taken[strings.ToLower(it.name.text)] = true
 		}
 	}
-	if !ok || (len(m.entries) == 0 && v.made) {
+	if len(m.entries) == 0 && (v.made || !ok) {
 		return
 	}
 	if d.w.has("fields") {
@@ -127,6 +127,7 @@ func (l *loader) shortFields(d *nodeDraft, w *TableWriter) {
 		d.w.add("fields", m)
 	}
 	l.declareFields(d, w)
+	d.fieldsOK = ok
 }
 
 // allFields gives each field of an alias with the expression that copies it;
@@ -198,7 +199,7 @@ func (l *loader) declareIndexes(d *nodeDraft, w *TableWriter) {
 
 // indexes reads the keys of the table's indexes, once its fields have types.
 func (l *loader) indexes(d *nodeDraft) {
-	if d.node.Table == nil {
+	if d.node.Table == nil || !d.fieldsOK {
 		return
 	}
 	unique, broken := 0, false

@@ -1,0 +1,107 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+	"thalweg/internal/script"
+)
+
+// Columns lists the columns that an input file has: of a CSV file its header
+// record's texts, all strings; of a Parquet file those of its schema, with the
+// type that they are read as (Invalid: none). A name that stands for several
+// files stands for the first of them. It reads at most what lies before the
+// first data record, or the footer.
+func Columns(ctx context.Context, u string, c script.CSVReader, parquet bool) ([]script.FileColumn, error) {
+	urls, err := Expand(ctx, []script.FileURL{{URL: u}})
+	if err != nil {
+		return nil, err
+	}
+	in, err := stat(urls[0])
+	if err != nil {
+		return nil, err
+	}
+	if parquet {
+		return parquetColumns(in)
+	}
+	return headerColumns(in, c)
+}
+
+func parquetColumns(in Input) ([]script.FileColumn, error) {
+	f, err := readFooter(in.Path, in.URL)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]script.FileColumn, len(f.columns))
+	for i, c := range f.columns {
+		out[i] = script.FileColumn{Name: c.name, Type: c.kind.columnType(), Kind: c.physical}
+	}
+	return out, nil
+}
+
+// columnType is the type that a Parquet column is read as when the script
+// leaves it to the file.
+func (k parquetKind) columnType() expr.Type {
+	switch k {
+	case kindString, kindBinary:
+		return expr.String
+	case kindInt, kindSmallInt, kindUint64:
+		return expr.Int
+	case kindFloat:
+		return expr.Float
+	case kindBool:
+		return expr.Bool
+	case kindDecimal:
+		return expr.Decimal
+	case kindTimestamp, kindTimestampTZ, kindDate:
+		return expr.DateTime
+	}
+	return expr.Invalid
+}
+
+// headerColumns reads the header record.
+func headerColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
+	r := &script.FileReader{CSV: c}
+	r.CSV.ByHeader = true
+	if err := csvDialect(r); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(in.Path)
+	if err != nil {
+		return nil, openFault(in.URL, err)
+	}
+	defer f.Close()
+	limit := &io.LimitedReader{R: f, N: maxHeadBytes}
+	buffered := bufio.NewReader(limit)
+	if first, _ := buffered.Peek(len(utf8BOM)); bytes.Equal(first, utf8BOM) {
+		if _, err := buffered.Discard(len(utf8BOM)); err != nil {
+			return nil, openFault(in.URL, err)
+		}
+	}
+	records := newCSVReader(r, buffered)
+	records.FieldsPerRecord = -1 // what lies before the header is of no concern
+	for i := 0; ; i++ {
+		record, err := records.Read()
+		switch {
+		case limit.N <= 0:
+			return nil, inputFault(fault.UserData, in.URL, "the lines before the data are longer than %d MiB", maxHeadBytes>>20)
+		case errors.Is(err, io.EOF):
+			return nil, inputFault(fault.UserData, in.URL, "the file ends before its header: it has %d records, hdr_line_idx is %d", i, c.HeaderRecord)
+		case err != nil:
+			return nil, openFault(in.URL, err)
+		case i < c.HeaderRecord:
+			continue
+		}
+		out := make([]script.FileColumn, len(record))
+		for k, text := range record {
+			out[k] = script.FileColumn{Name: text, Type: expr.String}
+		}
+		return out, nil
+	}
+}

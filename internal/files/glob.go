@@ -1,0 +1,157 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"thalweg/internal/address"
+	"thalweg/internal/fault"
+	"thalweg/internal/script"
+)
+
+// MaxMatchedFilesCount bounds the files that the names of one reader stand for.
+const MaxMatchedFilesCount = 100_000
+
+// isPattern reports whether a name may stand for several local files: it
+// contains * (any characters but /) or ? (one of them).
+func isPattern(u string) bool {
+	return strings.ContainsAny(u, "*?") && !address.Remote(u)
+}
+
+// Expand replaces names with * or ? by the local files that match, in the
+// order of their bytes. A file whose name is exactly that counts as itself.
+// Names that begin with a dot match only a pattern that does. A pattern
+// without a match is a fault.UserData.
+func Expand(ctx context.Context, urls []script.FileURL) ([]script.FileURL, error) {
+	if !slices.ContainsFunc(urls, func(u script.FileURL) bool { return isPattern(u.URL) }) {
+		return urls, nil
+	}
+	var out []script.FileURL
+	for _, u := range urls {
+		names := []string{u.URL}
+		if isPattern(u.URL) {
+			var err error
+			if names, err = matches(ctx, u); err != nil {
+				return nil, err
+			}
+		}
+		for _, name := range names {
+			out = append(out, script.FileURL{URL: name, Pos: u.Pos})
+		}
+		if len(out) > MaxMatchedFilesCount {
+			return nil, placed(u, fault.New(fault.UserData, "%s: more than %d files match", u.URL, MaxMatchedFilesCount))
+		}
+	}
+	return out, nil
+}
+
+// matches lists the files that a pattern stands for.
+func matches(ctx context.Context, u script.FileURL) ([]string, error) {
+	pattern, err := address.Local(u.URL)
+	if err != nil {
+		return nil, placed(u, fault.Of(err))
+	}
+	if _, err := os.Lstat(pattern); err == nil {
+		return []string{u.URL}, nil
+	}
+	parts := strings.Split(filepath.ToSlash(pattern), "/")
+	found := []string{""}
+	if parts[0] == "" {
+		parts, found = parts[1:], []string{"/"}
+	}
+	for i, part := range parts {
+		if part == "" {
+			continue
+		}
+		var next []string
+		for _, dir := range found {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			names, err := matchIn(dir, part, i == len(parts)-1)
+			if err != nil {
+				return nil, placed(u, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("cannot look for files that match %s", u.URL), Err: err})
+			}
+			next = append(next, names...)
+			if len(next) > MaxMatchedFilesCount {
+				return nil, placed(u, fault.New(fault.UserData, "%s: more than %d files match", u.URL, MaxMatchedFilesCount))
+			}
+		}
+		found = next
+	}
+	if len(found) == 0 {
+		err := fault.New(fault.UserData, "no file matches %s", u.URL)
+		err.Hint = "* stands for any characters but /, ? for one; check the directory the command runs in"
+		return nil, placed(u, err)
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// matchIn lists what is in dir under names that match one part of a pattern.
+// Behind the last part these are files, before it directories.
+func matchIn(dir, part string, last bool) ([]string, error) {
+	if !strings.ContainsAny(part, "*?") {
+		name := dir + part
+		if !last {
+			return []string{name + "/"}, nil
+		}
+		if _, err := os.Stat(name); notThere(err) {
+			return nil, nil
+		}
+		return []string{name}, nil
+	}
+	from := dir
+	if from == "" {
+		from = "."
+	}
+	entries, err := os.ReadDir(from)
+	if notThere(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	plain := strings.NewReplacer(`\`, `\\`, "[", `\[`).Replace(part)
+	var out []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(part, ".") {
+			continue
+		}
+		if ok, _ := path.Match(plain, e.Name()); !ok { // it is well-formed: only * and ? mean something
+			continue
+		}
+		name := dir + e.Name()
+		st, err := os.Stat(name)
+		switch {
+		case err != nil && !notThere(err):
+			return nil, err
+		case err != nil: // a link to nothing, or just removed
+		case last && !st.IsDir():
+			out = append(out, name)
+		case !last && st.IsDir():
+			out = append(out, name+"/")
+		}
+	}
+	return out, nil
+}
+
+// notThere reports that a path leads nowhere, or through a file.
+func notThere(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
+}
+
+// placed puts a failure where the script names the file.
+func placed(u script.FileURL, f *fault.Error) *fault.Error {
+	f.Place = scriptPlace(u.Pos)
+	return f
+}
