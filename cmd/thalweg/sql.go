@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bufio"
 	"context"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"os"
@@ -57,21 +57,7 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) error {
 func (c *sqlCmd) print(a *app, res local.QueryResult) error {
 	switch c.Format {
 	case "csv":
-		w := csv.NewWriter(a.stdout)
-		if err := w.Write(res.Columns); err != nil {
-			return err
-		}
-		for _, row := range res.Rows {
-			cells := make([]string, len(row))
-			for i, v := range row {
-				cells[i] = cellText(v, "")
-			}
-			if err := w.Write(cells); err != nil {
-				return err
-			}
-		}
-		w.Flush()
-		return w.Error()
+		return printCSV(a.stdout, res)
 	case "json":
 		for _, row := range res.Rows {
 			obj := map[string]any{}
@@ -92,7 +78,7 @@ func (c *sqlCmd) print(a *app, res local.QueryResult) error {
 	for _, row := range res.Rows {
 		cells := make([]any, len(row))
 		for i, v := range row {
-			cells[i] = shorten(cellText(v, "NULL"))
+			cells[i] = shorten(shownCell(v))
 		}
 		t.AppendRow(cells)
 	}
@@ -100,9 +86,48 @@ func (c *sqlCmd) print(a *app, res local.QueryResult) error {
 	return nil
 }
 
-func cellText(v any, null string) string {
+// printCSV writes a NULL as nothing and an empty text as "", so that a reader
+// can tell them apart.
+func printCSV(out io.Writer, res local.QueryResult) error {
+	w := bufio.NewWriter(out)
+	line := func(cells []any) {
+		for i, v := range cells {
+			if i > 0 {
+				w.WriteByte(',')
+			}
+			w.WriteString(csvCell(v))
+		}
+		w.WriteByte('\n') // bufio keeps the first error for Flush
+	}
+	header := make([]any, len(res.Columns))
+	for i, name := range res.Columns {
+		header[i] = name
+	}
+	line(header)
+	for _, row := range res.Rows {
+		line(row)
+	}
+	return w.Flush()
+}
+
+func csvCell(v any) string {
 	if v == nil {
-		return null
+		return ""
+	}
+	s := fmt.Sprint(v)
+	if s == "" || strings.ContainsAny(s, "\",\r\n") || s[0] == ' ' || s[0] == '\t' {
+		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+	}
+	return s
+}
+
+// shownCell is a cell of a table on the screen: NULL is not the text NULL.
+func shownCell(v any) string {
+	switch v {
+	case nil:
+		return "NULL"
+	case "NULL":
+		return `"NULL"`
 	}
 	return fmt.Sprint(v)
 }
