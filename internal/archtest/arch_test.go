@@ -49,11 +49,12 @@ var allowed = map[string]string{
 	"internal/worker":            "fault queue state",
 	"internal/pipeline":          "address budget engine expr fault files parts plan python remote script sqltext state worker",
 	"internal/generate":          "fault sqltext",
+	"internal/infer":             "address engine expr fault files script sqltext",
 	"internal/bench":             "fault generate",
 	"internal/local": "address budget engine fault files parts parts/local pipeline plan python queue/inproc remote script sqltext state state/sqlite " +
 		"worker",
 	"internal/graph": "address script",
-	"cmd/thalweg":    "graph engine fault generate local remote script state worker",
+	"cmd/thalweg":    "budget infer graph engine fault generate local remote script state worker",
 }
 
 // banned imports, each with what to use instead.
