@@ -23,6 +23,9 @@ func Execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Ta
 	}
 	cfg.Paths = append(append([]string{}, cfg.Paths...), task.Paths...)
 	cfg.Profile = task.CountCSV
+	if task.OneThread {
+		cfg.Threads = 1
+	}
 	start := time.Now()
 	in, err := OpenInstance(ctx, cfg)
 	if err != nil {
@@ -59,6 +62,11 @@ type execution struct {
 }
 
 func (x *execution) run(ctx context.Context) error {
+	for _, stmt := range x.task.Setup {
+		if err := x.in.Exec(ctx, stmt); err != nil {
+			return err
+		}
+	}
 	if x.task.Python != nil {
 		if err := x.runPython(ctx); err != nil {
 			return err

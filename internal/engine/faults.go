@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -48,6 +50,9 @@ func classifyDuckDB(db *duckdb.Error, err error, task Task) error {
 		f.Kind, f.Err = fault.Environment, ErrOutOfMemory
 		f.Message = task.Name + ": the batch needs more memory than its share of --memory, and could not spill"
 		f.Hint = "give more with --memory, or free disk space for spilling; nothing that is committed was lost: continue with --resume"
+		if task.MemoryHint != "" {
+			f.Hint = task.MemoryHint
+		}
 	case duckdb.ErrorTypeIO, duckdb.ErrorTypePermission:
 		f.Kind = fault.Environment
 		if strings.Contains(db.Msg, "No space left") || strings.Contains(db.Msg, "Disk quota") || strings.Contains(db.Msg, "max_temp_directory_size") {
@@ -93,6 +98,45 @@ func Reason(err error) string {
 		return after
 	}
 	return line
+}
+
+// Diagnosis is what DuckDB says of a query that it cannot bind.
+type Diagnosis struct {
+	Message    string
+	Position   int    // byte of the query; -1: not known
+	Subtype    string // such as COLUMN_NOT_FOUND
+	Kind       string // of what is missing, such as Scalar Function
+	Name       string // of the same
+	Candidates []string
+}
+
+// Diagnose takes the failure of a query in an instance with JSONErrors apart.
+func Diagnose(err error) Diagnosis {
+	d := Diagnosis{Message: err.Error(), Position: -1}
+	var db *duckdb.Error
+	if !errors.As(err, &db) {
+		return d
+	}
+	d.Message = db.Msg
+	var e struct {
+		Message    string `json:"exception_message"`
+		Position   string `json:"position"`
+		Subtype    string `json:"error_subtype"`
+		Kind       string `json:"type"`
+		Name       string `json:"name"`
+		Candidates string `json:"candidates"`
+	}
+	if json.Unmarshal([]byte(db.Msg), &e) != nil {
+		return d
+	}
+	d.Message, d.Subtype, d.Kind, d.Name = e.Message, e.Subtype, e.Kind, e.Name
+	if e.Candidates != "" {
+		d.Candidates = strings.Split(e.Candidates, ",")
+	}
+	if at, err := strconv.Atoi(e.Position); err == nil {
+		d.Position = at
+	}
+	return d
 }
 
 // IsValueFault reports whether a query failed because of a value that it met.

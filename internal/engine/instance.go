@@ -31,6 +31,7 @@ type InstanceConfig struct {
 	SpillBytes  int64    // cap of the spill directory, 0: DuckDB's own (90 % of the disk)
 	Paths       []string // directories and files that SQL may read and write; nothing else
 	Profile     bool     // keep the operator counts of queries
+	JSONErrors  bool     // failures can be taken apart: see Diagnose
 }
 
 // Instance is an in-memory DuckDB with one connection. It is not safe for
@@ -95,7 +96,7 @@ func settings(cfg InstanceConfig) []string {
 		"SET TimeZone = 'UTC'",
 		"SET autoinstall_known_extensions = false",
 		"SET autoload_known_extensions = false",
-		"SET errors_as_json = false",
+		"SET errors_as_json = " + sqltext.Bool(cfg.JSONErrors),
 	}
 	if cfg.SpillBytes > 0 {
 		list = append(list, fmt.Sprintf("SET max_temp_directory_size = '%dB'", cfg.SpillBytes))

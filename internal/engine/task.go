@@ -19,6 +19,7 @@ type Task struct {
 	Name    string   // for logs and errors: node and batch
 	Paths   []string // directories and files that its SQL reads or writes
 	Prepare func(ctx context.Context) error
+	Setup   []string    // statements that make views, before everything else
 	Python  *PythonStep // before Query, which may read table __p
 	Query   string      // SELECT of the output rows, in order where order matters
 	Output  Output
@@ -26,7 +27,10 @@ type Task struct {
 	// Judge has the last word once everything is written; nil: all is well. Its
 	// failure removes what Output wrote and keeps what Sides did: rows that
 	// show why. It may ask the instance, with its temporary tables.
-	Judge func(ctx context.Context, db Querier, res Result) error
+	Judge     func(ctx context.Context, db Querier, res Result) error
+	OneThread bool // Query's result may show the order in which rows arrive
+	// MemoryHint is what to do when the memory is not enough; "": the usual.
+	MemoryHint string
 	// CountCSV asks for the rows that CSV readers in Query delivered.
 	CountCSV bool
 	// Explain turns the failure of Query into one that names file, row and

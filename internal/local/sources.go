@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"thalweg/internal/files"
+	"thalweg/internal/query"
 	"thalweg/internal/script"
 )
 
@@ -26,5 +27,5 @@ func Sources(scriptPath, paramsPath string) script.Sources {
 			return script.ReadLocal(ctx, beside)
 		}
 		return script.ReadLocal(ctx, url)
-	}}
+	}, Describe: query.Open}
 }

@@ -40,14 +40,15 @@ const (
 
 // Work is what state keeps of a batch: the slice of the input that it reads.
 type Work struct {
-	Files   []files.Slice `json:"files,omitempty"`
-	Parts   []PartSlice   `json:"parts,omitempty"`   // of the reader's table
-	Buckets int           `json:"buckets,omitempty"` // of the join; 0: parts of the left, all of the right
-	Bucket  int           `json:"bucket,omitempty"`
-	FromRow int64         `json:"from_row,omitempty"` // canonical rows [FromRow, ToRow): files written per batch
-	ToRow   int64         `json:"to_row,omitempty"`
-	Ranged  bool          `json:"ranged,omitempty"`
-	Unique  string        `json:"unique,omitempty"` // index whose uniqueness this batch checks, after the others
+	Files   []files.Slice   `json:"files,omitempty"`
+	Scans   [][]files.Slice `json:"scans,omitempty"`   // of the files that a query reads
+	Parts   []PartSlice     `json:"parts,omitempty"`   // of the reader's table
+	Buckets int             `json:"buckets,omitempty"` // of the join; 0: parts of the left, all of the right
+	Bucket  int             `json:"bucket,omitempty"`
+	FromRow int64           `json:"from_row,omitempty"` // canonical rows [FromRow, ToRow): files written per batch
+	ToRow   int64           `json:"to_row,omitempty"`
+	Ranged  bool            `json:"ranged,omitempty"`
+	Unique  string          `json:"unique,omitempty"` // index whose uniqueness this batch checks, after the others
 }
 
 // Decode reads a batch's work from its spec.
@@ -127,6 +128,8 @@ func (p *Planner) works(ctx context.Context, n *script.Node, in Inputs, plan *No
 	switch {
 	case n.Files != nil:
 		return p.fileWorks(ctx, n)
+	case n.Query != nil:
+		return p.queryWorks(ctx, n, in)
 	case n.Lookup != nil:
 		return p.joinWorks(n, in, plan)
 	case n.Out != nil:
@@ -302,7 +305,7 @@ func (p *Planner) layout(n *script.Node, in Inputs, sizes []size) Layout {
 
 // orderColsOf counts the order columns that n's rows carry by themselves.
 func orderColsOf(n *script.Node, in Inputs) int {
-	if n.Files != nil {
+	if in.Reader == nil {
 		return 0
 	}
 	left := in.Reader.Layout.OrderCols

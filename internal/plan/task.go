@@ -75,6 +75,10 @@ func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b B
 		return t, err
 	}
 	switch {
+	case n.Query != nil:
+		if err := p.queryTask(&t, n, in, plan.Layout, b); err != nil {
+			return t, err
+		}
 	case n.Lookup != nil:
 		t.Query = joinQuery(n, in, plan, b.Work, b.Paths)
 	case n.Type == script.Distinct:
@@ -107,7 +111,7 @@ func (p *Planner) relation(t *engine.Task, n *script.Node, in Inputs, b Batch) (
 	switch {
 	case n.Files != nil:
 		return p.filesRelation(t, n, b)
-	case n.Lookup != nil, n.Type == script.Distinct:
+	case n.Lookup != nil, n.Type == script.Distinct, n.Query != nil:
 		return relation{}, nil
 	}
 	refs := fieldRefs(n.Table)

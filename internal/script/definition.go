@@ -71,6 +71,11 @@ func (l *loader) identifyNode(d *nodeDraft) {
 			writePulled(h, f.URL, f.Text)
 		}
 	}
+	if url := d.o.get("query_url"); d.node.Query != nil && url != nil {
+		if f := l.fetched[url.text]; f.src != nil {
+			writePulled(h, url.text, f.src.original)
+		}
+	}
 	if d.node.Tag != nil && d.node.Tag.URL != "" {
 		if f := l.fetched[d.node.Tag.URL]; f.src != nil {
 			writePulled(h, d.node.Tag.URL, f.src.original)

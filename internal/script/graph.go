@@ -63,6 +63,11 @@ func (l *loader) namedSources(d *nodeDraft) []*Node {
 	if v := d.l.get("table"); v != nil && l.script.byTable[v.text] != nil {
 		out = append(out, l.script.byTable[v.text])
 	}
+	for _, e := range l.queryTables(d) {
+		if n := l.script.byTable[e.val.text]; n != nil {
+			out = append(out, n)
+		}
+	}
 	if v := d.l.get("index_name"); v != nil && l.script.byIndex[v.text] != nil {
 		out = append(out, l.script.byIndex[v.text].Node)
 	}

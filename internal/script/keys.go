@@ -126,7 +126,10 @@ var (
 		{name: "handler_exe_type", form: text(), doc: "Accepted without effect."},
 		{name: "max_batch_processing_time", form: whole(math.MinInt, math.MaxInt), doc: "Milliseconds; accepted without effect."},
 		{name: "dependency_policy", form: text(), doc: "Name of a dependency policy; default: the default one."},
-		{name: "r", form: either(text(), keysOf(readerShape)), need: true, doc: "What is read: files or a table."},
+		{name: "query", form: text(), doc: "One SELECT of a sql node."},
+		{name: "query_url", form: text(), doc: "File with the SELECT of a sql node, instead of query."},
+		{name: "ordered", form: boolean(), doc: "false: the rows of a sql node come in any order; default true."},
+		{name: "r", form: either(text(), listOf(text()), keysOf(readerShape)), doc: "What is read: files or tables."},
 		{name: "l", form: keysOf(lookupShape), doc: "Lookup of a table_lookup_table."},
 		{name: "p", form: either(keysOf(pyCalcShape), keysOf(tagShape)), doc: "Processor of a table_custom_tfm_table."},
 		{name: "w", form: either(text(), keysOf(writerShape)), need: true, doc: "What is written: a table or files."},
@@ -171,7 +174,11 @@ var (
 		{name: "rowset_size", form: whole(0, MaxRowsetRows), doc: "Accepted: the engine chooses."},
 	}}
 
-	readerShape = both(fileReaderShape, tableReaderShape)
+	queryReaderShape = &shape{name: "query_reader", doc: "The tables that a query reads.", keys: []key{
+		{name: "tables", form: either(listOf(text()), namesOf(text())), doc: "Tables, or a map of the names that they have in the query to tables."},
+	}}
+
+	readerShape = both(both(fileReaderShape, tableReaderShape), queryReaderShape)
 
 	lookupShape = &shape{name: "lookup", doc: "A second table that rows are joined with: what l.* is.", keys: []key{
 		{name: "index_name", form: text(), doc: "Index of the table to look up."},
@@ -207,7 +214,7 @@ var (
 	tableWriterShape = &shape{name: "table_writer", doc: "The table that the node creates.", keys: []key{
 		{name: "name", form: text(), need: true, doc: "Name of the table."},
 		{name: "table_options", form: text(), doc: "Accepted without effect."},
-		{name: "fields", form: either(namesOf(either(text(), keysOf(fieldShape))), listOf(either(text(), namesOf(text())))), doc: "Map of names to fields. Short: name: expression; or a list of r.name, r.*, {name: expression}; left out: all fields of r, then of l or p."},
+		{name: "fields", form: either(namesOf(either(text(), keysOf(fieldShape), keysOf(queryFieldShape))), listOf(either(text(), namesOf(text())))), doc: "Map of names to fields. Short: name: expression; or a list of r.name, r.*, {name: expression}; left out: all fields of r, then of l or p."},
 		{name: "indexes", form: either(namesOf(text()), listOf(text())), doc: "Map of names to unique(order) or non_unique(order); or a list of such, or of orders."},
 	}}
 
@@ -216,6 +223,11 @@ var (
 		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the expression, exactly."},
 		{name: "default_value", form: text(), doc: "Left lookups: value where no row matched; default: the type's zero value."},
 		{name: "nullable", form: boolean(), doc: "The field may be NULL."},
+	}}
+
+	queryFieldShape = &shape{name: "query_field", doc: "A field that a query gives.", keys: []key{
+		{name: "type", form: text(typeWords()...), need: true, doc: "Type that holds the query's column without loss."},
+		{name: "nullable", form: boolean(), doc: "The column may be NULL; otherwise NULL is an error."},
 	}}
 
 	fileWriterShape = &shape{name: "file_writer", doc: "The files that the node writes.", keys: []key{

@@ -32,6 +32,9 @@ type Sources struct {
 	// script does not list. For a name with * or ? it looks at the first file
 	// that matches. nil: such scripts do not load.
 	Columns func(ctx context.Context, url string, csv CSVReader, parquet bool) ([]FileColumn, error)
+	// Describe opens what understands the queries of sql nodes; nil: they are
+	// not checked, need declared fields, and cannot run.
+	Describe func(ctx context.Context) (Describer, error)
 }
 
 // Load reads and checks a script. The diagnostics are all problems and
@@ -46,6 +49,11 @@ func Load(ctx context.Context, src Sources) (*Script, Diagnostics) {
 		script: &Script{Path: address.Redact(src.Path), byName: map[string]*Node{}, byTable: map[string]*Node{},
 			byIndex: map[string]*Index{}, texts: map[string]string{}}}
 	l.load(ctx)
+	if l.describer != nil {
+		if err := l.describer.Close(); err != nil {
+			l.file(Error, l.script.Path, "", "closing what checked the queries: "+err.Error()).Cause = err
+		}
+	}
 	if err := ctx.Err(); err != nil {
 		l.file(Error, l.script.Path, "", "loading was canceled").Cause = &fault.Error{Kind: fault.Canceled, Message: "loading " + l.script.Path, Err: err}
 	}
@@ -106,7 +114,8 @@ func (l *loader) readNodes(ctx context.Context, root *object) {
 		}
 		l.declareTable(d)
 	}
-	passes := []func(*nodeDraft){func(d *nodeDraft) { l.tableReader(ctx, d) }, l.lookup, func(d *nodeDraft) { l.processor(ctx, d) }, l.tableExpressions, l.indexes, l.fileWriter}
+	passes := []func(*nodeDraft){func(d *nodeDraft) { l.tableReader(ctx, d) }, l.lookup, func(d *nodeDraft) { l.processor(ctx, d) },
+		func(d *nodeDraft) { l.sqlNode(ctx, d) }, l.tableExpressions, l.indexes, l.fileWriter}
 	for _, d := range l.dependencyOrder() {
 		for _, pass := range passes {
 			if l.full || ctx.Err() != nil {

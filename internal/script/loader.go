@@ -11,13 +11,14 @@ import (
 
 // loader holds the state of one Load: what was found so far, and what is wrong.
 type loader struct {
-	script  *Script
-	src     Sources
-	fetched map[string]fetched // pulled-in files by URL
-	diags   []*Diagnostic
-	nodes   []*nodeDraft
-	drafts  map[*Node]*nodeDraft
-	full    bool // MaxDiagnosticsCount was reached: no need to look on
+	script    *Script
+	src       Sources
+	fetched   map[string]fetched // pulled-in files by URL
+	diags     []*Diagnostic
+	nodes     []*nodeDraft
+	drafts    map[*Node]*nodeDraft
+	full      bool      // MaxDiagnosticsCount was reached: no need to look on
+	describer Describer // once a sql node needed one
 
 	tables    map[string]*Node  // by name in lower case
 	indexKeys map[*Index]*value // where an index is defined

@@ -187,8 +187,8 @@ type Field struct {
 	Name    string
 	Pos     Pos
 	Type    expr.Type
-	Expr    *expr.Compiled
-	Default string // default_value as text: for left joins without a match; "" is the type's zero value
+	Expr    *expr.Compiled // nil in a table of SQLTable
+	Default string         // default_value as text: for left joins without a match; "" is the type's zero value
 	ExprPos Pos
 
 	Nullable      bool // else Expr is never NULL
@@ -231,7 +231,8 @@ type SQLQuery struct {
 	Text    string
 	Pos     Pos // of the text's first character
 	Inputs  []QueryInput
-	Ordered bool // rows have an order that depends on nothing but the rows
+	Ordered bool       // rows have an order that depends on nothing but the rows
+	Info    *QueryInfo // nil if Sources.Describe was: such a node cannot run
 }
 
 // QueryInput is a table that a query reads, under the name that it has there.

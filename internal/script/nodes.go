@@ -44,7 +44,7 @@ type indexDraft struct {
 }
 
 func nodeTypes() []string {
-	return []string{string(FileTable), string(TableTable), string(LookupTable), string(TableFile), string(Distinct), string(CustomTable)}
+	return []string{string(FileTable), string(TableTable), string(LookupTable), string(TableFile), string(Distinct), string(CustomTable), string(SQLTable)}
 }
 
 // node reads the keys that all nodes have and opens the parts.
@@ -121,10 +121,13 @@ func (l *loader) rerunPolicy(o *object, n *Node) string {
 func (l *loader) parts(d *nodeDraft) {
 	o, t := d.o, d.node.Type
 	if d.r = l.part(d, "r", readerShape); d.r != nil && t != "" {
-		if t == FileTable {
-			d.r.ignored("a file_table reads files", tableReaderShape.names()...)
-		} else {
-			d.r.ignored("a "+string(t)+" reads a table", fileReaderShape.names()...)
+		switch t {
+		case FileTable:
+			d.r.ignored("a file_table reads files", append(tableReaderShape.names(), queryReaderShape.names()...)...)
+		case SQLTable:
+			d.r.ignored("a sql node reads what tables lists", append(tableReaderShape.names(), fileReaderShape.names()...)...)
+		default:
+			d.r.ignored("a "+string(t)+" reads a table", append(fileReaderShape.names(), queryReaderShape.names()...)...)
 		}
 	}
 	if d.w = l.part(d, "w", writerShape); d.w != nil && t != "" {
@@ -145,6 +148,11 @@ func (l *loader) parts(d *nodeDraft) {
 	if t != CustomTable {
 		o.ignored("only a table_custom_tfm_table has a processor", "p", "custom_proc_type")
 	}
+	if t != SQLTable {
+		o.ignored("only a sql node has a query", "query", "query_url", "ordered")
+	} else if d.w.has("having") {
+		l.errorAt(d.w.keys["having"].key, d.w.keyPath("having"), "a sql node takes no having").Hint = "write WHERE, HAVING or QUALIFY in the query"
+	}
 	if t == FileTable {
 		o.ignored("a file_table depends on no node", "dependency_policy")
 	}
@@ -153,7 +161,7 @@ func (l *loader) parts(d *nodeDraft) {
 func (l *loader) part(d *nodeDraft, key string, s *shape) *object {
 	v := d.o.get(key)
 	if v == nil {
-		if d.node.Type != "" {
+		if d.node.Type != "" && (d.node.Type != SQLTable || key != "r") {
 			d.o.missing(key, "a "+string(d.node.Type)+" needs it")
 		}
 		return nil

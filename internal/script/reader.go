@@ -238,7 +238,7 @@ func (c *columnDraft) layoutHint() string {
 // tableReader resolves r: what r.* is, for all types of nodes.
 func (l *loader) tableReader(ctx context.Context, d *nodeDraft) {
 	switch d.node.Type {
-	case "":
+	case "", SQLTable:
 		return
 	case FileTable:
 		l.fileReader(ctx, d)

@@ -144,8 +144,12 @@ func identifiers(texts []string) []string {
 func (d *nodeDraft) shortPart(part string, v *value) *value {
 	t := d.node.Type
 	switch {
+	case part == "r" && t == SQLTable && v.kind == listKind:
+		return mapAt(v, entryAt(v, "tables", v))
 	case !isText(v):
 		return v
+	case part == "r" && t == SQLTable:
+		return mapAt(v, entryAt(v, "tables", listAt(v, asText(v))))
 	case part == "r" && t == FileTable:
 		return mapAt(v, entryAt(v, "urls", listAt(v, asText(v))),
 			entryAt(v, "types", mapAt(v)))

@@ -35,7 +35,11 @@ func (l *loader) declareTable(d *nodeDraft) {
 // declareFields reads the fields' names, and their types as far as they are declared.
 func (l *loader) declareFields(d *nodeDraft, w *TableWriter) {
 	o := d.w
-	members := l.fieldMembers(o)
+	short, keys := "expression", fieldShape
+	if d.node.Type == SQLTable {
+		short, keys = "type", queryFieldShape
+	}
+	members := l.fieldMembers(o, short)
 	if v := o.get("fields"); len(members) == 0 && (v == nil || v.kind == mapKind) {
 		o.missing("fields", "a table has at least one field")
 	}
@@ -49,7 +53,7 @@ func (l *loader) declareFields(d *nodeDraft, w *TableWriter) {
 		}
 		f := &Field{Name: e.name, Pos: l.pos(e.key)}
 		w.Fields = append(w.Fields, f)
-		draft := &fieldDraft{field: f, o: l.object(e.val, path, fieldShape), infer: e.val.made}
+		draft := &fieldDraft{field: f, o: l.object(e.val, path, keys), infer: e.val.made && short == "expression"}
 		if draft.o != nil {
 			draft.o.at = e.key
 			if !draft.infer {
@@ -62,24 +66,40 @@ func (l *loader) declareFields(d *nodeDraft, w *TableWriter) {
 	}
 }
 
-// fieldMembers lists the fields; where one is an expression alone it is put
-// into its long form.
-func (l *loader) fieldMembers(o *object) []*entry {
+// fieldMembers lists the fields; where one is a text alone it is put into its
+// long form, in which that text has the key short.
+func (l *loader) fieldMembers(o *object, short string) []*entry {
 	e := o.keys["fields"]
 	if e != nil && e.val.kind == mapKind {
-		short := false
+		some := false
 		for _, f := range e.val.entries {
-			short = short || isText(f.val)
+			some = some || isText(f.val)
 		}
-		if short {
+		if some {
 			for _, f := range own(e).entries {
 				if isText(f.val) {
-					f.val = mapAt(f.val, entryAt(f.val, "expression", asText(f.val)))
+					f.val = shortField(f.val, short)
 				}
 			}
 		}
 	}
 	return o.members("fields")
+}
+
+// shortField is the long form of a field that is a text: an expression, or the
+// type of a query's column.
+func shortField(v *value, short string) *value {
+	if short != "type" {
+		return mapAt(v, entryAt(v, short, asText(v)))
+	}
+	c := parseShortColumn(asText(v))
+	m := mapAt(v, entryAt(v, short, c.typ))
+	if c.nullable {
+		yes := textAt(v, "true")
+		yes.kind = boolKind
+		m.entries = append(m.entries, entryAt(v, "nullable", yes))
+	}
+	return m
 }
 
 // shortFields replaces fields that are left out or given as a list, once it is
@@ -327,7 +347,7 @@ func (l *loader) indexUse() {
 // tableExpressions checks the fields' expressions and having.
 func (l *loader) tableExpressions(d *nodeDraft) {
 	w := d.node.Table
-	if w == nil {
+	if w == nil || d.node.Type == SQLTable {
 		return
 	}
 	if !d.fieldsOK {

@@ -30,6 +30,7 @@ const (
 	doubleStyle // YAML
 	jsonStyle   // JSON string
 	blockStyle  // YAML | and >
+	rawStyle    // all of a file: the text is the source
 )
 
 // value is a node of the document, with its place in the source.
@@ -115,6 +116,12 @@ type layoutWalk struct {
 }
 
 func (w *layoutWalk) run(out *[]int) bool {
+	if w.style == rawStyle {
+		for i := range len(w.text) + 1 {
+			*out = append(*out, w.at+i)
+		}
+		return true
+	}
 	if !w.open() {
 		return false
 	}

@@ -1,0 +1,287 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thalweg/internal/engine"
+	"thalweg/internal/fault"
+	"thalweg/internal/script"
+	"thalweg/internal/similar"
+)
+
+// describer implements script.Describer.
+type describer struct {
+	in       *engine.Instance
+	dir      string
+	volatile map[string]bool
+}
+
+// Open gives what describes queries; the caller closes it. It is not safe for
+// concurrent use.
+func Open(ctx context.Context) (_ script.Describer, err error) {
+	dir, err := os.MkdirTemp("", "thalweg-describe-")
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for checking queries", Err: err, Hint: "check TMPDIR"}
+	}
+	d := &describer{dir: dir, volatile: map[string]bool{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	if d.in, err = engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(dir, "spill"), JSONErrors: true}); err != nil {
+		return nil, err
+	}
+	return d, d.learn(ctx)
+}
+
+func (d *describer) Close() error {
+	var err error
+	if d.in != nil {
+		err = d.in.Close()
+	}
+	return errors.Join(err, os.RemoveAll(d.dir))
+}
+
+// learn asks which functions give something else each time.
+func (d *describer) learn(ctx context.Context) (err error) {
+	for _, name := range environmentFunctions() {
+		d.volatile[name] = true
+	}
+	rows, err := d.in.Query(ctx, "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE stability <> 'CONSISTENT' AND function_name <> 'error'")
+	if err != nil {
+		return fmt.Errorf("list functions: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return fmt.Errorf("list functions: %w", err)
+		}
+		d.volatile[name] = true
+	}
+	return rows.Err()
+}
+
+// Describe implements script.Describer.
+func (d *describer) Describe(ctx context.Context, ask script.QueryText) (*script.QueryInfo, []script.QueryProblem, error) {
+	text := strings.TrimRight(ask.Text, " \t\r\n")
+	p, err := parse(ctx, d.in, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	src := newSource(text)
+	c := newChecker(src, ask, d.volatile)
+	switch {
+	case p.Error && p.Kind == "parser":
+		at, _ := strconv.Atoi(p.Position)
+		c.problem(at, "the query is SQL as DuckDB understands it", "%s", p.Message)
+	case p.Error || len(p.Statements) != 1:
+		c.problem(0, "write one SELECT, WITH, FROM or VALUES", "a sql node has one query that only reads")
+	default:
+		c.check(p.Statements[0].Node)
+	}
+	if len(c.problems) > 0 {
+		return nil, c.problems, nil
+	}
+	info, err := d.bind(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	return info, c.problems, nil
+}
+
+// bind checks the query against empty tables, within a transaction that leaves
+// nothing behind.
+func (d *describer) bind(ctx context.Context, c *checker) (info *script.QueryInfo, err error) {
+	if err := d.in.Exec(ctx, "BEGIN TRANSACTION"); err != nil {
+		return nil, fmt.Errorf("prepare to check a query: %w", err)
+	}
+	defer func() { err = errors.Join(err, d.in.Exec(context.WithoutCancel(ctx), "ROLLBACK")) }()
+	for _, t := range c.ask.Tables {
+		cols := make([]string, len(t.Fields))
+		for i, f := range t.Fields {
+			cols[i] = ident(f.Name) + " " + f.Type.SQL()
+		}
+		if err := d.in.Exec(ctx, fmt.Sprintf("CREATE TABLE %s (%s)", ident(t.Name), strings.Join(cols, ", "))); err != nil {
+			return nil, fmt.Errorf("make an empty table %s: %w", t.Name, err)
+		}
+	}
+	info = &script.QueryInfo{Sorted: c.sorted}
+	for _, t := range c.ask.Tables {
+		if !c.used[strings.ToLower(t.Name)] {
+			info.Unused = append(info.Unused, t.Name)
+		}
+	}
+	text, ok := d.openFiles(ctx, c, info)
+	if !ok {
+		return nil, nil
+	}
+	text = strings.TrimRight(text, " \t\r\n")
+	if n := len(c.src.tokens); c.src.is(n-1, ";") {
+		text = text[:c.src.tokens[n-1].start]
+	}
+	cols, err := describeSQL(ctx, d.in, text)
+	if err != nil {
+		c.bindProblem(err)
+		return nil, nil
+	}
+	for _, col := range cols {
+		info.Columns = append(info.Columns, column(col.name, col.sqlType))
+	}
+	d.settle(ctx, c, text, info)
+	return info, nil
+}
+
+// openFiles makes an empty table for each file, and gives the text in which
+// they stand for the calls. false: a file cannot be read, which is reported.
+func (d *describer) openFiles(ctx context.Context, c *checker, info *script.QueryInfo) (string, bool) {
+	text := c.src.text
+	for i, call := range c.calls {
+		r, columns, err := d.reader(ctx, call)
+		if err == nil && len(columns) == 0 {
+			err = fault.New(fault.UserData, "the file has no columns")
+		}
+		schema := fmt.Sprintf("__%d", i)
+		if err == nil {
+			err = d.in.Exec(ctx, fmt.Sprintf("CREATE SCHEMA %s; CREATE TABLE %s.%s (%s)", ident(schema), ident(schema), scanFile, strings.Join(columns, ", ")))
+		}
+		if err != nil {
+			f := fault.Of(err)
+			c.problem(call.urlAt, f.Hint, "%s: %s", call.url, err)
+			return "", false
+		}
+		info.Files = append(info.Files, script.QueryFile{Schema: schema, Reader: r})
+		text = text[:call.start] + call.name(i) + text[call.end:]
+	}
+	return text, true
+}
+
+// settle puts the edits into the query, as far as the result can be bound.
+func (d *describer) settle(ctx context.Context, c *checker, text string, info *script.QueryInfo) {
+	floats := d.floatAggregates(ctx, c, text)
+	var sure, all []splice
+	for _, e := range c.edits {
+		if e.function != "" && floats != nil && !floats[e.function] {
+			continue
+		}
+		if e.text == "" { // behind the query's own ORDER BY
+			for i := range info.Columns {
+				e.text += fmt.Sprintf(", %d", i+1)
+			}
+		}
+		all = append(all, e.splice)
+		if !e.ties {
+			sure = append(sure, e.splice)
+		}
+	}
+	info.OneThread = c.oneThread
+	for _, edits := range [][]splice{all, sure} {
+		info.SQL = apply(text, edits)
+		if _, err := describeSQL(ctx, d.in, info.SQL); err == nil {
+			return
+		}
+		info.OneThread = true
+	}
+	info.SQL = text
+}
+
+// floatAggregates lists the aggregates that add floats somewhere in the query;
+// nil if that cannot be told.
+func (d *describer) floatAggregates(ctx context.Context, c *checker, text string) map[string]bool {
+	if !slices.ContainsFunc(c.edits, func(e edit) bool { return e.function != "" }) {
+		return map[string]bool{}
+	}
+	tree := plan(ctx, d.in, text)
+	if tree == nil {
+		return nil
+	}
+	out := map[string]bool{}
+	each(tree, func(n node) {
+		if n.text("expression_class") != "BOUND_AGGREGATE" {
+			return
+		}
+		for _, a := range n.list("arguments") {
+			if id := a.text("id"); id == "DOUBLE" || id == "FLOAT" {
+				out[n.lower("name")] = true
+			}
+		}
+	})
+	return out
+}
+
+// sqlColumn is a column of a query as DuckDB describes it.
+type sqlColumn struct{ name, sqlType string }
+
+const describeWord = "DESCRIBE "
+
+func describeSQL(ctx context.Context, in *engine.Instance, query string) (out []sqlColumn, err error) {
+	rows, err := in.Query(ctx, describeWord+query)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var c sqlColumn
+		var null, key, def, extra any
+		if err := rows.Scan(&c.name, &c.sqlType, &null, &key, &def, &extra); err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, rows.Err()
+}
+
+// bindProblem turns the failure to bind a query into a problem at its place.
+func (c *checker) bindProblem(err error) {
+	e := engine.Diagnose(err)
+	at := max(e.Position-len(describeWord), 0)
+	message, rest, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
+	hint := ""
+	switch {
+	case e.Subtype == "COLUMN_NOT_FOUND":
+		message, hint = "there is no column "+quote(e.Name)+" here", c.columnHint(e.Name)
+	case e.Subtype == "MISSING_ENTRY" && strings.Contains(e.Kind, "Function"):
+		message = "there is no function " + quote(e.Name)
+		if near := similar.Nearest(e.Name, e.Candidates); near != "" {
+			hint = "did you mean " + quote(near) + "?"
+		}
+	case strings.Contains(message, "does not have a column named"):
+		if start, end := c.src.span(at); start < end {
+			if i := c.src.at(at); c.src.is(i+1, ".") {
+				hint = c.columnHint(strings.Trim(c.src.tokenText(i+2), `"`))
+			}
+		}
+	case e.Subtype == "NO_MATCHING_FUNCTION":
+		message, _, _ = strings.Cut(message, " You might need")
+		hint = "convert the arguments with CAST"
+	default:
+		rest = strings.TrimSpace(strings.ReplaceAll(rest, "* SET", "* "))
+		if line, _, _ := strings.Cut(rest, "\n"); !strings.HasPrefix(line, "LINE ") {
+			hint = line
+		}
+	}
+	c.problem(at, hint, "%s", message)
+}
+
+// columnHint finds the column that was probably meant, among all tables and files.
+func (c *checker) columnHint(name string) string {
+	names := map[string]bool{}
+	for _, t := range c.ask.Tables {
+		for _, f := range t.Fields {
+			names[f.Name] = true
+		}
+	}
+	if near := similar.Nearest(name, slices.Sorted(maps.Keys(names))); near != "" {
+		return "did you mean " + quote(near) + "?"
+	}
+	return ""
+}

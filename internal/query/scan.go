@@ -1,0 +1,152 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"thalweg/internal/engine"
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+	"thalweg/internal/files"
+	"thalweg/internal/script"
+	"thalweg/internal/sqltext"
+)
+
+// filesMax bounds the files that one query reads: the names that stand for
+// them must not be longer than the shortest call.
+const filesMax = 100
+
+// fileCall is a call of scan_file.
+type fileCall struct {
+	at         int // byte of its name
+	start, end int // bytes of all of the call
+	url        string
+	urlAt      int
+	separator  byte
+	parquet    bool
+}
+
+// scanCall reads the arguments of scan_file('url', separator := ';', format := 'csv').
+func (c *checker) scanCall(f node) {
+	open, end, ok := c.src.call(f.location())
+	if !ok || len(c.calls) >= filesMax {
+		c.problem(f.location(), "", "a query can read %d files", filesMax)
+		return
+	}
+	call := &fileCall{at: f.location(), start: f.location(), end: c.src.tokens[end].end, separator: ',', urlAt: c.src.tokens[open].start}
+	given := ""
+	for i, a := range f.list("children") {
+		name, value := argument(a)
+		text, isText := value.child("value")["value"].(string)
+		switch {
+		case value.text("class") != "CONSTANT" || !isText:
+			c.problem(a.first(), "write it as a text in single quotes", "what %s reads must be known before the query runs", scanFile)
+			return
+		case i == 0 && name == "":
+			call.url, call.urlAt = text, a.first()
+		case strings.EqualFold(name, "separator"):
+			if len(text) != 1 || text[0] >= 0x80 || strings.ContainsAny(text, "\"\r\n\x00") {
+				c.problem(a.first(), "use one ASCII character that is neither a quote nor a line break", "%s cannot separate columns", sqltext.String(text))
+				return
+			}
+			call.separator = text[0]
+		case strings.EqualFold(name, "format"):
+			given = strings.ToLower(text)
+			if !inList(given, "csv", "parquet") {
+				c.problem(a.first(), "it is csv or parquet", "there is no format %s", sqltext.String(text))
+				return
+			}
+		default:
+			c.problem(a.first(), "it takes the file's address, separator and format", "%s has no such argument", scanFile)
+			return
+		}
+	}
+	if strings.TrimSpace(call.url) == "" {
+		c.problem(call.urlAt, "write "+scanFile+"('file.csv')", "%s needs the address of a file", scanFile)
+		return
+	}
+	name, _, _ := strings.Cut(strings.ToLower(call.url), "?")
+	call.parquet = given == "parquet" || (given == "" && strings.HasSuffix(name, ".parquet"))
+	c.calls = append(c.calls, call)
+}
+
+// argument takes name := value and name = value apart; name is "" without one.
+func argument(a node) (name string, value node) {
+	if a.text("type") == "COMPARE_EQUAL" {
+		names, _ := a.child("left")["column_names"].([]any)
+		if len(names) == 1 {
+			name, _ = names[0].(string)
+		}
+		return name, a.child("right")
+	}
+	return a.text("alias"), a
+}
+
+// name is what stands for the i-th call in the query: as long as the call, so
+// that places in the text stay, and still called scan_file.
+func (f *fileCall) name(i int) string {
+	name := fmt.Sprintf("__%d.%s", i, scanFile)
+	return name + strings.Repeat(" ", max(f.end-f.start-len(name), 0))
+}
+
+// reader describes the file, after looking at its header or footer. columns
+// are those that the query sees, with DuckDB's types.
+func (d *describer) reader(ctx context.Context, f *fileCall) (_ *script.FileReader, columns []string, err error) {
+	r := &script.FileReader{URLs: []script.FileURL{{URL: f.url}}, Parquet: f.parquet}
+	if f.parquet {
+		columns, err = d.parquetColumns(ctx, r)
+		return r, columns, err
+	}
+	r.CSV = script.CSVReader{Separator: f.separator, ByHeader: true, FirstDataRecord: 1}
+	header, err := files.Columns(ctx, f.url, r.CSV, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := map[string]bool{}
+	for _, h := range header {
+		name := h.Name
+		if low := strings.ToLower(name); name == "" || seen[low] {
+			f := fault.New(fault.UserData, "the header has %s", map[bool]string{true: "a column without a name", false: "two columns " + quote(name)}[name == ""])
+			f.Hint = "names that differ only by case are the same; read the file with a file_table, which picks columns"
+			return nil, nil, f
+		} else {
+			seen[low] = true
+		}
+		r.Columns = append(r.Columns, &script.InputColumn{Name: name, Type: expr.String, Header: name})
+		columns = append(columns, ident(name)+" VARCHAR")
+	}
+	return r, columns, nil
+}
+
+// parquetColumns reads the columns off a Parquet file's footer, in an instance
+// of its own: that of the queries may open no file.
+func (d *describer) parquetColumns(ctx context.Context, r *script.FileReader) (columns []string, err error) {
+	inputs, err := files.Inspect(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "thalweg-describe-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(dir, "spill"), Paths: []string{inputs[0].Path}})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	cols, err := describeSQL(ctx, in, "SELECT * FROM read_parquet("+sqltext.String(sqltext.Glob(inputs[0].Path))+", hive_partitioning = false)")
+	if err != nil {
+		f := fault.New(fault.UserData, "cannot read the Parquet file: %s", engine.Reason(err))
+		f.Err = err
+		return nil, f
+	}
+	for _, c := range cols {
+		columns = append(columns, ident(c.name)+" "+c.sqlType)
+	}
+	return columns, nil
+}

@@ -1,0 +1,62 @@
+package script
+
+import (
+	"context"
+
+	"thalweg/internal/expr"
+)
+
+// Describer understands the SQL of nodes of type sql: what this package cannot
+// do without an engine. Load opens one at the first such node and closes it.
+type Describer interface {
+	// Describe checks a query against the tables that it may read. The problems
+	// are the person's; an error among them means that there is no QueryInfo.
+	// The error is ours or the environment's.
+	Describe(ctx context.Context, q QueryText) (*QueryInfo, []QueryProblem, error)
+	Close() error
+}
+
+// QueryText is a query to describe.
+type QueryText struct {
+	Text   string
+	Tables []QueryTable // that it may read
+	Others []string     // tables of the script that it may not read, for hints
+}
+
+// QueryTable is a table under the name that it has in a query.
+type QueryTable struct {
+	Name   string
+	Fields []*Field
+}
+
+// QueryProblem is a problem of a query, at bytes [Start, End) of its text.
+type QueryProblem struct {
+	Severity   Severity
+	Start, End int
+	Message    string
+	Hint       string
+}
+
+// QueryInfo is what a query does.
+type QueryInfo struct {
+	SQL       string        // the query to run: files by the names of Files, choices that SQL leaves open made
+	Columns   []QueryColumn // of its rows
+	Files     []QueryFile   // that it reads
+	Sorted    bool          // it says in which order its rows come
+	OneThread bool          // the order in which rows arrive may show in its result
+	Unused    []string      // tables that it may read and does not
+}
+
+// QueryColumn is a column of a query's rows.
+type QueryColumn struct {
+	Name    string
+	SQLType string
+	Fits    []expr.Type // types that hold its values without loss, checked where they meet; the first is what is inferred
+	Advice  string      // what to write when nothing fits
+}
+
+// QueryFile is a file that a query reads.
+type QueryFile struct {
+	Schema string      // the query calls it Schema.scan_file
+	Reader *FileReader // of one file: CSV with text columns by header; Parquet with no columns: they are the file's
+}

@@ -1,0 +1,243 @@
+package script
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+)
+
+// queryTables lists what r.tables of a sql node says: tables under their own
+// names, or a map of names to tables.
+func (l *loader) queryTables(d *nodeDraft) []*entry {
+	v := d.r.get("tables")
+	switch {
+	case v == nil:
+		return nil
+	case v.kind == mapKind:
+		return d.r.members("tables")
+	}
+	var out []*entry
+	for _, item := range d.r.texts("tables") {
+		out = append(out, &entry{name: item.text, key: item, val: item})
+	}
+	return out
+}
+
+// sqlNode reads the query of a sql node, has it described and gives the table
+// its fields.
+func (l *loader) sqlNode(ctx context.Context, d *nodeDraft) {
+	if d.node.Type != SQLTable {
+		return
+	}
+	q := &SQLQuery{Ordered: true}
+	d.node.Query = q
+	if v := d.o.get("ordered"); v != nil {
+		q.Ordered = d.o.boolean("ordered")
+	}
+	known := l.queryInputs(d, q)
+	text, path := l.queryText(ctx, d)
+	if text == nil || d.node.Table == nil {
+		return
+	}
+	q.Text, q.Pos = text.text, l.pos(text)
+	if text.style == blockStyle {
+		start, _ := text.part(0, 0)
+		q.Pos = text.src.pos(text.src.origin(start, false))
+	}
+	if v := d.w.get("fields"); v != nil && v.kind == listKind {
+		l.errorAt(v, d.w.keyPath("fields"), "fields of a sql node is a map of names to types").Hint = "write {name: type}, or leave fields out: they are inferred from the query"
+		return
+	}
+	if !known || l.full {
+		return
+	}
+	if l.src.Describe == nil {
+		if !d.w.has("fields") {
+			d.w.missing("fields", "nobody is here to infer them from the query")
+		}
+		return
+	}
+	l.describe(ctx, d, text, path)
+}
+
+// queryInputs resolves the tables; false if the fields of one are not known.
+func (l *loader) queryInputs(d *nodeDraft, q *SQLQuery) bool {
+	known := true
+	path := d.r.keyPath("tables")
+	seen := map[string]*value{}
+	for _, e := range l.queryTables(d) {
+		if !e.val.scalar() || !e.val.present() {
+			l.errorAt(e.val, join(path, e.name), "the name of a table is expected here, found %s", e.val.kind)
+			known = false
+			continue
+		}
+		l.fieldName(e.key, e.name, join(path, e.name), "table in a query", seen)
+		in := QueryInput{Name: e.name, Pos: l.pos(e.val), Table: e.val.text, Creator: l.script.byTable[e.val.text]}
+		q.Inputs = append(q.Inputs, in)
+		if in.Creator == nil {
+			l.errorAt(e.val, join(path, e.name), "no node creates table %s", quote(in.Table)).Hint = suggestKey(in.Table, l.script.byTable)
+			known = false
+			continue
+		}
+		fields := in.Creator.Table.Fields
+		if !l.drafts[in.Creator].fieldsOK || slices.ContainsFunc(fields, func(f *Field) bool { return f.Type == expr.Invalid }) {
+			known = false // what is wrong there was reported there
+		}
+	}
+	return known
+}
+
+// queryText gives the query: the script's own text, or all of a file's.
+func (l *loader) queryText(ctx context.Context, d *nodeDraft) (text *value, path string) {
+	o := d.o
+	inline, url := o.expression("query"), o.expression("query_url")
+	switch {
+	case inline != nil && url != nil:
+		l.errorAt(o.keys["query_url"].key, o.keyPath("query_url"), "a sql node has either query or query_url").Related = []Pos{l.pos(o.keys["query"].key)}
+		return nil, ""
+	case inline != nil:
+		return inline, o.keyPath("query")
+	case url == nil:
+		o.missing("query", "write one SELECT over the tables in r.tables")
+		return nil, ""
+	}
+	src := l.fetch(ctx, url.text, url, o.keyPath("query_url"), MaxScriptBytes)
+	if src == nil {
+		return nil, ""
+	}
+	if bad := invalidUTF8(src.text); bad >= 0 {
+		l.errorSpan(src, bad, bad+1, o.keyPath("query_url"), "the text is not UTF-8").Hint = "save the file with the encoding UTF-8"
+		return nil, ""
+	}
+	text = &value{src: src, kind: stringKind, style: rawStyle, text: strings.TrimPrefix(src.text, byteOrderMark)}
+	text.off, text.end = len(src.text)-len(text.text), len(src.text)
+	return text, o.keyPath("query_url")
+}
+
+// describe asks what the query gives, and completes or checks the fields.
+func (l *loader) describe(ctx context.Context, d *nodeDraft, text *value, path string) {
+	q := d.node.Query
+	ask := QueryText{Text: text.text, Others: sortedKeys(l.script.byTable)}
+	for _, in := range q.Inputs {
+		ask.Tables = append(ask.Tables, QueryTable{Name: in.Name, Fields: in.Creator.Table.Fields})
+	}
+	info, problems, err := l.askDescriber(ctx, ask)
+	if err != nil {
+		at := l.errorAt(text, path, "the query could not be checked: %s", err)
+		at.Cause = &fault.Error{Kind: fault.Of(err).Kind, Message: "check a query", Err: err}
+		return
+	}
+	for _, p := range problems {
+		l.queryProblem(text, path, p)
+	}
+	if info == nil {
+		return
+	}
+	q.Info = info
+	for _, f := range info.Files {
+		f.Reader.Pos = q.Pos
+		for i := range f.Reader.URLs {
+			f.Reader.URLs[i].Pos = q.Pos
+		}
+	}
+	for _, name := range info.Unused {
+		for _, e := range l.queryTables(d) {
+			if e.name == name {
+				l.warnAt(e.key, join(d.r.keyPath("tables"), name), "the query does not read %s", quote(name)).Hint = "the node waits for its table all the same: leave it out"
+			}
+		}
+	}
+	if d.w.has("fields") {
+		l.declaredFields(d, text, path)
+	} else {
+		l.inferredFields(d, text, path)
+	}
+}
+
+func (l *loader) askDescriber(ctx context.Context, q QueryText) (*QueryInfo, []QueryProblem, error) {
+	if l.describer == nil {
+		var err error
+		if l.describer, err = l.src.Describe(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	return l.describer.Describe(ctx, q)
+}
+
+func (l *loader) queryProblem(text *value, path string, p QueryProblem) {
+	if text.src.isPending(text.span()) {
+		return
+	}
+	start, end := text.part(p.Start, p.End)
+	d := l.report(p.Severity, text.src, start, end, path, p.Message)
+	d.Hint = p.Hint
+}
+
+// declaredFields compares the fields with the query's columns.
+func (l *loader) declaredFields(d *nodeDraft, text *value, path string) {
+	columns := map[string]*QueryColumn{}
+	for i := range d.node.Query.Info.Columns {
+		c := &d.node.Query.Info.Columns[i]
+		if columns[c.Name] != nil {
+			l.errorAt(text, path, "the query gives two columns %s", quote(c.Name)).Hint = "name one of them with AS"
+		}
+		columns[c.Name] = c
+	}
+	for _, f := range d.fields {
+		c := columns[f.field.Name]
+		delete(columns, f.field.Name)
+		at := join(d.w.keyPath("fields"), f.field.Name)
+		switch {
+		case c == nil:
+			var names []string
+			for _, c := range d.node.Query.Info.Columns {
+				names = append(names, c.Name)
+			}
+			l.errorAt(f.o.where(), at, "the query gives no column %s", quote(f.field.Name)).Hint = didYouMean(f.field.Name, names)
+		case f.field.Type == expr.Invalid || slices.Contains(c.Fits, f.field.Type):
+		default:
+			l.errorAt(f.o.where(), at, "the query gives %s as %s, which %s cannot hold without loss", quote(c.Name), c.SQLType, f.field.Type).Hint = castHint(c.Name, f.field.Type)
+		}
+	}
+	for _, name := range sortedKeys(columns) {
+		l.errorAt(text, path, "the query gives a column %s that fields does not have", quote(name)).Hint = "add it to w.fields, or leave it out of the SELECT"
+	}
+}
+
+// castHint says how a query gives a column of a type.
+func castHint(name string, t expr.Type) string {
+	x := "CAST(… AS " + t.SQL() + ")"
+	if t == expr.DateTime {
+		x = "date_trunc('millisecond', CAST(… AS " + t.SQL() + "))"
+	}
+	return "write " + x + " AS " + name
+}
+
+// inferredFields makes the fields of the query's columns.
+func (l *loader) inferredFields(d *nodeDraft, text *value, path string) {
+	seen := map[string]*value{}
+	for _, c := range d.node.Query.Info.Columns {
+		f := &Field{Name: c.Name, Nullable: true, Pos: d.node.Query.Pos, ExprPos: d.node.Query.Pos}
+		d.node.Table.Fields = append(d.node.Table.Fields, f)
+		switch {
+		case !isWord(c.Name) || (c.Name[0] >= '0' && c.Name[0] <= '9'):
+			l.errorAt(text, path, "the query gives a column %s, which is not a name for a field", quote(c.Name)).Hint = "name it with AS: letters, digits and underscores, beginning with a letter"
+			continue
+		case seen[strings.ToLower(c.Name)] != nil:
+			l.errorAt(text, path, "the query gives two columns %s", quote(c.Name)).Hint = "name one of them with AS; names that differ only by case are the same"
+			continue
+		case contains(reservedFields(), strings.ToLower(c.Name)):
+			l.errorAt(text, path, "the name %s of the query's column is reserved", quote(c.Name)).Hint = "give it another name with AS"
+			continue
+		case len(c.Fits) == 0:
+			l.errorAt(text, path, "the query gives %s as %s, which is none of the types of fields", quote(c.Name), c.SQLType).Hint = c.Advice
+			continue
+		}
+		seen[strings.ToLower(c.Name)] = text
+		f.Type = c.Fits[0]
+	}
+	d.fieldsOK = true
+}
