@@ -37,6 +37,9 @@ const (
 
 var ownNames = []string{fileRuns, fileInputSQL, fileExpressions, fileRow, fileError, filePrefix, fileWarnings, fileTableSQL, fileFileSQL}
 
+// markedDir finds an excerpt of a script whose marks depend on the length of $DIR.
+var markedDir = regexp.MustCompile(`(?m)^    .*\$DIR.*\n {4,}\^`)
+
 // testCase is a parsed case.
 type testCase struct {
 	file    string
@@ -106,6 +109,11 @@ func (c *testCase) checkNames() error {
 	}
 	if c.has(fileError) && c.has(filePrefix) {
 		return fmt.Errorf("%s and %s", fileError, filePrefix)
+	}
+	for _, name := range []string{fileError, fileWarnings} {
+		if line := markedDir.FindString(c.files[name]); line != "" {
+			return fmt.Errorf("%s marks a place in a line with $DIR, which is of another length elsewhere: %s", name, line)
+		}
 	}
 	if c.script() == "" && !c.has(fileExpressions) {
 		return fmt.Errorf("there is no script.yaml or script.json")

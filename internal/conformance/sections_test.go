@@ -76,6 +76,7 @@ func TestWrongCases(t *testing.T) {
 		head + "-- script.yaml --\n-- runs --\nstart=a sometimes\n":             `what is "sometimes"`,
 		head + "-- script.yaml --\n-- want.error --\n-- want.error.prefix --\n": "want.error and want.error.prefix",
 		head: "there is no script",
+		head + "-- script.yaml --\n-- want.error --\n    a: $DIR/x\n    ^\n": "marks a place",
 	} {
 		file := filepath.Join(t.TempDir(), "1.1", "x.txtar")
 		require.NoError(t, writeFile(file, txtar.Format(txtar.Parse([]byte(text)))))

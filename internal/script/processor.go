@@ -125,6 +125,11 @@ func (l *loader) pyField(d *nodeDraft, f *pyFieldDraft, module *pyModule) {
 	if module == nil {
 		return
 	}
+	for _, ref := range e.alien {
+		if !e.bound[ref.Alias] && module.functions[ref.Alias] == nil && !module.star {
+			l.pyError(f.v, path, ref.start, ref.end, ref.Alias+"."+ref.Field+" cannot be used in a calculated field").Hint = "allowed here: r.*, p.*"
+		}
+	}
 	for _, call := range e.calls {
 		l.pyCall(f.v, path, call, e, module)
 	}

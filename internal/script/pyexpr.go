@@ -24,6 +24,7 @@ type pyCall struct {
 // pyExpression is what the checks know of a Python expression.
 type pyExpression struct {
 	refs  []pyRef
+	alien []pyRef // l.x and w.x: fields that Python does not see, unless l and w are names of its own
 	calls []*pyCall
 	bound map[string]bool // names that the expression itself binds: lambda, for, :=
 	// A problem of the text itself: message, and where.
@@ -133,6 +134,8 @@ func (w *pyExprScan) word(t pyToken, text string) {
 	switch {
 	case afterDot && owner.kind == pyName && (owner.text == "r" || owner.text == "p") && !isDot(w.prev[2]):
 		w.e.refs = append(w.e.refs, pyRef{Ref: expr.Ref{Alias: owner.text, Field: t.text}, start: w.base + owner.start, end: w.base + t.end})
+	case afterDot && owner.kind == pyName && (owner.text == "l" || owner.text == "w") && !isDot(w.prev[2]):
+		w.e.alien = append(w.e.alien, pyRef{Ref: expr.Ref{Alias: owner.text, Field: t.text}, start: w.base + owner.start, end: w.base + t.end})
 	case afterDot:
 	case t.text == "for":
 		w.binds = true
