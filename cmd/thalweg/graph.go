@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"os"
 
-	"thalweg/internal/fault"
 	"thalweg/internal/graph"
 	"thalweg/internal/local"
 	"thalweg/internal/script"
@@ -20,24 +17,11 @@ type graphCmd struct {
 	Out    string `help:"Write to FILE instead of standard output." short:"o" placeholder:"FILE" type:"path"`
 }
 
-func (c *graphCmd) Run(ctx context.Context, a *app) (err error) {
+func (c *graphCmd) Run(ctx context.Context, a *app) error {
 	s, diags := script.Load(ctx, local.Sources(c.Script, c.Params))
 	if diags.HasErrors() {
 		return &local.InvalidScriptError{Diagnostics: diags}
 	}
-	out := a.stdout
-	if c.Out != "" {
-		f, err := os.Create(c.Out)
-		if err != nil {
-			return &fault.Error{Kind: fault.Environment, Message: "create " + c.Out, Err: err}
-		}
-		defer func() {
-			if cerr := f.Close(); err == nil && cerr != nil {
-				err = fmt.Errorf("write %s: %w", c.Out, cerr)
-			}
-		}()
-		out = f
-	}
 	write := map[string]func(io.Writer, graph.Graph) error{"svg": graph.WriteSVG, "dot": graph.WriteDOT}[c.Format]
-	return write(out, graph.FromScript(s, graph.Options{Fields: c.Fields}))
+	return writeTo(a, c.Out, func(w io.Writer) error { return write(w, graph.FromScript(s, graph.Options{Fields: c.Fields})) })
 }

@@ -30,6 +30,7 @@ const (
 type cli struct {
 	Run      runCmd      `cmd:"" help:"Run a script and show its progress."`
 	Validate validateCmd `cmd:"" help:"Check a script without running it; list all problems at once."`
+	Infer    inferCmd    `cmd:"" help:"Propose a script for a CSV or Parquet file, from all of its rows."`
 	Graph    graphCmd    `cmd:"" help:"Draw a script: SVG or Graphviz DOT."`
 	Runs     runsCmd     `cmd:"" help:"List the runs of a workspace."`
 	Nodes    nodesCmd    `cmd:"" help:"List the nodes of a run: status, rows, time."`

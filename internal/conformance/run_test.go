@@ -197,7 +197,7 @@ func (b *bench) tables(queries string) string {
 	var w bytes.Buffer
 	for i, q := range splitQueries(queries) {
 		res, err := local.Query(context.Background(), b.home, local.QueryOptions{Workspace: local.DefaultWorkspace, SQL: q, MemoryBytes: caseMemoryBytes})
-		require.NoError(b.t, err, q)
+		require.NoError(b.t, err, "%s\nwhat failed before: %s", q, b.failures)
 		writeRows(b.t, &w, i, res.Columns, res.Rows)
 	}
 	return w.String()
@@ -209,7 +209,7 @@ func (b *bench) queryFiles(queries string) string {
 	db := b.open()
 	defer db.Close()
 	var w bytes.Buffer
-	for i, q := range splitQueries(queries) {
+	for i, q := range splitQueries(strings.ReplaceAll(queries, dirMark, b.dir)) {
 		rows, err := db.Query(q)
 		require.NoError(b.t, err, q)
 		columns, err := rows.Columns()

@@ -1,0 +1,206 @@
+package infer
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/script"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func options(t *testing.T) Options {
+	t.Helper()
+	return Options{MemoryBytes: 256 << 20, Threads: 2, WorkDir: t.TempDir()}
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// one renders what was proposed for a column.
+func one(c Column) string {
+	s := c.Type.String()
+	if c.Format != "" {
+		s += " " + c.Format
+	}
+	if c.Nullable {
+		s += "?"
+	}
+	if c.NullTexts != nil {
+		s += fmt.Sprintf(" %q", c.NullTexts)
+	}
+	return s + ": " + c.Evidence
+}
+
+// TestTypes gives each list as the only column of a file.
+func TestTypes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		values []string
+		want   string
+	}{
+		"bool":               {[]string{"true", "FALSE", "True"}, "bool: false … true"},
+		"zero and one":       {[]string{"0", "1"}, "int: 0 … 1"},
+		"int":                {[]string{"-5", "12345", "+7"}, "int: -5 … 12345"},
+		"int with gaps":      {[]string{"1", "", "3"}, "int?: 1 … 3; 1 empty"},
+		"null texts":         {[]string{"1", "N/A", "3", "NULL", ""}, `int? ["" "N/A" "NULL"]: 1 … 3; 2 of N/A, NULL; 1 empty`},
+		"too long for int":   {[]string{"9223372036854775808", "1"}, "float: 1.0 … 9.223372036854776e+18"},
+		"leading zeros":      {[]string{"007", "012"}, `string: text, 2 different in 2 rows, "007" … "012"; 2 have leading zeros, which a number would lose`},
+		"money":              {[]string{"1.5", "2", "-3.25"}, "decimal2: -3.25 … 2.00"},
+		"three decimals":     {[]string{"1.5", "2.125"}, "float: 1.5 … 2.125"},
+		"exponent":           {[]string{"1e3", "2.5"}, "float: 2.5 … 1000.0"},
+		"days":               {[]string{"2024-01-31", "2023-12-01"}, "datetime 2006-01-02: 2023-12-01 … 2024-01-31"},
+		"no such day":        {[]string{"2024-02-30", "2024-02-01", "2024-02-02"}, `string: text, 3 different in 3 rows, "2024-02-01" … "2024-02-30"; not datetime 2006-01-02 because of 1 value, e.g. "2024-02-30"`},
+		"moments":            {[]string{"2024-01-31 10:00:00"}, "datetime 2006-01-02 15:04:05: 2024-01-31 10:00:00 … 2024-01-31 10:00:00"},
+		"zone":               {[]string{"2024-01-31T10:00:00Z", "2024-01-31T10:00:00+02:00"}, "datetime 2006-01-02T15:04:05Z07:00: 2024-01-31 08:00:00 … 2024-01-31 10:00:00"},
+		"day first":          {[]string{"13/02/2024", "01/02/2024"}, "datetime 02/01/2006: 2024-02-01 … 2024-02-13"},
+		"day or month first": {[]string{"03/02/2024"}, `string: text "03/02/2024" … "03/02/2024": every value is a datetime both of 01/02/2006 and of 02/01/2006, so choose`},
+		"compact days":       {[]string{"20240131", "20231201"}, `int: 20231201 … 20240131; might be days: datetime with format "20060102"`},
+		"text":               {[]string{"a", "b", "a", ""}, `string: text, 2 different in 4 rows, "a" … "b"; 1 empty`},
+		"one bad number":     {append(many("12", 99), "x"), `string: text, 2 different in 100 rows, "12" … "x"; not int because of 1 value, e.g. "x"`},
+		"nothing":            {[]string{"", " "}, "string: no values; 2 empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := options(t)
+			o.Header = HeaderYes
+			var b strings.Builder
+			b.WriteString("value,other\n")
+			for _, v := range c.values {
+				fmt.Fprintf(&b, "%s,x\n", v)
+			}
+			p, err := File(t.Context(), write(t, "in.csv", b.String()), o)
+			require.NoError(t, err)
+			require.Equal(t, int64(len(c.values)), p.Rows)
+			require.Equal(t, c.want, one(p.Columns[0]))
+		})
+	}
+}
+
+func many(s string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = s
+	}
+	return out
+}
+
+// TestLateValue: a value far behind the sample decides too.
+func TestLateValue(t *testing.T) {
+	t.Parallel()
+	text := "n,x\n" + strings.Repeat("1,a\n", 3*sampleRows) + "none of your business,a\n"
+	p, err := File(t.Context(), write(t, "in.csv", text), options(t))
+	require.NoError(t, err)
+	require.Equal(t, `string: text, 1 different in 2,000 rows, "1" … "none of your business"; not int because of 1 value, e.g. "none of your business"`, one(p.Columns[0]))
+}
+
+func TestShape(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text      string
+		separator byte
+		header    bool
+		names     string
+	}{
+		"commas":          {"a,b\n1,2\n", ',', true, "a b"},
+		"semicolons":      {"Preis;Menge in Stück;c\n1,5;2;3\n", ';', true, "preis menge_in_st_ck c"},
+		"tabs":            {"a\tb\tc\n1\t2\t3,5\n", '\t', true, "a b c"},
+		"no header":       {"1,2\n3,4\n", ',', false, "col_0 col_1"},
+		"equal names":     {"a,A b,a-b\n1,2,3\n", ',', true, "a a_b a_b_2"},
+		"twice the same":  {"a,a\n1,2\n", ',', false, "col_0 col_1"},
+		"one column":      {"name\nx\ny\n", ',', false, "col_0"},
+		"free text":       {"name\nSmith, J\nx\n", ';', false, "col_0"},
+		"one of numbers":  {"count\n1\n2\n", ',', true, "count"},
+		"quoted newlines": {"a,b\n\"1\n,2\",3\n", ',', true, "a b"},
+		"byte order mark": {"\ufeffa,b\n1,2\n", ',', true, "a b"},
+		"digits first":    {"1st,rowid\nx,y\n", ',', true, "col_1st rowid_2"},
+		"braces":          {"{a},b\nx,y\n", ',', true, "a b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := File(t.Context(), write(t, "in.csv", c.text), options(t))
+			require.NoError(t, err)
+			require.Equal(t, string(c.separator), string(p.Separator))
+			require.Equal(t, c.header, p.HasHeader)
+			var names []string
+			for _, col := range p.Columns {
+				names = append(names, col.Name)
+			}
+			require.Equal(t, c.names, strings.Join(names, " "))
+			loads(t, p)
+		})
+	}
+}
+
+// loads checks that the written script is one.
+func loads(t *testing.T, p Proposal) *script.Script {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, p.WriteScript(&b))
+	s, diags := script.Load(t.Context(), script.Sources{Path: write(t, "s.yaml", b.String())})
+	require.Empty(t, diags.Render(), b.String())
+	return s
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ path, want string }{
+		"ragged":      {write(t, "in.csv", "a,b\n1,2,3\n"), "line 2 has 3 fields, not 2 as the first record"},
+		"empty":       {write(t, "in.csv", "\n\n"), "the file is empty"},
+		"missing":     {filepath.Join(t.TempDir(), "no.csv"), "cannot read the file"},
+		"latin1":      {write(t, "in.csv", "a,b\n\xe9,2\n"), "the file is not UTF-8 text"},
+		"not parquet": {write(t, "in.parquet", "a,b\n"), "the file is not readable as Parquet"},
+		"wide":        {write(t, "in.csv", strings.Repeat("a,", ColumnsMax)+"b\n"), "the file has 1001 columns; the limit is 1000"},
+	} {
+		_, err := File(t.Context(), c.path, options(t))
+		require.ErrorContains(t, err, c.want, name)
+		require.Equal(t, fault.UserData, fault.Of(err).Kind, name)
+		require.Equal(t, c.path, fault.Of(err).Place.File, name)
+	}
+	o := options(t)
+	o.Separator = "::"
+	_, err := File(t.Context(), write(t, "in.csv", "a\n"), o)
+	require.ErrorContains(t, err, "not one ASCII character")
+}
+
+// TestRaggedBehindTheHead is found by the reader of scripts.
+func TestRaggedBehindTheHead(t *testing.T) {
+	t.Parallel()
+	text := "a,b\n" + strings.Repeat("1,some text\n", headBytes/12+100) + "1,2,3\n"
+	_, err := File(t.Context(), write(t, "in.csv", text), options(t))
+	require.ErrorContains(t, err, "3 fields")
+	require.Equal(t, fault.UserData, fault.Of(err).Kind)
+}
+
+func TestParquet(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "in.parquet")
+	makeParquet(t, path, `SELECT 1::TINYINT AS "Small Int", 'x' AS s, NULL::DOUBLE AS f, 1.2345::DECIMAL(9,4) AS d4, DATE '2024-01-31' AS day, [1] AS list, 1::UBIGINT AS big`)
+	p, err := File(t.Context(), path, options(t))
+	require.NoError(t, err)
+	var got []string
+	for _, c := range p.Columns {
+		got = append(got, c.Name+" "+one(c))
+	}
+	require.Equal(t, []string{
+		"small_int int: TINYINT, 1 … 1",
+		`s string: VARCHAR, "x" … "x"`,
+		"f float?: DOUBLE, no values; 1 NULL",
+		"d4 decimal2: DECIMAL(9,4), 1.2345 … 1.2345; stored with 2 digits after the point",
+		"day datetime: DATE, 2024-01-31 … 2024-01-31",
+		"list invalid: INTEGER[] in the file cannot be read",
+		"big invalid: UBIGINT in the file cannot be read",
+	}, got)
+	loads(t, p)
+}

@@ -1,0 +1,70 @@
+package remote
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// journal notes an upload that the server keeps until it is completed or
+// aborted, so that somebody can abort it after the process that began it died.
+type journal struct {
+	Bucket string `json:"bucket"`
+	Key    string `json:"key"`
+	Upload string `json:"upload"`
+}
+
+const journalBytesMax = 64 << 10
+
+// readJournal gives the zero journal if there is none.
+func readJournal(path string) (j journal, err error) {
+	data, err := readLimited(path, journalBytesMax)
+	if errors.Is(err, fs.ErrNotExist) {
+		return j, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &j)
+	}
+	if err != nil {
+		return j, fmt.Errorf("read what an earlier attempt left at the server: %w", err)
+	}
+	return j, nil
+}
+
+// write replaces the journal as a whole.
+func (j journal) write(path string) error {
+	data, err := json.Marshal(j)
+	if err == nil {
+		err = writeWhole(path, data)
+	}
+	if err != nil {
+		return localFault("note what is being sent", err)
+	}
+	return nil
+}
+
+// writeWhole writes a small file so that it is there whole or not at all.
+func writeWhole(path string, data []byte) (err error) {
+	temp := path + ".new"
+	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
+func removeJournal(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return localFault("remove the note of what was sent", err)
+	}
+	return nil
+}

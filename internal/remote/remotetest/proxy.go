@@ -1,0 +1,106 @@
+package remotetest
+
+import (
+	"io"
+	"net"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Proxy passes connections on to a server, or breaks them.
+type Proxy struct {
+	Addr   string
+	target string
+	wg     sync.WaitGroup
+	mu     sync.Mutex
+	open   map[net.Conn]bool
+	plans  []Break // one for each connection to come
+	count  int
+}
+
+// Break is what happens to a connection after so many bytes from the server
+// (Down) or to it (Up); 0 never.
+type Break struct {
+	Down, Up int64
+	Stall    bool // stop passing bytes on instead of closing
+}
+
+// NewProxy starts a proxy to an address.
+func NewProxy(t TB, target string) *Proxy {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &Proxy{Addr: l.Addr().String(), target: target, open: map[net.Conn]bool{}}
+	p.wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			p.wg.Go(func() { p.pass(c) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.mu.Lock()
+		for c := range p.open {
+			_ = c.Close()
+		}
+		p.mu.Unlock()
+		p.wg.Wait()
+	})
+	return p
+}
+
+// Plan says what happens to the next connections, one after another.
+func (p *Proxy) Plan(list ...Break) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.plans = append(p.plans, list...)
+}
+
+// Connections is how many there were.
+func (p *Proxy) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.count
+}
+
+func (p *Proxy) pass(client net.Conn) {
+	server, err := net.Dial("tcp", p.target)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	p.mu.Lock()
+	p.open[client], p.open[server] = true, true
+	p.count++
+	var b Break
+	if len(p.plans) > 0 {
+		b, p.plans = p.plans[0], p.plans[1:]
+	}
+	p.mu.Unlock()
+	end := func() {
+		_ = client.Close()
+		_ = server.Close()
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { copyUntil(client, server, b.Down, b.Stall, end) })
+	wg.Go(func() { copyUntil(server, client, b.Up, b.Stall, end) })
+	wg.Wait()
+}
+
+// copyUntil copies at most bytes of them (0: all) and then ends both
+// connections, or swallows what comes.
+func copyUntil(to io.Writer, from io.Reader, bytes int64, stall bool, end func()) {
+	if bytes == 0 {
+		_, _ = io.Copy(to, from)
+		end()
+		return
+	}
+	_, err := io.Copy(to, io.LimitReader(from, bytes))
+	if err == nil && stall {
+		_, _ = io.Copy(io.Discard, from)
+	}
+	end()
+}

@@ -1,0 +1,162 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"thalweg/internal/address"
+	"thalweg/internal/fault"
+)
+
+// sftpStaged is a file under a temporary name beside its final one.
+type sftpStaged struct {
+	b    *sftpBackend
+	loc  address.Location
+	temp string
+	u    Upload
+	open bool // the temporary file may be there
+	done bool
+}
+
+func (b *sftpBackend) stage(ctx context.Context, loc address.Location, u Upload) (Staged, error) {
+	f, err := openUpload(u)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // read only: nothing can be lost
+	s := &sftpStaged{b: b, loc: loc, u: u, temp: path.Join(path.Dir(loc.Path), fmt.Sprintf("%s%d.tmp", u.TempPrefix, u.Attempt))}
+	err = b.c.retry(ctx, loc, func(ctx context.Context) (bool, error) {
+		ctx, watch := b.c.watch(ctx)
+		defer watch.stop()
+		return false, watch.explain(b.with(ctx, loc, func(c *sftpConn) error { return s.send(c, f, watch) }))
+	})
+	if err != nil {
+		b.c.giveUp(ctx, s, loc)
+		return nil, err
+	}
+	return s, nil
+}
+
+// send makes the directory, clears it of what dead attempts left, and writes
+// the temporary file.
+func (s *sftpStaged) send(c *sftpConn, f *os.File, watch *watchdog) (err error) {
+	dir := path.Dir(s.loc.Path)
+	if err := c.MkdirAll(dir); err != nil {
+		return named(err, "make the directory "+dir)
+	}
+	entries, err := c.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // one may write where one may not look
+		return named(err, "look into the directory "+dir)
+	}
+	for _, e := range entries {
+		if s.u.TempPrefix != "" && strings.HasPrefix(e.Name(), s.u.TempPrefix) {
+			if err := c.Remove(path.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return named(err, "remove what an earlier attempt left")
+			}
+		}
+	}
+	s.open = true
+	out, err := c.OpenFile(s.temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY)
+	if err != nil {
+		return named(err, "write into the directory "+dir)
+	}
+	_, err = out.ReadFrom(&fedReader{Reader: io.NewSectionReader(f, 0, s.u.Bytes), bytes: s.u.Bytes, watch: watch})
+	if _, ok := c.HasExtension("fsync@openssh.com"); ok && err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	st, err := c.Stat(s.temp)
+	if err == nil && st.Size() != s.u.Bytes {
+		err = broken(nil, "the server has %d bytes of %d", st.Size(), s.u.Bytes)
+	}
+	return err
+}
+
+// named says what was being done when the server refused.
+func named(err error, what string) error {
+	f := sftpFault(err)
+	var known *fault.Error
+	if answered(err) && errors.As(f, &known) {
+		known.Message = what + ": " + known.Message
+	}
+	return f
+}
+
+// fedReader feeds the watchdog with what is sent. Its Size lets several
+// packets be on their way at once.
+type fedReader struct {
+	io.Reader
+	bytes int64
+	watch *watchdog
+}
+
+func (r *fedReader) Read(p []byte) (int, error) {
+	r.watch.feed()
+	return r.Reader.Read(p)
+}
+
+func (r *fedReader) Size() int64 { return r.bytes }
+
+// Publish renames the file. Where the server cannot replace a file by
+// renaming, the old one is removed first.
+func (s *sftpStaged) Publish(ctx context.Context) error {
+	err := s.b.c.retry(ctx, s.loc, func(ctx context.Context) (bool, error) {
+		ctx, watch := s.b.c.watch(ctx)
+		defer watch.stop()
+		return false, watch.explain(s.b.with(ctx, s.loc, s.rename))
+	})
+	s.done = s.done || err == nil
+	return err
+}
+
+func (s *sftpStaged) rename(c *sftpConn) error {
+	if _, err := c.Lstat(s.temp); errors.Is(err, fs.ErrNotExist) {
+		// The answer to an earlier try was lost.
+		if st, err := c.Stat(s.loc.Path); err == nil && st.Size() == s.u.Bytes {
+			return nil
+		}
+		return named(err, "put the file in place")
+	}
+	if _, ok := c.HasExtension("posix-rename@openssh.com"); ok {
+		return s.renamed(c.PosixRename(s.temp, s.loc.Path))
+	}
+	err := c.Rename(s.temp, s.loc.Path)
+	if err == nil || !answered(err) {
+		return err
+	}
+	if err := c.Remove(s.loc.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return named(err, "replace the file")
+	}
+	return s.renamed(c.Rename(s.temp, s.loc.Path))
+}
+
+func (s *sftpStaged) renamed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return named(err, "put the file in place")
+}
+
+func (s *sftpStaged) Discard(ctx context.Context) error {
+	if s.done || !s.open {
+		return nil
+	}
+	return s.b.c.retry(ctx, s.loc, func(ctx context.Context) (bool, error) {
+		ctx, watch := s.b.c.watch(ctx)
+		defer watch.stop()
+		return false, watch.explain(s.b.with(ctx, s.loc, func(c *sftpConn) error {
+			if err := c.Remove(s.temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return nil
+		}))
+	})
+}

@@ -1,0 +1,418 @@
+package remote_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/remote"
+	"thalweg/internal/remote/remotetest"
+)
+
+// world is a kind of server with a breaking proxy before it.
+type world struct {
+	client *remote.Client
+	proxy  *remotetest.Proxy
+	log    *bytes.Buffer
+	url    func(name string) string
+	put    func(name, content string)
+	get    func(name string) (string, bool) // nil: read only
+	names  func() []string                  // what is stored
+	config remote.Config
+}
+
+// again is a new client of the same server, as a new process has one.
+func (w *world) again(t *testing.T) *remote.Client {
+	c := remote.New(w.config)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+var worlds = map[string]func(t *testing.T) *world{"https": httpsWorld, "s3": s3World, "sftp": sftpWorld}
+
+// each runs a test against every kind of server.
+func each(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Parallel()
+	for name, make := range worlds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, make(t))
+		})
+	}
+}
+
+// writable leaves the kinds out that cannot be written.
+func writable(t *testing.T, test func(t *testing.T, w *world)) {
+	each(t, func(t *testing.T, w *world) {
+		if w.get != nil {
+			test(t, w)
+		}
+	})
+}
+
+func finish(t *testing.T, w *world, cfg remote.Config) *world {
+	w.log = &bytes.Buffer{}
+	cfg.Pause, cfg.PauseMax, cfg.IdleTimeout, cfg.ConnectTimeout = time.Millisecond, 10*time.Millisecond, 2*time.Second, 5*time.Second
+	cfg.Logger = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.config = cfg
+	w.client = w.again(t)
+	return w
+}
+
+func httpsWorld(t *testing.T) *world {
+	s := remotetest.NewHTTPS(t, t.TempDir())
+	w := &world{proxy: remotetest.NewProxy(t, s.Addr)}
+	w.url = func(name string) string { return "https://" + w.proxy.Addr + "/" + name + "?token=SECRET" }
+	w.put = func(name, content string) { putFile(t, filepath.Join(s.Dir, name), content) }
+	return finish(t, w, remote.Config{CAPath: s.CAFile})
+}
+
+func s3World(t *testing.T) *world {
+	s := remotetest.NewS3(t)
+	w := &world{proxy: remotetest.NewProxy(t, strings.TrimPrefix(s.Endpoint, "http://"))}
+	w.url = func(name string) string { return "s3://data/" + name }
+	w.put = func(name, content string) { s.Put(t, name, content) }
+	w.get = func(name string) (string, bool) { return s.Get(t, name) }
+	w.names = func() []string {
+		list, err := s.Backend.ListBucket(s.Bucket, nil, gofakes3.ListBucketPage{})
+		require.NoError(t, err)
+		var out []string
+		for _, o := range list.Contents {
+			out = append(out, o.Key)
+		}
+		return out
+	}
+	return finish(t, w, remote.Config{S3Endpoint: "http://" + w.proxy.Addr})
+}
+
+func sftpWorld(t *testing.T) *world {
+	dir := t.TempDir()
+	s := remotetest.NewSFTP(t, dir)
+	w := &world{proxy: remotetest.NewProxy(t, s.Addr)}
+	s.Know(t, w.proxy.Addr)
+	w.url = func(name string) string { return "sftp://joe@" + w.proxy.Addr + path.Join(s.Dir, name) }
+	w.put = func(name, content string) { putFile(t, filepath.Join(s.Dir, name), content) }
+	w.get = func(name string) (string, bool) {
+		data, err := os.ReadFile(filepath.Join(s.Dir, name))
+		return string(data), err == nil
+	}
+	w.names = func() []string {
+		var out []string
+		require.NoError(t, filepath.WalkDir(s.Dir, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				rel, _ := filepath.Rel(s.Dir, p)
+				out = append(out, rel)
+			}
+			return err
+		}))
+		return out
+	}
+	return finish(t, w, remote.Config{SFTPKeys: map[string]string{"joe": s.KeyFile}, KnownHosts: s.KnownHosts})
+}
+
+func putFile(t *testing.T, path, content string) {
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+}
+
+// noise is content in which no two places look alike.
+func noise(bytes int) string {
+	r := rand.NewChaCha8([32]byte{1})
+	out := make([]byte, bytes)
+	_, _ = r.Read(out)
+	return string(out)
+}
+
+func TestRead(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.put("dir/a b.txt", "hello")
+		name := "dir/a b.txt"
+		if strings.HasPrefix(w.url(""), "https") {
+			name = "dir/a%20b.txt"
+		}
+		got, err := w.client.Read(t.Context(), w.url(name), 5)
+		require.NoError(t, err)
+		require.Equal(t, "hello", string(got))
+		_, err = w.client.Read(t.Context(), w.url(name), 4)
+		require.ErrorContains(t, err, "larger than 4 bytes")
+		_, err = w.client.Read(t.Context(), w.url("none"), 4)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.Equal(t, fault.Script, fault.Of(err).Kind)
+		require.Contains(t, err.Error(), "none")
+		require.NotContains(t, err.Error(), "SECRET")
+		w.put("empty", "")
+		got, err = w.client.Read(t.Context(), w.url("empty"), 4)
+		require.NoError(t, err)
+		require.Empty(t, got)
+	})
+}
+
+func TestSpoolMakesOneCopyOfOneVersion(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		content := noise(1 << 20)
+		w.put("a.bin", content)
+		dir := filepath.Join(t.TempDir(), "in")
+		spool := w.client.Spool(dir)
+		c, err := spool.Ensure(t.Context(), w.url("a.bin"), "")
+		require.NoError(t, err)
+		requireCopy(t, content, c)
+		again, err := spool.Ensure(t.Context(), w.url("a.bin"), c.Version)
+		require.NoError(t, err)
+		require.Equal(t, c, again)
+
+		// A later process uses the copy as it is.
+		before, err := os.Stat(c.Path)
+		require.NoError(t, err)
+		later := w.again(t)
+		c2, err := later.Spool(dir).Ensure(t.Context(), w.url("a.bin"), c.Version)
+		require.NoError(t, err)
+		after, err := os.Stat(c2.Path)
+		require.NoError(t, err)
+		require.Equal(t, before.ModTime(), after.ModTime(), "not copied again")
+
+		// Without the copy the plan's version still counts.
+		other := filepath.Join(t.TempDir(), "other")
+		_, err = later.Spool(other).Ensure(t.Context(), w.url("a.bin"), c.Version)
+		require.NoError(t, err)
+
+		w.put("a.bin", noise(1<<20 + 1)[1:]+"")
+		w.put("a.bin", noise(1<<20+1))
+		for _, dir := range []string{dir, filepath.Join(t.TempDir(), "third")} {
+			_, err = w.again(t).Spool(dir).Ensure(t.Context(), w.url("a.bin"), c.Version)
+			require.ErrorContains(t, err, "changed after the run read it")
+			require.Equal(t, fault.UserData, fault.Of(err).Kind)
+		}
+		require.NoError(t, spool.Remove())
+		require.NoDirExists(t, dir)
+		require.NotContains(t, w.log.String(), "SECRET")
+	})
+}
+
+func requireCopy(t *testing.T, content string, c remote.Copy) {
+	t.Helper()
+	got, err := os.ReadFile(c.Path)
+	require.NoError(t, err)
+	require.Equal(t, len(content), len(got))
+	require.True(t, content == string(got), "the copy has other bytes")
+	entries, err := filepath.Glob(filepath.Join(filepath.Dir(c.Path), "*.part"))
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+func TestBrokenDownloadsGoOn(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		content := noise(4 << 20)
+		w.put("a.bin", content)
+		w.proxy.Plan(remotetest.Break{Down: 1 << 20}, remotetest.Break{Down: 10}, remotetest.Break{Down: 1 << 20}, remotetest.Break{Up: 5})
+		c, err := w.client.Spool(t.TempDir()).Ensure(t.Context(), w.url("a.bin"), "")
+		require.NoError(t, err)
+		requireCopy(t, content, c)
+		require.GreaterOrEqual(t, w.proxy.Connections(), 4)
+		require.Contains(t, w.log.String(), "a transfer broke")
+		require.NotContains(t, w.log.String(), "SECRET")
+	})
+}
+
+func TestServersThatNeverFinish(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.put("a.bin", noise(1<<20))
+		for range 6 {
+			w.proxy.Plan(remotetest.Break{Down: 10})
+		}
+		dir := t.TempDir()
+		_, err := w.client.Spool(dir).Ensure(t.Context(), w.url("a.bin"), "")
+		require.ErrorContains(t, err, "tried 6 times")
+		require.True(t, fault.Of(err).Retryable)
+		require.Equal(t, fault.Environment, fault.Of(err).Kind)
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	})
+}
+
+func TestSilentServersAreLeft(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		content := noise(3 << 20)
+		w.put("a.bin", content)
+		w.proxy.Plan(remotetest.Break{Down: 1 << 20, Stall: true})
+		cfg := w.config
+		cfg.IdleTimeout = 300 * time.Millisecond
+		c := remote.New(cfg)
+		defer c.Close()
+		got, err := c.Spool(t.TempDir()).Ensure(t.Context(), w.url("a.bin"), "")
+		require.NoError(t, err)
+		requireCopy(t, content, got)
+		require.Contains(t, w.log.String(), "silent for")
+	})
+}
+
+func TestCancelEndsTransfers(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.put("a.bin", noise(3<<20))
+		w.proxy.Plan(remotetest.Break{Down: 1 << 20, Stall: true})
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		_, err := w.client.Spool(t.TempDir()).Ensure(ctx, w.url("a.bin"), "")
+		require.Equal(t, fault.Canceled, fault.Of(err).Kind, "%v", err)
+		require.Less(t, time.Since(start), time.Second)
+	})
+}
+
+func TestNobodyListens(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr := l.Addr().String()
+	require.NoError(t, l.Close())
+	dir := t.TempDir()
+	remotetest.NewKey(t, filepath.Join(dir, "key"))
+	c := remote.New(remote.Config{S3Endpoint: "http://" + addr, SFTPKeys: map[string]string{"joe": filepath.Join(dir, "key")}, HomeDir: dir, Pause: time.Millisecond})
+	defer c.Close()
+	for _, url := range []string{"http://" + addr + "/x", "s3://b/k", "sftp://joe@" + addr + "/x"} {
+		_, err := c.Read(t.Context(), url, 10)
+		require.ErrorContains(t, err, "connection refused")
+		require.ErrorContains(t, err, "tried 6 times")
+		require.True(t, fault.Of(err).Retryable)
+	}
+}
+
+func TestSpoolLimit(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.put("a", noise(600_000))
+		w.put("b", noise(600_000))
+		cfg := w.config
+		cfg.SpoolBytes = 1 << 20
+		c := remote.New(cfg)
+		defer c.Close()
+		dir := t.TempDir()
+		_, err := c.Spool(dir).EnsureAll(t.Context(), []string{w.url("a"), w.url("b")})
+		require.ErrorContains(t, err, "more than 1 MiB")
+		require.Equal(t, fault.Environment, fault.Of(err).Kind)
+		parts, _ := filepath.Glob(filepath.Join(dir, "*.part"))
+		require.Empty(t, parts)
+	})
+}
+
+func TestEnsureAllNamesTheFirstFileThatFails(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		w.put("a", "x")
+		_, err := w.client.Spool(t.TempDir()).EnsureAll(t.Context(), []string{w.url("a"), w.url("none")})
+		require.Equal(t, fault.UserData, fault.Of(err).Kind)
+		require.Contains(t, fault.Of(err).Place.File, "none")
+		copies, err := w.client.Spool(t.TempDir()).EnsureAll(t.Context(), []string{w.url("a"), w.url("a")})
+		require.NoError(t, err)
+		requireCopy(t, "x", copies[w.url("a")])
+	})
+}
+
+func upload(t *testing.T, content string) remote.Upload {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "out")
+	putFile(t, file, content)
+	return remote.Upload{Path: file, Bytes: int64(len(content)), Checksum: "sum-of-it", TempPrefix: ".x.thalweg-abc-a", Attempt: 1, Journal: filepath.Join(dir, "journal")}
+}
+
+func TestStageShowsNothingUntilPublish(t *testing.T) {
+	writable(t, func(t *testing.T, w *world) {
+		content := noise(20 << 20)
+		w.put("dir/old", "old")
+		for _, name := range []string{"new/deep/x.csv", "dir/old"} {
+			s, err := w.client.Stage(t.Context(), w.url(name), upload(t, content))
+			require.NoError(t, err)
+			if got, ok := w.get(name); ok {
+				require.Equal(t, "old", got)
+			}
+			require.NoError(t, s.Publish(t.Context()))
+			requireStored(t, w, name, content)
+			require.NoError(t, s.Publish(t.Context()), "again")
+			require.NoError(t, s.Discard(t.Context()), "does nothing any more")
+			requireStored(t, w, name, content)
+		}
+		require.ElementsMatch(t, []string{"new/deep/x.csv", "dir/old"}, w.names())
+	})
+}
+
+func requireStored(t *testing.T, w *world, name, content string) {
+	t.Helper()
+	got, ok := w.get(name)
+	require.True(t, ok)
+	require.True(t, got == content, "%d bytes are stored, %d were sent", len(got), len(content))
+}
+
+func TestDiscardLeavesNothing(t *testing.T) {
+	writable(t, func(t *testing.T, w *world) {
+		u := upload(t, noise(1<<20))
+		s, err := w.client.Stage(t.Context(), w.url("x.csv"), u)
+		require.NoError(t, err)
+		require.NoError(t, s.Discard(t.Context()))
+		require.Empty(t, w.names())
+		require.NoFileExists(t, u.Journal)
+		require.Error(t, s.Publish(t.Context()))
+		require.Empty(t, w.names())
+	})
+}
+
+func TestBrokenUploadsAreRepeated(t *testing.T) {
+	writable(t, func(t *testing.T, w *world) {
+		content := noise(20 << 20)
+		w.proxy.Plan(remotetest.Break{Up: 1 << 20}, remotetest.Break{Up: 3 << 20}, remotetest.Break{Down: 5})
+		s, err := w.client.Stage(t.Context(), w.url("x.csv"), upload(t, content))
+		require.NoError(t, err)
+		require.NoError(t, s.Publish(t.Context()))
+		requireStored(t, w, "x.csv", content)
+		require.Equal(t, []string{"x.csv"}, w.names())
+	})
+}
+
+func TestFailedUploadLeavesNothing(t *testing.T) {
+	writable(t, func(t *testing.T, w *world) {
+		u := upload(t, noise(1<<20))
+		for range 40 {
+			w.proxy.Plan(remotetest.Break{Up: 20_000})
+		}
+		_, err := w.client.Stage(t.Context(), w.url("x.csv"), u)
+		require.Error(t, err)
+		require.True(t, fault.Of(err).Retryable)
+		_, ok := w.get("x.csv")
+		require.False(t, ok)
+	})
+}
+
+func TestWhatDeadAttemptsLeftIsRemoved(t *testing.T) {
+	writable(t, func(t *testing.T, w *world) {
+		u := upload(t, "first")
+		_, err := w.client.Stage(t.Context(), w.url("d/x.csv"), u) // and its process dies
+		require.NoError(t, err)
+		next := upload(t, "second")
+		next.Attempt, next.Journal = 2, u.Journal
+		s, err := w.again(t).Stage(t.Context(), w.url("d/x.csv"), next)
+		require.NoError(t, err)
+		require.NoError(t, s.Publish(t.Context()))
+		requireStored(t, w, "d/x.csv", "second")
+		require.Equal(t, []string{"d/x.csv"}, w.names())
+		require.NoFileExists(t, u.Journal)
+	})
+}
+
+func TestHTTPIsNotWritten(t *testing.T) {
+	t.Parallel()
+	w := httpsWorld(t)
+	_, err := w.client.Stage(t.Context(), w.url("x"), upload(t, "x"))
+	require.Equal(t, fault.Script, fault.Of(err).Kind)
+	require.False(t, errors.Is(err, fs.ErrNotExist))
+}
