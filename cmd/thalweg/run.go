@@ -14,18 +14,19 @@ import (
 )
 
 type runCmd struct {
-	Script     string        `arg:"" help:"Script: .yaml or .json."`
-	Params     string        `help:"File with the script's parameters." placeholder:"FILE"`
-	Start      []string      `help:"Nodes to start with; default: those that read files and are not manual." placeholder:"NODE,…"`
-	Resume     bool          `help:"Continue the workspace's last run at its first uncommitted batch."`
-	RunNumber  int64         `name:"run" help:"With --resume: the run to continue; default: the last." placeholder:"N"`
-	Memory     string        `help:"Memory for everything, Python included, e.g. 4GB; default: 60 % of the machine's." placeholder:"SIZE"`
-	Cores      int           `help:"Cores to use; default: all."`
-	Python     string        `help:"Python interpreter: CPython 3.9 or later, or PyPy." default:"python3" env:"THALWEG_PYTHON"`
-	RowTimeout time.Duration `help:"Longest that Python may work on one row." default:"1m"`
-	Note       string        `help:"A description to keep with the run."`
-	JSON       bool          `name:"json" help:"Print events as JSON lines."`
-	Verbose    bool          `short:"v" help:"Log what the machinery does, to standard error."`
+	Script       string        `arg:"" help:"Script: .yaml or .json."`
+	Params       string        `help:"File with the script's parameters." placeholder:"FILE"`
+	Start        []string      `help:"Nodes to start with; default: those that read files and are not manual." placeholder:"NODE,…"`
+	Resume       bool          `help:"Continue the workspace's last run at its first uncommitted batch."`
+	RunNumber    int64         `name:"run" help:"With --resume: the run to continue; default: the last." placeholder:"N"`
+	Memory       string        `help:"Memory for everything, Python included, e.g. 4GB; default: 60 % of the machine's." placeholder:"SIZE"`
+	Cores        int           `help:"Cores to use; default: all."`
+	Python       string        `help:"Python interpreter: CPython 3.9 or later, or PyPy." default:"python3" env:"THALWEG_PYTHON"`
+	RowTimeout   time.Duration `help:"Longest that Python may work on one row." default:"1m"`
+	GroupTimeout time.Duration `help:"Longest that a py_table's function may work on one call." default:"10m"`
+	Note         string        `help:"A description to keep with the run."`
+	JSON         bool          `name:"json" help:"Print events as JSON lines."`
+	Verbose      bool          `short:"v" help:"Log what the machinery does, to standard error."`
 	stateFlags
 }
 
@@ -43,7 +44,7 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	defer view.close()
 	sum, err := local.Run(ctx, home, local.Options{
 		ScriptPath: c.Script, ParamsPath: c.Params, Workspace: c.Workspace, Start: c.Start, Description: c.Note, Resume: c.Resume, ResumeRun: c.RunNumber,
-		MemoryBytes: memory, Cores: c.Cores, Interpreter: c.Python, RowTimeout: c.RowTimeout,
+		MemoryBytes: memory, Cores: c.Cores, Interpreter: c.Python, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout,
 		Logger: c.logger(a), Observe: view.observe, Started: view.begin,
 	})
 	view.close()

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,11 +32,15 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("EXAMPLES", filepath.Join(root, "examples"))
+			e.Setenv("PYTHON_WITH_LIBRARIES", pythonWithLibraries())
 			e.Setenv("SHARED", filepath.Join(root, "..", "shared"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount, "waitfile": cmdWaitfile},
 		Condition: func(cond string) (bool, error) {
+			if module, ok := strings.CutPrefix(cond, "module:"); ok {
+				return exec.Command(pythonWithLibraries(), "-c", "import "+module).Run() == nil, nil
+			}
 			switch cond {
 			case "pypy":
 				_, err := exec.LookPath("pypy3")
@@ -49,6 +54,14 @@ func TestScripts(t *testing.T) {
 			return false, nil
 		},
 	})
+}
+
+// pythonWithLibraries is an interpreter that has numpy and the like, if there is one.
+func pythonWithLibraries() string {
+	if name := os.Getenv("THALWEG_TEST_LIBRARIES"); name != "" {
+		return name
+	}
+	return "python3"
 }
 
 // cmdWaitfile waits until a file is there: waitfile FILE.

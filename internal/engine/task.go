@@ -38,11 +38,26 @@ type Task struct {
 	Explain func(ctx context.Context, db Querier, cause error) error
 }
 
-// PythonStep computes table __p: one row for each row of Source, in its order.
+// PythonStep computes table __p: one row for each row of Source, in its order,
+// or, where the program is a function over many rows, what it returned.
 type PythonStep struct {
-	Source  string // SELECT of Program.Inputs in order, as transport types (see TransportSQL)
+	Source  string // SELECT of Program.Inputs in order, as transport types (see TransportSQL); of functions over groups also the group's number, last
 	Program *python.Program
+	Node    string // named by failures of functions over many rows
+	// Of functions over groups: SELECT of one row for each group, with its number from 0
+	// in GroupColumn. It becomes the table GroupTable before Source is read. "": all
+	// rows of Source are one group.
+	Groups string
+	// GroupName is a text expression over GroupTable that names a group.
+	GroupName string
 }
+
+// What functions over many rows leave beside their own columns in ResultTable.
+const (
+	GroupTable  = "__groups"
+	GroupColumn = "group no" // BIGINT; no field of a script has a name with a blank
+	RowColumn   = "row no"   // BIGINT: of the call's result, from 0
+)
 
 // Output says where the rows of Query go. Exactly one of Part, File and Reject is set.
 type Output struct {

@@ -26,22 +26,23 @@ import (
 
 // Options of a run.
 type Options struct {
-	ScriptPath  string
-	ParamsPath  string
-	Workspace   string
-	Start       []string // nodes to start with; empty: those that start by themselves
-	Description string
-	Resume      bool  // continue a run instead of starting one
-	ResumeRun   int64 // the run to continue; 0: the workspace's last
-	MemoryBytes int64 // 0: a share of the machine's
-	Cores       int   // 0: the machine's
-	Interpreter string
-	RowTimeout  time.Duration // longest that Python may take for a row; 0: the pool's default
-	Logger      *slog.Logger
-	Observe     func(worker.Event)
-	Started     func(Started)           // called once, before the first batch; may be nil
-	Checkpoint  func(worker.CrashPoint) // for tests that die there; may be nil
-	Tune        func(*budget.Budget)    // for tests and measurements of other splits; may be nil
+	ScriptPath   string
+	ParamsPath   string
+	Workspace    string
+	Start        []string // nodes to start with; empty: those that start by themselves
+	Description  string
+	Resume       bool  // continue a run instead of starting one
+	ResumeRun    int64 // the run to continue; 0: the workspace's last
+	MemoryBytes  int64 // 0: a share of the machine's
+	Cores        int   // 0: the machine's
+	Interpreter  string
+	RowTimeout   time.Duration // longest that Python may take for a row; 0: the pool's default
+	GroupTimeout time.Duration // longest that Python may take for a call of a py_table; 0: the pool's default
+	Logger       *slog.Logger
+	Observe      func(worker.Event)
+	Started      func(Started)           // called once, before the first batch; may be nil
+	Checkpoint   func(worker.CrashPoint) // for tests that die there; may be nil
+	Tune         func(*budget.Budget)    // for tests and measurements of other splits; may be nil
 }
 
 // Started describes a run that is about to work.
@@ -151,14 +152,28 @@ func (r *runner) run(ctx context.Context, warnings script.Diagnostics) (sum Summ
 // checkPython imports the Python code of every node before anything runs.
 func (r *runner) checkPython(ctx context.Context, nodes []*script.Node) error {
 	for _, n := range nodes {
-		if n.PyCalc == nil {
+		prog := plan.ProgramOf(n)
+		if prog == nil {
 			continue
 		}
-		if err := r.pool.Check(ctx, plan.ProgramOf(n)); err != nil {
-			return err
+		if err := r.pool.Check(ctx, prog); err != nil {
+			return inNode(err, n)
 		}
 	}
 	return nil
+}
+
+// inNode says which node a failure belongs to that was met before the run.
+func inNode(err error, n *script.Node) error {
+	var f *fault.Error
+	if !errors.As(err, &f) || n.PyTable == nil {
+		return err
+	}
+	f.Message = fmt.Sprintf("node %s: %s", n.Name, f.Message)
+	if f.Place.File == "" {
+		f.Place.File, f.Place.Line, f.Place.Column = n.PyTable.Pos.File, int64(n.PyTable.Pos.Line), n.PyTable.Pos.Col
+	}
+	return f
 }
 
 // checkFiles refuses, before a run exists, files of schemes that cannot be
@@ -343,7 +358,7 @@ func (r *runner) split(nodes []*script.Node) error {
 	}
 	interpreters := 0
 	for _, n := range nodes {
-		if n.PyCalc != nil {
+		if n.PyCalc != nil || n.PyTable != nil {
 			interpreters = cores
 		}
 	}
@@ -380,12 +395,17 @@ func freeBytes(dir string) (int64, bool) {
 // the limit counts what is mapped, which is several times what is used.
 const interpreterBytesMin = 512 << 20
 
+// groupBytesMin is what a call of a function over many rows may always have; more
+// where interpreters have more: values take several times as much in Python.
+const groupBytesMin = 16 << 20
+
 func (r *runner) openPool() error {
 	if r.budget.Interpreters == 0 {
 		return nil
 	}
 	var err error
 	r.pool, err = python.NewPool(python.Config{Interpreter: r.opts.Interpreter, Size: r.budget.Interpreters, RowTimeout: r.opts.RowTimeout,
+		GroupTimeout: r.opts.GroupTimeout, MaxGroupBytes: min(max(r.budget.InterpreterBytes/4, groupBytesMin), python.DefaultMaxGroupBytes),
 		MemoryBytes: max(r.budget.InterpreterBytes, interpreterBytesMin), RecycleBytes: r.budget.InterpreterBytes, Logger: r.opts.Logger})
 	return err
 }

@@ -217,7 +217,7 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (worker.Result, e
 // table that the node reads.
 func (x *attempt) placeInTable(err error) {
 	var f *fault.Error
-	if !errors.As(err, &f) || f.Place.Record == 0 || x.in.Reader == nil || len(x.batch.Work.Parts) == 0 {
+	if !errors.As(err, &f) || f.Place.Record == 0 || x.in.Reader == nil || x.node.PyTable != nil || len(x.batch.Work.Parts) == 0 {
 		return
 	}
 	first := x.batch.Work.Parts[0]

@@ -136,6 +136,8 @@ func (p *Planner) works(ctx context.Context, n *script.Node, in Inputs, plan *No
 		return p.outputWorks(n, in)
 	case n.Type == script.Distinct:
 		return p.distinctWorks(in)
+	case n.PyTable != nil:
+		return p.pyTableWorks(n, in)
 	}
 	groups := sliceParts(in.Reader, p.batchCount(in.Reader), rowGroupRowsMin)
 	if n.PyCalc != nil {
@@ -310,6 +312,10 @@ func orderColsOf(n *script.Node, in Inputs) int {
 	}
 	left := in.Reader.Layout.OrderCols
 	switch {
+	case n.PyTable != nil && n.PyTable.GroupBy == nil:
+		return 0 // in the order in which the function returned them
+	case n.PyTable != nil:
+		return max(left, 1) + 1 // a group's first row, and rows of its result
 	case n.Lookup != nil && !n.Lookup.Group:
 		return max(left, 1) + max(in.Lookup.Layout.OrderCols, 1)
 	case n.Lookup != nil, n.Type == script.Distinct:
@@ -334,6 +340,11 @@ func (p *Planner) wantedKey(n *script.Node) (string, bool) {
 			return lookupKey(reader, types, false), true
 		}
 	}
+	for _, reader := range p.Script.Nodes {
+		if reader.PyTable != nil && reader.PyTable.GroupBy != nil && reader.Reader.Creator == n {
+			return groupKey(reader, types), true
+		}
+	}
 	return "", false
 }
 
@@ -342,6 +353,9 @@ func (p *Planner) wantedKey(n *script.Node) (string, bool) {
 func (p *Planner) bucketFields(n *script.Node, key string) (expr.Order, bool) {
 	types := layoutOf(n.Table).types()
 	for _, reader := range p.Script.Nodes {
+		if reader.PyTable != nil && reader.PyTable.GroupBy != nil && reader.Reader.Creator == n && groupKey(reader, types) == key {
+			return groupOrder(reader, types), true
+		}
 		if reader.Lookup == nil {
 			continue
 		}

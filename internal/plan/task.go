@@ -49,6 +49,8 @@ func (p *Planner) Reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 	case n.Lookup != nil:
 		left, right := joinSlices(n, in, w)
 		return []Read{{in.Reader, left}, {in.Lookup, right}}
+	case n.PyTable != nil && w.Parts == nil:
+		return []Read{{in.Reader, groupSlices(n, in.Reader, w)}}
 	case n.Type == script.Distinct, w.Ranged && in.Reader.Layout.OrderCols > 0:
 		return []Read{{in.Reader, wholeTable(in.Reader)}}
 	case w.Ranged:
@@ -113,6 +115,9 @@ func (p *Planner) relation(t *engine.Task, n *script.Node, in Inputs, b Batch) (
 		return p.filesRelation(t, n, b)
 	case n.Lookup != nil, n.Type == script.Distinct, n.Query != nil:
 		return relation{}, nil
+	}
+	if n.PyTable != nil {
+		return pyTableRelation(t, n, in, b), nil
 	}
 	refs := fieldRefs(n.Table)
 	if n.Tag != nil {
@@ -240,9 +245,15 @@ func PythonProgram(calc *script.PyCalc, layout Layout) *python.Program {
 	return prog
 }
 
-// ProgramOf is the Python program of a py_calc node, known from the script alone.
+// ProgramOf is a node's Python program, known from the script alone; nil for nodes without Python.
 func ProgramOf(n *script.Node) *python.Program {
-	return PythonProgram(n.PyCalc, layoutOf(n.Reader.Creator.Table))
+	switch {
+	case n.PyCalc != nil:
+		return PythonProgram(n.PyCalc, layoutOf(n.Reader.Creator.Table))
+	case n.PyTable != nil:
+		return tableProgram(n.PyTable, layoutOf(n.Reader.Creator.Table))
+	}
+	return nil
 }
 
 // distinctQuery keeps the first row, in canonical order, of each key.

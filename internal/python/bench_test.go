@@ -65,7 +65,7 @@ func chunkTarget(b *testing.B) time.Duration {
 func BenchmarkTinyRows(b *testing.B) {
 	prog := &Program{
 		Files:  source("def add(a, b):\n  return a + b"),
-		Inputs: []Column{{"a", expr.Int}, {"b", expr.Float}},
+		Inputs: []Column{{Name: "a", Type: expr.Int}, {Name: "b", Type: expr.Float}},
 		Fields: []Field{{Name: "y", Type: expr.Float, Expr: "add(r.a, r.b)"}},
 	}
 	row := []any{int64(1), 2.5}
@@ -81,7 +81,7 @@ func BenchmarkTinyRowsOfAllTypes(b *testing.B) {
 func BenchmarkBigStrings(b *testing.B) {
 	prog := &Program{
 		Files:  source("import json", "def size(text):\n  return len(json.loads(text))"),
-		Inputs: []Column{{"s", expr.String}},
+		Inputs: []Column{{Name: "s", Type: expr.String}},
 		Fields: []Field{{Name: "n", Type: expr.Int, Expr: "size(r.s)"}, {Name: "head", Type: expr.String, Expr: "r.s[:6000]"}},
 	}
 	text := "[" + strings.TrimSuffix(strings.Repeat(`"2021-03-14|TSLA|-1234567|439.67",`, 600_000/34), ",") + "]"
@@ -101,7 +101,7 @@ func BenchmarkPortfolio(b *testing.B) {
 	require.NoError(b, err)
 	prog := &Program{
 		Files:  []Source{{Name: "portfolio.py", Text: string(formulas)}},
-		Inputs: []Column{{"txns", expr.String}, {"holdings", expr.String}},
+		Inputs: []Column{{Name: "txns", Type: expr.String}, {Name: "holdings", Type: expr.String}},
 		Fields: []Field{{Name: "perf", Type: expr.String, Expr: fmt.Sprintf("calc_perf(r.txns, r.holdings, '2020-12-31', '2022-12-31', %q, %q)",
 			filepath.Join(data, "prices.csv"), filepath.Join(data, "companies.csv"))}},
 	}

@@ -21,7 +21,7 @@ func TestExceptionOnOneRow(t *testing.T) {
 				{"first.py", "# comment\n\ndef helper(n):\n    return 100 // (n - 777)\n"},
 				{"https://example.org/second.py", "def outer(n):\n    return helper(n)\n"},
 			},
-			Inputs: []Column{{"n", expr.Int}},
+			Inputs: []Column{{Name: "n", Type: expr.Int}},
 			Fields: []Field{
 				{Name: "half", Type: expr.Int, Expr: "r.n // 2"},
 				{Name: "bad", Type: expr.Int, Expr: "outer(r.n) + p.half"},
@@ -291,7 +291,7 @@ func TestTolerantRun(t *testing.T) {
 		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 2})
 		prog := &Program{
 			Files:  source("def f(n):", "  if n % 10 == 3: raise ValueError(n)", "  return None if n % 10 == 7 else n"),
-			Inputs: []Column{{"n", expr.Int}},
+			Inputs: []Column{{Name: "n", Type: expr.Int}},
 			Fields: []Field{
 				{Name: "n", Type: expr.Int, Expr: "r.n"},
 				{Name: "f", Type: expr.Int, Expr: "f(r.n)"},

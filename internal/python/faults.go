@@ -155,6 +155,8 @@ func stallFault(p *process, c *chunk) *fault.Error {
 func (p *process) locate(out *fault.Error, c *chunk, row int64, how string) {
 	prog := c.run.prog
 	switch {
+	case prog.Table != nil && row >= 0 && row < int64(c.rows):
+		c.at = int(row)
 	case row >= 0 && row < int64(c.rows):
 		out.Place.Record = c.first + row + 1
 		how = fmt.Sprintf("row %d: %s", out.Place.Record, how)
@@ -162,6 +164,8 @@ func (p *process) locate(out *fault.Error, c *chunk, row int64, how string) {
 		how = "importing the Python code: " + how
 	case c.rows == 0:
 		how = "loading the Python code: " + how
+	case prog.Table != nil:
+		how = "passing its rows: " + how
 	case c.rows == 1:
 		out.Place.Record = c.first + 1
 		how = fmt.Sprintf("passing the values of row %d: %s", c.first+1, how)
@@ -174,7 +178,7 @@ func (p *process) locate(out *fault.Error, c *chunk, row int64, how string) {
 		lines = "" // they are approximate, as it says itself
 	}
 	field := crashField(prog, lines)
-	if field == nil && len(prog.Fields) == 1 && row >= 0 {
+	if field == nil && len(prog.Fields) == 1 && row >= 0 && prog.Table == nil {
 		field = &prog.Fields[0]
 	}
 	if field != nil && row >= 0 {

@@ -5,6 +5,8 @@ import "time"
 // Defaults of Config.
 const (
 	DefaultRowTimeout     = time.Minute
+	DefaultGroupTimeout   = 10 * time.Minute
+	DefaultMaxGroupBytes  = 256 << 20
 	DefaultImportTimeout  = 2 * time.Minute
 	DefaultChunkTarget    = 50 * time.Millisecond
 	DefaultMaxChunkBytes  = 4 << 20
@@ -17,6 +19,7 @@ const (
 	MinMemoryBytes = 64 << 20 // an interpreter alone maps some 20 MiB (CPython) or 75 MiB (PyPy, which is given twice)
 
 	maxChunkRows        = 1 << 16
+	maxCallRows         = 1 << 16                // of a call without groups
 	chunkGrowthFactor   = 4                      // a chunk has at most so many times the rows of the largest one that came back
 	maxWindowChunks     = 1024                   // chunks of a Run between next and emit
 	maxProgramsInMemory = 8                      // of one process; the one unused for longest is forgotten

@@ -57,7 +57,7 @@ func source(lines ...string) []Source {
 func intProgram(expression string, lines ...string) *Program {
 	return &Program{
 		Files:  source(lines...),
-		Inputs: []Column{{"n", expr.Int}},
+		Inputs: []Column{{Name: "n", Type: expr.Int}},
 		Fields: []Field{{Name: "y", Type: expr.Int, Expr: expression}},
 	}
 }

@@ -20,6 +20,8 @@ type Config struct {
 	MemoryBytes    int64         // limit of each process, at least MinMemoryBytes; 0: none
 	RecycleBytes   int64         // a process that has grown beyond is replaced between chunks; 3/4 of MemoryBytes, or DefaultRecycleBytes
 	RowTimeout     time.Duration // that one row may take; DefaultRowTimeout
+	GroupTimeout   time.Duration // that one call of a function over many rows may take; DefaultGroupTimeout
+	MaxGroupBytes  int64         // rows of one such call, as they travel; DefaultMaxGroupBytes
 	ImportTimeout  time.Duration // that a program's files may take to import; DefaultImportTimeout
 	ChunkTarget    time.Duration // that a chunk of rows should take; DefaultChunkTarget
 	MaxChunkBytes  int64         // a chunk is closed when it has so many bytes; DefaultMaxChunkBytes. A Run holds about 2·Size+2 times as much
@@ -33,6 +35,8 @@ func (c *Config) setDefaults() {
 	c.Interpreter = or(c.Interpreter, "python3")
 	c.Size = or(c.Size, runtime.GOMAXPROCS(0))
 	c.RowTimeout = or(c.RowTimeout, DefaultRowTimeout)
+	c.GroupTimeout = or(c.GroupTimeout, DefaultGroupTimeout)
+	c.MaxGroupBytes = or(c.MaxGroupBytes, DefaultMaxGroupBytes)
 	c.ImportTimeout = or(c.ImportTimeout, DefaultImportTimeout)
 	c.ChunkTarget = or(c.ChunkTarget, DefaultChunkTarget)
 	c.MaxChunkBytes = or(c.MaxChunkBytes, DefaultMaxChunkBytes)
@@ -75,7 +79,7 @@ type Pool struct {
 // NewPool makes a pool. No process is started yet, but the interpreter is looked for.
 func NewPool(cfg Config) (*Pool, error) {
 	cfg.setDefaults()
-	if cfg.Size < 0 || cfg.MemoryBytes < 0 || cfg.RowTimeout < 0 || cfg.ChunkTarget < 0 || cfg.MaxChunkBytes < 0 {
+	if cfg.Size < 0 || cfg.MemoryBytes < 0 || cfg.RowTimeout < 0 || cfg.GroupTimeout < 0 || cfg.MaxGroupBytes < 0 || cfg.ChunkTarget < 0 || cfg.MaxChunkBytes < 0 {
 		return nil, fault.New(fault.Bug, "a negative limit for Python")
 	}
 	if cfg.MemoryBytes > 0 && cfg.MemoryBytes < MinMemoryBytes {

@@ -17,6 +17,7 @@ type Program struct {
 	Fields    []Field  // p.* fields, in the order in which they depend on one another
 	Decimals  Form     // how decimal2 inputs appear in Python: Plain is float, the nearest to the decimal; Rich is decimal.Decimal
 	Datetimes Form     // how datetimes appear in Python, both ways: Plain is text, 2006-01-02T15:04:05.000+00:00; Rich is datetime.datetime in UTC
+	Table     *Table   // a function over many rows at once, instead of the fields' expressions; the two Forms then have no meaning
 }
 
 // Source is a file of user code.
@@ -27,8 +28,9 @@ type Source struct {
 
 // Column is an input column, r.Name in expressions.
 type Column struct {
-	Name string
-	Type expr.Type // a column type
+	Name     string
+	Type     expr.Type // a column type
+	Nullable bool      // there may be NULLs: libraries get a type that can hold them, even if there are none
 }
 
 // Field is a result, p.Name in the expressions of later fields.
@@ -72,7 +74,7 @@ const (
 	wireFloat    wireKind = "float"
 	wireBool     wireKind = "bool"
 	wireDatetime wireKind = "datetime" // ms since 1970
-	wireCents    wireKind = "cents"    // results only
+	wireCents    wireKind = "cents"    // results, and inputs of functions over many rows
 
 	wireCentsAsFloat   wireKind = "cents_float" // inputs only
 	wireCentsAsDecimal wireKind = "cents_decimal"
@@ -89,13 +91,13 @@ func (p *Program) kind(t expr.Type, input bool) wireKind {
 	case expr.Bool:
 		return wireBool
 	case expr.DateTime:
-		if p.Datetimes == Rich {
+		if p.Datetimes == Rich || p.Table != nil {
 			return wireDatetime
 		}
 		return wireString // made and read here: the interpreter only moves text
 	case expr.Decimal:
 		switch {
-		case !input:
+		case !input, p.Table != nil:
 			return wireCents
 		case p.Decimals == Rich:
 			return wireCentsAsDecimal
@@ -118,6 +120,7 @@ type programSpec struct {
 	Inputs  []valueSpec `json:"inputs"`
 	Fields  []valueSpec `json:"fields"`
 	Collect bool        `json:"collect"`
+	Table   *tableSpec  `json:"table"`
 }
 
 type fileSpec struct {
@@ -143,7 +146,7 @@ func prepare(p *Program, collect bool) (*program, error) {
 	}
 	seen := map[string]bool{}
 	for _, c := range p.Inputs {
-		v := valueSpec{Name: c.Name, Kind: p.kind(c.Type, true)}
+		v := valueSpec{Name: c.Name, Kind: p.kind(c.Type, true), Nullable: c.Nullable}
 		if v.Kind == "" || seen["r."+c.Name] {
 			return nil, fault.New(fault.Bug, "Python input r.%s of type %s is given twice or has no such type", c.Name, c.Type)
 		}
@@ -158,6 +161,9 @@ func prepare(p *Program, collect bool) (*program, error) {
 		seen["p."+f.Name] = true
 		spec.Fields = append(spec.Fields, v)
 	}
+	if p.Table != nil {
+		spec.Table = p.Table.spec()
+	}
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil, fmt.Errorf("encode a Python program: %w", err)
@@ -168,6 +174,9 @@ func prepare(p *Program, collect bool) (*program, error) {
 // fieldAtLine returns the field whose expression is at a line of the generated
 // function, as worker.py lays it out; nil if none is.
 func (p *program) fieldAtLine(line int) *Field {
+	if p.Table != nil {
+		return nil
+	}
 	first := 1
 	for i := range p.Fields {
 		next := first + strings.Count(strings.TrimSpace(p.Fields[i].Expr), "\n") + 1

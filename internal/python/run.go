@@ -89,24 +89,34 @@ func (p *Pool) run(ctx context.Context, prog *Program, next func() ([]any, error
 		return Stats{}, err
 	}
 	r := p.newRun(ready)
-	if err := p.join(r); err != nil {
-		return Stats{}, err
-	}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		defer close(r.order)
-		r.readErr = r.read(next)
-	}()
 	e := &emitter{run: r, row: make([]any, len(prog.Fields)), emit: emit, bad: bad}
-	err = e.all(ctx)
-	close(r.stop)
-	<-read
-	p.leave(r)
+	err = p.drive(ctx, r, func() error { return r.read(next) }, e.chunk)
+	return r.stats(e.rows), err
+}
 
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return Stats{Rows: e.rows, Chunks: r.chunks, Busy: r.busy, PeakBytes: r.peakBytes}, err
+// drive reads chunks in a goroutine of its own, and takes them in order in the
+// caller's. Both have ended when it returns.
+func (p *Pool) drive(ctx context.Context, r *run, read func() error, take func(context.Context, *chunk) error) error {
+	if err := p.join(r); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(r.order)
+		r.readErr = read()
+	}()
+	err := r.takeAll(ctx, take)
+	close(r.stop)
+	<-done
+	p.leave(r)
+	return err
+}
+
+func (r *run) stats(rows int64) Stats {
+	r.pool.mu.Lock()
+	defer r.pool.mu.Unlock()
+	return Stats{Rows: rows, Chunks: r.chunks, Busy: r.busy, PeakBytes: r.peakBytes}
 }
 
 // errStopped ends the reader; nobody sees it.
@@ -125,7 +135,7 @@ func (r *run) read(next func() ([]any, error)) error {
 			r.pool.ended(r) // before the last chunk is offered
 		}
 		if enc.rows > 0 {
-			c := &chunk{run: r, first: total, rows: enc.rows, columns: enc.encode(), done: make(chan struct{})}
+			c := &chunk{run: r, first: total, rows: enc.rows, weight: enc.rows, columns: enc.encode(), done: make(chan struct{})}
 			total += int64(enc.rows)
 			enc.reset()
 			if err := r.submit(c); err != nil {
@@ -215,17 +225,8 @@ func (r *run) await(ctx context.Context, c *chunk) error {
 	return r.pool.canceled(ctx)
 }
 
-// emitter gives results to the caller, in the caller's goroutine.
-type emitter struct {
-	run  *run
-	row  []any
-	rows int64
-	emit func([]any) error
-	bad  func(*fault.Error) error
-}
-
-func (e *emitter) all(ctx context.Context) error {
-	r := e.run
+// takeAll gives the chunks to take, in order and once they are done.
+func (r *run) takeAll(ctx context.Context, take func(context.Context, *chunk) error) error {
 	for {
 		var c *chunk
 		select {
@@ -241,18 +242,27 @@ func (e *emitter) all(ctx context.Context) error {
 		if err := r.await(ctx, c); err != nil {
 			return err
 		}
-		if c.err != nil {
-			return c.err
-		}
-		if err := e.chunk(ctx, c); err != nil {
+		if err := take(ctx, c); err != nil {
 			return err
 		}
 		r.pool.emitted(c)
 	}
 }
 
+// emitter gives results to the caller, in the caller's goroutine.
+type emitter struct {
+	run  *run
+	row  []any
+	rows int64
+	emit func([]any) error
+	bad  func(*fault.Error) error
+}
+
 // chunk emits a chunk's rows.
 func (e *emitter) chunk(ctx context.Context, c *chunk) error {
+	if c.err != nil {
+		return c.err
+	}
 	failures := c.answer.report.Errors
 	if len(failures) > 0 && (e.bad == nil || c.answer.rows != c.rows) {
 		return rowFault(e.run.prog, &failures[0], c.first)

@@ -72,7 +72,7 @@ func TestExpressions(t *testing.T) {
 				"class Point:\n  x: int = field(default=1)",
 				"def describe(text: str, times: int = 2) -> str:\n  return text * times",
 			),
-			Inputs: []Column{{"n", expr.Int}, {"class", expr.String}},
+			Inputs: []Column{{Name: "n", Type: expr.Int}, {Name: "class", Type: expr.String}},
 			Fields: []Field{
 				{Name: "a", Type: expr.String, Expr: "'r.n' + str(r.n) + \"p.a\""},
 				{Name: "b", Type: expr.String, Expr: "describe(r_n + p.a)"},
@@ -156,9 +156,9 @@ func TestNeediestRun(t *testing.T) {
 func TestFreeSlot(t *testing.T) {
 	t.Parallel()
 	cfg := Config{ChunkTarget: 50 * time.Millisecond}
-	short := &chunk{rows: 50, run: &run{rowCost: 1e6}}
-	long := &chunk{rows: 50, run: &run{rowCost: 3e6}}
-	unknown := &chunk{rows: 1, run: &run{}}
+	short := &chunk{weight: 50, run: &run{rowCost: 1e6}}
+	long := &chunk{weight: 50, run: &run{rowCost: 3e6}}
+	unknown := &chunk{weight: 1, run: &run{}}
 	idle, busy := &slot{}, &slot{load: 1, last: short}
 	for _, test := range []struct {
 		name     string
@@ -181,7 +181,7 @@ func TestFreeSlot(t *testing.T) {
 func TestLastChunksWaitForAFreeProcess(t *testing.T) {
 	t.Parallel()
 	for _, ended := range []bool{false, true} {
-		short := &chunk{rows: 1, run: &run{rowCost: 1}}
+		short := &chunk{rows: 1, weight: 1, run: &run{rowCost: 1}}
 		r := &run{ended: ended}
 		r.ready = []*chunk{{run: r}}
 		busy := &slot{load: 1, last: short, wake: make(chan struct{}, 1)}
@@ -445,7 +445,7 @@ func TestLargeRows(t *testing.T) {
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 2})
 		prog := &Program{
-			Inputs: []Column{{"s", expr.String}},
+			Inputs: []Column{{Name: "s", Type: expr.String}},
 			Fields: []Field{{Name: "s", Type: expr.String, Expr: "r.s + '!'"}},
 		}
 		texts := []string{strings.Repeat("x", 600_000), strings.Repeat("ü", 300_000), "small", strings.Repeat("z", 9_000_000)}
@@ -493,7 +493,7 @@ func TestWindowBoundsWhatIsHeld(t *testing.T) {
 	path := touchFile(t)
 	prog := &Program{
 		Files:  source("import os, time", "def first(n):", "  while n == 0 and not os.path.exists("+fmt.Sprintf("%q", path)+"): time.sleep(0.01)", "  return n"),
-		Inputs: []Column{{"n", expr.Int}, {"s", expr.String}},
+		Inputs: []Column{{Name: "n", Type: expr.Int}, {Name: "s", Type: expr.String}},
 		Fields: []Field{{Name: "n", Type: expr.Int, Expr: "first(r.n)"}, {Name: "s", Type: expr.String, Expr: "r.s"}},
 	}
 	i := -1

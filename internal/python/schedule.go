@@ -15,8 +15,11 @@ import (
 type chunk struct {
 	run      *run
 	sequence uint64
-	first    int64 // rows of the Run before it
-	rows     int
+	first    int64  // rows of the Run before it
+	rows     int    // or calls of a function over many rows
+	weight   int    // rows that are read
+	calls    []call // of a function over many rows
+	at       int    // the call whose failure err is; -1: unknown
 	columns  []byte // encoded, until it is done: it may have to be sent again
 	size     int64  // bytes held for it
 
@@ -132,7 +135,7 @@ func (p *Pool) freeSlot() (_ *slot, prefetch bool) {
 
 func (p *Pool) isShort(c *chunk) bool {
 	cost := c.run.rowCost
-	return cost > 0 && cost*float64(c.rows) <= 2*float64(p.cfg.ChunkTarget)
+	return cost > 0 && cost*float64(c.weight) <= 2*float64(p.cfg.ChunkTarget)
 }
 
 // neediest returns the Run with ready chunks that has the fewest in processes, and
@@ -163,7 +166,7 @@ func (p *Pool) finished(s *slot, c *chunk, a *answer, err error, peakBytes int64
 	if a != nil {
 		size = int64(len(a.columns))
 		r.busy += a.busy + a.imports
-		r.learn(c.rows, a.busy, &p.cfg)
+		r.learn(c.weight, a.busy, &p.cfg)
 	}
 	r.heldBytes += size - c.size
 	c.size, c.columns = size, nil

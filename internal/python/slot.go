@@ -200,7 +200,7 @@ func (s *slot) answered(a *answer) {
 	var err error
 	ends := false
 	if f := a.report.LoadError; f != nil {
-		err = loadFault(c.run.prog, f)
+		err = s.loadFault(c.run.prog, f)
 		ends = f.ends()
 	}
 	for i := range a.report.Errors {
@@ -290,7 +290,7 @@ func (s *slot) watch(now time.Time) {
 		}
 		return
 	}
-	limit := s.pool.cfg.RowTimeout
+	limit := s.sent[0].run.prog.timeout(&s.pool.cfg)
 	switch row {
 	case rowImport:
 		limit = s.pool.cfg.ImportTimeout

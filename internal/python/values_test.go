@@ -20,7 +20,7 @@ import (
 func allTypes(decimals, datetimes Form) *Program {
 	prog := &Program{Decimals: decimals, Datetimes: datetimes}
 	for _, t := range expr.ColumnTypes() {
-		prog.Inputs = append(prog.Inputs, Column{t.String(), t})
+		prog.Inputs = append(prog.Inputs, Column{Name: t.String(), Type: t})
 		prog.Fields = append(prog.Fields, Field{Name: t.String(), Type: t, Expr: "r." + t.String(), Nullable: true})
 	}
 	return prog
@@ -81,7 +81,7 @@ func TestDifficultTexts(t *testing.T) {
 			want = append(want, []any{s, int64(len([]rune(s)))})
 		}
 		prog := &Program{
-			Inputs: []Column{{"s", expr.String}},
+			Inputs: []Column{{Name: "s", Type: expr.String}},
 			Fields: []Field{{Name: "same", Type: expr.String, Expr: "r.s"}, {Name: "size", Type: expr.Int, Expr: "len(p.same)"}},
 		}
 		got, err := runRows(t, pool, prog, rows...)
@@ -116,7 +116,7 @@ func TestInputsAsPythonSeesThem(t *testing.T) {
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
 				prog := test.prog
-				prog.Inputs = []Column{{"v", test.typ}}
+				prog.Inputs = []Column{{Name: "v", Type: test.typ}}
 				prog.Fields = []Field{{Name: "y", Type: expr.String, Expr: "repr(r.v)"}}
 				got, err := runRows(t, pool, &prog, []any{test.value})
 				require.NoError(t, err)
@@ -218,7 +218,7 @@ func TestResults(t *testing.T) {
 func TestDecimalsAreRoundedAsTheyAreWritten(t *testing.T) {
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1})
-		prog := &Program{Inputs: []Column{{"f", expr.Float}}, Fields: []Field{{Name: "d", Type: expr.Decimal, Expr: "r.f"}}}
+		prog := &Program{Inputs: []Column{{Name: "f", Type: expr.Float}}, Fields: []Field{{Name: "d", Type: expr.Decimal, Expr: "r.f"}}}
 		rapid.Check(t, func(rt *rapid.T) {
 			near := rapid.Map(rapid.Int64Range(-2e12, 2e12), func(n int64) float64 { return float64(n) / 1000 })
 			wide := rapid.Float64Range(-9e12, 9e12)
@@ -267,7 +267,7 @@ func TestMisuseIsADefect(t *testing.T) {
 		"no fields":       {},
 		"two of a name":   {Fields: []Field{{Name: "a", Type: expr.Int}, {Name: "a", Type: expr.Int}}},
 		"no column type":  {Fields: []Field{{Name: "a", Type: expr.GoInt}}},
-		"input no column": {Inputs: []Column{{"n", expr.Invalid}}, Fields: []Field{{Name: "a", Type: expr.Int, Expr: "1"}}},
+		"input no column": {Inputs: []Column{{Name: "n", Type: expr.Invalid}}, Fields: []Field{{Name: "a", Type: expr.Int, Expr: "1"}}},
 	} {
 		_, err := runRows(t, pool, prog)
 		require.Error(t, err, name)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -216,13 +217,16 @@ func (c *columnEncoder) addTime(t time.Time) error {
 }
 
 // encode returns the rows as the part of a chunk's payload that follows its header.
-func (e *encoder) encode() []byte {
+func (e *encoder) encode() []byte { return e.appendTo(nil) }
+
+// appendTo appends the same to b.
+func (e *encoder) appendTo(b []byte) []byte {
 	size := 0
 	for i := range e.columns {
 		c := &e.columns[i]
 		size += wordBytes + len(c.nulls) + len(c.values) + len(c.texts)
 	}
-	b := make([]byte, 0, size)
+	b = slices.Grow(b, size)
 	for i := range e.columns {
 		c := &e.columns[i]
 		if c.nulls == nil {
@@ -263,6 +267,7 @@ type failure struct {
 	File      string `json:"file"`
 	Line      int64  `json:"line"`
 	Value     string `json:"value"`
+	ResultRow int    `json:"result_row"` // of a function over many rows, from 1; 0: unknown
 }
 
 // ends says whether the process is to be replaced after the failure.
@@ -316,23 +321,28 @@ type columnDecoder struct {
 const shortTextBytes = 256
 
 func newDecoder(p *program, a *answer) (*decoder, error) {
-	d := &decoder{rows: a.rows, columns: make([]columnDecoder, len(p.Fields))}
-	if a.rows == 0 {
-		return d, nil
+	d, rest, err := cutColumns(p, a.rows, a.columns)
+	if err == nil && len(rest) != 0 && a.rows > 0 {
+		err = fmt.Errorf("%d bytes after the last column: %w", len(rest), errProtocol)
 	}
-	rest := a.columns
+	return d, err
+}
+
+// cutColumns takes the columns of so many rows off b and returns what follows.
+func cutColumns(p *program, rows int, b []byte) (*decoder, []byte, error) {
+	d := &decoder{rows: rows, columns: make([]columnDecoder, len(p.Fields))}
+	if rows == 0 {
+		return d, b, nil
+	}
 	for i := range p.Fields {
 		c := &d.columns[i]
 		c.field, c.kind = &p.Fields[i], p.kind(p.Fields[i].Type, false)
 		var err error
-		if rest, err = c.cut(rest, a.rows); err != nil {
-			return nil, err
+		if b, err = c.cut(b, rows); err != nil {
+			return nil, nil, err
 		}
 	}
-	if len(rest) != 0 {
-		return nil, fmt.Errorf("%d bytes after the last column: %w", len(rest), errProtocol)
-	}
-	return d, nil
+	return d, b, nil
 }
 
 // cut takes the column off b and returns what follows.

@@ -8,11 +8,14 @@
 
 import array
 import ast
+import contextlib
 import datetime
 import decimal
 import faulthandler
 import gc
+import importlib
 import importlib.util
+import inspect
 import itertools
 import json
 import linecache
@@ -97,11 +100,15 @@ class Reader:
         numbers.frombytes(self.take(8 * count))
         return numbers
 
-    def column(self, decode):
-        """Return a sequence of the column's values."""
+    def raw_column(self, decode):
+        """Return a byte for each row, 1 if it is NULL, or None if none is, and the values."""
         (has_nulls,) = struct.unpack("=Q", self.take(8))
         nulls = bytes(self.take(self.rows)) if has_nulls else None
-        values = decode(self)
+        return nulls, decode(self)
+
+    def column(self, decode):
+        """Return a sequence of the column's values."""
+        nulls, values = self.raw_column(decode)
         if nulls is not None:
             values = [None if null else value for null, value in zip(nulls, values)]
         return values
@@ -310,6 +317,16 @@ KINDS = {
 }
 
 
+def as_whole(value):
+    """As as_int, but nothing is cut off: numbers that libraries have made floats count if they are whole."""
+    if isinstance(value, float) and math.isfinite(value) and not value.is_integer():
+        raise BadValue("value", "%r is not a whole number" % (value,))
+    return as_int(value)
+
+
+WHOLE = Kind(int, as_whole, 0, write_numbers("q"))
+
+
 def write_column(field, values, failed):
     """Return the column's buffers, and (row, field, BadValue, value) of each value that cannot be taken.
 
@@ -496,6 +513,407 @@ class References(ast.NodeTransformer):
 
 
 # ---------------------------------------------------------------------------
+# Functions over many rows
+# ---------------------------------------------------------------------------
+
+
+class MissingModule(Exception):
+    """The form of input that the script asks for needs a module that this interpreter does not have."""
+
+
+class BadResult(Exception):
+    """What a function gave back is not a table of the columns that it should have.
+
+    row and column are -1 where it is not about one.
+    """
+
+    def __init__(self, bad, column=-1, row=-1, value=None):
+        super().__init__(str(bad))
+        self.bad = bad
+        self.column = column
+        self.row = row
+        self.value = value
+
+
+def make_lists(program, columns):
+    return {
+        name: list(LIST_MAKERS[kind](values)) if nulls is None else with_nulls(LIST_MAKERS[kind](values), nulls)
+        for name, kind, nulls, values in columns
+    }
+
+
+def with_nulls(values, nulls):
+    return [None if null else value for null, value in zip(nulls, values)]
+
+
+def decimals_of(cents):
+    make, exponent, context = decimal.Decimal, -2, WIDE
+    return [make(value).scaleb(exponent, context) for value in cents]
+
+
+def datetimes_of(ms):
+    return [EPOCH + MILLISECOND * value for value in ms]
+
+
+LIST_MAKERS = {
+    "string": lambda values: values,
+    "int": lambda values: values,
+    "float": lambda values: values,
+    "bool": lambda values: values,
+    "cents": decimals_of,
+    "datetime": datetimes_of,
+}
+
+
+def numpy_array(np, kind, values):
+    """Return values as an array; those that stand for NULL are still fillers."""
+    if kind == "string":
+        array_of_texts = np.empty(len(values), dtype=object)
+        array_of_texts[:] = values
+        return array_of_texts
+    if kind == "bool":
+        return np.array(values, dtype=bool)
+    numbers = np.array(values, dtype=np.float64 if kind == "float" else np.int64)
+    if kind == "cents":
+        return numbers / 100  # rounded once: the double nearest to the decimal
+    if kind == "datetime":
+        return numbers.view("datetime64[ms]")
+    return numbers
+
+
+def make_numpy(program, columns):
+    np = program.library
+    out = {}
+    for name, kind, nulls, values in columns:
+        values = numpy_array(np, kind, values)
+        if nulls is not None:
+            values = np.ma.MaskedArray(values, mask=np.frombuffer(nulls, dtype=bool))
+        out[name] = values
+    return out
+
+
+def make_pandas(program, columns):
+    pd = program.library
+    np = importlib.import_module("numpy")
+    out = {}
+    for name, kind, nulls, values in columns:
+        missing = None if nulls is None else np.frombuffer(nulls, dtype=bool)
+        if kind == "string":
+            series = pd.Series(values if nulls is None else with_nulls(values, nulls), dtype="string")
+        elif kind == "datetime":
+            series = pd.Series(numpy_array(np, kind, values)).dt.tz_localize("UTC")
+        else:
+            series = pd.Series(numpy_array(np, kind, values))
+            if missing is not None:
+                series = series.astype(PANDAS_NULLABLE[kind])
+        if missing is not None and kind != "string":
+            series[missing] = pd.NaT if kind == "datetime" else pd.NA
+        out[name] = series
+    return pd.DataFrame(out)
+
+
+PANDAS_NULLABLE = {"int": "Int64", "float": "Float64", "bool": "boolean", "cents": "Float64"}
+
+
+def make_polars(program, columns):
+    pl = program.library
+    types = {
+        "string": pl.String,
+        "int": pl.Int64,
+        "float": pl.Float64,
+        "bool": pl.Boolean,
+        "cents": pl.Decimal(18, 2),
+        "datetime": pl.Datetime("ms", "UTC"),
+    }
+    out = []
+    for name, kind, nulls, values in columns:
+        values = decimals_of(values) if kind == "cents" else list(values)
+        if nulls is not None:
+            values = with_nulls(values, nulls)
+        if kind == "datetime":
+            series = pl.Series(name, values, dtype=pl.Int64).cast(pl.Datetime("ms")).dt.replace_time_zone("UTC")
+        else:
+            series = pl.Series(name, values, dtype=types[kind])
+        out.append(series)
+    return pl.DataFrame(out)
+
+
+def make_arrow(program, columns):
+    pa = program.library
+    types = {
+        "string": pa.string(),
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "bool": pa.bool_(),
+        "cents": pa.decimal128(18, 2),
+        "datetime": pa.timestamp("ms", tz="UTC"),
+    }
+    arrays, names = [], []
+    for name, kind, nulls, values in columns:
+        if kind == "cents":
+            values = decimals_of(values)
+        if nulls is not None:
+            values = with_nulls(values, nulls)
+        elif kind in ("int", "float"):
+            values = memoryview(values)
+        arrays.append(pa.array(values, type=types[kind]))
+        names.append(name)
+    return pa.Table.from_arrays(arrays, names=names)
+
+
+# Form of input -> module that it needs, and what makes it of columns.
+INPUT_FORMS = {
+    "lists": ("", make_lists),
+    "numpy": ("numpy", make_numpy),
+    "pandas": ("pandas", make_pandas),
+    "polars": ("polars", make_polars),
+    "arrow": ("pyarrow", make_arrow),
+}
+
+
+def library_of(value):
+    """Return the name of the package that a value's type comes from."""
+    return type(value).__module__.partition(".")[0]
+
+
+def plain_values(value):
+    """Return a column as a list of Python's own values, missing ones as None.
+
+    Libraries that write a missing number as NaN mean None by it.
+    """
+    library = library_of(value)
+    if library == "numpy" and hasattr(value, "dtype"):
+        return numpy_values(value)
+    if library == "pandas" and hasattr(value, "isna"):
+        values = list(value)
+        missing = list(value.isna())
+        return [None if gone else v for v, gone in zip(values, missing)] if any(missing) else values
+    if library == "pyarrow" and hasattr(value, "to_pylist"):
+        return value.to_pylist()
+    if library == "polars" and hasattr(value, "to_list"):
+        return value.to_list()
+    if isinstance(value, array.array):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    raise BadResult("expected a list, a tuple or an array, got %s" % type(value).__name__)
+
+
+def numpy_values(value):
+    if value.ndim != 1:
+        raise BadResult("expected one dimension, got an array of %d" % value.ndim)
+    np = sys.modules["numpy"]
+    data = value.data if isinstance(value, np.ma.MaskedArray) else value
+    if value.dtype.kind == "M":
+        missing = np.isnat(data)
+        # Finer units would become ints; floor is what datetimes of other libraries get, too.
+        values = np.asarray(data).astype("datetime64[ms]").tolist()
+    elif value.dtype.kind == "f":
+        missing = np.isnan(data)
+        values = np.asarray(data).astype(np.float64).tolist()
+    else:
+        missing = None
+        values = np.asarray(data).tolist()
+    if value is not data:
+        mask = np.ma.getmaskarray(value)
+        missing = mask if missing is None else missing | mask
+    if missing is not None and missing.any():
+        return [None if gone else v for v, gone in zip(values, missing.tolist())]
+    return values
+
+
+def own_scalar(value):
+    """Return a scalar of numpy as Python's own value; others as they are."""
+    if library_of(value) == "numpy" and hasattr(value, "dtype") and hasattr(value, "item"):
+        if value.dtype.kind == "M":
+            value = value.astype("datetime64[ms]")
+        return value.item()
+    if library_of(value) == "pandas" and type(value).__name__ in ("NaTType", "NAType"):
+        return None
+    return value
+
+
+class TableProgram:
+    """User code in a module of its own, and the function that is called with the rows of each group."""
+
+    def __init__(self, number, spec):
+        table = spec["table"]
+        self.sources = {source["name"]: source["text"] for source in spec["files"]}
+        self.inputs = [
+            (column["name"], column["kind"], TABLE_READERS[column["kind"]], column["nullable"] and table["input"] != "lists")
+            for column in spec["inputs"]
+        ]
+        self.fields = [Field(i, field) for i, field in enumerate(spec["fields"])]
+        for field in self.fields:
+            if field.kind is KINDS["int"]:
+                field.kind = WHOLE
+        self.positions = {field.name: field.index for field in self.fields}
+        self.module = types.ModuleType("thalweg_program_%d" % number)
+        self.form = table["input"]
+        self.needs, self.make = INPUT_FORMS[self.form]
+        self.library = None
+        self.function_name = table["function"]
+        self.arguments = table["arguments"]
+        self.function = None
+
+    def load(self):
+        """Import the module that the input needs, then the user's files, and find the function."""
+        self.show_lines()
+        if self.needs:
+            with unlimited_memory():
+                try:
+                    self.library = importlib.import_module(self.needs)
+                except ImportError as error:
+                    raise MissingModule(str(error)) from None
+        names = self.module.__dict__
+        sys.modules[self.module.__name__] = self.module
+        for name, text in self.sources.items():
+            names["__file__"] = name
+            exec(compile(text, name, "exec", dont_inherit=True), names)
+        self.function = names.get(self.function_name)
+        if not callable(self.function):
+            raise NameError("there is no function %s in the Python files" % self.function_name)
+        try:
+            signature = inspect.signature(self.function)
+        except (TypeError, ValueError):  # a function of another language does not say
+            signature = None
+        if signature is not None:
+            try:
+                signature.bind(None, **self.arguments)
+            except TypeError as error:
+                raise TypeError(
+                    "%s cannot be called with the rows and p.arguments: %s" % (self.function_name, error)
+                ) from None
+        if hasattr(gc, "freeze"):
+            gc.collect()
+            gc.freeze()
+
+    def unload(self):
+        sys.modules.pop(self.module.__name__, None)
+
+    def show_lines(self):
+        for name, text in self.sources.items():
+            linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+
+    def field_at(self, _line):
+        return None
+
+    def call(self, columns):
+        """Return the buffers of the function's result for a group: number of rows, then each field's."""
+        result = self.function(self.make(self, columns), **self.arguments)
+        values, rows = self.columns_of(result)
+        buffers = [struct.pack("=Q", rows)]
+        if rows == 0:
+            return buffers
+        for field, column in zip(self.fields, values):
+            written, errors = write_column(field, column, ())
+            if errors:
+                row, index, error, value = errors[0]
+                if error.category == "none":
+                    error = BadValue("none", "the value is missing (None, NaN or NaT), and the column does not take NULL")
+                raise BadResult(error, index, row, value)
+            buffers += written
+        return buffers
+
+    def columns_of(self, result):
+        """Return a result as one list for each field, and the number of its rows."""
+        if result is None:
+            return None, 0
+        library = library_of(result)
+        if library in ("pandas", "polars") and type(result).__name__ == "DataFrame":
+            named = {str(name): result[name] for name in result.columns}
+            if library == "pandas" and len(named) != len(result.columns):
+                raise BadResult("two columns of the DataFrame have the same name")
+        elif library == "pyarrow" and hasattr(result, "column_names"):
+            named = {name: result.column(i) for i, name in enumerate(result.column_names)}
+        elif isinstance(result, dict):
+            named = result
+            if not named:
+                return None, 0
+        elif isinstance(result, (list, tuple)):
+            return self.columns_of_rows(result)
+        else:
+            raise BadResult(
+                "expected a dict of columns, a DataFrame, a Table, a list of dicts or None, got %s" % type(result).__name__
+            )
+        self.check_names(named, -1)
+        columns = []
+        for field in self.fields:
+            try:
+                values = plain_values(named[field.name])
+            except BadResult as bad:
+                raise BadResult(bad.bad, field.index) from None
+            if any(kind.__module__.partition(".")[0] in ("numpy", "pandas") for kind in set(map(type, values))):
+                values = list(map(own_scalar, values))
+            if columns and len(values) != len(columns[0]):
+                raise BadResult(
+                    "it has %d values, but column %s has %d" % (len(values), self.fields[0].name, len(columns[0])), field.index
+                )
+            columns.append(values)
+        return columns, len(columns[0])
+
+    def columns_of_rows(self, result):
+        for row, names in enumerate(result):
+            if not isinstance(names, dict):
+                raise BadResult("expected a dict for each row, got %s" % type(names).__name__, -1, row)
+            self.check_names(names, row)
+        return [[own_scalar(row[field.name]) for row in result] for field in self.fields], len(result)
+
+    def check_names(self, named, row):
+        if named.keys() == self.positions.keys():
+            return
+        for name in named:
+            if name not in self.positions:
+                raise BadResult("there is a column %s that p.returns does not list" % short_repr(name), -1, row)
+        for field in self.fields:
+            if field.name not in named:
+                raise BadResult("column %s is missing" % field.name, field.index, row)
+
+
+def read_numbers(code):
+    return lambda reader: reader.numbers(code, reader.rows)
+
+
+TABLE_READERS = {
+    "string": read_strings,
+    "int": read_numbers("q"),
+    "float": read_numbers("d"),
+    "bool": read_bools,
+    "cents": read_numbers("q"),
+    "datetime": read_numbers("q"),
+}
+
+
+def compute_groups(program, page, payload, groups):
+    """Call the function for each group of a chunk. Returns the failures, at most one, and buffers."""
+    offset = CHUNK_HEADER.size
+    buffers = []
+    for group in range(groups):
+        page[SLOT_ROW] = group
+        try:
+            (rows,) = struct.unpack_from("=Q", payload, offset)
+            reader = Reader(payload, offset + 8, rows)
+            columns = []
+            for name, kind, decode, nullable in program.inputs:
+                nulls, values = reader.raw_column(decode)
+                if nulls is None and nullable:
+                    nulls = bytes(rows)  # the type must not depend on the values
+                columns.append((name, kind, nulls, values))
+            offset = reader.offset
+            buffers += program.call(columns)
+        except BaseException as error:
+            page[SLOT_ROW] = ROW_NONE
+            if isinstance(error, (MemoryError, RowTimeout)):
+                RESERVE.clear()
+                reader = columns = None
+            if isinstance(error, BadResult):
+                return [describe_bad_result(group, error)], []
+            return [describe(program, error, group)], []
+    page[SLOT_ROW] = ROW_NONE
+    return [], buffers
+
+
+# ---------------------------------------------------------------------------
 # Failures
 # ---------------------------------------------------------------------------
 
@@ -511,6 +929,8 @@ def move(error):
     """Say whose move it is: that of the script's author, of the data's, or of who runs the machine."""
     if isinstance(error, (MemoryError, RowTimeout, RecursionError, NotImplementedError)):
         return "script"
+    if isinstance(error, MissingModule):
+        return "environment"
     if isinstance(error, (NameError, AttributeError, SyntaxError, ImportError, TypeError, SystemExit)):
         return "script"
     if isinstance(error, OSError):
@@ -519,7 +939,7 @@ def move(error):
 
 
 def category(error):
-    for kind, name in ((MemoryError, "memory"), (RowTimeout, "timeout")):
+    for kind, name in ((MemoryError, "memory"), (RowTimeout, "timeout"), (MissingModule, "module")):
         if isinstance(error, kind):
             return name
     return "exception"
@@ -598,6 +1018,15 @@ def describe_bad_value(row, field, error, value):
     }
 
 
+def describe_bad_result(group, error):
+    bad = error.bad if isinstance(error.bad, BadValue) else BadValue("type", str(error.bad))
+    told = describe_bad_value(group, error.column, bad, error.value)
+    if error.value is None:
+        told["value"] = ""
+    told["result_row"] = error.row + 1
+    return told
+
+
 # ---------------------------------------------------------------------------
 # The loop
 # ---------------------------------------------------------------------------
@@ -609,6 +1038,7 @@ class Worker:
         self.responses = settings["responses_fd"]
         self.page = open_page(settings["progress_fd"])
         self.crash_fd = settings["crash_fd"]
+        self.unit = "row"  # what the page counts
         self.programs = {}  # number -> Program, or the description of why it cannot be loaded
 
     def watch(self):
@@ -627,7 +1057,7 @@ class Worker:
             return  # the row has ended meanwhile
         # If the row does not care for the exception, this is what there is to see of it.
         os.write(self.crash_fd, stack_text(frame).encode("utf-8", "replace"))
-        raise RowTimeout("the time for one row is over")
+        raise RowTimeout("the time for one %s is over" % self.unit)
 
     def send(self, kind, buffers):
         size = sum(map(len, buffers))
@@ -665,7 +1095,7 @@ class Worker:
             elif kind == MSG_FORGET:
                 (number,) = PROGRAM_HEADER.unpack_from(payload)
                 program = self.programs.pop(number, None)
-                if isinstance(program, Program):
+                if isinstance(program, (Program, TableProgram)):
                     program.unload()
             flush_prints()
 
@@ -676,8 +1106,9 @@ class Worker:
         page[SLOT_ROW] = ROW_IMPORT
         page[SLOT_SEQUENCE] = sequence
         program = self.programs[number]
+        self.unit = "row"
         loaded = began
-        if not isinstance(program, Program):
+        if not isinstance(program, (Program, TableProgram)):
             program, failure = load_program(number, program)
             loaded = time.perf_counter_ns()
             if failure:
@@ -685,6 +1116,10 @@ class Worker:
                 return result(sequence, began, loaded, 0, {"load_error": failure}, [])
             self.programs[number] = program
         page[SLOT_ROW] = ROW_NONE
+        if isinstance(program, TableProgram):
+            self.unit = "call"
+            failures, buffers = compute_groups(program, page, payload, rows)
+            return result(sequence, began, loaded, 0 if failures else rows, {"errors": failures}, buffers)
         columns = []
         try:
             reader = Reader(payload, CHUNK_HEADER.size, rows)
@@ -701,7 +1136,7 @@ class Worker:
 
 def load_program(number, spec):
     """Return the program and None, or None and why it cannot be loaded."""
-    program = Program(number, spec)
+    program = TableProgram(number, spec) if spec["table"] else Program(number, spec)
     try:
         program.load()
     except BaseException as error:  # sys.exit() at the top of a file must not end the worker
@@ -805,8 +1240,40 @@ def limit_memory(size):
         # Its collector keeps to PYPY_GC_MAX, which the pool has set to size, and cannot bear
         # that the system refuses memory. It moves objects, so it needs room for two.
         size *= 2
-    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (size, hard))  # soft: see unlimited_memory
     RESERVE.extend(bytes(RESERVE_BYTES))
+
+
+@contextlib.contextmanager
+def unlimited_memory():
+    """Let a library be imported, and raise the limit by the address space that it has mapped.
+
+    Some map gigabytes that they never touch.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    before = mapped_bytes()
+    if soft == resource.RLIM_INFINITY or not before:
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    try:
+        yield
+    finally:
+        grown = max(mapped_bytes() - before, 0)
+        limit = soft + grown
+        if hard != resource.RLIM_INFINITY:
+            limit = min(limit, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
+def mapped_bytes():
+    """Return the size of this process's address space; 0 if the system does not say."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[0]) * resource.getpagesize()
+    except (OSError, ValueError):
+        return 0
 
 
 def main():

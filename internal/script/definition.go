@@ -66,10 +66,8 @@ func (l *loader) identifyNode(d *nodeDraft) {
 		}
 		fmt.Fprintf(h, "%+v\n", p.Order)
 	}
-	if d.node.PyCalc != nil {
-		for _, f := range d.node.PyCalc.Code {
-			writePulled(h, f.URL, f.Text)
-		}
+	for _, f := range d.node.PythonCode() {
+		writePulled(h, f.URL, f.Text)
 	}
 	if url := d.o.get("query_url"); d.node.Query != nil && url != nil {
 		if f := l.fetched[url.text]; f.src != nil {

@@ -131,7 +131,7 @@ var (
 		{name: "ordered", form: boolean(), doc: "false: the rows of a sql node come in any order; default true."},
 		{name: "r", form: either(text(), listOf(text()), keysOf(readerShape)), doc: "What is read: files or tables."},
 		{name: "l", form: keysOf(lookupShape), doc: "Lookup of a table_lookup_table."},
-		{name: "p", form: either(keysOf(pyCalcShape), keysOf(tagShape)), doc: "Processor of a table_custom_tfm_table."},
+		{name: "p", form: either(keysOf(pyCalcShape), keysOf(tagShape), keysOf(pyTableShape)), doc: "Processor of a table_custom_tfm_table or a py_table."},
 		{name: "w", form: either(text(), keysOf(writerShape)), need: true, doc: "What is written: a table or files."},
 	}}
 
@@ -202,6 +202,22 @@ var (
 		{name: "expression", form: text(), need: true, doc: "Python expression over r.* and p.*."},
 		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the result."},
 		{name: "default_value", form: text(), doc: "Accepted without effect."},
+		{name: "nullable", form: boolean(), doc: "None is NULL; otherwise None is an error."},
+	}}
+
+	pyTableShape = &shape{name: "py_table", doc: "A Python function over the columns of many rows, which returns columns p.*.", keys: []key{
+		{name: "python_code_urls", form: listOf(text()), need: true, doc: "Python files, beside the script or in the working directory."},
+		{name: "function", form: text(), need: true, doc: "Name of the function; its first parameter gets the rows."},
+		{name: "arguments", form: namesOf(either(text(), whole(math.MinInt, math.MaxInt), boolean(), listOf(text()))), doc: "Constants that every call is given by name."},
+		{name: "group_by", form: text(), doc: "Fields of r whose equal values make a group, a, b: each group is one call."},
+		{name: "batch", form: text(batchRows, batchTable), doc: "Without group_by: rows (default): each call gets some rows; table: one call gets all."},
+		{name: "input", form: text(pyTableInputs()...), doc: "Form of the rows: dict of lists (default), dict of numpy arrays, DataFrame, or pyarrow.Table."},
+		{name: "columns", form: listOf(text()), doc: "Fields of r that the function gets; default: all."},
+		{name: "returns", form: namesOf(either(text(typeWords()...), keysOf(pyReturnShape))), need: true, doc: "Map of the names of returned columns to their types: p.<name>."},
+	}}
+
+	pyReturnShape = &shape{name: "returned_column", keys: []key{
+		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the column."},
 		{name: "nullable", form: boolean(), doc: "None is NULL; otherwise None is an error."},
 	}}
 

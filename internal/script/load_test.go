@@ -148,6 +148,15 @@ func summarizeInput(b *strings.Builder, n *Node) {
 			fmt.Fprintf(b, "  p.%s %s = %s %v%s\n", f.Name, f.Type, f.Expr, f.Refs, nullable(f.Nullable))
 		}
 	}
+	if t := n.PyTable; t != nil {
+		fmt.Fprintf(b, "  function %s(%s %v) group by %v whole=%v\n", t.Function, t.Input, t.Columns, t.GroupBy, t.Whole)
+		for _, a := range t.Arguments {
+			fmt.Fprintf(b, "    %s = %s\n", a.Name, a.JSON)
+		}
+		for _, f := range t.Returns {
+			fmt.Fprintf(b, "  p.%s %s nullable=%v\n", f.Name, f.Type, f.Nullable)
+		}
+	}
 	if g := n.Tag; g != nil {
 		for _, c := range g.Criteria {
 			fmt.Fprintf(b, "  p.%s %s if %s\n", g.Field, c.Tag, c.Expr.Source())

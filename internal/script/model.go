@@ -1,6 +1,8 @@
 package script
 
 import (
+	"encoding/json"
+
 	"thalweg/internal/expr"
 )
 
@@ -23,6 +25,7 @@ const (
 	Distinct     NodeType = "distinct_table"
 	CustomTable  NodeType = "table_custom_tfm_table"
 	SQLTable     NodeType = "sql"
+	PyTableNode  NodeType = "py_table"
 	ProcPyCalc            = "py_calc"
 	ProcTag               = "tag_and_denormalize"
 	PolicyAuto            = "auto"
@@ -66,6 +69,7 @@ type Node struct {
 	Reader       *TableReader // reader of every other type but SQLTable
 	Lookup       *Lookup      // LookupTable
 	PyCalc       *PyCalc      // CustomTable with py_calc
+	PyTable      *PyTable     // PyTableNode
 	Tag          *Tag         // CustomTable with tag_and_denormalize
 	Query        *SQLQuery    // SQLTable
 	Table        *TableWriter // every type but TableFile
@@ -93,6 +97,17 @@ func (n *Node) Named() []*Node {
 		}
 	}
 	return out
+}
+
+// PythonCode lists the Python sources that the node pulls in, nil for nodes without Python.
+func (n *Node) PythonCode() []PyFile {
+	switch {
+	case n.PyCalc != nil:
+		return n.PyCalc.Code
+	case n.PyTable != nil:
+		return n.PyTable.Code
+	}
+	return nil
 }
 
 // FileReader reads input files.
@@ -259,13 +274,40 @@ type PyFile struct {
 
 // PyField is a calculated field: p.<Name>.
 type PyField struct {
-	Name string
-	Pos  Pos
-	Type expr.Type
-	Expr string     // Python text in which r.x and p.x are references
-	Refs []expr.Ref // r.* and p.* that it uses
+	Name     string
+	Pos      Pos
+	Type     expr.Type
+	Expr     string     // Python text in which r.x and p.x are references; "" in PyTable.Returns
+	Refs     []expr.Ref // r.* and p.* that it uses
+	Nullable bool       // None is NULL; otherwise None is an error
+}
 
-	Nullable bool // None is NULL; otherwise None is an error
+// Forms in which a py_table function gets its rows.
+const (
+	InputLists  = "lists"  // dict of lists
+	InputNumpy  = "numpy"  // dict of arrays
+	InputPandas = "pandas" // DataFrame
+	InputPolars = "polars" // DataFrame
+	InputArrow  = "arrow"  // pyarrow.Table
+)
+
+// PyTable computes p.* with a Python function over many rows at once.
+type PyTable struct {
+	Pos       Pos
+	Code      []PyFile
+	Function  string
+	Arguments []PyArgument // given to every call by name
+	GroupBy   []string     // fields of r whose equal values make a group; nil: see Whole
+	Whole     bool         // without GroupBy: one call gets the whole table, not a batch
+	Input     string       // InputLists …
+	Columns   []string     // fields of r that are passed
+	Returns   []*PyField   // in the order of the document
+}
+
+// PyArgument is a constant argument of a function.
+type PyArgument struct {
+	Name string
+	JSON json.RawMessage // text, number, boolean, or a list of them
 }
 
 // Tag emits one row for each criterion that holds.

@@ -44,7 +44,7 @@ type indexDraft struct {
 }
 
 func nodeTypes() []string {
-	return []string{string(FileTable), string(TableTable), string(LookupTable), string(TableFile), string(Distinct), string(CustomTable), string(SQLTable)}
+	return []string{string(FileTable), string(TableTable), string(LookupTable), string(TableFile), string(Distinct), string(CustomTable), string(SQLTable), string(PyTableNode)}
 }
 
 // node reads the keys that all nodes have and opens the parts.
@@ -146,7 +146,10 @@ func (l *loader) parts(d *nodeDraft) {
 		o.ignored("only a table_lookup_table looks up", "l")
 	}
 	if t != CustomTable {
-		o.ignored("only a table_custom_tfm_table has a processor", "p", "custom_proc_type")
+		o.ignored("only a table_custom_tfm_table has a processor", "custom_proc_type")
+	}
+	if t != CustomTable && t != PyTableNode {
+		o.ignored("only a table_custom_tfm_table and a py_table have a processor", "p")
 	}
 	if t != SQLTable {
 		o.ignored("only a sql node has a query", "query", "query_url", "ordered")
@@ -210,17 +213,22 @@ func (l *loader) fieldName(key *value, name, path, what string, seen map[string]
 
 // columnType reads a key that names one of the six types.
 func (l *loader) columnType(o *object, key string) expr.Type {
-	var names []string
-	for _, t := range expr.ColumnTypes() {
-		names = append(names, t.String())
-	}
-	v := o.one(key, oneOf(names))
+	v := o.one(key, oneOf(typeWords()))
 	if v == nil {
+		return expr.Invalid
+	}
+	return l.typeWord(v, o.keyPath(key))
+}
+
+// typeWord reads a value that names one of the six types.
+func (l *loader) typeWord(v *value, path string) expr.Type {
+	if !v.scalar() {
+		l.errorAt(v, path, "expected a type, found %s", v.kind).Hint = oneOf(typeWords())
 		return expr.Invalid
 	}
 	t, ok := expr.ParseType(v.text)
 	if !ok {
-		l.errorAt(v, o.keyPath(key), "there is no type %s", quote(v.text)).Hint = didYouMean(v.text, names)
+		l.errorAt(v, path, "there is no type %s", quote(v.text)).Hint = didYouMean(v.text, typeWords())
 		return expr.Invalid
 	}
 	return t

@@ -35,6 +35,13 @@ func (d *nodeDraft) nulls() map[expr.Ref]bool {
 	if n.Lookup != nil && n.Lookup.Index != nil {
 		maps.Copy(out, tableNulls("l", n.Lookup.Index.Node.Table))
 	}
+	if n.PyTable != nil {
+		for _, f := range n.PyTable.Returns {
+			if f.Nullable {
+				out[expr.Ref{Alias: "p", Field: f.Name}] = true
+			}
+		}
+	}
 	if n.PyCalc != nil {
 		for _, f := range n.PyCalc.Fields {
 			if f.Nullable {

@@ -12,7 +12,12 @@ func indexText(i int) string { return strconv.Itoa(i) }
 
 // processor reads p of a table_custom_tfm_table: what p.* is.
 func (l *loader) processor(ctx context.Context, d *nodeDraft) {
-	if d.node.Type != CustomTable {
+	switch d.node.Type {
+	case CustomTable:
+	case PyTableNode:
+		l.pyTable(ctx, d)
+		return
+	default:
 		return
 	}
 	v := d.o.one("custom_proc_type", "it is "+ProcPyCalc+" or "+ProcTag)
@@ -44,7 +49,8 @@ func (l *loader) pyCalc(ctx context.Context, d *nodeDraft) {
 	}
 	c := &PyCalc{Pos: l.pos(o.where())}
 	d.node.PyCalc, d.p = c, o
-	module := l.pythonFiles(ctx, o, c)
+	var module *pyModule
+	c.Code, module = l.pythonFiles(ctx, o)
 	members := o.members("calculated_fields")
 	if v := o.get("calculated_fields"); len(members) == 0 && (v == nil || v.kind == mapKind) {
 		o.missing("calculated_fields", "list the fields to calculate")
@@ -78,25 +84,25 @@ func (l *loader) pyCalc(ctx context.Context, d *nodeDraft) {
 
 // pythonFiles fetches the Python sources; nil if one of them is missing, so
 // that it is not known what they define.
-func (l *loader) pythonFiles(ctx context.Context, o *object, c *PyCalc) *pyModule {
+func (l *loader) pythonFiles(ctx context.Context, o *object) (code []PyFile, module *pyModule) {
 	urls := o.texts("python_code_urls")
 	if !o.has("python_code_urls") {
 		o.missing("python_code_urls", "list the Python files; [] if there are none")
-		return nil
+		return nil, nil
 	}
-	module := newPyModule()
+	module = newPyModule()
 	for _, v := range urls {
 		src := l.fetch(ctx, v.text, v, o.keyPath("python_code_urls"), MaxPythonBytes)
 		if src == nil {
 			module = nil
 			continue
 		}
-		c.Code = append(c.Code, PyFile{URL: v.text, Pos: l.pos(v), Text: src.original})
+		code = append(code, PyFile{URL: v.text, Pos: l.pos(v), Text: src.original})
 		if module != nil {
 			module.add(src)
 		}
 	}
-	return module
+	return code, module
 }
 
 // pyField checks one calculated field's references and calls.

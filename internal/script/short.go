@@ -341,6 +341,9 @@ func parseShortItem(v *value) (it shortItem, ok bool) {
 func (d *nodeDraft) aliasFields(alias string) ([]string, bool) {
 	switch alias {
 	case "r":
+		if d.node.PyTable != nil {
+			return d.node.PyTable.GroupBy, d.readsOK
+		}
 		return d.readsOrder, d.readsOK
 	case "l":
 		return d.looksOrder, d.looksOK

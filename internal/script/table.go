@@ -112,7 +112,11 @@ func (l *loader) shortFields(d *nodeDraft, w *TableWriter) {
 		return
 	case v == nil:
 		v = &value{src: d.w.v.src, kind: listKind, off: d.w.where().off, end: d.w.where().end, made: true}
-		for _, alias := range d.aliases() {
+		aliases := d.aliases()
+		if d.node.Type == PyTableNode {
+			aliases = []string{"p"} // the function decides whether it returns the group's keys
+		}
+		for _, alias := range aliases {
 			v.items = append(v.items, textAt(d.w.where(), alias+".*"))
 		}
 	case v.kind != listKind:
@@ -170,6 +174,11 @@ func (d *nodeDraft) aliases() []string {
 	case LookupTable:
 		return []string{"r", "l"}
 	case CustomTable:
+		return []string{"r", "p"}
+	case PyTableNode:
+		if d.node.PyTable == nil || d.node.PyTable.GroupBy == nil {
+			return []string{"p"}
+		}
 		return []string{"r", "p"}
 	}
 	return []string{"r"}
@@ -354,11 +363,15 @@ func (l *loader) tableExpressions(d *nodeDraft) {
 		l.shortFields(d, w)
 	}
 	sc := newScope("a field's expression").nullable(d.nulls())
-	sc = sc.with("r", d.reads, d.readsOK)
+	if d.node.Type == PyTableNode {
+		sc = l.groupScope(d, sc)
+	} else {
+		sc = sc.with("r", d.reads, d.readsOK)
+	}
 	switch d.node.Type {
 	case LookupTable:
 		sc = sc.with("l", d.looks, d.looksOK)
-	case CustomTable:
+	case CustomTable, PyTableNode:
 		sc = sc.with("p", d.calcs, d.calcsOK)
 	case "":
 		sc = sc.with("l", nil, false).with("p", nil, false)

@@ -1,0 +1,192 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"thalweg/internal/engine"
+	"thalweg/internal/expr"
+	"thalweg/internal/python"
+	"thalweg/internal/script"
+	"thalweg/internal/sqltext"
+)
+
+// A function over groups gets all rows of a group in one call: its batches are
+// buckets of the key. A group's rows are in canonical order, groups in the order
+// of their first rows. Without groups a call gets some rows that follow one another,
+// or all of them.
+
+// pyTableWorks makes batches of buckets, of slices in canonical order, or one of all.
+func (p *Planner) pyTableWorks(n *script.Node, in Inputs) ([]Work, []size, error) {
+	t := in.Reader
+	switch {
+	case n.PyTable.GroupBy != nil:
+		buckets := 1
+		if bytes := t.Bytes(); bytes > p.Budget.SmallBytes {
+			buckets = p.bucketsFor(bytes)
+			if t.Layout.BucketKey == groupKey(n, t.Layout.types()) {
+				buckets = max(buckets, t.Layout.Buckets)
+			}
+		}
+		works, sizes := bucketWorks(buckets, t)
+		return works, sizes, nil
+	case n.PyTable.Whole, t.Layout.OrderCols > 0:
+		// Only sorting gives the rows of a scattered table in canonical order: once.
+		works, sizes := bucketWorks(1, t)
+		return works, sizes, nil
+	}
+	works, sizes := sliceWorks(t, sliceParts(t, p.batchCount(t), rowGroupRowsMin))
+	return works, sizes, nil
+}
+
+// groupOrder is the key by which groups are put into buckets.
+func groupOrder(n *script.Node, types map[string]expr.Type) expr.Order {
+	key := make(expr.Order, len(n.PyTable.GroupBy))
+	for i, name := range n.PyTable.GroupBy {
+		key[i].Field = name
+		if types[name] == expr.String {
+			key[i].Length = expr.DefaultKeyBytes // as indexes have it, so that they can share buckets
+		}
+	}
+	return key
+}
+
+// groupKey is the fingerprint of the buckets that a function over groups would like.
+func groupKey(n *script.Node, types map[string]expr.Type) string {
+	return bucketKey(groupOrder(n, types), n.PyTable.GroupBy, types)
+}
+
+// groupSlices lists what a batch reads that is not a slice itself.
+func groupSlices(n *script.Node, t *Table, w Work) []PartSlice {
+	if n.PyTable.GroupBy == nil || w.Buckets <= 1 {
+		return wholeTable(t)
+	}
+	return bucketSlices(t, groupKey(n, t.Layout.types()), w)
+}
+
+// pyTableRelation is what the fields behind a function are computed from: its
+// rows p, and the keys of their groups r.
+func pyTableRelation(t *engine.Task, n *script.Node, in Inputs, b Batch) relation {
+	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths, fields: n.PyTable.Columns}
+	if b.Work.Parts == nil {
+		s.slices = groupSlices(n, in.Reader, b.Work)
+	}
+	rel := relation{from: engine.ResultTable + " AS p", aliases: columns{"r": in.Reader.Layout}}
+	if n.PyTable.GroupBy == nil {
+		t.Python = ungroupedStep(n, s)
+		return rel
+	}
+	t.Python = groupedStep(n, s, b.Work)
+	number := sqltext.Ident(engine.GroupColumn)
+	rel.from += fmt.Sprintf(" JOIN %s AS r ON r.%s = p.%s", engine.GroupTable, number, number)
+	s.order = true
+	rel.order = append(prefixed("r", s.orderCols()), "p."+sqltext.Ident(engine.RowColumn))
+	return rel
+}
+
+// tableProgram is what the interpreters run for a function that reads a table of this layout.
+func tableProgram(t *script.PyTable, layout Layout) *python.Program {
+	table := &python.Table{Function: t.Function, Input: python.Input(t.Input), Grouped: t.GroupBy != nil || t.Whole, Arguments: map[string]json.RawMessage{}}
+	for _, a := range t.Arguments {
+		table.Arguments[a.Name] = a.JSON
+	}
+	prog := &python.Program{Table: table}
+	for _, f := range t.Code {
+		prog.Files = append(prog.Files, python.Source{Name: f.URL, Text: f.Text})
+	}
+	types := layout.types()
+	for _, name := range t.Columns {
+		c, _ := layout.column(name)
+		prog.Inputs = append(prog.Inputs, python.Column{Name: name, Type: types[name], Nullable: c.Nullable})
+	}
+	for _, f := range t.Returns {
+		prog.Fields = append(prog.Fields, python.Field{Name: f.Name, Type: f.Type, Nullable: f.Nullable})
+	}
+	return prog
+}
+
+// transported renders the columns that a function gets, behind alias r.
+func transported(prog *python.Program, layout Layout) []string {
+	cols := make([]string, len(prog.Inputs))
+	for i, in := range prog.Inputs {
+		c, _ := layout.column(in.Name)
+		cols[i] = engine.TransportSQL(in.Type, ident("r", c.Stored()))
+	}
+	return cols
+}
+
+func ungroupedStep(n *script.Node, s scan) *engine.PythonStep {
+	prog := tableProgram(n.PyTable, s.table.Layout)
+	s.order = s.table.Layout.OrderCols > 0
+	source := fmt.Sprintf("SELECT %s FROM (%s) AS r", strings.Join(transported(prog, s.table.Layout), ", "), s.sql())
+	if s.order {
+		source += " ORDER BY " + strings.Join(prefixed("r", s.orderCols()), ", ")
+	}
+	return &engine.PythonStep{Node: n.Name, Program: prog, Source: source}
+}
+
+// groupedStep reads a bucket twice: for its groups with their first rows, then
+// for the rows, sorted by group. Both see the same rows, so every row has a group.
+func groupedStep(n *script.Node, s scan, w Work) *engine.PythonStep {
+	layout, types := s.table.Layout, s.table.Layout.types()
+	prog := tableProgram(n.PyTable, layout)
+	s.order = true
+	where := ""
+	if w.Buckets > 1 && !lies(s.table, groupKey(n, types), w.Buckets) {
+		keys := groupOrder(n, types).KeySQL(types, func(field string) string {
+			c, _ := layout.column(field)
+			return ident("r", c.Stored())
+		})
+		where = fmt.Sprintf(" WHERE %s = %d", bucketSQL(keys, w.Buckets), w.Bucket)
+	}
+	var keys, joined, names []string
+	for _, name := range n.PyTable.GroupBy {
+		c, _ := layout.column(name)
+		keys = append(keys, ident("r", c.Stored()))
+		joined = append(joined, ident("r", c.Stored())+" IS NOT DISTINCT FROM "+ident("g", c.Stored()))
+		names = append(names, fmt.Sprintf("%s || coalesce(left(CAST(%s AS VARCHAR), %d), 'NULL')", sqltext.String(name+" = "), sqltext.Ident(c.Stored()), shownRunesMax))
+	}
+	number := sqltext.Ident(engine.GroupColumn)
+	order := prefixed("r", s.orderCols())
+
+	rows := s
+	rows.fields = union(layout, n.PyTable.GroupBy, n.PyTable.Columns)
+	source := fmt.Sprintf("SELECT %s, g.%s FROM (%s) AS r JOIN %s AS g ON %s%s ORDER BY g.%s, %s",
+		strings.Join(transported(prog, layout), ", "), number, rows.sql(), engine.GroupTable, strings.Join(joined, " AND "), where, number, strings.Join(order, ", "))
+	s.fields = n.PyTable.GroupBy
+	return &engine.PythonStep{Node: n.Name, Program: prog, Source: source, Groups: groupsSQL(s, keys, where), GroupName: "'(' || " + strings.Join(names, " || ', ' || ") + " || ')'"}
+}
+
+// groupsSQL is the SELECT of a bucket's groups: number, keys, and the order
+// columns of the first row.
+func groupsSQL(s scan, keys []string, where string) string {
+	n := s.orderCols()
+	order := orderColumns(n)
+	first, unpacked := "min(r.__o0)", []string{"__first AS __o0"}
+	if n > 1 {
+		packed := make([]string, n)
+		for i, o := range order {
+			packed[i] = o + " := r." + o
+			if i == 0 {
+				unpacked = nil
+			}
+			unpacked = append(unpacked, "__first."+o+" AS "+o)
+		}
+		first = "min(struct_pack(" + strings.Join(packed, ", ") + "))"
+	}
+	grouped := fmt.Sprintf("SELECT %s, %s AS __first FROM (%s) AS r%s GROUP BY %s", strings.Join(keys, ", "), first, s.sql(), where, strings.Join(keys, ", "))
+	return fmt.Sprintf("SELECT row_number() OVER (ORDER BY __first) - 1 AS %s, * EXCLUDE (__first), %s FROM (%s)",
+		sqltext.Ident(engine.GroupColumn), strings.Join(unpacked, ", "), grouped)
+}
+
+// union lists the fields that are in one of the lists, in the order of the table's columns.
+func union(layout Layout, lists ...[]string) []string {
+	var refs []expr.Ref
+	for _, list := range lists {
+		for _, name := range list {
+			refs = append(refs, expr.Ref{Alias: "r", Field: name})
+		}
+	}
+	return usedFields(layout, "r", refs)
+}
