@@ -10,15 +10,14 @@ import (
 )
 
 type graphCmd struct {
-	Script string `arg:"" help:"Script: .yaml or .json."`
-	Params string `help:"File with the script's parameters." placeholder:"FILE"`
+	scriptFlags
 	Format string `help:"svg or dot." enum:"svg,dot" default:"svg"`
 	Fields bool   `help:"List the fields and indexes of tables."`
 	Out    string `help:"Write to FILE instead of standard output." short:"o" placeholder:"FILE" type:"path"`
 }
 
 func (c *graphCmd) Run(ctx context.Context, a *app) error {
-	s, diags := script.Load(ctx, local.Sources(c.Script, c.Params))
+	s, diags := script.Load(ctx, c.sources())
 	if diags.HasErrors() {
 		return &local.InvalidScriptError{Diagnostics: diags}
 	}

@@ -14,8 +14,7 @@ import (
 )
 
 type runCmd struct {
-	Script       string        `arg:"" help:"Script: .yaml or .json."`
-	Params       string        `help:"File with the script's parameters." placeholder:"FILE"`
+	scriptFlags
 	Start        []string      `help:"Nodes to start with; default: those that read files and are not manual." placeholder:"NODE,…"`
 	Resume       bool          `help:"Continue the workspace's last run at its first uncommitted batch."`
 	RunNumber    int64         `name:"run" help:"With --resume: the run to continue; default: the last." placeholder:"N"`
@@ -43,7 +42,7 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	view := newRunView(a, c.JSON)
 	defer view.close()
 	sum, err := local.Run(ctx, home, local.Options{
-		ScriptPath: c.Script, ParamsPath: c.Params, Workspace: c.Workspace, Start: c.Start, Description: c.Note, Resume: c.Resume, ResumeRun: c.RunNumber,
+		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Workspace: c.Workspace, Start: c.Start, Description: c.Note, Resume: c.Resume, ResumeRun: c.RunNumber,
 		MemoryBytes: memory, Cores: c.Cores, Interpreter: c.Python, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout,
 		Logger: c.logger(a), Observe: view.observe, Started: view.begin,
 	})

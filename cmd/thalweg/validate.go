@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/local"
 	"thalweg/internal/script"
 )
 
 type validateCmd struct {
-	Script string `arg:"" help:"Script: .yaml or .json."`
-	Params string `help:"File with the script's parameters." placeholder:"FILE"`
-	JSON   bool   `name:"json" help:"Print the problems as JSON."`
+	scriptFlags
+	JSON bool `name:"json" help:"Print the problems as JSON."`
 }
 
 // validated is the JSON form of the result.
@@ -22,7 +20,7 @@ type validated struct {
 }
 
 func (c *validateCmd) Run(ctx context.Context, a *app) error {
-	s, diags := script.Load(ctx, local.Sources(c.Script, c.Params))
+	s, diags := script.Load(ctx, c.sources())
 	out := validated{OK: s != nil, Diagnostics: diags}
 	if s != nil {
 		out.Nodes = len(s.Nodes)

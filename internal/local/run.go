@@ -28,6 +28,7 @@ import (
 type Options struct {
 	ScriptPath   string
 	ParamsPath   string
+	Params       map[string]string // parameters of the command line, which win
 	Workspace    string
 	Start        []string // nodes to start with; empty: those that start by themselves
 	Description  string
@@ -73,7 +74,9 @@ type Summary struct {
 // is valid whenever its Key.Run is not 0, also beside an error.
 func Run(ctx context.Context, home *Home, opts Options) (Summary, error) {
 	start := time.Now()
-	s, diags := script.Load(ctx, Sources(opts.ScriptPath, opts.ParamsPath))
+	src := Sources(opts.ScriptPath, opts.ParamsPath)
+	src.Params = opts.Params
+	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {
 		return Summary{}, &InvalidScriptError{Diagnostics: diags}
 	}

@@ -40,7 +40,7 @@ func (l *loader) identify(doc *value) {
 	h.Write(canonicalJSON(doc, canonicalOptions{noDesc: true}))
 	var names []string
 	for name, f := range l.fetched {
-		if f.src != nil && name != l.src.Path && name != l.src.ParamsPath {
+		if f.src != nil && name != l.src.Path && name != l.src.ParamsPath && !l.isIncluded[f.src] {
 			names = append(names, name)
 		}
 	}
@@ -69,15 +69,8 @@ func (l *loader) identifyNode(d *nodeDraft) {
 	for _, f := range d.node.PythonCode() {
 		writePulled(h, f.URL, f.Text)
 	}
-	if url := d.o.get("query_url"); d.node.Query != nil && url != nil {
-		if f := l.fetched[url.text]; f.src != nil {
-			writePulled(h, url.text, f.src.original)
-		}
-	}
-	if d.node.Tag != nil && d.node.Tag.URL != "" {
-		if f := l.fetched[d.node.Tag.URL]; f.src != nil {
-			writePulled(h, d.node.Tag.URL, f.src.original)
-		}
+	for _, p := range d.pulled {
+		writePulled(h, p.url, p.src.original)
 	}
 	d.node.Fingerprint = hex.EncodeToString(h.Sum(nil))
 }

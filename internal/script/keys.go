@@ -102,8 +102,15 @@ func typeWords() []string {
 // The shapes. They are never changed.
 var (
 	rootShape = &shape{name: "script", doc: "A Thalweg script.", keys: []key{
-		{name: "nodes", form: namesOf(keysOf(nodeShape)), need: true, doc: "Map of names to nodes: the steps of the script."},
+		{name: "include", form: listOf(text()), doc: "Scripts whose nodes, dependency policies and environment values are part of this one; relative to this file."},
+		{name: "environment", form: namesOf(keysOf(environmentShape)), doc: "Environment variables that the script refers to as {env.NAME}."},
+		{name: "nodes", form: namesOf(keysOf(nodeShape)), doc: "Map of names to nodes: the steps of the script."},
 		{name: "dependency_policies", form: namesOf(keysOf(policyShape)), doc: "Map of names to dependency policies: which run's table a node reads."},
+	}}
+
+	environmentShape = &shape{name: "environment_value", doc: "An environment variable that the script refers to as {env.NAME}.", keys: []key{
+		{name: "secret", form: boolean(), doc: "The value is never stored or shown; it can be used in addresses of remote files only."},
+		{name: "default", form: text(), doc: "Value if the variable is not set; without it that is an error."},
 	}}
 
 	policyShape = &shape{name: "dependency_policy", doc: "Decides which run's table a node reads.", keys: []key{

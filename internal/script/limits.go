@@ -3,24 +3,27 @@ package script
 // Limits of what a script may be. They keep hostile or mistaken input from
 // taking the process down; a real script stays far below.
 const (
-	MaxScriptBytes          = 16 << 20  // script, after parameters were put in; also the parameters file and tag criteria
-	MaxPythonBytes          = 64 << 20  // each Python file: data tables are often part of it
-	MaxPulledFilesCount     = 1000      // Python and tag criteria files of one script
-	MaxDepthLevels          = 64        // nesting of maps and lists
-	MaxValuesCount          = 2_000_000 // values after YAML aliases are followed
-	MaxReferencesCount      = 100_000   // {param} references in the text
-	MaxDiagnosticsCount     = 500       // problems reported of one load
-	MaxInferredColumnsCount = 10_000    // columns taken from a file's header
-	MaxNodeNameChars        = 200
-	MaxTableNameChars       = 42
-	MaxIndexNameChars       = 42
-	MaxBatchesCount         = 1_000_000 // expected_batches_total
-	MaxRowsetRows           = 100_000   // rowset_size
-	MaxLookupReadRows       = 20_000    // idx_read_batch_size, right_lookup_read_batch_size
-	MaxTopLimitRows         = 5_000_000 // top.limit
-	MaxNullTextsCount       = 100       // null_text of one column
-	DefaultRowsetRows       = 1000
-	DefaultTopLimitRows     = MaxTopLimitRows
-	maxShownTextChars       = 60  // text quoted in a message
-	maxRenderedLineChars    = 120 // source line shown under a message
+	MaxScriptBytes           = 16 << 20  // script, after parameters were put in; also the parameters file and tag criteria
+	MaxPythonBytes           = 64 << 20  // each Python file: data tables are often part of it
+	MaxPulledFilesCount      = 1000      // Python and tag criteria files of one script
+	MaxDepthLevels           = 64        // nesting of maps and lists
+	MaxValuesCount           = 2_000_000 // values after YAML aliases are followed
+	MaxReferencesCount       = 100_000   // {param} references in the text
+	MaxDiagnosticsCount      = 500       // problems reported of one load
+	MaxIncludeLevels         = 16        // files that include each other
+	MaxEnvironmentNameChars  = 200
+	MaxEnvironmentValueBytes = 64 << 10
+	MaxInferredColumnsCount  = 10_000 // columns taken from a file's header
+	MaxNodeNameChars         = 200
+	MaxTableNameChars        = 42
+	MaxIndexNameChars        = 42
+	MaxBatchesCount          = 1_000_000 // expected_batches_total
+	MaxRowsetRows            = 100_000   // rowset_size
+	MaxLookupReadRows        = 20_000    // idx_read_batch_size, right_lookup_read_batch_size
+	MaxTopLimitRows          = 5_000_000 // top.limit
+	MaxNullTextsCount        = 100       // null_text of one column
+	DefaultRowsetRows        = 1000
+	DefaultTopLimitRows      = MaxTopLimitRows
+	maxShownTextChars        = 60  // text quoted in a message
+	maxRenderedLineChars     = 120 // source line shown under a message
 )

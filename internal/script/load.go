@@ -18,8 +18,11 @@ import (
 
 // Sources says where a script comes from.
 type Sources struct {
-	Path       string // script: .json, .yaml or .yml
-	ParamsPath string // parameters file of the same kinds; "": none
+	Path       string            // script: .json, .yaml or .yml
+	ParamsPath string            // parameters file of the same kinds; "": none
+	Params     map[string]string // parameters of the command line: they win, and are of the type that a reference asks for
+	// Environment looks up the environment values that a script declares. nil: none are set.
+	Environment func(name string) (string, bool)
 	// Read fetches the script, the parameters, Python files and tag criteria
 	// by the URLs that the user and the script give. Its errors should be
 	// *fault.Error, so that a caller can tell a missing network from a missing
@@ -44,10 +47,11 @@ func Load(ctx context.Context, src Sources) (*Script, Diagnostics) {
 	if src.Read == nil {
 		src.Read = ReadLocal
 	}
-	l := &loader{src: src, fetched: map[string]fetched{},
+	l := &loader{src: src, fetched: map[string]fetched{}, isIncluded: map[*source]bool{}, secretPlaces: map[*value]bool{},
+		fileOrdinals: map[string]int{}, templates: map[*source][]textRef{},
 		tables: map[string]*Node{}, indexKeys: map[*Index]*value{}, byPolicy: map[string]*DependencyPolicy{}, drafts: map[*Node]*nodeDraft{},
 		script: &Script{Path: address.Redact(src.Path), byName: map[string]*Node{}, byTable: map[string]*Node{},
-			byIndex: map[string]*Index{}, texts: map[string]string{}}}
+			byIndex: map[string]*Index{}, texts: map[string]string{}, secrets: map[string]string{}}}
 	l.load(ctx)
 	if l.describer != nil {
 		if err := l.describer.Close(); err != nil {
@@ -66,29 +70,28 @@ func Load(ctx context.Context, src Sources) (*Script, Diagnostics) {
 
 func (l *loader) load(ctx context.Context) {
 	script := l.fetch(ctx, l.src.Path, nil, "", MaxScriptBytes)
-	params := map[string]paramValue{}
+	params := &parameters{values: map[string]paramValue{}, given: l.src.ParamsPath != "", used: map[string]bool{}}
 	if l.src.ParamsPath != "" {
 		if src := l.fetch(ctx, l.src.ParamsPath, nil, "", MaxScriptBytes); src != nil {
-			params = l.readParams(src)
+			params.values = l.readParams(src)
 		}
 	}
 	if script == nil {
 		return
 	}
-	issues := l.substitute(script, params, l.src.ParamsPath != "")
-	doc := l.parse(script)
-	l.reportPending(script, doc, issues)
-	if doc == nil {
-		return
-	}
-	root := l.object(doc, "", rootShape)
+	params.override(l.src.Params)
+	root := l.document(ctx, script, params)
 	if root == nil {
 		return
 	}
+	l.unusedParams(params)
 	l.policies(root)
 	l.readNodes(ctx, root)
-	l.misplacedBuiltins(script, doc)
-	l.identify(doc)
+	for _, f := range l.files {
+		l.misplacedBuiltins(f.src, root.v)
+	}
+	l.misplacedSecrets(root.v, "", map[*value]bool{})
+	l.identify(root.v)
 }
 
 // readNodes learns the names of all nodes and tables first, and then goes
@@ -132,40 +135,69 @@ func (l *loader) readNodes(ctx context.Context, root *object) {
 type fetched struct{ src *source }
 
 // fetch reads a file once; failures are reported at the value that names it.
+// A relative name in a value is looked for beside the file that the value is
+// in, beside the script, and then as it is.
 func (l *loader) fetch(ctx context.Context, name string, at *value, where string, limit int) *source {
-	if f, ok := l.fetched[name]; ok {
+	if at == nil {
+		return l.fetchFirst(ctx, name, []string{name}, nil, where, limit)
+	}
+	if address.Remote(name) {
+		l.secretPlaces[at] = true
+	}
+	var places []string
+	key := name
+	for _, base := range []string{at.src.url, l.src.Path} {
+		if place := address.Beside(base, name); place != "" && !contains(places, place) {
+			places = append(places, place)
+		}
+	}
+	if at.src.url != l.src.Path && len(places) > 0 {
+		key = places[0]
+	}
+	return l.fetchFirst(ctx, key, append(places, name), at, where, limit)
+}
+
+// fetchExactly reads a file at one place.
+func (l *loader) fetchExactly(ctx context.Context, name string, at *value, where string, limit int) *source {
+	return l.fetchFirst(ctx, name, []string{name}, at, where, limit)
+}
+
+// fetchFirst reads the file that is found first, once for each key.
+func (l *loader) fetchFirst(ctx context.Context, key string, places []string, at *value, where string, limit int) *source {
+	if f, ok := l.fetched[key]; ok {
 		return f.src
 	}
 	if len(l.fetched) >= MaxPulledFilesCount {
 		l.errorAt(at, where, "too many files: the limit is %d", MaxPulledFilesCount)
 		return nil
 	}
-	text, shown, err := l.read(ctx, name, at != nil)
+	text, found, err := l.read(ctx, places)
+	shown := address.Redact(found)
 	if err == nil && len(text) > limit {
 		err = fault.New(fault.Script, "the file is larger than %d MiB", limit>>20)
 	}
 	if err != nil {
-		l.fetched[name] = fetched{}
+		l.fetched[key] = fetched{}
 		l.unreadable(shown, at, where, err)
 		return nil
 	}
 	src := newSource(shown, string(text))
-	l.fetched[name] = fetched{src}
+	src.url = found
+	l.fetched[key] = fetched{src}
+	l.fileOrdinals[shown] = len(l.fileOrdinals) + 1
 	l.script.texts[shown] = src.original
 	return src
 }
 
-// read reads a file and says under which name it was found.
-func (l *loader) read(ctx context.Context, name string, pulled bool) (text []byte, shown string, err error) {
-	// A relative name is looked for beside the script first, then as it is.
-	if beside := address.Beside(l.src.Path, name); pulled && beside != "" {
-		text, err = l.src.Read(ctx, beside)
+// read reads the first of the places where there is a file, and says which it was.
+func (l *loader) read(ctx context.Context, places []string) (text []byte, found string, err error) {
+	for _, found = range places {
+		text, err = l.src.Read(ctx, l.script.Reveal(found))
 		if !errors.Is(err, fs.ErrNotExist) {
-			return text, address.Redact(beside), err
+			break
 		}
 	}
-	text, err = l.src.Read(ctx, name)
-	return text, address.Redact(name), err
+	return text, found, l.script.hideError(err)
 }
 
 func (l *loader) unreadable(shown string, at *value, where string, err error) {

@@ -15,16 +15,21 @@ type loader struct {
 	src       Sources
 	fetched   map[string]fetched // pulled-in files by URL
 	diags     []*Diagnostic
+	files     []scriptFile // the script and what it includes, in the order of their nodes
 	nodes     []*nodeDraft
 	drafts    map[*Node]*nodeDraft
 	full      bool      // MaxDiagnosticsCount was reached: no need to look on
 	describer Describer // once a sql node needed one
 
-	tables    map[string]*Node  // by name in lower case
-	indexKeys map[*Index]*value // where an index is defined
-	byPolicy  map[string]*DependencyPolicy
-	standard  *DependencyPolicy // the default one
-	templates []textRef         // where {batch_idx} and {run_id} have a meaning
+	tables       map[string]*Node  // by name in lower case
+	indexKeys    map[*Index]*value // where an index is defined
+	byPolicy     map[string]*DependencyPolicy
+	isIncluded   map[*source]bool
+	secretPlaces map[*value]bool // where a secret's reference may be
+	fileOrdinals map[string]int  // files in the order of their first mention
+
+	standard  *DependencyPolicy     // the default one
+	templates map[*source][]textRef // where {batch_idx} and {run_id} have a meaning
 }
 
 // errorSpan reports an error at src.text[start:end]. What it returns may be
@@ -108,8 +113,8 @@ func (l *loader) exprError(v *value, path string, err error) *Diagnostic {
 func (l *loader) result() Diagnostics {
 	sort.SliceStable(l.diags, func(i, j int) bool {
 		a, b := l.diags[i], l.diags[j]
-		if a.Pos.File != b.Pos.File {
-			return l.fileRank(a.Pos.File) < l.fileRank(b.Pos.File)
+		if x, y := l.fileRank(a.Pos.File), l.fileRank(b.Pos.File); x != y {
+			return x < y
 		}
 		if a.Pos.Line != b.Pos.Line {
 			return a.Pos.Line < b.Pos.Line
@@ -134,17 +139,23 @@ func (l *loader) result() Diagnostics {
 func (l *loader) fileRank(name string) int {
 	switch name {
 	case address.Redact(l.src.ParamsPath):
-		return 0
+		return -1
 	case l.script.Path:
-		return 1
+		return 0
 	}
-	return 2
+	if n, ok := l.fileOrdinals[name]; ok {
+		return n
+	}
+	return len(l.fileOrdinals) + 1
 }
 
 // compile parses and types an expression. It gives nil after an error, and
 // also, silently, when the types of what it refers to are unknown because of
 // another error.
 func (l *loader) compile(v *value, path string, sc scope, mode expr.Mode) *expr.Compiled {
+	if v.secret {
+		return nil // see misplacedSecrets
+	}
 	e, err := expr.Parse(v.text)
 	if err != nil {
 		l.exprError(v, path, err)

@@ -45,6 +45,7 @@ type Script struct {
 	byIndex     map[string]*Index
 	definition  []byte
 	texts       map[string]string // of the files that were read, by name
+	secrets     map[string]string // environment values that are only in memory, by name
 }
 
 // Node finds a node by name; nil if there is none.

@@ -17,6 +17,7 @@ type nodeDraft struct {
 
 	fields   []*fieldDraft // of the table that it creates
 	indexes  []indexDraft  // of the same
+	pulled   []pulledFile  // files that its meaning depends on, other than Python code
 	fieldsOK bool          // whether the names of all fields are known
 
 	reads      map[string]expr.Type // r.*
@@ -28,6 +29,12 @@ type nodeDraft struct {
 	calcs      map[string]expr.Type // p.*
 	calcsOK    bool
 	calcsOrder []string
+}
+
+// pulledFile is a file that a node pulls in.
+type pulledFile struct {
+	url string
+	src *source
 }
 
 // fieldDraft is a field before its expression is checked.

@@ -19,7 +19,7 @@ func (l *loader) fileWriter(d *nodeDraft) {
 		l.fileURL(v, o.keyPath("url_template"), "file", "sftp", "s3")
 		w.URL = v.text
 		start, end := v.span()
-		l.templates = append(l.templates, textRef{start, end})
+		l.templates[v.src] = append(l.templates[v.src], textRef{start, end})
 	}
 	csv := l.object(o.get("csv"), o.keyPath("csv"), csvWriterShape)
 	if sep := csv.str("separator"); sep != "" {

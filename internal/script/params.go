@@ -33,8 +33,64 @@ func ExpandURL(template string, run, batch int) string {
 	return strings.NewReplacer(batchRef, fmt.Sprintf("%05d", batch), runRef, strconv.Itoa(run)).Replace(template)
 }
 
-// reference finds {name} and {name|type}, blanks allowed.
-var reference = regexp.MustCompile(`\{[ \t]*([A-Za-z0-9_]+)[ \t]*(?:\|[ \t]*([A-Za-z]+)[ \t]*)?\}`)
+// reference finds {name} and {name|type}, and the same of {env.name}, blanks allowed.
+var reference = regexp.MustCompile(`\{[ \t]*(env\.)?([A-Za-z0-9_]+)[ \t]*(?:\|[ \t]*([A-Za-z]+)[ \t]*)?\}`)
+
+// parameters are the values that references can have.
+type parameters struct {
+	values map[string]paramValue
+	given  bool            // whether there is a parameters file
+	used   map[string]bool // those of the command line that the script refers to
+}
+
+// anyKind is the kind of parameters of the command line: they are what the
+// reference asks for.
+const anyKind = ""
+
+// override adds the parameters of the command line, which win.
+func (p *parameters) override(values map[string]string) {
+	for name, text := range values {
+		p.values[name] = paramValue{kind: anyKind, text: text}
+	}
+}
+
+// as gives the value as a type; ok is false if it is not one.
+func (p paramValue) as(typ string) (paramValue, bool) {
+	if p.kind != anyKind {
+		return p, p.kind == typ
+	}
+	ok := true
+	switch p.kind = typ; typ {
+	case "string":
+		p.text = oneLine(p.text)
+	case "number":
+		p.text, _, ok = numberText(strings.TrimSpace(p.text))
+	case "bool":
+		p.text = strings.ToLower(strings.TrimSpace(p.text))
+		ok = p.text == "true" || p.text == "false"
+	case "stringlist":
+		items := strings.Split(p.text, ",")
+		for i, item := range items {
+			items[i] = `"` + oneLine(strings.TrimSpace(item)) + `"`
+		}
+		p.text = "[" + strings.Join(items, ", ") + "]"
+	}
+	return p, ok
+}
+
+// unused reports parameters of the command line to which nothing refers.
+func (l *loader) unusedParams(p *parameters) {
+	for _, name := range sortedKeys(l.src.Params) {
+		if !p.used[name] {
+			l.file(Error, l.script.Path, "", "the script has no reference to parameter "+quote(name)+" of the command line")
+		}
+	}
+}
+
+// oneLine writes line breaks as \n: a value stands inside of quotes.
+func oneLine(text string) string {
+	return strings.NewReplacer("\r\n", `\n`, "\n", `\n`).Replace(text)
+}
 
 // readParams reads the parameters file: a flat map of names to values.
 func (l *loader) readParams(src *source) map[string]paramValue {
@@ -64,7 +120,7 @@ func (l *loader) paramValue(e *entry) (paramValue, bool) {
 	switch v.kind {
 	case stringKind:
 		p.kind = "string"
-		p.text = strings.NewReplacer("\r\n", `\n`, "\n", `\n`).Replace(v.text)
+		p.text = oneLine(v.text)
 	case boolKind:
 		p.kind, p.text = "bool", strings.ToLower(v.text)
 	case numberKind:
@@ -94,7 +150,7 @@ func (l *loader) paramList(e *entry, p paramValue) (paramValue, bool) {
 			l.errorAt(item, e.name, "parameter %s has an item that is %s", quote(e.name), item.kind).Hint = "a list parameter holds texts only"
 			return p, false
 		}
-		quoted = append(quoted, `"`+strings.NewReplacer("\r\n", `\n`, "\n", `\n`).Replace(item.text)+`"`)
+		quoted = append(quoted, `"`+oneLine(item.text)+`"`)
 	}
 	p.text = "[" + strings.Join(quoted, ", ") + "]"
 	return p, true
@@ -122,8 +178,7 @@ func numberText(text string) (out string, exact, ok bool) {
 type substitution struct {
 	l      *loader
 	src    *source
-	params map[string]paramValue
-	given  bool // whether there is a parameters file
+	params *parameters
 	out    strings.Builder
 	swaps  []swap
 	copied int // how much of the original is in out
@@ -139,9 +194,9 @@ type pendingIssue struct {
 
 // substitute puts the parameters into the raw text of a script, before it is
 // parsed. There is one pass: values are not looked through again.
-func (l *loader) substitute(src *source, params map[string]paramValue, given bool) []pendingIssue {
-	s := &substitution{l: l, src: src, params: params, given: given}
-	for name, p := range params {
+func (l *loader) substitute(src *source, params *parameters) []pendingIssue {
+	s := &substitution{l: l, src: src, params: params}
+	for name, p := range params.values {
 		if isBuiltin(name) {
 			l.warnAt(p.at, name, "parameter %s hides the built-in of that name", quote(name))
 		}
@@ -152,11 +207,15 @@ func (l *loader) substitute(src *source, params map[string]paramValue, given boo
 		return nil
 	}
 	for _, m := range matches {
-		name, typ := src.original[m[2]:m[3]], ""
-		if m[4] >= 0 {
-			typ = src.original[m[4]:m[5]]
+		name, typ := src.original[m[4]:m[5]], ""
+		if m[6] >= 0 {
+			typ = src.original[m[6]:m[7]]
 		}
-		s.reference(m[0], m[1], name, typ)
+		if m[2] >= 0 {
+			s.swap(m[0], m[1], markEnvironment(name, typ), strings.TrimSuffix(envOpen, ".")+name)
+		} else {
+			s.reference(m[0], m[1], name, typ)
+		}
 		if size := len(src.original) - s.copied + s.out.Len(); size > MaxScriptBytes {
 			l.errorSpan(src, m[0], m[1], "", "the script with its parameters is larger than %d MiB", MaxScriptBytes>>20)
 			return nil
@@ -169,7 +228,7 @@ func (l *loader) substitute(src *source, params map[string]paramValue, given boo
 
 // reference deals with one {name|typ} at original[start:end].
 func (s *substitution) reference(start, end int, name, typ string) {
-	p, known := s.params[name]
+	p, known := s.params.values[name]
 	switch typ {
 	case "", "string", "number", "bool", "stringlist":
 	default:
@@ -192,6 +251,8 @@ func (s *substitution) reference(start, end int, name, typ string) {
 		s.issue(start, end, fmt.Sprintf("the built-in %s is text, not a %s", quote(name), typ), "write {"+name+"}")
 	case !known:
 		s.unknown(start, end, name)
+	case p.kind == anyKind:
+		s.overridden(start, end, name, typ, p)
 	case p.kind != typ:
 		s.issue(start, end, fmt.Sprintf("parameter %s is a %s, but is used as a %s", quote(name), p.kind, typ), useAs(name, p.kind))
 	case nestedIn(p) != "":
@@ -220,6 +281,22 @@ func nestedIn(p paramValue) string {
 	return ""
 }
 
+// overridden puts a parameter of the command line in.
+func (s *substitution) overridden(start, end int, name, typ string, p paramValue) {
+	s.params.used[name] = true
+	v, ok := p.as(typ)
+	switch {
+	case !ok:
+		s.issue(start, end, fmt.Sprintf("parameter %s of the command line is not a %s: %s", quote(name), typ, quote(p.text)), "")
+	case typ == "string":
+		s.swap(start, end, v.text, name)
+	case !s.enclosed(start, end):
+		s.issue(start, end, fmt.Sprintf("a %s parameter must stand alone between double quotes", typ), useAs(name, typ))
+	default:
+		s.swap(start-1, end+1, v.text, name)
+	}
+}
+
 func useAs(name, kind string) string {
 	if kind == "string" {
 		return "write {" + name + "}"
@@ -228,8 +305,8 @@ func useAs(name, kind string) string {
 }
 
 func (s *substitution) unknown(start, end int, name string) {
-	hint := didYouMean(name, append(sortedKeys(s.params), "batch_idx", "run_id"))
-	if !s.given {
+	hint := didYouMean(name, append(sortedKeys(s.params.values), "batch_idx", "run_id"))
+	if !s.params.given {
 		hint = "no parameters file was given"
 	}
 	s.issue(start, end, "parameter "+quote(name)+" has no value", hint)
@@ -260,7 +337,7 @@ func (l *loader) reportPending(src *source, doc *value, issues []pendingIssue) {
 	if len(issues) == 0 {
 		return
 	}
-	scalars := scalarSpans(doc)
+	scalars := scalarSpans(src, doc)
 	for _, p := range issues {
 		if doc == nil || overlaps(scalars, p.ref) {
 			l.errorSpan(src, p.ref.start, p.ref.end, "", "%s", p.message).Hint = p.hint
@@ -272,14 +349,15 @@ func (l *loader) reportPending(src *source, doc *value, issues []pendingIssue) {
 // misplacedBuiltins warns of {batch_idx} and {run_id} where they stay as they are.
 func (l *loader) misplacedBuiltins(src *source, doc *value) {
 	var scalars []textRef
-	sort.Slice(l.templates, func(i, j int) bool { return l.templates[i].start < l.templates[j].start })
+	templates := l.templates[src]
+	sort.Slice(templates, func(i, j int) bool { return templates[i].start < templates[j].start })
 	for _, s := range src.swaps {
 		at := textRef{s.textStart, s.textEnd}
-		if s.param != "" || overlaps(l.templates, at) {
+		if s.param != "" || overlaps(templates, at) {
 			continue
 		}
 		if scalars == nil {
-			scalars = scalarSpans(doc)
+			scalars = scalarSpans(src, doc)
 		}
 		if overlaps(scalars, at) {
 			l.report(Warning, src, at.start, at.end, "", "this is replaced in url_template only: here it stays as it is")
@@ -294,28 +372,28 @@ func overlaps(spans []textRef, ref textRef) bool {
 }
 
 // scalarSpans lists where the document's scalars and keys lie, in order.
-func scalarSpans(doc *value) []textRef {
+func scalarSpans(src *source, doc *value) []textRef {
 	var spans []textRef
-	collectScalars(doc, map[*value]bool{}, &spans)
+	collectScalars(src, doc, map[*value]bool{}, &spans)
 	sort.Slice(spans, func(i, j int) bool { return spans[i].start < spans[j].start })
 	return spans
 }
 
 // collectScalars lists where the document's scalars and keys lie.
-func collectScalars(v *value, seen map[*value]bool, out *[]textRef) {
+func collectScalars(src *source, v *value, seen map[*value]bool, out *[]textRef) {
 	if v == nil || seen[v] {
 		return
 	}
 	seen[v] = true
-	if v.scalar() {
+	if v.scalar() && v.src == src && !v.made {
 		start, end := v.span()
 		*out = append(*out, textRef{start, end})
 	}
 	for _, e := range v.entries {
-		collectScalars(e.key, seen, out)
-		collectScalars(e.val, seen, out)
+		collectScalars(src, e.key, seen, out)
+		collectScalars(src, e.val, seen, out)
 	}
 	for _, item := range v.items {
-		collectScalars(item, seen, out)
+		collectScalars(src, item, seen, out)
 	}
 }

@@ -252,6 +252,7 @@ func (l *loader) tag(ctx context.Context, d *nodeDraft) {
 			return
 		}
 		t.URL = url.text
+		d.pulled = append(d.pulled, pulledFile{url.text, src})
 	case !o.has("tag_criteria_url"):
 		o.missing("tag_criteria", "give the tags with their conditions, or tag_criteria_url")
 		return

@@ -56,12 +56,13 @@ func (l *loader) fileURL(v *value, path string, schemes ...string) {
 	}
 	var err error
 	if address.Remote(v.text) {
-		_, err = address.Parse(v.text)
+		l.secretPlaces[v] = true
+		_, err = address.Parse(l.script.Reveal(v.text))
 	} else {
 		_, err = address.Local(v.text)
 	}
 	if err != nil {
-		f := fault.Of(err)
+		f := fault.Of(l.script.hideError(err))
 		l.warnAt(v, path, "%s", f.Message).Hint = f.Hint // only a run that uses it has to do without
 	}
 }

@@ -9,7 +9,8 @@ import (
 // source is a text that diagnostics point into: the original as the user
 // wrote it, and, where parameters were put in, the text that was parsed.
 type source struct {
-	name     string
+	name     string // as it is shown
+	url      string // as it was read
 	original string
 	text     string    // what was parsed
 	swaps    []swap    // where text and original differ, in order

@@ -112,6 +112,7 @@ func (l *loader) queryText(ctx context.Context, d *nodeDraft) (text *value, path
 		l.errorSpan(src, bad, bad+1, o.keyPath("query_url"), "the text is not UTF-8").Hint = "save the file with the encoding UTF-8"
 		return nil, ""
 	}
+	d.pulled = append(d.pulled, pulledFile{url.text, src})
 	text = &value{src: src, kind: stringKind, style: rawStyle, text: strings.TrimPrefix(src.text, byteOrderMark)}
 	text.off, text.end = len(src.text)-len(text.text), len(src.text)
 	return text, o.keyPath("query_url")

@@ -44,6 +44,7 @@ type value struct {
 	entries []*entry
 	items   []*value
 	weight  int  // values in it when aliases are followed
+	secret  bool // text has a reference to a secret
 	made    bool // by a short form: the text has it in another way
 }
 
