@@ -125,6 +125,29 @@ nodes:
         tag: { expression: r.tag, type: string }
         id: { expression: r.id, type: int }
         score: { expression: p.score, type: int }
+  queried:
+    type: sql
+    r: { tables: { o: orders, i: items, n: namesakes } }
+    query: |
+      SELECT o.name, count(*) AS n, sum(i.value / 7) AS floats, string_agg(i.text, ';') AS list,
+             arg_max(o.id, o.ratio) AS best, any_value(i.text) AS any_text,
+             (SELECT max(k) FROM (SELECT row_number() OVER (PARTITION BY n.name ORDER BY n.name) * n.other AS k FROM n WHERE n.name = o.name)) AS k
+      FROM o JOIN i ON i.order_id = o.id GROUP BY o.name
+    w:
+      name: queried
+      fields: { name: string, n: int, floats: float, list: string, best: int, any_text: string, k: int? }
+  f_queried:
+    type: table_file
+    r: { table: queried }
+    w:
+      url_template: OUT/queried.csv
+      columns:
+        - { csv: { header: name, format: "%s" }, name: name, expression: r.name, type: string }
+        - { csv: { header: floats, format: "%v" }, name: floats, expression: r.floats, type: float }
+        - { csv: { header: list, format: "%s" }, name: list, expression: r.list, type: string }
+        - { csv: { header: best, format: "%d" }, name: best, expression: r.best, type: int }
+        - { csv: { header: any, format: "%s" }, name: any, expression: r.any_text, type: string }
+        - { csv: { header: k, format: "%d" }, name: k, expression: "coalesce(r.k, 0)", type: int }
   f_grouped:
     type: table_file
     r: { table: grouped }
@@ -207,7 +230,7 @@ func TestSameBytesHoweverTheWorkIsCut(t *testing.T) {
 		require.Equal(t, state.Complete, sum.Status, tc.name)
 		require.NoError(t, home.Close())
 		got := outputs(t, dir)
-		require.Len(t, got, 7, tc.name)
+		require.Len(t, got, 8, tc.name)
 		if want == nil {
 			want = got
 			require.Greater(t, len(got["ties.csv"]), 1000)

@@ -128,7 +128,7 @@ func (c *checker) look(n node, in selection) selection {
 		c.column(n)
 		return in
 	case "PARAMETER":
-		c.problem(n.location(), "parameters of a script are written {name} and put in before", "a query takes no parameters")
+		c.problem(c.src.start("$", "?"), "parameters of a script are written {name} and put in before", "a query takes no parameters")
 		return in
 	default:
 		return in

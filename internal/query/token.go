@@ -212,6 +212,16 @@ func (s *source) span(offset int) (start, end int) {
 	return max(0, min(offset, len(s.text))), max(0, min(offset, len(s.text)))
 }
 
+// start is where the first of some tokens is, 0 if there is none.
+func (s *source) start(words ...string) int {
+	for i, t := range s.tokens {
+		if s.is(i, words...) {
+			return t.start
+		}
+	}
+	return 0
+}
+
 // splice is text to put in at a byte.
 type splice struct {
 	at   int

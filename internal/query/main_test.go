@@ -1,0 +1,33 @@
+package query
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/script"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// tables of the tests: orders(id, customer, amount, weight, paid, bought) and items.
+func tables() []script.QueryTable {
+	return []script.QueryTable{
+		{Name: "orders", Fields: []*script.Field{{Name: "id", Type: expr.Int}, {Name: "customer", Type: expr.String}, {Name: "amount", Type: expr.Decimal},
+			{Name: "weight", Type: expr.Float}, {Name: "paid", Type: expr.Bool}, {Name: "bought", Type: expr.DateTime}}},
+		{Name: "items", Fields: []*script.Field{{Name: "order_id", Type: expr.Int}, {Name: "sku", Type: expr.String}, {Name: "user", Type: expr.String}}},
+	}
+}
+
+func describe(t *testing.T, text string) (*script.QueryInfo, []script.QueryProblem) {
+	t.Helper()
+	d, err := Open(context.Background())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	info, problems, err := d.Describe(context.Background(), script.QueryText{Text: text, Tables: tables(), Others: []string{"orders", "items", "customers"}})
+	require.NoError(t, err)
+	return info, problems
+}
