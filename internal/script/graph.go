@@ -71,7 +71,7 @@ func (l *loader) namedSources(d *nodeDraft) []*Node {
 	if v := d.l.get("index_name"); v != nil && l.script.byIndex[v.text] != nil {
 		out = append(out, l.script.byIndex[v.text].Node)
 	}
-	return out
+	return append(out, l.checkedTables(d)...)
 }
 
 // cycles reports nodes that need their own output.
@@ -205,11 +205,11 @@ func (s *Script) readers() map[*Node][]*Node {
 }
 
 // StartNodes lists the nodes that a run starts with when it is not told:
-// those that read no table and whose start_policy is auto.
+// those that read no table, except for a check, and whose start_policy is auto.
 func (s *Script) StartNodes() []*Node {
 	var out []*Node
 	for _, n := range s.Nodes {
-		if len(sources(n)) == 0 && n.StartPolicy == PolicyAuto {
+		if n.Reader == nil && n.Lookup == nil && (n.Query == nil || len(n.Query.Inputs) == 0) && n.StartPolicy == PolicyAuto {
 			out = append(out, n)
 		}
 	}

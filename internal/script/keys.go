@@ -40,6 +40,7 @@ type formKind uint8
 const (
 	textForm   formKind = iota // text, or in YAML anything without quotes
 	numberForm                 // whole number
+	realForm                   // any number
 	boolForm
 	listForm
 	namesForm // map of free names
@@ -49,6 +50,7 @@ const (
 
 func text(words ...string) form { return form{kind: textForm, words: words} }
 func whole(low, high int) form  { return form{kind: numberForm, low: low, high: high} }
+func number() form              { return form{kind: realForm} }
 func boolean() form             { return form{kind: boolForm} }
 func listOf(f form) form        { return form{kind: listForm, of: &f} }
 func namesOf(f form) form       { return form{kind: namesForm, of: &f} }
@@ -140,6 +142,7 @@ var (
 		{name: "l", form: keysOf(lookupShape), doc: "Lookup of a table_lookup_table."},
 		{name: "p", form: either(keysOf(pyCalcShape), keysOf(tagShape), keysOf(pyTableShape)), doc: "Processor of a table_custom_tfm_table or a py_table."},
 		{name: "w", form: either(text(), keysOf(writerShape)), need: true, doc: "What is written: a table or files."},
+		{name: "checks", form: listOf(keysOf(checkShape)), doc: "Rules that the rows which are written must keep."},
 	}}
 
 	fileReaderShape = &shape{name: "file_reader", doc: "Input files: what r.* is.", keys: []key{

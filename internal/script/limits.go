@@ -27,3 +27,12 @@ const (
 	maxShownTextChars        = 60  // text quoted in a message
 	maxRenderedLineChars     = 120 // source line shown under a message
 )
+
+// Limits of checks.
+const (
+	MaxChecksCount         = 1000 // of a node
+	MaxCheckNameChars      = 200
+	MaxAcceptedValuesCount = 10_000  // accepted_values.values
+	MaxFailedRows          = 100_000 // max_rows
+	DefaultFailedRows      = 1000
+)

@@ -118,7 +118,7 @@ func (l *loader) readNodes(ctx context.Context, root *object) {
 		l.declareTable(d)
 	}
 	passes := []func(*nodeDraft){func(d *nodeDraft) { l.tableReader(ctx, d) }, l.lookup, func(d *nodeDraft) { l.processor(ctx, d) },
-		func(d *nodeDraft) { l.sqlNode(ctx, d) }, l.tableExpressions, l.indexes, l.fileWriter}
+		func(d *nodeDraft) { l.sqlNode(ctx, d) }, l.tableExpressions, l.indexes, l.fileWriter, l.checks}
 	for _, d := range l.dependencyOrder() {
 		for _, pass := range passes {
 			if l.full || ctx.Err() != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 )
 
@@ -103,6 +104,7 @@ func summary(s *Script) string {
 		b.WriteByte('\n')
 		summarizeInput(&b, n)
 		summarizeOutput(&b, n)
+		summarizeChecks(&b, n)
 	}
 	for _, p := range s.Policies {
 		fmt.Fprintf(&b, "policy %s default=%v order=%s\n", p.Name, p.Default, orderText(p.Order))
@@ -206,5 +208,34 @@ func summarizeOutput(b *strings.Builder, n *Node) {
 		case w.Order != nil:
 			fmt.Fprintf(b, "    order by %s\n", orderText(w.Order))
 		}
+	}
+}
+
+func summarizeChecks(b *strings.Builder, n *Node) {
+	for _, c := range n.Checks {
+		fmt.Fprintf(b, "  check %q %s %s max_rows=%d fields=%v", c.Name, c.Kind, c.Severity, c.MaxRows, c.Fields)
+		for what, x := range map[string]*expr.Compiled{"where": c.Where, "expression": c.Expr} {
+			if x != nil {
+				fmt.Fprintf(b, " %s=%s", what, x.Source())
+			}
+		}
+		switch c.Kind {
+		case CheckRange:
+			fmt.Fprintf(b, " from %+v to %+v", c.Min, c.Max)
+		case CheckValues:
+			fmt.Fprintf(b, " %v", c.Values)
+		case CheckRows:
+			fmt.Fprintf(b, " %d to %d, %v%%", c.RowsMin, c.RowsMax, c.Change)
+		case CheckFreshness:
+			fmt.Fprintf(b, " newer=%v %v", c.Newer, c.MaxAge)
+		case CheckReferences:
+			fmt.Fprintf(b, " %s%v", c.Target.Name, c.To)
+		case CheckReconcile:
+			fmt.Fprintf(b, " %s = %s of %s by %v %v within %s", c.Value.Source(), c.Equals.Source(), c.Target.Name, c.By, c.ByEq, c.Tolerance)
+		}
+		b.WriteByte('\n')
+	}
+	for _, t := range n.CheckedTables() {
+		fmt.Fprintf(b, "  compares with %s\n", t.Name)
 	}
 }

@@ -75,6 +75,7 @@ type Node struct {
 	Query        *SQLQuery    // SQLTable
 	Table        *TableWriter // every type but TableFile
 	Out          *FileWriter  // TableFile
+	Checks       []*Check     // of the rows that it writes
 	MaxBatchMSec int          // max_batch_processing_time in milliseconds as given, 0 if not
 	Fingerprint  string       // hash of what this node by itself does: its keys but desc, its policy, the files it pulls in
 }
@@ -84,18 +85,24 @@ type Node struct {
 func (n *Node) Sources(*Script) []*Node { return sources(n) }
 
 // Named lists the nodes whose tables this one reads beside its reader's and its
-// lookup's, each once, in the order in which the node names them.
+// lookup's, each once, in the order in which the node names them: those of a
+// query, then those that its checks compare with.
 func (n *Node) Named() []*Node {
-	if n.Query == nil {
-		return nil
-	}
 	var out []*Node
 	seen := map[*Node]bool{}
-	for _, in := range n.Query.Inputs {
-		if in.Creator != nil && !seen[in.Creator] {
-			seen[in.Creator] = true
-			out = append(out, in.Creator)
+	add := func(source *Node) {
+		if source != nil && !seen[source] {
+			seen[source] = true
+			out = append(out, source)
 		}
+	}
+	if n.Query != nil {
+		for _, in := range n.Query.Inputs {
+			add(in.Creator)
+		}
+	}
+	for _, source := range n.CheckedTables() {
+		add(source)
 	}
 	return out
 }
