@@ -126,15 +126,27 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	checks, err := home.State.Checks(ctx, r.RunKey)
+	if err != nil {
+		return err
+	}
 	nodes = settled(r.Status, r.Finished, nodes)
 	if c.JSON {
-		return printJSON(a.stdout, finishedEvent(local.Summary{Key: r.RunKey, Nodes: nodes, Stats: local.NodeStats(ctx, home.State, nodes)}).Nodes)
+		return printJSON(a.stdout, finishedEvent(local.Summary{Key: r.RunKey, Nodes: nodes, Checks: checks, Stats: local.NodeStats(ctx, home.State, nodes)}).Nodes)
 	}
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, runStatus(home, r))
-	t := a.newTable("node", "type", "status", "batches", "failed", "rows in", "rows out", "bytes out", "time")
+	headers := []any{"node", "type", "status", "batches", "failed", "rows in", "rows out", "bytes out", "time"}
+	if len(checks) > 0 {
+		headers = append(headers, "checks")
+	}
+	t := a.newTable(headers...)
 	rightAligned(t, 4, 5, 6, 7, 8, 9)
 	for _, n := range nodes {
-		t.AppendRow([]any{n.Name, n.Kind, statusText(a, n.Status), batchText(n), n.BatchesFailed, count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))})
+		row := []any{n.Name, n.Kind, statusText(a, n.Status), batchText(n), n.BatchesFailed, count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))}
+		if len(checks) > 0 {
+			row = append(row, countChecks(checks, n.Name).text(a))
+		}
+		t.AppendRow(row)
 	}
 	t.Render()
 	return nil

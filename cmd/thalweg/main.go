@@ -35,6 +35,7 @@ type cli struct {
 	Runs     runsCmd     `cmd:"" help:"List the runs of a workspace."`
 	Nodes    nodesCmd    `cmd:"" help:"List the nodes of a run: status, rows, time."`
 	Batches  batchesCmd  `cmd:"" help:"List the batches of a node, with each failure."`
+	Checks   checksCmd   `cmd:"" help:"List what the checks of a run found."`
 	SQL      sqlCmd      `cmd:"" name:"sql" help:"Query the tables of any run."`
 	Generate generateCmd `cmd:"" help:"Make input data for the examples."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`

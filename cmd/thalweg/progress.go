@@ -146,6 +146,7 @@ type batchEvent struct {
 	Attempt int              `json:"attempt,omitempty"`
 	Batches int              `json:"batches,omitempty"`
 	Stats   *state.Stats     `json:"stats,omitempty"`
+	Checks  []checkRow       `json:"checks,omitempty"`
 	Failure *state.Failure   `json:"failure,omitempty"`
 }
 
@@ -185,6 +186,9 @@ func (v *runView) observeJSON(e worker.Event) {
 	if e.Kind == worker.BatchFinished || e.Kind == worker.NodeFinished {
 		out.Stats = &e.Stats
 	}
+	if len(e.Checks) > 0 {
+		out.Checks = checkRows(e.Node, e.Checks)
+	}
 	v.event(out)
 }
 
@@ -219,6 +223,11 @@ func (n *nodeView) apply(e worker.Event) {
 // printLine is the form for logs: a line when a node is done or fails, and
 // every so many batches of a long one.
 func (v *runView) printLine(e worker.Event, n *nodeView) {
+	for _, c := range checkRows(e.Node, e.Checks) {
+		if c.Status == checkWarned {
+			fmt.Fprintf(v.app.stderr, "%8s  %-*s  check %s: %s\n", span(time.Since(v.started)), v.names, n.name, c.Name, c.Message)
+		}
+	}
 	switch e.Kind {
 	case worker.NodeFinished:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  done: %s rows in, %s rows out, %s, %d batches in %s\n", span(time.Since(v.started)), v.names, n.name,

@@ -10,16 +10,25 @@ import (
 
 // printSummary is what a person sees when a run is over.
 func printSummary(a *app, sum local.Summary) {
-	t := a.newTable("node", "type", "status", "batches", "rows in", "rows out", "bytes out", "time")
+	headers := []any{"node", "type", "status", "batches", "rows in", "rows out", "bytes out", "time"}
+	if len(sum.Checks) > 0 {
+		headers = append(headers, "checks")
+	}
+	t := a.newTable(headers...)
 	rightAligned(t, 4, 5, 6, 7, 8)
 	for _, n := range sum.Nodes {
-		t.AppendRow([]any{n.Name, n.Kind, statusText(a, n.Status), batchText(n), count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))})
+		row := []any{n.Name, n.Kind, statusText(a, n.Status), batchText(n), count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))}
+		if len(sum.Checks) > 0 {
+			row = append(row, countChecks(sum.Checks, n.Name).text(a))
+		}
+		t.AppendRow(row)
 	}
 	t.Render()
 	fmt.Fprintf(a.stdout, "\nrun %d in workspace %s: %s in %s, peak memory %s\n", sum.Key.Run, sum.Key.Workspace, statusText(a, sum.Status), span(sum.Elapsed), size(sum.PeakBytes))
 	for _, f := range sum.Files {
 		fmt.Fprintf(a.stdout, "  %s  (%s rows, %s)\n", f.URL, count(f.Rows), size(f.Bytes))
 	}
+	printBroken(a, sum.Checks)
 }
 
 func statusText(a *app, s state.Status) string {
@@ -98,6 +107,7 @@ type finishedNode struct {
 	FinishedMS   int64        `json:"finished_ms"` // since the epoch; 0 if it did not finish
 	EngineMS     int64        `json:"engine_ms"`
 	PythonBusyMS int64        `json:"python_busy_ms"`
+	Checks       *checkCounts `json:"checks,omitempty"`
 }
 
 func finishedEvent(sum local.Summary) finished {
@@ -105,9 +115,13 @@ func finishedEvent(sum local.Summary) finished {
 		OverheadMS: sum.Overhead.Milliseconds(), PeakBytes: sum.PeakBytes, Failure: sum.Failure, Nodes: []finishedNode{}, Files: sum.Files}
 	for _, n := range sum.Nodes {
 		s := sum.Stats[n.Name]
-		out.Nodes = append(out.Nodes, finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn, RowsOut: n.RowsOut,
+		node := finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn, RowsOut: n.RowsOut,
 			BytesIn: n.BytesIn, BytesOut: n.BytesOut, StartedMS: epochMS(n.Started), FinishedMS: epochMS(n.Finished),
-			EngineMS: s.Engine.Milliseconds(), PythonBusyMS: s.Python.Milliseconds()})
+			EngineMS: s.Engine.Milliseconds(), PythonBusyMS: s.Python.Milliseconds()}
+		if c := countChecks(sum.Checks, n.Name); c != (checkCounts{}) {
+			node.Checks = &c
+		}
+		out.Nodes = append(out.Nodes, node)
 	}
 	return out
 }

@@ -80,8 +80,8 @@ func (x *execution) run(ctx context.Context) error {
 		err = x.writePart(ctx, out.Part)
 	case out.File != nil:
 		err = x.writeFile(ctx, out.File)
-	case out.Reject != nil:
-		err = x.reject(ctx, out.Reject)
+	case out.Inspect != nil:
+		err = out.Inspect(ctx, x.in)
 	}
 	if err != nil {
 		return err
@@ -257,36 +257,6 @@ func (x *execution) copyTo(ctx context.Context, stmt string) (rowCount, byteCoun
 		}
 	}
 	return rowCount, byteCount, rows.Err()
-}
-
-// reject fails with the first row that the query finds.
-func (x *execution) reject(ctx context.Context, out *RejectOutput) error {
-	rows, err := x.in.Query(ctx, x.task.Query)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		return rows.Err()
-	}
-	row, err := scanRow(rows)
-	if err != nil {
-		return err
-	}
-	return out.Fault(row)
-}
-
-func scanRow(rows *sql.Rows) ([]any, error) {
-	cols, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-	row := make([]any, len(cols))
-	ptrs := make([]any, len(cols))
-	for i := range row {
-		ptrs[i] = &row[i]
-	}
-	return row, rows.Scan(ptrs...)
 }
 
 func (x *execution) ints(ctx context.Context, query string) (out []int64, err error) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -63,6 +64,19 @@ func (f *fixture) read(t *testing.T, query string) [][]any {
 	}
 	require.NoError(t, rows.Err())
 	return out
+}
+
+func scanRow(rows *sql.Rows) ([]any, error) {
+	cols, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	row := make([]any, len(cols))
+	ptrs := make([]any, len(cols))
+	for i := range row {
+		ptrs[i] = &row[i]
+	}
+	return row, rows.Scan(ptrs...)
 }
 
 func TestWritesOnePart(t *testing.T) {
@@ -183,14 +197,25 @@ func TestExplainReplacesTheFailure(t *testing.T) {
 	require.EqualValues(t, 42, fault.Of(err).Place.Line)
 }
 
-func TestReject(t *testing.T) {
+func TestInspectAsksAndLeavesTablesForTheSides(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	reject := &RejectOutput{Fault: func(row []any) error { return fault.New(fault.UserData, "found %v", row[0]) }}
-	_, err := Execute(context.Background(), f.cfg, nil, Task{Name: "test", Query: "SELECT 1 AS a WHERE false", Output: Output{Reject: reject}})
+	inspect := func(ctx context.Context, db Querier) error {
+		rows, err := db.QueryContext(ctx, "CREATE TEMP TABLE found AS SELECT 7 AS a")
+		if err != nil {
+			return err
+		}
+		return rows.Close()
+	}
+	side := SideOutput{Side: "failed", Query: "SELECT * FROM found", Stage: f.stage}
+	res, err := Execute(context.Background(), f.cfg, nil, Task{Name: "test", Paths: []string{f.dir}, Output: Output{Inspect: inspect}, Sides: []SideOutput{side}})
 	require.NoError(t, err)
-	_, err = Execute(context.Background(), f.cfg, nil, Task{Name: "test", Query: "SELECT 7 AS a", Output: Output{Reject: reject}})
+	require.Empty(t, res.Written)
+	require.Len(t, res.Sides, 1)
+	broken := func(context.Context, Querier) error { return fault.New(fault.UserData, "found 7") }
+	_, err = Execute(context.Background(), f.cfg, nil, Task{Name: "test", Output: Output{Inspect: broken}, Sides: []SideOutput{side}})
 	require.ErrorContains(t, err, "found 7")
+	require.Len(t, f.files(t), 1)
 }
 
 func TestSidesStayWhenTheJudgeFails(t *testing.T) {

@@ -59,11 +59,13 @@ const (
 	RowColumn   = "row no"   // BIGINT: of the call's result, from 0
 )
 
-// Output says where the rows of Query go. Exactly one of Part, File and Reject is set.
+// Output says where the rows of Query go. At most one of Part, File and Inspect is set.
 type Output struct {
-	Part   *PartOutput
-	File   *FileOutput
-	Reject *RejectOutput
+	Part *PartOutput
+	File *FileOutput
+	// Inspect writes nothing and uses no Query: it asks for itself. Temporary
+	// tables that it makes are there for Sides and Judge.
+	Inspect func(ctx context.Context, db Querier) error
 }
 
 // PartOutput writes Parquet parts.
@@ -83,11 +85,6 @@ type PartOutput struct {
 type FileOutput struct {
 	Path    string // temporary: the commit renames it
 	CopySQL string // the COPY statement; Query is unused
-}
-
-// RejectOutput fails if Query has a row: a rule that the rows must keep.
-type RejectOutput struct {
-	Fault func(row []any) error
 }
 
 // SideOutput keeps rows beside a task's output, in one part.

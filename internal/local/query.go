@@ -170,9 +170,6 @@ type queryTable struct {
 	complete    bool
 }
 
-// sideMark is between a table's name and what its side table holds.
-const sideMark = "__"
-
 // runTables lists a run's tables whose names are in the query's text.
 func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]queryTable, error) {
 	nodes, err := home.State.Nodes(ctx, r.RunKey)
@@ -224,7 +221,7 @@ func sideTables(ctx context.Context, home *Home, n state.Node, np plan.NodePlan,
 		return nil, err
 	}
 	for _, side := range slices.Sorted(maps.Keys(sides)) {
-		q, err := openTable(ctx, home, sides[side], name+sideMark+side)
+		q, err := openTable(ctx, home, sides[side], name+plan.SideMark+side)
 		if err != nil {
 			return nil, err
 		}

@@ -65,6 +65,7 @@ type Summary struct {
 	Nodes     []state.Node
 	Stats     map[string]state.Stats // per node, over its batches
 	Files     []state.File
+	Checks    []state.CheckResult
 	Elapsed   time.Duration
 	Overhead  time.Duration // of Elapsed, with neither DuckDB nor Python at work
 	PeakBytes int64         // of this process and its interpreters together
@@ -423,6 +424,7 @@ func (r *runner) summarise(sum Summary, idle time.Duration) Summary {
 	}
 	sum.Nodes, _ = r.home.State.Nodes(ctx, r.key) // what cannot be read is not shown: the status is known already
 	sum.Files, _ = r.home.State.Files(ctx, r.key)
+	sum.Checks, _ = r.home.State.Checks(ctx, r.key)
 	sum.Stats = NodeStats(ctx, r.home.State, sum.Nodes)
 	return sum
 }

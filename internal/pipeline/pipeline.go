@@ -83,16 +83,15 @@ func (p *Pipeline) Plan(ctx context.Context, node state.Node) ([]byte, []state.B
 	return data, specs, nil
 }
 
-// Ready implements worker.Job: a batch that checks the whole table waits for
-// the batches that write it.
+// Ready implements worker.Job: a batch waits for those of lower phases.
 func (p *Pipeline) Ready(b state.Batch, siblings []state.Batch) bool {
 	var w plan.Work
-	if err := w.Decode(b.BatchSpec); err != nil || w.Unique == "" {
+	if err := w.Decode(b.BatchSpec); err != nil || w.Phase == 0 {
 		return true // a batch that cannot be read fails where it can say so
 	}
 	for _, s := range siblings {
 		var sw plan.Work
-		if s.Status != state.Succeeded && sw.Decode(s.BatchSpec) == nil && sw.Unique == "" {
+		if s.Status != state.Succeeded && sw.Decode(s.BatchSpec) == nil && sw.Phase < w.Phase {
 			return false
 		}
 	}
@@ -275,6 +274,7 @@ type attempt struct {
 	node    *script.Node
 	in      plan.Inputs
 	own     *plan.Table // what the node has written so far, for batches that check it
+	checks  []state.CheckResult
 	plan    plan.NodePlan
 	batch   plan.Batch
 	dir     string // private, removed at the end
@@ -314,12 +314,11 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 	if err := os.Mkdir(x.batch.Scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("make a scratch directory: %w", err)
 	}
-	if x.batch.Work.Unique != "" {
-		if x.own, err = ReadTable(ctx, p.cfg.Store, c.NodeKey); err != nil {
+	if x.batch.Work.Check {
+		if err := x.prepareChecks(ctx); err != nil {
 			return nil, err
 		}
-	}
-	if x.node.Out != nil {
+	} else if x.node.Out != nil {
 		if err := x.openOutput(); err != nil {
 			return nil, err
 		}
@@ -370,7 +369,11 @@ func (x *attempt) fetch(ctx context.Context) error {
 func (x *attempt) instance() engine.InstanceConfig {
 	b := x.p.cfg.Budget
 	threads := 1
-	if busy := min(b.Slots, max(x.state.BatchesTotal, 1)); x.node.PyCalc == nil && busy < b.Cores {
+	busy := min(b.Slots, max(x.state.BatchesTotal, 1))
+	if x.batch.Work.Check { // the node has no other batch then
+		busy = 1
+	}
+	if x.node.PyCalc == nil && busy < b.Cores {
 		threads = b.Cores / busy
 	}
 	return engine.InstanceConfig{MemoryBytes: b.SlotEngineBytes, Threads: threads, SpillDir: filepath.Join(x.dir, "spill"), SpillBytes: b.SpillBytes}
@@ -391,6 +394,7 @@ func (x *attempt) cleanup() {
 // result turns what the engine wrote into what the worker commits.
 func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result, error) {
 	out := worker.Result{}
+	out.Outcome.Checks = x.checks
 	s := &out.Outcome.Stats
 	s.RowsIn, s.BytesIn, s.RowsOut = x.claim.Spec.RowsIn, x.claim.Spec.BytesIn, res.RowsOut
 	if s.RowsIn < 0 {
@@ -417,7 +421,7 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 // kept does not hide why the task failed.
 func (x *attempt) evidence(ctx context.Context, res engine.Result) worker.Result {
 	out := worker.Result{}
-	out.Outcome.Stats.Engine = res.Engine
+	out.Outcome.Stats.Engine, out.Outcome.Checks = res.Engine, x.checks
 	if err := x.putParts(ctx, &out, res.Sides); err != nil {
 		x.p.cfg.Logger.Warn("the rows that show a failure could not be kept", "node", x.claim.Node, "batch", x.claim.Batch, "error", err)
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 // suspect is an expression that may have failed, with its place in the script.
 type suspect struct {
 	name string // field, or what it is for
+	what string // what has that name; "": a field
 	pos  script.Pos
 	expr *expr.Compiled
 	typ  expr.Type
@@ -122,7 +124,7 @@ func find(ctx context.Context, db engine.Querier, n *script.Node, rel relation, 
 			return nil
 		}
 		return &fault.Error{Kind: fault.UserData, Place: place,
-			Message: fmt.Sprintf("node %s, field %s: %s", n.Name, s.name, engine.Reason(cause)),
+			Message: fmt.Sprintf("node %s, %s %s: %s", n.Name, cmp.Or(s.what, "field"), s.name, engine.Reason(cause)),
 			Hint:    fmt.Sprintf("change the expression at %s:%d:%d, or correct the input", s.pos.File, s.pos.Line, s.pos.Col)}
 	}
 	return nil

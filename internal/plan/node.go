@@ -48,7 +48,8 @@ type Work struct {
 	FromRow int64           `json:"from_row,omitempty"` // canonical rows [FromRow, ToRow): files written per batch
 	ToRow   int64           `json:"to_row,omitempty"`
 	Ranged  bool            `json:"ranged,omitempty"`
-	Unique  string          `json:"unique,omitempty"` // index whose uniqueness this batch checks, after the others
+	Check   bool            `json:"check,omitempty"` // it checks the node's rows and writes none
+	Phase   int             `json:"phase,omitempty"` // it waits for the batches of lower phases
 }
 
 // Decode reads a batch's work from its spec.
@@ -103,12 +104,10 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 	}
 	if n.Table != nil {
 		plan.Table, plan.Layout = n.Table.Name, p.layout(n, in, sizes)
-		for _, ix := range n.Table.Indexes {
-			if ix.Unique && n.Type != script.Distinct {
-				works = append(works, Work{Unique: ix.Name})
-				sizes = append(sizes, size{})
-			}
-		}
+	}
+	if hasChecks(n) {
+		works, sizes = checkWork(n, works, sizes)
+		plan.Sides = map[string]Layout{state.SideFailed: failedLayout(rowLayout(n))}
 	}
 	specs := make([]state.BatchSpec, len(works))
 	for i, w := range works {

@@ -12,50 +12,75 @@ import (
 	"thalweg/internal/sqltext"
 )
 
-// fileTask writes an output file: in the script's order, ties and everything
-// else in canonical order.
-func (p *Planner) fileTask(t engine.Task, n *script.Node, in Inputs, b Batch) (engine.Task, error) {
+// outputRows are the rows of one batch's file, before they are put into its form.
+type outputRows struct {
+	all       string // SELECT of the columns, and of the order columns __o0 …
+	rows      string // the same without what the script's limit cuts off
+	orderBy   string // order of the file
+	orderCols int
+	rel       relation // what the columns are computed from
+}
+
+// outputOf gives the rows of a batch's file. With ordered they carry their
+// canonical order even where the file needs none.
+func outputOf(n *script.Node, in Inputs, work Work, paths Paths, ordered bool) outputRows {
 	w := n.Out
 	types := map[string]expr.Type{}
-	var layout Layout
 	var refs []expr.Ref
 	for _, c := range w.Columns {
 		types[c.Name] = c.Type
-		layout.Columns = append(layout.Columns, Column{Name: c.Name, Type: c.Type.String()})
 		refs = append(refs, c.Expr.Refs()...)
 	}
 	scattered := in.Reader.Layout.OrderCols > 0
-	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths, fields: usedFields(in.Reader.Layout, "r", refs), order: scattered || w.Order != nil}
+	s := scan{table: in.Reader, slices: work.Parts, paths: paths, fields: usedFields(in.Reader.Layout, "r", refs), order: ordered || scattered || w.Order != nil}
 	source := s.sql()
-	if b.Work.Ranged {
-		s.slices = rowRange(in.Reader, b.Work.FromRow, b.Work.ToRow)
+	if work.Ranged {
+		s.slices = rowRange(in.Reader, work.FromRow, work.ToRow)
 		if scattered {
 			s.slices = wholeTable(in.Reader)
 		}
 		source = s.sql()
 		if scattered {
 			source = fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s LIMIT %d OFFSET %d", source,
-				strings.Join(orderColumns(s.orderCols()), ", "), b.Work.ToRow-b.Work.FromRow, b.Work.FromRow)
+				strings.Join(orderColumns(s.orderCols()), ", "), work.ToRow-work.FromRow, work.FromRow)
 		}
 	}
-	rel := relation{from: "(" + source + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols())}
-	rows := outputQuery(w, layout, rel)
-	orderBy := strings.Join(orderColumns(s.orderCols()), ", ")
+	out := outputRows{orderCols: s.orderCols()}
+	out.rel = relation{from: "(" + source + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols())}
+	out.all = outputQuery(w, fileLayout(w), out.rel)
+	out.rows = out.all
+	out.orderBy = strings.Join(orderColumns(s.orderCols()), ", ")
 	if w.Order != nil {
-		orderBy = w.Order.SortSQL(types, sqltext.Ident) + ", " + orderBy
+		out.orderBy = w.Order.SortSQL(types, sqltext.Ident) + ", " + out.orderBy
 	}
 	if w.LimitRows > 0 {
-		rows = fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s LIMIT %d", rows, orderBy, w.LimitRows)
+		out.rows = fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s LIMIT %d", out.all, out.orderBy, w.LimitRows)
 	}
+	return out
+}
+
+// fileLayout gives a file's columns.
+func fileLayout(w *script.FileWriter) Layout {
+	var l Layout
+	for _, c := range w.Columns {
+		l.Columns = append(l.Columns, Column{Name: c.Name, Type: c.Type.String()})
+	}
+	return l
+}
+
+// fileTask writes an output file: in the script's order, ties and everything
+// else in canonical order.
+func (p *Planner) fileTask(t engine.Task, n *script.Node, in Inputs, b Batch) (engine.Task, error) {
+	out := outputOf(n, in, b.Work, b.Paths, false)
 	// The COPY writes into the directory of the final file, so that the
 	// commit's rename stays within one file system.
 	t.Paths = append(t.Paths, b.OutPath, filepath.Dir(b.OutPath))
-	copySQL, err := files.WriteSQL(w, rows, orderBy, b.OutPath)
+	copySQL, err := files.WriteSQL(n.Out, out.rows, out.orderBy, b.OutPath)
 	if err != nil {
 		return t, fmt.Errorf("write %s: %w", n.Name, err)
 	}
 	t.Output.File = &engine.FileOutput{Path: b.OutPath, CopySQL: copySQL}
-	t.Explain = explainOutput(n, rel)
+	t.Explain = explainOutput(n, out.rel)
 	return t, nil
 }
 

@@ -23,7 +23,8 @@ type Batch struct {
 	Scratch  string                                    // directory for slices of CSV files; removed by the caller
 	Stage    func(ctx context.Context) (string, error) // path for a new part, in StageDir
 	StageDir string
-	OutPath  string // temporary path of the output file, for nodes that write one
+	OutPath  string       // temporary path of the output file, for nodes that write one
+	Checks   CheckContext // for batches that check (Work.Check)
 }
 
 // Read is what a batch reads of a table.
@@ -36,8 +37,8 @@ type Read struct {
 // that the node writes itself.
 func (p *Planner) Reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 	switch {
-	case w.Unique != "":
-		return []Read{{own, wholeTable(own)}}
+	case w.Check:
+		return checkReads(n, in, own)
 	case n.Files != nil:
 		return nil
 	case n.Query != nil:
@@ -60,14 +61,14 @@ func (p *Planner) Reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 }
 
 // Task builds a batch's task. own is the table that n has written so far; only
-// batches that check it (Work.Unique) need it.
+// batches that check it (Work.Check) need it.
 func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b Batch) (engine.Task, error) {
 	t := engine.Task{Name: fmt.Sprintf("%s batch %d", n.Name, b.Number), Paths: []string{b.Scratch}}
 	for _, path := range b.Paths {
 		t.Paths = append(t.Paths, path)
 	}
-	if b.Work.Unique != "" {
-		return p.uniqueTask(t, n, own, b), nil
+	if b.Work.Check {
+		return p.checkTask(t, n, in, own, b)
 	}
 	if n.Out != nil {
 		return p.fileTask(t, n, in, b)
@@ -278,40 +279,4 @@ func distinctQuery(n *script.Node, in Inputs, layout Layout, b Batch) string {
 	}
 	return fmt.Sprintf("SELECT d.* FROM (%s) AS d%s QUALIFY row_number() OVER (PARTITION BY %s ORDER BY %s) = 1",
 		rows, where, strings.Join(keys, ", "), strings.Join(prefixed("d", s.orderCols()), ", "))
-}
-
-// uniqueTask fails with a key that the node's table has more than once.
-func (p *Planner) uniqueTask(t engine.Task, n *script.Node, own *Table, b Batch) engine.Task {
-	var ix *script.Index
-	for _, candidate := range n.Table.Indexes {
-		if candidate.Name == b.Work.Unique {
-			ix = candidate
-		}
-	}
-	s := scan{table: own, slices: wholeTable(own), paths: b.Paths}
-	names := make([]string, len(ix.Key))
-	for i, k := range ix.Key {
-		s.fields = append(s.fields, k.Field)
-		names[i] = k.Field
-	}
-	stored := func(field string) string {
-		c, _ := own.Layout.column(field)
-		return sqltext.Ident(c.Stored())
-	}
-	keys := ix.Key.KeySQL(own.Layout.types(), stored)
-	shown := make([]string, len(keys))
-	known := make([]string, len(keys)) // as in SQL, a key with a NULL in it is equal to none
-	for i, k := range ix.Key {
-		known[i] = stored(k.Field) + " IS NOT NULL"
-		shown[i] = "CAST(any_value(" + stored(k.Field) + ") AS VARCHAR)"
-	}
-	t.Query = fmt.Sprintf("SELECT concat_ws(', ', %s), count(*) FROM (%s) WHERE %s GROUP BY %s HAVING count(*) > 1 ORDER BY 1 LIMIT 1",
-		strings.Join(shown, ", "), s.sql(), strings.Join(known, " AND "), strings.Join(keys, ", "))
-	t.Output.Reject = &engine.RejectOutput{Fault: func(row []any) error {
-		return &fault.Error{Kind: fault.UserData,
-			Place:   fault.Place{File: ix.Pos.File, Line: int64(ix.Pos.Line), Column: ix.Pos.Col, Field: strings.Join(names, ", "), Value: fmt.Sprint(row[0])},
-			Message: fmt.Sprintf("index %s of table %s is unique, but %v rows have the key (%v)", ix.Name, n.Table.Name, row[1], row[0]),
-			Hint:    "remove the duplicates from the input, filter them with having, or make the index non_unique"}
-	}}
-	return t
 }

@@ -31,21 +31,37 @@ type rowShape struct {
 	what  string // for messages
 	names []string
 	types map[string]expr.Type
+	nulls map[string]bool // fields that may be NULL
+}
+
+// scope is what expressions over such rows may refer to.
+func (s *rowShape) scope(place, alias string) scope {
+	nulls := map[expr.Ref]bool{}
+	for name := range s.nulls {
+		nulls[expr.Ref{Alias: alias, Field: name}] = true
+	}
+	return newScope(place).nullable(nulls).with(alias, s.types, true)
 }
 
 // writtenRows is the shape of the rows that a node writes; nil if it is not known.
 func writtenRows(n *Node) *rowShape {
-	s := &rowShape{types: map[string]expr.Type{}}
+	s := &rowShape{types: map[string]expr.Type{}, nulls: map[string]bool{}}
+	add := func(name string, t expr.Type, nullable bool) {
+		s.names, s.types[name] = append(s.names, name), t
+		if nullable {
+			s.nulls[name] = true
+		}
+	}
 	switch {
 	case n.Table != nil:
 		s.what = "table " + n.Table.Name
 		for _, f := range n.Table.Fields {
-			s.names, s.types[f.Name] = append(s.names, f.Name), f.Type
+			add(f.Name, f.Type, f.Nullable)
 		}
 	case n.Out != nil:
 		s.what = "the file"
 		for _, c := range n.Out.Columns {
-			s.names, s.types[c.Name] = append(s.names, c.Name), c.Type
+			add(c.Name, c.Type, c.Nullable)
 		}
 	}
 	if len(s.names) == 0 {
@@ -135,12 +151,13 @@ func (c *checkDraft) read() bool {
 	return c.readKind() && ok
 }
 
-func (c *checkDraft) scope(place string) scope { return newScope(place).with("w", c.w.types, true) }
+func (c *checkDraft) scope(place string) scope { return c.w.scope(place, "w") }
 
 func (c *checkDraft) readKind() bool {
 	switch c.check.Kind {
 	case CheckNotNull, CheckUnique:
 		c.check.Fields = c.fields(c.o, c.key, c.w)
+		c.needless()
 		return len(c.check.Fields) > 0
 	case CheckExpression:
 		v := c.o.one(c.key, "a condition over w.*")
@@ -170,6 +187,18 @@ func (c *checkDraft) readKind() bool {
 		return c.freshness(o)
 	}
 	return c.reconcile(o)
+}
+
+// needless warns of a not_null that nothing can break.
+func (c *checkDraft) needless() {
+	if c.check.Kind != CheckNotNull {
+		return
+	}
+	for _, name := range c.check.Fields {
+		if !c.w.nulls[name] {
+			c.l.warnAt(c.o.get(c.key), c.o.keyPath(c.key), "field %s cannot be NULL: it is not nullable", quote(name)).Hint = "a file's empty cell becomes the type's zero value, unless column and field say nullable: true"
+		}
+	}
 }
 
 // name gives the check its name: the script's, or one made of what it does.
@@ -489,7 +518,7 @@ func (c *checkDraft) reconcile(o *object) bool {
 		return false
 	}
 	if v := o.one("equals", "an aggregate over the other table's r.*, such as sum(r.price)"); v != nil {
-		c.check.Equals = c.aggregate(v, o.keyPath("equals"), newScope("equals").with("r", target.types, true))
+		c.check.Equals = c.aggregate(v, o.keyPath("equals"), target.scope("equals", "r"))
 	}
 	if c.check.Value == nil || c.check.Equals == nil {
 		return false
