@@ -30,6 +30,7 @@ const (
 type cli struct {
 	Run      runCmd      `cmd:"" help:"Run a script and show its progress."`
 	Validate validateCmd `cmd:"" help:"Check a script without running it; list all problems at once."`
+	Test     testCmd     `cmd:"" help:"Run the tests beside a script: rows in, rows out, node by node."`
 	Infer    inferCmd    `cmd:"" help:"Propose a script for a CSV or Parquet file, from all of its rows."`
 	Graph    graphCmd    `cmd:"" help:"Draw a script: SVG or Graphviz DOT."`
 	Runs     runsCmd     `cmd:"" help:"List the runs of a workspace."`

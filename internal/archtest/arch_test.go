@@ -51,11 +51,12 @@ var allowed = map[string]string{
 	"internal/pipeline":          "address budget engine expr fault files parts plan python remote script sqltext state worker",
 	"internal/generate":          "fault sqltext",
 	"internal/infer":             "address engine expr fault files script sqltext",
+	"internal/scripttest":        "engine expr fault local script similar sqltext state",
 	"internal/bench":             "fault generate",
 	"internal/local": "address budget engine fault files parts parts/local pipeline plan python query queue/inproc remote script sqltext state state/sqlite " +
 		"worker",
 	"internal/graph": "address script",
-	"cmd/thalweg":    "budget infer graph engine fault generate local remote script state worker",
+	"cmd/thalweg":    "scripttest budget infer graph engine fault generate local remote script state worker",
 }
 
 // banned imports, each with what to use instead.

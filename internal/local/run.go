@@ -29,6 +29,7 @@ type Options struct {
 	ScriptPath   string
 	ParamsPath   string
 	Params       map[string]string // parameters of the command line, which win
+	Script       *script.Script    // instead of loading ScriptPath; may be nil
 	Workspace    string
 	Start        []string // nodes to start with; empty: those that start by themselves
 	Description  string
@@ -75,11 +76,13 @@ type Summary struct {
 // is valid whenever its Key.Run is not 0, also beside an error.
 func Run(ctx context.Context, home *Home, opts Options) (Summary, error) {
 	start := time.Now()
-	src := Sources(opts.ScriptPath, opts.ParamsPath)
-	src.Params = opts.Params
-	s, diags := script.Load(ctx, src)
-	if diags.HasErrors() {
-		return Summary{}, &InvalidScriptError{Diagnostics: diags}
+	s, diags := opts.Script, script.Diagnostics(nil)
+	if s == nil {
+		src := Sources(opts.ScriptPath, opts.ParamsPath)
+		src.Params = opts.Params
+		if s, diags = script.Load(ctx, src); diags.HasErrors() {
+			return Summary{}, &InvalidScriptError{Diagnostics: diags}
+		}
 	}
 	r := &runner{home: home, opts: opts, script: s, start: start}
 	return r.run(ctx, diags.Warnings())

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"time"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/scripttest"
+)
+
+type testCmd struct {
+	Script string `arg:"" help:"Script whose tests are in SCRIPT.test.yaml."`
+	Tests  string `help:"File with the tests." placeholder:"FILE"`
+	Params string `help:"File with parameters that the tests do not give." placeholder:"FILE"`
+	Match  string `help:"Run only tests whose names match." name:"run" placeholder:"REGEXP"`
+	Python string `help:"Interpreter for Python formulas." default:"python3" placeholder:"PROGRAM"`
+	Memory string `help:"Memory for each test." default:"1GB" placeholder:"SIZE"`
+	JSON   bool   `name:"json" help:"Print a JSON object for each test."`
+}
+
+// tested is the JSON form of a result.
+type tested struct {
+	Test        string   `json:"test"`
+	File        string   `json:"file"`
+	Line        int      `json:"line"`
+	Nodes       []string `json:"nodes"`
+	OK          bool     `json:"ok"`
+	ElapsedMS   float64  `json:"elapsed_ms"`
+	Differences []string `json:"differences"`
+}
+
+// differencesShown of a test; --json has all.
+const differencesShown = 20
+
+func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
+	match, err := regexp.Compile(c.Match)
+	if err != nil {
+		return &fault.Error{Kind: fault.Script, Message: "--run is no regular expression", Err: err}
+	}
+	memory, err := parseSize(c.Memory)
+	if err != nil {
+		return err
+	}
+	suite, err := c.suite()
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "thalweg-test-")
+	if err != nil {
+		return &fault.Error{Kind: fault.Environment, Message: "make a directory for tests", Err: err}
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	o := scripttest.Options{ParamsPath: c.Params, Interpreter: c.Python, MemoryBytes: memory, WorkDir: work}
+	ran, failed := 0, 0
+	for _, one := range suite.Cases {
+		if !match.MatchString(one.Name) {
+			continue
+		}
+		res, err := scripttest.Run(ctx, suite, one, o)
+		if err != nil {
+			return err
+		}
+		ran++
+		if len(res.Differences) > 0 {
+			failed++
+		}
+		if err := c.show(a, suite, res); err != nil {
+			return err
+		}
+	}
+	switch {
+	case ran == 0:
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no test's name matches %q", c.Match)}
+	case failed > 0:
+		fmt.Fprintf(a.stderr, "%d of %d tests failed\n", failed, ran)
+		return errReported{exitUsers}
+	}
+	fmt.Fprintf(a.stderr, "%d tests passed\n", ran)
+	return nil
+}
+
+// suite finds the tests: of a script by their name, or of a test file.
+func (c *testCmd) suite() (*scripttest.Suite, error) {
+	path := c.Tests
+	if path == "" {
+		path = scripttest.PathFor(c.Script)
+	}
+	return scripttest.Load(path, c.Script)
+}
+
+func (c *testCmd) show(a *app, s *scripttest.Suite, res scripttest.Result) error {
+	ok := len(res.Differences) == 0
+	if c.JSON {
+		out := tested{Test: res.Case.Name, File: s.Path, Line: res.Case.Line, Nodes: res.Case.Nodes, OK: ok,
+			ElapsedMS: float64(res.Elapsed.Microseconds()) / 1000, Differences: res.Differences}
+		if ok {
+			out.Differences = []string{}
+		}
+		return printJSON(a.stdout, out)
+	}
+	verdict := a.paint("ok  ", green)
+	if !ok {
+		verdict = a.paint("FAIL", red)
+	}
+	fmt.Fprintf(a.stdout, "%s  %s  (%s:%d, %s)\n", verdict, res.Case.Name, s.Path, res.Case.Line, res.Elapsed.Round(time.Millisecond))
+	for i, d := range res.Differences {
+		if i == differencesShown {
+			fmt.Fprintf(a.stdout, "        and %d more\n", len(res.Differences)-i)
+			break
+		}
+		fmt.Fprintln(a.stdout, "        "+d)
+	}
+	return nil
+}
