@@ -32,8 +32,11 @@ nodes:
         id: { expression: r.id, type: int }
         name: { expression: r.name, type: string }
         ratio: { expression: float(r.id) / 7.0, type: float }
+        key: { expression: "iif(r.id % 5 == 0, null, r.id % 90)", type: int, nullable: true }
+        label: { expression: "iif(r.id % 3 == 0, null, r.name)", type: string, nullable: true }
       indexes:
         idx_orders_name: non_unique(name)
+        idx_orders_key: non_unique(key, label)
   items:
     type: file_table
     r:
@@ -83,6 +86,61 @@ nodes:
         other: { expression: l.id, type: int }
         name: { expression: r.name, type: string }
         list: { expression: r.list, type: string }
+  null_pairs:
+    type: table_lookup_table
+    r: { table: orders }
+    l: { index_name: idx_orders_key, join_on: "r.key, r.label", join_type: left, nulls: match, filter: "is_null(l.key) || l.key > 30" }
+    w:
+      name: null_pairs
+      fields:
+        key: { expression: r.key, type: int, nullable: true }
+        id: { expression: r.id, type: int }
+        other: { expression: l.id, type: int, nullable: true }
+      indexes:
+        idx_null_pairs: non_unique(key)
+  null_groups:
+    type: table_lookup_table
+    r: { table: orders }
+    l: { index_name: idx_null_pairs, join_on: r.key, join_type: left, group: true }
+    w:
+      name: null_groups
+      fields:
+        id: { expression: r.id, type: int }
+        label: { expression: r.label, type: string, nullable: true }
+        rows: { expression: count(), type: int }
+        others: { expression: count(l.other), type: int }
+        last: { expression: max(l.other), type: int, nullable: true }
+  null_labels:
+    type: distinct_table
+    rerun_policy: fail
+    r: { table: null_groups }
+    w:
+      name: null_labels
+      fields:
+        label: { expression: r.label, type: string, nullable: true }
+        id: { expression: r.id, type: int }
+        last: { expression: r.last, type: int, nullable: true }
+      indexes:
+        idx_null_labels: unique(label)
+  f_null_pairs:
+    type: table_file
+    r: { table: null_pairs }
+    w:
+      url_template: OUT/null_pairs.csv
+      top: { order: "other(desc), key(nulls_first)" }
+      columns:
+        - { csv: { header: id, format: "%d" }, name: id, expression: r.id, type: int }
+        - { csv: { header: key, format: "%d" }, name: key, expression: r.key, type: int, nullable: true }
+        - { csv: { header: other, format: "%d" }, name: other, expression: r.other, type: int, nullable: true }
+  f_null_labels:
+    type: table_file
+    r: { table: null_labels }
+    w:
+      url_template: OUT/null_labels.csv
+      columns:
+        - { csv: { header: label, format: "%s" }, name: label, expression: r.label, type: string, nullable: true }
+        - { csv: { header: id, format: "%d" }, name: id, expression: r.id, type: int }
+        - { csv: { header: last, format: "%d" }, name: last, expression: r.last, type: int, nullable: true }
   names:
     type: distinct_table
     rerun_policy: fail
@@ -230,10 +288,12 @@ func TestSameBytesHoweverTheWorkIsCut(t *testing.T) {
 		require.Equal(t, state.Complete, sum.Status, tc.name)
 		require.NoError(t, home.Close())
 		got := outputs(t, dir)
-		require.Len(t, got, 8, tc.name)
+		require.Len(t, got, 10, tc.name)
 		if want == nil {
 			want = got
 			require.Greater(t, len(got["ties.csv"]), 1000)
+			require.Greater(t, len(got["null_pairs.csv"]), 4000) // 400 pairs at least have no key and no label
+			require.Contains(t, got["null_labels.csv"], "\n,0,")
 			continue
 		}
 		for name := range want {
