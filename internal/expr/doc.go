@@ -10,11 +10,16 @@
 //     deliberate differences is in docs/expressions.md);
 //   - nothing is silently wrong at run time: what cannot be computed exactly
 //     raises an error, ours starting with [RuntimeMarker];
-//   - a NULL operand gives a NULL result, except that && and || follow SQL's
+//   - a NULL operand gives a NULL result (of iif too its condition), except that && and || follow SQL's
 //     three-valued logic;
+//   - an expression that is not [Compiled.Nullable] is never NULL over fields of which
+//     those that [Mode] does not call nullable are not;
 //   - an error inside a guarded part (the branch of iif that is not taken, the
 //     right side of && and || when the left one decides) does not fire;
 //   - the same source, scope and mode always give the same SQL text.
+//
+// An operand that fails beside one that is NULL: whether its error fires or the
+// result is NULL is not said.
 //
 // One freedom is DuckDB's: it adds up the constants of (x + 1) + 2 first, so
 // with constants near the limits of 64 bits an int overflow may be found where

@@ -51,10 +51,16 @@ An expression computes a value from the fields of a row. The syntax is that of G
 | ` + "`\"text\"`" + ` | string as it stands: backslashes are not interpreted, double quotes at both ends are stripped |
 | ` + "`` `text` ``" + ` | string as it stands; the form for text with double quotes and for patterns |
 | ` + "`true`, `false`" + ` | bool |
+| ` + "`null`" + ` | of what stands beside it |
 | ` + "`time.January` … `time.December`, `time.UTC`" + ` | arguments of ` + "`time.Date`" + ` |
 
-A type is never changed silently: an int field needs an int, and ` + "`len(…)`" + ` is not one before ` + "`int(…)`" + `. NULL in gives NULL out,
-except that ` + "`&&` and `||`" + ` follow SQL (` + "`false && NULL`" + ` is false).
+A type is never changed silently: an int field needs an int, and ` + "`len(…)`" + ` is not one before ` + "`int(…)`" + `.
+
+**NULL.** A field can be NULL only if it is declared ` + "`nullable: true`" + `, and an expression over such fields can be NULL: then it needs a
+nullable field itself. NULL in gives NULL out, also as the condition of ` + "`iif`" + `, except that ` + "`&&` and `||`" + ` follow SQL (` + "`false && NULL`" + ` is
+false, ` + "`true || NULL`" + ` is true). ` + "`is_null(x)`" + ` tests for it, ` + "`coalesce(x, y)`" + ` replaces it; ` + "`x == null`" + ` is refused, because it would be NULL
+for every x. The literal ` + "`null`" + ` takes its type from what stands beside it in ` + "`iif` and `coalesce`" + `, from a conversion (` + "`int(null)`" + `), or from
+the field if it is the whole expression. Where a condition is asked for (` + "`having`" + `, filters, tags, rules) NULL does not hold.
 
 ## Operators
 
@@ -86,11 +92,13 @@ Arguments are of exactly the type given. *number* is int, float or decimal2.
 `
 
 const referenceEnd = `
-Aggregates are the whole expression of a field in a lookup with ` + "`group: true`" + `; nothing else can be computed with them there.
+Aggregates are the whole expression of a field in a lookup with ` + "`group: true`" + `; nothing else can be computed with them there. They skip NULLs; over no
+value they are NULL in a nullable field, else the zero value.
 
 ## Order expressions and indexes
 
-` + "`field, field(desc), field(ignore_case, 128)`" + `: modifiers are ` + "`asc`" + ` (default), ` + "`desc`" + `; for strings also ` + "`case_sensitive`" + ` (default),
+` + "`field, field(desc), field(ignore_case, 128)`" + `: modifiers are ` + "`asc`" + ` (default), ` + "`desc`" + `; ` + "`nulls_last`" + ` (default, whatever the
+direction), ` + "`nulls_first`" + `; for strings also ` + "`case_sensitive`" + ` (default),
 ` + "`ignore_case`" + ` and a length in bytes (64 by default, at least 16, at most 1024). Strings are compared without diacritics, up to that
 length, without blanks at the end. An index is ` + "`unique(…)` or `non_unique(…)`" + ` around the same.
 
