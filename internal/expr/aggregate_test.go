@@ -17,12 +17,12 @@ func TestAggregates(t *testing.T) {
 	db := openDB(t)
 	g := generator{rand.New(rand.NewPCG(diffSeed(t), 10))}
 	args := map[string][]string{
-		"sum": {"r.i", "r.j % 1000", "r.f", "r.d", "r.d * r.e", "len(r.s)", "decimal2(r.f) * 0", "r.f * 0.1"},
-		"avg": {"r.j % 1000", "r.f", "r.d", "-(len(r.s) + 3)", "r.i % 7", "decimal2(r.j % 1000) / 7"},
-		"min": {"r.i", "r.f", "r.d", "r.s"}, "max": {"r.i", "r.f", "r.d", "r.s", "len(r.s)"},
-		"string_agg": {"r.s", "r.n", "string.iif(r.b, ``, r.s)"}, "count": {""},
+		"sum": {"r.i", "r.j % 1000", "r.f", "r.d", "r.d * r.e", "len(r.s)", "decimal2(r.f) * 0", "r.f * 0.1", "r.ni % 1000", "r.nf", "r.nd"},
+		"avg": {"r.j % 1000", "r.f", "r.d", "-(len(r.s) + 3)", "r.i % 7", "decimal2(r.j % 1000) / 7", "r.ni % 1000", "r.nf", "r.nd"},
+		"min": {"r.i", "r.f", "r.d", "r.s", "r.ni", "r.ns"}, "max": {"r.i", "r.f", "r.d", "r.s", "len(r.s)", "r.nf", "r.nd"},
+		"string_agg": {"r.s", "r.n", "string.iif(r.b, ``, r.s)", "r.ns", "iif(r.b, r.ns, null)"}, "count": {"", "r.ni", "r.nt", "r.nb"},
 	}
-	conditions := []string{"", "r.b", "r.j > 0", "false", "r.s == `a` || r.b"}
+	conditions := []string{"", "r.b", "r.j > 0", "false", "r.nb", "r.s == `a` || r.b"}
 	for round := range 30 {
 		rows := make([]map[string]any, 40)
 		for i := range rows {
@@ -38,7 +38,7 @@ func TestAggregates(t *testing.T) {
 		for fn, of := range args {
 			for _, arg := range of {
 				src := aggregateSource(g, fn, arg, pick(g, conditions...))
-				checkAggregate(t, src, rows, func(columns []string) ([][]any, error) { return query(db, columns, "GROUP BY id % 4 ORDER BY id % 4") })
+				checkAggregate(t, src, g.IntN(2) == 0, rows, func(columns []string) ([][]any, error) { return query(db, columns, "GROUP BY id % 4 ORDER BY id % 4") })
 			}
 		}
 	}
@@ -58,16 +58,17 @@ func aggregateSource(g generator, fn, arg, condition string) string {
 	return fn + "(" + strings.Join(list, ", ") + ")"
 }
 
-func checkAggregate(t *testing.T, src string, rows []map[string]any, run func([]string) ([][]any, error)) {
+func checkAggregate(t *testing.T, src string, emptyNull bool, rows []map[string]any, run func([]string) ([][]any, error)) {
 	t.Helper()
-	c := compile(t, src, genScope(), expr.Mode{Round: true, Aggregates: true})
+	c := compile(t, src, genScope(), expr.Mode{Round: true, Aggregates: true, EmptyNull: emptyNull, Nullable: genNullable})
 	require.True(t, c.Aggregate(), src)
+	require.Equal(t, emptyNull && !strings.HasPrefix(src, "count"), c.Nullable(), src)
 	// The order is descending by id, which is not how the rows lie.
 	got, runErr := run([]string{c.SQL(column, "r.id DESC")})
 	var want [4]any
 	for group := range want {
 		var ok bool
-		if want[group], ok = aggregate(t, src, c.Type(), group, rows); !ok {
+		if want[group], ok = aggregate(t, src, c.Type(), c.Nullable(), group, rows); !ok {
 			return // an overflow: some group raises
 		}
 	}
@@ -78,7 +79,7 @@ func checkAggregate(t *testing.T, src string, rows []map[string]any, run func([]
 }
 
 // aggregate is the reference; ok is false when a value raises or overflows.
-func aggregate(t *testing.T, src string, typ expr.Type, group int, rows []map[string]any) (any, bool) {
+func aggregate(t *testing.T, src string, typ expr.Type, emptyNull bool, group int, rows []map[string]any) (any, bool) {
 	t.Helper()
 	fn, list, _ := strings.Cut(strings.TrimSuffix(src, ")"), "(")
 	arg, condition := list, "true"
@@ -100,7 +101,7 @@ func aggregate(t *testing.T, src string, typ expr.Type, group int, rows []map[st
 		}
 		keep, _, err := reference(condition, rows[i], true)
 		require.NoError(t, err)
-		if !keep.(bool) {
+		if keep != true {
 			continue
 		}
 		if arg == "" {
@@ -111,7 +112,12 @@ func aggregate(t *testing.T, src string, typ expr.Type, group int, rows []map[st
 		if err != nil || risky {
 			return nil, false
 		}
-		values = append(values, v)
+		if v != nil {
+			values = append(values, v)
+		}
+	}
+	if emptyNull && len(values) == 0 {
+		return nil, true
 	}
 	return fold(fn, sep, typ, values)
 }
