@@ -6,7 +6,6 @@ import (
 
 	"thalweg/internal/graph"
 	"thalweg/internal/local"
-	"thalweg/internal/script"
 )
 
 type graphCmd struct {
@@ -14,10 +13,14 @@ type graphCmd struct {
 	Format string `help:"svg or dot." enum:"svg,dot" default:"svg"`
 	Fields bool   `help:"List the fields and indexes of tables."`
 	Out    string `help:"Write to FILE instead of standard output." short:"o" placeholder:"FILE" type:"path"`
+	remoteFlags
 }
 
 func (c *graphCmd) Run(ctx context.Context, a *app) error {
-	s, diags := script.Load(ctx, c.sources())
+	s, diags, err := c.load(ctx)
+	if err != nil {
+		return err
+	}
 	if diags.HasErrors() {
 		return &local.InvalidScriptError{Diagnostics: diags}
 	}

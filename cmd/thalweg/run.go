@@ -39,12 +39,18 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
+	logger := c.logger(a)
+	client, err := c.client(logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
 	view := newRunView(a, c.JSON)
 	defer view.close()
 	sum, err := local.Run(ctx, home, local.Options{
 		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Workspace: c.Workspace, Start: c.Start, Description: c.Note, Resume: c.Resume, ResumeRun: c.RunNumber,
 		MemoryBytes: memory, Cores: c.Cores, Interpreter: c.Python, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout,
-		Logger: c.logger(a), Observe: view.observe, Started: view.begin,
+		Remote: client, Logger: logger, Observe: view.observe, Started: view.begin,
 	})
 	view.close()
 	if sum.Key.Run == 0 {
@@ -119,7 +125,7 @@ func parseSize(s string) (int64, error) {
 	}
 	var n float64
 	var unit string
-	bad := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q is not a size of memory", s), Hint: "write a number and MB or GB, e.g. --memory 2GB"}
+	bad := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q is not a size", s), Hint: "write a number and MB, GB or TB, e.g. 2GB"}
 	if _, err := fmt.Sscanf(s, "%f%s", &n, &unit); err != nil || n <= 0 {
 		return 0, bad
 	}

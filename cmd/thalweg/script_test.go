@@ -34,9 +34,11 @@ func TestScripts(t *testing.T) {
 			e.Setenv("EXAMPLES", filepath.Join(root, "examples"))
 			e.Setenv("PYTHON_WITH_LIBRARIES", pythonWithLibraries())
 			e.Setenv("SHARED", filepath.Join(root, "..", "shared"))
+			e.Values[s3Key{}] = s3Services{}
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount, "waitfile": cmdWaitfile},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount, "waitfile": cmdWaitfile,
+			"servers": cmdServers, "s3get": cmdS3get, "s3put": cmdS3put, "s3ls": cmdS3ls},
 		Condition: func(cond string) (bool, error) {
 			if module, ok := strings.CutPrefix(cond, "module:"); ok {
 				return exec.Command(pythonWithLibraries(), "-c", "import "+module).Run() == nil, nil

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"thalweg/internal/local"
 	"thalweg/internal/script"
 )
@@ -10,10 +12,18 @@ type scriptFlags struct {
 	Script string            `arg:"" help:"Script: .yaml or .json."`
 	Params string            `help:"File with the script's parameters." placeholder:"FILE"`
 	Param  map[string]string `help:"One parameter, instead of the file's; may be repeated. Lists are separated by commas." placeholder:"NAME=VALUE" mapsep:"none"`
+	remoteFlags
 }
 
-func (f scriptFlags) sources() script.Sources {
-	src := local.Sources(f.Script, f.Params)
+// load loads the script, wherever it is.
+func (f *scriptFlags) load(ctx context.Context) (*script.Script, script.Diagnostics, error) {
+	client, err := f.client(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer client.Close()
+	src := local.Sources(client, f.Script, f.Params)
 	src.Params = f.Param
-	return src
+	s, diags := script.Load(ctx, src)
+	return s, diags, nil
 }

@@ -20,6 +20,7 @@ type testCmd struct {
 	Python string `help:"Interpreter for Python formulas." default:"python3" placeholder:"PROGRAM"`
 	Memory string `help:"Memory for each test." default:"1GB" placeholder:"SIZE"`
 	JSON   bool   `name:"json" help:"Print a JSON object for each test."`
+	remoteFlags
 }
 
 // tested is the JSON form of a result.
@@ -54,7 +55,12 @@ func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
 		return &fault.Error{Kind: fault.Environment, Message: "make a directory for tests", Err: err}
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	o := scripttest.Options{ParamsPath: c.Params, Interpreter: c.Python, MemoryBytes: memory, WorkDir: work}
+	client, err := c.client(nil)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	o := scripttest.Options{Remote: client, ParamsPath: c.Params, Interpreter: c.Python, MemoryBytes: memory, WorkDir: work}
 	ran, failed := 0, 0
 	for _, one := range suite.Cases {
 		if !match.MatchString(one.Name) {

@@ -20,7 +20,10 @@ type validated struct {
 }
 
 func (c *validateCmd) Run(ctx context.Context, a *app) error {
-	s, diags := script.Load(ctx, c.sources())
+	s, diags, err := c.load(ctx)
+	if err != nil {
+		return err
+	}
 	out := validated{OK: s != nil, Diagnostics: diags}
 	if s != nil {
 		out.Nodes = len(s.Nodes)
@@ -37,7 +40,7 @@ func (c *validateCmd) Run(ctx context.Context, a *app) error {
 			return fmt.Errorf("print the problems: %w", err)
 		}
 		if s != nil {
-			fmt.Fprintf(a.stdout, "%s: %d nodes, no errors\n", c.Script, len(s.Nodes))
+			fmt.Fprintf(a.stdout, "%s: %d nodes, no errors\n", s.Path, len(s.Nodes))
 		} else {
 			fmt.Fprintf(a.stderr, "%d errors, %d warnings\n", len(diags.Errors()), len(diags.Warnings()))
 		}

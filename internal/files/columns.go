@@ -23,7 +23,7 @@ func Columns(ctx context.Context, u string, c script.CSVReader, parquet bool) ([
 	if err != nil {
 		return nil, err
 	}
-	in, err := stat(urls[0])
+	in, err := stat(urls[0], nil)
 	if err != nil {
 		return nil, err
 	}

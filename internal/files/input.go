@@ -14,9 +14,20 @@ import (
 	"thalweg/internal/script"
 )
 
+// Copy is a local copy of a remote file.
+type Copy struct {
+	Key     string // names the file among the copies
+	Path    string
+	Version string // of the remote file
+}
+
+// Copies are the copies of remote files, by the names that the script gives them.
+type Copies map[string]Copy
+
 // Input is an input file as planning sees it.
 type Input struct {
-	URL      string    // as the script names it
+	URL      string    // as the script names it, without secrets
+	Copy     Copy      // of a remote file
 	Path     string    // absolute, symbolic links resolved
 	Bytes    int64     // size on disk
 	Rows     int64     // -1: not known without reading it all (CSV)
@@ -27,8 +38,8 @@ type Input struct {
 // Inspect looks at every input of r: sizes, and for Parquet the rows and the
 // uncompressed size from the footers. The first file in the order of the
 // script that is missing or unreadable is the error.
-func Inspect(ctx context.Context, r *script.FileReader) ([]Input, error) {
-	found, err := inspectAll(ctx, r)
+func Inspect(ctx context.Context, r *script.FileReader, copies Copies) ([]Input, error) {
+	found, err := inspectAll(ctx, r, copies)
 	if err != nil {
 		return nil, err
 	}
@@ -45,14 +56,14 @@ type inspected struct {
 	footer *footer
 }
 
-func inspectAll(ctx context.Context, r *script.FileReader) ([]inspected, error) {
+func inspectAll(ctx context.Context, r *script.FileReader, copies Copies) ([]inspected, error) {
 	urls, err := Expand(ctx, r.URLs)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]inspected, len(urls))
 	err = eachInOrder(ctx, len(urls), func(ctx context.Context, i int) error {
-		in, err := stat(urls[i])
+		in, err := stat(urls[i], copies)
 		if err != nil {
 			return err
 		}
@@ -84,9 +95,14 @@ func rowBytesMin(r *script.FileReader) int64 {
 	return n
 }
 
-// stat finds the file that u names.
-func stat(u script.FileURL) (Input, error) {
-	path, err := address.Local(u.URL)
+// stat finds the file that u names, or its copy.
+func stat(u script.FileURL, copies Copies) (Input, error) {
+	copied, isCopy := copies[u.URL]
+	path, err := copied.Path, error(nil)
+	if !isCopy {
+		path, err = address.Local(u.URL)
+	}
+	u.URL = address.Redact(u.URL)
 	if err != nil {
 		f := fault.Of(err)
 		f.Place = scriptPlace(u.Pos)
@@ -106,7 +122,7 @@ func stat(u script.FileURL) (Input, error) {
 	if !st.Mode().IsRegular() {
 		return Input{}, inputFault(fault.Environment, u.URL, "is not a regular file (%s)", st.Mode().Type())
 	}
-	return Input{URL: u.URL, Path: path, Bytes: st.Size(), Rows: -1, RawBytes: st.Size(), ModTime: st.ModTime()}, nil
+	return Input{URL: u.URL, Copy: copied, Path: path, Bytes: st.Size(), Rows: -1, RawBytes: st.Size(), ModTime: st.ModTime()}, nil
 }
 
 // openFault classifies the failure to open or read an input.

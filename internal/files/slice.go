@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -16,7 +17,12 @@ import (
 type Slice struct {
 	File int    `json:"file"` // ordinal in urls, names with * replaced by the files
 	Path string `json:"path"`
-	URL  string `json:"url"`
+	URL  string `json:"url"` // without secrets
+
+	// Of a remote file: which copy of which version of it is read. The copy's
+	// place may differ from process to process.
+	Copy    string `json:"copy,omitempty"`
+	Version string `json:"version,omitempty"`
 
 	// CSV: a byte range of whole records. The range of a file's first slice
 	// starts at 0 and includes the header.
@@ -50,18 +56,18 @@ const edgeShare = 0.25
 // Parquet files are split between row groups. CSV files are split between
 // records; only files that are split are read for it, from their start.
 func PlanSlices(ctx context.Context, r *script.FileReader, targetBytes int64, maxBatches int) ([][]Slice, error) {
-	return PlanSlicesBy(ctx, r, func(int64) int64 { return targetBytes }, maxBatches)
+	return PlanSlicesBy(ctx, r, nil, func(int64) int64 { return targetBytes }, maxBatches)
 }
 
 // PlanSlicesBy is PlanSlices for callers whose target depends on the bytes of
 // all inputs together. Bytes are uncompressed, as DuckDB will have to hold them.
-func PlanSlicesBy(ctx context.Context, r *script.FileReader, targetOf func(totalBytes int64) int64, maxBatches int) ([][]Slice, error) {
+func PlanSlicesBy(ctx context.Context, r *script.FileReader, copies Copies, targetOf func(totalBytes int64) int64, maxBatches int) ([][]Slice, error) {
 	if !r.Parquet {
 		if err := csvDialect(r); err != nil {
 			return nil, err
 		}
 	}
-	inputs, err := inspectAll(ctx, r)
+	inputs, err := inspectAll(ctx, r, copies)
 	if err != nil || len(inputs) == 0 {
 		return nil, err
 	}
@@ -121,7 +127,7 @@ func wantedCuts(inputs []inspected, targetOf func(int64) int64, maxBatches int) 
 
 // cutFile makes the slices of one file.
 func cutFile(ctx context.Context, r *script.FileReader, i int, in inspected, inside []int64) ([]Slice, error) {
-	whole := Slice{File: i, Path: in.Path, URL: in.URL, Count: in.Rows, Bytes: in.RawBytes, FileBytes: in.Bytes, ModTime: in.ModTime.UTC()}
+	whole := Slice{File: i, Path: in.Path, URL: in.URL, Copy: in.Copy.Key, Version: in.Copy.Version, Count: in.Rows, Bytes: in.RawBytes, FileBytes: in.Bytes, ModTime: in.ModTime.UTC()}
 	if r.Parquet {
 		whole.Rows = -1
 		return cutParquet(whole, in.footer, inside), nil
@@ -247,6 +253,20 @@ func group(pieces [][]Slice, cuts []fileCuts) [][]Slice {
 	}
 	flush()
 	return out
+}
+
+// At is the slice of a copy that lies at path in this process.
+func (s Slice) At(path string) (Slice, error) {
+	resolved, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return s, openFault(s.URL, err)
+	}
+	st, err := os.Stat(resolved)
+	if err != nil {
+		return s, openFault(s.URL, err)
+	}
+	s.Path, s.ModTime = resolved, st.ModTime().UTC()
+	return s, nil
 }
 
 // unchanged refuses a file that is not what was planned.

@@ -3,7 +3,8 @@
 // together.
 //
 // A state directory holds everything that Thalweg remembers: state.db, parts/,
-// tmp/ (private to live processes) and locks/. Several processes may use one
+// tmp/ (private to live processes), remote/ (copies of remote inputs, for as
+// long as their run may go on) and locks/. Several processes may use one
 // directory at once; a run belongs to the process that holds its lock, and a
 // run whose status is running without anybody holding its lock was
 // interrupted.

@@ -57,7 +57,7 @@ func Open(ctx context.Context, dir string, create bool) (_ *Home, err error) {
 	if _, err := os.Stat(filepath.Join(abs, "state.db")); errors.Is(err, fs.ErrNotExist) && !create {
 		return nil, &fault.Error{Kind: fault.Script, Message: "there is no state in " + dir, Hint: "run a script first, or name another directory with --state"}
 	}
-	for _, sub := range []string{"", "locks", "tmp"} {
+	for _, sub := range []string{"", "locks", "tmp", "remote"} {
 		if err := os.MkdirAll(filepath.Join(abs, sub), 0o700); err != nil {
 			return nil, homeFault(dir, "make the state directory", err)
 		}

@@ -19,6 +19,7 @@ import (
 	"thalweg/internal/plan"
 	"thalweg/internal/python"
 	"thalweg/internal/queue/inproc"
+	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
@@ -38,8 +39,9 @@ type Options struct {
 	MemoryBytes  int64 // 0: a share of the machine's
 	Cores        int   // 0: the machine's
 	Interpreter  string
-	RowTimeout   time.Duration // longest that Python may take for a row; 0: the pool's default
-	GroupTimeout time.Duration // longest that Python may take for a call of a py_table; 0: the pool's default
+	RowTimeout   time.Duration  // longest that Python may take for a row; 0: the pool's default
+	GroupTimeout time.Duration  // longest that Python may take for a call of a py_table; 0: the pool's default
+	Remote       *remote.Client // for files of other machines; nil: one with defaults
 	Logger       *slog.Logger
 	Observe      func(worker.Event)
 	Started      func(Started)           // called once, before the first batch; may be nil
@@ -74,11 +76,18 @@ type Summary struct {
 
 // Run loads a script and executes it, or continues its last run. The summary
 // is valid whenever its Key.Run is not 0, also beside an error.
-func Run(ctx context.Context, home *Home, opts Options) (Summary, error) {
+func Run(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
 	start := time.Now()
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Remote == nil {
+		opts.Remote = remote.New(remote.Config{Logger: opts.Logger})
+		defer func() { err = errors.Join(err, opts.Remote.Close()) }()
+	}
 	s, diags := opts.Script, script.Diagnostics(nil)
 	if s == nil {
-		src := Sources(opts.ScriptPath, opts.ParamsPath)
+		src := Sources(opts.Remote, opts.ScriptPath, opts.ParamsPath)
 		src.Params = opts.Params
 		if s, diags = script.Load(ctx, src); diags.HasErrors() {
 			return Summary{}, &InvalidScriptError{Diagnostics: diags}
@@ -153,6 +162,9 @@ func (r *runner) run(ctx context.Context, warnings script.Diagnostics) (sum Summ
 	if r.nodes, err = r.home.State.Nodes(ctx, r.key); err != nil {
 		return Summary{Key: r.key}, fmt.Errorf("read the nodes of run %d: %w", r.key.Run, err)
 	}
+	if err := r.home.sweepRemote(ctx, r.opts.Remote, r.key, r.opts.Logger); err != nil {
+		r.opts.Logger.Warn("what dead runs keep of remote files stays until the next run", "error", err)
+	}
 	return r.drive(ctx, warnings)
 }
 
@@ -185,12 +197,12 @@ func inNode(err error, n *script.Node) error {
 
 // checkFiles refuses, before a run exists, files of schemes that cannot be
 // used here and two nodes that would write the same file.
-func checkFiles(nodes []*script.Node) error {
+func checkFiles(ctx context.Context, client *remote.Client, nodes []*script.Node) (err error) {
 	writers := map[string]*script.Node{}
 	for _, n := range nodes {
-		if n.Files != nil {
-			for _, u := range n.Files.URLs {
-				if _, err := address.Local(u.URL); err != nil {
+		for _, r := range n.FileReaders() {
+			for _, u := range r.URLs {
+				if err := checkAddress(ctx, client, u.URL, u.Pos); err != nil {
 					return err
 				}
 			}
@@ -198,14 +210,19 @@ func checkFiles(nodes []*script.Node) error {
 		if n.Out == nil {
 			continue
 		}
-		path, err := address.Local(n.Out.URL)
-		if err != nil {
+		if err := checkAddress(ctx, client, n.Out.URL, n.Out.Pos); err != nil {
 			return err
 		}
-		path = filepath.Clean(path)
+		path := n.Out.URL
+		if !address.Remote(path) {
+			if path, err = address.Local(path); err != nil {
+				return err
+			}
+			path = filepath.Clean(path)
+		}
 		if other := writers[path]; other != nil {
 			return &fault.Error{Kind: fault.Script, Place: fault.Place{File: n.Pos.File, Line: int64(n.Pos.Line), Column: n.Pos.Col},
-				Message: fmt.Sprintf("nodes %s and %s write the same file %s", other.Name, n.Name, path), Hint: "give them different url_templates"}
+				Message: fmt.Sprintf("nodes %s and %s write the same file %s", other.Name, n.Name, address.Redact(path)), Hint: "give them different url_templates"}
 		}
 		writers[path] = n
 	}
@@ -214,7 +231,7 @@ func checkFiles(nodes []*script.Node) error {
 
 // create records a new run and takes its lock.
 func (r *runner) create(ctx context.Context, affected []*script.Node) error {
-	if err := checkFiles(affected); err != nil {
+	if err := checkFiles(ctx, r.opts.Remote, affected); err != nil {
 		return err
 	}
 	in := map[*script.Node]bool{}
@@ -239,7 +256,7 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	}
 	var err error
 	r.key, err = r.home.State.CreateRun(ctx, state.Run{
-		RunKey: state.RunKey{Workspace: r.opts.Workspace}, ScriptPath: r.opts.ScriptPath, ParamsPath: r.opts.ParamsPath,
+		RunKey: state.RunKey{Workspace: r.opts.Workspace}, ScriptPath: address.Redact(r.opts.ScriptPath), ParamsPath: address.Redact(r.opts.ParamsPath),
 		Fingerprint: r.script.Fingerprint, StartNodes: names, Description: r.opts.Description, Created: time.Now(), Definition: r.script.Definition(),
 	}, specs)
 	if err != nil {
@@ -342,7 +359,9 @@ func (r *runner) drive(ctx context.Context, warnings script.Diagnostics) (sum Su
 	defer stopMeter()
 	q := inproc.New(0)
 	defer func() { err = errors.Join(err, q.Close()) }()
-	job := pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Store: r.home.State, Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, StateDir: r.home.Dir, WorkDir: r.work, Logger: r.opts.Logger})
+	job := pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Store: r.home.State, Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, StateDir: r.home.Dir, WorkDir: r.work,
+		Remote: r.opts.Remote, RemoteDir: r.home.remoteDir(r.key), Logger: r.opts.Logger})
+	defer job.Close()
 	if r.opts.Started != nil {
 		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.budget, Warnings: warnings})
 	}
@@ -350,6 +369,11 @@ func (r *runner) drive(ctx context.Context, warnings script.Diagnostics) (sum Su
 		Slots: r.budget.Slots, Logger: r.opts.Logger, Observe: r.opts.Observe, Checkpoint: r.opts.Checkpoint}, r.key)
 	status, runErr := w.Run(ctx)
 	stopMeter()
+	if status == state.Complete {
+		if err := os.RemoveAll(r.home.remoteDir(r.key)); err != nil {
+			r.opts.Logger.Warn("copies of remote inputs stay until the next run", "error", err)
+		}
+	}
 	sum.Status = status
 	return r.summarise(sum, job.Idle(r.start)), runErr
 }

@@ -3,30 +3,30 @@ package local
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
+	"thalweg/internal/address"
+	"thalweg/internal/fault"
 	"thalweg/internal/files"
 	"thalweg/internal/query"
+	"thalweg/internal/remote"
 	"thalweg/internal/script"
 )
 
-// Sources reads a script's files from the local disk. Python and tag files
-// with relative paths are looked for beside the script first, then in the
-// working directory. Columns that a script takes from its inputs are
-// looked up in them, environment values that it declares in the process's.
-func Sources(scriptPath, paramsPath string) script.Sources {
-	dir := filepath.Dir(scriptPath)
+// Sources reads a script's files from this machine and, by means of client,
+// from others; nil reads no others. Columns that a script takes from its
+// inputs are looked up in them, environment values that it declares in the
+// process's.
+func Sources(client *remote.Client, scriptPath, paramsPath string) script.Sources {
 	return script.Sources{Path: scriptPath, ParamsPath: paramsPath, Columns: files.Columns, Environment: os.LookupEnv, Read: func(ctx context.Context, url string) ([]byte, error) {
-		if url == scriptPath || url == paramsPath || filepath.IsAbs(url) || strings.Contains(url, "://") {
+		if client == nil || !address.Remote(url) {
 			return script.ReadLocal(ctx, url)
 		}
-		beside := filepath.Join(dir, url)
-		if _, err := os.Stat(beside); err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return script.ReadLocal(ctx, beside)
+		text, err := client.Read(ctx, url, script.MaxPythonBytes)
+		var f *fault.Error
+		if errors.As(err, &f) {
+			f.Place = fault.Place{} // the message around it names the file
 		}
-		return script.ReadLocal(ctx, url)
+		return text, err
 	}, Describe: query.Open}
 }

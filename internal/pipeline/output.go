@@ -11,9 +11,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"thalweg/internal/address"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
+	"thalweg/internal/script"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
@@ -24,7 +27,11 @@ const tempMark = ".thalweg-"
 // openOutput decides where the batch's file will be and under which temporary
 // name beside it, and removes what dead attempts at it left.
 func (x *attempt) openOutput() error {
-	final, err := x.localOutput()
+	url := script.ExpandURL(x.node.Out.URL, int(x.claim.Run), x.claim.Batch)
+	if address.Remote(url) {
+		return x.openUpload(url)
+	}
+	final, err := address.Local(url)
 	if err != nil {
 		return err
 	}
@@ -66,9 +73,9 @@ func (x *attempt) outputFault(what string, err error) error {
 		Message: fmt.Sprintf("node %s: %s", x.node.Name, what), Err: err, Hint: "check the path in url_template, its permissions and free space"}
 }
 
-// outputResult makes the file durable under its temporary name; the worker
-// renames it when it commits.
-func (x *attempt) outputResult(out worker.Result, res engine.Result) (worker.Result, error) {
+// outputResult makes the file durable under its temporary name, or sends it to
+// where it will be; the worker shows it under its final name when it commits.
+func (x *attempt) outputResult(ctx context.Context, out worker.Result, res engine.Result) (worker.Result, error) {
 	temp, discardParts := x.batch.OutPath, out.Discard
 	out.Discard = func() {
 		if discardParts != nil {
@@ -82,7 +89,10 @@ func (x *attempt) outputResult(out worker.Result, res engine.Result) (worker.Res
 		return worker.Result{}, x.outputFault("make the output file durable", err)
 	}
 	out.Outcome.Stats.BytesOut = bytes
-	out.Outcome.Files = []state.File{{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch, URL: x.final, Rows: res.RowsOut, Bytes: bytes, Checksum: sum}}
+	out.Outcome.Files = []state.File{{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch, URL: address.Redact(x.final), Rows: res.RowsOut, Bytes: bytes, Checksum: sum}}
+	if address.Remote(x.final) {
+		return x.uploadResult(ctx, out)
+	}
 	out.Publish = func(context.Context) error {
 		if err := os.Rename(temp, x.final); err != nil {
 			return x.outputFault("put the output file in place", err)
@@ -94,6 +104,29 @@ func (x *attempt) outputResult(out worker.Result, res engine.Result) (worker.Res
 	}
 	return out, nil
 }
+
+// uploadResult sends the file.
+func (x *attempt) uploadResult(ctx context.Context, out worker.Result) (worker.Result, error) {
+	discardLocal := out.Discard
+	staged, err := x.upload(ctx, out.Outcome.Files[0])
+	if err != nil {
+		discardLocal()
+		return worker.Result{}, err
+	}
+	out.Publish = staged.Publish
+	out.Discard = func() {
+		discardLocal()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+		defer cancel()
+		if err := staged.Discard(ctx); err != nil {
+			x.p.cfg.Logger.Warn("a dropped attempt's file stays at the server until the next attempt", "url", address.Redact(x.final), "error", err)
+		}
+	}
+	return out, nil
+}
+
+// discardTimeout bounds the removal of what was sent in vain.
+const discardTimeout = 10 * time.Second
 
 // syncFile makes a file durable and returns its checksum and size.
 func syncFile(path string) (sum string, bytes int64, err error) {

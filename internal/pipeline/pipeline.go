@@ -12,13 +12,13 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"thalweg/internal/address"
 	"thalweg/internal/budget"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
 	"thalweg/internal/parts"
 	"thalweg/internal/plan"
 	"thalweg/internal/python"
+	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
@@ -34,17 +34,23 @@ type Config struct {
 	Pool     *python.Pool // nil for a script without Python
 	StateDir string       // names the state in temporary names of output files
 	WorkDir  string       // for spill and scratch files: private to this process
-	Logger   *slog.Logger
+	Remote   *remote.Client
+	// RemoteDir keeps what of remote files outlives a process: private to the run.
+	RemoteDir string
+	Logger    *slog.Logger
 }
 
 // Pipeline implements worker.Job.
 type Pipeline struct {
-	cfg     Config
-	planner *plan.Planner
-	mu      sync.Mutex
-	tables  map[string]*plan.Table // complete tables that were read before, by node
-	busy    busyMeter
-	memory  *semaphore.Weighted // in shares of the slots
+	cfg        Config
+	planner    *plan.Planner
+	mu         sync.Mutex
+	tables     map[string]*plan.Table // complete tables that were read before, by node
+	busy       busyMeter
+	memory     *semaphore.Weighted // in shares of the slots
+	spool      *remote.Spool
+	fetches    map[string]*fetching // by node
+	background sync.WaitGroup
 }
 
 var _ worker.Job = (*Pipeline)(nil)
@@ -58,6 +64,8 @@ func New(cfg Config) *Pipeline {
 		cfg:     cfg,
 		planner: &plan.Planner{Script: cfg.Script, Budget: cfg.Budget},
 		tables:  map[string]*plan.Table{},
+		spool:   cfg.Remote.Spool(filepath.Join(cfg.RemoteDir, CopiesDir)),
+		fetches: map[string]*fetching{},
 		memory:  semaphore.NewWeighted(int64(max(cfg.Budget.Slots, 1))),
 	}
 }
@@ -70,6 +78,9 @@ func (p *Pipeline) Plan(ctx context.Context, node state.Node) ([]byte, []state.B
 	}
 	in, err := p.inputs(ctx, n, node)
 	if err != nil {
+		return nil, nil, err
+	}
+	if in.Copies, err = p.copies(ctx, n); err != nil {
 		return nil, nil, err
 	}
 	np, specs, err := p.planner.PlanNode(ctx, n, in)
@@ -323,6 +334,9 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 			return nil, err
 		}
 	}
+	if err := x.locate(ctx); err != nil {
+		return nil, err
+	}
 	return x, x.fetch(ctx)
 }
 
@@ -412,7 +426,7 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 		return worker.Result{}, err
 	}
 	if x.node.Out != nil && len(res.Written) > 0 {
-		return x.outputResult(out, res)
+		return x.outputResult(ctx, out, res)
 	}
 	return out, nil
 }
@@ -519,9 +533,4 @@ func contains(list []string, s string) bool {
 		}
 	}
 	return false
-}
-
-// localOutput is the path of a batch's output file.
-func (x *attempt) localOutput() (string, error) {
-	return address.Local(script.ExpandURL(x.node.Out.URL, int(x.claim.Run), x.claim.Batch))
 }

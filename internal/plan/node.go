@@ -65,6 +65,7 @@ type Inputs struct {
 	Reader *Table            // nil for file_table
 	Lookup *Table            // nil without lookup
 	Named  map[string]*Table // those of script.Node.Named, by the table's name
+	Copies files.Copies      // of the remote files that the node reads
 }
 
 // tables lists all tables that n reads.
@@ -126,7 +127,7 @@ type size struct{ rows, bytes int64 }
 func (p *Planner) works(ctx context.Context, n *script.Node, in Inputs, plan *NodePlan) ([]Work, []size, error) {
 	switch {
 	case n.Files != nil:
-		return p.fileWorks(ctx, n)
+		return p.fileWorks(ctx, n, in)
 	case n.Query != nil:
 		return p.queryWorks(ctx, n, in)
 	case n.Lookup != nil:
@@ -146,8 +147,8 @@ func (p *Planner) works(ctx context.Context, n *script.Node, in Inputs, plan *No
 	return works, sizes, nil
 }
 
-func (p *Planner) fileWorks(ctx context.Context, n *script.Node) ([]Work, []size, error) {
-	groups, err := files.PlanSlicesBy(ctx, n.Files, func(total int64) int64 {
+func (p *Planner) fileWorks(ctx context.Context, n *script.Node, in Inputs) ([]Work, []size, error) {
+	groups, err := files.PlanSlicesBy(ctx, n.Files, in.Copies, func(total int64) int64 {
 		return ceilDiv(total, p.batchesOf(total))
 	}, batchesMax)
 	if err != nil {

@@ -125,7 +125,7 @@ func (d *describer) reader(ctx context.Context, f *fileCall) (_ *script.FileRead
 // parquetColumns reads the columns off a Parquet file's footer, in an instance
 // of its own: that of the queries may open no file.
 func (d *describer) parquetColumns(ctx context.Context, r *script.FileReader) (columns []string, err error) {
-	inputs, err := files.Inspect(ctx, r)
+	inputs, err := files.Inspect(ctx, r, nil)
 	if err != nil {
 		return nil, err
 	}

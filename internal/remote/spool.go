@@ -54,16 +54,22 @@ type spoolNote struct {
 	Version Version `json:"version"`
 }
 
-// EnsureAll makes copies of files that have not been planned yet. If several
-// fail, the error is that of the first in the order given.
-func (s *Spool) EnsureAll(ctx context.Context, urls []string) (map[string]Copy, error) {
-	copies := make([]Copy, len(urls))
-	errs := make([]error, len(urls))
+// Want is a file of which a copy is wanted, as Ensure is told.
+type Want struct {
+	URL     string
+	Version string
+}
+
+// EnsureAll is Ensure for several files, in their order. If several fail, the
+// error is that of the first.
+func (s *Spool) EnsureAll(ctx context.Context, wants []Want) ([]Copy, error) {
+	copies := make([]Copy, len(wants))
+	errs := make([]error, len(wants))
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(transfersMax)
-	for i, u := range urls {
+	for i, w := range wants {
 		group.Go(func() error {
-			copies[i], errs[i] = s.Ensure(inner, u, "")
+			copies[i], errs[i] = s.Ensure(inner, w.URL, w.Version)
 			return errs[i]
 		})
 	}
@@ -73,11 +79,13 @@ func (s *Spool) EnsureAll(ctx context.Context, urls []string) (map[string]Copy, 
 			return nil, err
 		}
 	}
-	out := make(map[string]Copy, len(urls))
-	for i, u := range urls {
-		out[u] = copies[i]
-	}
-	return out, first
+	return copies, first
+}
+
+// Key names the copy of a file. It says nothing of the address.
+func Key(url string) string {
+	sum := sha256.Sum256([]byte(url))
+	return fmt.Sprintf("%x", sum[:12])
 }
 
 // Ensure gives the copy of a file, and makes it if it is not there. planned is
@@ -136,8 +144,7 @@ func (s *Spool) make(ctx context.Context, loc address.Location, planned string) 
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return Copy{}, localFault("make the directory for copies of remote files", err)
 	}
-	name := sha256.Sum256([]byte(loc.URL))
-	path := filepath.Join(s.dir, fmt.Sprintf("%x", name[:12]))
+	path := filepath.Join(s.dir, Key(loc.URL))
 	want, err := s.wanted(path, planned)
 	if err != nil {
 		return Copy{}, err

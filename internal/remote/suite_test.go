@@ -300,7 +300,7 @@ func TestSpoolLimit(t *testing.T) {
 		c := remote.New(cfg)
 		defer c.Close()
 		dir := t.TempDir()
-		_, err := c.Spool(dir).EnsureAll(t.Context(), []string{w.url("a"), w.url("b")})
+		_, err := c.Spool(dir).EnsureAll(t.Context(), []remote.Want{{URL: w.url("a")}, {URL: w.url("b")}})
 		require.ErrorContains(t, err, "more than 1 MiB")
 		require.Equal(t, fault.Environment, fault.Of(err).Kind)
 		parts, _ := filepath.Glob(filepath.Join(dir, "*.part"))
@@ -311,12 +311,12 @@ func TestSpoolLimit(t *testing.T) {
 func TestEnsureAllNamesTheFirstFileThatFails(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		w.put("a", "x")
-		_, err := w.client.Spool(t.TempDir()).EnsureAll(t.Context(), []string{w.url("a"), w.url("none")})
+		_, err := w.client.Spool(t.TempDir()).EnsureAll(t.Context(), []remote.Want{{URL: w.url("a")}, {URL: w.url("none")}})
 		require.Equal(t, fault.UserData, fault.Of(err).Kind)
 		require.Contains(t, fault.Of(err).Place.File, "none")
-		copies, err := w.client.Spool(t.TempDir()).EnsureAll(t.Context(), []string{w.url("a"), w.url("a")})
+		copies, err := w.client.Spool(t.TempDir()).EnsureAll(t.Context(), []remote.Want{{URL: w.url("a")}, {URL: w.url("a")}})
 		require.NoError(t, err)
-		requireCopy(t, "x", copies[w.url("a")])
+		requireCopy(t, "x", copies[1])
 	})
 }
 

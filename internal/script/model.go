@@ -80,6 +80,22 @@ type Node struct {
 	Fingerprint  string       // hash of what this node by itself does: its keys but desc, its policy, the files it pulls in
 }
 
+// FileReaders lists what the node reads of files: of a file_table its urls, of
+// a sql node the files of its scan_file calls.
+func (n *Node) FileReaders() []*FileReader {
+	if n.Files != nil {
+		return []*FileReader{n.Files}
+	}
+	if n.Query == nil || n.Query.Info == nil {
+		return nil
+	}
+	var out []*FileReader
+	for _, f := range n.Query.Info.Files {
+		out = append(out, f.Reader)
+	}
+	return out
+}
+
 // Sources lists the nodes whose tables this one reads: the reader's first, then
 // the lookup's, then those of Named.
 func (n *Node) Sources(*Script) []*Node { return sources(n) }

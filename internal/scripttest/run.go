@@ -15,6 +15,7 @@ import (
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
+	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/similar"
 	"thalweg/internal/sqltext"
@@ -26,7 +27,8 @@ type Options struct {
 	ParamsPath  string // parameters for all cases, behind those of the test file
 	Interpreter string
 	MemoryBytes int64
-	WorkDir     string // private, exists; the caller removes it
+	WorkDir     string         // private, exists; the caller removes it
+	Remote      *remote.Client // for files of other machines
 }
 
 // Result is how a case ended.
@@ -77,7 +79,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	sum, runErr := local.Run(ctx, home, local.Options{Script: r.script, ScriptPath: r.suite.Script, Workspace: local.DefaultWorkspace,
+	sum, runErr := local.Run(ctx, home, local.Options{Script: r.script, Remote: r.o.Remote, ScriptPath: r.suite.Script, Workspace: local.DefaultWorkspace,
 		Start: nodeNames(r.script), MemoryBytes: r.o.MemoryBytes, Cores: 1, Interpreter: r.o.Interpreter})
 	if ctx.Err() != nil {
 		return fmt.Errorf("test %s: %w", r.c.Name, context.Cause(ctx))
@@ -100,7 +102,7 @@ func (r *runner) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, diags := script.Load(ctx, local.Sources(r.suite.Script, params))
+	s, diags := script.Load(ctx, local.Sources(r.o.Remote, r.suite.Script, params))
 	if diags.HasErrors() {
 		return &local.InvalidScriptError{Diagnostics: diags}
 	}

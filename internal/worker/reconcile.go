@@ -79,6 +79,15 @@ func (w *Worker) plan(ctx context.Context, n state.Node) (bool, error) {
 	if ctx.Err() != nil {
 		return false, nil
 	}
+	var later *NotReadyError
+	if errors.As(err, &later) {
+		if !w.late[n.Name] {
+			w.late[n.Name] = true
+			context.AfterFunc(later.Until, w.poke)
+		}
+		return false, nil
+	}
+	delete(w.late, n.Name)
 	if err != nil {
 		if _, err := w.setNode(ctx, n, state.Failed); err != nil {
 			return false, err

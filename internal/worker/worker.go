@@ -46,7 +46,8 @@ type Result struct {
 
 // Job is a run's content: how its nodes are planned and its batches executed.
 type Job interface {
-	// Plan decides a node's batches; all of its inputs are complete.
+	// Plan decides a node's batches; all of its inputs are complete. It answers
+	// with *NotReadyError rather than keep the other nodes waiting for long.
 	Plan(ctx context.Context, node state.Node) (plan []byte, batches []state.BatchSpec, err error)
 	// Ready reports whether a batch may be claimed, given all batches of its node.
 	Ready(b state.Batch, siblings []state.Batch) bool
@@ -55,6 +56,13 @@ type Job interface {
 	// checks, which become visible together with it.
 	Execute(ctx context.Context, c state.Claim) (Result, error)
 }
+
+// NotReadyError is Plan's answer while what a node needs from outside is on
+// its way: Plan is called again when Until ends.
+type NotReadyError struct{ Until context.Context }
+
+// Error implements error.
+func (e *NotReadyError) Error() string { return "what the node needs is on its way" }
 
 // Event is what happened, for people who watch.
 type Event struct {
@@ -121,7 +129,8 @@ func CrashPoints() []CrashPoint {
 type Worker struct {
 	cfg  Config
 	run  state.RunKey
-	wake chan struct{} // something changed: reconcile
+	wake chan struct{}   // something changed: reconcile
+	late map[string]bool // nodes whose Plan was not ready: see NotReadyError
 }
 
 // New returns a worker for a run.
@@ -142,7 +151,7 @@ func New(cfg Config, run state.RunKey) *Worker {
 		cfg.Checkpoint = func(CrashPoint) {}
 	}
 	cfg.Slots = max(cfg.Slots, 1)
-	return &Worker{cfg: cfg, run: run, wake: make(chan struct{}, 1)}
+	return &Worker{cfg: cfg, run: run, wake: make(chan struct{}, 1), late: map[string]bool{}}
 }
 
 // Run works until the run is over and returns its final status, or until ctx

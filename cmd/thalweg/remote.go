@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/remote"
+)
+
+// remoteFlags say how files of other machines are reached.
+type remoteFlags struct {
+	CAFile      string            `name:"ca-file" help:"PEM file, or directory of such, of authorities to trust beside the system's." env:"THALWEG_CA_FILE,CAPI_CA_PATH" placeholder:"FILE" group:"Remote files"`
+	S3Endpoint  string            `name:"s3-endpoint" help:"URL of an S3-compatible service; default: AWS." env:"THALWEG_S3_ENDPOINT" placeholder:"URL" group:"Remote files"`
+	S3PathStyle *bool             `name:"s3-path-style" help:"Bucket in the path of S3 URLs rather than in the host's name; default: with an endpoint of one's own." negatable:"" env:"THALWEG_S3_PATH_STYLE" group:"Remote files"`
+	SFTPKey     map[string]string `name:"sftp-key" help:"Private key file of an SFTP user; default: those in ~/.ssh." mapsep:"," env:"THALWEG_SFTP_KEYS" placeholder:"USER=FILE,…" group:"Remote files"`
+	KnownHosts  string            `name:"known-hosts" help:"Host keys of SFTP servers; default: ~/.ssh/known_hosts." env:"THALWEG_KNOWN_HOSTS" placeholder:"FILE" group:"Remote files"`
+	SpoolLimit  string            `name:"spool-limit" help:"Most that copies of a run's remote inputs may take; default: 1TB." env:"THALWEG_SPOOL_LIMIT" placeholder:"SIZE" group:"Remote files"`
+}
+
+// client makes what reaches them. The caller closes it.
+func (f *remoteFlags) client(log *slog.Logger) (*remote.Client, error) {
+	limit, err := parseSize(f.SpoolLimit)
+	if err != nil {
+		return nil, err
+	}
+	keys := f.SFTPKey
+	if len(keys) == 0 {
+		if keys, err = capillariesKeys(os.Getenv("CAPI_PRIVATE_KEYS")); err != nil {
+			return nil, err
+		}
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // only the files in ~/.ssh are missed, and their absence is reported
+	}
+	return remote.New(remote.Config{CAPath: f.CAFile, S3Endpoint: f.S3Endpoint, S3PathStyle: f.S3PathStyle,
+		SFTPKeys: keys, KnownHosts: f.KnownHosts, HomeDir: home, SpoolBytes: limit, Logger: log}), nil
+}
+
+// capillariesKeys reads the map of users to key files as Capillaries has it in
+// its environment (user:file,user:file) or its configuration (a JSON object).
+func capillariesKeys(text string) (map[string]string, error) {
+	keys := map[string]string{}
+	if text = strings.TrimSpace(text); text == "" {
+		return keys, nil
+	}
+	bad := &fault.Error{Kind: fault.Script, Message: "CAPI_PRIVATE_KEYS is not a list of users and key files", Hint: "write USER:FILE,USER:FILE, or use THALWEG_SFTP_KEYS=USER=FILE,USER=FILE"}
+	if strings.HasPrefix(text, "{") {
+		if err := json.Unmarshal([]byte(text), &keys); err != nil {
+			bad.Err = fmt.Errorf("read it as JSON: %w", err)
+			return nil, bad
+		}
+		return keys, nil
+	}
+	for _, pair := range strings.Split(text, ",") {
+		user, file, ok := strings.Cut(pair, ":")
+		if user, file = strings.TrimSpace(user), strings.TrimSpace(file); !ok || user == "" || file == "" {
+			return nil, bad
+		}
+		keys[user] = file
+	}
+	return keys, nil
+}

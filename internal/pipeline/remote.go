@@ -1,0 +1,150 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"thalweg/internal/address"
+	"thalweg/internal/fault"
+	"thalweg/internal/files"
+	"thalweg/internal/remote"
+	"thalweg/internal/script"
+	"thalweg/internal/state"
+	"thalweg/internal/worker"
+)
+
+// fetching is the copying of a node's remote inputs, beside other work. Once
+// done has ended, copies and err are set.
+type fetching struct {
+	done   context.Context
+	copies files.Copies
+	err    error
+}
+
+// remoteInputs lists the remote files that a node reads.
+func remoteInputs(n *script.Node) []string {
+	var urls []string
+	for _, r := range n.FileReaders() {
+		for _, u := range r.URLs {
+			if address.Remote(u.URL) && !slices.Contains(urls, u.URL) {
+				urls = append(urls, u.URL)
+			}
+		}
+	}
+	return urls
+}
+
+// copies gives the copies of a node's remote inputs, or says that they are on
+// their way. ctx must live as long as the run is worked on.
+func (p *Pipeline) copies(ctx context.Context, n *script.Node) (files.Copies, error) {
+	urls := remoteInputs(n)
+	if len(urls) == 0 {
+		return nil, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.fetches[n.Name]
+	if f == nil {
+		done, finish := context.WithCancel(context.WithoutCancel(ctx))
+		f = &fetching{done: done}
+		p.fetches[n.Name] = f
+		p.background.Go(func() {
+			defer finish()
+			f.copies, f.err = p.fetchAll(ctx, n, urls)
+		})
+	}
+	if f.done.Err() == nil {
+		return nil, &worker.NotReadyError{Until: f.done}
+	}
+	delete(p.fetches, n.Name)
+	return f.copies, f.err
+}
+
+func (p *Pipeline) fetchAll(ctx context.Context, n *script.Node, urls []string) (files.Copies, error) {
+	p.cfg.Logger.Info("copying remote inputs", "node", n.Name, "files", len(urls))
+	wants := make([]remote.Want, len(urls))
+	for i, u := range urls {
+		wants[i].URL = u
+	}
+	found, err := p.spool.EnsureAll(ctx, wants)
+	if err != nil {
+		return nil, err
+	}
+	copies := files.Copies{}
+	for i, u := range urls {
+		copies[u] = files.Copy{Key: remote.Key(u), Path: found[i].Path, Version: found[i].Version}
+	}
+	return copies, nil
+}
+
+// Close waits for copying that goes on: the end of the run's context ends it.
+func (p *Pipeline) Close() { p.background.Wait() }
+
+// locate finds the copies that the batch's slices are of, in this process.
+func (x *attempt) locate(ctx context.Context) error {
+	urls := map[string]string{}
+	for _, u := range remoteInputs(x.node) {
+		urls[remote.Key(u)] = u
+	}
+	var wants []remote.Want
+	at := map[string]int{}
+	lists := append([][]files.Slice{x.batch.Work.Files}, x.batch.Work.Scans...)
+	for _, s := range slices.Concat(lists...) {
+		if _, have := at[s.Copy]; s.Copy == "" || have {
+			continue
+		}
+		if urls[s.Copy] == "" {
+			return fault.New(fault.Script, "the script does not read %s any more", s.URL)
+		}
+		at[s.Copy] = len(wants)
+		wants = append(wants, remote.Want{URL: urls[s.Copy], Version: s.Version})
+	}
+	found, err := x.p.spool.EnsureAll(ctx, wants)
+	if err != nil {
+		return err
+	}
+	for _, list := range lists {
+		for i, s := range list {
+			if s.Copy == "" {
+				continue
+			}
+			if list[i], err = s.At(found[at[s.Copy]].Path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// openUpload gives the batch a place in its own directory for a file that will
+// be sent to another machine.
+func (x *attempt) openUpload(url string) error {
+	x.final = url
+	dir := filepath.Join(x.dir, "out")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return x.outputFault("make a directory for the output file", err)
+	}
+	x.batch.OutPath = filepath.Join(dir, "file")
+	return nil
+}
+
+// upload sends the batch's file, to where it is not visible yet.
+func (x *attempt) upload(ctx context.Context, f state.File) (remote.Staged, error) {
+	dir := filepath.Join(x.p.cfg.RemoteDir, UploadsDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, x.outputFault("make a directory for notes of uploads", err)
+	}
+	note := sha256.Sum256([]byte(fmt.Sprintf("%s\n%d", x.claim.Node, x.claim.Batch)))
+	return x.p.cfg.Remote.Stage(ctx, x.final, remote.Upload{Path: x.batch.OutPath, Bytes: f.Bytes, Checksum: f.Checksum,
+		TempPrefix: x.tempPrefix(filepath.Base(x.final)), Attempt: x.claim.Attempt, Journal: filepath.Join(dir, fmt.Sprintf("%x.json", note[:12]))})
+}
+
+// Directories of a run's RemoteDir.
+const (
+	CopiesDir  = "in"  // copies of remote inputs
+	UploadsDir = "out" // notes of uploads that are not finished: see remote.Client.Abandon
+)
