@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
+)
+
+// fence finds a fenced block that has a file's name behind its language.
+var fence = regexp.MustCompile("(?ms)^```[a-z]* ([A-Za-z0-9_./-]+)\n(.*?)^```$")
+
+// TestDocs runs the examples of the pages in docs that have blocks with names
+// of files: those are the files of an example, want/NAME what is in NAME
+// after the run. Several scripts on a page are several examples; one whose
+// blocks are the same as an earlier one's need not repeat them. A block named
+// commands has the command lines, by default thalweg run script.yaml.
+func TestDocs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var pages []string
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/nodes/*.md", "../../README.md"} {
+		found, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		pages = append(pages, found...)
+	}
+	count := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for i, archive := range examples(string(text)) {
+			count++
+			name := fmt.Sprintf("%s_%d.txtar", strings.TrimSuffix(filepath.Base(page), ".md"), i+1)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), txtar.Format(archive), 0o600))
+		}
+		if filepath.Base(filepath.Dir(page)) == "nodes" {
+			require.Regexp(t, fence, string(text), "%s has no example", page)
+		}
+	}
+	require.NotZero(t, count)
+	testscript.Run(t, testscript.Params{Dir: dir, RequireExplicitExec: true})
+}
+
+// examples makes scripts of a page.
+func examples(page string) []*txtar.Archive {
+	var out []*txtar.Archive
+	files := map[string]string{}
+	var names []string
+	flush := func() {
+		if files["script.yaml"] != "" {
+			out = append(out, example(names, files))
+		}
+	}
+	for _, m := range fence.FindAllStringSubmatch(page, -1) {
+		name, text := m[1], m[2]
+		if name == "script.yaml" && files[name] != "" {
+			flush()
+			for n := range files { // inputs stay, results and commands do not
+				if strings.HasPrefix(n, "want/") || n == "commands" {
+					delete(files, n)
+				}
+			}
+		}
+		if files[name] == "" {
+			names = append(names, name)
+		}
+		files[name] = text
+	}
+	flush()
+	return out
+}
+
+func example(names []string, files map[string]string) *txtar.Archive {
+	commands := files["commands"]
+	if commands == "" {
+		commands = "thalweg run script.yaml\n"
+	}
+	var script strings.Builder
+	for _, line := range strings.Split(strings.TrimSpace(commands), "\n") {
+		fmt.Fprintf(&script, "exec %s\n", strings.TrimPrefix(line, "$ "))
+	}
+	a := &txtar.Archive{}
+	done := map[string]bool{"commands": true}
+	for _, name := range names {
+		text := files[name]
+		if done[name] || text == "" {
+			continue
+		}
+		done[name] = true
+		if made, ok := strings.CutPrefix(name, "want/"); ok {
+			fmt.Fprintf(&script, "exec diff -b %s %s\n", made, name) // headers end in CRLF, which a page cannot show
+		}
+		a.Files = append(a.Files, txtar.File{Name: name, Data: []byte(text)})
+	}
+	a.Comment = []byte(script.String())
+	return a
+}
