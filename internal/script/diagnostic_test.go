@@ -16,7 +16,7 @@ import (
 
 func TestDiagnosticJSON(t *testing.T) {
 	t.Parallel()
-	_, diags := memory{"script.yaml": "nodes:\n  a: {type: file_tabel, r: {}, w: {}}\n"}.load(t)
+	_, diags := memory{"script.yaml": "nodes:\n  a: {type: file_tabel, r: {urls: [x], columns: {i: int}}, w: a}\n"}.load(t)
 	text, err := json.Marshal(diags)
 	require.NoError(t, err)
 	var got []map[string]any
@@ -25,7 +25,7 @@ func TestDiagnosticJSON(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"severity": "error", "file": "script.yaml", "line": 2.0, "column": 13.0, "end_line": 2.0, "end_column": 23.0,
 		"path": "nodes.a.type", "message": `there is no node type "file_tabel"`, "hint": `did you mean "file_table"?`,
-		"source": "  a: {type: file_tabel, r: {}, w: {}}",
+		"source": "  a: {type: file_tabel, r: {urls: [x], columns: {i: int}}, w: a}",
 	}, got[0])
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"thalweg/internal/expr"
+	"thalweg/internal/similar"
 )
 
 // nodeDraft is a node while it is being put together.
@@ -98,16 +99,52 @@ func (l *loader) nodeName(e *entry, path string) {
 	}
 }
 
+// nodeType reads the type. After an error it is what was most likely meant, so
+// that the node's other problems are found too; "" if that is not clear.
 func (l *loader) nodeType(o *object) NodeType {
 	v := o.one("type", oneOf(nodeTypes()))
-	if v == nil {
-		return ""
+	switch {
+	case v == nil:
+		return likelyType(o)
+	case contains(nodeTypes(), v.text):
+		return NodeType(v.text)
 	}
-	if !contains(nodeTypes(), v.text) {
-		l.errorAt(v, o.keyPath("type"), "there is no node type %s", quote(v.text)).Hint = didYouMean(v.text, nodeTypes())
-		return ""
+	l.errorAt(v, o.keyPath("type"), "there is no node type %s", quote(v.text)).Hint = didYouMean(v.text, nodeTypes())
+	if t := likelyType(o); t != "" {
+		return t
 	}
-	return NodeType(v.text)
+	return NodeType(similar.Nearest(v.text, nodeTypes()))
+}
+
+// likelyType tells a node's type by keys that no other type has.
+func likelyType(o *object) NodeType {
+	inside := func(part, key string) bool {
+		v := o.get(part)
+		if v == nil {
+			return false
+		}
+		for _, e := range v.entries {
+			if strings.EqualFold(e.name, key) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case inside("r", "urls"):
+		return FileTable
+	case inside("w", "url_template"):
+		return TableFile
+	case o.has("l"):
+		return LookupTable
+	case o.has("query") || o.has("query_url"):
+		return SQLTable
+	case inside("p", "function"):
+		return PyTableNode
+	case o.has("p"):
+		return CustomTable
+	}
+	return ""
 }
 
 func (l *loader) rerunPolicy(o *object, n *Node) string {
