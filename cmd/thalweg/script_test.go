@@ -32,6 +32,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("EXAMPLES", filepath.Join(root, "examples"))
+			e.Setenv("ROOT", root)
 			e.Setenv("PYTHON_WITH_LIBRARIES", pythonWithLibraries())
 			e.Setenv("SHARED", filepath.Join(root, "..", "shared"))
 			e.Values[s3Key{}] = s3Services{}

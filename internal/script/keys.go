@@ -93,12 +93,47 @@ func both(a, b *shape) *shape {
 	return out
 }
 
+// optional are keys of a map whose meaning depends on the node's type: which of
+// them are needed does too.
+func optional(keys []key) []key {
+	out := append([]key{}, keys...)
+	for i := range out {
+		out[i].need = false
+	}
+	return out
+}
+
 func typeWords() []string {
 	var names []string
 	for _, t := range expr.ColumnTypes() {
 		names = append(names, t.String())
 	}
 	return names
+}
+
+// nodeForm says what the parts of one type of node are.
+type nodeForm struct {
+	of    NodeType
+	parts map[string]form
+	need  []string
+}
+
+func nodeForms() []nodeForm {
+	files := either(text(), keysOf(fileReaderShape))
+	table := either(text(), keysOf(tableReaderShape))
+	query := either(text(), listOf(text()), keysOf(queryReaderShape))
+	writes := either(text(), keysOf(filteredTableShape))
+	plain := either(text(), keysOf(tableWriterShape))
+	return []nodeForm{
+		{FileTable, map[string]form{"r": files, "w": writes}, []string{"r", "w"}},
+		{TableTable, map[string]form{"r": table, "w": writes}, []string{"r", "w"}},
+		{LookupTable, map[string]form{"r": table, "l": keysOf(lookupShape), "w": writes}, []string{"r", "l", "w"}},
+		{Distinct, map[string]form{"r": table, "w": plain, "rerun_policy": text(PolicyFail)}, []string{"r", "w", "rerun_policy"}},
+		{CustomTable, map[string]form{"r": table, "p": either(keysOf(pyCalcShape), keysOf(tagShape)), "w": writes}, []string{"r", "p", "w", "custom_proc_type"}},
+		{PyTableNode, map[string]form{"r": table, "p": keysOf(pyTableShape), "w": writes}, []string{"r", "p", "w"}},
+		{SQLTable, map[string]form{"r": query, "w": plain}, []string{"w"}},
+		{TableFile, map[string]form{"r": table, "w": either(text(), keysOf(filteredFileShape))}, []string{"r", "w"}},
+	}
 }
 
 // The shapes. They are never changed.
@@ -188,7 +223,7 @@ var (
 		{name: "tables", form: either(listOf(text()), namesOf(text())), doc: "Tables, or a map of the names that they have in the query to tables."},
 	}}
 
-	readerShape = both(both(fileReaderShape, tableReaderShape), queryReaderShape)
+	readerShape = &shape{name: "reader", doc: "What the node reads.", keys: optional(both(both(fileReaderShape, tableReaderShape), queryReaderShape).keys)}
 
 	lookupShape = &shape{name: "lookup", doc: "A second table that rows are joined with: what l.* is.", keys: []key{
 		{name: "index_name", form: text(), doc: "Index of the table to look up."},
@@ -267,7 +302,9 @@ var (
 
 	havingShape = &shape{keys: []key{{name: "having", form: text(), doc: "Condition over w.*: rows for which it is false are left out."}}}
 
-	writerShape = both(both(tableWriterShape, fileWriterShape), havingShape)
+	writerShape        = &shape{name: "writer", doc: "What the node writes.", keys: optional(both(both(tableWriterShape, fileWriterShape), havingShape).keys)}
+	filteredTableShape = &shape{name: "filtered_table_writer", doc: tableWriterShape.doc, keys: both(tableWriterShape, havingShape).keys}
+	filteredFileShape  = both(fileWriterShape, havingShape)
 
 	topShape = &shape{name: "top", keys: []key{
 		{name: "order", form: text(), doc: "Order of the rows, over the names of columns."},
