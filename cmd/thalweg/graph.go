@@ -13,7 +13,6 @@ type graphCmd struct {
 	Format string `help:"svg or dot." enum:"svg,dot" default:"svg"`
 	Fields bool   `help:"List the fields and indexes of tables."`
 	Out    string `help:"Write to FILE instead of standard output." short:"o" placeholder:"FILE" type:"path"`
-	remoteFlags
 }
 
 func (c *graphCmd) Run(ctx context.Context, a *app) error {
