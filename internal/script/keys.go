@@ -41,6 +41,7 @@ const (
 	textForm   formKind = iota // text, or in YAML anything without quotes
 	numberForm                 // whole number
 	realForm                   // any number
+	nullForm                   // null where it is a word like others
 	boolForm
 	listForm
 	namesForm // map of free names
@@ -56,6 +57,7 @@ func listOf(f form) form        { return form{kind: listForm, of: &f} }
 func namesOf(f form) form       { return form{kind: namesForm, of: &f} }
 func keysOf(s *shape) form      { return form{kind: mapForm, shape: s} }
 func either(forms ...form) form { return form{kind: eitherForm, any: forms} }
+func null() form                { return form{kind: nullForm} }
 
 // index finds a key whatever its case; -1 if there is none.
 func (s *shape) index(name string) int {
@@ -170,6 +172,7 @@ var (
 		{name: "handler_exe_type", form: text(), doc: "Accepted without effect."},
 		{name: "max_batch_processing_time", form: whole(math.MinInt, math.MaxInt), doc: "Milliseconds; accepted without effect."},
 		{name: "dependency_policy", form: text(), doc: "Name of a dependency policy; default: the default one."},
+		{name: "bad_rows", form: either(text(BadFail, BadQuarantine), keysOf(badRowsShape)), doc: "What becomes of rows that cannot be read or computed; default: the first one fails the node."},
 		{name: "query", form: text(), doc: "One SELECT of a sql node."},
 		{name: "query_url", form: text(), doc: "File with the SELECT of a sql node, instead of query."},
 		{name: "ordered", form: boolean(), doc: "false: the rows of a sql node come in any order; default true."},
@@ -178,6 +181,12 @@ var (
 		{name: "p", form: either(keysOf(pyCalcShape), keysOf(tagShape), keysOf(pyTableShape)), doc: "Processor of a table_custom_tfm_table or a py_table."},
 		{name: "w", form: either(text(), keysOf(writerShape)), need: true, doc: "What is written: a table or files."},
 		{name: "checks", form: listOf(keysOf(checkShape)), doc: "Rules that the rows which are written must keep."},
+	}}
+
+	badRowsShape = &shape{name: "bad_rows", doc: "Rows that cannot be read or computed are put aside, within caps.", keys: []key{
+		{name: "action", form: either(text(BadFail, BadQuarantine, BadNull), null()), need: true, doc: "quarantine: into the table NAME__bad; null (py_calc): calculated fields are NULL or zero; fail."},
+		{name: "max_rows", form: whole(0, BadRowsMax), doc: "Most bad rows of the node, over all batches; default 1000."},
+		{name: "max_percent", form: number(), doc: "Most bad rows of 100 that the node reads; default 10."},
 	}}
 
 	fileReaderShape = &shape{name: "file_reader", doc: "Input files: what r.* is.", keys: []key{

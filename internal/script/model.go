@@ -76,6 +76,7 @@ type Node struct {
 	Table        *TableWriter // every type but TableFile
 	Out          *FileWriter  // TableFile
 	Checks       []*Check     // of the rows that it writes
+	BadRows      *BadRows     // nil: the first bad row fails the node
 	MaxBatchMSec int          // max_batch_processing_time in milliseconds as given, 0 if not
 	Fingerprint  string       // hash of what this node by itself does: its keys but desc, its policy, the files it pulls in
 }
@@ -141,6 +142,9 @@ type FileReader struct {
 	Parquet bool // else CSV
 	CSV     CSVReader
 	Columns []*InputColumn // in the order of the document
+	// Tolerant: records that cannot be read are put aside (Node.BadRows), so
+	// they are no reason not to plan.
+	Tolerant bool
 }
 
 // FileURL is an input file and where the script names it.

@@ -78,6 +78,7 @@ func (l *loader) node(e *entry) {
 		l.warnAt(o.get("max_batch_processing_time"), o.keyPath("max_batch_processing_time"), "max_batch_processing_time is negative: the default is used").Hint = "it is in milliseconds"
 		n.MaxBatchMSec = 0
 	}
+	l.badRows(d)
 	l.parts(d)
 	l.nodes = append(l.nodes, d)
 	l.drafts[n] = d

@@ -13,7 +13,7 @@ import (
 // fileReader reads r of a file_table.
 func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 	o := d.r
-	d.node.Files = &FileReader{}
+	d.node.Files = &FileReader{Tolerant: d.node.BadRows != nil}
 	if o == nil {
 		return
 	}

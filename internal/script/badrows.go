@@ -1,0 +1,129 @@
+package script
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// What becomes of rows that a node cannot compute.
+const (
+	BadFail       = "fail"       // the first one fails the node
+	BadQuarantine = "quarantine" // they are kept apart, with the reason
+	BadNull       = "null"       // py_calc: calculated fields are NULL or zero; the row is recorded as well
+)
+
+// Caps of quarantine, as defaults and as the most that can be asked for.
+const (
+	BadRowsDefault     = 1_000
+	BadPercentDefault  = 10
+	BadRowsMax         = 100_000
+	badPercentMax      = 100
+	badRowsWhere       = "file_table, table_table, table_file, py_calc and tag_and_denormalize can quarantine rows"
+	badRowsExample     = "write bad_rows: {action: quarantine, max_rows: 1000, max_percent: 1}"
+	badRowsInsteadHint = "compute what can fail in a table_table in front of it"
+)
+
+// BadRows says what becomes of rows that a node cannot compute, and how many
+// there may be before the node fails all the same.
+type BadRows struct {
+	Pos        Pos
+	Action     string  // BadQuarantine or BadNull
+	MaxRows    int64   // of the node, over all batches; 0 to BadRowsMax
+	MaxPercent float64 // of the rows that the node reads; 0 to 100
+}
+
+// badRows reads a node's key of that name: a word, or a map with the caps.
+func (l *loader) badRows(d *nodeDraft) {
+	o, key := d.o, "bad_rows"
+	e := o.keys[key]
+	if e == nil {
+		return
+	}
+	if !e.val.present() {
+		l.warnAt(e.key, o.path, "bad_rows: null is the same as no bad_rows at all: the first bad row fails the node").Hint = badRowsExample
+		return
+	}
+	b := &BadRows{Pos: l.pos(e.key), MaxRows: BadRowsDefault, MaxPercent: BadPercentDefault}
+	word, path := e.val, o.keyPath(key)
+	if e.val.kind == mapKind {
+		m := l.object(e.val, path, badRowsShape)
+		m.at = e.key
+		if word = m.word("action"); word == nil {
+			m.missing("action", badRowsExample)
+			return
+		}
+		path = m.keyPath("action")
+		b.MaxRows = int64(m.integer("max_rows", BadRowsDefault, 0, BadRowsMax))
+		b.MaxPercent = m.number("max_percent", BadPercentDefault, 0, badPercentMax)
+		if word.text == BadFail {
+			m.ignored("with action fail the first bad row fails the node", "max_rows", "max_percent")
+		}
+	}
+	if !l.badAction(d, word, path) || word.text == BadFail {
+		return
+	}
+	b.Action = word.text
+	d.node.BadRows = b
+}
+
+// badAction checks the word and whether the node can do what it says.
+func (l *loader) badAction(d *nodeDraft, v *value, path string) bool {
+	words := []string{BadFail, BadQuarantine, BadNull}
+	if v.kind != stringKind || !contains(words, v.text) {
+		at := l.errorAt(v, path, "bad_rows cannot be %s", describe(v))
+		if at.Hint = badRowsExample; v.kind == stringKind {
+			at.Hint = didYouMean(v.text, words)
+		}
+		return false
+	}
+	proc := ""
+	if p := d.o.get("custom_proc_type"); p != nil {
+		proc = p.text
+	}
+	switch t := d.node.Type; {
+	case v.text == BadFail, t == "":
+	case t == FileTable, t == TableTable, t == TableFile, t == CustomTable:
+		if v.text == BadNull && proc != ProcPyCalc {
+			l.errorAt(v, path, "only a %s can go on with NULL in its calculated fields", ProcPyCalc).Hint = "write quarantine"
+			return false
+		}
+	default:
+		l.errorAt(v, path, "a %s cannot quarantine rows: %s", t, badRowsWhere).Hint = badRowsInsteadHint
+		return false
+	}
+	return true
+}
+
+// word is the value of a key in which null is a word like others; nil if it is
+// not there. What it returns is text, so that the definition keeps it.
+func (o *object) word(key string) *value {
+	e := o.keys[key]
+	if e == nil {
+		return nil
+	}
+	if e.val.kind == nullKind {
+		e.val.kind, e.val.text = stringKind, BadNull
+	}
+	return e.val
+}
+
+// number gives the value of a number between low and high, def if it is
+// absent or wrong.
+func (o *object) number(key string, def, low, high float64) float64 {
+	v := o.get(key)
+	if v == nil {
+		return def
+	}
+	f, err := strconv.ParseFloat(strings.ReplaceAll(v.text, "_", ""), 64)
+	if v.kind != numberKind || err != nil || math.IsNaN(f) {
+		o.l.errorAt(v, o.keyPath(key), "%s must be a number, found %s", key, describe(v)).Hint = o.typedHint(v, "number", "write it without quotes")
+		return def
+	}
+	if f < low || f > high {
+		o.l.errorAt(v, o.keyPath(key), "%s is %s, which is out of range", key, v.text).Hint =
+			"it is between " + strconv.FormatFloat(low, 'g', -1, 64) + " and " + strconv.FormatFloat(high, 'g', -1, 64)
+		return def
+	}
+	return f
+}
