@@ -90,10 +90,7 @@ func diagnoseParquet(ctx context.Context, db Querier, r *script.FileReader, slic
 func diagnoseColumn(ctx context.Context, db Querier, c *script.InputColumn, f *footer, s Slice) error {
 	have, _ := f.column(c.Parquet)
 	col := sqltext.Ident(have.name)
-	from := " FROM read_parquet([" + sqltext.String(sqltext.Glob(s.Path)) + "], hive_partitioning = false)"
-	if s.Rows >= 0 {
-		from += " WHERE file_row_number >= " + fmtInt(s.FirstRow) + " AND file_row_number < " + fmtInt(s.FirstRow+s.Rows)
-	}
+	from := parquetFrom(s)
 	if _, err := queryRow(ctx, db, "SELECT CAST(max(hash("+col+")) AS VARCHAR)"+from); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -117,7 +114,7 @@ func diagnoseColumn(ctx context.Context, db Querier, c *script.InputColumn, f *f
 		return nil
 	}
 	n, _ := strconv.ParseInt(row[0].String, 10, 64)
-	e := inputFault(fault.UserData, s.URL, "value %q of column %q (%s) does not fit %s", shorten(row[1].String), c.Parquet, have.physical, c.Type)
+	e := inputFault(fault.UserData, s.URL, "%s", unfit(c, have, row[1].String))
 	e.Place.Record, e.Place.Field, e.Place.Value = n+1, c.Parquet, shorten(row[1].String)
 	return e
 }

@@ -195,7 +195,7 @@ func (c *csvCopy) valueFault(ctx context.Context, record int64, i int) error {
 			return nil
 		}
 		value := fields[c.head.index[i]]
-		f = inputFault(fault.UserData, c.slice.URL, "column %s: %q is not %s", col.Name, shorten(value), describeType(col))
+		f = inputFault(fault.UserData, c.slice.URL, "%s", notOfType(col, value))
 		c.place(f, at, i, value)
 		return errStop
 	})

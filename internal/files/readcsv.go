@@ -145,10 +145,15 @@ func csvColumns(r *script.FileReader, head csvHead) ([]string, error) {
 
 // columnTexts renders the texts of the columns, NULL only where tellsQuotes.
 func columnTexts(r *script.FileReader, head csvHead) []string {
+	return textsAt(r, func(column int) int { return head.index[column] })
+}
+
+// textsAt is columnTexts of columns that are somewhere else.
+func textsAt(r *script.FileReader, field func(column int) int) []string {
 	nulls := anyTellsQuotes(r)
 	out := make([]string, len(r.Columns))
 	for i, c := range r.Columns {
-		out[i] = sqltext.Ident(csvColumn(head.index[i]))
+		out[i] = sqltext.Ident(csvColumn(field(i)))
 		if nulls && !tellsQuotes(c) {
 			out[i] = "coalesce(" + out[i] + ", '')"
 		}

@@ -119,17 +119,9 @@ func shapeOf(cols []parquetColumn) string {
 func parquetSelect(r *script.FileReader, f *footer, slices []Slice, withPosition bool) (string, error) {
 	var cols []string
 	for _, c := range r.Columns {
-		have, _ := f.column(c.Parquet)
-		sql, err := castParquet(c, have)
+		sql, err := parquetValue(c, f)
 		if err != nil {
 			return "", err
-		}
-		if !have.required && !c.Nullable {
-			zero, err := zeroSQL(c.Type)
-			if err != nil {
-				return "", scriptFault(c.Pos, c.Name, "%s", err)
-			}
-			sql = "coalesce(" + sql + ", " + zero + ")"
 		}
 		cols = append(cols, sql+" AS "+sqltext.Ident(c.Name))
 	}
@@ -153,6 +145,25 @@ func parquetSelect(r *script.FileReader, f *footer, slices []Slice, withPosition
 		sql += fmt.Sprintf(" WHERE file_row_number >= %s AND file_row_number < %s", sqltext.Int(first.FirstRow), sqltext.Int(first.FirstRow+first.Rows))
 	}
 	return sql, nil
+}
+
+// parquetValue converts a column of a file to the declared type.
+func parquetValue(c *script.InputColumn, f *footer) (string, error) {
+	have, _ := f.column(c.Parquet)
+	sql, err := castParquet(c, have)
+	if err != nil || have.required || c.Nullable {
+		return sql, err
+	}
+	zero, err := zeroSQL(c.Type)
+	if err != nil {
+		return "", scriptFault(c.Pos, c.Name, "%s", err)
+	}
+	return "coalesce(" + sql + ", " + zero + ")", nil
+}
+
+// unfit says that a value of a column of a file cannot be converted.
+func unfit(c *script.InputColumn, have parquetColumn, value string) string {
+	return fmt.Sprintf("value %q of column %q (%s) does not fit %s", shorten(value), c.Parquet, have.physical, c.Type)
 }
 
 // mismatch is why a column of a file cannot be read as the declared type.

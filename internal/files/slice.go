@@ -194,7 +194,7 @@ func cutCSV(ctx context.Context, r *script.FileReader, whole Slice, inside []int
 	if err := scan.scanUntilCut(ctx, f, head.start, whole.Length-head.start); err != nil {
 		return nil, wrapScan(whole.URL, err)
 	}
-	if scan.found.long {
+	if scan.found.long && !r.Tolerant {
 		return nil, longRecordFault(whole.URL, head.lines+scan.lines+1)
 	}
 	out := []Slice{}
