@@ -131,8 +131,9 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	nodes = settled(r.Status, r.Finished, nodes)
+	stats := local.NodeStats(ctx, home.State, nodes)
 	if c.JSON {
-		return printJSON(a.stdout, finishedEvent(local.Summary{Key: r.RunKey, Nodes: nodes, Checks: checks, Stats: local.NodeStats(ctx, home.State, nodes)}).Nodes)
+		return printJSON(a.stdout, finishedEvent(local.Summary{Key: r.RunKey, Nodes: nodes, Checks: checks, Stats: stats}).Nodes)
 	}
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, runStatus(home, r))
 	headers := []any{"node", "type", "status", "batches", "failed", "rows in", "rows out", "bytes out", "time"}
@@ -149,6 +150,7 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 		t.AppendRow(row)
 	}
 	t.Render()
+	printBadRows(a, nodes, stats)
 	return nil
 }
 

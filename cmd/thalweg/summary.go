@@ -29,6 +29,14 @@ func printSummary(a *app, sum local.Summary) {
 		fmt.Fprintf(a.stdout, "  %s  (%s rows, %s)\n", f.URL, count(f.Rows), size(f.Bytes))
 	}
 	printBroken(a, sum.Checks)
+	printBadRows(a, sum.Nodes, sum.Stats)
+}
+
+// printBadRows says which nodes have put rows aside and how to see them.
+func printBadRows(a *app, nodes []state.Node, stats map[string]state.Stats) {
+	for _, b := range local.ListBadRows(nodes, stats) {
+		fmt.Fprintf(a.stdout, "%s %s in node %s; thalweg sql '%s' shows them\n", a.paint("bad rows:", yellow), count(b.Rows), b.Node, b.Query)
+	}
 }
 
 func statusText(a *app, s state.Status) string {
@@ -101,6 +109,7 @@ type finishedNode struct {
 	Batches      int          `json:"batches"`
 	RowsIn       int64        `json:"rows_in"`
 	RowsOut      int64        `json:"rows_out"`
+	RowsBad      int64        `json:"rows_bad"`
 	BytesIn      int64        `json:"bytes_in"`
 	BytesOut     int64        `json:"bytes_out"`
 	StartedMS    int64        `json:"started_ms"`  // since the epoch
@@ -115,7 +124,7 @@ func finishedEvent(sum local.Summary) finished {
 		OverheadMS: sum.Overhead.Milliseconds(), PeakBytes: sum.PeakBytes, Failure: sum.Failure, Nodes: []finishedNode{}, Files: sum.Files}
 	for _, n := range sum.Nodes {
 		s := sum.Stats[n.Name]
-		node := finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn, RowsOut: n.RowsOut,
+		node := finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn, RowsOut: n.RowsOut, RowsBad: local.BadRowsOf(s),
 			BytesIn: n.BytesIn, BytesOut: n.BytesOut, StartedMS: epochMS(n.Started), FinishedMS: epochMS(n.Finished),
 			EngineMS: s.Engine.Milliseconds(), PythonBusyMS: s.Python.Milliseconds()}
 		if c := countChecks(sum.Checks, n.Name); c != (checkCounts{}) {

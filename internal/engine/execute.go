@@ -16,22 +16,22 @@ import (
 // Execute runs a task in a fresh instance. On failure its output files are
 // gone; if it was Judge that failed it, Result.Sides are there. pool may be nil for tasks without Python.
 func Execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Task) (res Result, err error) {
-	if task.Prepare != nil {
-		if err := task.Prepare(ctx); err != nil {
-			return Result{}, classify(ctx, err, task)
-		}
+	x := &execution{pool: pool, task: task}
+	unprepared := x.prepare(ctx)
+	if unprepared != nil && !x.canRetry(ctx, unprepared) {
+		return Result{}, classify(ctx, unprepared, task)
 	}
 	cfg.Paths = append(append([]string{}, cfg.Paths...), task.Paths...)
-	cfg.Profile = task.CountCSV
 	if task.OneThread {
 		cfg.Threads = 1
 	}
+	cfg.Profile, cfg.Unlocked = task.CountCSV, task.Quarantine != nil
 	start := time.Now()
 	in, err := OpenInstance(ctx, cfg)
 	if err != nil {
 		return Result{}, classify(ctx, err, task)
 	}
-	x := &execution{in: in, pool: pool, task: task}
+	x.in, x.bad.in = in, in
 	defer func() {
 		if err != nil {
 			if !x.judged {
@@ -48,7 +48,13 @@ func Execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Ta
 		x.res.Engine = time.Since(start) - x.pythonWait
 		res = x.res
 	}()
-	return Result{}, x.run(ctx)
+	if err = unprepared; err == nil {
+		err = x.run(ctx)
+	}
+	if err != nil && x.canRetry(ctx, err) {
+		err = x.retry(ctx)
+	}
+	return Result{}, err
 }
 
 // execution is one task on one instance.
@@ -57,8 +63,16 @@ type execution struct {
 	pool       *python.Pool
 	task       Task
 	res        Result
+	bad        Bad
 	judged     bool          // the task's own Judge failed it
 	pythonWait time.Duration // spent waiting for interpreters, not in DuckDB
+}
+
+func (x *execution) prepare(ctx context.Context) error {
+	if x.task.Prepare == nil {
+		return nil
+	}
+	return x.task.Prepare(ctx)
 }
 
 func (x *execution) run(ctx context.Context) error {
@@ -89,17 +103,32 @@ func (x *execution) run(ctx context.Context) error {
 	for _, w := range x.res.Written {
 		x.res.RowsOut += w.Rows
 	}
-	for _, side := range x.task.Sides {
+	sides, err := x.badSides()
+	if err != nil {
+		return err
+	}
+	for _, side := range append(sides, x.task.Sides...) {
 		if err := x.writeSide(ctx, side); err != nil {
 			return err
 		}
 	}
-	if x.task.Judge == nil {
-		return nil
+	return x.judge(ctx)
+}
+
+// judge lets those who have the last word have it.
+func (x *execution) judge(ctx context.Context) error {
+	judges := []func(context.Context, Querier, Result) error{x.task.Judge}
+	if x.bad.count > 0 {
+		judges = []func(context.Context, Querier, Result) error{x.task.Quarantine.Judge, x.task.Judge}
 	}
-	if err := x.task.Judge(ctx, x.in, x.res); err != nil {
-		x.judged = true
-		return classify(ctx, err, x.task)
+	for _, judge := range judges {
+		if judge == nil {
+			continue
+		}
+		if err := judge(ctx, x.in, x.res); err != nil {
+			x.judged = true
+			return classify(ctx, err, x.task)
+		}
 	}
 	return nil
 }
@@ -142,6 +171,9 @@ func (x *execution) writePart(ctx context.Context, out *PartOutput) error {
 	return x.keep(ctx, w)
 }
 
+// stageTable holds the rows of a task while they are shared out to buckets.
+const stageTable = "__stage"
+
 // writeBuckets stages the rows in a temporary table, which spills when it
 // must, and then writes one part for each bucket that has rows. One COPY with
 // PARTITION_BY would hold a row group for each bucket at once, outside the
@@ -151,7 +183,7 @@ func (x *execution) writeBuckets(ctx context.Context, out *PartOutput) error {
 	if out.NumberSQL != "" {
 		number = ", " + out.NumberSQL + " AS __o0"
 	}
-	stage := fmt.Sprintf("CREATE TEMP TABLE __stage AS SELECT *, CAST(%s AS USMALLINT) AS __b%s FROM (%s)",
+	stage := fmt.Sprintf("CREATE TEMP TABLE "+stageTable+" AS SELECT *, CAST(%s AS USMALLINT) AS __b%s FROM (%s)",
 		out.BucketSQL, number, x.task.Query)
 	if err := x.in.Exec(ctx, stage); err != nil {
 		return err
@@ -162,12 +194,12 @@ func (x *execution) writeBuckets(ctx context.Context, out *PartOutput) error {
 			return err
 		}
 	}
-	buckets, err := x.ints(ctx, "SELECT DISTINCT __b FROM __stage ORDER BY __b")
+	buckets, err := x.ints(ctx, "SELECT DISTINCT __b FROM "+stageTable+" ORDER BY __b")
 	if err != nil {
 		return err
 	}
 	for _, b := range buckets {
-		query := fmt.Sprintf("SELECT * EXCLUDE (__b) FROM __stage WHERE __b = %d", b)
+		query := fmt.Sprintf("SELECT * EXCLUDE (__b) FROM %s WHERE __b = %d", stageTable, b)
 		w, err := x.copyPart(ctx, out, query, int(b))
 		if err != nil {
 			return err

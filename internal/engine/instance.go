@@ -32,6 +32,7 @@ type InstanceConfig struct {
 	Paths       []string // directories and files that SQL may read and write; nothing else
 	Profile     bool     // keep the operator counts of queries
 	JSONErrors  bool     // failures can be taken apart: see Diagnose
+	Unlocked    bool     // leave settings open to Tolerantly; what SQL may touch is fenced in all the same
 }
 
 // Instance is an in-memory DuckDB with one connection. It is not safe for
@@ -111,9 +112,11 @@ func settings(cfg InstanceConfig) []string {
 	if len(files) > 0 {
 		list = append(list, "SET allowed_paths = "+sqltext.Strings(files))
 	}
-	return append(list,
-		"SET enable_external_access = false",
-		"SET lock_configuration = true")
+	list = append(list, "SET enable_external_access = false")
+	if !cfg.Unlocked {
+		list = append(list, "SET lock_configuration = true")
+	}
+	return list
 }
 
 // Exec runs a statement that returns nothing of interest.

@@ -31,11 +31,7 @@ func (x *execution) runPython(ctx context.Context) (err error) {
 	if x.pool == nil {
 		return fmt.Errorf("%s needs Python and no interpreter pool was given", x.task.Name)
 	}
-	var extra []string
-	if step.Program.Table != nil {
-		extra = []string{GroupColumn, RowColumn}
-	}
-	if err := x.in.Exec(ctx, createResultTable(step.Program.Fields, extra)); err != nil {
+	if err := x.in.Exec(ctx, createResultTable(step)); err != nil {
 		return err
 	}
 	if step.Groups != "" {
@@ -48,19 +44,22 @@ func (x *execution) runPython(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	sink, err := x.openSink(len(step.Program.Fields) + len(extra))
+	sink, err := x.openSink(step)
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	if step.Program.Table != nil {
+	switch next := sourceReader(rows, step.Program.Inputs); {
+	case step.Program.Table != nil:
 		x.res.Python, err = x.pool.RunTable(ctx, step.Program, groupReader(rows, step), sink.emitOf, x.groupName)
 		var f *fault.Error
 		if errors.As(err, &f) && f.Kind != fault.Canceled {
 			f.Message = "node " + step.Node + ": " + f.Message
 		}
-	} else {
-		x.res.Python, err = x.pool.Run(ctx, step.Program, sourceReader(rows, step.Program.Inputs), sink.emit)
+	case step.Bad != nil:
+		x.res.Python, err = x.pool.RunTolerant(ctx, step.Program, next, sink.emit, func(f *fault.Error, reason string) error { return x.putAside(sink, f, reason) })
+	default:
+		x.res.Python, err = x.pool.Run(ctx, step.Program, next, sink.emit)
 	}
 	x.pythonWait = time.Since(start)
 	if cerr := sink.close(err == nil); err == nil && cerr != nil {
@@ -69,7 +68,7 @@ func (x *execution) runPython(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return x.in.Exec(ctx, typeResultTable(step.Program.Fields, extra))
+	return x.in.Exec(ctx, typeResultTable(step))
 }
 
 // groupName names a group in a failure. Nobody else uses the connection then.
@@ -91,8 +90,30 @@ func (x *execution) groupName(group int64) string {
 	return name
 }
 
-func createResultTable(fields []python.Field, extra []string) string {
-	cols := make([]string, 0, len(fields)+len(extra))
+// putAside keeps the place of a row whose formulas failed, so that results
+// still meet their rows by position.
+func (x *execution) putAside(s *sink, f *fault.Error, reason string) error {
+	row, action := x.task.Python.Bad(f, reason)
+	if err := s.fail(action == ActionQuarantined); err != nil {
+		return err
+	}
+	return x.bad.Add(0, f.Place.Record-1, row, action)
+}
+
+// extra lists the columns of the results behind the fields, with their types.
+func (s *PythonStep) extra() [][2]string {
+	switch {
+	case s.Program.Table != nil:
+		return [][2]string{{GroupColumn, "BIGINT"}, {RowColumn, "BIGINT"}}
+	case s.Bad != nil:
+		return [][2]string{{BadFlag, "BOOLEAN"}}
+	}
+	return nil
+}
+
+func createResultTable(step *PythonStep) string {
+	fields := step.Program.Fields
+	cols := make([]string, 0, len(fields)+2)
 	for i, f := range fields {
 		t := f.Type.SQL()
 		if f.Type == expr.Decimal || f.Type == expr.DateTime {
@@ -100,20 +121,21 @@ func createResultTable(fields []python.Field, extra []string) string {
 		}
 		cols = append(cols, fmt.Sprintf("c%d %s", i, t))
 	}
-	for _, name := range extra {
-		cols = append(cols, sqltext.Ident(name)+" BIGINT")
+	for _, c := range step.extra() {
+		cols = append(cols, sqltext.Ident(c[0])+" "+c[1])
 	}
 	return fmt.Sprintf("CREATE TABLE %s (%s)", resultRaw, strings.Join(cols, ", "))
 }
 
 // typeResultTable gives the transported columns their names and types.
-func typeResultTable(fields []python.Field, extra []string) string {
-	cols := make([]string, len(fields), len(fields)+len(extra))
+func typeResultTable(step *PythonStep) string {
+	fields := step.Program.Fields
+	cols := make([]string, len(fields), len(fields)+2)
 	for i, f := range fields {
 		cols[i] = untransportSQL(f.Type, fmt.Sprintf("c%d", i)) + " AS " + sqltext.Ident(f.Name)
 	}
-	for _, name := range extra {
-		cols = append(cols, sqltext.Ident(name))
+	for _, c := range step.extra() {
+		cols = append(cols, sqltext.Ident(c[0]))
 	}
 	return fmt.Sprintf("CREATE VIEW %s AS SELECT %s FROM %s", ResultTable, strings.Join(cols, ", "), resultRaw)
 }
@@ -189,25 +211,49 @@ func fromTransport(row []any, inputs []python.Column) {
 
 // sink appends results; it belongs to one goroutine at a time.
 type sink struct {
-	app *duckdb.Appender
-	row []driver.Value
+	app    *duckdb.Appender
+	row    []driver.Value
+	fields []python.Field
 }
 
-func (x *execution) openSink(columns int) (*sink, error) {
-	s := &sink{row: make([]driver.Value, columns)}
-	err := x.in.Raw(func(c any) error {
-		conn, ok := c.(driver.Conn)
-		if !ok {
-			return fmt.Errorf("unexpected driver connection %T", c)
-		}
-		var err error
-		s.app, err = duckdb.NewAppenderFromConn(conn, "", resultRaw)
-		return err
-	})
+func (x *execution) openSink(step *PythonStep) (*sink, error) {
+	app, err := x.in.appender(resultRaw)
 	if err != nil {
 		return nil, fmt.Errorf("open the results of Python: %w", err)
 	}
+	s := &sink{app: app, fields: step.Program.Fields, row: make([]driver.Value, len(step.Program.Fields)+len(step.extra()))}
+	if step.Bad != nil {
+		s.row[len(s.fields)] = false
+	}
 	return s, nil
+}
+
+// fail appends a row without results: NULL where a field may be that, zero
+// elsewhere, which nobody sees if the row is out.
+func (s *sink) fail(out bool) error {
+	for i, f := range s.fields {
+		s.row[i] = zeroOf(f)
+	}
+	s.row[len(s.fields)] = out
+	err := s.app.AppendRow(s.row...)
+	s.row[len(s.fields)] = false
+	return err
+}
+
+func zeroOf(f python.Field) driver.Value {
+	switch {
+	case f.Nullable:
+		return nil
+	case f.Type == expr.String:
+		return ""
+	case f.Type == expr.Float:
+		return float64(0)
+	case f.Type == expr.Bool:
+		return false
+	case f.Type == expr.DateTime:
+		return time.Time{}.UnixMilli()
+	}
+	return int64(0)
 }
 
 func (s *sink) emit(values []any) error {

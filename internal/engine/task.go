@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"thalweg/internal/expr"
+	"thalweg/internal/fault"
 	"thalweg/internal/python"
 )
 
@@ -33,6 +34,8 @@ type Task struct {
 	MemoryHint string
 	// CountCSV asks for the rows that CSV readers in Query delivered.
 	CountCSV bool
+	// Quarantine is nil for a task that its first bad row fails.
+	Quarantine *Quarantine
 	// Explain turns the failure of Query into one that names file, row and
 	// column; nil or a nil result keeps the failure as it is.
 	Explain func(ctx context.Context, db Querier, cause error) error
@@ -50,6 +53,10 @@ type PythonStep struct {
 	Groups string
 	// GroupName is a text expression over GroupTable that names a group.
 	GroupName string
+	// Bad, if not nil, describes a row whose formulas fail and says whether it
+	// is kept (ActionKept) with NULL or zeros, or not (ActionQuarantined): then
+	// column BadFlag of __p is true. nil: the first such row fails the task.
+	Bad func(f *fault.Error, reason string) (row fault.BadRow, action string)
 }
 
 // What functions over many rows leave beside their own columns in ResultTable.
@@ -58,6 +65,9 @@ const (
 	GroupColumn = "group no" // BIGINT; no field of a script has a name with a blank
 	RowColumn   = "row no"   // BIGINT: of the call's result, from 0
 )
+
+// BadFlag is the column of __p that is true for rows without results.
+const BadFlag = "__bad_row"
 
 // Output says where the rows of Query go. At most one of Part, File and Inspect is set.
 type Output struct {
@@ -111,6 +121,7 @@ type Result struct {
 	Sides     []Written // also beside Judge's failure
 	RowsOut   int64
 	CSVRows   int64 // see Task.CountCSV
+	BadRows   int64 // see Quarantine
 	Engine    time.Duration
 	Python    python.Stats
 	PeakBytes int64 // DuckDB's own peak of buffer memory

@@ -470,6 +470,12 @@ func NodeStats(ctx context.Context, store state.Store, nodes []state.Node) map[s
 			total.Engine += b.Stats.Engine
 			total.Python += b.Stats.Python
 			total.Elapsed += b.Stats.Elapsed
+			for name, n := range b.Stats.Counters {
+				if total.Counters == nil {
+					total.Counters = map[string]int64{}
+				}
+				total.Counters[name] += n
+			}
 		}
 		stats[n.Name] = total
 	}

@@ -230,11 +230,10 @@ func (x *attempt) placeInTable(err error) {
 	if !errors.As(err, &f) || f.Place.Record == 0 || x.in.Reader == nil || x.node.PyTable != nil || len(x.batch.Work.Parts) == 0 {
 		return
 	}
-	first := x.batch.Work.Parts[0]
-	for _, part := range x.in.Reader.Parts[:first.Part] {
-		f.Place.Record += part.Rows
+	if strings.HasPrefix(f.Place.File, "table ") {
+		return // it counts the table's rows already
 	}
-	f.Place.Record += first.From
+	f.Place.Record += plan.FirstRow(x.in.Reader, x.batch.Work)
 	where := fmt.Sprintf("row %d of table %s", f.Place.Record, x.in.Reader.Node.Table.Name)
 	if f.Place.File == "" {
 		f.Place.File = "table " + x.in.Reader.Node.Table.Name
@@ -309,7 +308,7 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 	if x.in, err = p.inputs(ctx, x.node, x.state); err != nil {
 		return nil, err
 	}
-	x.batch = plan.Batch{Number: c.Batch, Paths: plan.Paths{}}
+	x.batch = plan.Batch{Number: c.Batch, Paths: plan.Paths{}, Run: c.Run, RowsIn: c.Spec.RowsIn}
 	if x.node.Table != nil || len(x.plan.Sides) > 0 {
 		if err := x.openStage(ctx); err != nil {
 			return nil, err
@@ -325,19 +324,46 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 	if err := os.Mkdir(x.batch.Scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("make a scratch directory: %w", err)
 	}
-	if x.batch.Work.Check {
-		if err := x.prepareChecks(ctx); err != nil {
-			return nil, err
-		}
-	} else if x.node.Out != nil {
-		if err := x.openOutput(); err != nil {
-			return nil, err
-		}
+	switch {
+	case x.batch.Work.Check:
+		err = x.prepareChecks(ctx)
+	case x.batch.Work.BadCaps:
+		err = x.prepareBadCaps(ctx)
+	case x.node.Out != nil:
+		err = x.openOutput()
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := x.locate(ctx); err != nil {
 		return nil, err
 	}
 	return x, x.fetch(ctx)
+}
+
+// prepareBadCaps finds what the other batches of the node have put aside.
+func (x *attempt) prepareBadCaps(ctx context.Context) error {
+	sides, err := ReadSides(ctx, x.p.cfg.Store, x.claim.NodeKey, x.plan)
+	if err != nil {
+		return err
+	}
+	x.own = sides[state.SideBad]
+	x.batch.Bad, err = badTotals(ctx, x.p.cfg.Store, x.claim.NodeKey)
+	return err
+}
+
+// badTotals adds up what the batches of a node have read and put aside.
+func badTotals(ctx context.Context, store state.Store, key state.NodeKey) (plan.BadTotals, error) {
+	batches, err := store.Batches(ctx, key)
+	if err != nil {
+		return plan.BadTotals{}, fmt.Errorf("read the batches of %s: %w", key.Node, err)
+	}
+	t := plan.BadTotals{Complete: true}
+	for _, b := range batches {
+		t.Rows += b.Stats.RowsIn
+		t.Bad += b.Stats.Counters[plan.CounterBadRows]
+	}
+	return t, nil
 }
 
 // openStage stages a first part, to learn the directory that DuckDB must be
@@ -384,7 +410,7 @@ func (x *attempt) instance() engine.InstanceConfig {
 	b := x.p.cfg.Budget
 	threads := 1
 	busy := min(b.Slots, max(x.state.BatchesTotal, 1))
-	if x.batch.Work.Check { // the node has no other batch then
+	if x.batch.Work.Check || x.batch.Work.BadCaps { // the node has no other batch then
 		busy = 1
 	}
 	if x.node.PyCalc == nil && busy < b.Cores {
@@ -415,6 +441,7 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 		s.RowsIn = res.CSVRows
 	}
 	s.Engine, s.Python, s.PeakBytes = res.Engine, res.Python.Busy, res.Python.PeakBytes
+	countBadRows(s, res)
 	written := append(append([]engine.Written{}, res.Written...), res.Sides...)
 	if x.node.Out != nil {
 		written = res.Sides
@@ -431,11 +458,18 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 	return out, nil
 }
 
+func countBadRows(s *state.Stats, res engine.Result) {
+	if res.BadRows > 0 {
+		s.Counters = map[string]int64{plan.CounterBadRows: res.BadRows}
+	}
+}
+
 // evidence is what a task that failed left to be looked at. That it cannot be
 // kept does not hide why the task failed.
 func (x *attempt) evidence(ctx context.Context, res engine.Result) worker.Result {
 	out := worker.Result{}
 	out.Outcome.Stats.Engine, out.Outcome.Checks = res.Engine, x.checks
+	countBadRows(&out.Outcome.Stats, res)
 	if err := x.putParts(ctx, &out, res.Sides); err != nil {
 		x.p.cfg.Logger.Warn("the rows that show a failure could not be kept", "node", x.claim.Node, "batch", x.claim.Batch, "error", err)
 	}

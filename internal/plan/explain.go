@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
 	"thalweg/internal/script"
-	"thalweg/internal/sqltext"
 )
 
 // suspect is an expression that may have failed, with its place in the script.
@@ -24,6 +22,30 @@ type suspect struct {
 	typ  expr.Type
 }
 
+func fieldSuspects(w *script.TableWriter) []suspect {
+	var out []suspect
+	for _, f := range w.Fields {
+		out = append(out, suspect{name: f.Name, pos: f.ExprPos, expr: f.Expr, typ: f.Type})
+	}
+	return out
+}
+
+func tagSuspects(tag *script.Tag) []suspect {
+	var out []suspect
+	for _, c := range tag.Criteria {
+		out = append(out, suspect{name: "tag " + c.Tag, pos: tag.Pos, expr: c.Expr, typ: expr.Bool})
+	}
+	return out
+}
+
+func columnSuspects(w *script.FileWriter) []suspect {
+	var out []suspect
+	for _, c := range w.Columns {
+		out = append(out, suspect{name: c.Name, pos: c.Pos, expr: c.Expr, typ: c.Type})
+	}
+	return out
+}
+
 // shownRunesMax bounds a value in an error message.
 const shownRunesMax = 60
 
@@ -32,10 +54,7 @@ const shownRunesMax = 60
 // whose rows then carry __file and __row.
 func explainExpressions(n *script.Node, rel relation, slices []files.Slice) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
-		var suspects []suspect
-		for _, f := range n.Table.Fields {
-			suspects = append(suspects, suspect{name: f.Name, pos: f.ExprPos, expr: f.Expr, typ: f.Type})
-		}
+		suspects := fieldSuspects(n.Table)
 		if err := find(ctx, db, n, rel, suspects, slices, cause); err != nil {
 			return err
 		}
@@ -46,10 +65,7 @@ func explainExpressions(n *script.Node, rel relation, slices []files.Slice) func
 // explainTags finds the criterion and the row of source at which a tag node failed.
 func explainTags(n *script.Node, source relation) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
-		var suspects []suspect
-		for _, c := range n.Tag.Criteria {
-			suspects = append(suspects, suspect{name: "tag " + c.Tag, pos: n.Tag.Pos, expr: c.Expr, typ: expr.Bool})
-		}
+		suspects := tagSuspects(n.Tag)
 		if err := find(ctx, db, n, source, suspects, nil, cause); err != nil {
 			return err
 		}
@@ -61,10 +77,7 @@ func explainTags(n *script.Node, source relation) func(context.Context, engine.Q
 // keep the rows that they were computing.
 func explainScript(n *script.Node) func(context.Context, engine.Querier, error) error {
 	return func(_ context.Context, _ engine.Querier, cause error) error {
-		var suspects []suspect
-		for _, f := range n.Table.Fields {
-			suspects = append(suspects, suspect{name: f.Name, pos: f.ExprPos, expr: f.Expr, typ: f.Type})
-		}
+		suspects := fieldSuspects(n.Table)
 		if n.Lookup != nil && n.Lookup.Filter != nil {
 			suspects = append(suspects, suspect{name: "filter", pos: n.Lookup.Pos, expr: n.Lookup.Filter})
 		}
@@ -98,11 +111,7 @@ func inScript(n *script.Node, suspects []suspect, cause error) error {
 // explainOutput does the same for an output file's columns.
 func explainOutput(n *script.Node, rel relation) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
-		var suspects []suspect
-		for _, c := range n.Out.Columns {
-			suspects = append(suspects, suspect{name: c.Name, pos: c.Pos, expr: c.Expr, typ: c.Type})
-		}
-		return find(ctx, db, n, rel, suspects, nil, cause)
+		return find(ctx, db, n, rel, columnSuspects(n.Out), nil, cause)
 	}
 }
 
@@ -162,16 +171,8 @@ func newEvidence(ctx context.Context, db engine.Querier, rel relation, suspects 
 func (e *evidence) ref(r expr.Ref) string { return "e." + e.columns[r] }
 
 // query runs a query and reads its first row.
-func (e *evidence) query(ctx context.Context, query string, into ...any) (err error) {
-	rows, err := e.db.QueryContext(ctx, query)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	if rows.Next() && len(into) > 0 {
-		return rows.Scan(into...)
-	}
-	return rows.Err()
+func (e *evidence) query(ctx context.Context, query string, into ...any) error {
+	return queryRow(ctx, e.db, query, into...)
 }
 
 // holds reports whether s can be computed for rows [from, to). LIMIT keeps
@@ -197,13 +198,9 @@ func (e *evidence) firstFailure(ctx context.Context, s suspect) int64 {
 
 // place names row at and shows the values there.
 func (e *evidence) place(ctx context.Context, s suspect, at int64, slices []files.Slice) (fault.Place, error) {
-	shown := []string{"NULL"}
-	for _, r := range s.expr.Refs() {
-		shown = append(shown, fmt.Sprintf("%s || coalesce(left(CAST(%s AS VARCHAR), %d), 'NULL')", sqltext.String(r.Alias+"."+r.Field+" = "), e.ref(r), shownRunesMax))
-	}
 	p := fault.Place{Field: s.name, Expr: s.expr.Source()}
 	var file int64
-	err := e.query(ctx, fmt.Sprintf("SELECT at_row + 1, at_file, concat_ws(', ', %s) FROM __evidence AS e LIMIT 1 OFFSET %d", strings.Join(shown, ", "), at), &p.Record, &file, &p.Value)
+	err := e.query(ctx, fmt.Sprintf("SELECT at_row + 1, at_file, %s FROM __evidence AS e LIMIT 1 OFFSET %d", shownSQL(s.expr.Refs(), e.ref), at), &p.Record, &file, &p.Value)
 	for _, sl := range slices {
 		if int64(sl.File) == file {
 			p.File = sl.URL

@@ -48,8 +48,10 @@ type Work struct {
 	FromRow int64           `json:"from_row,omitempty"` // canonical rows [FromRow, ToRow): files written per batch
 	ToRow   int64           `json:"to_row,omitempty"`
 	Ranged  bool            `json:"ranged,omitempty"`
-	Check   bool            `json:"check,omitempty"` // it checks the node's rows and writes none
-	Phase   int             `json:"phase,omitempty"` // it waits for the batches of lower phases
+	Check   bool            `json:"check,omitempty"`    // it checks the node's rows and writes none
+	Phase   int             `json:"phase,omitempty"`    // it waits for the batches of lower phases
+	BadCaps bool            `json:"bad_caps,omitempty"` // it compares the bad rows of the others with the node's caps
+	Only    bool            `json:"only,omitempty"`     // it does all that there is to read; set where bad rows are counted
 }
 
 // Decode reads a batch's work from its spec.
@@ -110,6 +112,7 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		works, sizes = checkWork(n, works, sizes)
 		plan.Sides = map[string]Layout{state.SideFailed: failedLayout(rowLayout(n))}
 	}
+	works, sizes = plan.countBadRows(n, works, sizes)
 	specs := make([]state.BatchSpec, len(works))
 	for i, w := range works {
 		data, err := json.Marshal(w)

@@ -24,32 +24,42 @@ type outputRows struct {
 // outputOf gives the rows of a batch's file. With ordered they carry their
 // canonical order even where the file needs none.
 func outputOf(n *script.Node, in Inputs, work Work, paths Paths, ordered bool) outputRows {
-	w := n.Out
-	types := map[string]expr.Type{}
 	var refs []expr.Ref
-	for _, c := range w.Columns {
-		types[c.Name] = c.Type
+	for _, c := range n.Out.Columns {
 		refs = append(refs, c.Expr.Refs()...)
 	}
-	scattered := in.Reader.Layout.OrderCols > 0
-	s := scan{table: in.Reader, slices: work.Parts, paths: paths, fields: usedFields(in.Reader.Layout, "r", refs), order: ordered || scattered || w.Order != nil}
-	source := s.sql()
-	if work.Ranged {
-		s.slices = rowRange(in.Reader, work.FromRow, work.ToRow)
-		if scattered {
-			s.slices = wholeTable(in.Reader)
-		}
-		source = s.sql()
-		if scattered {
-			source = fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s LIMIT %d OFFSET %d", source,
-				strings.Join(orderColumns(s.orderCols()), ", "), work.ToRow-work.FromRow, work.FromRow)
-		}
+	s := scan{table: in.Reader, paths: paths, fields: usedFields(in.Reader.Layout, "r", refs), order: ordered}
+	source := s.ofFile(n.Out, work)
+	return outputFrom(n.Out, relation{from: "(" + source + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols())})
+}
+
+// ofFile renders the scan of what a batch's file is computed from: with order
+// columns if their order is not that of the parts, or has to be kept beside another.
+func (s *scan) ofFile(w *script.FileWriter, work Work) string {
+	scattered := s.table.Layout.OrderCols > 0
+	s.slices, s.order = work.Parts, s.order || scattered || w.Order != nil
+	switch {
+	case !work.Ranged:
+		return s.sql()
+	case !scattered:
+		s.slices = rowRange(s.table, work.FromRow, work.ToRow)
+		return s.sql()
 	}
-	out := outputRows{orderCols: s.orderCols()}
-	out.rel = relation{from: "(" + source + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols())}
+	s.slices = wholeTable(s.table)
+	return fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s LIMIT %d OFFSET %d", s.sql(),
+		strings.Join(orderColumns(s.orderCols()), ", "), work.ToRow-work.FromRow, work.FromRow)
+}
+
+// outputFrom computes a file's rows from rel.
+func outputFrom(w *script.FileWriter, rel relation) outputRows {
+	types := map[string]expr.Type{}
+	for _, c := range w.Columns {
+		types[c.Name] = c.Type
+	}
+	out := outputRows{orderCols: len(rel.order), rel: rel}
 	out.all = outputQuery(w, fileLayout(w), out.rel)
 	out.rows = out.all
-	out.orderBy = strings.Join(orderColumns(s.orderCols()), ", ")
+	out.orderBy = strings.Join(orderColumns(out.orderCols), ", ")
 	if w.Order != nil {
 		out.orderBy = w.Order.SortSQL(types, sqltext.Ident) + ", " + out.orderBy
 	}
@@ -88,7 +98,7 @@ func (p *Planner) fileTask(t engine.Task, n *script.Node, in Inputs, b Batch) (e
 func outputQuery(w *script.FileWriter, layout Layout, rel relation) string {
 	cols := make([]string, 0, len(w.Columns)+len(rel.order))
 	for _, c := range w.Columns {
-		cols = append(cols, expr.StoreSQL(c.Type, c.Expr.SQL(rel.aliases.ref, ""))+" AS "+sqltext.Ident(c.Name))
+		cols = append(cols, expr.StoreSQL(c.Type, c.Expr.SQL(rel.ref, ""))+" AS "+sqltext.Ident(c.Name))
 	}
 	for i, o := range rel.order {
 		cols = append(cols, fmt.Sprintf("%s AS __o%d", o, i))

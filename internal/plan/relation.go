@@ -12,9 +12,18 @@ import (
 // relation is a FROM clause whose aliases compiled expressions refer to, with
 // the order columns of its rows.
 type relation struct {
-	from    string   // everything behind FROM, WHERE included
-	aliases columns  // alias -> layout, for tables
-	order   []string // SQL of the order columns, most significant first; nil: canonical as it comes
+	from    string                // everything behind FROM, WHERE included
+	aliases columns               // alias -> layout, for tables
+	refer   func(expr.Ref) string // how references are written, where aliases do not say it
+	order   []string              // SQL of the order columns, most significant first; nil: canonical as it comes
+}
+
+// ref writes a reference.
+func (r relation) ref(ref expr.Ref) string {
+	if r.refer != nil {
+		return r.refer(ref)
+	}
+	return r.aliases.ref(ref)
 }
 
 // fieldList renders w's fields over the relation as stored columns, order
@@ -33,7 +42,7 @@ func fieldList(w *script.TableWriter, layout Layout, render func(*script.Field) 
 // tableQuery is the SELECT of the rows that n's table gets from rel.
 func tableQuery(n *script.Node, layout Layout, rel relation, render func(*script.Field) string) string {
 	if render == nil {
-		render = func(f *script.Field) string { return expr.StoreSQL(f.Type, f.Expr.SQL(rel.aliases.ref, "")) }
+		render = func(f *script.Field) string { return expr.StoreSQL(f.Type, f.Expr.SQL(rel.ref, "")) }
 	}
 	q := fmt.Sprintf("SELECT %s FROM %s", fieldList(n.Table, layout, render, rel.order), rel.from)
 	if n.Table.Having == nil {

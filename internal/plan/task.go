@@ -23,8 +23,11 @@ type Batch struct {
 	Scratch  string                                    // directory for slices of CSV files; removed by the caller
 	Stage    func(ctx context.Context) (string, error) // path for a new part, in StageDir
 	StageDir string
-	OutPath  string       // temporary path of the output file, for nodes that write one
+	OutPath  string // temporary path of the output file, for nodes that write one
+	Run      int64
+	RowsIn   int64        // as planned; -1: not known
 	Checks   CheckContext // for batches that check (Work.Check)
+	Bad      BadTotals    // of the node's batches, for the one that compares them (Work.BadCaps)
 }
 
 // Read is what a batch reads of a table.
@@ -34,11 +37,13 @@ type Read struct {
 }
 
 // Reads lists what a batch reads of its node's sources, and of own, the table
-// that the node writes itself.
+// or side table that the node writes itself.
 func (p *Planner) Reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 	switch {
 	case w.Check:
 		return checkReads(n, in, own)
+	case w.BadCaps:
+		return []Read{{own, wholeTable(own)}}
 	case n.Files != nil:
 		return nil
 	case n.Query != nil:
@@ -60,8 +65,8 @@ func (p *Planner) Reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 	return []Read{{in.Reader, w.Parts}}
 }
 
-// Task builds a batch's task. own is the table that n has written so far; only
-// batches that check it (Work.Check) need it.
+// Task builds a batch's task. own is what n has written so far, its table or
+// for Work.BadCaps the bad rows beside it; only batches that look at it need it.
 func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b Batch) (engine.Task, error) {
 	t := engine.Task{Name: fmt.Sprintf("%s batch %d", n.Name, b.Number), Paths: []string{b.Scratch}}
 	for _, path := range b.Paths {
@@ -70,9 +75,23 @@ func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b B
 	if b.Work.Check {
 		return p.checkTask(t, n, in, own, b)
 	}
-	if n.Out != nil {
-		return p.fileTask(t, n, in, b)
+	if b.Work.BadCaps {
+		return p.badCapsTask(t, n, own, b), nil
 	}
+	var err error
+	if n.Out != nil {
+		t, err = p.fileTask(t, n, in, b)
+	} else {
+		t, err = p.tableTask(t, n, in, plan, b)
+	}
+	if err == nil {
+		p.quarantine(&t, n, in, plan, b)
+	}
+	return t, err
+}
+
+// tableTask writes rows of a node's table.
+func (p *Planner) tableTask(t engine.Task, n *script.Node, in Inputs, plan NodePlan, b Batch) (engine.Task, error) {
 	rel, err := p.relation(&t, n, in, b)
 	if err != nil {
 		return t, err
@@ -132,9 +151,12 @@ func (p *Planner) relation(t *engine.Task, n *script.Node, in Inputs, b Batch) (
 	case n.Tag != nil:
 		rel = tagRelation(n.Tag, s.sql(), in.Reader.Layout, rel.order)
 	case n.PyCalc != nil:
-		t.Python = pythonStep(n.PyCalc, in.Reader, b)
+		t.Python = pythonStep(n, in.Reader, b)
 		// Both sides keep the order of the slices, so rows meet by position.
 		rel.from += " POSITIONAL JOIN " + engine.ResultTable + " AS p"
+		if n.BadRows != nil {
+			rel.from += " WHERE NOT p." + engine.BadFlag
+		}
 	}
 	return rel, nil
 }
@@ -212,8 +234,8 @@ func (p *Planner) rowGroupRows(n *script.Node, in Inputs) int {
 }
 
 // pythonStep streams the columns that the formulas use to Python.
-func pythonStep(calc *script.PyCalc, t *Table, b Batch) *engine.PythonStep {
-	prog := PythonProgram(calc, t.Layout)
+func pythonStep(n *script.Node, t *Table, b Batch) *engine.PythonStep {
+	prog := PythonProgram(n.PyCalc, t.Layout)
 	s := scan{table: t, slices: b.Work.Parts, paths: b.Paths}
 	cols := make([]string, len(prog.Inputs))
 	for i, in := range prog.Inputs {
@@ -224,7 +246,26 @@ func pythonStep(calc *script.PyCalc, t *Table, b Batch) *engine.PythonStep {
 	if len(cols) == 0 {
 		cols = []string{"1"} // formulas of nothing: still one row for each row
 	}
-	return &engine.PythonStep{Program: prog, Source: fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(cols, ", "), s.sql())}
+	return &engine.PythonStep{Program: prog, Source: fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(cols, ", "), s.sql()), Bad: badPython(n, t, b)}
+}
+
+// badPython describes rows whose formulas fail; nil where the first one fails the node.
+func badPython(n *script.Node, t *Table, b Batch) func(*fault.Error, string) (fault.BadRow, string) {
+	if n.BadRows == nil {
+		return nil
+	}
+	action := engine.ActionQuarantined
+	if n.BadRows.Action == script.BadNull {
+		action = engine.ActionKept
+	}
+	first, table := FirstRow(t, b.Work), "table "+t.Node.Table.Name
+	return func(f *fault.Error, reason string) (fault.BadRow, string) {
+		p := f.Place
+		if p.File != "" && p.Line > 0 {
+			reason += fmt.Sprintf(" (%s:%d)", p.File, p.Line)
+		}
+		return fault.BadRow{Reason: reason, Place: fault.Place{File: table, Record: first + p.Record, Field: p.Field, Value: p.Value, Expr: p.Expr}}, action
+	}
 }
 
 // PythonProgram is what the interpreters run for a py_calc that reads a table

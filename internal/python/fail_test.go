@@ -301,7 +301,7 @@ func TestTolerantRun(t *testing.T) {
 		var order, failed []int64
 		stats, err := pool.RunTolerant(t.Context(), prog, ints(5000),
 			func(row []any) error { order = append(order, row[0].(int64)); return nil },
-			func(f *fault.Error) error {
+			func(f *fault.Error, reason string) error {
 				order = append(order, f.Place.Record-1)
 				failed = append(failed, f.Place.Record-1)
 				return nil
@@ -318,7 +318,7 @@ func TestTolerantRun(t *testing.T) {
 
 		stop := fault.New(fault.UserData, "that is enough")
 		count := 0
-		_, err = pool.RunTolerant(t.Context(), prog, ints(5000), discard, func(*fault.Error) error {
+		_, err = pool.RunTolerant(t.Context(), prog, ints(5000), discard, func(*fault.Error, string) error {
 			if count++; count == 20 {
 				return stop
 			}
@@ -327,7 +327,7 @@ func TestTolerantRun(t *testing.T) {
 		require.ErrorIs(t, err, stop)
 
 		prog.Files[0].Text = "import os\ndef f(n):\n  if n == 3: os._exit(1)\n  return n\n"
-		_, err = pool.RunTolerant(t.Context(), prog, ints(50), discard, func(*fault.Error) error { return nil })
+		_, err = pool.RunTolerant(t.Context(), prog, ints(50), discard, func(*fault.Error, string) error { return nil })
 		require.ErrorContains(t, err, "row 4: the Python process ended")
 	})
 }

@@ -76,14 +76,14 @@ func (p *Pool) Run(ctx context.Context, prog *Program, next func() ([]any, error
 }
 
 // RunTolerant is Run for programs whose rows may fail: bad gets the failure of such
-// a row, in the place where emit would have got its values, and whether to go on
+// a row, and its reason without the row's number, in the place where emit would have got its values, and whether to go on
 // is its decision. Exceptions and unacceptable results are such failures; what ends a
 // process, and what takes too much time or memory, still fails the whole.
-func (p *Pool) RunTolerant(ctx context.Context, prog *Program, next func() ([]any, error), emit func([]any) error, bad func(*fault.Error) error) (Stats, error) {
+func (p *Pool) RunTolerant(ctx context.Context, prog *Program, next func() ([]any, error), emit func([]any) error, bad func(f *fault.Error, reason string) error) (Stats, error) {
 	return p.run(ctx, prog, next, emit, bad)
 }
 
-func (p *Pool) run(ctx context.Context, prog *Program, next func() ([]any, error), emit func([]any) error, bad func(*fault.Error) error) (Stats, error) {
+func (p *Pool) run(ctx context.Context, prog *Program, next func() ([]any, error), emit func([]any) error, bad func(f *fault.Error, reason string) error) (Stats, error) {
 	ready, err := prepare(prog, bad != nil)
 	if err != nil {
 		return Stats{}, err
@@ -255,7 +255,7 @@ type emitter struct {
 	row  []any
 	rows int64
 	emit func([]any) error
-	bad  func(*fault.Error) error
+	bad  func(f *fault.Error, reason string) error
 }
 
 // chunk emits a chunk's rows.
@@ -290,7 +290,7 @@ func (e *emitter) chunk(ctx context.Context, c *chunk) error {
 			if e.bad == nil {
 				return rowFault(e.run.prog, f, c.first)
 			}
-			if err := e.bad(rowFault(e.run.prog, f, c.first)); err != nil {
+			if err := e.bad(rowFault(e.run.prog, f, c.first), f.text()); err != nil {
 				return err
 			}
 			continue

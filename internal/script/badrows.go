@@ -83,6 +83,9 @@ func (l *loader) badAction(d *nodeDraft, v *value, path string) bool {
 	}
 	switch t := d.node.Type; {
 	case v.text == BadFail, t == "":
+	case t == TableFile && d.o.has("checks"):
+		l.errorAt(v, path, "a %s with checks cannot quarantine rows: files are checked before their rows are computed", t).Hint = badRowsInsteadHint
+		return false
 	case t == FileTable, t == TableTable, t == TableFile, t == CustomTable:
 		if v.text == BadNull && proc != ProcPyCalc {
 			l.errorAt(v, path, "only a %s can go on with NULL in its calculated fields", ProcPyCalc).Hint = "write quarantine"

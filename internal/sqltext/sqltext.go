@@ -16,20 +16,6 @@ func Ident(name string) string {
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
-// Readable is Ident for people: without quotes where none are needed. Words
-// that SQL reserves are quoted by those who know them.
-func Readable(name string) string {
-	for i := range len(name) {
-		if c := name[i]; c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
-			return Ident(name)
-		}
-	}
-	if name == "" {
-		return Ident(name)
-	}
-	return name
-}
-
 // String quotes s as a VARCHAR literal. DuckDB text holds no NUL bytes, so
 // those are written through chr(0).
 func String(s string) string {

@@ -1,0 +1,33 @@
+package local
+
+import (
+	"thalweg/internal/plan"
+	"thalweg/internal/state"
+)
+
+// BadRows is how many rows a node has put aside, and the SQL that shows them.
+type BadRows struct {
+	Node  string
+	Rows  int64
+	Query string
+}
+
+// ListBadRows lists the nodes with bad rows, given what their batches measured.
+func ListBadRows(nodes []state.Node, stats map[string]state.Stats) []BadRows {
+	var out []BadRows
+	for _, n := range nodes {
+		rows := BadRowsOf(stats[n.Name])
+		if rows == 0 {
+			continue
+		}
+		table := n.Name
+		if np, err := plan.DecodeNodePlan(n.Plan); err == nil && np.Table != "" {
+			table = np.Table
+		}
+		out = append(out, BadRows{Node: n.Name, Rows: rows, Query: plan.BadRowsQuery(table, n.Run)})
+	}
+	return out
+}
+
+// BadRowsOf counts a node's bad rows.
+func BadRowsOf(s state.Stats) int64 { return s.Counters[plan.CounterBadRows] }

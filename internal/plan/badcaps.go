@@ -1,0 +1,119 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"thalweg/internal/engine"
+	"thalweg/internal/fault"
+	"thalweg/internal/script"
+	"thalweg/internal/state"
+)
+
+// CounterBadRows counts a batch's bad rows in state.Stats.Counters.
+const CounterBadRows = "bad_rows"
+
+// BadTotals are what a node's caps are compared with.
+type BadTotals struct {
+	Rows, Bad int64 // read; of them bad
+	Complete  bool  // all batches are in it: then the share counts too
+}
+
+// over says which cap is passed, "" for none.
+func (t BadTotals) over(b *script.BadRows) string {
+	switch {
+	case t.Bad > b.MaxRows:
+		return fmt.Sprintf("max_rows: %d", b.MaxRows)
+	case t.Complete && float64(t.Bad)*100 > b.MaxPercent*float64(t.Rows):
+		return "max_percent: " + strconv.FormatFloat(b.MaxPercent, 'g', -1, 64)
+	}
+	return ""
+}
+
+// judgeBadRows fails a node that has more bad rows than its caps allow.
+// badRows is a SELECT of them.
+func judgeBadRows(ctx context.Context, db engine.Querier, n *script.Node, b Batch, badRows string, t BadTotals) error {
+	passed := t.over(n.BadRows)
+	if passed == "" {
+		return nil
+	}
+	whose := "rows are bad"
+	if !t.Complete {
+		whose = "rows of one batch are bad"
+	}
+	f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("node %s: %d of %d %s, more than %s of bad_rows allows", n.Name, t.Bad, t.Rows, whose, passed),
+		Hint: fmt.Sprintf("look at them with thalweg sql %s, then correct the input, or raise the cap at %s:%d:%d",
+			"'"+fmt.Sprintf("FROM run%d.%s", b.Run, plainIdent(SideTable(n, state.SideBad)))+"'", n.BadRows.Pos.File, n.BadRows.Pos.Line, n.BadRows.Pos.Col)}
+	if err := badExamplesOf(ctx, db, badRows, f); err != nil {
+		return fmt.Errorf("read the bad rows of %s: %w", n.Name, err)
+	}
+	return f
+}
+
+// BadRowsQuery is the SQL that shows the bad rows beside a table, or beside a
+// node that writes files, in a run.
+func BadRowsQuery(name string, run int64) string {
+	return fmt.Sprintf("FROM run%d.%s", run, plainIdent(name+SideMark+state.SideBad))
+}
+
+// badExamplesOf puts the first bad rows into a failure: the place of the first,
+// and all as detail.
+func badExamplesOf(ctx context.Context, db engine.Querier, badRows string, f *fault.Error) (err error) {
+	rows, err := db.QueryContext(ctx, fmt.Sprintf("SELECT file, coalesce(line, 0), coalesce(col, 0), coalesce(record, 0), coalesce(field, ''), coalesce(value, ''), coalesce(expression, ''), reason FROM (%s) LIMIT %d", badRows, badExamples))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var examples []string
+	for rows.Next() {
+		var p fault.Place
+		var reason string
+		if err := rows.Scan(&p.File, &p.Line, &p.Column, &p.Record, &p.Field, &p.Value, &p.Expr, &reason); err != nil {
+			return err
+		}
+		if len(examples) == 0 {
+			f.Place = p
+			f.Message += "; the first: " + reason
+		}
+		examples = append(examples, p.String()+": "+reason)
+	}
+	f.Detail = strings.Join(examples, "\n")
+	return rows.Err()
+}
+
+// badCapsTask is the batch that compares a node's caps with all its batches.
+func (p *Planner) badCapsTask(t engine.Task, n *script.Node, own *Table, b Batch) engine.Task {
+	t.Judge = func(ctx context.Context, db engine.Querier, _ engine.Result) error {
+		return judgeBadRows(ctx, db, n, b, own.SelectAll(b.Paths), b.Bad)
+	}
+	return t
+}
+
+// countBadRows says in the plan of a node that puts bad rows aside where they
+// go, and adds the batch that compares them with the caps if there are several.
+func (np *NodePlan) countBadRows(n *script.Node, works []Work, sizes []size) ([]Work, []size) {
+	if n.BadRows == nil {
+		return works, sizes
+	}
+	if np.Sides == nil {
+		np.Sides = map[string]Layout{}
+	}
+	np.Sides[state.SideBad] = badLayout()
+	reading := 0
+	for i := range works {
+		if !works[i].Check {
+			reading++
+			works[i].Only = true
+		}
+	}
+	if reading <= 1 {
+		return works, sizes
+	}
+	for i := range works {
+		works[i].Only = false
+	}
+	return append(works, Work{BadCaps: true, Phase: phaseSecond}), append(sizes, size{})
+}
