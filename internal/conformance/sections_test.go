@@ -13,17 +13,16 @@ import (
 // at least one case; a case may name a subsection of one. Sections from 9 on
 // are what Thalweg adds.
 var sections = []string{
-	"2.3",
+	"1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9", "1.10", "1.11", "1.12", "1.13",
+	"2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7",
+	"4.3", "6",
 }
 
 // sectionsKnown may have cases beside those that must.
-var sectionsKnown = []string{
-	"1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9", "1.10", "1.11", "1.12", "1.13",
-	"2.1", "2.2", "2.4", "2.5", "2.6", "2.7", "6",
-	"3.1", "3.2", "3.3", "3.4", "3.5", "4.2", "4.3", "4.6", "4.7", "4.8"}
+var sectionsKnown = []string{"3.1", "3.2", "3.3", "3.4", "3.5", "4.2", "4.6", "4.7", "4.8"}
 
 // casesMin is the number of checks, each line of expressions counted as one.
-const casesMin = 4
+const casesMin = 300
 
 // TestSections counts the checks of each section, and fails where there is none.
 func TestSections(t *testing.T) {
