@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -206,6 +207,43 @@ nodes:
         - { csv: { header: best, format: "%d" }, name: best, expression: r.best, type: int }
         - { csv: { header: any, format: "%s" }, name: any, expression: r.any_text, type: string }
         - { csv: { header: k, format: "%d" }, name: k, expression: "coalesce(r.k, 0)", type: int }
+  py_groups:
+    type: py_table
+    r: namesakes
+    p:
+      python_code_urls: [DIR/groups.py]
+      function: groups
+      group_by: name
+      columns: [id, other]
+      returns: { ids: string, n: int, last: bool }
+    w:
+      name: py_groups
+      fields: [r.name, p.*]
+  py_keys:
+    type: py_table
+    r: null_pairs
+    p: { python_code_urls: [DIR/groups.py], function: keys, group_by: key, returns: { key: { type: int, nullable: true }, n: int } }
+    w: py_keys
+  py_each:
+    type: py_table
+    r: orders
+    p: { python_code_urls: [DIR/groups.py], function: each, columns: [id, ratio], returns: { id: int, ratio: float } }
+    w: py_each
+  py_after:
+    type: py_table
+    r: py_groups
+    p: { python_code_urls: [DIR/groups.py], function: after, columns: [name, n], returns: { name: string } }
+    w: py_after
+  py_whole:
+    type: py_table
+    r: py_groups
+    p: { python_code_urls: [DIR/groups.py], function: whole, batch: table, returns: { text: string } }
+    w: py_whole
+  f_py_groups: { type: table_file, r: py_groups, w: OUT/py_groups.csv }
+  f_py_keys: { type: table_file, r: py_keys, w: OUT/py_keys.csv }
+  f_py_each: { type: table_file, r: py_each, w: OUT/py_each.csv }
+  f_py_after: { type: table_file, r: py_after, w: OUT/py_after.csv }
+  f_py_whole: { type: table_file, r: py_whole, w: OUT/py_whole.csv }
   f_grouped:
     type: table_file
     r: { table: grouped }
@@ -250,11 +288,31 @@ nodes:
       columns: *scored
 `
 
+// metamorphicFunctions depend on the order of their rows, and on nothing else.
+const metamorphicFunctions = `
+def groups(rows):
+    ids = ["%d-%d" % pair for pair in zip(rows["id"], rows["other"])]
+    return [{"ids": ",".join(ids), "n": len(ids), "last": False}, {"ids": ids[-1], "n": 1, "last": True}]
+
+def keys(rows):
+    return {"key": rows["key"][:1], "n": [sum(rows["id"])]}
+
+def each(rows):
+    return {"id": [i for i in rows["id"] for _ in (0, 1)], "ratio": [r * k for r in rows["ratio"] for k in (1, 3)]}
+
+def after(rows):
+    return [{"name": name} for name, n in zip(rows["name"], rows["n"]) if n > 1]
+
+def whole(rows):
+    return {"text": (";".join(rows["ids"][:100]), str(len(rows["ids"])))}
+`
+
 // TestSameBytesHoweverTheWorkIsCut runs one script under many budgets: batches
 // of a few kilobytes, tables in buckets or read whole, one slot or several.
 func TestSameBytesHoweverTheWorkIsCut(t *testing.T) {
 	t.Parallel()
 	inputs := crashInputs(t)
+	require.NoError(t, os.WriteFile(filepath.Join(inputs, "groups.py"), []byte(metamorphicFunctions), 0o644))
 	cut := func(slots, threads int, batch, small int64, engine int64) func(*budget.Budget) {
 		return func(b *budget.Budget) {
 			b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = slots, max(slots, threads), batch, small, small
@@ -288,11 +346,15 @@ func TestSameBytesHoweverTheWorkIsCut(t *testing.T) {
 		require.Equal(t, state.Complete, sum.Status, tc.name)
 		require.NoError(t, home.Close())
 		got := outputs(t, dir)
-		require.Len(t, got, 10, tc.name)
+		require.Len(t, got, 15, tc.name)
 		if want == nil {
 			want = got
 			require.Greater(t, len(got["ties.csv"]), 1000)
 			require.Greater(t, len(got["null_pairs.csv"]), 4000) // 400 pairs at least have no key and no label
+			for _, name := range []string{"py_groups.csv", "py_keys.csv", "py_each.csv", "py_after.csv", "py_whole.csv"} {
+				require.NotEmpty(t, got[name])
+				require.Greater(t, strings.Count(got[name], "\n"), 2)
+			}
 			require.Contains(t, got["null_labels.csv"], "\n,0,")
 			continue
 		}
