@@ -39,7 +39,7 @@ func (x *execution) runPython(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	rows, err := x.in.Query(ctx, step.Source)
+	rows, err := x.in.driverRows(ctx, step.Source)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func typeResultTable(step *PythonStep) string {
 }
 
 // sourceReader gives the query's rows as Go values of the pool's kinds.
-func sourceReader(rows *sql.Rows, inputs []python.Column) func() ([]any, error) {
+func sourceReader(rows driver.Rows, inputs []python.Column) func() ([]any, error) {
 	read := rowReader(rows, len(inputs))
 	return func() ([]any, error) {
 		row, err := read()
@@ -154,7 +154,7 @@ func sourceReader(rows *sql.Rows, inputs []python.Column) func() ([]any, error) 
 }
 
 // groupReader gives the rows of functions over groups, each with its group's number.
-func groupReader(rows *sql.Rows, step *PythonStep) func() ([]any, int64, error) {
+func groupReader(rows driver.Rows, step *PythonStep) func() ([]any, int64, error) {
 	inputs := step.Program.Inputs
 	columns := len(inputs)
 	if step.Groups != "" {
@@ -176,21 +176,32 @@ func groupReader(rows *sql.Rows, step *PythonStep) func() ([]any, int64, error) 
 	}
 }
 
-// rowReader gives rows as Go values, in a slice that is used again.
-func rowReader(rows *sql.Rows, columns int) func() ([]any, error) {
-	row, ptrs := make([]any, columns), make([]any, columns)
-	for i := range row {
-		ptrs[i] = &row[i]
-	}
-	return func() ([]any, error) {
-		if !rows.Next() {
-			if err := rows.Err(); err != nil {
-				return nil, err
-			}
-			return nil, io.EOF
+// driverRows runs a query and gives its rows as the driver does: for as many as
+// go to Python, database/sql costs as much again.
+func (in *Instance) driverRows(ctx context.Context, query string) (rows driver.Rows, err error) {
+	rawErr := in.conn.Raw(func(c any) error {
+		conn, ok := c.(driver.QueryerContext)
+		if !ok {
+			return fmt.Errorf("unexpected driver connection %T", c)
 		}
-		if err := rows.Scan(ptrs...); err != nil {
+		rows, err = conn.QueryContext(ctx, query, nil)
+		return nil // err must not make database/sql give the connection up
+	})
+	return rows, errors.Join(rawErr, err)
+}
+
+// rowReader gives rows as Go values, in a slice that is used again; io.EOF behind the last.
+func rowReader(rows driver.Rows, columns int) func() ([]any, error) {
+	row, values := make([]any, columns), make([]driver.Value, columns)
+	return func() ([]any, error) {
+		switch err := rows.Next(values); {
+		case errors.Is(err, io.EOF):
+			return nil, io.EOF
+		case err != nil:
 			return nil, fmt.Errorf("read a row for Python: %w", err)
+		}
+		for i, v := range values {
+			row[i] = v
 		}
 		return row, nil
 	}
