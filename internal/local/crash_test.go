@@ -22,8 +22,8 @@ import (
 )
 
 // crashScript has every way in which a node can leave something behind: tables
-// from files, a grouped lookup, Python, a unique index, files of one and of
-// several batches.
+// from files, a grouped lookup, Python, a unique index, checks of a table and
+// of files, files of one and of several batches.
 const crashScript = `
 nodes:
   orders:
@@ -68,6 +68,11 @@ nodes:
         list: { expression: 'string_agg(l.text, ";")', type: string }
       indexes:
         idx_totals_to_check_uniq: unique(id)
+    checks:
+      - range: {field: total, min: 0}
+      - expression: len(w.list) < 8
+        severity: warn
+      - references: {fields: id, table: orders}
   scored:
     type: table_custom_tfm_table
     custom_proc_type: py_calc
@@ -100,6 +105,8 @@ nodes:
     w:
       url_template: "out/part_{batch_idx|string}.csv"
       columns: *columns
+    checks:
+      - reconcile: {value: sum(w.total), table: items, equals: sum(r.value)}
 `
 
 const scoreFormula = `

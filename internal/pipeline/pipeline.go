@@ -410,10 +410,10 @@ func (x *attempt) instance() engine.InstanceConfig {
 	b := x.p.cfg.Budget
 	threads := 1
 	busy := min(b.Slots, max(x.state.BatchesTotal, 1))
-	if x.batch.Work.Check || x.batch.Work.BadCaps { // the node has no other batch then
-		busy = 1
-	}
-	if x.node.PyCalc == nil && busy < b.Cores {
+	switch {
+	case x.batch.Work.Check || x.batch.Work.BadCaps: // the node has no other batch then
+		threads = b.Cores
+	case x.node.PyCalc == nil && busy < b.Cores:
 		threads = b.Cores / busy
 	}
 	return engine.InstanceConfig{MemoryBytes: b.SlotEngineBytes, Threads: threads, SpillDir: filepath.Join(x.dir, "spill"), SpillBytes: b.SpillBytes}
