@@ -32,6 +32,7 @@ type cli struct {
 	Validate validateCmd `cmd:"" help:"Check a script without running it; list all problems at once."`
 	Test     testCmd     `cmd:"" help:"Run the tests beside a script: rows in, rows out, node by node."`
 	Infer    inferCmd    `cmd:"" help:"Propose a script for a CSV or Parquet file, from all of its rows."`
+	Explain  explainCmd  `cmd:"" help:"Show how a run would go about a script: layouts, batches, memory, SQL."`
 	Graph    graphCmd    `cmd:"" help:"Draw a script: SVG or Graphviz DOT."`
 	Runs     runsCmd     `cmd:"" help:"List the runs of a workspace."`
 	Nodes    nodesCmd    `cmd:"" help:"List the nodes of a run: status, rows, time."`

@@ -46,7 +46,7 @@ var allowed = map[string]string{
 	"internal/queue/inproc":      "queue state",
 	"internal/engine":            "expr fault python sqltext",
 	"internal/query":             "engine expr fault files script similar sqltext",
-	"internal/plan":              "budget engine expr fault files python script sqltext state",
+	"internal/plan":              "address budget engine expr fault files python script sqltext state",
 	"internal/worker":            "fault queue state",
 	"internal/pipeline":          "address budget engine expr fault files parts plan python remote script sqltext state worker",
 	"internal/generate":          "fault sqltext",
@@ -56,7 +56,7 @@ var allowed = map[string]string{
 	"internal/local": "address budget engine fault files parts parts/local pipeline plan python query queue/inproc remote script sqltext state state/sqlite " +
 		"worker",
 	"internal/graph": "address script",
-	"cmd/thalweg":    "scripttest budget infer graph engine fault generate local remote script state worker",
+	"cmd/thalweg":    "scripttest budget infer graph engine fault generate local plan remote script similar sqltext state worker",
 }
 
 // banned imports, each with what to use instead.

@@ -241,7 +241,7 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	specs := make([]state.NodeSpec, len(affected))
 	names := make([]string, 0, len(affected))
 	for i, n := range affected {
-		specs[i] = state.NodeSpec{Name: n.Name, Kind: kindOf(n), Ordinal: i}
+		specs[i] = state.NodeSpec{Name: n.Name, Kind: KindOf(n), Ordinal: i}
 		for _, source := range n.Sources(r.script) {
 			if in[source] {
 				specs[i].Inputs = append(specs[i].Inputs, source.Name)
@@ -270,8 +270,8 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	return err
 }
 
-// kindOf is a node's type as people read it.
-func kindOf(n *script.Node) string {
+// KindOf is a node's type as people read it.
+func KindOf(n *script.Node) string {
 	switch {
 	case n.PyCalc != nil:
 		return script.ProcPyCalc
@@ -380,7 +380,21 @@ func (r *runner) drive(ctx context.Context, warnings script.Diagnostics) (sum Su
 
 // split divides the memory between what these nodes need.
 func (r *runner) split(nodes []*script.Node) error {
-	total, cores := r.opts.MemoryBytes, r.opts.Cores
+	var err error
+	if r.budget, err = share(r.opts.MemoryBytes, r.opts.Cores, nodes); err != nil {
+		return err
+	}
+	if free, ok := freeBytes(r.home.Dir); ok {
+		r.budget.SpillBytes = max(int64(float64(free)*spillShare)/int64(r.budget.Slots), spillBytesMin)
+	}
+	if r.opts.Tune != nil {
+		r.opts.Tune(&r.budget)
+	}
+	return nil
+}
+
+// share divides so many bytes over so many cores, 0 being the machine's.
+func share(total int64, cores int, nodes []*script.Node) (budget.Budget, error) {
 	if total == 0 {
 		total = budget.Default()
 	}
@@ -393,17 +407,11 @@ func (r *runner) split(nodes []*script.Node) error {
 			interpreters = cores
 		}
 	}
-	var err error
-	if r.budget, err = budget.Split(total, cores, interpreters); err != nil {
-		return &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: "give more with --memory"}
+	b, err := budget.Split(total, cores, interpreters)
+	if err != nil {
+		return b, &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: "give more with --memory"}
 	}
-	if free, ok := freeBytes(r.home.Dir); ok {
-		r.budget.SpillBytes = max(int64(float64(free)*spillShare)/int64(r.budget.Slots), spillBytesMin)
-	}
-	if r.opts.Tune != nil {
-		r.opts.Tune(&r.budget)
-	}
-	return nil
+	return b, nil
 }
 
 // spillShare of the free disk may be used by the slots' spill files together;

@@ -127,15 +127,19 @@ func (d *describer) bind(ctx context.Context, c *checker) (info *script.QueryInf
 	}
 	text = strings.TrimRight(text, " \t\r\n")
 	if n := len(c.src.tokens); c.src.is(n-1, ";") {
-		text = text[:c.src.tokens[n-1].start]
+		text = text[:c.src.tokens[n-1].Start]
 	}
 	cols, err := describeSQL(ctx, d.in, text)
 	if err != nil {
 		c.bindProblem(err)
 		return nil, nil
 	}
-	for _, col := range cols {
-		info.Columns = append(info.Columns, column(col.name, col.sqlType))
+	for i, col := range cols {
+		out := column(col.name, col.sqlType)
+		if len(c.items) == len(cols) && c.items[i] >= 0 {
+			out.Start, out.End = c.src.span(c.items[i])
+		}
+		info.Columns = append(info.Columns, out)
 	}
 	d.settle(ctx, c, text, info)
 	return info, nil

@@ -90,7 +90,7 @@ func (c *checker) aggregate(n node, name string) {
 	if len(orders) > 0 {
 		lead = ", "
 	}
-	e := edit{splice: splice{at: c.src.tokens[end-1].end, text: lead + strings.Join(keys, ", ")}}
+	e := edit{splice: splice{at: c.src.tokens[end-1].End, text: lead + strings.Join(keys, ", ")}}
 	if kind == onFloats {
 		e.function = name
 	}
@@ -103,7 +103,7 @@ func (c *checker) arguments(open, end int, ok bool) []string {
 	if !ok || open+1 == end {
 		return nil
 	}
-	depth := c.src.tokens[open].depth + 1
+	depth := c.src.tokens[open].Depth + 1
 	from := open + 1
 	if c.src.is(from, "distinct", "all") {
 		from++
@@ -115,11 +115,11 @@ func (c *checker) arguments(open, end int, ok bool) []string {
 	var out []string
 	start := from
 	for i := from; i <= to; i++ {
-		if i == to || (c.src.tokens[i].depth == depth && c.src.is(i, ",")) {
+		if i == to || (c.src.tokens[i].Depth == depth && c.src.is(i, ",")) {
 			if i == start {
 				return nil
 			}
-			out = append(out, c.src.text[c.src.tokens[start].start:c.src.tokens[i-1].end])
+			out = append(out, c.src.text[c.src.tokens[start].Start:c.src.tokens[i-1].End])
 			start = i + 1
 		}
 	}
@@ -156,7 +156,7 @@ func (c *checker) window(n node, in selection) {
 		return
 	}
 	end := c.src.closing(over)
-	depth := c.src.tokens[over].depth + 1
+	depth := c.src.tokens[over].Depth + 1
 	at := end
 	if i := c.src.find(over+1, end, depth, "rows", "range", "groups"); i > 0 {
 		at = i
@@ -165,7 +165,7 @@ func (c *checker) window(n node, in selection) {
 	if len(n.list("orders")) > 0 {
 		lead = ", "
 	}
-	c.edits = append(c.edits, edit{ties: true, splice: splice{at: c.src.tokens[at-1].end, text: lead + strings.Join(in.rows, ", ") + " "}})
+	c.edits = append(c.edits, edit{ties: true, splice: splice{at: c.src.tokens[at-1].End, text: lead + strings.Join(in.rows, ", ") + " "}})
 }
 
 // over finds the parenthesis of the window of a call.
@@ -222,22 +222,22 @@ func (c *checker) orderEnd(orders []node) (int, bool) {
 	if i < 0 || orders[0].first() < 0 {
 		return 0, false
 	}
-	for depth := c.src.tokens[i].depth; i >= 0; i-- {
-		if c.src.tokens[i].depth <= depth && c.src.is(i, "order") && c.src.is(i+1, "by") {
+	for depth := c.src.tokens[i].Depth; i >= 0; i-- {
+		if c.src.tokens[i].Depth <= depth && c.src.is(i, "order") && c.src.is(i+1, "by") {
 			break
 		}
 	}
 	if i < 0 {
 		return 0, false
 	}
-	depth := c.src.tokens[i].depth
+	depth := c.src.tokens[i].Depth
 	for j := i + 2; j < len(c.src.tokens); j++ {
 		t := c.src.tokens[j]
-		if t.depth < depth || (t.depth == depth && c.src.is(j, "limit", "offset", "fetch", "using", "for", ";")) {
-			return c.src.tokens[j-1].end, true
+		if t.Depth < depth || (t.Depth == depth && c.src.is(j, "limit", "offset", "fetch", "using", "for", ";")) {
+			return c.src.tokens[j-1].End, true
 		}
 	}
-	return c.src.tokens[len(c.src.tokens)-1].end, true
+	return c.src.tokens[len(c.src.tokens)-1].End, true
 }
 
 // apply puts the edits into a text.

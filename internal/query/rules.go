@@ -49,6 +49,7 @@ type checker struct {
 	problems []script.QueryProblem
 
 	sorted    bool
+	items     []int // bytes of the select list's items; nil: not known
 	edits     []edit
 	oneThread bool
 }
@@ -87,6 +88,16 @@ func (c *checker) check(root node) {
 		}
 	})
 	c.visit(map[string]any(root), selection{})
+	for root.text("type") == "SET_OPERATION_NODE" {
+		root = root.child("left")
+	}
+	for _, item := range root.list("select_list") {
+		if item.text("class") == "STAR" {
+			c.items = nil
+			return
+		}
+		c.items = append(c.items, item.first())
+	}
 }
 
 func (c *checker) visit(v any, in selection) {

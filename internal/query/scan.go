@@ -37,7 +37,7 @@ func (c *checker) scanCall(f node) {
 		c.problem(f.location(), "", "a query can read %d files", filesMax)
 		return
 	}
-	call := &fileCall{at: f.location(), start: f.location(), end: c.src.tokens[end].end, separator: ',', urlAt: c.src.tokens[open].start}
+	call := &fileCall{at: f.location(), start: f.location(), end: c.src.tokens[end].End, separator: ',', urlAt: c.src.tokens[open].Start}
 	given := ""
 	for i, a := range f.list("children") {
 		name, value := argument(a)

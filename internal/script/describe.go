@@ -53,6 +53,8 @@ type QueryColumn struct {
 	SQLType string
 	Fits    []expr.Type // types that hold its values without loss, checked where they meet; the first is what is inferred
 	Advice  string      // what to write when nothing fits
+
+	Start, End int // where the query's text gives it; 0, 0: not known
 }
 
 // QueryFile is a file that a query reads.

@@ -43,8 +43,9 @@ func (l *loader) sqlNode(ctx context.Context, d *nodeDraft) {
 		return
 	}
 	q.Text, q.Pos = text.text, l.pos(text)
-	if text.style == blockStyle {
-		start, _ := text.part(0, 0)
+	if text.style == blockStyle || text.style == rawStyle {
+		first := len(text.text) - len(strings.TrimLeft(text.text, " \t\r\n"))
+		start, _ := text.part(first, first)
 		q.Pos = text.src.pos(text.src.origin(start, false))
 	}
 	if v := d.w.get("fields"); v != nil && v.kind == listKind {
@@ -183,7 +184,7 @@ func (l *loader) declaredFields(d *nodeDraft, text *value, path string) {
 	for i := range d.node.Query.Info.Columns {
 		c := &d.node.Query.Info.Columns[i]
 		if columns[c.Name] != nil {
-			l.errorAt(text, path, "the query gives two columns %s", quote(c.Name)).Hint = "name one of them with AS"
+			l.columnProblem(text, path, *c, "the query gives two columns %s", quote(c.Name)).Hint = "name one of them with AS"
 		}
 		columns[c.Name] = c
 	}
@@ -204,8 +205,17 @@ func (l *loader) declaredFields(d *nodeDraft, text *value, path string) {
 		}
 	}
 	for _, name := range sortedKeys(columns) {
-		l.errorAt(text, path, "the query gives a column %s that fields does not have", quote(name)).Hint = "add it to w.fields, or leave it out of the SELECT"
+		l.columnProblem(text, path, *columns[name], "the query gives a column %s that fields does not have", quote(name)).Hint = "add it to w.fields, or leave it out of the SELECT"
 	}
+}
+
+// columnProblem reports an error at what gives a column, or at the whole query.
+func (l *loader) columnProblem(text *value, path string, c QueryColumn, format string, args ...any) *Diagnostic {
+	if c.Start >= c.End || text.src.isPending(text.span()) {
+		return l.errorAt(text, path, format, args...)
+	}
+	start, end := text.part(c.Start, c.End)
+	return l.errorSpan(text.src, start, end, path, format, args...)
 }
 
 // castHint says how a query gives a column of a type.
@@ -225,16 +235,16 @@ func (l *loader) inferredFields(d *nodeDraft, text *value, path string) {
 		d.node.Table.Fields = append(d.node.Table.Fields, f)
 		switch {
 		case !isWord(c.Name) || (c.Name[0] >= '0' && c.Name[0] <= '9'):
-			l.errorAt(text, path, "the query gives a column %s, which is not a name for a field", quote(c.Name)).Hint = "name it with AS: letters, digits and underscores, beginning with a letter"
+			l.columnProblem(text, path, c, "the query gives a column %s, which is not a name for a field", quote(c.Name)).Hint = "name it with AS: letters, digits and underscores, beginning with a letter"
 			continue
 		case seen[strings.ToLower(c.Name)] != nil:
-			l.errorAt(text, path, "the query gives two columns %s", quote(c.Name)).Hint = "name one of them with AS; names that differ only by case are the same"
+			l.columnProblem(text, path, c, "the query gives two columns %s", quote(c.Name)).Hint = "name one of them with AS; names that differ only by case are the same"
 			continue
 		case contains(reservedFields(), strings.ToLower(c.Name)):
-			l.errorAt(text, path, "the name %s of the query's column is reserved", quote(c.Name)).Hint = "give it another name with AS"
+			l.columnProblem(text, path, c, "the name %s of the query's column is reserved", quote(c.Name)).Hint = "give it another name with AS"
 			continue
 		case len(c.Fits) == 0:
-			l.errorAt(text, path, "the query gives %s as %s, which is none of the types of fields", quote(c.Name), c.SQLType).Hint = c.Advice
+			l.columnProblem(text, path, c, "the query gives %s as %s, which is none of the types of fields", quote(c.Name), c.SQLType).Hint = c.Advice
 			continue
 		}
 		seen[strings.ToLower(c.Name)] = text

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"thalweg/internal/budget"
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+	"thalweg/internal/plan"
+	"thalweg/internal/script"
+	"thalweg/internal/similar"
+	"thalweg/internal/sqltext"
+)
+
+type explainCmd struct {
+	scriptFlags
+	Node   string `help:"Only this node." placeholder:"NAME"`
+	Memory string `help:"Memory to plan for, e.g. 4GB; default: as run." placeholder:"SIZE"`
+	Cores  int    `help:"Cores to plan for; default: all."`
+	JSON   bool   `name:"json" help:"Print it as JSON."`
+}
+
+func (c *explainCmd) Run(ctx context.Context, a *app) error {
+	memory, err := parseSize(c.Memory)
+	if err != nil {
+		return err
+	}
+	e, err := local.Explain(ctx, c.sources(), memory, c.Cores)
+	if err != nil {
+		return err
+	}
+	nodes := make([]explainedNode, 0, len(e.Nodes))
+	var names []string
+	for _, p := range e.Nodes {
+		names = append(names, p.Node.Name)
+		if c.Node == "" || p.Node.Name == c.Node {
+			nodes = append(nodes, explainNode(p, e.Budget))
+		}
+	}
+	if len(nodes) == 0 {
+		err := fault.New(fault.Script, "the script has no node %q", c.Node)
+		if near := similar.Nearest(c.Node, names); near != "" {
+			err.Hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return err
+	}
+	if c.JSON {
+		return printJSON(a.stdout, explained{Budget: e.Budget, Nodes: nodes})
+	}
+	if err := e.Warnings.Write(a.stderr); err != nil {
+		return fmt.Errorf("print the warnings: %w", err)
+	}
+	var b strings.Builder
+	printBudget(&b, e.Budget)
+	for _, n := range nodes {
+		n.print(&b)
+	}
+	_, err = io.WriteString(a.stdout, b.String())
+	return err
+}
+
+// explained is the JSON form.
+type explained struct {
+	Budget budget.Budget   `json:"budget"`
+	Nodes  []explainedNode `json:"nodes"`
+}
+
+type explainedNode struct {
+	Node      string        `json:"node"`
+	Type      string        `json:"type"`
+	Manual    bool          `json:"manual,omitempty"`
+	Sources   []string      `json:"sources"` // files, or tables
+	Table     string        `json:"table,omitempty"`
+	File      string        `json:"file,omitempty"`
+	Fields    []plan.Column `json:"fields,omitempty"`
+	OrderCols int           `json:"order_columns"`
+	Buckets   int           `json:"buckets,omitempty"`
+	BucketKey string        `json:"bucket_key,omitempty"`
+	Join      string        `json:"join,omitempty"`
+	Batches   int           `json:"batches"`
+	Checks    int           `json:"unique_checks,omitempty"` // of Batches
+	RowsIn    int64         `json:"rows_in"`                 // -1: not known
+	BytesIn   int64         `json:"bytes_in"`
+	RowsOut   int64         `json:"rows_out_max,omitempty"`
+	Estimated bool          `json:"estimated"`
+	Memory    int64         `json:"memory_bytes"`
+	OneThread bool          `json:"one_thread,omitempty"`
+	Setup     []string      `json:"setup,omitempty"`
+	Python    string        `json:"python_source,omitempty"`
+	SQL       string        `json:"sql,omitempty"`
+	Problem   string        `json:"problem,omitempty"`
+}
+
+// explainNode puts a preview into words.
+func explainNode(p plan.Preview, b budget.Budget) explainedNode {
+	n := p.Node
+	out := explainedNode{Node: n.Name, Type: local.KindOf(n), Manual: n.StartPolicy == script.PolicyManual, Sources: sourceNames(n),
+		Fields: p.Plan.Layout.Columns, OrderCols: p.Plan.Layout.OrderCols, Buckets: p.Plan.Layout.Buckets, BucketKey: p.Plan.Layout.BucketKey,
+		Batches: p.Batches, Checks: p.Checks, RowsIn: p.Rows, BytesIn: p.Bytes, RowsOut: p.RowsOut, Estimated: p.Estimated,
+		Memory: b.SlotEngineBytes, OneThread: p.Task.OneThread, SQL: p.Task.Query}
+	if n.Table != nil {
+		out.Table = n.Table.Name
+	}
+	if n.Out != nil {
+		out.File = n.Out.URL
+	}
+	if f := p.Task.Output.File; f != nil {
+		out.SQL = f.CopySQL
+	}
+	out.SQL = sqltext.Format(out.SQL)
+	for _, s := range p.Task.Setup {
+		out.Setup = append(out.Setup, sqltext.Format(s))
+	}
+	if p.Task.Python != nil {
+		out.Python = sqltext.Format(p.Task.Python.Source)
+	}
+	if join := p.Plan.Join; join != nil {
+		out.Join = "every batch reads all of table " + n.Lookup.Index.Node.Table.Name
+		if join.Buckets > 0 {
+			out.Join = fmt.Sprintf("both tables meet in %d buckets of the key", join.Buckets)
+		}
+	}
+	if p.Problem != nil {
+		out.Problem = p.Problem.Error()
+	}
+	return out
+}
+
+// sourceNames lists the files or the tables that a node reads.
+func sourceNames(n *script.Node) []string {
+	out := []string{}
+	add := func(r *script.FileReader) {
+		for _, u := range r.URLs {
+			out = append(out, u.URL)
+		}
+	}
+	if n.Files != nil {
+		add(n.Files)
+	}
+	for _, source := range n.Sources(nil) {
+		out = append(out, "table "+source.Table.Name)
+	}
+	if n.Query != nil && n.Query.Info != nil {
+		for _, f := range n.Query.Info.Files {
+			add(f.Reader)
+		}
+	}
+	return out
+}
+
+func printBudget(w io.Writer, b budget.Budget) {
+	fmt.Fprintf(w, "memory %s: %d slots with %s for DuckDB each", size(b.TotalBytes), b.Slots, size(b.SlotEngineBytes))
+	if b.Interpreters > 0 {
+		fmt.Fprintf(w, ", %d interpreters with %s each", b.Interpreters, size(b.InterpreterBytes))
+	}
+	fmt.Fprintf(w, "\na batch reads up to %s; a right side up to %s is read whole by every batch of its lookup\n", size(b.BatchBytes), size(b.BroadcastBytes))
+}
+
+// shownMost bounds the sources that are listed.
+const shownMost = 5
+
+func (n explainedNode) print(w io.Writer) {
+	manual := ""
+	if n.Manual {
+		manual = ", manual"
+	}
+	fmt.Fprintf(w, "\n%s (%s%s)\n", n.Node, n.Type, manual)
+	shown := strings.Join(n.Sources[:min(len(n.Sources), shownMost)], ", ")
+	if more := len(n.Sources) - shownMost; more > 0 {
+		shown += fmt.Sprintf(" … %d more", more)
+	}
+	if shown != "" {
+		fmt.Fprintf(w, "  reads    %s\n", shown)
+	}
+	if n.File != "" {
+		fmt.Fprintf(w, "  writes   %s\n", n.File)
+	} else {
+		n.printLayout(w)
+	}
+	if n.Join != "" {
+		fmt.Fprintf(w, "  join     %s\n", n.Join)
+	}
+	n.printBatches(w)
+	if n.Problem != "" {
+		fmt.Fprintf(w, "  problem  %s\n", n.Problem)
+	}
+	if len(n.Setup) > 0 {
+		printSQL(w, "tables of the query", strings.Join(n.Setup, ";\n"))
+	}
+	if n.Python != "" {
+		printSQL(w, "Python reads", n.Python)
+	}
+	if n.SQL != "" {
+		printSQL(w, "first batch", n.SQL)
+	}
+}
+
+func (n explainedNode) printLayout(w io.Writer) {
+	fields := make([]string, len(n.Fields))
+	for i, f := range n.Fields {
+		fields[i] = f.Name + " " + f.Type
+		if f.Nullable {
+			fields[i] += "?"
+		}
+	}
+	fmt.Fprintf(w, "  writes   table %s: %s\n", n.Table, strings.Join(fields, ", "))
+	order := "its parts hold the rows in their order"
+	if n.OrderCols > 0 {
+		order = fmt.Sprintf("%d hidden columns carry the order of the rows", n.OrderCols)
+	}
+	fmt.Fprintf(w, "  layout   %s\n", order)
+	if n.Buckets > 0 {
+		fmt.Fprintf(w, "           in %d buckets of %s\n", n.Buckets, n.BucketKey)
+	}
+}
+
+func (n explainedNode) printBatches(w io.Writer) {
+	if n.Batches == 0 {
+		return
+	}
+	about := ""
+	if n.Estimated {
+		about = "about "
+	}
+	rows := "rows not counted"
+	if n.RowsIn >= 0 {
+		rows = count(n.RowsIn) + " rows"
+	}
+	checks := ""
+	if n.Checks > 0 {
+		checks = fmt.Sprintf(" and %d that check unique indexes", n.Checks)
+	}
+	fmt.Fprintf(w, "  batches  %s%d%s, of %s%s, %s uncompressed\n", about, n.Batches-n.Checks, checks, about, rows, size(n.BytesIn))
+	threads := ""
+	if n.OneThread {
+		threads = ", one thread: the result could show the order in which rows arrive"
+	}
+	fmt.Fprintf(w, "  memory   %s a batch%s\n", size(n.Memory), threads)
+}
+
+func printSQL(w io.Writer, title, sql string) {
+	fmt.Fprintf(w, "  %s\n    %s\n", title, strings.ReplaceAll(sql, "\n", "\n    "))
+}

@@ -1,0 +1,33 @@
+package local
+
+import (
+	"context"
+
+	"thalweg/internal/budget"
+	"thalweg/internal/plan"
+	"thalweg/internal/script"
+)
+
+// Explanation is how a run of all nodes of a script would go about it.
+type Explanation struct {
+	Budget   budget.Budget
+	Nodes    []plan.Preview
+	Warnings script.Diagnostics
+}
+
+// Explain plans all nodes of a script without running any, within a budget as
+// for Options: 0 is the machine's. Nothing is written.
+func Explain(ctx context.Context, src script.Sources, memoryBytes int64, cores int) (Explanation, error) {
+	s, diags := script.Load(ctx, src)
+	if diags.HasErrors() {
+		return Explanation{}, &InvalidScriptError{Diagnostics: diags}
+	}
+	out := Explanation{Warnings: diags.Warnings()}
+	var err error
+	if out.Budget, err = share(memoryBytes, cores, s.Nodes); err != nil {
+		return out, err
+	}
+	planner := plan.Planner{Script: s, Budget: out.Budget}
+	out.Nodes, err = planner.Preview(ctx)
+	return out, err
+}

@@ -1,0 +1,203 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"thalweg/internal/address"
+	"thalweg/internal/engine"
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+	"thalweg/internal/script"
+	"thalweg/internal/state"
+)
+
+// Preview is what is known of a node before anything ran.
+type Preview struct {
+	Node      *script.Node
+	Plan      NodePlan
+	Batches   int
+	Checks    int   // of Batches: they check that an index is unique
+	Rows      int64 // that the node will read; -1: not known
+	Bytes     int64 // uncompressed
+	RowsOut   int64 // at most, in its table
+	Estimated bool  // batches, rows and bytes are guesses from what its sources may give
+	Problem   error // why it could not be planned; all behind it is a guess from nothing
+	Task      engine.Task
+}
+
+// Directories in the SQL of previews: where a run would have files of its own.
+const (
+	previewParts   = "/parts"
+	previewScratch = "/scratch"
+)
+
+// Preview plans all nodes of the script as a first run with all of them would,
+// in topological order. Input files are looked at as planning does; their rows,
+// where only reading would count them, and all tables are estimated. Nothing
+// is run, and nothing is written.
+func (p *Planner) Preview(ctx context.Context) ([]Preview, error) {
+	tables := map[*script.Node]*Table{}
+	var out []Preview
+	for _, n := range p.Script.Topological() {
+		v, err := p.preview(ctx, n, tables)
+		if err != nil {
+			return nil, err
+		}
+		if n.Table != nil {
+			tables[n] = previewTable(n, v)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+func (p *Planner) preview(ctx context.Context, n *script.Node, tables map[*script.Node]*Table) (Preview, error) {
+	v := Preview{Node: n, Estimated: n.Files == nil}
+	in := Inputs{Named: map[string]*Table{}}
+	if n.Reader != nil {
+		in.Reader = tables[n.Reader.Creator]
+	}
+	if n.Lookup != nil {
+		in.Lookup = tables[n.Lookup.Index.Node]
+	}
+	for _, source := range n.Named() {
+		in.Named[source.Table.Name] = tables[source]
+	}
+	var specs []state.BatchSpec
+	if v.Problem = remoteInputs(n); v.Problem == nil {
+		v.Plan, specs, v.Problem = p.PlanNode(ctx, n, in)
+	}
+	var f *fault.Error
+	switch {
+	case ctx.Err() != nil:
+		return v, &fault.Error{Kind: fault.Canceled, Message: "explaining was interrupted", Err: context.Cause(ctx)}
+	case v.Problem != nil && !errors.As(v.Problem, &f):
+		return v, v.Problem
+	case v.Problem != nil:
+		if n.Table != nil {
+			v.Plan.Layout, v.Rows = layoutOf(n.Table), -1
+			v.Plan.Layout.OrderCols = orderColsOf(n, in)
+		}
+		return v, nil
+	}
+	v.Batches = len(specs)
+	for _, s := range specs {
+		var w Work
+		if err := w.Decode(s); err != nil {
+			return v, err
+		}
+		if w.Unique != "" {
+			v.Checks++
+			continue
+		}
+		v.Bytes += s.BytesIn
+		if s.RowsIn < 0 || v.Rows < 0 {
+			v.Rows = -1
+		} else {
+			v.Rows += s.RowsIn
+		}
+	}
+	v.RowsOut = estimateRows(n, in, v)
+	if err := p.previewTask(n, in, &v, specs); err != nil {
+		v.Problem = err
+	}
+	return v, nil
+}
+
+// remoteInputs refuses to look at files of other machines.
+func remoteInputs(n *script.Node) error {
+	var urls []script.FileURL
+	if n.Files != nil {
+		urls = n.Files.URLs
+	}
+	if n.Query != nil && n.Query.Info != nil {
+		for _, f := range n.Query.Info.Files {
+			urls = append(urls, f.Reader.URLs...)
+		}
+	}
+	for _, u := range urls {
+		if address.Remote(u.URL) {
+			return &fault.Error{Kind: fault.Environment, Message: address.Redact(u.URL) + " is on another machine: it is looked at when a run begins"}
+		}
+	}
+	return nil
+}
+
+// previewTask builds the task of the first batch, with made-up places.
+func (p *Planner) previewTask(n *script.Node, in Inputs, v *Preview, specs []state.BatchSpec) error {
+	if len(specs) == 0 {
+		return nil
+	}
+	b := Batch{Paths: Paths{}, Scratch: previewScratch, StageDir: previewParts}
+	if err := b.Work.Decode(specs[0]); err != nil {
+		return err
+	}
+	if n.Out != nil {
+		b.OutPath = script.ExpandURL(n.Out.URL, 1, 0)
+	}
+	for _, read := range p.Reads(n, in, b.Work, nil) {
+		for _, s := range read.Slices {
+			key := read.Table.Parts[s.Part].Key
+			b.Paths[key] = filepath.Join(previewParts, key)
+		}
+	}
+	var err error
+	v.Task, err = p.Task(n, in, v.Plan, nil, b)
+	return err
+}
+
+// estimateRows guesses how many rows n's table may have.
+func estimateRows(n *script.Node, in Inputs, v Preview) int64 {
+	rows := v.Rows
+	switch {
+	case n.Table == nil:
+		return 0
+	case n.Files != nil && rows < 0:
+		return v.Bytes / max(readerWidth(n.Files), 1)
+	case n.Query != nil:
+		rows = 0
+		for _, t := range in.tables(n) {
+			rows = max(rows, t.Rows())
+		}
+		return rows
+	case in.Reader != nil:
+		return in.Reader.Rows()
+	}
+	return rows
+}
+
+// readerWidth is about what a CSV record of r takes.
+func readerWidth(r *script.FileReader) int64 {
+	const numberBytes, textBytes = 8, 16
+	var n int64
+	for _, c := range r.Columns {
+		n += numberBytes
+		if c.Type == expr.String || c.Type == expr.DateTime {
+			n += textBytes - numberBytes
+		}
+	}
+	return n
+}
+
+// previewTable stands in for the table that n will write: as many parts as
+// there will be, at most, of equal sizes.
+func previewTable(n *script.Node, v Preview) *Table {
+	t := &Table{Node: n, Layout: v.Plan.Layout}
+	parts := v.Batches - v.Checks
+	if t.Layout.Buckets > 0 {
+		parts = t.Layout.Buckets // and as many again for each batch: it makes no difference to who reads them
+	}
+	bytes := estimateBytes(n, []size{{v.RowsOut, v.Bytes}}, v.RowsOut)
+	for i := range int64(parts) {
+		part := state.Part{Key: fmt.Sprintf("%s/%05d.parquet", n.Table.Name, i), Batch: int(i), Bucket: -1,
+			Rows: v.RowsOut*(i+1)/int64(parts) - v.RowsOut*i/int64(parts), RawBytes: bytes / int64(parts)}
+		if t.Layout.Buckets > 0 {
+			part.Bucket = int(i)
+		}
+		t.Parts = append(t.Parts, part)
+	}
+	return t
+}
