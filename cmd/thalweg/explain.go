@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"thalweg/internal/address"
 	"thalweg/internal/budget"
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
@@ -28,7 +29,14 @@ func (c *explainCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	e, err := local.Explain(ctx, c.sources(), memory, c.Cores)
+	s, diags, err := c.load(ctx)
+	if err != nil {
+		return err
+	}
+	if diags.HasErrors() {
+		return &local.InvalidScriptError{Diagnostics: diags}
+	}
+	e, err := local.Explain(ctx, s, memory, c.Cores)
 	if err != nil {
 		return err
 	}
@@ -50,7 +58,7 @@ func (c *explainCmd) Run(ctx context.Context, a *app) error {
 	if c.JSON {
 		return printJSON(a.stdout, explained{Budget: e.Budget, Nodes: nodes})
 	}
-	if err := e.Warnings.Write(a.stderr); err != nil {
+	if err := diags.Warnings().Write(a.stderr); err != nil {
 		return fmt.Errorf("print the warnings: %w", err)
 	}
 	var b strings.Builder
@@ -81,8 +89,8 @@ type explainedNode struct {
 	BucketKey string        `json:"bucket_key,omitempty"`
 	Join      string        `json:"join,omitempty"`
 	Batches   int           `json:"batches"`
-	Checks    int           `json:"unique_checks,omitempty"` // of Batches
-	RowsIn    int64         `json:"rows_in"`                 // -1: not known
+	Checks    int           `json:"checks,omitempty"` // of Batches
+	RowsIn    int64         `json:"rows_in"`          // -1: not known
 	BytesIn   int64         `json:"bytes_in"`
 	RowsOut   int64         `json:"rows_out_max,omitempty"`
 	Estimated bool          `json:"estimated"`
@@ -132,20 +140,12 @@ func explainNode(p plan.Preview, b budget.Budget) explainedNode {
 // sourceNames lists the files or the tables that a node reads.
 func sourceNames(n *script.Node) []string {
 	out := []string{}
-	add := func(r *script.FileReader) {
-		for _, u := range r.URLs {
-			out = append(out, u.URL)
-		}
-	}
-	if n.Files != nil {
-		add(n.Files)
-	}
 	for _, source := range n.Sources(nil) {
 		out = append(out, "table "+source.Table.Name)
 	}
-	if n.Query != nil && n.Query.Info != nil {
-		for _, f := range n.Query.Info.Files {
-			add(f.Reader)
+	for _, r := range n.FileReaders() {
+		for _, u := range r.URLs {
+			out = append(out, address.Redact(u.URL))
 		}
 	}
 	return out
@@ -231,7 +231,7 @@ func (n explainedNode) printBatches(w io.Writer) {
 	}
 	checks := ""
 	if n.Checks > 0 {
-		checks = fmt.Sprintf(" and %d that check unique indexes", n.Checks)
+		checks = fmt.Sprintf(" and %d that check them", n.Checks)
 	}
 	fmt.Fprintf(w, "  batches  %s%d%s, of %s%s, %s uncompressed\n", about, n.Batches-n.Checks, checks, about, rows, size(n.BytesIn))
 	threads := ""

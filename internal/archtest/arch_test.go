@@ -56,7 +56,7 @@ var allowed = map[string]string{
 	"internal/local": "address budget engine fault files parts parts/local pipeline plan python query queue/inproc remote script sqltext state state/sqlite " +
 		"worker",
 	"internal/graph": "address script",
-	"cmd/thalweg":    "scripttest budget infer graph engine fault generate local plan remote script similar sqltext state worker",
+	"cmd/thalweg":    "address scripttest budget infer graph engine fault generate local plan remote script similar sqltext state worker",
 }
 
 // banned imports, each with what to use instead.

@@ -10,19 +10,14 @@ import (
 
 // Explanation is how a run of all nodes of a script would go about it.
 type Explanation struct {
-	Budget   budget.Budget
-	Nodes    []plan.Preview
-	Warnings script.Diagnostics
+	Budget budget.Budget
+	Nodes  []plan.Preview // in the order in which they could run
 }
 
 // Explain plans all nodes of a script without running any, within a budget as
 // for Options: 0 is the machine's. Nothing is written.
-func Explain(ctx context.Context, src script.Sources, memoryBytes int64, cores int) (Explanation, error) {
-	s, diags := script.Load(ctx, src)
-	if diags.HasErrors() {
-		return Explanation{}, &InvalidScriptError{Diagnostics: diags}
-	}
-	out := Explanation{Warnings: diags.Warnings()}
+func Explain(ctx context.Context, s *script.Script, memoryBytes int64, cores int) (Explanation, error) {
+	var out Explanation
 	var err error
 	if out.Budget, err = share(memoryBytes, cores, s.Nodes); err != nil {
 		return out, err

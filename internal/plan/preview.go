@@ -19,7 +19,7 @@ type Preview struct {
 	Node      *script.Node
 	Plan      NodePlan
 	Batches   int
-	Checks    int   // of Batches: they check that an index is unique
+	Checks    int   // of Batches: they look at what the others wrote, and write nothing
 	Rows      int64 // that the node will read; -1: not known
 	Bytes     int64 // uncompressed
 	RowsOut   int64 // at most, in its table
@@ -84,14 +84,18 @@ func (p *Planner) preview(ctx context.Context, n *script.Node, tables map[*scrip
 		return v, nil
 	}
 	v.Batches = len(specs)
+	var first *Work
 	for _, s := range specs {
 		var w Work
 		if err := w.Decode(s); err != nil {
 			return v, err
 		}
-		if w.Unique != "" {
+		if w.Check || w.BadCaps {
 			v.Checks++
 			continue
+		}
+		if first == nil {
+			first = &w
 		}
 		v.Bytes += s.BytesIn
 		if s.RowsIn < 0 || v.Rows < 0 {
@@ -101,40 +105,27 @@ func (p *Planner) preview(ctx context.Context, n *script.Node, tables map[*scrip
 		}
 	}
 	v.RowsOut = estimateRows(n, in, v)
-	if err := p.previewTask(n, in, &v, specs); err != nil {
-		v.Problem = err
+	if first != nil {
+		v.Problem = p.previewTask(n, in, &v, *first)
 	}
 	return v, nil
 }
 
 // remoteInputs refuses to look at files of other machines.
 func remoteInputs(n *script.Node) error {
-	var urls []script.FileURL
-	if n.Files != nil {
-		urls = n.Files.URLs
-	}
-	if n.Query != nil && n.Query.Info != nil {
-		for _, f := range n.Query.Info.Files {
-			urls = append(urls, f.Reader.URLs...)
-		}
-	}
-	for _, u := range urls {
-		if address.Remote(u.URL) {
-			return &fault.Error{Kind: fault.Environment, Message: address.Redact(u.URL) + " is on another machine: it is looked at when a run begins"}
+	for _, r := range n.FileReaders() {
+		for _, u := range r.URLs {
+			if address.Remote(u.URL) {
+				return &fault.Error{Kind: fault.Environment, Message: address.Redact(u.URL) + " is on another machine: it is looked at when a run begins"}
+			}
 		}
 	}
 	return nil
 }
 
 // previewTask builds the task of the first batch, with made-up places.
-func (p *Planner) previewTask(n *script.Node, in Inputs, v *Preview, specs []state.BatchSpec) error {
-	if len(specs) == 0 {
-		return nil
-	}
-	b := Batch{Paths: Paths{}, Scratch: previewScratch, StageDir: previewParts}
-	if err := b.Work.Decode(specs[0]); err != nil {
-		return err
-	}
+func (p *Planner) previewTask(n *script.Node, in Inputs, v *Preview, w Work) error {
+	b := Batch{Work: w, Paths: Paths{}, Scratch: previewScratch, StageDir: previewParts, Run: 1, RowsIn: v.Rows}
 	if n.Out != nil {
 		b.OutPath = script.ExpandURL(n.Out.URL, 1, 0)
 	}
