@@ -129,7 +129,7 @@ func (f *badFinder) describe(ctx context.Context, db *engine.Instance, src badSo
 func (f *badFinder) listFound(ctx context.Context, db engine.Querier, src badSource, suspects []suspect) (found []badFound, err error) {
 	var values strings.Builder
 	for i, s := range suspects {
-		fmt.Fprintf(&values, " WHEN %d THEN %s", len(src.cells)+i, shownSQL(s.expr.Refs(), src.ref))
+		fmt.Fprintf(&values, " WHEN %d THEN %s", len(src.cells)+i, shownSQL(sourceRefs(s.expr), src.ref))
 	}
 	at := "CAST(0 AS BIGINT), CAST(0 AS BIGINT)"
 	if f.files != nil {
@@ -151,14 +151,17 @@ func (f *badFinder) listFound(ctx context.Context, db engine.Querier, src badSou
 	return found, rows.Err()
 }
 
-// shownSQL renders the values of references as r.a = 1, r.b = 2. References to
-// fields (of having) are left out: their own are not known here.
+// sourceRefs leaves out references to fields (of having): their values are not
+// known where a row cannot be computed.
+func sourceRefs(x *expr.Compiled) []expr.Ref {
+	return slices.DeleteFunc(slices.Clone(x.Refs()), func(r expr.Ref) bool { return r.Alias == "w" })
+}
+
+// shownSQL renders the values of references as r.a = 1, r.b = 2.
 func shownSQL(refs []expr.Ref, ref func(expr.Ref) string) string {
 	shown := []string{"NULL"}
 	for _, r := range refs {
-		if r.Alias != "w" {
-			shown = append(shown, fmt.Sprintf("%s || coalesce(left(CAST(%s AS VARCHAR), %d), 'NULL')", sqltext.String(r.Alias+"."+r.Field+" = "), ref(r), shownRunesMax))
-		}
+		shown = append(shown, fmt.Sprintf("%s || coalesce(left(CAST(%s AS VARCHAR), %d), 'NULL')", sqltext.String(r.Alias+"."+r.Field+" = "), ref(r), shownRunesMax))
 	}
 	return "concat_ws(', ', " + strings.Join(shown, ", ") + ")"
 }

@@ -91,6 +91,8 @@ func (w *schemaWriter) form(f form) anyMap {
 			n["maximum"] = f.high
 		}
 		return orReference(n)
+	case realForm:
+		return orReference(anyMap{"type": "number"})
 	case boolForm:
 		return orReference(anyMap{"type": "boolean"})
 	case listForm:
