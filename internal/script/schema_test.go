@@ -111,7 +111,7 @@ func TestSchemaAcceptsExamples(t *testing.T) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		if strings.Contains(string(text), "nodes:") {
+		if strings.Contains(string(text), "nodes:") && !strings.HasSuffix(file, ".test.yaml") {
 			found++
 			require.NoError(t, schema.Validate(asJSON(t, string(text))), file)
 		}
