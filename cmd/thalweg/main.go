@@ -40,6 +40,7 @@ type cli struct {
 	Checks   checksCmd   `cmd:"" help:"List what the checks of a run found."`
 	SQL      sqlCmd      `cmd:"" name:"sql" help:"Query the tables of any run."`
 	Generate generateCmd `cmd:"" help:"Make input data for the examples."`
+	Fmt      fmtCmd      `cmd:"" help:"Put scripts and parameters files into the canonical layout."`
 	Schema   schemaCmd   `cmd:"" help:"Print the JSON Schema of scripts, for editors."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 }
