@@ -67,10 +67,20 @@ type Location struct {
 	Bucket string // of s3
 	Path   string // of sftp: absolute; of s3: the key, taken literally
 	URL    string // the whole, with its secrets: never print it, print String
+	// Hide takes the values of secrets out of texts; nil: there are none.
+	Hide func(string) string
 }
 
 // String is the address without secrets.
-func (l Location) String() string { return Redact(l.URL) }
+func (l Location) String() string { return l.Hidden(Redact(l.URL)) }
+
+// Hidden is a text about the location without secrets.
+func (l Location) Hidden(text string) string {
+	if l.Hide == nil {
+		return text
+	}
+	return l.Hide(text)
+}
 
 // Parse takes a remote address apart.
 func Parse(name string) (Location, error) {

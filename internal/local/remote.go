@@ -86,10 +86,10 @@ func globEscape(path string) string {
 }
 
 // checkAddress refuses, before a run exists, what cannot be read or written.
-func checkAddress(ctx context.Context, client *remote.Client, url string, pos script.Pos) error {
+func checkAddress(ctx context.Context, client *remote.Client, s *script.Script, url string, pos script.Pos) error {
 	var err error
 	if address.Remote(url) {
-		err = client.Check(ctx, url)
+		err = client.Check(ctx, url, s)
 	} else {
 		_, err = address.Local(url)
 	}

@@ -197,12 +197,12 @@ func inNode(err error, n *script.Node) error {
 
 // checkFiles refuses, before a run exists, files of schemes that cannot be
 // used here and two nodes that would write the same file.
-func checkFiles(ctx context.Context, client *remote.Client, nodes []*script.Node) (err error) {
+func checkFiles(ctx context.Context, client *remote.Client, s *script.Script, nodes []*script.Node) (err error) {
 	writers := map[string]*script.Node{}
 	for _, n := range nodes {
 		for _, r := range n.FileReaders() {
 			for _, u := range r.URLs {
-				if err := checkAddress(ctx, client, u.URL, u.Pos); err != nil {
+				if err := checkAddress(ctx, client, s, u.URL, u.Pos); err != nil {
 					return err
 				}
 			}
@@ -210,7 +210,7 @@ func checkFiles(ctx context.Context, client *remote.Client, nodes []*script.Node
 		if n.Out == nil {
 			continue
 		}
-		if err := checkAddress(ctx, client, n.Out.URL, n.Out.Pos); err != nil {
+		if err := checkAddress(ctx, client, s, n.Out.URL, n.Out.Pos); err != nil {
 			return err
 		}
 		path := n.Out.URL
@@ -231,7 +231,7 @@ func checkFiles(ctx context.Context, client *remote.Client, nodes []*script.Node
 
 // create records a new run and takes its lock.
 func (r *runner) create(ctx context.Context, affected []*script.Node) error {
-	if err := checkFiles(ctx, r.opts.Remote, affected); err != nil {
+	if err := checkFiles(ctx, r.opts.Remote, r.script, affected); err != nil {
 		return err
 	}
 	in := map[*script.Node]bool{}

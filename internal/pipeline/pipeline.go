@@ -64,7 +64,7 @@ func New(cfg Config) *Pipeline {
 		cfg:     cfg,
 		planner: &plan.Planner{Script: cfg.Script, Budget: cfg.Budget},
 		tables:  map[string]*plan.Table{},
-		spool:   cfg.Remote.Spool(filepath.Join(cfg.RemoteDir, CopiesDir)),
+		spool:   cfg.Remote.Spool(filepath.Join(cfg.RemoteDir, CopiesDir), cfg.Script),
 		fetches: map[string]*fetching{},
 		memory:  semaphore.NewWeighted(int64(max(cfg.Budget.Slots, 1))),
 	}

@@ -140,7 +140,7 @@ func (x *attempt) upload(ctx context.Context, f state.File) (remote.Staged, erro
 	}
 	note := sha256.Sum256([]byte(fmt.Sprintf("%s\n%d", x.claim.Node, x.claim.Batch)))
 	return x.p.cfg.Remote.Stage(ctx, x.final, remote.Upload{Path: x.batch.OutPath, Bytes: f.Bytes, Checksum: f.Checksum,
-		TempPrefix: x.tempPrefix(filepath.Base(x.final)), Attempt: x.claim.Attempt, Journal: filepath.Join(dir, fmt.Sprintf("%x.json", note[:12]))})
+		TempPrefix: x.tempPrefix(filepath.Base(x.final)), Attempt: x.claim.Attempt, Journal: filepath.Join(dir, fmt.Sprintf("%x.json", note[:12])), Secrets: x.p.cfg.Script})
 }
 
 // Directories of a run's RemoteDir.

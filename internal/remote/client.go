@@ -55,10 +55,26 @@ func (c *Client) Close() error {
 	return errors.Join(errs...)
 }
 
+// Secrets are values that stand in addresses only while a file is opened.
+type Secrets interface {
+	Reveal(text string) string // with the values in the places of their references
+	Hide(text string) string   // the other way round
+}
+
+// locate takes an address apart, with its secrets, which errors will not show.
+func locate(url string, secrets Secrets) (loc address.Location, err error) {
+	if secrets == nil {
+		return address.Parse(url)
+	}
+	loc, err = address.Parse(secrets.Reveal(url))
+	loc.Hide = secrets.Hide
+	return loc, hidden(err, loc)
+}
+
 // Check reports what is wrong with an address or with what is configured for
-// it, as far as can be known without asking the server.
-func (c *Client) Check(ctx context.Context, url string) error {
-	loc, err := address.Parse(url)
+// it, as far as can be known without asking the server. secrets may be nil.
+func (c *Client) Check(ctx context.Context, url string, secrets Secrets) error {
+	loc, err := locate(url, secrets)
 	if err != nil {
 		return err
 	}
@@ -171,11 +187,27 @@ func (c *Client) stat(ctx context.Context, loc address.Location) (v Version, err
 	return v, err
 }
 
-// placed adds the address to an error.
+// placed adds the address to an error, and takes secrets out of it.
 func placed(err error, loc address.Location) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Place.File == "" {
 		f.Place.File = loc.String()
+	}
+	return hidden(err, loc)
+}
+
+// hidden is an error without secrets: causes of other packages quote addresses.
+func hidden(err error, loc address.Location) error {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return err
+	}
+	f.Message, f.Hint, f.Place.File = loc.Hidden(f.Message), loc.Hidden(f.Hint), loc.Hidden(f.Place.File)
+	if f.Err == nil {
+		return err
+	}
+	if text := f.Err.Error(); loc.Hidden(text) != text {
+		f.Err = errors.New(loc.Hidden(text))
 	}
 	return err
 }

@@ -46,7 +46,7 @@ func (c *Client) retry(ctx context.Context, loc address.Location, op func(ctx co
 			f.Message += fmt.Sprintf(" (tried %d times)", try)
 			return placed(err, loc)
 		}
-		c.cfg.Logger.Info("a transfer broke; it is repeated", "url", loc.String(), "try", try, "error", err)
+		c.cfg.Logger.Info("a transfer broke; it is repeated", "url", loc.String(), "try", try, "error", loc.Hidden(err.Error()))
 		if err := c.wait(ctx, pause, err); err != nil {
 			return err
 		}

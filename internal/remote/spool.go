@@ -29,11 +29,12 @@ type Copy struct {
 // version, for as long as the directory lives. Its methods may be called by
 // many goroutines at once; of several processes only one may use a directory.
 type Spool struct {
-	c     *Client
-	dir   string
-	mu    sync.Mutex
-	bytes int64 // of the copies that are there or on their way
-	files map[string]*spooled
+	c       *Client
+	dir     string
+	secrets Secrets
+	mu      sync.Mutex
+	bytes   int64 // of the copies that are there or on their way
+	files   map[string]*spooled
 }
 
 // spooled is one file's copy. Who holds busy may use the rest.
@@ -42,9 +43,10 @@ type spooled struct {
 	copy *Copy // nil: not looked at yet by this process
 }
 
-// Spool keeps copies in dir, which is made when it is needed.
-func (c *Client) Spool(dir string) *Spool {
-	return &Spool{c: c, dir: dir, files: map[string]*spooled{}}
+// Spool keeps copies in dir, which is made when it is needed. secrets are those
+// of the addresses; nil: none.
+func (c *Client) Spool(dir string, secrets Secrets) *Spool {
+	return &Spool{c: c, dir: dir, secrets: secrets, files: map[string]*spooled{}}
 }
 
 // spoolNote stands beside a complete copy.
@@ -93,7 +95,7 @@ func Key(url string) string {
 // that another process made is used if the server still has that version; a
 // file that changed since is an error: the copies of a run are of one version.
 func (s *Spool) Ensure(ctx context.Context, url, planned string) (Copy, error) {
-	loc, err := address.Parse(url)
+	loc, err := locate(url, s.secrets)
 	if err != nil {
 		return Copy{}, err
 	}
@@ -105,7 +107,7 @@ func (s *Spool) Ensure(ctx context.Context, url, planned string) (Copy, error) {
 		return Copy{}, canceled(ctx)
 	}
 	if f.copy == nil {
-		c, err := s.make(ctx, loc, planned)
+		c, err := s.make(ctx, loc, Key(url), planned)
 		if err != nil {
 			return Copy{}, placed(err, loc)
 		}
@@ -138,13 +140,13 @@ func (s *Spool) file(url string) *spooled {
 	return f
 }
 
-// make takes the copy that is there, or makes one. want is what is known of
-// the version that it must have: from the plan, or from an older copy.
-func (s *Spool) make(ctx context.Context, loc address.Location, planned string) (Copy, error) {
+// make takes the copy that is there, or makes one, of the version that the
+// plan, or an older copy, says.
+func (s *Spool) make(ctx context.Context, loc address.Location, key, planned string) (Copy, error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return Copy{}, localFault("make the directory for copies of remote files", err)
 	}
-	path := filepath.Join(s.dir, Key(loc.URL))
+	path := filepath.Join(s.dir, key)
 	want, err := s.wanted(path, planned)
 	if err != nil {
 		return Copy{}, err

@@ -21,6 +21,7 @@ type Upload struct {
 	// Journal is the path of a small local file, the same for all attempts at
 	// this file, in which is noted what a dead attempt leaves at the server.
 	Journal string
+	Secrets Secrets // of the address; nil: none
 }
 
 // Staged is a file that lies at its server without being visible under its
@@ -36,7 +37,7 @@ type Staged interface {
 // Stage sends a local file to the server, after removing what dead attempts at
 // it left there.
 func (c *Client) Stage(ctx context.Context, url string, u Upload) (Staged, error) {
-	loc, err := address.Parse(url)
+	loc, err := locate(url, u.Secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +99,6 @@ func (c *Client) giveUp(ctx context.Context, s Staged, loc address.Location) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveUpTimeout)
 	defer cancel()
 	if err := s.Discard(ctx); err != nil {
-		c.cfg.Logger.Warn("a failed upload stays at the server until it is tried again", "url", loc.String(), "error", err)
+		c.cfg.Logger.Warn("a failed upload stays at the server until it is tried again", "url", loc.String(), "error", loc.Hidden(err.Error()))
 	}
 }

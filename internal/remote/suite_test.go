@@ -166,7 +166,7 @@ func TestSpoolMakesOneCopyOfOneVersion(t *testing.T) {
 		content := noise(1 << 20)
 		w.put("a.bin", content)
 		dir := filepath.Join(t.TempDir(), "in")
-		spool := w.client.Spool(dir)
+		spool := w.client.Spool(dir, nil)
 		c, err := spool.Ensure(t.Context(), w.url("a.bin"), "")
 		require.NoError(t, err)
 		requireCopy(t, content, c)
@@ -178,7 +178,7 @@ func TestSpoolMakesOneCopyOfOneVersion(t *testing.T) {
 		before, err := os.Stat(c.Path)
 		require.NoError(t, err)
 		later := w.again(t)
-		c2, err := later.Spool(dir).Ensure(t.Context(), w.url("a.bin"), c.Version)
+		c2, err := later.Spool(dir, nil).Ensure(t.Context(), w.url("a.bin"), c.Version)
 		require.NoError(t, err)
 		after, err := os.Stat(c2.Path)
 		require.NoError(t, err)
@@ -186,13 +186,13 @@ func TestSpoolMakesOneCopyOfOneVersion(t *testing.T) {
 
 		// Without the copy the plan's version still counts.
 		other := filepath.Join(t.TempDir(), "other")
-		_, err = later.Spool(other).Ensure(t.Context(), w.url("a.bin"), c.Version)
+		_, err = later.Spool(other, nil).Ensure(t.Context(), w.url("a.bin"), c.Version)
 		require.NoError(t, err)
 
 		w.put("a.bin", noise(1<<20 + 1)[1:]+"")
 		w.put("a.bin", noise(1<<20+1))
 		for _, dir := range []string{dir, filepath.Join(t.TempDir(), "third")} {
-			_, err = w.again(t).Spool(dir).Ensure(t.Context(), w.url("a.bin"), c.Version)
+			_, err = w.again(t).Spool(dir, nil).Ensure(t.Context(), w.url("a.bin"), c.Version)
 			require.ErrorContains(t, err, "changed after the run read it")
 			require.Equal(t, fault.UserData, fault.Of(err).Kind)
 		}
@@ -218,7 +218,7 @@ func TestBrokenDownloadsGoOn(t *testing.T) {
 		content := noise(4 << 20)
 		w.put("a.bin", content)
 		w.proxy.Plan(remotetest.Break{Down: 1 << 20}, remotetest.Break{Down: 10}, remotetest.Break{Down: 1 << 20}, remotetest.Break{Up: 5})
-		c, err := w.client.Spool(t.TempDir()).Ensure(t.Context(), w.url("a.bin"), "")
+		c, err := w.client.Spool(t.TempDir(), nil).Ensure(t.Context(), w.url("a.bin"), "")
 		require.NoError(t, err)
 		requireCopy(t, content, c)
 		require.GreaterOrEqual(t, w.proxy.Connections(), 4)
@@ -234,7 +234,7 @@ func TestServersThatNeverFinish(t *testing.T) {
 			w.proxy.Plan(remotetest.Break{Down: 10})
 		}
 		dir := t.TempDir()
-		_, err := w.client.Spool(dir).Ensure(t.Context(), w.url("a.bin"), "")
+		_, err := w.client.Spool(dir, nil).Ensure(t.Context(), w.url("a.bin"), "")
 		require.ErrorContains(t, err, "tried 6 times")
 		require.True(t, fault.Of(err).Retryable)
 		require.Equal(t, fault.Environment, fault.Of(err).Kind)
@@ -253,7 +253,7 @@ func TestSilentServersAreLeft(t *testing.T) {
 		cfg.IdleTimeout = 300 * time.Millisecond
 		c := remote.New(cfg)
 		defer c.Close()
-		got, err := c.Spool(t.TempDir()).Ensure(t.Context(), w.url("a.bin"), "")
+		got, err := c.Spool(t.TempDir(), nil).Ensure(t.Context(), w.url("a.bin"), "")
 		require.NoError(t, err)
 		requireCopy(t, content, got)
 		require.Contains(t, w.log.String(), "silent for")
@@ -267,7 +267,7 @@ func TestCancelEndsTransfers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		_, err := w.client.Spool(t.TempDir()).Ensure(ctx, w.url("a.bin"), "")
+		_, err := w.client.Spool(t.TempDir(), nil).Ensure(ctx, w.url("a.bin"), "")
 		require.Equal(t, fault.Canceled, fault.Of(err).Kind, "%v", err)
 		require.Less(t, time.Since(start), time.Second)
 	})
@@ -300,7 +300,7 @@ func TestSpoolLimit(t *testing.T) {
 		c := remote.New(cfg)
 		defer c.Close()
 		dir := t.TempDir()
-		_, err := c.Spool(dir).EnsureAll(t.Context(), []remote.Want{{URL: w.url("a")}, {URL: w.url("b")}})
+		_, err := c.Spool(dir, nil).EnsureAll(t.Context(), []remote.Want{{URL: w.url("a")}, {URL: w.url("b")}})
 		require.ErrorContains(t, err, "more than 1 MiB")
 		require.Equal(t, fault.Environment, fault.Of(err).Kind)
 		parts, _ := filepath.Glob(filepath.Join(dir, "*.part"))
@@ -311,10 +311,10 @@ func TestSpoolLimit(t *testing.T) {
 func TestEnsureAllNamesTheFirstFileThatFails(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		w.put("a", "x")
-		_, err := w.client.Spool(t.TempDir()).EnsureAll(t.Context(), []remote.Want{{URL: w.url("a")}, {URL: w.url("none")}})
+		_, err := w.client.Spool(t.TempDir(), nil).EnsureAll(t.Context(), []remote.Want{{URL: w.url("a")}, {URL: w.url("none")}})
 		require.Equal(t, fault.UserData, fault.Of(err).Kind)
 		require.Contains(t, fault.Of(err).Place.File, "none")
-		copies, err := w.client.Spool(t.TempDir()).EnsureAll(t.Context(), []remote.Want{{URL: w.url("a")}, {URL: w.url("a")}})
+		copies, err := w.client.Spool(t.TempDir(), nil).EnsureAll(t.Context(), []remote.Want{{URL: w.url("a")}, {URL: w.url("a")}})
 		require.NoError(t, err)
 		requireCopy(t, "x", copies[1])
 	})
