@@ -8,22 +8,40 @@ import (
 	"io"
 	"os"
 
+	"thalweg/internal/address"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/script"
 )
+
+// Look makes a remote file's beginning, or a Parquet file's footer, readable on
+// this machine until done is called. It gives no copies of local files.
+type Look func(ctx context.Context, url string, parquet bool) (copies Copies, done func(), err error)
+
+// At calls l for remote files; without it they cannot be looked at.
+func (l Look) At(ctx context.Context, u string, parquet bool) (Copies, func(), error) {
+	if l == nil || !address.Remote(u) {
+		return nil, func() {}, nil
+	}
+	return l(ctx, u, parquet)
+}
 
 // Columns lists the columns that an input file has: of a CSV file its header
 // record's texts, all strings; of a Parquet file those of its schema, with the
 // type that they are read as (Invalid: none). A name that stands for several
 // files stands for the first of them. It reads at most what lies before the
 // first data record, or the footer.
-func Columns(ctx context.Context, u string, c script.CSVReader, parquet bool) ([]script.FileColumn, error) {
+func Columns(ctx context.Context, look Look, u string, c script.CSVReader, parquet bool) ([]script.FileColumn, error) {
+	copies, done, err := look.At(ctx, u, parquet)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	urls, err := Expand(ctx, []script.FileURL{{URL: u}})
 	if err != nil {
 		return nil, err
 	}
-	in, err := stat(urls[0], nil)
+	in, err := stat(urls[0], copies)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +95,7 @@ func headerColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 		return nil, openFault(in.URL, err)
 	}
 	defer f.Close()
-	limit := &io.LimitedReader{R: f, N: maxHeadBytes}
+	limit := &io.LimitedReader{R: f, N: HeadBytesMax}
 	buffered := bufio.NewReader(limit)
 	if first, _ := buffered.Peek(len(utf8BOM)); bytes.Equal(first, utf8BOM) {
 		if _, err := buffered.Discard(len(utf8BOM)); err != nil {
@@ -90,7 +108,7 @@ func headerColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 		record, err := records.Read()
 		switch {
 		case limit.N <= 0:
-			return nil, inputFault(fault.UserData, in.URL, "the lines before the data are longer than %d MiB", maxHeadBytes>>20)
+			return nil, inputFault(fault.UserData, in.URL, "the lines before the data are longer than %d MiB", HeadBytesMax>>20)
 		case errors.Is(err, io.EOF):
 			return nil, inputFault(fault.UserData, in.URL, "the file ends before its header: it has %d records, hdr_line_idx is %d", i, c.HeaderRecord)
 		case err != nil:

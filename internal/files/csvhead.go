@@ -77,13 +77,13 @@ func readHead(r *script.FileReader, path, u string) (csvHead, error) {
 	if err != nil {
 		return csvHead{}, openFault(u, err)
 	}
-	in := bufio.NewReaderSize(io.NewSectionReader(f, bom, min(size-bom, maxHeadBytes)), 16<<10)
+	in := bufio.NewReaderSize(io.NewSectionReader(f, bom, min(size-bom, HeadBytesMax)), 16<<10)
 	head, err := parseHead(r, newCSVReader(r, in), u)
 	if err != nil {
 		return csvHead{}, err
 	}
-	if head.start >= maxHeadBytes {
-		return csvHead{}, inputFault(fault.UserData, u, "the lines before the data are longer than %d MiB", maxHeadBytes>>20)
+	if head.start >= HeadBytesMax {
+		return csvHead{}, inputFault(fault.UserData, u, "the lines before the data are longer than %d MiB", HeadBytesMax>>20)
 	}
 	head.start += bom
 	prefix := make([]byte, head.start)

@@ -20,8 +20,8 @@ const (
 	// to guess whether it starts inside quotes. DuckDB hands out 8 MB at a time.
 	pieceBytes = 4 << 20
 
-	// maxHeadBytes bounds what lies before the first data record.
-	maxHeadBytes = 16 << 20
+	// HeadBytesMax bounds what lies before the first data record.
+	HeadBytesMax = 16 << 20
 
 	// scanBlockBytes is how much of a file the scanner looks at together.
 	scanBlockBytes = 256 << 10

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 
 	"thalweg/internal/address"
 	"thalweg/internal/fault"
@@ -18,7 +19,11 @@ import (
 // inputs are looked up in them, environment values that it declares in the
 // process's.
 func Sources(client *remote.Client, scriptPath, paramsPath string) script.Sources {
-	return script.Sources{Path: scriptPath, ParamsPath: paramsPath, Columns: files.Columns, Environment: os.LookupEnv, Read: func(ctx context.Context, url string) ([]byte, error) {
+	look := lookWith(client)
+	columns := func(ctx context.Context, url string, csv script.CSVReader, parquet bool) ([]script.FileColumn, error) {
+		return files.Columns(ctx, look, url, csv, parquet)
+	}
+	return script.Sources{Path: scriptPath, ParamsPath: paramsPath, Columns: columns, Environment: os.LookupEnv, Read: func(ctx context.Context, url string) ([]byte, error) {
 		if client == nil || !address.Remote(url) {
 			return script.ReadLocal(ctx, url)
 		}
@@ -28,5 +33,30 @@ func Sources(client *remote.Client, scriptPath, paramsPath string) script.Source
 			f.Place = fault.Place{} // the message around it names the file
 		}
 		return text, err
-	}, Describe: query.Open}
+	}, Describe: func(ctx context.Context) (script.Describer, error) { return query.Open(ctx, look) }}
+}
+
+// lookWith looks at remote files by means of samples.
+func lookWith(client *remote.Client) files.Look {
+	if client == nil {
+		return nil
+	}
+	return func(ctx context.Context, url string, parquet bool) (files.Copies, func(), error) {
+		dir, err := os.MkdirTemp("", "thalweg-look-")
+		if err != nil {
+			return nil, nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for looking at a remote file", Err: err, Hint: "check TMPDIR"}
+		}
+		done := func() { _ = os.RemoveAll(dir) } // in a directory that the system clears
+		path := filepath.Join(dir, "sample")
+		if parquet {
+			err = client.SampleParquet(ctx, url, path)
+		} else {
+			err = client.Sample(ctx, url, files.HeadBytesMax, path)
+		}
+		if err != nil {
+			done()
+			return nil, nil, err
+		}
+		return files.Copies{url: {Path: path}}, done, nil
+	}
 }

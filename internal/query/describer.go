@@ -13,6 +13,7 @@ import (
 
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
+	"thalweg/internal/files"
 	"thalweg/internal/script"
 	"thalweg/internal/similar"
 )
@@ -22,16 +23,17 @@ type describer struct {
 	in       *engine.Instance
 	dir      string
 	volatile map[string]bool
+	look     files.Look // at remote files
 }
 
 // Open gives what describes queries; the caller closes it. It is not safe for
 // concurrent use.
-func Open(ctx context.Context) (_ script.Describer, err error) {
+func Open(ctx context.Context, look files.Look) (_ script.Describer, err error) {
 	dir, err := os.MkdirTemp("", "thalweg-describe-")
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for checking queries", Err: err, Hint: "check TMPDIR"}
 	}
-	d := &describer{dir: dir, volatile: map[string]bool{}}
+	d := &describer{dir: dir, look: look, volatile: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())

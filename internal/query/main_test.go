@@ -24,7 +24,7 @@ func tables() []script.QueryTable {
 
 func describe(t *testing.T, text string) (*script.QueryInfo, []script.QueryProblem) {
 	t.Helper()
-	d, err := Open(context.Background())
+	d, err := Open(context.Background(), nil)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, d.Close()) }()
 	info, problems, err := d.Describe(context.Background(), script.QueryText{Text: text, Tables: tables(), Others: []string{"orders", "items", "customers"}})

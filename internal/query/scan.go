@@ -102,7 +102,7 @@ func (d *describer) reader(ctx context.Context, f *fileCall) (_ *script.FileRead
 		return r, columns, err
 	}
 	r.CSV = script.CSVReader{Separator: f.separator, ByHeader: true, FirstDataRecord: 1}
-	header, err := files.Columns(ctx, f.url, r.CSV, false)
+	header, err := files.Columns(ctx, d.look, f.url, r.CSV, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -125,7 +125,12 @@ func (d *describer) reader(ctx context.Context, f *fileCall) (_ *script.FileRead
 // parquetColumns reads the columns off a Parquet file's footer, in an instance
 // of its own: that of the queries may open no file.
 func (d *describer) parquetColumns(ctx context.Context, r *script.FileReader) (columns []string, err error) {
-	inputs, err := files.Inspect(ctx, r, nil)
+	copies, done, err := d.look.At(ctx, r.URLs[0].URL, true)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	inputs, err := files.Inspect(ctx, r, copies)
 	if err != nil {
 		return nil, err
 	}

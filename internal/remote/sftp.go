@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
@@ -144,7 +145,7 @@ func (b *sftpBackend) stat(ctx context.Context, loc address.Location) (v Version
 func answered(err error) bool {
 	var status *sftp.StatusError
 	var known *fault.Error
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.As(err, &status) || errors.As(err, &known)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.As(err, &status) || errors.As(err, &known)
 }
 
 // sftpFault classifies the errors of an operation.
@@ -160,6 +161,8 @@ func sftpFault(err error) error {
 		f := denied("the server refuses it")
 		f.Hint = "check what the user may do on the server"
 		return f
+	case errors.Is(err, syscall.ENOTDIR):
+		return &fault.Error{Kind: fault.Environment, Message: "a part of the path is a file", Err: err, Hint: "check the path on the server"}
 	case errors.As(err, &status):
 		return &fault.Error{Kind: fault.Environment, Message: "the server failed", Err: err, Hint: "check free space, quota and the path on the server"}
 	}

@@ -3,6 +3,7 @@ package remote_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -415,4 +416,36 @@ func TestHTTPIsNotWritten(t *testing.T) {
 	_, err := w.client.Stage(t.Context(), w.url("x"), upload(t, "x"))
 	require.Equal(t, fault.Script, fault.Of(err).Kind)
 	require.False(t, errors.Is(err, fs.ErrNotExist))
+}
+
+func TestSamples(t *testing.T) {
+	each(t, func(t *testing.T, w *world) {
+		content := noise(3 << 20)
+		for _, footer := range []int{10, 200_000} {
+			end := make([]byte, 8)
+			binary.LittleEndian.PutUint32(end, uint32(footer))
+			file := content[:len(content)-8] + string(end)
+			w.put("a.parquet", file)
+			path := filepath.Join(t.TempDir(), "sample")
+			require.NoError(t, w.client.SampleParquet(t.Context(), w.url("a.parquet"), path))
+			got, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Len(t, got, len(file))
+			require.True(t, string(got[len(got)-footer-8:]) == file[len(file)-footer-8:])
+			require.True(t, string(got[:1<<20]) == strings.Repeat("\x00", 1<<20), "the data were not read")
+
+			require.NoError(t, w.client.Sample(t.Context(), w.url("a.parquet"), 1000, path))
+			got, err = os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, file[:1000], string(got))
+		}
+		w.put("small", "abc")
+		path := filepath.Join(t.TempDir(), "sample")
+		require.NoError(t, w.client.Sample(t.Context(), w.url("small"), 1000, path))
+		got, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, "abc", string(got))
+		require.NoError(t, w.client.SampleParquet(t.Context(), w.url("small"), path))
+		require.ErrorIs(t, w.client.Sample(t.Context(), w.url("none"), 10, path), fs.ErrNotExist)
+	})
 }

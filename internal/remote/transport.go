@@ -72,7 +72,7 @@ func connectFault(err error) error {
 	}
 	var alert tls.AlertError
 	var record tls.RecordHeaderError
-	if errors.As(err, &alert) || errors.As(err, &record) {
+	if errors.As(err, &alert) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch) {
 		return &fault.Error{Kind: fault.Environment, Message: "the server and this machine do not agree on TLS", Err: err, Hint: "check the address: is it http:// or https://, and the right port?"}
 	}
 	var dns *net.DNSError
