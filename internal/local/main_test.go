@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"thalweg/internal/local"
+	"thalweg/internal/remote"
 	"thalweg/internal/worker"
 )
 
@@ -41,8 +42,11 @@ func victim(at string) int {
 	left, _ := strconv.Atoi(nth)
 	passed := make(chan struct{}, 1)
 	passed <- struct{}{}
+	client := remote.New(remote.Config{CAPath: os.Getenv("THALWEG_TEST_CA"), S3Endpoint: os.Getenv("THALWEG_TEST_S3"),
+		SFTPKeys: map[string]string{"joe": os.Getenv("THALWEG_TEST_KEY")}, KnownHosts: os.Getenv("THALWEG_TEST_HOSTS")})
+	defer client.Close()
 	sum, err := local.Run(ctx, home, local.Options{
-		ScriptPath: "script.yaml", Workspace: "main", MemoryBytes: 512 << 20, Interpreter: "python3",
+		ScriptPath: "script.yaml", Remote: client, Workspace: "main", MemoryBytes: 512 << 20, Interpreter: "python3",
 		Resume: os.Getenv("THALWEG_TEST_RESUME") != "",
 		Checkpoint: func(p worker.CrashPoint) {
 			if string(p) != point {

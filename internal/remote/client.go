@@ -202,7 +202,7 @@ func hidden(err error, loc address.Location) error {
 	if !errors.As(err, &f) {
 		return err
 	}
-	f.Message, f.Hint, f.Place.File = loc.Hidden(f.Message), loc.Hidden(f.Hint), loc.Hidden(f.Place.File)
+	f.Message, f.Hint, f.Detail, f.Place.File = loc.Hidden(f.Message), loc.Hidden(f.Hint), loc.Hidden(f.Detail), loc.Hidden(f.Place.File)
 	if f.Err == nil {
 		return err
 	}

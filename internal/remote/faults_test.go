@@ -57,10 +57,10 @@ func TestHTTPAnswers(t *testing.T) {
 		message   string
 		hits      int64
 	}{
-		{404, fault.Script, false, "no such file (404 not found)", 1},
+		{404, fault.Script, false, "404 not found: file does not exist", 1},
 		{410, fault.Script, false, "410 gone", 1},
-		{401, fault.Environment, false, "refuses it (401 unauthorized)", 1},
-		{403, fault.Environment, false, "refuses it (403 forbidden)", 1},
+		{401, fault.Environment, false, "401 unauthorized: permission denied", 1},
+		{403, fault.Environment, false, "403 forbidden: permission denied", 1},
 		{400, fault.Environment, false, "Bad Request", 1},
 		{501, fault.Environment, false, "Not Implemented", 1},
 		{408, fault.Environment, true, "408 request timeout (tried 6 times)", 6},
@@ -341,10 +341,10 @@ func TestS3Answers(t *testing.T) {
 		retryable     bool
 		message, hint string
 	}{
-		{403, "AccessDenied", fault.Environment, false, "refuses it (AccessDenied: because)", "credentials"},
+		{403, "AccessDenied", fault.Environment, false, "answered AccessDenied: because: permission denied", "credentials"},
 		{403, "SignatureDoesNotMatch", fault.Environment, false, "SignatureDoesNotMatch", "credentials"},
 		{404, "NoSuchKey", fault.Script, false, "no such object", "address"},
-		{404, "NoSuchBucket", fault.Script, false, "bucket does not exist", "--s3-endpoint"},
+		{404, "NoSuchBucket", fault.Script, false, "NoSuchBucket: file does not exist", "--s3-endpoint"},
 		{301, "PermanentRedirect", fault.Environment, false, "another region: eu-west-9", "AWS_REGION"},
 		{400, "InvalidRequest", fault.Environment, false, "InvalidRequest: because", "--s3-endpoint"},
 		{503, "SlowDown", fault.Environment, true, "503 SlowDown: because (tried 6 times)", "--resume"},

@@ -130,13 +130,13 @@ func s3Fault(err error) error {
 	status := httpStatus(err)
 	switch {
 	case code == "NoSuchBucket":
-		f := missing("the bucket does not exist")
+		f := missing("the service answered NoSuchBucket")
 		f.Hint = "check the bucket's name, the region and --s3-endpoint"
 		return f
 	case code == "NoSuchKey", code == "NotFound", status == http.StatusNotFound:
 		return missing("the bucket has no such object")
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		f := denied("the service refuses it (%s%s)", code, colon(message))
+		f := denied("the service answered %s%s", code, colon(message))
 		f.Hint = "check the AWS credentials (AWS_PROFILE, AWS_ACCESS_KEY_ID …) and what they allow; without permission to list the bucket this also means that there is no such object"
 		return f
 	case status == http.StatusMovedPermanently || status == http.StatusTemporaryRedirect || code == "AuthorizationHeaderMalformed":
@@ -154,7 +154,7 @@ func s3Fault(err error) error {
 	if errors.As(err, &send) {
 		return connectFault(cause(err))
 	}
-	return &fault.Error{Kind: fault.Environment, Message: "the request could not be made", Err: cause(err),
+	return &fault.Error{Kind: fault.Environment, Message: "no request to the service could be made", Detail: cause(err).Error(),
 		Hint: "give AWS credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; public objects can be read by their https address"}
 }
 

@@ -156,9 +156,9 @@ func sftpFault(err error) error {
 	case err == nil, errors.As(err, &known):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-		return missing("the server has no such file")
+		return missing("the server answered")
 	case errors.Is(err, fs.ErrPermission):
-		f := denied("the server refuses it")
+		f := denied("the server answered")
 		f.Hint = "check what the user may do on the server"
 		return f
 	case errors.Is(err, syscall.ENOTDIR):

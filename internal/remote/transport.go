@@ -87,9 +87,9 @@ func statusFault(status int, header http.Header) error {
 	text := strings.ToLower(http.StatusText(status))
 	switch status {
 	case http.StatusNotFound, http.StatusGone:
-		return missing("the server has no such file (%d %s)", status, text)
+		return missing("the server answered %d %s", status, text)
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return denied("the server refuses it (%d %s)", status, text)
+		return denied("the server answered %d %s", status, text)
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 	default:
 		if status < http.StatusInternalServerError || status == http.StatusNotImplemented {
