@@ -52,7 +52,8 @@ type rule struct {
 	// failing selects the fields of w's layout and a message, of failing rows
 	// in order, at most rowsMax; "" for rules that are not about single rows.
 	failing string
-	whole   bool // the message tells which row it is
+	whole   bool   // the message tells which row it is
+	value   string // SQL over w: what a failing row has that it must not, for the fault's place; "" for none
 	// fault is the failure in its own words, for rules that have some.
 	fault func(r state.CheckResult, examples []string) *fault.Error
 }
@@ -142,11 +143,12 @@ type inspection struct {
 	ctx      CheckContext
 	results  []state.CheckResult
 	examples [][]string // by rule
+	values   []string   // of the first failing row, by rule
 }
 
 // inspect finds out what each rule says, and gathers failing rows.
 func (x *inspection) inspect(ctx context.Context, db engine.Querier) error {
-	x.results, x.examples = make([]state.CheckResult, len(x.rules)), make([][]string, len(x.rules))
+	x.results, x.examples, x.values = make([]state.CheckResult, len(x.rules)), make([][]string, len(x.rules)), make([]string, len(x.rules))
 	if err := x.scan(ctx, db); err != nil {
 		return err
 	}
@@ -224,7 +226,14 @@ func (x *inspection) gather(ctx context.Context, db engine.Querier, i int) error
 	if res.Failed > int64(len(list)) {
 		res.Message += " …"
 	}
-	return nil
+	if r.value == "" {
+		return nil
+	}
+	first, err := texts(ctx, db, fmt.Sprintf("SELECT %s FROM (%s) AS w LIMIT 1", r.value, r.failing))
+	if err == nil && len(first) > 0 {
+		x.values[i] = first[0]
+	}
+	return err
 }
 
 // examplesMax is how many failing rows a message shows.
@@ -274,10 +283,13 @@ func (x *inspection) verdict(context.Context, engine.Querier, engine.Result) err
 // fault is the failure of one rule.
 func (x *inspection) fault(i int) *fault.Error {
 	r, res := x.rules[i], x.results[i]
+	place := fault.Place{File: r.pos.File, Line: int64(r.pos.Line), Column: r.pos.Col, Field: strings.Join(r.fields, ", "), Value: x.values[i]}
 	if r.fault != nil {
-		return r.fault(res, x.examples[i])
+		f := r.fault(res, x.examples[i])
+		f.Place = place
+		return f
 	}
-	f := &fault.Error{Kind: fault.UserData, Place: fault.Place{File: r.pos.File, Line: int64(r.pos.Line), Column: r.pos.Col, Field: strings.Join(r.fields, ", ")}}
+	f := &fault.Error{Kind: fault.UserData, Place: place}
 	f.Message = fmt.Sprintf("node %s, check %s: %s", x.node.Name, r.name, res.Message)
 	f.Hint = fmt.Sprintf("thalweg checks --run %d shows all results", x.ctx.Run.Run)
 	if res.Kept > 0 {

@@ -173,11 +173,11 @@ func indexRule(n *script.Node, ix *script.Index, rows checkedRows) rule {
 	for i, f := range r.fields {
 		key[i] = shownValue(expr.Invalid, rows.column(f)) // without quotes
 	}
-	uniqueRule(&r, rows, "true", ix.Key.KeySQL(rows.layout.types(), rows.column), "' rows have the key (' || concat_ws(', ', "+strings.Join(key, ", ")+") || ')'")
+	r.value = joinedTexts(key)
+	uniqueRule(&r, rows, "true", ix.Key.KeySQL(rows.layout.types(), rows.column), "' rows have the key (' || "+r.value+" || ')'")
 	r.fault = func(_ state.CheckResult, examples []string) *fault.Error {
 		f := &fault.Error{Kind: fault.UserData,
-			Place: fault.Place{File: ix.Pos.File, Line: int64(ix.Pos.Line), Column: ix.Pos.Col, Field: strings.Join(r.fields, ", ")},
-			Hint:  "remove the duplicates from the input, filter them with having, or make the index non_unique"}
+			Hint: "remove the duplicates from the input, filter them with having, or make the index non_unique"}
 		if len(examples) > 0 {
 			f.Message = fmt.Sprintf("index %s of table %s is unique, but %s", ix.Name, n.Table.Name, examples[0])
 		}
