@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,6 +52,7 @@ func Cases() []Case {
 		{"memory", memoryCase},
 		{"scaling", scalingCase},
 		{"ark", arkCase},
+		{"numpy", numpyCase},
 		{"tagging", tagging.measure},
 		{"lookup", lookup.measure},
 		{"sorting", sorting.measure},
@@ -190,6 +192,53 @@ func arkCase(ctx context.Context, s *session) (Report, error) {
 	whole := figure("whole", seconds(ours, wall), barArkWhole, true)
 	whole.Peer = ptr(seconds(theirs, wall))
 	r.Checks = append(r.Checks, whole, figure("overhead, start and exit included", seconds(ours, overhead), barArkExtra, true))
+	return r, nil
+}
+
+// numpyCase is the generated portfolio in two scripts of Thalweg: a JSON text for
+// each account and row-wise Python, and whole accounts as arrays.
+func numpyCase(ctx context.Context, s *session) (Report, error) {
+	in, err := s.generated(ctx, s.config.Accounts)
+	if err != nil {
+		return Report{}, err
+	}
+	r := s.report(fmt.Sprintf("portfolio-%d-numpy", in.summary.Accounts), "generated portfolio, Thalweg with row-wise Python and with numpy in turn", in)
+	if s.config.NumpyPython == "" {
+		r.Skipped = "no interpreter has numpy"
+		return r, nil
+	}
+	walls := map[string][]float64{}
+	for range s.repeats(in) {
+		var first done
+		for _, side := range []struct{ label, script, python string }{
+			{"rows", s.config.Script, s.config.Python}, {"numpy", s.config.NumpyScript, s.config.NumpyPython},
+		} {
+			ours, err := s.thalwegWith(ctx, in, side.script, side.python, "", r.Case+"-"+side.label)
+			if err != nil {
+				return r, err
+			}
+			ours.run.Label = side.label
+			r.Runs = append(r.Runs, ours.run)
+			walls[side.label] = append(walls[side.label], ours.run.WallMS/1000)
+			if side.label == "rows" {
+				first = ours
+				continue
+			}
+			how, same, err := alike(first.out, ours.out)
+			if err != nil {
+				return r, err
+			}
+			if len(r.Runs) == 2 || !same {
+				r.Checks = append(r.Checks, equality("results of both scripts", how, same && how == alikeBytes))
+			}
+			if err := errors.Join(os.RemoveAll(first.out), os.RemoveAll(ours.out)); err != nil {
+				return r, &fault.Error{Kind: fault.Environment, Message: "removing results", Err: err}
+			}
+		}
+	}
+	share := median(walls["numpy"]) / median(walls["rows"])
+	r.Checks = append(r.Checks, Check{Name: "time with numpy over time with row-wise Python", Value: &share, Status: NotJudged,
+		Note: fmt.Sprintf("%.2f s and %.2f s", median(walls["numpy"]), median(walls["rows"]))})
 	return r, nil
 }
 

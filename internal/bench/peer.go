@@ -47,24 +47,38 @@ func readPeerResult(path string) (peerResult, error) {
 // peerDuckDB is the engine version that both sides have.
 const peerDuckDB = "1.5.5"
 
+// NumpyPython returns an interpreter that has numpy, in the way of PeerPython.
+func NumpyPython(ctx context.Context, python, venv string) (string, error) {
+	return pythonWith(ctx, python, venv, "numpy", func(python string) bool {
+		_, err := output(ctx, "", python, "-c", "import numpy")
+		return err == nil
+	})
+}
+
 // PeerPython returns an interpreter that has the peer's engine: python itself
 // if it has, else one in a virtual environment at venv, which is made when it
 // is not there.
 func PeerPython(ctx context.Context, python, venv string) (string, error) {
-	if hasEngine(ctx, python) {
+	return pythonWith(ctx, python, venv, "duckdb=="+peerDuckDB, func(python string) bool { return hasEngine(ctx, python) })
+}
+
+// pythonWith returns an interpreter that has a package: python itself, or one
+// in a virtual environment, where the package is installed if it is not there.
+func pythonWith(ctx context.Context, python, venv, packageName string, has func(python string) bool) (string, error) {
+	if has(python) {
 		return python, nil
 	}
 	inVenv := filepath.Join(venv, "bin", "python3")
-	if hasEngine(ctx, inVenv) {
+	if has(inVenv) {
 		return inVenv, nil
 	}
 	for _, args := range [][]string{
 		{python, "-m", "venv", venv},
-		{inVenv, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "duckdb==" + peerDuckDB},
+		{inVenv, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", packageName},
 	} {
 		if _, err := output(ctx, "", args...); err != nil {
-			f := &fault.Error{Kind: fault.Environment, Message: "getting the peer's engine", Err: err}
-			f.Hint = "install the Python package duckdb==" + peerDuckDB + " yourself"
+			f := &fault.Error{Kind: fault.Environment, Message: "getting " + packageName, Err: err}
+			f.Hint = "install the Python package " + packageName + " yourself"
 			return "", f
 		}
 	}

@@ -19,20 +19,22 @@ import (
 
 // Config says what to measure and where things are. Paths may be relative.
 type Config struct {
-	Thalweg    string // the command under test
-	Script     string // the portfolio script for Parquet input
-	ArkScript  string // the same for CSV input; empty means Script
-	Peer       string // the peer's program
-	Python     string // interpreter for Thalweg's formulas
-	PeerPython string // interpreter that has the peer's engine
-	PeerPlan   string // fused or staged; empty leaves it to the peer
-	StepsDir   string // a directory for each case of one step: input.sql, script.yaml, peer.sql
-	StepsPeer  string // program that runs the SQL files
-	SharedDir  string // where portfolio/ with the real data may be
-	WorkDir    string // generated inputs and the files of runs
-	Accounts   int    // of the generated portfolio
-	Repeats    int    // runs of each side in a case, 0 means by size
-	Logger     *slog.Logger
+	Thalweg     string // the command under test
+	Script      string // the portfolio script for Parquet input
+	ArkScript   string // the same for CSV input; empty means Script
+	NumpyScript string // the same work with numpy, for Parquet input
+	NumpyPython string // interpreter that has numpy; empty: there is none, and the case is skipped
+	Peer        string // the peer's program
+	Python      string // interpreter for Thalweg's formulas
+	PeerPython  string // interpreter that has the peer's engine
+	PeerPlan    string // fused or staged; empty leaves it to the peer
+	StepsDir    string // a directory for each case of one step: input.sql, script.yaml, peer.sql
+	StepsPeer   string // program that runs the SQL files
+	SharedDir   string // where portfolio/ with the real data may be
+	WorkDir     string // generated inputs and the files of runs
+	Accounts    int    // of the generated portfolio
+	Repeats     int    // runs of each side in a case, 0 means by size
+	Logger      *slog.Logger
 }
 
 // The two sides.
@@ -99,7 +101,7 @@ func newSession(ctx context.Context, c Config) (*session, error) {
 	if c.ArkScript == "" {
 		c.ArkScript = c.Script
 	}
-	for _, path := range []*string{&c.Thalweg, &c.Script, &c.ArkScript, &c.Peer, &c.StepsDir, &c.StepsPeer, &c.SharedDir, &c.WorkDir} {
+	for _, path := range []*string{&c.Thalweg, &c.Script, &c.ArkScript, &c.NumpyScript, &c.Peer, &c.StepsDir, &c.StepsPeer, &c.SharedDir, &c.WorkDir} {
 		absolute, err := filepath.Abs(*path)
 		if err != nil {
 			return nil, &fault.Error{Kind: fault.Environment, Message: "resolving " + *path, Err: err}
@@ -211,15 +213,20 @@ func (s *session) runDirWith(name string, of func(out string) any) (dir, params,
 
 // thalweg measures one run of the command under test.
 func (s *session) thalweg(ctx context.Context, in input, memory, name string) (done, error) {
-	dir, params, out, err := s.runDir(in, name)
-	if err != nil {
-		return done{}, err
-	}
 	script := s.config.Script
 	if filepath.Ext(in.params.TxnsURLs[0]) == ".csv" {
 		script = s.config.ArkScript
 	}
-	return s.runThalweg(ctx, name, dir, out, []string{script, "--params", params, "--python", s.config.Python}, memory)
+	return s.thalwegWith(ctx, in, script, s.config.Python, memory, name)
+}
+
+// thalwegWith measures one run of a script with an interpreter.
+func (s *session) thalwegWith(ctx context.Context, in input, script, python, memory, name string) (done, error) {
+	dir, params, out, err := s.runDir(in, name)
+	if err != nil {
+		return done{}, err
+	}
+	return s.runThalweg(ctx, name, dir, out, []string{script, "--params", params, "--python", python}, memory)
 }
 
 // runThalweg measures the command's run with args in dir.

@@ -95,6 +95,23 @@ func TestMeasureAllCases(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(c.WorkDir, "runs"))
 }
 
+func TestMeasureNumpyAgainstRows(t *testing.T) {
+	t.Parallel()
+	c := fakeConfig(t, fakeThalweg, fakePeer)
+	reports, err := measureAll(t, c, "numpy")
+	require.NoError(t, err)
+	require.Contains(t, reports["portfolio-1-numpy"].Skipped, "numpy")
+
+	c.NumpyPython, c.NumpyScript = "python-with-numpy", c.Script+".numpy"
+	reports, err = measureAll(t, c, "numpy")
+	require.NoError(t, err)
+	r := reports["portfolio-1-numpy"]
+	require.Equal(t, []string{"rows", "numpy", "rows", "numpy"}, mapped(r.Runs, func(r Run) string { return r.Label }))
+	require.Contains(t, r.Runs[1].Command, "python-with-numpy")
+	require.Equal(t, alikeBytes, r.Checks[0].Note)
+	require.Positive(t, *r.Checks[len(r.Checks)-1].Value)
+}
+
 func TestStepsCompareWhateverTheOrder(t *testing.T) {
 	t.Parallel()
 	other := strings.Replace(fakePeer, `header\nFUND,1.00\n`, `FUND,1.00\nheader\n`, 1)

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -27,22 +28,23 @@ const (
 )
 
 type options struct {
-	Cases     []string `name:"case" enum:"portfolio,memory,scaling,ark,tagging,lookup,sorting,validate" default:"portfolio,memory,scaling,ark,tagging,lookup,sorting,validate" help:"Cases to measure."`
-	Accounts  int      `default:"1000" help:"Accounts of the generated portfolio, and thousandths of the other cases' rows. Bars are judged at 1000 only."`
-	Repeats   int      `default:"0" help:"Runs of each side; 0 means 3 for small inputs and 2 for large ones."`
-	Thalweg   string   `default:"bin/thalweg" type:"path" help:"Command under test."`
-	Script    string   `default:"examples/portfolio/script.yaml" type:"path" help:"Script for Parquet input."`
-	ArkScript string   `default:"examples/portfolio/script_csv.yaml" type:"path" help:"Script for CSV input."`
-	Peer      string   `default:"bench/peers/portfolio_duckdb.py" type:"path" help:"The peer."`
-	PeerPlan  string   `enum:"fused,staged" default:"fused" help:"How the peer loads and joins: in one statement, or in two steps."`
-	Steps     string   `default:"bench/steps" type:"path" help:"Inputs, scripts and peers of the cases of one step."`
-	StepsPeer string   `default:"bench/peers/sql.py" type:"path" help:"What runs their SQL files."`
-	Python    string   `default:"python3" help:"Interpreter for both sides."`
-	Venv      string   `default:"bench/.venv" type:"path" help:"Where the peer's packages go if the interpreter has not got them."`
-	Shared    string   `default:"../shared/data" type:"path" help:"Where the real data may be."`
-	Work      string   `default:"bench/data" type:"path" help:"Generated inputs and files of runs."`
-	Results   string   `default:"bench/results" type:"path" help:"Where reports go."`
-	NoWrite   bool     `help:"Print tables only."`
+	Cases       []string `name:"case" enum:"portfolio,memory,scaling,ark,numpy,tagging,lookup,sorting,validate" default:"portfolio,memory,scaling,ark,numpy,tagging,lookup,sorting,validate" help:"Cases to measure."`
+	Accounts    int      `default:"1000" help:"Accounts of the generated portfolio, and thousandths of the other cases' rows. Bars are judged at 1000 only."`
+	Repeats     int      `default:"0" help:"Runs of each side; 0 means 3 for small inputs and 2 for large ones."`
+	Thalweg     string   `default:"bin/thalweg" type:"path" help:"Command under test."`
+	Script      string   `default:"examples/portfolio/script.yaml" type:"path" help:"Script for Parquet input."`
+	ArkScript   string   `default:"examples/portfolio/script_csv.yaml" type:"path" help:"Script for CSV input."`
+	NumpyScript string   `default:"examples/portfolio_numpy/script.yaml" type:"path" help:"Script of the same work with numpy."`
+	Peer        string   `default:"bench/peers/portfolio_duckdb.py" type:"path" help:"The peer."`
+	PeerPlan    string   `enum:"fused,staged" default:"fused" help:"How the peer loads and joins: in one statement, or in two steps."`
+	Steps       string   `default:"bench/steps" type:"path" help:"Inputs, scripts and peers of the cases of one step."`
+	StepsPeer   string   `default:"bench/peers/sql.py" type:"path" help:"What runs their SQL files."`
+	Python      string   `default:"python3" help:"Interpreter for both sides."`
+	Venv        string   `default:"bench/.venv" type:"path" help:"Where the peer's packages go if the interpreter has not got them."`
+	Shared      string   `default:"../shared/data" type:"path" help:"Where the real data may be."`
+	Work        string   `default:"bench/data" type:"path" help:"Generated inputs and files of runs."`
+	Results     string   `default:"bench/results" type:"path" help:"Where reports go."`
+	NoWrite     bool     `help:"Print tables only."`
 }
 
 func main() {
@@ -66,7 +68,14 @@ func run(ctx context.Context, o options, out io.Writer) (missed bool, err error)
 	if err != nil {
 		return false, err
 	}
+	numpyPython := ""
+	if slices.Contains(o.Cases, "numpy") {
+		if numpyPython, err = bench.NumpyPython(ctx, o.Python, o.Venv); err != nil {
+			return false, err
+		}
+	}
 	config := bench.Config{
+		NumpyScript: o.NumpyScript, NumpyPython: numpyPython,
 		Thalweg: o.Thalweg, Script: o.Script, ArkScript: o.ArkScript,
 		Peer: o.Peer, PeerPlan: o.PeerPlan, Python: o.Python, PeerPython: peerPython,
 		StepsDir: o.Steps, StepsPeer: o.StepsPeer, SharedDir: o.Shared, WorkDir: o.Work, Accounts: o.Accounts, Repeats: o.Repeats,
