@@ -27,7 +27,7 @@ type Config struct {
 	MaxChunkBytes  int64         // a chunk is closed when it has so many bytes; DefaultMaxChunkBytes. A Run holds about 2·Size+2 times as much
 	MaxResultBytes int64         // results of one chunk; DefaultMaxResultBytes
 	Dir            string        // working directory of the interpreters; ours if empty
-	Env            []string      // "NAME=value": the interpreters' environment, beyond PATH, HOME and LANG of ours, TZ=UTC and PYTHONHASHSEED=0
+	Env            []string      // "NAME=value": the interpreters' environment, beyond PATH, HOME and LANG of ours, TZ=UTC, PYTHONHASHSEED=0 and one thread for libraries
 	Logger         *slog.Logger  // discarded if nil
 }
 

@@ -183,6 +183,10 @@ func (p *process) start(cfg *Config, path string, files []*os.File) error {
 	return nil
 }
 
+// threadVariables keep libraries from starting a thread for each core in each of
+// the processes, of which there is one for each core already.
+var threadVariables = []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "POLARS_MAX_THREADS"}
+
 // environment is everything that an interpreter sees of ours.
 func environment(cfg *Config) []string {
 	env := make([]string, 0, 8+len(cfg.Env))
@@ -192,6 +196,9 @@ func environment(cfg *Config) []string {
 		}
 	}
 	env = append(env, "TZ=UTC", "PYTHONHASHSEED=0")
+	for _, name := range threadVariables {
+		env = append(env, name+"=1")
+	}
 	if cfg.MemoryBytes > 0 {
 		env = append(env, "PYPY_GC_MAX="+strconv.FormatInt(cfg.MemoryBytes, 10))
 	}
