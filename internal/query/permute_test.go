@@ -1,0 +1,89 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/engine"
+)
+
+// TestResultsDoNotDependOnTheOrderOfRows runs rewritten queries over the same
+// rows in several orders, and on several threads.
+func TestResultsDoNotDependOnTheOrderOfRows(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	rng := rand.New(rand.NewPCG(1, 2))
+	var rows []string
+	for i := range 3000 {
+		// Weights of very different sizes: their sums show the order. Few
+		// customers and amounts: many ties.
+		rows = append(rows, fmt.Sprintf("(%d, 'c%d', %d.25, %g, %t, TIMESTAMP '2024-01-01' + INTERVAL %d DAY)",
+			i%700, i%13, i%5, rng.NormFloat64()*1e9/float64(1+i%97*i%89), i%3 == 0, i%40))
+	}
+	for _, query := range []string{
+		"SELECT customer, sum(weight) AS s, avg(weight) AS a, stddev(weight) AS d, product(weight) AS p FROM orders GROUP BY customer",
+		"SELECT customer, string_agg(id, ',') AS ids, list(amount ORDER BY paid)[1:9]::VARCHAR AS l, string_agg(DISTINCT id, ';') AS u FROM orders GROUP BY customer",
+		"SELECT customer, arg_max(id, amount) AS x, min_by(weight, amount) AS n, any_value(bought) AS v, mode(amount) AS m, first(id ORDER BY amount) AS f FROM orders GROUP BY customer",
+		"SELECT id, customer, row_number() OVER (PARTITION BY customer ORDER BY amount) AS n, lag(weight) OVER (ORDER BY amount) AS l, ntile(7) OVER () AS t FROM orders",
+		"SELECT id, weight FROM orders ORDER BY amount LIMIT 50",
+		"SELECT * FROM (SELECT id, weight FROM orders ORDER BY amount DESC LIMIT 50)",
+		"SELECT DISTINCT ON (customer) customer, id, weight FROM orders ORDER BY customer, amount",
+		"SELECT corr(weight, id) AS c, covar_pop(weight, amount) AS p, regr_slope(weight, id) AS r, sum(weight) FILTER (WHERE paid) AS f FROM orders",
+	} {
+		t.Run(query, func(t *testing.T) {
+			t.Parallel()
+			info, problems := describe(t, query)
+			require.Empty(t, problems)
+			require.False(t, info.OneThread)
+			want := ""
+			for try := range 4 {
+				order := rand.New(rand.NewPCG(3, uint64(try))).Perm(len(rows))
+				got := runOver(ctx, t, info.SQL, info.Sorted, rows, order, 1+3*(try%2))
+				if want == "" {
+					want = got
+				}
+				require.Equal(t, want, got)
+			}
+		})
+	}
+}
+
+// runOver gives the rows of a query as text, sorted unless the query does it.
+func runOver(ctx context.Context, t *testing.T, query string, sorted bool, rows []string, order []int, threads int) string {
+	t.Helper()
+	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{Threads: threads, MemoryBytes: 64 << 20, SpillDir: filepath.Join(t.TempDir(), "spill")})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, in.Close()) }()
+	shuffled := make([]string, len(rows))
+	for i, k := range order {
+		shuffled[i] = rows[k]
+	}
+	require.NoError(t, in.Exec(ctx, "CREATE TABLE orders (id BIGINT, customer VARCHAR, amount DECIMAL(18,2), weight DOUBLE, paid BOOLEAN, bought TIMESTAMP)"))
+	require.NoError(t, in.Exec(ctx, "INSERT INTO orders VALUES "+strings.Join(shuffled, ", ")))
+	if !sorted {
+		query = "SELECT * FROM (" + query + ") ORDER BY ALL"
+	}
+	result, err := in.Query(ctx, query)
+	require.NoError(t, err)
+	defer result.Close()
+	columns, err := result.Columns()
+	require.NoError(t, err)
+	var out strings.Builder
+	for result.Next() {
+		cells := make([]any, len(columns))
+		ptrs := make([]any, len(columns))
+		for i := range cells {
+			ptrs[i] = &cells[i]
+		}
+		require.NoError(t, result.Scan(ptrs...))
+		fmt.Fprintln(&out, cells...)
+	}
+	require.NoError(t, result.Err())
+	return out.String()
+}
