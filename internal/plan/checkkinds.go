@@ -314,15 +314,14 @@ func referencesRule(r *rule, c *script.Check, rows checkedRows, target *Table, p
 		known = append(known, rows.column(c.Fields[i])+" IS NOT NULL")
 	}
 	where := strings.Join(known, " AND ")
-	there := fmt.Sprintf("(SELECT DISTINCT %s, true AS __hit FROM %s) AS __there", strings.Join(keys, ", "), from)
-	both := rows.from + " LEFT JOIN " + there + " ON " + strings.Join(same, " AND ")
-	r.query = fmt.Sprintf("SELECT count(*), count(*) FILTER (WHERE __there.__hit IS NULL) FROM %s WHERE %s", both, where)
+	missing := fmt.Sprintf("%s ANTI JOIN (SELECT %s FROM %s) AS __there ON %s", rows.from, strings.Join(keys, ", "), from, strings.Join(same, " AND "))
+	r.query = fmt.Sprintf("SELECT (SELECT count(*) FROM %s WHERE %s), (SELECT count(*) FROM %s WHERE %s)", rows.from, where, missing, where)
 	r.judge = func(values []any, res *state.CheckResult) error {
 		counted(res, asInt(values[0]), asInt(values[1]))
 		return nil
 	}
 	message := sqltext.String(fmt.Sprintf("table %s has no row with ", c.Target.Table.Name)) + " || " + renamed(c.To, c.Fields, rows)
-	r.failing = rows.selecting(message, both, where+" AND __there.__hit IS NULL", rows.order, r.rowsMax)
+	r.failing = rows.selecting(message, missing, where, rows.order, r.rowsMax)
 }
 
 // renamed shows the values of some fields under other names.
