@@ -134,7 +134,7 @@ def daily_prices(ticker: str, points: list, count: int) -> np.ndarray:
     wanted = np.arange(count)
     out = np.full(count, np.nan)
     if len(days) == 1:
-        out[wanted == days[0]] = round(prices[0], 2)
+        out[wanted == days[0]] = round(points[0][1], 2)
         return out
     right = np.clip(np.searchsorted(days, wanted, side="right"), 1, len(days) - 1)
     left = right - 1
