@@ -67,8 +67,8 @@ func (f *badFinder) verdictSQL(src badSource, suspects []suspect, having *suspec
 		fmt.Fprintf(&cases, " WHEN TRY([%s]) IS NULL THEN %d", expr.StoreSQL(s.typ, s.expr.SQL(src.try, "")), len(cells)+i)
 	}
 	// Without having the first branch is never taken: NULL is not false.
-	return fmt.Sprintf("SELECT __id AS id, __row AS batch_row, CASE WHEN r.__having IS NOT NULL AND NOT coalesce(r.__having[1], false) THEN %d%s END AS verdict"+
-		" FROM (SELECT r.*, r.rowid AS __id, %s AS __row, %s AS __having FROM %s AS r) AS r", verdictOut, cases.String(), src.row, test, src.table)
+	return fmt.Sprintf("SELECT __id AS id, __nth AS batch_row, CASE WHEN r.__having IS NOT NULL AND NOT coalesce(r.__having[1], false) THEN %d%s END AS verdict"+
+		" FROM (SELECT r.*, r.rowid AS __id, %s AS __nth, %s AS __having FROM %s AS r) AS r", verdictOut, cases.String(), src.row, test, src.table)
 }
 
 // cellIndexes lists the columns of the reader that may be unreadable, in order.
@@ -93,7 +93,7 @@ func havingSQL(having *suspect, suspects []suspect, ref func(expr.Ref) string) s
 
 // describe keeps the first bad rows with what is wrong with each.
 func (f *badFinder) describe(ctx context.Context, db *engine.Instance, src badSource, suspects []suspect, having *suspect, most int64) error {
-	stage := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT r.*, r.rowid AS __id, v.batch_row AS __row, v.verdict AS __verdict FROM %s AS r"+
+	stage := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT r.*, r.rowid AS __id, v.batch_row AS __nth, v.verdict AS __verdict FROM %s AS r"+
 		" JOIN (SELECT DISTINCT ON (batch_row) * FROM __verdicts WHERE verdict >= 0 ORDER BY batch_row, id) AS v ON r.rowid = v.id ORDER BY v.batch_row LIMIT %d", badRowTable, src.table, most)
 	if err := db.Exec(ctx, stage); err != nil {
 		return err
@@ -118,10 +118,17 @@ func (f *badFinder) describe(ctx context.Context, db *engine.Instance, src badSo
 			found[i].reason = whyNot(ctx, db, sql, found[i].id)
 		}
 	}
+	before := f.kept
 	if f.files != nil {
-		return f.describeRecords(ctx, db, src, all, found)
+		err = f.describeRecords(ctx, db, src, all, found)
+	} else {
+		err = f.describeRows(ctx, db, src, all, found)
 	}
-	return f.describeRows(ctx, db, src, all, found)
+	if err == nil && f.kept-before != int64(len(found)) {
+		// They are about to be left out of the output: none may be lost.
+		err = fault.New(fault.Bug, "node %s: %d bad rows were found, but %d could be described", f.n.Name, len(found), f.kept-before)
+	}
+	return err
 }
 
 // listFound reads which rows were found, with the values that the failing
@@ -135,7 +142,7 @@ func (f *badFinder) listFound(ctx context.Context, db engine.Querier, src badSou
 	if f.files != nil {
 		at = "r." + files.FileColumn + ", r." + files.RowColumn
 	}
-	rows, err := db.QueryContext(ctx, fmt.Sprintf("SELECT r.__id, r.__row, r.__verdict, %s, CASE r.__verdict WHEN -1 THEN ''%s ELSE '' END FROM %s AS r ORDER BY r.__row",
+	rows, err := db.QueryContext(ctx, fmt.Sprintf("SELECT r.__id, r.__nth, r.__verdict, %s, CASE r.__verdict WHEN -1 THEN ''%s ELSE '' END FROM %s AS r ORDER BY r.__nth",
 		at, values.String(), badRowTable))
 	if err != nil {
 		return nil, err
@@ -179,7 +186,7 @@ func whyNot(ctx context.Context, db engine.Querier, sql string, id int64) string
 
 // describeRows keeps rows of a table.
 func (f *badFinder) describeRows(ctx context.Context, db engine.Querier, src badSource, suspects []suspect, found []badFound) (err error) {
-	rows, err := db.QueryContext(ctx, fmt.Sprintf("SELECT %s FROM %s AS r ORDER BY r.__row", src.raw, badRowTable))
+	rows, err := db.QueryContext(ctx, fmt.Sprintf("SELECT %s FROM %s AS r ORDER BY r.__nth", src.raw, badRowTable))
 	if err != nil {
 		return err
 	}
