@@ -151,6 +151,7 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 	}
 	t.Render()
 	printBadRows(a, nodes, stats)
+	printWarnings(a, nodes, stats)
 	return nil
 }
 

@@ -30,6 +30,24 @@ func printSummary(a *app, sum local.Summary) {
 	}
 	printBroken(a, sum.Checks)
 	printBadRows(a, sum.Nodes, sum.Stats)
+	printWarnings(a, sum.Nodes, sum.Stats)
+}
+
+// printWarnings says what succeeded and may not be what was meant.
+func printWarnings(a *app, nodes []state.Node, stats map[string]state.Stats) {
+	const linesMax = 20
+	lines := 0
+	for _, n := range nodes {
+		for _, w := range stats[n.Name].Warnings {
+			if lines++; lines > linesMax {
+				continue
+			}
+			fmt.Fprintf(a.stdout, "%s node %s: %s\n", a.paint("warning:", yellow), n.Name, w)
+		}
+	}
+	if lines > linesMax {
+		fmt.Fprintf(a.stdout, "%s %d more; --json has them all\n", a.paint("warning:", yellow), lines-linesMax)
+	}
 }
 
 // printBadRows says which nodes have put rows aside and how to see them.
@@ -110,6 +128,7 @@ type finishedNode struct {
 	RowsIn       int64        `json:"rows_in"`
 	RowsOut      int64        `json:"rows_out"`
 	RowsBad      int64        `json:"rows_bad"`
+	Warnings     []string     `json:"warnings,omitempty"`
 	BytesIn      int64        `json:"bytes_in"`
 	BytesOut     int64        `json:"bytes_out"`
 	StartedMS    int64        `json:"started_ms"`  // since the epoch
@@ -124,7 +143,7 @@ func finishedEvent(sum local.Summary) finished {
 		OverheadMS: sum.Overhead.Milliseconds(), PeakBytes: sum.PeakBytes, Failure: sum.Failure, Nodes: []finishedNode{}, Files: sum.Files}
 	for _, n := range sum.Nodes {
 		s := sum.Stats[n.Name]
-		node := finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn, RowsOut: n.RowsOut, RowsBad: local.BadRowsOf(s),
+		node := finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn, RowsOut: n.RowsOut, RowsBad: local.BadRowsOf(s), Warnings: s.Warnings,
 			BytesIn: n.BytesIn, BytesOut: n.BytesOut, StartedMS: epochMS(n.Started), FinishedMS: epochMS(n.Finished),
 			EngineMS: s.Engine.Milliseconds(), PythonBusyMS: s.Python.Milliseconds()}
 		if c := countChecks(sum.Checks, n.Name); c != (checkCounts{}) {

@@ -478,6 +478,7 @@ func NodeStats(ctx context.Context, store state.Store, nodes []state.Node) map[s
 			total.Engine += b.Stats.Engine
 			total.Python += b.Stats.Python
 			total.Elapsed += b.Stats.Elapsed
+			total.Warnings = append(total.Warnings, b.Stats.Warnings...)
 			for name, n := range b.Stats.Counters {
 				if total.Counters == nil {
 					total.Counters = map[string]int64{}

@@ -15,6 +15,7 @@ import (
 	"thalweg/internal/budget"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
+	"thalweg/internal/files"
 	"thalweg/internal/parts"
 	"thalweg/internal/plan"
 	"thalweg/internal/python"
@@ -442,6 +443,7 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 	}
 	s.Engine, s.Python, s.PeakBytes = res.Engine, res.Python.Busy, res.Python.PeakBytes
 	countBadRows(s, res)
+	s.Warnings = x.warnings()
 	written := append(append([]engine.Written{}, res.Written...), res.Sides...)
 	if x.node.Out != nil {
 		written = res.Sides
@@ -456,6 +458,24 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 		return x.outputResult(ctx, out, res)
 	}
 	return out, nil
+}
+
+// warnings are about inputs that were read as they are and may be a mistake.
+func (x *attempt) warnings() []string {
+	const namesMax = 10 // of a batch
+	if x.node.Files == nil {
+		return nil
+	}
+	var out []string
+	empty := files.EmptyCSV(x.node.Files, x.batch.Work.Files)
+	for i, url := range empty {
+		if i == namesMax {
+			out = append(out, fmt.Sprintf("%d more input files are empty", len(empty)-namesMax))
+			break
+		}
+		out = append(out, fmt.Sprintf("input file %s is empty: it has 0 bytes and no header, and was read as no rows", url))
+	}
+	return out
 }
 
 func countBadRows(s *state.Stats, res engine.Result) {

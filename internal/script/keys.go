@@ -41,7 +41,6 @@ const (
 	textForm   formKind = iota // text, or in YAML anything without quotes
 	numberForm                 // whole number
 	realForm                   // any number
-	nullForm                   // null where it is a word like others
 	boolForm
 	listForm
 	namesForm // map of free names
@@ -57,7 +56,6 @@ func listOf(f form) form        { return form{kind: listForm, of: &f} }
 func namesOf(f form) form       { return form{kind: namesForm, of: &f} }
 func keysOf(s *shape) form      { return form{kind: mapForm, shape: s} }
 func either(forms ...form) form { return form{kind: eitherForm, any: forms} }
-func null() form                { return form{kind: nullForm} }
 
 // index finds a key whatever its case; -1 if there is none.
 func (s *shape) index(name string) int {
@@ -184,7 +182,7 @@ var (
 	}}
 
 	badRowsShape = &shape{name: "bad_rows", doc: "Rows that cannot be read or computed are put aside, within caps.", keys: []key{
-		{name: "action", form: either(text(BadFail, BadQuarantine, BadNull), null()), need: true, doc: "quarantine: into the table NAME__bad; null (py_calc): calculated fields are NULL or zero; fail."},
+		{name: "action", form: text(BadFail, BadQuarantine, BadNull), need: true, doc: "quarantine: into the table NAME__bad; null (py_calc): calculated fields are NULL or zero; fail."},
 		{name: "max_rows", form: whole(0, BadRowsMax), doc: "Most bad rows of the node, over all batches; default 1000."},
 		{name: "max_percent", form: number(), doc: "Most bad rows of 100 that the node reads; default 10."},
 	}}

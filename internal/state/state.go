@@ -99,6 +99,7 @@ type Stats struct {
 	Python    time.Duration    `json:"python_ns"` // interpreters busy, summed over them
 	PeakBytes int64            `json:"peak_bytes,omitempty"`
 	Counters  map[string]int64 `json:"counters,omitempty"`
+	Warnings  []string         `json:"warnings,omitempty"` // for people: what succeeded and may not be what they meant
 }
 
 // Failure is a fault as state keeps it.
