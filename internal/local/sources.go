@@ -19,15 +19,16 @@ import (
 // inputs are looked up in them, environment values that it declares in the
 // process's.
 func Sources(client *remote.Client, scriptPath, paramsPath string) script.Sources {
-	look := lookWith(client)
+	var secrets remote.Secrets // once the script says which it has
+	look := lookWith(client, func() remote.Secrets { return secrets })
 	columns := func(ctx context.Context, url string, csv script.CSVReader, parquet bool) ([]script.FileColumn, error) {
 		return files.Columns(ctx, look, url, csv, parquet)
 	}
-	return script.Sources{Path: scriptPath, ParamsPath: paramsPath, Columns: columns, Environment: os.LookupEnv, Read: func(ctx context.Context, url string) ([]byte, error) {
+	return script.Sources{Path: scriptPath, ParamsPath: paramsPath, Columns: columns, Environment: os.LookupEnv, Secrets: func(s *script.Script) { secrets = s }, Read: func(ctx context.Context, url string) ([]byte, error) {
 		if client == nil || !address.Remote(url) {
 			return script.ReadLocal(ctx, url)
 		}
-		text, err := client.Read(ctx, url, script.MaxPythonBytes)
+		text, err := client.Read(ctx, url, script.MaxPythonBytes, secrets)
 		var f *fault.Error
 		if errors.As(err, &f) {
 			f.Place = fault.Place{} // the message around it names the file
@@ -37,7 +38,7 @@ func Sources(client *remote.Client, scriptPath, paramsPath string) script.Source
 }
 
 // lookWith looks at remote files by means of samples.
-func lookWith(client *remote.Client) files.Look {
+func lookWith(client *remote.Client, secrets func() remote.Secrets) files.Look {
 	if client == nil {
 		return nil
 	}
@@ -49,9 +50,9 @@ func lookWith(client *remote.Client) files.Look {
 		done := func() { _ = os.RemoveAll(dir) } // in a directory that the system clears
 		path := filepath.Join(dir, "sample")
 		if parquet {
-			err = client.SampleParquet(ctx, url, path)
+			err = client.SampleParquet(ctx, url, path, secrets())
 		} else {
-			err = client.Sample(ctx, url, files.HeadBytesMax, path)
+			err = client.Sample(ctx, url, files.HeadBytesMax, path, secrets())
 		}
 		if err != nil {
 			done()

@@ -131,9 +131,9 @@ func (c *Client) begin(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// Read reads a file of at most bytesMax bytes into memory.
-func (c *Client) Read(ctx context.Context, url string, bytesMax int) ([]byte, error) {
-	loc, err := address.Parse(url)
+// Read reads a file of at most bytesMax bytes into memory. secrets may be nil.
+func (c *Client) Read(ctx context.Context, url string, bytesMax int, secrets Secrets) ([]byte, error) {
+	loc, err := locate(url, secrets)
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func TestHTTPAnswers(t *testing.T) {
 			w.WriteHeader(test.status)
 			return true
 		})
-		_, err := c.Read(t.Context(), url, 100)
+		_, err := c.Read(t.Context(), url, 100, nil)
 		requireFault(t, err, test.kind, test.retryable, test.message, "check the")
 		require.Equal(t, test.hits, s.Hits.Load()-before, "requests for %d", test.status)
 	}
@@ -87,7 +87,7 @@ func TestHTTPAnswers(t *testing.T) {
 		}
 		return false
 	})
-	got, err := c.Read(t.Context(), url, 100)
+	got, err := c.Read(t.Context(), url, 100, nil)
 	require.NoError(t, err)
 	require.Equal(t, "hello", string(got))
 }
@@ -179,9 +179,9 @@ func TestHTTPRedirectsThatAreNotFollowed(t *testing.T) {
 		http.Redirect(w, r, map[string]string{"/down": "http://127.0.0.1:1/x", "/round": "/round"}[r.URL.Path], http.StatusFound)
 		return true
 	})
-	_, err := c.Read(t.Context(), "https://"+s.Addr+"/down", 10)
+	_, err := c.Read(t.Context(), "https://"+s.Addr+"/down", 10, nil)
 	requireFault(t, err, fault.Environment, false, "redirects from https to http", "trust")
-	_, err = c.Read(t.Context(), "https://"+s.Addr+"/round", 10)
+	_, err = c.Read(t.Context(), "https://"+s.Addr+"/round", 10, nil)
 	requireFault(t, err, fault.Environment, false, "redirects more than 10 times", "address")
 }
 
@@ -191,11 +191,11 @@ func TestCertificates(t *testing.T) {
 	s := remotetest.NewHTTPS(t, dir)
 	putFile(t, filepath.Join(s.Dir, "a"), "hello")
 	url := "https://" + s.Addr + "/a?sig=SECRET"
-	_, err := newClient(t, remote.Config{}).Read(t.Context(), url, 10)
+	_, err := newClient(t, remote.Config{}).Read(t.Context(), url, 10, nil)
 	requireFault(t, err, fault.Environment, false, "not of an authority that is trusted here", "--ca-file")
 	require.Equal(t, int64(0), s.Hits.Load())
 
-	_, err = newClient(t, remote.Config{CAPath: s.CAFile}).Read(t.Context(), "https://localhost"+s.Addr[strings.LastIndexByte(s.Addr, ':'):]+"/a", 10)
+	_, err = newClient(t, remote.Config{CAPath: s.CAFile}).Read(t.Context(), "https://localhost"+s.Addr[strings.LastIndexByte(s.Addr, ':'):]+"/a", 10, nil)
 	requireFault(t, err, fault.Environment, false, "certificate is not valid", "certificate")
 
 	// A directory of authorities, with other files in it.
@@ -205,7 +205,7 @@ func TestCertificates(t *testing.T) {
 	putFile(t, filepath.Join(cas, "ours.pem"), string(data))
 	putFile(t, filepath.Join(cas, "README"), "no certificate")
 	require.NoError(t, os.Symlink("nowhere", filepath.Join(cas, "gone.pem")))
-	got, err := newClient(t, remote.Config{CAPath: cas}).Read(t.Context(), url, 10)
+	got, err := newClient(t, remote.Config{CAPath: cas}).Read(t.Context(), url, 10, nil)
 	require.NoError(t, err)
 	require.Equal(t, "hello", string(got))
 
@@ -214,10 +214,10 @@ func TestCertificates(t *testing.T) {
 	} {
 		c := newClient(t, remote.Config{CAPath: path})
 		require.ErrorContains(t, c.Check(t.Context(), url, nil), message)
-		_, err := c.Read(t.Context(), url, 10)
+		_, err := c.Read(t.Context(), url, 10, nil)
 		requireFault(t, err, fault.Environment, false, message, "--ca-file")
 	}
-	_, err = newClient(t, remote.Config{}).Read(t.Context(), "https://"+plainHTTP(t)+"/a", 10)
+	_, err = newClient(t, remote.Config{}).Read(t.Context(), "https://"+plainHTTP(t)+"/a", 10, nil)
 	requireFault(t, err, fault.Environment, false, "do not agree on TLS", "http://")
 }
 
@@ -228,7 +228,7 @@ func plainHTTP(t *testing.T) string {
 
 func TestHostsThatAreNotKnown(t *testing.T) {
 	t.Parallel()
-	_, err := newClient(t, remote.Config{}).Read(t.Context(), "https://no-such-host.invalid/x", 10)
+	_, err := newClient(t, remote.Config{}).Read(t.Context(), "https://no-such-host.invalid/x", 10, nil)
 	require.Error(t, err)
 	require.Equal(t, fault.Environment, fault.Of(err).Kind)
 }
@@ -241,7 +241,7 @@ func TestHostKeys(t *testing.T) {
 	url := "sftp://joe@" + s.Addr + s.Dir + "/a"
 	print := ssh.FingerprintSHA256(s.HostKey)
 	read := func(known string) error {
-		_, err := newClient(t, remote.Config{SFTPKeys: map[string]string{"joe": s.KeyFile}, KnownHosts: known}).Read(t.Context(), url, 10)
+		_, err := newClient(t, remote.Config{SFTPKeys: map[string]string{"joe": s.KeyFile}, KnownHosts: known}).Read(t.Context(), url, 10, nil)
 		return err
 	}
 	require.NoError(t, read(s.KnownHosts))
@@ -278,7 +278,7 @@ func TestKeys(t *testing.T) {
 	read := func(cfg remote.Config, url string) error {
 		cfg.KnownHosts, cfg.HomeDir = s.KnownHosts, home
 		c := newClient(t, cfg)
-		_, err := c.Read(t.Context(), url, 10)
+		_, err := c.Read(t.Context(), url, 10, nil)
 		return err
 	}
 	err := read(remote.Config{}, url)
@@ -312,12 +312,12 @@ func TestSFTPRefusals(t *testing.T) {
 	s := remotetest.NewSFTP(t, dir)
 	c := newClient(t, remote.Config{SFTPKeys: map[string]string{"joe": s.KeyFile}, KnownHosts: s.KnownHosts})
 	base := "sftp://joe@" + s.Addr + s.Dir
-	_, err := c.Read(t.Context(), base, 10)
+	_, err := c.Read(t.Context(), base, 10, nil)
 	requireFault(t, err, fault.Script, false, "not a regular file", "address")
 	putFile(t, filepath.Join(s.Dir, "file"), "x")
 	_, err = c.Stage(t.Context(), base+"/file/below/x.csv", upload(t, "x"))
 	requireFault(t, err, fault.Environment, false, "make the directory", "")
-	_, err = c.Read(t.Context(), base+"/none", 10)
+	_, err = c.Read(t.Context(), base+"/none", 10, nil)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
@@ -352,7 +352,7 @@ func TestS3Answers(t *testing.T) {
 	} {
 		answer(test.status, test.code)
 		before := len(s.Requests())
-		_, err := c.Read(t.Context(), "s3://data/a", 10)
+		_, err := c.Read(t.Context(), "s3://data/a", 10, nil)
 		requireFault(t, err, test.kind, test.retryable, test.message, test.hint)
 		want := 1
 		if test.retryable {
@@ -432,11 +432,11 @@ func TestS3StylesOfAddresses(t *testing.T) {
 		return false
 	})
 	c := newClient(t, remote.Config{S3Endpoint: strings.Replace(s.Endpoint, "127.0.0.1", "localhost", 1), S3PathStyle: &no})
-	_, err := c.Read(t.Context(), "s3://data/a", 10)
+	_, err := c.Read(t.Context(), "s3://data/a", 10, nil)
 	if err == nil || host.Load() != nil { // where data.localhost is this machine
 		require.Contains(t, host.Load(), "data.localhost")
 	}
-	got, err := newClient(t, remote.Config{S3Endpoint: s.Endpoint}).Read(t.Context(), "s3://data/a", 10)
+	got, err := newClient(t, remote.Config{S3Endpoint: s.Endpoint}).Read(t.Context(), "s3://data/a", 10, nil)
 	require.NoError(t, err)
 	require.Equal(t, "hello", string(got))
 	require.Contains(t, host.Load(), "/data/a")

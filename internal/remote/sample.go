@@ -15,8 +15,8 @@ const tailBytes = 64 << 10
 
 // Sample makes a file at path that is good for looking at the beginning of a
 // remote file: its first headBytes, or less if it is shorter.
-func (c *Client) Sample(ctx context.Context, url string, headBytes int64, path string) error {
-	return c.sample(ctx, url, path, func(loc address.Location, f *os.File) error {
+func (c *Client) Sample(ctx context.Context, url string, headBytes int64, path string, secrets Secrets) error {
+	return c.sample(ctx, url, path, secrets, func(loc address.Location, f *os.File) error {
 		_, err := c.download(ctx, loc, &headTarget{f: f, left: headBytes}, nil)
 		if errors.Is(err, errEnough) {
 			return nil
@@ -27,8 +27,8 @@ func (c *Client) Sample(ctx context.Context, url string, headBytes int64, path s
 
 // SampleParquet makes a file at path that is good for looking at the footer of
 // a remote Parquet file: it has the same size, with a hole where the data are.
-func (c *Client) SampleParquet(ctx context.Context, url, path string) error {
-	return c.sample(ctx, url, path, func(loc address.Location, f *os.File) error {
+func (c *Client) SampleParquet(ctx context.Context, url, path string, secrets Secrets) error {
+	return c.sample(ctx, url, path, secrets, func(loc address.Location, f *os.File) error {
 		v, err := c.stat(ctx, loc)
 		if err != nil {
 			return err
@@ -51,8 +51,8 @@ func (c *Client) SampleParquet(ctx context.Context, url, path string) error {
 	})
 }
 
-func (c *Client) sample(ctx context.Context, url, path string, fill func(loc address.Location, f *os.File) error) (err error) {
-	loc, err := address.Parse(url)
+func (c *Client) sample(ctx context.Context, url, path string, secrets Secrets, fill func(loc address.Location, f *os.File) error) (err error) {
+	loc, err := locate(url, secrets)
 	if err != nil {
 		return err
 	}

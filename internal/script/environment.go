@@ -49,6 +49,9 @@ func (l *loader) environment(root *object) {
 	if e := root.keys["environment"]; e != nil {
 		l.keepSecrets(root, declared)
 	}
+	if len(l.script.secrets) > 0 && l.src.Secrets != nil {
+		l.src.Secrets(l.script)
+	}
 	names := sortedKeys(declared)
 	seen := map[*value]bool{}
 	l.useEnvironment(root.v, "", declared, names, seen)
@@ -211,7 +214,7 @@ func (l *loader) misplacedSecrets(v *value, path string, seen map[*value]bool) {
 	}
 	seen[v] = true
 	if v.secret && !l.secretPlaces[v] {
-		l.errorAt(v, path, "a secret can be used in addresses of remote files only").Hint = "it would be stored and shown anywhere else"
+		l.errorAt(v, path, "a secret can be used in http:// and https:// addresses only").Hint = "it would be stored and shown anywhere else"
 	}
 	for _, e := range v.entries {
 		l.misplacedSecrets(e.val, join(path, e.name), seen)

@@ -110,7 +110,7 @@ func (l *loader) fileColumns(ctx context.Context, o *object, f *FileReader, parq
 	if v := o.get("urls").items[0]; v.src.isPending(v.span()) {
 		return nil // the missing parameter is the problem
 	}
-	columns, err := l.src.Columns(ctx, l.script.Reveal(f.URLs[0].URL), f.CSV, parquet)
+	columns, err := l.src.Columns(ctx, l.revealed(f.URLs[0].URL), f.CSV, parquet)
 	err = l.script.hideError(err)
 	if err == nil && len(columns) > MaxInferredColumnsCount {
 		err = fault.New(fault.Script, "it has %d columns, the limit is %d", len(columns), MaxInferredColumnsCount)

@@ -146,7 +146,7 @@ var (
 	}}
 
 	environmentShape = &shape{name: "environment_value", doc: "An environment variable that the script refers to as {env.NAME}.", keys: []key{
-		{name: "secret", form: boolean(), doc: "The value is never stored or shown; it can be used in addresses of remote files only."},
+		{name: "secret", form: boolean(), doc: "The value is never stored or shown; it can be used in http:// and https:// addresses only."},
 		{name: "default", form: text(), doc: "Value if the variable is not set; without it that is an error."},
 	}}
 

@@ -23,6 +23,10 @@ type Sources struct {
 	Params     map[string]string // parameters of the command line: they win, and are of the type that a reference asks for
 	// Environment looks up the environment values that a script declares. nil: none are set.
 	Environment func(name string) (string, bool)
+	// Secrets is given the script once its secrets are known, before any
+	// address that refers to them is read: Read and Columns are then asked for
+	// addresses with references. nil: they are asked for those with values.
+	Secrets func(*Script)
 	// Read fetches the script, the parameters, Python files and tag criteria
 	// by the URLs that the user and the script give. Its errors should be
 	// *fault.Error, so that a caller can tell a missing network from a missing
@@ -141,9 +145,7 @@ func (l *loader) fetch(ctx context.Context, name string, at *value, where string
 	if at == nil {
 		return l.fetchFirst(ctx, name, []string{name}, nil, where, limit)
 	}
-	if address.Remote(name) {
-		l.secretPlaces[at] = true
-	}
+	l.secretPlaces[at] = takesSecrets(name)
 	var places []string
 	key := name
 	for _, base := range []string{at.src.url, l.src.Path} {
@@ -189,10 +191,18 @@ func (l *loader) fetchFirst(ctx context.Context, key string, places []string, at
 	return src
 }
 
+// revealed is an address as Sources wants it.
+func (l *loader) revealed(url string) string {
+	if l.src.Secrets != nil {
+		return url
+	}
+	return l.script.Reveal(url)
+}
+
 // read reads the first of the places where there is a file, and says which it was.
 func (l *loader) read(ctx context.Context, places []string) (text []byte, found string, err error) {
 	for _, found = range places {
-		text, err = l.src.Read(ctx, l.script.Reveal(found))
+		text, err = l.src.Read(ctx, l.revealed(found))
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
 		}

@@ -212,7 +212,8 @@ func (l *loader) substitute(src *source, params *parameters) []pendingIssue {
 			typ = src.original[m[6]:m[7]]
 		}
 		if m[2] >= 0 {
-			s.swap(m[0], m[1], markEnvironment(name, typ), strings.TrimSuffix(envOpen, ".")+name)
+			s.swap(m[0], m[1], markEnvironment(name, typ), "")
+			s.swaps[len(s.swaps)-1].env = true
 		} else {
 			s.reference(m[0], m[1], name, typ)
 		}
@@ -353,7 +354,7 @@ func (l *loader) misplacedBuiltins(src *source, doc *value) {
 	sort.Slice(templates, func(i, j int) bool { return templates[i].start < templates[j].start })
 	for _, s := range src.swaps {
 		at := textRef{s.textStart, s.textEnd}
-		if s.param != "" || overlaps(templates, at) {
+		if s.param != "" || s.env || overlaps(templates, at) {
 			continue
 		}
 		if scalars == nil {

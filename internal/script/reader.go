@@ -43,6 +43,12 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 	}
 }
 
+// takesSecrets reports whether the client puts secrets into such an address.
+func takesSecrets(url string) bool {
+	s := address.Scheme(url)
+	return s == "http" || s == "https"
+}
+
 // fileURL checks that a file's address has one of the schemes.
 func (l *loader) fileURL(v *value, path string, schemes ...string) {
 	if strings.TrimSpace(v.text) == "" {
@@ -56,7 +62,7 @@ func (l *loader) fileURL(v *value, path string, schemes ...string) {
 	}
 	var err error
 	if address.Remote(v.text) {
-		l.secretPlaces[v] = true
+		l.secretPlaces[v] = takesSecrets(v.text)
 		_, err = address.Parse(l.script.Reveal(v.text))
 	} else {
 		_, err = address.Local(v.text)

@@ -28,7 +28,8 @@ type source struct {
 type swap struct {
 	textStart, textEnd int
 	origStart, origEnd int
-	param              string // "" for a built-in
+	param              string // "" for a built-in and an environment value
+	env                bool   // an environment value
 }
 
 // textRef is a reference to a parameter that could not be replaced.
