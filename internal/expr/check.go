@@ -52,6 +52,22 @@ func handlesNull(n *node) bool {
 	return slices.ContainsFunc(n.args, handlesNull)
 }
 
+// Notes lists what is probably not meant although it can be computed.
+func (c *Compiled) Notes() []*Error {
+	var out []*Error
+	var walk func(n *node)
+	walk = func(n *node) {
+		if n.note != nil {
+			out = append(out, n.note)
+		}
+		for _, a := range n.args {
+			walk(a)
+		}
+	}
+	walk(c.root)
+	return out
+}
+
 // Refs lists the distinct references in order of first appearance.
 func (c *Compiled) Refs() []Ref { return c.e.Refs() }
 

@@ -65,13 +65,9 @@ func TestErrors(t *testing.T) {
 		{"⟦math.Sqrt()⟧", "math.Sqrt needs 1 argument, not 0 (math.Sqrt(x number))", field},
 		{"⟦fmt.Sprintf(`x`)⟧", "fmt.Sprintf needs at least 2 arguments, not 1 (fmt.Sprintf(format string, a any, …))", field},
 		// Literals.
-		{"fmt.Sprintf(⟦r.order_id⟧, 1)", "the format must be a literal", field},
-		{"fmt.Sprintf(`id ⟦%d⟧`, r.price)", "%d cannot print a decimal2 (`r.price`) (%s prints a decimal2; float(…) makes a float of it)", field},
-		{"fmt.Sprintf(`%s ⟦%s⟧`, r.order_id)", "%s has no argument (the format has more verbs than arguments follow)", field},
-		{"fmt.Sprintf(`%s`, r.order_id, ⟦r.qty⟧)", "the format has no verb for this argument (one verb for each argument: %d, %s, …)", field},
-		{"fmt.Sprintf(`⟦%q⟧`, r.order_id)", "%q is not supported (supported: flags - + 0 and blank, width, .precision, and one of d x X o b f F e E g G s v t)", field},
 		{"re.MatchString(⟦`a(`⟧, r.order_id)", "the pattern is wrong: error parsing regexp: missing closing ): `a(`", field},
-		{"time.Format(r.ts, ⟦r.order_id⟧)", "the layout must be a literal (a Go layout, such as \"2006-01-02 15:04:05\")", field},
+		{"fmt.Sprintf(`⟦%1001d⟧`, r.qty)", "%1001d is wider than 1000 characters (supported: flags - + 0 and blank, width, .precision, and one of d x X o b f F e E g G s v t)", field},
+		{"time.Format(time.Date(2020, time.May, 1, 0, 0, 0, r.qty, time.FixedZone(`X`, 60)), ⟦r.order_id⟧)", "the layout must be a literal (a Go layout, such as \"2006-01-02 15:04:05\")", field},
 		{"time.Format(r.ts, ⟦`YYYY-MM-DD`⟧)", "the layout \"YYYY-MM-DD\" names no part of a time (Go layouts are written with 2006-01-02 15:04:05, not \"YYYY-MM-DD\")", field},
 		{"time.Parse(`2006-01-02`, ⟦`2020-13-01`⟧)", "\"2020-13-01\" does not match the layout \"2006-01-02\"", field},
 		{"int(⟦`12x`⟧)", "`12x` is not an int", field},
@@ -97,6 +93,33 @@ func TestErrors(t *testing.T) {
 			}
 			requireError(t, err, off, length, c.want)
 		})
+	}
+}
+
+// TestNotes: what Go prints with marks loads, with a note.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ src, want string }{
+		{"fmt.Sprintf(`id ⟦%d⟧`, r.price)", "%d cannot print a decimal2 (`r.price`): it prints %!d(string=x) (%s prints a decimal2; float(…) makes a float of it)"},
+		{"fmt.Sprintf(`%s ⟦%s⟧`, r.order_id)", "%s has no argument: it prints %!s(MISSING) (the format has more verbs than arguments follow)"},
+		{"fmt.Sprintf(`%s`, r.order_id, ⟦r.qty⟧)", "the format has no verb for this argument: it prints %!(EXTRA int64=1) (one verb for each argument: %d, %s, …)"},
+		{"fmt.Sprintf(`⟦%s⟧`, len(r.order_id))", "%s cannot print a go int (`len(r.order_id)`): it prints %!s(int=1) (%d prints an int)"},
+		{"fmt.Sprintf(`%q %U %[1]s %c`, r.order_id, r.qty)", ""},
+		{"fmt.Sprintf(r.order_id, r.qty)", ""},
+	} {
+		src := strings.NewReplacer("⟦", "", "⟧", "").Replace(c.src)
+		e, err := expr.Parse(src)
+		require.NoError(t, err)
+		compiled, err := e.Check(errorScope(), expr.Mode{Round: true})
+		require.NoError(t, err, src)
+		notes := compiled.Notes()
+		if c.want == "" {
+			require.Empty(t, notes, src)
+			continue
+		}
+		require.Len(t, notes, 1, src)
+		off := strings.Index(c.src, "⟦")
+		requireError(t, notes[0], off, strings.Index(c.src, "⟧")-off-len("⟦"), c.want)
 	}
 }
 

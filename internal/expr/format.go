@@ -15,7 +15,7 @@ const defaultTimeLayout = "2006-01-02T15:04:05.000-07:00"
 
 // PrintSQL renders the text of a value in a CSV file: a Go print format with
 // one verb (a decimal2 is its text with two digits, so %s), a Go layout for a
-// datetime. An empty format prints numbers, bools and strings plainly. The
+// datetime. What does not fit prints Go's marks: see PrintNote. An empty format prints numbers, bools and strings plainly. The
 // error is an *Error with offsets in format.
 func PrintSQL(t Type, format, sql string) (string, error) {
 	r := &renderer{}
@@ -37,9 +37,44 @@ func PrintSQL(t Type, format, sql string) (string, error) {
 	if format == "" {
 		return r.text(n), nil
 	}
+	parts, err := r.printParts(n, t, format)
+	if err == nil {
+		return r.concat([]*node{n}, parts), nil
+	}
+	if tooWide(format) {
+		return "", err
+	}
+	return r.printedByGo(sqltext.String(format), []*node{n}), nil
+}
+
+// PrintNote says what is probably not meant with a format that PrintSQL
+// takes: an *Error, or nil.
+func PrintNote(t Type, format string) error {
+	if t == DateTime || format == "" {
+		return nil
+	}
+	n := &node{op: opRaw, raw: "x", typ: t, text: "x"}
+	if t == Decimal {
+		n.typ = String
+	}
+	mark := marked(format, []*node{n})
+	if mark == "" {
+		return nil
+	}
+	if _, err := (&renderer{}).printParts(n, t, format); err != nil {
+		err.Message += ": it prints " + mark
+		return err
+	}
+	return nil
+}
+
+// printParts renders the pieces of a format with one verb for n, a value of
+// type t, if DuckDB can print it.
+func (r *renderer) printParts(n *node, t Type, format string) ([]string, *Error) {
+	whole := span{0, len(format)}
 	pieces, bad := parseFormat(format)
 	if bad != nil {
-		return "", span{bad.offset, bad.length}.errorf("%s", bad.message).hint("%s", bad.hint)
+		return nil, span{bad.offset, bad.length}.errorf("%s", bad.message).hint("%s", bad.hint)
 	}
 	var parts []string
 	verbs := 0
@@ -49,20 +84,20 @@ func PrintSQL(t Type, format, sql string) (string, error) {
 			continue
 		}
 		if verbs++; verbs > 1 {
-			return "", span{p.offset, len(p.verb.text)}.errorf("%s has no value: a column is one value", p.verb.text)
+			return nil, span{p.offset, len(p.verb.text)}.errorf("%s has no value: a column is one value", p.verb.text)
 		}
 		if problem, hint := p.verb.fits(n.typ); problem != "" {
 			if t == Decimal {
 				problem, hint = p.verb.text+" cannot print a decimal2", "%s prints it with two digits after the point"
 			}
-			return "", span{p.offset, len(p.verb.text)}.errorf("%s", problem).hint("%s", hint)
+			return nil, span{p.offset, len(p.verb.text)}.errorf("%s", problem).hint("%s", hint)
 		}
 		parts = append(parts, r.formatted(n, p.verb))
 	}
 	if verbs == 0 {
-		return "", whole.errorf("the format %q prints no value", format).hint("it needs one verb, such as %%s, %%d, %%f or %%t")
+		return nil, whole.errorf("the format %q prints no value", format).hint("it needs one verb, such as %%s, %%d, %%f or %%t")
 	}
-	return r.concat([]*node{n}, parts), nil
+	return parts, nil
 }
 
 // ScanSQL renders the parsing of CSV text into t: NULL where the text cannot
@@ -107,12 +142,12 @@ func (r *renderer) scanTime(n *node, layout string) (string, error) {
 	if _, err := layoutOf(&node{val: layout, at: whole}); err != nil {
 		return "", err
 	}
-	if _, err := r.parseTimeSQL(layout, "x"); err != nil {
-		return "", whole.errorf("%v", err)
-	}
 	fine := strings.Contains(layout, "5") && layout != "2006-01-02 15:04:05"
 	return r.let(n, func(v string) string {
-		parsed, _ := r.parseTimeSQL(layout, v)
+		parsed, err := r.parseTimeSQL(layout, v)
+		if err != nil { // a layout that DuckDB has nothing for
+			parsed = goParse + "(" + sqltext.String(layout) + ", " + v + ")"
+		}
 		if fine {
 			return "date_trunc('millisecond', " + parsed + ")"
 		}

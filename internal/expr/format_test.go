@@ -242,12 +242,7 @@ func TestPrintErrors(t *testing.T) {
 		typ          expr.Type
 		format, want string
 	}{
-		{expr.Int, "%s", "%s cannot print an int (%d prints an int)"},
-		{expr.Int, "%d %d", "%d has no value: a column is one value"},
-		{expr.Int, "x", `the format "x" prints no value (it needs one verb, such as %s, %d, %f or %t)`},
-		{expr.Decimal, "%.2f", "%.2f cannot print a decimal2 (%s prints it with two digits after the point)"},
-		{expr.String, "%q", "%q is not supported (supported: flags - + 0 and blank, width, .precision, and one of d x X o b f F e E g G s v t)"},
-		{expr.String, "%", "the format ends inside a verb (supported: flags - + 0 and blank, width, .precision, and one of d x X o b f F e E g G s v t)"},
+		{expr.Int, "%1001d", "%1001d is wider than 1000 characters (supported: flags - + 0 and blank, width, .precision, and one of d x X o b f F e E g G s v t)"},
 		{expr.DateTime, "YYYY-MM-DD", `the layout "YYYY-MM-DD" names no part of a time (Go layouts are written with 2006-01-02 15:04:05, not "YYYY-MM-DD")`},
 	} {
 		_, err := expr.PrintSQL(c.typ, c.format, "x")
@@ -263,10 +258,36 @@ func TestPrintErrors(t *testing.T) {
 		{expr.Int, "%f", "%f does not read an int (use %d)"},
 		{expr.Int, "abc", `the format "abc" reads no value (it needs one verb: %d)`},
 		{expr.Int, "%d0", `text after the verb must not start with "0"`},
-		{expr.DateTime, "2006-002", "002 is not supported in a layout for parsing"},
 	} {
 		_, err := expr.ScanSQL(c.typ, c.format, "x")
 		require.EqualError(t, err, c.want)
+	}
+}
+
+func TestPrintNotes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		typ          expr.Type
+		format, want string
+	}{
+		{expr.Int, "%s", "%s cannot print an int: it prints %!s(int64=1) (%d prints an int)"},
+		{expr.Int, "%d %d", "%d has no value: a column is one value: it prints %!d(MISSING)"},
+		{expr.Int, "x", `the format "x" prints no value: it prints %!(EXTRA int64=1) (it needs one verb, such as %s, %d, %f or %t)`},
+		{expr.Decimal, "%.2f", "%.2f cannot print a decimal2: it prints %!f(string=x) (%s prints it with two digits after the point)"},
+		{expr.String, "%q", ""},
+		{expr.String, "%s %[1]q", ""},
+		{expr.Float, "%+v", ""},
+		{expr.String, "", ""},
+		{expr.DateTime, "2006", ""},
+	} {
+		_, err := expr.PrintSQL(c.typ, c.format, "x")
+		require.NoError(t, err, c.format)
+		note := expr.PrintNote(c.typ, c.format)
+		if c.want == "" {
+			require.NoError(t, note, c.format)
+			continue
+		}
+		require.EqualError(t, note, c.want)
 	}
 }
 

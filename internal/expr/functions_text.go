@@ -28,7 +28,7 @@ func textFunctions() []*function {
 			},
 			sql: func(r *renderer, n *node) string { return "strlen(" + r.sql(n.args[0]) + ")" }},
 		{name: "fmt.Sprintf", group: "Text", params: []param{text("format"), {"a", anyValue()}}, variadic: true, result: String,
-			doc:   "Go's formatting. format must be a literal; a verb that cannot print its argument, a missing and an extra argument are errors at load time. Verbs: %d %x %X %o %b for int, %f %e %g for float, %s %x for string, %t for bool, %s for decimal2 and datetime, %v for any; with flags - + 0 and blank, width, precision.",
+			doc:   "Go's formatting, with all its verbs and flags; a decimal2 and a datetime are printed as their text. A verb that does not fit its argument, a missing and an extra argument give Go's marks, such as %!d(string=x), and a warning at load time. Usual verbs with a literal format are fast (%d %x %X %o %b for int, %f %e %g for float, %s %x for string, %t for bool, %s for decimal2 and datetime, %v for any; flags - + 0 and blank, width, precision); everything else costs a microsecond or two. Widths end at 1,000 characters.",
 			check: checkSprintf, sql: sqlSprintf},
 		{name: "strings.ReplaceAll", group: "Text", params: []param{text("s"), text("old"), text("new")}, result: String,
 			doc: "Every old in s becomes new.", check: checkReplace, sql: sqlReplace},
@@ -64,11 +64,39 @@ func inLiteral(n *node, value string, offset, length int) span {
 	return span{n.at.off + start + offset, length}
 }
 
-func checkSprintf(c *checker, n *node) *Error {
+func checkSprintf(_ *checker, n *node) *Error {
+	for _, a := range n.args[1:] {
+		if err := zoneKnown(a); err != nil {
+			return err
+		}
+	}
+	pieces, problem := nativePieces(n)
+	if problem == nil {
+		n.aux = pieces
+		return nil
+	}
+	n.plain = false // Go prints it, row by row: see printedByGo
+	format, literal := n.args[0].val.(string)
+	if !literal {
+		return nil
+	}
+	if tooWide(format) {
+		return problem
+	}
+	if mark := marked(format, n.args[1:]); mark != "" {
+		problem.Message += ": it prints " + mark
+		n.note = problem
+	}
+	return nil
+}
+
+// nativePieces splits the format if DuckDB can print all of it; else the
+// error says what it cannot.
+func nativePieces(n *node) ([]piece, *Error) {
 	format := n.args[0]
 	pieces, err := formatOf(format)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	args := n.args[1:]
 	used := 0
@@ -80,29 +108,29 @@ func checkSprintf(c *checker, n *node) *Error {
 		}
 		at := inLiteral(format, format.val.(string), p.offset, len(p.verb.text))
 		if used == len(args) {
-			return at.errorf("%s has no argument", p.verb.text).hint("the format has more verbs than arguments follow")
+			return nil, at.errorf("%s has no argument", p.verb.text).hint("the format has more verbs than arguments follow")
 		}
 		a := args[used]
 		used++
 		if problem, hint := p.verb.fits(a.typ); problem != "" {
-			return at.errorf("%s (`%s`)", problem, shorten(a.text)).hint("%s", hint)
-		}
-		if err := zoneKnown(a); err != nil {
-			return err
+			return nil, at.errorf("%s (`%s`)", problem, shorten(a.text)).hint("%s", hint)
 		}
 		n.plain = n.plain && (a.typ != String || a.plain)
 	}
 	if used < len(args) {
-		return args[used].at.errorf("the format has no verb for this argument").hint("one verb for each argument: %%d, %%s, …")
+		return nil, args[used].at.errorf("the format has no verb for this argument").hint("one verb for each argument: %%d, %%s, …")
 	}
-	n.aux = pieces
-	return nil
+	return pieces, nil
 }
 
 func sqlSprintf(r *renderer, n *node) string {
+	pieces, native := n.aux.([]piece)
+	if !native {
+		return r.printedByGo(r.sql(n.args[0]), n.args[1:])
+	}
 	var parts []string
 	used := 1
-	for _, p := range n.aux.([]piece) {
+	for _, p := range pieces {
 		if p.verb == nil {
 			parts = append(parts, sqltext.String(p.literal))
 			continue

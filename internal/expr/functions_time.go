@@ -17,10 +17,10 @@ func timeFunctions() []*function {
 	}
 	return []*function{
 		{name: "time.Parse", group: "Time", params: []param{text("layout"), text("s")}, result: DateTime,
-			doc:   "The instant that s writes in a Go layout (a literal); without a zone it is UTC. Text that does not match raises an error, at load time if s is a literal.",
+			doc:   "The instant that s writes in a Go layout; without a zone it is UTC. Text that does not match raises an error, at load time if s is a literal.",
 			check: checkParse, sql: sqlParse},
 		{name: "time.Format", group: "Time", params: []param{instant("t"), text("layout")}, result: String,
-			doc:   "Text of t in a Go layout (a literal), in UTC or in the zone that time.Date gave.",
+			doc:   "Text of t in a Go layout, in UTC or in the zone that time.Date gave (then the layout must be a literal).",
 			check: checkFormat, sql: sqlFormat},
 		{name: "time.Date", group: "Time", result: DateTime, raises: true,
 			params: []param{{"year", anyInt()}, {"month", only(Month)}, {"day", anyInt()}, {"hour", anyInt()},
@@ -55,17 +55,18 @@ func (r *renderer) epoch(n *node, microseconds int) string {
 }
 
 func checkParse(_ *checker, n *node) *Error {
+	n.zone = time.UTC
+	if !n.args[0].isConst() { // Go reads it, row by row
+		n.raises = true
+		return nil
+	}
 	layout, err := layoutOf(n.args[0])
 	if err != nil {
 		return err
 	}
-	n.zone = time.UTC
 	s, ok := n.args[1].val.(string)
 	if !ok {
 		n.raises = true
-		if _, err := new(renderer).parseTimeSQL(layout, "x"); err != nil {
-			return n.args[0].at.errorf("%v", err)
-		}
 		return nil
 	}
 	t, problem := time.ParseInLocation(layout, s, time.UTC)
@@ -76,11 +77,12 @@ func checkParse(_ *checker, n *node) *Error {
 }
 
 func sqlParse(r *renderer, n *node) string {
-	layout := n.args[0].val.(string)
 	return r.let(n.args[1], func(v string) string {
-		parsed, err := r.parseTimeSQL(layout, v)
-		if err != nil { // Check has refused it
-			return "NULL"
+		parsed := goParse + "(" + r.sql(n.args[0]) + ", " + v + ")"
+		if layout, literal := n.args[0].val.(string); literal {
+			if native, err := r.parseTimeSQL(layout, v); err == nil {
+				parsed = native
+			}
 		}
 		return "coalesce(" + parsed + ", CASE WHEN " + v + " IS NOT NULL THEN " +
 			raiseValue("\"", v, "\" does not match the layout"+in(n)) + " END)"
@@ -88,6 +90,9 @@ func sqlParse(r *renderer, n *node) string {
 }
 
 func checkFormat(_ *checker, n *node) *Error {
+	if zone := n.args[0].zone; !n.args[1].isConst() && zone != nil && offsetOf(zone) == 0 {
+		return nil // Go writes it, row by row
+	}
 	layout, err := layoutOf(n.args[1])
 	if err != nil {
 		return err
@@ -106,7 +111,11 @@ func checkFormat(_ *checker, n *node) *Error {
 }
 
 func sqlFormat(r *renderer, n *node) string {
-	s, err := r.formatTime(n.args[0], n.args[1].val.(string))
+	layout, literal := n.args[1].val.(string)
+	if !literal {
+		return goFormat + "(" + r.sql(n.args[0]) + ", " + r.sql(n.args[1]) + ")"
+	}
+	s, err := r.formatTime(n.args[0], layout)
 	if err != nil { // Check has refused it
 		return "NULL"
 	}

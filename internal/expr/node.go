@@ -40,6 +40,7 @@ type node struct {
 	dec    decimalType    // of a decimal
 	zone   *time.Location // of a datetime: its zone; nil when it depends on the row
 	aux    any            // what the function's check found out for its sql
+	note   *Error         // what is probably not meant, but not wrong
 	raises bool           // evaluation may raise an error
 	null   bool           // may be NULL
 	finite bool           // a float that cannot be NaN

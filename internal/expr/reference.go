@@ -108,9 +108,9 @@ length, without blanks at the end. An index is ` + "`unique(…)` or `non_unique
 | --- | --- |
 | an int that leaves 64 bits is an error | it wraps |
 | the branch of iif that is not taken and the decided side of && and \|\| are not evaluated | both are, and can fail |
-| a verb of fmt.Sprintf that does not fit its argument is an error at load time | the text has %!d(…) marks |
-| %q, %c, %U, %T, %p, %+d with a precision, argument indexes and * are not supported | they are |
-| formats, layouts and zones must be literals | they may be computed |
+| a verb of fmt.Sprintf that does not fit its argument gives a warning at load time | only the text has %!d(…) marks |
+| %T and the marks of verbs call decimals and datetimes string; * takes no width, a width has at most 1,000 characters | names of Go types; any |
+| zones, and layouts of times in zones, must be literals | they may be computed |
 | min and max over no rows are 0 or "" | the largest numbers show |
 | string_agg and float sums follow the order of the rows | the order changes from run to run |
 | time.Now() is UTC and the same for all rows of a batch | local time, row by row |

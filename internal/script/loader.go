@@ -175,6 +175,9 @@ func (l *loader) compile(v *value, path string, sc scope, mode expr.Mode) *expr.
 		l.exprError(v, path, err)
 		return nil
 	}
+	for _, note := range c.Notes() {
+		l.exprError(v, path, note).Severity = Warning
+	}
 	return c
 }
 

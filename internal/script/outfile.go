@@ -171,9 +171,14 @@ func (l *loader) csvOutput(c, csv *object, col *OutputColumn) {
 		l.errorAt(c.where(), c.path, "a datetime column of a CSV file needs csv.format").Hint = `a Go layout, such as "2006-01-02 15:04:05"`
 		return
 	}
-	if _, err := expr.PrintSQL(col.Type, col.Format, "x"); err != nil {
+	_, err := expr.PrintSQL(col.Type, col.Format, "x")
+	severity := Error
+	if err == nil {
+		err, severity = expr.PrintNote(col.Type, col.Format), Warning
+	}
+	if err != nil {
 		if v := csv.get("format"); v != nil {
-			l.exprError(v, csv.keyPath("format"), err)
+			l.exprError(v, csv.keyPath("format"), err).Severity = severity
 		} else {
 			l.errorAt(c.where(), c.path, "column %s needs csv.format: %s", quote(col.Name), errorText(err))
 		}

@@ -1,0 +1,153 @@
+package expr
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"thalweg/internal/sqltext"
+)
+
+// GoFunction is a function of the compiled SQL that Go computes: what DuckDB
+// has nothing for and few expressions need. It gets string, int64, float64,
+// bool and time.Time, never NULL, and must give the same result for the same
+// arguments; nil is NULL. Many threads may call it at once.
+type GoFunction struct {
+	Name   string
+	Result Type // String or DateTime
+	Args   []Type
+	More   bool // any number of arguments of any type follow
+	Call   func(args []any) any
+}
+
+// Names of the functions of GoFunctions.
+const (
+	goSprintf = "thalweg_go_sprintf"
+	goFormat  = "thalweg_go_format"
+	goParse   = "thalweg_go_parse"
+)
+
+// GoFunctions are the functions that a DuckDB connection must have, beside
+// the Macros, before any compiled SQL.
+func GoFunctions() []GoFunction {
+	return []GoFunction{
+		{Name: goSprintf, Result: String, Args: []Type{String, String}, More: true, Call: func(args []any) any {
+			return printed(args[0].(string), args[1].(string), args[2:])
+		}},
+		{Name: goFormat, Result: String, Args: []Type{DateTime, String}, Call: func(args []any) any {
+			return strings.ToValidUTF8(args[0].(time.Time).UTC().Format(args[1].(string)), "\uFFFD")
+		}},
+		{Name: goParse, Result: DateTime, Args: []Type{String, String}, Call: func(args []any) any {
+			t, err := time.ParseInLocation(args[0].(string), args[1].(string), time.UTC)
+			if err != nil || t.Year() < minYear || t.Year() > maxYear {
+				return nil
+			}
+			return t.UTC().Truncate(time.Microsecond)
+		}},
+	}
+}
+
+// printed is fmt.Sprintf; kinds has a letter for each argument: I for a Go
+// int, whose name shows in marks such as %!s(int=3). A format that would print
+// more than MaxFormatWidth characters for one value is printed as it is.
+func printed(kinds, format string, args []any) string {
+	if tooWide(format) {
+		return format
+	}
+	values := make([]any, len(args))
+	for i, a := range args {
+		if n, isInt := a.(int64); isInt && i < len(kinds) && kinds[i] == 'I' {
+			a = int(n)
+		}
+		values[i] = a
+	}
+	return strings.ToValidUTF8(fmt.Sprintf(format, values...), "\uFFFD")
+}
+
+// tooWide reports whether a format asks for more characters than a verb may
+// have, or would take their number from an argument.
+func tooWide(format string) bool {
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			continue
+		}
+		number := 0
+		for i++; i < len(format) && strings.IndexByte("+-# .[]0123456789*", format[i]) >= 0; i++ {
+			switch c := format[i]; {
+			case c == '*':
+				return true
+			case c < '0' || c > '9':
+				number = 0
+			default:
+				if number = number*10 + int(c-'0'); number > MaxFormatWidth {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// kindsOf makes the letters that printed takes.
+func kindsOf(args []*node) string {
+	kinds := make([]byte, len(args))
+	for i, a := range args {
+		kinds[i] = 'i'
+		if a.typ == GoInt {
+			kinds[i] = 'I'
+		}
+	}
+	return string(kinds)
+}
+
+// samples has a value for each argument, of the type that printed gets.
+func samples(args []*node) []any {
+	out := make([]any, len(args))
+	for i, a := range args {
+		switch a.typ {
+		case Int, GoInt:
+			out[i] = int64(1)
+		case Float:
+			out[i] = 1.5
+		case Bool:
+			out[i] = true
+		default:
+			out[i] = "x"
+		}
+	}
+	return out
+}
+
+// printedByGo renders a call of thalweg_go_sprintf. Decimals and datetimes
+// are handed over as their text: there they behave as strings.
+func (r *renderer) printedByGo(format string, args []*node) string {
+	parts := []string{sqltext.String(kindsOf(args)), format}
+	for _, a := range args {
+		switch a.typ {
+		case Int, GoInt:
+			parts = append(parts, "CAST("+r.sql(a)+" AS BIGINT)")
+		case Float:
+			parts = append(parts, "CAST("+r.sql(a)+" AS DOUBLE)")
+		case Bool:
+			parts = append(parts, r.sql(a))
+		default:
+			parts = append(parts, "CAST("+r.text(a)+" AS VARCHAR)")
+		}
+	}
+	return goSprintf + "(" + strings.Join(parts, ", ") + ")"
+}
+
+// marked is the mark that Go prints where a verb and its value do not go
+// together, such as %!d(string=x); "" if it prints none.
+func marked(format string, args []*node) string {
+	text := printed(kindsOf(args), format, samples(args))
+	i := strings.Index(text, "%!")
+	if i < 0 || strings.Contains(format, "%!") {
+		return ""
+	}
+	end := strings.IndexByte(text[i:], ')')
+	if end < 0 {
+		return text[i:]
+	}
+	return text[i : i+end+1]
+}
