@@ -145,7 +145,7 @@ func TestWriteFaults(t *testing.T) {
 	_, err = WriteSQL(&script.FileWriter{Parquet: true, Codec: "lzo"}, "SELECT 1", "", "p")
 	require.ErrorContains(t, err, `unknown codec "lzo"`)
 	require.Equal(t, fault.Script, fault.Of(err).Kind)
-	_, err = WriteSQL(csvWriter(",", "i|int|%q %q|x"), "SELECT 1 AS i", "", "p")
+	_, err = WriteSQL(csvWriter(",", "i|int|%1001d|x"), "SELECT 1 AS i", "", "p")
 	require.ErrorContains(t, err, "of column i")
 }
 
