@@ -22,12 +22,17 @@ func tables() []script.QueryTable {
 	}
 }
 
-func describe(t *testing.T, text string) (*script.QueryInfo, []script.QueryProblem) {
+// open gives a describer for all queries of a test: none may leave anything
+// behind for the next.
+func open(t *testing.T) func(t *testing.T, text string) (*script.QueryInfo, []script.QueryProblem) {
 	t.Helper()
 	d, err := Open(context.Background(), nil)
 	require.NoError(t, err)
-	defer func() { require.NoError(t, d.Close()) }()
-	info, problems, err := d.Describe(context.Background(), script.QueryText{Text: text, Tables: tables(), Others: []string{"orders", "items", "customers"}})
-	require.NoError(t, err)
-	return info, problems
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return func(t *testing.T, text string) (*script.QueryInfo, []script.QueryProblem) {
+		t.Helper()
+		info, problems, err := d.Describe(context.Background(), script.QueryText{Text: text, Tables: tables(), Others: []string{"orders", "items", "customers"}})
+		require.NoError(t, err)
+		return info, problems
+	}
 }

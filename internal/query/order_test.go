@@ -10,6 +10,7 @@ import (
 // depend on the order in which rows arrive, and when that cannot be.
 func TestSettledChoices(t *testing.T) {
 	t.Parallel()
+	describe := open(t)
 	for _, tt := range []struct {
 		query, want string
 		oneThread   bool
@@ -38,7 +39,6 @@ func TestSettledChoices(t *testing.T) {
 		{"SELECT * FROM (SELECT id FROM orders ORDER BY id)", "SELECT * FROM (SELECT id FROM orders ORDER BY id)", false},
 	} {
 		t.Run(tt.query, func(t *testing.T) {
-			t.Parallel()
 			info, problems := describe(t, tt.query)
 			require.Empty(t, problems)
 			require.Equal(t, tt.want, info.SQL)

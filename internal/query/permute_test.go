@@ -17,6 +17,7 @@ import (
 // rows in several orders, and on several threads.
 func TestResultsDoNotDependOnTheOrderOfRows(t *testing.T) {
 	t.Parallel()
+	describe := open(t)
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(1, 2))
 	var rows []string
@@ -37,7 +38,6 @@ func TestResultsDoNotDependOnTheOrderOfRows(t *testing.T) {
 		"SELECT corr(weight, id) AS c, covar_pop(weight, amount) AS p, regr_slope(weight, id) AS r, sum(weight) FILTER (WHERE paid) AS f FROM orders",
 	} {
 		t.Run(query, func(t *testing.T) {
-			t.Parallel()
 			info, problems := describe(t, query)
 			require.Empty(t, problems)
 			require.False(t, info.OneThread)

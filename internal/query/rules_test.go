@@ -13,6 +13,7 @@ import (
 // queries that a node may not have.
 func TestProblems(t *testing.T) {
 	t.Parallel()
+	describe := open(t)
 	for _, tt := range []struct{ query, marked, message, hint string }{
 		{"SELECT", "SELECT", "without selection list", "SQL as DuckDB"},
 		{"SELECT id\nFROMM orders o x", "orders", "syntax error", ""},
@@ -67,7 +68,6 @@ func TestProblems(t *testing.T) {
 		{"FROM scan_file('/nowhere/a.csv')", "'/nowhere/a.csv'", "does not exist", ""},
 	} {
 		t.Run(tt.query, func(t *testing.T) {
-			t.Parallel()
 			info, problems := describe(t, tt.query)
 			require.Nil(t, info)
 			require.NotEmpty(t, problems)
@@ -82,6 +82,7 @@ func TestProblems(t *testing.T) {
 // TestAllProblemsAtOnce: what can be found without binding is found together.
 func TestAllProblemsAtOnce(t *testing.T) {
 	t.Parallel()
+	describe := open(t)
 	_, problems := describe(t, "SELECT random(), now() FROM nope, orders LIMIT 3")
 	require.Len(t, problems, 4)
 }
@@ -89,6 +90,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 // TestAccepted lists what a query may do.
 func TestAccepted(t *testing.T) {
 	t.Parallel()
+	describe := open(t)
 	for _, query := range []string{
 		"SELECT 1 AS x;",
 		"FROM orders -- all of it",
@@ -108,7 +110,6 @@ func TestAccepted(t *testing.T) {
 		"SELECT $$now() ' \"$$, 'current_date', e'\\'(' FROM orders /* random( /* nested */ */",
 	} {
 		t.Run(query, func(t *testing.T) {
-			t.Parallel()
 			info, problems := describe(t, query)
 			require.Empty(t, problems)
 			require.NotNil(t, info)
@@ -119,6 +120,7 @@ func TestAccepted(t *testing.T) {
 // TestScanFile takes the columns off headers and footers.
 func TestScanFile(t *testing.T) {
 	t.Parallel()
+	describe := open(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "it's.csv")
 	require.NoError(t, os.WriteFile(path, []byte("\xEF\xBB\xBFid;full name\n1;a\n"), 0o600))
