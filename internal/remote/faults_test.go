@@ -152,6 +152,14 @@ func TestHTTPServersOfManyKinds(t *testing.T) {
 
 func TestHTTPFileThatChangesWhileItIsRead(t *testing.T) {
 	t.Parallel()
+	changeWhileRead(t, false)
+	changeWhileRead(t, true)
+}
+
+// changeWhileRead breaks a transfer and changes the file before it goes on;
+// ignores: the server sends a part without comparing versions.
+func changeWhileRead(t *testing.T, ignores bool) {
+	t.Helper()
 	one, two := noise(2<<20), noise(2<<20 + 1)[1:]
 	s := remotetest.NewHTTPS(t, t.TempDir())
 	var hits atomic.Int64
@@ -161,6 +169,9 @@ func TestHTTPFileThatChangesWhileItIsRead(t *testing.T) {
 			content, tag = two, `"2"`
 		}
 		w.Header().Set("ETag", tag)
+		if ignores {
+			r.Header.Del("If-Range")
+		}
 		http.ServeContent(w, r, "a", time.Time{}, strings.NewReader(content))
 		return true
 	})
@@ -475,4 +486,35 @@ func TestSecretsOfAddresses(t *testing.T) {
 		require.NotContains(t, err.Error()+fault.Of(err).Hint+fault.Of(err).Place.File, "SECRET")
 		require.Contains(t, err.Error(), "{env.")
 	}
+}
+
+func TestS3ChangesOfTheSameSizeAreSeen(t *testing.T) {
+	t.Parallel()
+	s := remotetest.NewS3(t)
+	s.Put(t, "a", "hello")
+	c := newClient(t, remote.Config{S3Endpoint: s.Endpoint})
+	dir := t.TempDir()
+	got, err := c.Spool(dir, nil).Ensure(t.Context(), "s3://data/a", "")
+	require.NoError(t, err)
+	s.Put(t, "a", "hullo")
+	_, err = c.Spool(dir, nil).Ensure(t.Context(), "s3://data/a", got.Version)
+	requireFault(t, err, fault.UserData, false, "changed after the run read it", "new run")
+}
+
+func TestS3NextAttemptAbortsTheDeadOne(t *testing.T) {
+	t.Parallel()
+	s := remotetest.NewS3(t)
+	c := newClient(t, remote.Config{S3Endpoint: s.Endpoint})
+	u := upload(t, "first")
+	_, err := c.Stage(t.Context(), "s3://data/x.csv", u)
+	require.NoError(t, err)
+	_, err = c.Stage(t.Context(), "s3://data/x.csv", u)
+	require.NoError(t, err)
+	aborted := 0
+	for _, r := range s.Requests() {
+		if strings.HasPrefix(r, "DELETE /data/x.csv?uploadId=") {
+			aborted++
+		}
+	}
+	require.Equal(t, 1, aborted)
 }
