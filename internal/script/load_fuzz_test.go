@@ -17,13 +17,16 @@ import (
 func FuzzLoad(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(f, err)
+	short, err := filepath.Glob("testdata/short/*.txtar")
+	require.NoError(f, err)
+	files = append(files, short...)
 	for _, file := range files {
 		archive, err := txtar.ParseFile(file)
 		require.NoError(f, err)
 		script, params, isJSON := "", "", false
 		for _, a := range archive.Files {
 			switch {
-			case strings.HasPrefix(a.Name, "script."):
+			case strings.HasPrefix(a.Name, "script."), a.Name == "short.yaml":
 				script, isJSON = string(a.Data), strings.HasSuffix(a.Name, ".json")
 			case strings.HasPrefix(a.Name, "params."):
 				params = string(a.Data)
@@ -31,10 +34,12 @@ func FuzzLoad(f *testing.F) {
 		}
 		f.Add(script, params, isJSON)
 	}
+	f.Add("include: [common.yaml]\nenvironment: {X: {default: a}}\n"+oneNode+"    desc: {env.X}\n", "", false)
 	f.Fuzz(func(t *testing.T, script, params string, isJSON bool) {
-		m := memory{"params.yaml": params, "script.yaml": script, "calc.py": "def f(a, b=1): pass\n", "tags.json": `{"a": "r.id == 1"}`}
+		m := memory{"common.yaml": strings.ReplaceAll(strings.ReplaceAll(oneNode, "src", "other"), "read", "other"), "header.csv": "name,Price,type\n", "items.csv": "order_id,price,qty\n",
+			"params.yaml": params, "script.yaml": script, "calc.py": "def f(a, b=1): pass\n", "tags.json": `{"a": "r.id == 1"}`}
 		if isJSON {
-			m = memory{"params.json": params, "script.json": script}
+			m = memory{"params.json": params, "script.json": script, "header.csv": "name,Price\n"}
 		}
 		started := time.Now()
 		s, diags := m.load(t)
