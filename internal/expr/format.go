@@ -158,7 +158,7 @@ func (r *renderer) scanTime(n *node, layout string) (string, error) {
 // scanFormat is a scan format of one verb.
 type scanFormat struct {
 	before, after string // as patterns
-	width         int    // 0: none
+	width         int    // characters of the number that count; 0: all
 }
 
 func parseScanFormat(t Type, format string) (scanFormat, *Error) {
@@ -194,20 +194,31 @@ func parseScanFormat(t Type, format string) (scanFormat, *Error) {
 	if verbs == 0 {
 		return out, whole.errorf("the format %q reads no value", format).hint("it needs one verb: %%%c", letters[0])
 	}
-	if literal != "" && strings.ContainsAny(literal[:1], "0123456789_.eEpPxX+-") {
+	// What the verb takes as part of the number never is left for the text.
+	taken := "0123456789"
+	if t != Int {
+		taken += "_.eEpPxX"
+	}
+	if literal != "" && strings.ContainsAny(literal[:1], taken) {
 		return out, whole.errorf("text after the verb must not start with %q", literal[:1])
 	}
 	out.before, out.after = scanPattern(out.before), scanPattern(literal)
+	if strings.HasSuffix(out.after, scanBlanks) { // the text may end before them
+		out.after = strings.TrimSuffix(out.after, scanBlanks) + `(?:` + scanBlanks + `|$)`
+	}
 	return out, nil
 }
+
+// scanBlanks matches what a blank in a scan format does.
+const scanBlanks = `[\t\v\f\r \x{85}\p{Z}]+`
 
 // scanPattern: a run of blanks in a format stands for one or more blanks.
 func scanPattern(text string) string {
 	fields := strings.Split(regexp.QuoteMeta(text), " ")
 	var b strings.Builder
 	for i, f := range fields {
-		if i > 0 && !strings.HasSuffix(b.String(), `[ \t]+`) {
-			b.WriteString(`[ \t]+`)
+		if i > 0 && !strings.HasSuffix(b.String(), scanBlanks) {
+			b.WriteString(scanBlanks)
 		}
 		b.WriteString(f)
 	}
@@ -227,8 +238,12 @@ func (r *renderer) scanNumber(t Type, n *node, format string) (string, error) {
 		// Hexadecimal is taken whole, to be refused.
 		value = `[+-]?0[xX][0-9a-fA-F_.pP+-]*|[+-]?[0-9_]*\.?[0-9_]*(?:[eE][+-]?[0-9_]*)?`
 	}
-	if f.width > 0 {
-		return "", span{0, len(format)}.errorf("a width is not supported when reading")
+	switch {
+	case f.width == 0:
+	case t != Int:
+		return "", span{0, len(format)}.errorf("a width is not supported when reading %s", t.phrase())
+	default: // a sign counts
+		value = fmt.Sprintf(`[+-][0-9]{0,%d}|[0-9]{0,%d}`, f.width-1, f.width)
 	}
 	pattern := `^` + f.before + `\s*(` + value + `)` + f.after
 	macro := map[Type]string{Int: "thalweg_scan_int", Float: "thalweg_scan_float", Decimal: "thalweg_scan_float"}[t]

@@ -125,6 +125,11 @@ func scanCases() []scanCase {
 		{expr.Int, "ID %d items", scanned("ID %d items")},
 		{expr.Int, "ID  %d", scanned("ID  %d")},
 		{expr.Int, "%d%%", scanned("%d%%")},
+		{expr.Int, "%d.00", scanned("%d.00")},
+		{expr.Int, "%d-", scanned("%d-")},
+		{expr.Int, "%d ", scanned("%d ")},
+		{expr.Int, "%3d", scanned("%3d")},
+		{expr.Int, "ID%2d-", scanned("ID%2d-")},
 		{expr.Float, "%f", float("%f")},
 		{expr.Float, "$%f", float("$%f")},
 		{expr.Decimal, "%f", func(s string) (any, bool) {
