@@ -2,6 +2,9 @@ package remote_test
 
 import (
 	"compress/gzip"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -196,6 +199,25 @@ func TestHTTPRedirectsThatAreNotFollowed(t *testing.T) {
 	requireFault(t, err, fault.Environment, false, "redirects more than 10 times", "address")
 }
 
+// TestRedirectsDoNotTellSecrets: the next host does not learn the address that led to it.
+func TestRedirectsDoNotTellSecrets(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := remotetest.NewHTTPS(t, dir)
+	headers := make(chan http.Header, 2)
+	s.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		headers <- r.Header
+		if r.URL.Path == "/a" {
+			http.Redirect(w, r, "/b", http.StatusFound)
+		}
+		return true
+	})
+	_, err := newClient(t, remote.Config{CAPath: s.CAFile}).Read(t.Context(), "https://"+s.Addr+"/a?token=SECRET", 10, nil)
+	require.NoError(t, err)
+	<-headers
+	require.NotContains(t, fmt.Sprint(<-headers), "SECRET")
+}
+
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -277,6 +299,23 @@ func TestHostKeys(t *testing.T) {
 	broken := filepath.Join(dir, "broken")
 	putFile(t, broken, "what is this\n")
 	requireFault(t, read(broken), fault.Environment, false, "known hosts cannot be read", "--known-hosts")
+}
+
+// TestHostsWithSeveralKeys: a server shows the kind of key that is known of it,
+// not the one that comes first in its list.
+func TestHostsWithSeveralKeys(t *testing.T) {
+	t.Parallel()
+	s := remotetest.NewSFTP(t, t.TempDir())
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	unknown, err := ssh.NewSignerFromKey(private)
+	require.NoError(t, err)
+	s.HasHostKey(unknown)
+	putFile(t, filepath.Join(s.Dir, "a"), "hello")
+	c := newClient(t, remote.Config{SFTPKeys: map[string]string{"joe": s.KeyFile}, KnownHosts: s.KnownHosts})
+	got, err := c.Read(t.Context(), "sftp://joe@"+s.Addr+s.Dir+"/a", 10, nil)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(got))
 }
 
 func TestKeys(t *testing.T) {

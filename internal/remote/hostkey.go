@@ -112,4 +112,4 @@ func (noKey) Verify([]byte, *ssh.Signature) error { return errors.ErrUnsupported
 type nowhere struct{}
 
 func (nowhere) Network() string { return "tcp" }
-func (nowhere) String() string  { return "" }
+func (nowhere) String() string  { return "0.0.0.0:0" } // the host's name is what counts, but an address is demanded

@@ -26,6 +26,7 @@ func newHTTP(cfg Config, roots *x509.CertPool) *httpBackend {
 }
 
 func checkRedirect(req *http.Request, via []*http.Request) error {
+	req.Header.Del("Referer") // it has the address with its secrets, which are not for another host
 	if len(via) > redirectsMax {
 		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the server redirects more than %d times", redirectsMax), Hint: "check the address"}
 	}

@@ -21,6 +21,7 @@ type sftpStaged struct {
 	temp string
 	u    Upload
 	open bool // the temporary file may be there
+	sent bool // the server was asked to rename it
 	done bool
 }
 
@@ -119,12 +120,14 @@ func (s *sftpStaged) Publish(ctx context.Context) error {
 
 func (s *sftpStaged) rename(c *sftpConn) error {
 	if _, err := c.Lstat(s.temp); errors.Is(err, fs.ErrNotExist) {
-		// The answer to an earlier try was lost.
-		if st, err := c.Stat(s.loc.Path); err == nil && st.Size() == s.u.Bytes {
+		// The answer to an earlier try may have been lost. Without one, a file
+		// of the same size is another run's.
+		if st, err := c.Stat(s.loc.Path); s.sent && err == nil && st.Size() == s.u.Bytes {
 			return nil
 		}
 		return named(err, "put the file in place")
 	}
+	s.sent = true
 	if _, ok := c.HasExtension("posix-rename@openssh.com"); ok {
 		return s.renamed(c.PosixRename(s.temp, s.loc.Path))
 	}

@@ -365,6 +365,8 @@ func TestDiscardLeavesNothing(t *testing.T) {
 		require.NoFileExists(t, u.Journal)
 		require.Error(t, s.Publish(t.Context()))
 		require.Empty(t, w.names())
+		w.put("x.csv", strings.Repeat("x", 1<<20))
+		require.Error(t, s.Publish(t.Context()), "a file of the same size is another one")
 	})
 }
 

@@ -131,6 +131,7 @@ type SFTP struct {
 	KnownHosts string
 	Dir        string // an absolute directory to keep files in
 	HostKey    ssh.PublicKey
+	config     *ssh.ServerConfig
 	conns      sync.WaitGroup
 	mu         sync.Mutex
 	open       map[net.Conn]bool
@@ -150,6 +151,7 @@ func NewSFTP(t TB, dir string) *SFTP {
 		return nil, fmt.Errorf("not this key")
 	}}
 	config.AddHostKey(host)
+	s.config = config
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s.Addr = l.Addr().String()
@@ -162,6 +164,9 @@ func NewSFTP(t TB, dir string) *SFTP {
 	})
 	return s
 }
+
+// HasHostKey gives the host one more key; before the first connection only.
+func (s *SFTP) HasHostKey(key ssh.Signer) { s.config.AddHostKey(key) }
 
 // Cut breaks all connections.
 func (s *SFTP) Cut() {
