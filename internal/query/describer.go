@@ -22,8 +22,9 @@ import (
 type describer struct {
 	in       *engine.Instance
 	dir      string
-	volatile map[string]bool
-	look     files.Look // at remote files
+	volatile map[string]bool // functions
+	catalog  map[string]bool // views
+	look     files.Look      // at remote files
 }
 
 // Open gives what describes queries; the caller closes it. It is not safe for
@@ -33,7 +34,7 @@ func Open(ctx context.Context, look files.Look) (_ script.Describer, err error) 
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for checking queries", Err: err, Hint: "check TMPDIR"}
 	}
-	d := &describer{dir: dir, look: look, volatile: map[string]bool{}}
+	d := &describer{dir: dir, look: look, volatile: map[string]bool{}, catalog: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -53,22 +54,34 @@ func (d *describer) Close() error {
 	return errors.Join(err, os.RemoveAll(d.dir))
 }
 
-// learn asks which functions give something else each time.
+// learn asks which functions give something else each time, and which names
+// are DuckDB's own.
 func (d *describer) learn(ctx context.Context) (err error) {
 	for _, name := range environmentFunctions() {
 		d.volatile[name] = true
 	}
-	rows, err := d.in.Query(ctx, "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE stability <> 'CONSISTENT' AND function_name <> 'error'")
-	if err != nil {
+	if err := d.names(ctx, d.volatile, "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE stability <> 'CONSISTENT' AND function_name <> 'error'"); err != nil {
 		return fmt.Errorf("list functions: %w", err)
+	}
+	if err := d.names(ctx, d.catalog, "SELECT DISTINCT lower(view_name) FROM duckdb_views() WHERE internal"); err != nil {
+		return fmt.Errorf("list views: %w", err)
+	}
+	return nil
+}
+
+// names puts the names that a query gives into a set.
+func (d *describer) names(ctx context.Context, set map[string]bool, query string) (err error) {
+	rows, err := d.in.Query(ctx, query)
+	if err != nil {
+		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
 		var name string
 		if err := rows.Scan(&name); err != nil {
-			return fmt.Errorf("list functions: %w", err)
+			return err
 		}
-		d.volatile[name] = true
+		set[name] = true
 	}
 	return rows.Err()
 }
@@ -81,7 +94,7 @@ func (d *describer) Describe(ctx context.Context, ask script.QueryText) (*script
 		return nil, nil, err
 	}
 	src := newSource(text)
-	c := newChecker(src, ask, d.volatile)
+	c := newChecker(src, ask, d.volatile, d.catalog)
 	switch {
 	case p.Error && p.Kind == "parser":
 		at, _ := strconv.Atoi(p.Position)
@@ -111,9 +124,10 @@ func (d *describer) bind(ctx context.Context, c *checker) (info *script.QueryInf
 	for _, t := range c.ask.Tables {
 		cols := make([]string, len(t.Fields))
 		for i, f := range t.Fields {
-			cols[i] = ident(f.Name) + " " + f.Type.SQL()
+			cols[i] = fmt.Sprintf("CAST(NULL AS %s) AS %s", f.Type.SQL(), ident(f.Name))
 		}
-		if err := d.in.Exec(ctx, fmt.Sprintf("CREATE TABLE %s (%s)", ident(t.Name), strings.Join(cols, ", "))); err != nil {
+		// A view, as in a run: a table has more columns, such as rowid.
+		if err := d.in.Exec(ctx, fmt.Sprintf("CREATE VIEW %s AS SELECT %s WHERE false", ident(t.Name), strings.Join(cols, ", "))); err != nil {
 			return nil, fmt.Errorf("make an empty table %s: %w", t.Name, err)
 		}
 	}
@@ -158,7 +172,7 @@ func (d *describer) openFiles(ctx context.Context, c *checker, info *script.Quer
 		}
 		schema := fmt.Sprintf("__%d", i)
 		if err == nil {
-			err = d.in.Exec(ctx, fmt.Sprintf("CREATE SCHEMA %s; CREATE TABLE %s.%s (%s)", ident(schema), ident(schema), scanFile, strings.Join(columns, ", ")))
+			err = d.in.Exec(ctx, fmt.Sprintf("CREATE SCHEMA %[1]s; CREATE TABLE %[1]s.%[2]s (%[3]s); CREATE VIEW %[1]s.%[4]s AS FROM %[1]s.%[2]s", ident(schema), ident(scanFile+"_columns"), strings.Join(columns, ", "), scanFile))
 		}
 		if err != nil {
 			f := fault.Of(err)

@@ -28,7 +28,7 @@ const (
 	onRounding            // rounding
 	onOrder               // which value comes first
 	onArrival             // the order alone: without ORDER BY it means nothing
-	onUnknown             // a function that is not in the list
+	onUnknown             // something that cannot be ordered here
 )
 
 // dependenceOf knows DuckDB's aggregates; any other function is onNothing.
@@ -45,8 +45,8 @@ func dependenceOf(name string) dependence {
 		return onOrder
 	case inList(name, "first", "last"):
 		return onArrival
-	case inList(name, "json_group_array", "json_group_object"):
-		return onUnknown
+	case inList(name, "json_group_array", "json_group_object", "json_group_structure", "geomean", "geometric_mean", "weighted_avg", "wavg"):
+		return onUnknown // macros of aggregates, which take no ORDER BY
 	}
 	return onNothing
 }

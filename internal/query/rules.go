@@ -23,8 +23,8 @@ func rowFunctions() []string {
 // environmentFunctions give what the arguments do not determine, although
 // DuckDB calls them consistent or they are macros.
 func environmentFunctions() []string {
-	return []string{"current_localtime", "current_localtimestamp", "current_setting", "current_catalog", "current_role", "current_user",
-		"getvariable", "session_user", "user", "version", "pg_conf_load_time", "pg_postmaster_start_time", "inet_client_addr", "get_block_size", "reservoir_quantile"}
+	return []string{"ago", "current_localtime", "current_localtimestamp", "current_setting", "current_catalog", "current_role", "current_user",
+		"getvariable", "session_user", "user", "version", "pg_conf_load_time", "pg_postmaster_start_time", "inet_client_addr", "inet_client_port", "inet_server_addr", "inet_server_port", "get_block_size", "reservoir_quantile"}
 }
 
 // valueKeywords are functions of SQL that are written without parentheses.
@@ -44,6 +44,7 @@ type checker struct {
 	tables   map[string]string // lower-case name -> name
 	ctes     map[string]bool   // lower-case names
 	volatile map[string]bool   // functions whose results differ from call to call
+	catalog  map[string]bool   // DuckDB's own views
 	used     map[string]bool   // lower-case names of tables
 	calls    []*fileCall
 	problems []script.QueryProblem
@@ -60,8 +61,8 @@ type selection struct {
 	grouped bool
 }
 
-func newChecker(src *source, ask script.QueryText, volatile map[string]bool) *checker {
-	c := &checker{src: src, ask: ask, tables: map[string]string{}, ctes: map[string]bool{}, volatile: volatile, used: map[string]bool{}}
+func newChecker(src *source, ask script.QueryText, volatile, catalog map[string]bool) *checker {
+	c := &checker{src: src, ask: ask, tables: map[string]string{}, ctes: map[string]bool{}, volatile: volatile, catalog: catalog, used: map[string]bool{}}
 	for _, t := range ask.Tables {
 		c.tables[strings.ToLower(t.Name)] = t.Name
 	}
@@ -176,6 +177,8 @@ func (c *checker) table(n node) {
 		c.problem(n.location(), "name a table of r.tables", "a query reads tables by their names alone")
 	case listed:
 		c.used[strings.ToLower(known)] = true
+	case c.ctes[name] && c.catalog[name]: // out of its scope the name would be that of the catalog
+		c.problem(n.location(), "give it another name", "%s is DuckDB's own", quote(n.text("table_name")))
 	case c.ctes[name]:
 	default:
 		c.problem(n.location(), c.tableHint(n.text("table_name")), "there is no table %s here", quote(n.text("table_name")))
@@ -254,7 +257,7 @@ func (c *checker) column(n node) {
 func volatileHint(name string) string {
 	name = strings.ToLower(name)
 	switch {
-	case strings.Contains(name, "time") || strings.Contains(name, "date") || name == "now" || name == "today" || name == "age":
+	case strings.Contains(name, "time") || strings.Contains(name, "date") || name == "now" || name == "today" || name == "age" || name == "ago":
 		return "give the time as a parameter of the script, such as TIMESTAMP '{as_of}'"
 	case strings.Contains(name, "uuid"), name == "random", name == "setseed", name == "reservoir_quantile":
 		return "compute it from the row, for example with md5 or hash of its key"
