@@ -94,14 +94,14 @@ func (p *Planner) badCapsTask(t engine.Task, n *script.Node, own *Table, b Batch
 
 // countBadRows says in the plan of a node that puts bad rows aside where they
 // go, and adds the batch that compares them with the caps if there are several.
-func (np *NodePlan) countBadRows(n *script.Node, works []Work, sizes []size) ([]Work, []size) {
+func (p *NodePlan) countBadRows(n *script.Node, works []Work, sizes []size) ([]Work, []size) {
 	if n.BadRows == nil {
 		return works, sizes
 	}
-	if np.Sides == nil {
-		np.Sides = map[string]Layout{}
+	if p.Sides == nil {
+		p.Sides = map[string]Layout{}
 	}
-	np.Sides[state.SideBad] = badLayout()
+	p.Sides[state.SideBad] = badLayout()
 	reading := 0
 	for i := range works {
 		if !works[i].Check {

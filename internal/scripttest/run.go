@@ -459,12 +459,12 @@ func (r *runner) compareTable(ctx context.Context, home *local.Home, n *script.N
 }
 
 // line is a row in the form in which rows are compared and shown.
-func (w row) line(columns []column) (string, error) {
+func (r row) line(columns []column) (string, error) {
 	cells := make([]string, len(columns))
 	for i, c := range columns {
-		v := w.cells[c.name]
+		v := r.cells[c.name]
 		if v == nil {
-			return "", w.at.fault("the row has no %s, which the first row has", c.name)
+			return "", r.at.fault("the row has no %s, which the first row has", c.name)
 		}
 		text, err := v.canonical(c.typ)
 		if err != nil {
@@ -472,8 +472,8 @@ func (w row) line(columns []column) (string, error) {
 		}
 		cells[i] = c.name + "=" + text
 	}
-	if len(w.names) != len(columns) {
-		return "", w.at.fault("the rows of a table are expected with the same fields, those of the first")
+	if len(r.names) != len(columns) {
+		return "", r.at.fault("the rows of a table are expected with the same fields, those of the first")
 	}
 	return strings.Join(cells, " "), nil
 }
