@@ -278,6 +278,30 @@ func FuzzFooter(f *testing.F) {
 	})
 }
 
+// FuzzReadParquet reads damaged Parquet files whole, our footer reader first
+// and then the engine: every file is read, or refused with a reason.
+func FuzzReadParquet(f *testing.F) {
+	db := openDB(f, 1)
+	for i, codec := range []string{"uncompressed", "snappy", "zstd"} {
+		path := filepath.Join(f.TempDir(), fmt.Sprintf("seed%d.parquet", i))
+		exec(f, db, "COPY (SELECT range AS n, 'text ' || range AS s, range / 3 AS v, CAST(range AS DECIMAL(9,2)) AS d, TIMESTAMP '2024-01-31 10:00:00' AS at, range % 2 = 0 AS b FROM range(50)) TO '"+
+			path+"' (FORMAT parquet, CODEC "+codec+", ROW_GROUP_SIZE 20)")
+		raw, err := os.ReadFile(path)
+		require.NoError(f, err)
+		f.Add(raw)
+	}
+	columns := []*script.InputColumn{{Name: "n", Type: expr.Int, Parquet: "n"}, {Name: "s", Type: expr.String, Parquet: "s"}, {Name: "v", Type: expr.Float, Parquet: "v"},
+		{Name: "d", Type: expr.Decimal, Parquet: "d"}, {Name: "at", Type: expr.DateTime, Parquet: "at"}, {Name: "b", Type: expr.Bool, Parquet: "b", Nullable: true}}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		path := filepath.Join(t.TempDir(), "in.parquet")
+		require.NoError(t, os.WriteFile(path, content, 0o600))
+		r := &script.FileReader{Parquet: true, URLs: []script.FileURL{{URL: path}}, Columns: columns}
+		started := time.Now()
+		_, _ = readAll(t, db, r, 1<<20, 2, false)
+		require.Less(t, time.Since(started), 10*time.Second)
+	})
+}
+
 // BenchmarkInspect reads the footers of 1,050 files.
 func BenchmarkInspect(b *testing.B) {
 	db := openDB(b, 2)

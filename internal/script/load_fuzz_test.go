@@ -60,6 +60,43 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
+// FuzzParams puts any parameters into a script that refers to all kinds of them.
+func FuzzParams(f *testing.F) {
+	const script = `nodes:
+  read:
+    type: file_table
+    desc: "{text} { other | string }"
+    r: {urls: "{list|stringlist}", csv: {hdr_line_idx: "{number|number}"}, columns: {id: {col_type: int}}}
+    w: {name: src, having: "w.id > {text}", fields: {id: {expression: r.id, type: int}}}
+  write:
+    type: table_file
+    start_policy: "{policy}"
+    r: {table: src}
+    w: {url_template: "{dir}/{batch_idx}.csv", columns: [{name: id, expression: r.id, type: int, csv: {header: "{text}", format: "%d"}}]}
+  group:
+    type: table_lookup_table
+    r: {table: src}
+    l: {index_name: "{text}", join_on: r.id, join_type: left, group: "{flag|bool}"}
+    w: {name: grouped, fields: {id: {expression: r.id, type: int}}}
+`
+	f.Add("text: '1'\nother: b\nlist: [a.csv]\nnumber: 0\npolicy: auto\ndir: /tmp\nflag: true\n", false)
+	f.Add(`{"text": "}\"\n{", "other": "{text|string}", "list": [], "number": 1.5e300, "policy": "manual", "dir": "$DIR", "flag": false}`, true)
+	f.Add("text: &a [x, *a]\nnumber: .inf\nlist: {a: b}\n<<: {dir: x}\n", false)
+	f.Fuzz(func(t *testing.T, params string, isJSON bool) {
+		m := memory{"script.yaml": script, "params.yaml": params}
+		if isJSON {
+			m = memory{"script.yaml": script, "params.json": params}
+		}
+		started := time.Now()
+		s, diags := m.load(t)
+		require.Less(t, time.Since(started), 10*time.Second)
+		require.Equal(t, s == nil, diags.HasErrors())
+		_ = diags.Render()
+		_, err := json.Marshal(diags)
+		require.NoError(t, err)
+	})
+}
+
 // FuzzPython checks the scanning of Python code and expressions.
 func FuzzPython(f *testing.F) {
 	f.Add("def f(a, *b, c=1, **d) -> int:\n    '''x'''\n", "f(r.a, p.b) + f'{r.c:>{p.d}}'")
