@@ -13,14 +13,16 @@ import (
 // batches are done, plans nodes whose inputs are complete, offers batches that
 // can be taken, settles the run. It may be repeated at any time by anybody.
 func (w *Worker) reconcile(ctx context.Context) (state.Status, error) {
-	run, err := w.cfg.Store.Run(ctx, w.run)
-	if err != nil {
-		return state.Running, fmt.Errorf("read run %d: %w", w.run.Run, err)
-	}
-	if run.Status != state.Running {
-		return run.Status, nil
-	}
 	for {
+		// Looked at each time: a plan that fails ends the run, and nodes of a
+		// run that is over cannot be planned.
+		run, err := w.cfg.Store.Run(ctx, w.run)
+		if err != nil {
+			return state.Running, fmt.Errorf("read run %d: %w", w.run.Run, err)
+		}
+		if run.Status != state.Running {
+			return run.Status, nil
+		}
 		nodes, err := w.cfg.Store.Nodes(ctx, w.run)
 		if err != nil {
 			return state.Running, fmt.Errorf("read the nodes of run %d: %w", w.run.Run, err)

@@ -177,6 +177,25 @@ func TestFailedPlanFailsTheRun(t *testing.T) {
 	require.Equal(t, "c", run.Failure.Node)
 }
 
+// The nodes behind the failed one in the list could be planned, but for the
+// run being over.
+func TestFailedPlanEndsTheRunAlthoughOtherNodesAreDue(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	b := newBundle(t)
+	job := &fakeJob{batches: map[string]int{"b": 1, "c": 1}, planErr: map[string]error{"a": fault.New(fault.Environment, "no such file")}}
+	status, err := b.worker(t, job, nil).Run(ctx)
+	require.NoError(t, err)
+	require.Equal(t, state.Failed, status)
+	run, err := b.store.Run(context.Background(), b.run)
+	require.NoError(t, err)
+	require.Equal(t, "no such file", run.Failure.Message)
+	require.Equal(t, "a", run.Failure.Node)
+	require.Zero(t, job.executed("b"))
+	require.NoError(t, ctx.Err(), "the run has to end by itself")
+}
+
 func TestShutdownGivesBatchesBackWithoutUsingUpAnAttempt(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
