@@ -73,8 +73,7 @@ func explainTags(n *script.Node, source relation) func(context.Context, engine.Q
 	}
 }
 
-// explainScript names the expression only: lookups and distinct tables do not
-// keep the rows that they were computing.
+// explainScript names the expression only.
 func explainScript(n *script.Node) func(context.Context, engine.Querier, error) error {
 	return func(_ context.Context, _ engine.Querier, cause error) error {
 		suspects := fieldSuspects(n.Table)
@@ -127,7 +126,7 @@ func find(ctx context.Context, db engine.Querier, n *script.Node, rel relation, 
 		if e.holds(ctx, s, 0, e.rows) {
 			continue
 		}
-		at := e.firstFailure(ctx, s)
+		at := firstFailure(e.rows, func(from, to int64) bool { return e.holds(ctx, s, from, to) })
 		place, err := e.place(ctx, s, at, slices)
 		if err != nil {
 			return nil
@@ -180,20 +179,6 @@ func (e *evidence) query(ctx context.Context, query string, into ...any) error {
 func (e *evidence) holds(ctx context.Context, s suspect, from, to int64) bool {
 	value := expr.StoreSQL(s.typ, s.expr.SQL(e.ref, ""))
 	return e.query(ctx, fmt.Sprintf("SELECT count(v) FROM (SELECT %s AS v FROM (SELECT * FROM __evidence LIMIT %d OFFSET %d) AS e)", value, to-from, from)) == nil
-}
-
-// firstFailure finds the first row for which s cannot be computed.
-func (e *evidence) firstFailure(ctx context.Context, s suspect) int64 {
-	from, to := int64(0), e.rows // rows before from hold; one in [from, to) does not
-	for to-from > 1 {
-		mid := from + (to-from)/2
-		if e.holds(ctx, s, from, mid) {
-			from = mid
-		} else {
-			to = mid
-		}
-	}
-	return from
 }
 
 // place names row at and shows the values there.

@@ -14,6 +14,7 @@ import (
 type side struct {
 	alias  string
 	scan   scan
+	source string // SELECT of the scan's columns to read instead, "" for none
 	key    expr.Order
 	filter string // SQL over alias's columns, "" for none
 	hashed bool   // rows of other buckets are among those scanned
@@ -42,7 +43,11 @@ func (s side) sql(w Work) string {
 	if s.filter != "" {
 		where = append(where, "("+s.filter+")")
 	}
-	q := fmt.Sprintf("SELECT %s.*, %s FROM (%s) AS %s", s.alias, strings.Join(cols, ", "), s.scan.sql(), s.alias)
+	source := s.source
+	if source == "" {
+		source = s.scan.sql()
+	}
+	q := fmt.Sprintf("SELECT %s.*, %s FROM (%s) AS %s", s.alias, strings.Join(cols, ", "), source, s.alias)
 	if len(where) > 0 {
 		q += " WHERE " + strings.Join(where, " AND ")
 	}
@@ -82,6 +87,10 @@ func joinSlices(n *script.Node, in Inputs, w Work) (left, right []PartSlice) {
 
 // joinQuery is the SELECT of a lookup's rows in one batch.
 func joinQuery(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths) string {
+	return newJoiner(n, in, plan, w, paths).query()
+}
+
+func newJoiner(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths) joiner {
 	refs := append(fieldRefs(n.Table), joinRefs(n)...)
 	left := side{alias: "r", key: sideKey(n, false), scan: scan{table: in.Reader, order: true, paths: paths,
 		fields: usedFields(in.Reader.Layout, "r", refs)}}
@@ -93,8 +102,12 @@ func joinQuery(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths) st
 	if n.Lookup.Filter != nil {
 		right.filter = n.Lookup.Filter.SQL(columns{"l": in.Lookup.Layout}.ref, "")
 	}
-	j := joiner{n: n, in: in, left: left, right: right, work: w, layout: plan.Layout}
-	if !n.Lookup.Group {
+	return joiner{n: n, in: in, left: left, right: right, work: w, layout: plan.Layout}
+}
+
+// query renders the form that the lookup needs.
+func (j joiner) query() string {
+	if !j.n.Lookup.Group {
 		return j.plain()
 	}
 	if j.mixed() {

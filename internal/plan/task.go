@@ -117,8 +117,10 @@ func (p *Planner) tableTask(t engine.Task, n *script.Node, in Inputs, plan NodeP
 	t.Paths = append(t.Paths, b.StageDir)
 	switch {
 	case t.Explain != nil: // files know more
-	case n.Lookup != nil, n.Type == script.Distinct:
-		t.Explain = explainScript(n)
+	case n.Lookup != nil:
+		t.Explain = explainLookup(n, in, plan, b.Work, b.Paths)
+	case n.Type == script.Distinct:
+		t.Explain = explainDistinct(n, in, b.Paths)
 	case n.Tag != nil:
 		t.Explain = explainTags(n, p.tagSource(n, in, b))
 	default:

@@ -1,0 +1,102 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"thalweg/internal/engine"
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+	"thalweg/internal/script"
+)
+
+// leftTable holds the left rows of a lookup that failed.
+const leftTable = "__left"
+
+// explainLookup finds the right row at which the filter failed, else the left
+// row whose lookup does: it does the lookup again for half of the left rows,
+// and half of those, until one is left. Aggregates have no row of their own
+// that could be blamed.
+func explainLookup(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths) func(context.Context, engine.Querier, error) error {
+	return func(ctx context.Context, db engine.Querier, cause error) error {
+		known := explainScript(n)(ctx, db, cause)
+		var f *fault.Error
+		if !errors.As(known, &f) {
+			return known
+		}
+		j := newJoiner(n, in, plan, w, paths)
+		if n.Lookup.Filter != nil {
+			filter := []suspect{{name: "filter", what: "lookup", pos: n.Lookup.Pos, expr: n.Lookup.Filter, typ: expr.Bool}}
+			right := relation{from: "(" + j.right.scan.sql() + ") AS l", aliases: columns{"l": in.Lookup.Layout}}
+			if err := find(ctx, db, n, right, filter, nil, cause); errors.As(err, &f) {
+				f.Place.File, f.Place.Record = "table "+in.Lookup.Node.Table.Name, 0 // the rows of a bucket have no numbers
+				return f
+			}
+		}
+		if where := findLeft(ctx, db, n, j); where != "" {
+			f.Message += fmt.Sprintf(", for the row of table %s with %s", in.Reader.Node.Table.Name, where)
+			f.Place.Value = where
+		}
+		return f
+	}
+}
+
+// findLeft shows the join keys of the first left row whose lookup fails; "" if
+// there is none, or it fails whatever the left rows are.
+func findLeft(ctx context.Context, db engine.Querier, n *script.Node, j joiner) string {
+	var rows int64
+	if queryRow(ctx, db, "CREATE OR REPLACE TEMP TABLE "+leftTable+" AS "+j.left.scan.sql()) != nil ||
+		queryRow(ctx, db, "SELECT count(*) FROM "+leftTable, &rows) != nil {
+		return ""
+	}
+	holds := func(from, to int64) bool {
+		part := j
+		part.left.source = fmt.Sprintf("SELECT * FROM %s LIMIT %d OFFSET %d", leftTable, to-from, from)
+		return queryRow(ctx, db, "SELECT max(hash(w)) FROM ("+part.query()+") AS w") == nil
+	}
+	if rows == 0 || holds(0, rows) || !holds(0, 0) {
+		return ""
+	}
+	at := firstFailure(rows, holds)
+	var shown []expr.Ref
+	for _, field := range n.Lookup.JoinOn {
+		shown = append(shown, expr.Ref{Alias: "r", Field: field})
+	}
+	var where string
+	query := fmt.Sprintf("SELECT %s FROM (SELECT * FROM %s LIMIT 1 OFFSET %d) AS r", shownSQL(shown, columns{"r": j.in.Reader.Layout}.ref), leftTable, at)
+	if queryRow(ctx, db, query, &where) != nil {
+		return ""
+	}
+	return where
+}
+
+// firstFailure finds the first of so many rows for which holds is false, given
+// that there is one.
+func firstFailure(rows int64, holds func(from, to int64) bool) int64 {
+	from, to := int64(0), rows // rows before from hold; one in [from, to) does not
+	for to-from > 1 {
+		mid := from + (to-from)/2
+		if holds(from, mid) {
+			from = mid
+		} else {
+			to = mid
+		}
+	}
+	return from
+}
+
+// explainDistinct finds the row of the reader's table at which a distinct
+// table's field failed: its fields are computed row by row.
+func explainDistinct(n *script.Node, in Inputs, paths Paths) func(context.Context, engine.Querier, error) error {
+	return func(ctx context.Context, db engine.Querier, cause error) error {
+		s := scan{table: in.Reader, slices: wholeTable(in.Reader), paths: paths, fields: usedFields(in.Reader.Layout, "r", fieldRefs(n.Table))}
+		rel := relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}}
+		err := explainExpressions(n, rel, nil)(ctx, db, cause)
+		var f *fault.Error
+		if errors.As(err, &f) && f.Place.Record > 0 {
+			f.Place.File = "table " + in.Reader.Node.Table.Name
+		}
+		return err
+	}
+}
