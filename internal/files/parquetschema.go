@@ -30,6 +30,7 @@ const (
 	kindTimestamp   parquetKind = "timestamp"    // DuckDB: TIMESTAMP, _MS, _NS
 	kindTimestampTZ parquetKind = "timestamptz"  // adjusted to UTC
 	kindDate        parquetKind = "date"         //
+	kindNull        parquetKind = "null"         // of no type: a writer had nothing but nulls
 	kindOther       parquetKind = "not readable" // groups, lists, times, UUIDs …
 )
 
@@ -67,6 +68,7 @@ const (
 	logicalDate      = 6
 	logicalTimestamp = 8
 	logicalInteger   = 10
+	logicalNull      = 11
 	logicalJSON      = 12
 
 	repetitionRequired = 0
@@ -174,6 +176,9 @@ func (e schemaElement) describe() parquetColumn {
 }
 
 func (e schemaElement) kind() parquetKind {
+	if e.logical == logicalNull {
+		return kindNull
+	}
 	decimal := e.logical == logicalDecimal || e.logical == none && e.converted == convertedDecimal
 	switch e.physical {
 	case physicalBoolean:

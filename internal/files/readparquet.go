@@ -177,6 +177,9 @@ func (m mismatch) Error() string { return string(m) }
 func castParquet(c *script.InputColumn, have parquetColumn) (string, error) {
 	col := sqltext.Ident(have.name)
 	to := "CAST(" + col + " AS " + c.Type.SQL() + ")"
+	if have.kind == kindNull {
+		return "CAST(CAST(" + col + " AS VARCHAR) AS " + c.Type.SQL() + ")", nil
+	}
 	switch c.Type {
 	case expr.String:
 		switch have.kind {
