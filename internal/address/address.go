@@ -34,6 +34,15 @@ func Remote(name string) bool {
 	return s != "" && s != "file"
 }
 
+// Parquet reports whether name ends as those of Parquet files do.
+func Parquet(name string) bool {
+	if Scheme(name) != "" {
+		name, _, _ = strings.Cut(name, "?")
+	}
+	name = strings.ToLower(name)
+	return strings.HasSuffix(name, ".parquet") || strings.HasSuffix(name, ".parq") || strings.HasSuffix(name, ".pq")
+}
+
 // Local gives the path that a plain path or a file:// URL names. Anything else
 // is a fault.Script.
 func Local(name string) (string, error) {

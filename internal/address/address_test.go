@@ -52,6 +52,16 @@ func TestLocal(t *testing.T) {
 	}
 }
 
+func TestParquet(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"a.parquet": true, "A.PQ": true, "x/a.parq": true, "s3://b/a.parquet": true, "https://h/a.pq?sig=1": true,
+		"a.csv": false, "pq": false, "a.pq?x": false, "https://h/a.csv?f=a.pq": false,
+	} {
+		require.Equal(t, want, Parquet(name), name)
+	}
+}
+
 func TestParse(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]Location{

@@ -45,7 +45,7 @@ var allowed = map[string]string{
 	"internal/queue/queuetest":   "queue state",
 	"internal/queue/inproc":      "queue state",
 	"internal/engine":            "expr fault python sqltext",
-	"internal/query":             "engine expr fault files script similar sqltext",
+	"internal/query":             "address engine expr fault files script similar sqltext",
 	"internal/plan":              "address budget engine expr fault files python script sqltext state",
 	"internal/worker":            "fault queue state",
 	"internal/pipeline":          "address budget engine expr fault files parts plan python remote script sqltext state worker",

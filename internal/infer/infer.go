@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"thalweg/internal/address"
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
@@ -64,7 +65,10 @@ type Column struct {
 
 // File reads all of a file.
 func File(ctx context.Context, path string, o Options) (Proposal, error) {
-	p := Proposal{Path: path, Parquet: strings.EqualFold(filepath.Ext(path), ".parquet")}
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // opening a pipe would wait for ever
+		return Proposal{}, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "it is not a regular file", Hint: "name one file"}
+	}
+	p := Proposal{Path: path, Parquet: address.Parquet(path)}
 	if p.Parquet {
 		err := p.parquet(ctx, o)
 		return p, err

@@ -158,6 +158,8 @@ func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct{ path, want string }{
 		"ragged":      {write(t, "in.csv", "a,b\n1,2,3\n"), "line 2 has 3 fields, not 2 as the first record"},
 		"empty":       {write(t, "in.csv", "\n\n"), "the file is empty"},
+		"directory":   {t.TempDir(), "it is not a regular file"},
+		"not parq":    {write(t, "in.pq", "a,b\n"), "the file is not readable as Parquet"},
 		"missing":     {filepath.Join(t.TempDir(), "no.csv"), "cannot read the file"},
 		"latin1":      {write(t, "in.csv", "a,b\n\xe9,2\n"), "the file is not UTF-8 text"},
 		"not parquet": {write(t, "in.parquet", "a,b\n"), "the file is not readable as Parquet"},

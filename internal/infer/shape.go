@@ -47,7 +47,9 @@ func shapeOf(path string, o Options) (shape, error) {
 	if len(records) == 0 {
 		f := fault.New(fault.UserData, "%s", why)
 		f.Place.File = path
-		f.Hint = "say how the fields are separated with --separator"
+		if len(bytes.TrimSpace(head)) > 0 {
+			f.Hint = "say how the fields are separated with --separator"
+		}
 		return s, f
 	}
 	if len(records[0]) > ColumnsMax {

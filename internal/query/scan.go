@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"thalweg/internal/address"
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
@@ -69,8 +70,7 @@ func (c *checker) scanCall(f node) {
 		c.problem(call.urlAt, "write "+scanFile+"('file.csv')", "%s needs the address of a file", scanFile)
 		return
 	}
-	name, _, _ := strings.Cut(strings.ToLower(call.url), "?")
-	call.parquet = given == "parquet" || (given == "" && strings.HasSuffix(name, ".parquet"))
+	call.parquet = given == "parquet" || (given == "" && address.Parquet(call.url))
 	c.calls = append(c.calls, call)
 }
 

@@ -284,6 +284,9 @@ func ReadLocal(ctx context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // opening a pipe would wait for ever
+		return nil, fault.New(fault.Script, "it is not a regular file")
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, localFault(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
@@ -24,6 +25,14 @@ func (m memory) read(_ context.Context, name string) ([]byte, error) {
 		return nil, fault.New(fault.Environment, "no such file")
 	}
 	return []byte(text), nil
+}
+
+func TestReadLocalRefusesPipes(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe.yaml")
+	require.NoError(t, unix.Mkfifo(pipe, 0o600))
+	_, err := ReadLocal(t.Context(), pipe)
+	require.ErrorContains(t, err, "not a regular file")
 }
 
 // load loads a case: the first file named script.* is the script, params.* the parameters.

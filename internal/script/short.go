@@ -274,16 +274,7 @@ func (l *loader) looksParquet(o *object) bool {
 	if v == nil || v.kind != listKind || len(v.items) == 0 {
 		return false
 	}
-	return isParquetName(v.items[0].text)
-}
-
-// isParquetName reports whether a file's address ends as those of Parquet files do.
-func isParquetName(url string) bool {
-	if address.Scheme(url) != "" {
-		url, _, _ = strings.Cut(url, "?")
-	}
-	url = strings.ToLower(url)
-	return strings.HasSuffix(url, ".parquet") || strings.HasSuffix(url, ".parq") || strings.HasSuffix(url, ".pq")
+	return address.Parquet(v.items[0].text)
 }
 
 // shortItem is an element of a list of fields or columns: a name with what

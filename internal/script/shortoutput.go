@@ -3,6 +3,7 @@ package script
 import (
 	"strings"
 
+	"thalweg/internal/address"
 	"thalweg/internal/expr"
 )
 
@@ -25,7 +26,7 @@ func (l *loader) shortOutput(d *nodeDraft, w *FileWriter) (ok bool) {
 	case v.kind != listKind:
 		return true
 	}
-	parquet, short := isParquetName(w.URL), v.made
+	parquet, short := address.Parquet(w.URL), v.made
 	for _, item := range v.items {
 		if isShortOutput(item) {
 			short = true
