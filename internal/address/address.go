@@ -80,8 +80,9 @@ type Location struct {
 	Hide func(string) string
 }
 
-// String is the address without secrets.
-func (l Location) String() string { return l.Hidden(Redact(l.URL)) }
+// String is the address without secrets. They are hidden before anything else
+// is: what Redact leaves of one would not be recognised.
+func (l Location) String() string { return Redact(l.Hidden(l.URL)) }
 
 // Hidden is a text about the location without secrets.
 func (l Location) Hidden(text string) string {

@@ -52,6 +52,12 @@ func TestLocal(t *testing.T) {
 	}
 }
 
+func TestStringHidesSecretsWithSigns(t *testing.T) {
+	t.Parallel()
+	hide := func(text string) string { return strings.ReplaceAll(text, "a b%@/word", "{env.P}") }
+	require.NotContains(t, Location{URL: "http://u:a b%@/word@h/x", Hide: hide}.String(), "word")
+}
+
 func TestParquet(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{

@@ -28,6 +28,7 @@ func TestSettledChoices(t *testing.T) {
 			`SELECT id, row_number() OVER (PARTITION BY customer ORDER BY id, "o"  ROWS UNBOUNDED PRECEDING) AS n FROM orders AS o`, false},
 		{"SELECT lag(id) OVER () AS n FROM orders JOIN items ON id = order_id", `SELECT lag(id) OVER ( ORDER BY "orders", "items" ) AS n FROM orders JOIN items ON id = order_id`, false},
 		{"SELECT geomean(weight) AS g, weighted_avg(weight, id) AS w FROM orders", "SELECT geomean(weight) AS g, weighted_avg(weight, id) AS w FROM orders", true},
+		{"SELECT customer COLLATE NOCASE AS c FROM orders GROUP BY 1", "SELECT customer COLLATE NOCASE AS c FROM orders GROUP BY 1", true},
 		{"SELECT rank() OVER (ORDER BY amount) AS n FROM orders", "SELECT rank() OVER (ORDER BY amount) AS n FROM orders", false},
 		{"SELECT id, row_number() OVER w AS n FROM orders WINDOW w AS (ORDER BY amount)", "SELECT id, row_number() OVER w AS n FROM orders WINDOW w AS (ORDER BY amount)", true},
 		{"SELECT customer, row_number() OVER (ORDER BY sum(amount)) AS n FROM orders GROUP BY customer", "SELECT customer, row_number() OVER (ORDER BY sum(amount)) AS n FROM orders GROUP BY customer", true},

@@ -136,6 +136,9 @@ func (c *checker) look(n node, in selection) selection {
 		c.refuseVolatile(n, n.lower("function_name"))
 		c.window(n, in)
 		return in
+	case "COLLATE":
+		c.oneThread = true // of texts that it makes equal one stands for all
+		return in
 	case "COLUMN_REF":
 		c.column(n)
 		return in
