@@ -121,8 +121,8 @@ func sqlAverage(r *renderer, n *node, filter string) string {
 	case Decimal:
 		// The aggregates stand in the list, not in the lambda: DuckDB cannot capture them.
 		scale := pow10(arg.dec.scale).String()
-		return r.orZero("list_transform([{'s': sum("+x+")"+filter+", 'c': "+count+"}], lambda v: CASE WHEN v.c > 0 THEN CAST(thalweg_quotient("+
-			digitsOf("v.s")+", CAST(v.c AS HUGEINT) * CAST('"+scale+"' AS HUGEINT)) AS "+n.dec.sql()+") END)[1]", "CAST(0 AS "+n.dec.sql()+")")
+		return r.orZero("list_transform([{'s': sum("+x+")"+filter+", 'c': "+count+"}], lambda \"thalweg:v\": CASE WHEN \"thalweg:v\".c > 0 THEN CAST(thalweg_quotient("+
+			digitsOf(`"thalweg:v".s`)+", CAST(\"thalweg:v\".c AS HUGEINT) * CAST('"+scale+"' AS HUGEINT)) AS "+n.dec.sql()+") END)[1]", "CAST(0 AS "+n.dec.sql()+")")
 	}
 	if r.emptyNull {
 		return "CAST(CASE WHEN " + count + " > 0 THEN thalweg_average(sum(" + x + ")" + filter + ", " + count + ") END AS BIGINT)"

@@ -1,11 +1,16 @@
 package expr
 
-import "fmt"
+import (
+	"fmt"
+
+	"thalweg/internal/sqltext"
+)
 
 // Macros are the CREATE MACRO statements that a DuckDB connection must have
 // run before any compiled SQL. They hold what is too long to repeat in each
 // expression. A macro's arguments are copied into its body, so the renderer
-// passes names or cheap expressions only.
+// passes names or cheap expressions only. Structs that lambdas take apart have
+// names that no field can have: in t.part a column t would be found first.
 func Macros() []string {
 	return []string{
 		// Values by their positions, both gathered in the same sequence.
@@ -19,11 +24,11 @@ func Macros() []string {
 		// (5e-324 becomes 1e-16), so no text with an exponent reaches it.
 		`CREATE OR REPLACE TEMP MACRO thalweg_without_exponent(x) AS
 			CASE WHEN NOT contains(x, 'e') AND NOT contains(x, 'E') THEN x ELSE
-				list_transform([regexp_extract(x, '^([+-]?)([0-9]*)\.?([0-9]*)[eE]([+-]?[0-9]+)$', ['sign', 'whole', 'part', 'exponent'])], lambda t:
-					list_transform([{'digits': t.whole || t.part, 'point': strlen(t.whole) + greatest(least(TRY_CAST(t.exponent AS BIGINT), 60), -400)}], lambda p:
-						CASE WHEN t.exponent = '' OR p.digits = '' THEN NULL ELSE t.sign END || CASE WHEN p.point <= 0 THEN '0.' || repeat('0', -p.point) || p.digits
-							WHEN p.point >= strlen(p.digits) THEN p.digits || repeat('0', p.point - strlen(p.digits))
-							ELSE left(p.digits, p.point) || '.' || substr(p.digits, p.point + 1) END)[1])[1] END`,
+				list_transform([regexp_extract(x, '^([+-]?)([0-9]*)\.?([0-9]*)[eE]([+-]?[0-9]+)$', ['sign', 'whole', 'part', 'exponent'])], lambda "thalweg:t":
+					list_transform([{'digits': "thalweg:t".whole || "thalweg:t".part, 'point': strlen("thalweg:t".whole) + greatest(least(TRY_CAST("thalweg:t".exponent AS BIGINT), 60), -400)}], lambda "thalweg:p":
+						CASE WHEN "thalweg:t".exponent = '' OR "thalweg:p".digits = '' THEN NULL ELSE "thalweg:t".sign END || CASE WHEN "thalweg:p".point <= 0 THEN '0.' || repeat('0', -"thalweg:p".point) || "thalweg:p".digits
+							WHEN "thalweg:p".point >= strlen("thalweg:p".digits) THEN "thalweg:p".digits || repeat('0', "thalweg:p".point - strlen("thalweg:p".digits))
+							ELSE left("thalweg:p".digits, "thalweg:p".point) || '.' || substr("thalweg:p".digits, "thalweg:p".point + 1) END)[1])[1] END`,
 		// decimal2(float): the shortest decimal of the float. Up to 15 digits a decimal and its float
 		// determine each other, so the cheap cast is checked by casting back; the rest goes through
 		// text (2.2 µs). Not finite or too large: DuckDB's conversion error.
@@ -119,11 +124,12 @@ func Macros() []string {
 // 10^36, where steps of 8 digits end at 10^30.
 func fineQuotient() string {
 	const steps = quotientScale / 2
-	last := fmt.Sprintf("a%d", steps)
+	step := func(n int) string { return sqltext.Ident(fmt.Sprintf("thalweg:q%d", n)) }
+	last := step(steps)
 	body := fmt.Sprintf("CAST(%[1]s.q + CASE WHEN abs(%[1]s.r) >= abs(y) - abs(%[1]s.r) THEN sign(x) * sign(y) ELSE 0 END AS DECIMAL(38,0))"+
 		" * CAST('0.0000000000000001' AS DECIMAL(17,16))", last)
 	for i := steps; i > 0; i-- {
-		body = fmt.Sprintf("list_transform([{'q': a%[1]d.q * 100 + (a%[1]d.r * 100) // y, 'r': (a%[1]d.r * 100) %% y}], lambda a%[2]d: %[3]s)[1]", i-1, i, body)
+		body = fmt.Sprintf("list_transform([{'q': %[1]s.q * 100 + (%[1]s.r * 100) // y, 'r': (%[1]s.r * 100) %% y}], lambda %[2]s: %[3]s)[1]", step(i-1), step(i), body)
 	}
-	return "CREATE OR REPLACE TEMP MACRO thalweg_quotient_fine(x, y) AS list_transform([{'q': x // y, 'r': x % y}], lambda a0: " + body + ")[1]"
+	return "CREATE OR REPLACE TEMP MACRO thalweg_quotient_fine(x, y) AS list_transform([{'q': x // y, 'r': x % y}], lambda " + step(0) + ": " + body + ")[1]"
 }

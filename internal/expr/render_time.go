@@ -288,8 +288,7 @@ func elementPattern(b *strings.Builder, e element, rest []element, capture func(
 	case zoneOffset, zoneISO:
 		return zonePattern(b, e, capture)
 	case zoneName:
-		b.WriteString(`UTC`)
-		return nil
+		return fmt.Errorf("only Go knows which letters may be a zone")
 	}
 	g, ok := groupOf(e.kind)
 	if !ok {

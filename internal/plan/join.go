@@ -290,9 +290,9 @@ func refersTo(e *expr.Compiled, alias string) bool {
 	return false
 }
 
-// defaultSQL is a field's default_value; the script's loader has checked its text.
+// defaultSQL is a field's default_value, without blanks around it; the script's loader has checked its text.
 func defaultSQL(f *script.Field) string {
-	text, err := expr.DefaultSQL(f.Type, f.Default, "")
+	text, err := expr.DefaultSQL(f.Type, strings.TrimSpace(f.Default), "")
 	if err != nil {
 		return fmt.Sprintf("error(%s)", sqltext.String(expr.RuntimeMarker+err.Error()))
 	}
