@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"thalweg/internal/address"
@@ -141,7 +142,9 @@ func explainNode(p plan.Preview, b budget.Budget) explainedNode {
 func sourceNames(n *script.Node) []string {
 	out := []string{}
 	for _, source := range n.Sources(nil) {
-		out = append(out, "table "+source.Table.Name)
+		if name := "table " + source.Table.Name; !slices.Contains(out, name) { // a check may name it again
+			out = append(out, name)
+		}
 	}
 	for _, r := range n.FileReaders() {
 		for _, u := range r.URLs {

@@ -28,7 +28,12 @@ func TestErrors(t *testing.T) {
 		// Syntax.
 		{"⟦⟧", "the expression is empty", field},
 		{"⟦  ⟧", "the expression is empty", field},
-		{"r.qty +⟦⟧", "expected operand, found 'EOF' (text is written between double quotes or back-ticks)", field},
+		{"r.qty +⟦⟧", "expected operand, found 'EOF' (an expression consists of operators, literals, fields such as r.name, and function calls)", field},
+		{"r.qty > 0 ⟦a⟧nd r.ok", "expected 'EOF', found and (and is written &&)", field},
+		{"r.qty > 0 ⟦O⟧R r.ok", "expected 'EOF', found OR (or is written ||)", field},
+		{"r.order_id ⟦i⟧s null", "expected 'EOF', found is (NULL is found by is_null(x))", field},
+		{"r.qty ⟦=⟧ 0", "expected '==', found '=' (equality is written ==)", field},
+		{"r.order_id == ⟦'⟧xy'", "text cannot stand between single quotes (text is written between double quotes or back-ticks)", field},
 		{"r.qty ⟦&⟧ 1", "operator & is not supported (did you mean &&?)", field},
 		{"r.qty ⟦<<⟧ 1", "operator << is not supported", field},
 		{"⟦^r.qty⟧", "unary operator ^ is not supported", field},

@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Ref is a reference to a column: r.x, l.x, p.x, w.x.
@@ -75,10 +76,34 @@ func syntaxError(src string, err error) *Error {
 		out.hint("backslashes are not interpreted; write the text between back-ticks")
 	case strings.Contains(first.Msg, "newline") && !strings.Contains(first.Msg, "literal"):
 		out.hint("a line that goes on must end in an operator or a comma")
-	case strings.ContainsRune(first.Msg, '\'') || strings.Contains(first.Msg, "rune literal"):
+	case strings.Contains(first.Msg, "rune literal"):
+		out.Message = "text cannot stand between single quotes"
 		out.hint("text is written between double quotes or back-ticks")
+	case strings.HasSuffix(first.Msg, "found '='"):
+		out.hint("equality is written ==")
+	default:
+		out.Hint = wordHint(src[at.off:])
 	}
 	return out
+}
+
+// wordHint translates operators of SQL and Python.
+func wordHint(rest string) string {
+	word := rest
+	if i := strings.IndexFunc(rest, func(r rune) bool { return !unicode.IsLetter(r) }); i >= 0 {
+		word = rest[:i]
+	}
+	switch strings.ToLower(word) {
+	case "and":
+		return "and is written &&"
+	case "or":
+		return "or is written ||"
+	case "not":
+		return "not is written !"
+	case "is":
+		return "NULL is found by is_null(x)"
+	}
+	return "an expression consists of operators, literals, fields such as r.name, and function calls"
 }
 
 func (e *Expr) span(n ast.Node) span {

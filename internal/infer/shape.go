@@ -48,7 +48,7 @@ func shapeOf(path string, o Options) (shape, error) {
 		f := fault.New(fault.UserData, "%s", why)
 		f.Place.File = path
 		if len(bytes.TrimSpace(head)) > 0 {
-			f.Hint = "say how the fields are separated with --separator"
+			f.Hint = "correct that line, or say how the fields are separated with --separator; bad_rows: quarantine on the node in a script puts such lines aside"
 		}
 		return s, f
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,11 +71,11 @@ func Query(ctx context.Context, home *Home, opts QueryOptions) (res QueryResult,
 	}
 	rows, err := in.Query(ctx, query)
 	if err != nil {
-		return res, queryFault(ctx, err)
+		return res, queryFault(ctx, home, opts, err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	if err := readRows(rows, opts.RowsMax, &res); err != nil {
-		return res, queryFault(ctx, err)
+		return res, queryFault(ctx, home, opts, err)
 	}
 	return res, nil
 }
@@ -116,15 +117,54 @@ func readOnly(ctx context.Context, in *engine.Instance, query string) (string, e
 	return query, nil
 }
 
-func queryFault(ctx context.Context, err error) error {
+func queryFault(ctx context.Context, home *Home, opts QueryOptions, err error) error {
 	if ctx.Err() != nil {
 		return &fault.Error{Kind: fault.Canceled, Message: "the query was interrupted", Err: context.Cause(ctx)}
 	}
 	var db *duckdb.Error
-	if errors.As(err, &db) && db.Type != duckdb.ErrorTypeInternal && db.Type != duckdb.ErrorTypeFatal {
-		return &fault.Error{Kind: fault.Script, Message: db.Msg, Hint: "thalweg nodes lists what a run wrote; tables have the names in the script"}
+	if !errors.As(err, &db) || db.Type == duckdb.ErrorTypeInternal || db.Type == duckdb.ErrorTypeFatal {
+		return err
 	}
-	return err
+	out := &fault.Error{Kind: fault.Script, Message: db.Msg}
+	switch db.Type {
+	case duckdb.ErrorTypeCatalog:
+		out.Hint = knownTables(ctx, home, opts)
+	case duckdb.ErrorTypePermission:
+		out.Hint = "a query reads the tables of runs and nothing else; a sql node of a script can read files, with scan_file"
+	}
+	return out
+}
+
+// knownTablesMax bounds the names in a hint.
+const knownTablesMax = 50
+
+// knownTables names what a query can read, or how to get there.
+func knownTables(ctx context.Context, home *Home, opts QueryOptions) string {
+	runs, err := home.State.Runs(ctx, opts.Workspace)
+	names := map[string]bool{}
+	for _, r := range runs[max(len(runs)-queryRunsMax, 0):] {
+		nodes, nodesErr := home.State.Nodes(ctx, r.RunKey)
+		err = errors.Join(err, nodesErr)
+		for _, n := range nodes {
+			if n.Plan == nil {
+				continue
+			}
+			np, planErr := plan.DecodeNodePlan(n.Plan)
+			err = errors.Join(err, planErr)
+			if np.Table != "" && n.Status == state.Succeeded {
+				names[np.Table] = true
+			}
+		}
+	}
+	if err != nil || len(names) == 0 {
+		return "no run of workspace " + opts.Workspace + " has completed a table"
+	}
+	known := slices.Sorted(maps.Keys(names))
+	more := ""
+	if len(known) > knownTablesMax {
+		known, more = known[:knownTablesMax], " …"
+	}
+	return "tables: " + strings.Join(known, ", ") + more + "; runN.NAME is run N's, also of a run that failed"
 }
 
 // queryViews makes the statements that define the tables which the query's
@@ -285,8 +325,28 @@ func plainCell(v any) any {
 			return v.Format(time.DateOnly)
 		}
 		return v.Format("2006-01-02 15:04:05.999")
+	case duckdb.Decimal:
+		return decimalText(v)
 	case fmt.Stringer:
 		return v.String()
 	}
 	return fmt.Sprint(v)
+}
+
+// decimalText writes all digits of the type, as files have them: 40.80.
+func decimalText(d duckdb.Decimal) string {
+	if d.Value == nil {
+		return ""
+	}
+	digits := new(big.Int).Abs(d.Value).String()
+	if missing := int(d.Scale) + 1 - len(digits); missing > 0 {
+		digits = strings.Repeat("0", missing) + digits
+	}
+	if point := len(digits) - int(d.Scale); d.Scale > 0 {
+		digits = digits[:point] + "." + digits[point:]
+	}
+	if d.Value.Sign() < 0 {
+		digits = "-" + digits
+	}
+	return digits
 }

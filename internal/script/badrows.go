@@ -73,6 +73,7 @@ func (l *loader) badAction(d *nodeDraft, v *value, path string) bool {
 	if v.kind != stringKind || !contains(words, v.text) {
 		at := l.errorAt(v, path, "bad_rows cannot be %s", describe(v))
 		if at.Hint = badRowsExample; v.kind == stringKind {
+			at.Message = "there is no action " + quote(v.text) + " for bad rows"
 			at.Hint = didYouMean(v.text, words)
 		}
 		return false

@@ -76,8 +76,9 @@ func (l *loader) load(ctx context.Context) {
 	script := l.fetch(ctx, l.src.Path, nil, "", MaxScriptBytes)
 	params := &parameters{values: map[string]paramValue{}, given: l.src.ParamsPath != "", used: map[string]bool{}}
 	if l.src.ParamsPath != "" {
+		params.broken = true
 		if src := l.fetch(ctx, l.src.ParamsPath, nil, "", MaxScriptBytes); src != nil {
-			params.values = l.readParams(src)
+			params.values, params.broken = l.readParams(src)
 		}
 	}
 	if script == nil {

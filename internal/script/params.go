@@ -40,6 +40,7 @@ var reference = regexp.MustCompile(`\{[ \t]*(env\.)?([A-Za-z0-9_]+)[ \t]*(?:\|[ 
 type parameters struct {
 	values map[string]paramValue
 	given  bool            // whether there is a parameters file
+	broken bool            // it could not be read: which values it has is not known
 	used   map[string]bool // those of the command line that the script refers to
 }
 
@@ -93,25 +94,26 @@ func oneLine(text string) string {
 }
 
 // readParams reads the parameters file: a flat map of names to values.
-func (l *loader) readParams(src *source) map[string]paramValue {
-	params := map[string]paramValue{}
+// broken: there is none in it, and that is reported.
+func (l *loader) readParams(src *source) (params map[string]paramValue, broken bool) {
+	params = map[string]paramValue{}
 	doc := l.parse(src)
 	if doc == nil {
-		return params
+		return params, true
 	}
 	if doc.kind == nullKind {
-		return params
+		return params, false
 	}
 	if doc.kind != mapKind {
 		l.errorAt(doc, "", "the parameters must be a map of names to values, not %s", doc.kind)
-		return params
+		return params, true
 	}
 	for _, e := range l.uniqueEntries(doc, "") {
 		if p, ok := l.paramValue(e); ok {
 			params[e.name] = p
 		}
 	}
-	return params
+	return params, false
 }
 
 func (l *loader) paramValue(e *entry) (paramValue, bool) {
@@ -308,9 +310,13 @@ func useAs(name, kind string) string {
 func (s *substitution) unknown(start, end int, name string) {
 	hint := didYouMean(name, append(sortedKeys(s.params.values), "batch_idx", "run_id"))
 	if !s.params.given {
-		hint = "no parameters file was given"
+		hint = "no parameters file was given: give one with --params FILE, or the value with --param " + name + "=VALUE"
 	}
-	s.issue(start, end, "parameter "+quote(name)+" has no value", hint)
+	message := "parameter " + quote(name) + " has no value"
+	if s.params.broken {
+		message = "" // what keeps the file from being read is reported
+	}
+	s.issue(start, end, message, hint)
 }
 
 func (s *substitution) enclosed(start, end int) bool {
@@ -341,7 +347,9 @@ func (l *loader) reportPending(src *source, doc *value, issues []pendingIssue) {
 	scalars := scalarSpans(src, doc)
 	for _, p := range issues {
 		if doc == nil || overlaps(scalars, p.ref) {
-			l.errorSpan(src, p.ref.start, p.ref.end, "", "%s", p.message).Hint = p.hint
+			if p.message != "" {
+				l.errorSpan(src, p.ref.start, p.ref.end, "", "%s", p.message).Hint = p.hint
+			}
 			src.pending = append(src.pending, p.ref)
 		}
 	}

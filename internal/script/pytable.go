@@ -196,6 +196,9 @@ func (l *loader) groupScope(d *nodeDraft, sc scope) scope {
 	if t == nil {
 		return sc.with("r", nil, false)
 	}
+	if len(t.GroupBy) == 0 && d.p.has("group_by") {
+		return sc.with("r", nil, false) // what is wrong with it is reported
+	}
 	if len(t.GroupBy) == 0 {
 		return sc // the rows that are returned belong to no row of r
 	}

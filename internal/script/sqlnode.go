@@ -232,9 +232,12 @@ func (l *loader) inferredFields(d *nodeDraft, text *value, path string) {
 	seen := map[string]*value{}
 	for _, c := range d.node.Query.Info.Columns {
 		f := &Field{Name: c.Name, Nullable: true, Pos: d.node.Query.Pos, ExprPos: d.node.Query.Pos}
-		d.node.Table.Fields = append(d.node.Table.Fields, f)
+		named := isWord(c.Name) && (c.Name[0] < '0' || c.Name[0] > '9')
+		if named { // of others no expression can be made
+			d.node.Table.Fields = append(d.node.Table.Fields, f)
+		}
 		switch {
-		case !isWord(c.Name) || (c.Name[0] >= '0' && c.Name[0] <= '9'):
+		case !named:
 			l.columnProblem(text, path, c, "the query gives a column %s, which is not a name for a field", quote(c.Name)).Hint = "name it with AS: letters, digits and underscores, beginning with a letter"
 			continue
 		case seen[strings.ToLower(c.Name)] != nil:

@@ -176,7 +176,7 @@ func (d *nodeDraft) aliases() []string {
 	case CustomTable:
 		return []string{"r", "p"}
 	case PyTableNode:
-		if d.node.PyTable == nil || d.node.PyTable.GroupBy == nil {
+		if d.node.PyTable == nil || !d.p.has("group_by") {
 			return []string{"p"}
 		}
 		return []string{"r", "p"}
