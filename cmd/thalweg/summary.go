@@ -53,7 +53,7 @@ func printWarnings(a *app, nodes []state.Node, stats map[string]state.Stats) {
 // printBadRows says which nodes have put rows aside and how to see them.
 func printBadRows(a *app, nodes []state.Node, stats map[string]state.Stats) {
 	for _, b := range local.ListBadRows(nodes, stats) {
-		fmt.Fprintf(a.stdout, "%s %s in node %s; thalweg sql '%s' shows them\n", a.paint("bad rows:", yellow), count(b.Rows), b.Node, b.Query)
+		fmt.Fprintf(a.stdout, "%s %s in node %s; %s shows them\n", a.paint("bad rows:", yellow), count(b.Rows), b.Node, b.Command)
 	}
 }
 

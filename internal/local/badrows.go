@@ -5,11 +5,11 @@ import (
 	"thalweg/internal/state"
 )
 
-// BadRows is how many rows a node has put aside, and the SQL that shows them.
+// BadRows is how many rows a node has put aside, and the command that shows them.
 type BadRows struct {
-	Node  string
-	Rows  int64
-	Query string
+	Node    string
+	Rows    int64
+	Command string
 }
 
 // ListBadRows lists the nodes with bad rows, given what their batches measured.
@@ -24,7 +24,7 @@ func ListBadRows(nodes []state.Node, stats map[string]state.Stats) []BadRows {
 		if np, err := plan.DecodeNodePlan(n.Plan); err == nil && np.Table != "" {
 			table = np.Table
 		}
-		out = append(out, BadRows{Node: n.Name, Rows: rows, Query: plan.BadRowsQuery(table, n.Run)})
+		out = append(out, BadRows{Node: n.Name, Rows: rows, Command: plan.BadRowsCommand(table, n.RunKey)})
 	}
 	return out
 }

@@ -241,7 +241,7 @@ func runDirty(t *testing.T, inputs, nodes, badRows string, tune func(*budget.Bud
 	require.NoError(t, err)
 	bad := map[string][]string{}
 	for _, b := range local.ListBadRows(sum.Nodes, sum.Stats) {
-		table := strings.TrimPrefix(b.Query, "FROM ")
+		table := strings.Trim(strings.TrimPrefix(b.Command, "thalweg sql 'FROM "), "'")
 		res, err := local.Query(ctx, home, local.QueryOptions{Workspace: "main", MemoryBytes: 1 << 28,
 			SQL: "SELECT * EXCLUDE (node, batch) FROM " + table + " ORDER BY file, record"})
 		require.NoError(t, err)

@@ -24,7 +24,7 @@ import (
 const DefaultDir = ".thalweg"
 
 // DefaultWorkspace is used when nobody names one.
-const DefaultWorkspace = "main"
+const DefaultWorkspace = state.DefaultWorkspace
 
 // workspaceName is what a workspace may be called: it becomes part of file
 // names and, on a fleet, of keys.

@@ -309,7 +309,7 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 	if x.in, err = p.inputs(ctx, x.node, x.state); err != nil {
 		return nil, err
 	}
-	x.batch = plan.Batch{Number: c.Batch, Paths: plan.Paths{}, Run: c.Run, RowsIn: c.Spec.RowsIn}
+	x.batch = plan.Batch{Number: c.Batch, Paths: plan.Paths{}, Run: c.RunKey, RowsIn: c.Spec.RowsIn}
 	if x.node.Table != nil || len(x.plan.Sides) > 0 {
 		if err := x.openStage(ctx); err != nil {
 			return nil, err

@@ -45,18 +45,18 @@ func judgeBadRows(ctx context.Context, db engine.Querier, n *script.Node, b Batc
 		whose = "rows of one batch are bad"
 	}
 	f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("node %s: %d of %d %s, more than %s of bad_rows allows", n.Name, t.Bad, t.Rows, whose, passed),
-		Hint: fmt.Sprintf("look at them with thalweg sql %s, then correct the input, or raise the cap at %s:%d:%d",
-			"'"+fmt.Sprintf("FROM run%d.%s", b.Run, plainIdent(SideTable(n, state.SideBad)))+"'", n.BadRows.Pos.File, n.BadRows.Pos.Line, n.BadRows.Pos.Col)}
+		Hint: fmt.Sprintf("look at them with %s, then correct the input, or raise the cap at %s:%d:%d",
+			b.Run.Command(fmt.Sprintf("sql 'FROM run%d.%s'", b.Run.Run, plainIdent(SideTable(n, state.SideBad)))), n.BadRows.Pos.File, n.BadRows.Pos.Line, n.BadRows.Pos.Col)}
 	if err := badExamplesOf(ctx, db, badRows, f); err != nil {
 		return fmt.Errorf("read the bad rows of %s: %w", n.Name, err)
 	}
 	return f
 }
 
-// BadRowsQuery is the SQL that shows the bad rows beside a table, or beside a
-// node that writes files, in a run.
-func BadRowsQuery(name string, run int64) string {
-	return fmt.Sprintf("FROM run%d.%s", run, plainIdent(name+SideMark+state.SideBad))
+// BadRowsCommand is the command that shows the bad rows beside a table, or
+// beside a node that writes files, in a run.
+func BadRowsCommand(name string, run state.RunKey) string {
+	return run.Command(fmt.Sprintf("sql 'FROM run%d.%s'", run.Run, plainIdent(name+SideMark+state.SideBad)))
 }
 
 // badExamplesOf puts the first bad rows into a failure: the place of the first,

@@ -291,9 +291,10 @@ func (x *inspection) fault(i int) *fault.Error {
 	}
 	f := &fault.Error{Kind: fault.UserData, Place: place}
 	f.Message = fmt.Sprintf("node %s, check %s: %s", x.node.Name, r.name, res.Message)
-	f.Hint = fmt.Sprintf("thalweg checks --run %d shows all results", x.ctx.Run.Run)
+	f.Hint = x.ctx.Run.Command(fmt.Sprintf("checks --run %d", x.ctx.Run.Run)) + " shows all results"
 	if res.Kept > 0 {
-		f.Hint = fmt.Sprintf("thalweg sql 'FROM run%d.%s' shows the failing rows, ", x.ctx.Run.Run, plainIdent(SideTable(x.node, state.SideFailed))) + f.Hint
+		query := fmt.Sprintf("sql 'FROM run%d.%s'", x.ctx.Run.Run, plainIdent(SideTable(x.node, state.SideFailed)))
+		f.Hint = x.ctx.Run.Command(query) + " shows the failing rows, " + f.Hint
 	}
 	return f
 }

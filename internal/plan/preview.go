@@ -125,7 +125,7 @@ func remoteInputs(n *script.Node) error {
 
 // previewTask builds the task of the first batch, with made-up places.
 func (p *Planner) previewTask(n *script.Node, in Inputs, v *Preview, w Work) error {
-	b := Batch{Work: w, Paths: Paths{}, Scratch: previewScratch, StageDir: previewParts, Run: 1, RowsIn: v.Rows}
+	b := Batch{Work: w, Paths: Paths{}, Scratch: previewScratch, StageDir: previewParts, Run: state.RunKey{Run: 1}, RowsIn: v.Rows}
 	if n.Out != nil {
 		b.OutPath = script.ExpandURL(n.Out.URL, 1, 0)
 	}

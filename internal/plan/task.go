@@ -13,6 +13,7 @@ import (
 	"thalweg/internal/python"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
+	"thalweg/internal/state"
 )
 
 // Batch is what Task needs to know of one batch besides the plan.
@@ -24,7 +25,7 @@ type Batch struct {
 	Stage    func(ctx context.Context) (string, error) // path for a new part, in StageDir
 	StageDir string
 	OutPath  string // temporary path of the output file, for nodes that write one
-	Run      int64
+	Run      state.RunKey
 	RowsIn   int64        // as planned; -1: not known
 	Checks   CheckContext // for batches that check (Work.Check)
 	Bad      BadTotals    // of the node's batches, for the one that compares them (Work.BadCaps)

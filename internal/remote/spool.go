@@ -156,11 +156,16 @@ func (s *Spool) make(ctx context.Context, loc address.Location, key, planned str
 		if err != nil {
 			return Copy{}, err
 		}
-		if !now.same(want.Version) {
+		switch {
+		case now.same(want.Version):
+			s.count(st.Size())
+			return Copy{Path: path, Version: want.Encode()}, nil
+		case planned != "":
 			return Copy{}, changed(loc, want.Version, now)
 		}
-		s.count(st.Size())
-		return Copy{Path: path, Version: want.Encode()}, nil
+	}
+	if planned == "" {
+		want = nil // a copy that nothing was planned with: what is there now counts
 	}
 	v, err := s.fetch(ctx, loc, path, want)
 	if err != nil {

@@ -197,6 +197,10 @@ func TestSpoolMakesOneCopyOfOneVersion(t *testing.T) {
 			require.ErrorContains(t, err, "changed after the run read it")
 			require.Equal(t, fault.UserData, fault.Of(err).Kind)
 		}
+		// A copy that no plan was made with is made anew.
+		fresh, err := w.again(t).Spool(dir, nil).Ensure(t.Context(), w.url("a.bin"), "")
+		require.NoError(t, err)
+		requireCopy(t, noise(1<<20+1), fresh)
 		require.NoError(t, spool.Remove())
 		require.NoDirExists(t, dir)
 		require.NotContains(t, w.log.String(), "SECRET")

@@ -8,10 +8,22 @@ import (
 	"thalweg/internal/fault"
 )
 
+// DefaultWorkspace is used when nobody names one.
+const DefaultWorkspace = "main"
+
 // RunKey names a run: runs are numbered 1, 2, 3 … in each workspace.
 type RunKey struct {
 	Workspace string `json:"workspace"`
 	Run       int64  `json:"run"`
+}
+
+// Command is a command line about a run that people can type: thalweg, args,
+// and the run's workspace where it is not the one that commands use by themselves.
+func (k RunKey) Command(args string) string {
+	if k.Workspace == DefaultWorkspace || k.Workspace == "" {
+		return "thalweg " + args
+	}
+	return "thalweg " + args + " --workspace " + k.Workspace
 }
 
 // NodeKey names a node of a run.
