@@ -412,7 +412,7 @@ func (x *attempt) instance() engine.InstanceConfig {
 	threads := 1
 	busy := min(b.Slots, max(x.state.BatchesTotal, 1))
 	switch {
-	case x.batch.Work.Check || x.batch.Work.BadCaps: // the node has no other batch then
+	case x.batch.Work.Check || x.batch.Work.BadCaps: // hardly anything else of the node is left to do
 		threads = b.Cores
 	case x.node.PyCalc == nil && busy < b.Cores:
 		threads = b.Cores / busy

@@ -82,7 +82,7 @@ func (c *Client) Abandon(ctx context.Context, path string) error {
 	return os.Remove(path)
 }
 
-// openUpload opens the file to send, which must have the size that it had.
+// openUpload opens the file to send.
 func openUpload(u Upload) (*os.File, error) {
 	f, err := os.Open(u.Path)
 	if err != nil {

@@ -3,6 +3,7 @@ package script
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -471,12 +472,23 @@ func (l *loader) inferType(o *object, sc scope, mode expr.Mode) expr.Type {
 		o.replace("expression", &whole)
 	}
 	o.add("type", textAt(v, t.String()))
-	if c.Nullable() {
+	if c.Nullable() || l.sumsNulls(v, path, sc, mode, c) {
 		yes := textAt(v, "true")
 		yes.kind = boolKind
 		o.add("nullable", yes)
 	}
 	return t
+}
+
+// sumsNulls reports an aggregate over values that may all be NULL, which is
+// NULL then if its field allows that.
+func (l *loader) sumsNulls(v *value, path string, sc scope, mode expr.Mode, c *expr.Compiled) bool {
+	if !c.Aggregate() || !slices.ContainsFunc(c.Refs(), func(r expr.Ref) bool { return sc.nulls[r] }) {
+		return false
+	}
+	mode.EmptyNull = true
+	open := l.compile(v, path, sc, mode)
+	return open != nil && open.Nullable() // a count is not
 }
 
 func mentions(c *expr.Compiled, alias string) bool {
