@@ -29,14 +29,20 @@ var (
 
 // candidate is a run that contains the node whose table is wanted.
 type candidate struct {
-	run  state.Run
-	node state.Node
+	run     state.Run
+	node    state.Node
+	current bool // the reader's own run
 }
 
-// earlierRun is the run whose table a node reads when its source is not part
-// of the node's own run: what the node's dependency policy says of the runs
-// that it is part of.
-func (p *Pipeline) earlierRun(ctx context.Context, source *script.Node, reader state.Node) (state.RunKey, error) {
+// sourceRun is the run whose table a node reads: what the node's dependency
+// policy says of the runs that the source is part of. The source has
+// succeeded by now if it is part of the reader's own run.
+func (p *Pipeline) sourceRun(ctx context.Context, source *script.Node, reader state.Node) (state.RunKey, error) {
+	policy := p.cfg.Script.Node(reader.Name).Policy
+	own := contains(reader.Inputs, source.Name)
+	if own && policy.BuiltIn() {
+		return p.cfg.Run, nil
+	}
 	if reader.Plan != nil { // decided when the node was planned
 		if np, err := plan.DecodeNodePlan(reader.Plan); err == nil {
 			if key, ok := np.Sources[source.Table.Name]; ok {
@@ -44,7 +50,7 @@ func (p *Pipeline) earlierRun(ctx context.Context, source *script.Node, reader s
 			}
 		}
 	}
-	candidates, err := p.candidates(ctx, source)
+	candidates, err := p.candidates(ctx, source, policy, own)
 	if err != nil {
 		return state.RunKey{}, err
 	}
@@ -53,7 +59,7 @@ func (p *Pipeline) earlierRun(ctx context.Context, source *script.Node, reader s
 			Message: fmt.Sprintf("node %s reads table %s, which no run in workspace %s has written", reader.Name, source.Table.Name, p.cfg.Run.Workspace),
 			Hint:    fmt.Sprintf("run node %s first, or name it in --start", source.Name)}
 	}
-	chosen, cmd, err := p.applyPolicy(ctx, p.cfg.Script.Node(reader.Name).Policy, candidates)
+	chosen, cmd, err := p.applyPolicy(ctx, policy, candidates)
 	if err != nil {
 		return state.RunKey{}, err
 	}
@@ -69,13 +75,24 @@ func (p *Pipeline) earlierRun(ctx context.Context, source *script.Node, reader s
 		Hint:    fmt.Sprintf("finish that run (--resume --run N), or name %s in --start as well", source.Name)}
 }
 
-// candidates lists the other runs of the workspace that contain the node.
-func (p *Pipeline) candidates(ctx context.Context, source *script.Node) ([]candidate, error) {
+// candidates lists the runs of the workspace that contain the node, its own
+// among them if it does. Where the policy looks at that one first, and has a
+// rule for it, the others are of no concern.
+func (p *Pipeline) candidates(ctx context.Context, source *script.Node, policy *script.DependencyPolicy, own bool) ([]candidate, error) {
+	var out []candidate
+	if own {
+		current := candidate{run: state.Run{RunKey: p.cfg.Run, Status: state.Running}, node: state.Node{Status: state.Succeeded}, current: true}
+		out = append(out, current)
+		if first := policy.Order; len(first) > 0 && first[0].Field == "run_is_current" && first[0].Desc {
+			if _, cmd, err := p.applyPolicy(ctx, policy, out); err != nil || cmd != "" {
+				return out, err
+			}
+		}
+	}
 	runs, err := p.cfg.Store.Runs(ctx, p.cfg.Run.Workspace)
 	if err != nil {
 		return nil, fmt.Errorf("look for a run of %s: %w", source.Name, err)
 	}
-	var out []candidate
 	for _, r := range runs {
 		if r.RunKey == p.cfg.Run {
 			continue
@@ -94,28 +111,47 @@ func (p *Pipeline) candidates(ctx context.Context, source *script.Node) ([]candi
 
 // applyPolicy tests the candidates, in the policy's order, against its rules
 // in turn: the first that matches decides. DuckDB evaluates the expressions,
-// as it does everywhere.
+// as it does everywhere; most nodes of a run ask the same, so answers are kept.
 func (p *Pipeline) applyPolicy(ctx context.Context, policy *script.DependencyPolicy, candidates []candidate) (chosen candidate, cmd string, err error) {
+	query := policySQL(policy, candidates)
+	p.mu.Lock()
+	found, known := p.policies[query]
+	p.mu.Unlock()
+	if !known {
+		if found, err = p.askPolicy(ctx, query); err != nil {
+			return chosen, "", fmt.Errorf("apply dependency policy %s: %w", policy.Name, err)
+		}
+		p.mu.Lock()
+		p.policies[query] = found
+		p.mu.Unlock()
+	}
+	if found.rule < 0 {
+		return chosen, "", nil
+	}
+	return candidates[found.candidate], policy.Rules[found.rule].Cmd, nil
+}
+
+// decision is the candidate that is taken, and the rule for it; -1 for none.
+type decision struct{ candidate, rule int }
+
+func (p *Pipeline) askPolicy(ctx context.Context, query string) (d decision, err error) {
+	d.rule = -1
 	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(p.cfg.WorkDir, "policy")})
 	if err != nil {
-		return chosen, "", fmt.Errorf("apply dependency policy %s: %w", policy.Name, err)
+		return d, err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	rows, err := in.Query(ctx, policySQL(policy, candidates))
+	rows, err := in.Query(ctx, query)
 	if err != nil {
-		return chosen, "", fmt.Errorf("apply dependency policy %s: %w", policy.Name, err)
+		return d, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		var at, rule int
-		if err := rows.Scan(&at, &rule); err != nil {
-			return chosen, "", fmt.Errorf("apply dependency policy %s: %w", policy.Name, err)
-		}
-		if rule >= 0 {
-			return candidates[at], policy.Rules[rule].Cmd, nil
+		if err := rows.Scan(&d.candidate, &d.rule); err != nil || d.rule >= 0 {
+			return d, err
 		}
 	}
-	return chosen, "", rows.Err()
+	return d, rows.Err()
 }
 
 // policySQL gives, in the policy's order, each candidate's index and that of
@@ -125,7 +161,7 @@ func policySQL(policy *script.DependencyPolicy, candidates []candidate) string {
 	for i, c := range candidates {
 		run, _ := script.PolicyConstant(policyRunStatus[c.run.Status])
 		node, _ := script.PolicyConstant(policyNodeStatus[c.node.Status])
-		values[i] = fmt.Sprintf("(%d, CAST(%d AS BIGINT), false, CAST(%d AS BIGINT), CAST(%d AS BIGINT))", i, c.run.Run, run, node)
+		values[i] = fmt.Sprintf("(%d, CAST(%d AS BIGINT), %t, CAST(%d AS BIGINT), CAST(%d AS BIGINT))", i, c.run.Run, c.current, run, node)
 	}
 	var rules strings.Builder
 	rules.WriteString(" WHEN false THEN -1")

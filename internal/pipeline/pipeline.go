@@ -46,7 +46,8 @@ type Pipeline struct {
 	cfg        Config
 	planner    *plan.Planner
 	mu         sync.Mutex
-	tables     map[string]*plan.Table // complete tables that were read before, by node
+	tables     map[state.NodeKey]*plan.Table // complete tables that were read before
+	policies   map[string]decision           // what dependency policies said before, by query
 	busy       busyMeter
 	memory     *semaphore.Weighted // in shares of the slots
 	spool      *remote.Spool
@@ -62,12 +63,13 @@ func New(cfg Config) *Pipeline {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Pipeline{
-		cfg:     cfg,
-		planner: &plan.Planner{Script: cfg.Script, Budget: cfg.Budget},
-		tables:  map[string]*plan.Table{},
-		spool:   cfg.Remote.Spool(filepath.Join(cfg.RemoteDir, CopiesDir), cfg.Script),
-		fetches: map[string]*fetching{},
-		memory:  semaphore.NewWeighted(int64(max(cfg.Budget.Slots, 1))),
+		cfg:      cfg,
+		planner:  &plan.Planner{Script: cfg.Script, Budget: cfg.Budget},
+		tables:   map[state.NodeKey]*plan.Table{},
+		policies: map[string]decision{},
+		spool:    cfg.Remote.Spool(filepath.Join(cfg.RemoteDir, CopiesDir), cfg.Script),
+		fetches:  map[string]*fetching{},
+		memory:   semaphore.NewWeighted(int64(max(cfg.Budget.Slots, 1))),
 	}
 }
 
@@ -135,24 +137,21 @@ func (p *Pipeline) inputs(ctx context.Context, n *script.Node, node state.Node) 
 	return in, nil
 }
 
-// table reads the manifest of source's complete table: this run's if the
-// source is part of it, else the latest run's that wrote it.
+// table reads the manifest of source's complete table in the run that the
+// reader's dependency policy says.
 func (p *Pipeline) table(ctx context.Context, source *script.Node, reader state.Node) (*plan.Table, error) {
+	run, err := p.sourceRun(ctx, source, reader)
+	if err != nil {
+		return nil, err
+	}
+	key := state.NodeKey{RunKey: run, Node: source.Name}
 	p.mu.Lock()
-	t := p.tables[source.Name]
+	t := p.tables[key]
 	p.mu.Unlock()
 	if t != nil {
 		return t, nil
 	}
-	run := p.cfg.Run
-	if !contains(reader.Inputs, source.Name) {
-		var err error
-		if run, err = p.earlierRun(ctx, source, reader); err != nil {
-			return nil, err
-		}
-	}
-	t, err := ReadTable(ctx, p.cfg.Store, state.NodeKey{RunKey: run, Node: source.Name})
-	if err != nil {
+	if t, err = ReadTable(ctx, p.cfg.Store, key); err != nil {
 		return nil, err
 	}
 	if err := fits(t, source); err != nil {
@@ -160,7 +159,7 @@ func (p *Pipeline) table(ctx context.Context, source *script.Node, reader state.
 	}
 	t.Node = source
 	p.mu.Lock()
-	p.tables[source.Name] = t
+	p.tables[key] = t
 	p.mu.Unlock()
 	return t, nil
 }

@@ -30,6 +30,12 @@ rules:
 // StandardPolicyName is the name of the built-in policy.
 const StandardPolicyName = "standard"
 
+const builtIn = "built-in" // what StandardPolicy has for a file name
+
+// BuiltIn reports whether the policy is StandardPolicy, and not one that a
+// script declares.
+func (p *DependencyPolicy) BuiltIn() bool { return p.Pos.File == builtIn }
+
 // The aliases of rules.
 const (
 	statusAlias    = "nrs"
@@ -95,7 +101,7 @@ func (l *loader) policies(root *object) {
 }
 
 func (l *loader) standardPolicy() {
-	src := newSource("built-in", StandardPolicy)
+	src := newSource(builtIn, StandardPolicy)
 	doc, fail := readYAML(src)
 	if fail != nil {
 		l.file(Error, "built-in", "", "the standard policy is broken: "+fail.message)
