@@ -54,6 +54,7 @@ type testCase struct {
 type step struct {
 	script, params   string
 	start            []string
+	stop             string // the node at whose beginning the run is stopped
 	copyFrom, copyTo string // a copy instead of a run
 }
 
@@ -150,8 +151,8 @@ func (c *testCase) first(names ...string) string {
 func (c *testCase) script() string { return c.first("script.yaml", "script.json") }
 func (c *testCase) params() string { return c.first("params.yaml", "params.json") }
 
-// readRuns parses the file runs: a line is "start=a,b", "copy FROM TO", and
-// may name other files: "script=other.yaml params=other.json start=a".
+// readRuns parses the file runs: a line is "start=a,b", "stop=c", "copy FROM
+// TO", and may name other files: "script=other.yaml params=other.json start=a".
 func (c *testCase) readRuns() error {
 	text, ok := c.files[fileRuns]
 	if !ok {
@@ -175,6 +176,8 @@ func (c *testCase) readRuns() error {
 				s.script = value
 			case "params":
 				s.params = value
+			case "stop":
+				s.stop = value
 			case "run":
 			default:
 				return fmt.Errorf("%s: what is %q?", fileRuns, w)

@@ -20,6 +20,7 @@ import (
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
 	"thalweg/internal/state"
+	"thalweg/internal/worker"
 )
 
 // A case gets little, so that several run side by side.
@@ -123,8 +124,19 @@ func (b *bench) run(s step) string {
 	if s.params != "" {
 		opts.ParamsPath = filepath.Join(b.dir, s.params)
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	status := state.Complete
+	if s.stop != "" {
+		status = state.Stopped
+		opts.Observe = func(e worker.Event) {
+			if e.Node == s.stop {
+				cancel()
+			}
+		}
+	}
 	opts.Started = func(s local.Started) { b.warnings = b.plain(s.Warnings.Render()) }
-	sum, err := local.Run(context.Background(), b.home, opts)
+	sum, err := local.Run(ctx, b.home, opts)
 	var invalid *local.InvalidScriptError
 	switch {
 	case errors.As(err, &invalid):
@@ -135,7 +147,7 @@ func (b *bench) run(s step) string {
 	case sum.Failure != nil:
 		return b.plain(renderFailure(*sum.Failure))
 	}
-	require.Equal(b.t, state.Complete, sum.Status)
+	require.Equal(b.t, status, sum.Status)
 	return ""
 }
 
