@@ -1,7 +1,10 @@
 package conformance
 
 import (
+	"encoding/json"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -75,5 +78,57 @@ func TestWrongCases(t *testing.T) {
 		require.NoError(t, writeFile(file, txtar.Format(txtar.Parse([]byte(text)))))
 		_, err := readCase(file)
 		require.ErrorContains(t, err, want, text)
+	}
+}
+
+// TestKeysAndFunctionsHaveCases: each key of the language, as the published
+// schema lists them, and each function, as the generated page lists them, is
+// in at least one case.
+func TestKeysAndFunctionsHaveCases(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	for _, file := range allCases(t) {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		text.Write(data)
+	}
+	cases := text.String()
+
+	data, err := os.ReadFile("../../schemas/script.schema.json")
+	require.NoError(t, err)
+	var schema any
+	require.NoError(t, json.Unmarshal(data, &schema))
+	keys := map[string]bool{}
+	schemaKeys(schema, keys)
+	require.Greater(t, len(keys), 50)
+	for key := range keys {
+		require.Regexp(t, `\b`+regexp.QuoteMeta(key)+`"?\s*:`, cases, "no case has the key %s", key)
+	}
+
+	page, err := os.ReadFile("../../docs/expressions.md")
+	require.NoError(t, err)
+	functions := regexp.MustCompile("(?m)^\\| `([A-Za-z0-9_.]+)\\(").FindAllStringSubmatch(string(page), -1)
+	require.Greater(t, len(functions), 30)
+	for _, m := range functions {
+		require.Contains(t, cases, m[1]+"(", "no case calls %s", m[1])
+	}
+}
+
+// schemaKeys gathers the names of properties.
+func schemaKeys(v any, keys map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		if properties, ok := v["properties"].(map[string]any); ok {
+			for k := range properties {
+				keys[k] = true
+			}
+		}
+		for _, one := range v {
+			schemaKeys(one, keys)
+		}
+	case []any:
+		for _, one := range v {
+			schemaKeys(one, keys)
+		}
 	}
 }

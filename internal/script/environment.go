@@ -89,7 +89,10 @@ func (l *loader) declareEnvironment(e *entry) envValue {
 	case def != nil:
 		out.text, out.known = def.text, true
 	default:
-		l.errorAt(e.key, path, "the environment variable %s is not set", e.name).Hint = "set it, or give it a default here"
+		at := l.errorAt(e.key, path, "the environment variable %s is not set", e.name)
+		if at.Hint = "set it, or give it a default here"; out.secret {
+			at.Hint = "set it where the command runs"
+		}
 		return out
 	}
 	if out.secret && out.text != "" {
