@@ -131,9 +131,10 @@ type SFTP struct {
 	KnownHosts string
 	Dir        string // an absolute directory to keep files in
 	HostKey    ssh.PublicKey
-	config     *ssh.ServerConfig
+	admit      func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error)
 	conns      sync.WaitGroup
 	mu         sync.Mutex
+	hostKeys   []ssh.Signer
 	open       map[net.Conn]bool
 }
 
@@ -144,19 +145,18 @@ func NewSFTP(t TB, dir string) *SFTP {
 	user := NewKey(t, s.KeyFile)
 	host := NewKey(t, filepath.Join(dir, "host_key"))
 	s.HostKey = host.PublicKey()
-	config := &ssh.ServerConfig{PublicKeyCallback: func(c ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+	s.admit = func(c ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 		if c.User() == s.User && string(key.Marshal()) == string(user.PublicKey().Marshal()) {
 			return nil, nil
 		}
 		return nil, fmt.Errorf("not this key")
-	}}
-	config.AddHostKey(host)
-	s.config = config
+	}
+	s.HasHostKey(host)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	s.Addr = l.Addr().String()
 	s.Know(t, s.Addr)
-	s.conns.Go(func() { s.accept(l, config) })
+	s.conns.Go(func() { s.accept(l) })
 	t.Cleanup(func() {
 		_ = l.Close()
 		s.Cut()
@@ -165,8 +165,23 @@ func NewSFTP(t TB, dir string) *SFTP {
 	return s
 }
 
-// HasHostKey gives the host one more key; before the first connection only.
-func (s *SFTP) HasHostKey(key ssh.Signer) { s.config.AddHostKey(key) }
+// HasHostKey gives the host one more key, for the connections to come.
+func (s *SFTP) HasHostKey(key ssh.Signer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hostKeys = append(s.hostKeys, key)
+}
+
+// config is for one connection.
+func (s *SFTP) config() *ssh.ServerConfig {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := &ssh.ServerConfig{PublicKeyCallback: s.admit}
+	for _, key := range s.hostKeys {
+		c.AddHostKey(key)
+	}
+	return c
+}
 
 // Cut breaks all connections.
 func (s *SFTP) Cut() {
@@ -198,7 +213,7 @@ func NewKey(t TB, path string) ssh.Signer {
 	return signer
 }
 
-func (s *SFTP) accept(l net.Listener, config *ssh.ServerConfig) {
+func (s *SFTP) accept(l net.Listener) {
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -208,7 +223,7 @@ func (s *SFTP) accept(l net.Listener, config *ssh.ServerConfig) {
 		s.open[conn] = true
 		s.mu.Unlock()
 		s.conns.Go(func() {
-			s.serve(conn, config)
+			s.serve(conn)
 			_ = conn.Close()
 			s.mu.Lock()
 			delete(s.open, conn)
@@ -217,8 +232,8 @@ func (s *SFTP) accept(l net.Listener, config *ssh.ServerConfig) {
 	}
 }
 
-func (s *SFTP) serve(conn net.Conn, config *ssh.ServerConfig) {
-	server, channels, requests, err := ssh.NewServerConn(conn, config)
+func (s *SFTP) serve(conn net.Conn) {
+	server, channels, requests, err := ssh.NewServerConn(conn, s.config())
 	if err != nil {
 		return
 	}
