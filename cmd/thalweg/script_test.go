@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,29 +35,42 @@ func TestScripts(t *testing.T) {
 			e.Setenv("EXAMPLES", filepath.Join(root, "examples"))
 			e.Setenv("ROOT", root)
 			e.Setenv("PYTHON_WITH_LIBRARIES", pythonWithLibraries())
-			e.Setenv("SHARED", filepath.Join(root, "..", "shared"))
+			e.Setenv("REAL_DATA", os.Getenv("THALWEG_REAL_DATA"))
 			e.Values[s3Key{}] = s3Services{}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount, "waitfile": cmdWaitfile,
 			"servers": cmdServers, "s3get": cmdS3get, "s3put": cmdS3put, "s3ls": cmdS3ls},
-		Condition: func(cond string) (bool, error) {
-			if module, ok := strings.CutPrefix(cond, "module:"); ok {
-				return exec.Command(pythonWithLibraries(), "-c", "import "+module).Run() == nil, nil
-			}
-			switch cond {
-			case "pypy":
-				_, err := exec.LookPath("pypy3")
-				return err == nil, nil
-			case "tmpfs":
-				return runtime.GOOS == "linux" && os.Geteuid() == 0 && exec.Command("unshare", "--mount", "true").Run() == nil, nil
-			case "shared":
-				_, err := os.Stat(filepath.Join(root, "..", "shared", "data"))
-				return err == nil, nil
-			}
-			return false, nil
-		},
+		Condition: condition,
 	})
+}
+
+// condition answers what scripts ask beyond testscript's own conditions. A name
+// that it does not know is an error: as a plain "no" it would skip in silence.
+func condition(cond string) (bool, error) {
+	if module, ok := strings.CutPrefix(cond, "module:"); ok {
+		return exec.Command(pythonWithLibraries(), "-c", "import "+module).Run() == nil, nil
+	}
+	switch cond {
+	case "pypy":
+		_, err := exec.LookPath("pypy3")
+		return err == nil, nil
+	case "tmpfs":
+		return runtime.GOOS == "linux" && os.Geteuid() == 0 && exec.Command("unshare", "--mount", "true").Run() == nil, nil
+	case "realdata":
+		dir := os.Getenv("THALWEG_REAL_DATA")
+		if dir == "" {
+			return false, nil
+		}
+		_, err := os.Stat(dir)
+		return err == nil, err
+	}
+	return false, fmt.Errorf("unknown condition %q", cond)
+}
+
+func TestConditionsThatNobodyKnowsAreErrors(t *testing.T) {
+	_, err := condition("pypi")
+	require.ErrorContains(t, err, "pypi")
 }
 
 // pythonWithLibraries is an interpreter that has numpy and the like, if there is one.

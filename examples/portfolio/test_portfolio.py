@@ -1,9 +1,8 @@
 """Tests of the portfolio formulas: python3 -m unittest test_portfolio
 
 The hand-computed cases always run. The comparison with published results needs
-the six funds' data, which is not part of the project: it is looked for in
-PORTFOLIO_DATA, then in ../shared/data/portfolio beside the project, and skipped
-when it is not there.
+the six funds' data, which is not part of the project: THALWEG_REAL_DATA names
+the folder that has it in portfolio/. Without the variable it is skipped.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ import portfolio
 HERE = Path(__file__).resolve().parent
 
 
-def data_dir() -> Path:
-    named = os.environ.get("PORTFOLIO_DATA")
-    return Path(named) if named else HERE.parents[2] / "shared" / "data" / "portfolio"
+def data_dir() -> Path | None:
+    named = os.environ.get("THALWEG_REAL_DATA")
+    return Path(named) / "portfolio" if named else None
 
 
 def day(text: str) -> int:
@@ -177,8 +176,8 @@ class SixFunds(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.data = data_dir()
-        if not cls.data.is_dir():
-            raise unittest.SkipTest(f"no data in {cls.data}")
+        if cls.data is None:
+            raise unittest.SkipTest("THALWEG_REAL_DATA is not set: no comparison with published results")
         start, end = "2020-12-31", "2022-12-31"
         txns, holdings = defaultdict(list), defaultdict(list)
         for row in cls.rows("in/txns.csv"):

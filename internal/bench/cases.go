@@ -159,7 +159,12 @@ func scalingCase(ctx context.Context, s *session) (Report, error) {
 
 // arkCase is the real data set, where only the fixed costs are worth measuring.
 func arkCase(ctx context.Context, s *session) (Report, error) {
-	folder := filepath.Join(s.config.SharedDir, "portfolio")
+	if s.config.RealDataDir == "" {
+		r := s.report("ark", "six real funds, Thalweg and the peer in turn", input{})
+		r.Skipped = "THALWEG_REAL_DATA is not set"
+		return r, nil
+	}
+	folder := filepath.Join(s.config.RealDataDir, "portfolio")
 	in, err := s.ark(folder)
 	if err != nil {
 		return Report{}, err

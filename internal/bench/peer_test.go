@@ -20,17 +20,18 @@ func TestPeerGivesThePublishedResults(t *testing.T) {
 	if !hasEngine(t.Context(), "python3") {
 		t.Skip("python3 has no duckdb " + peerDuckDB)
 	}
-	shared, err := filepath.Abs(filepath.Join(repoRoot, "..", "shared", "data", "portfolio"))
-	require.NoError(t, err)
-	s := &session{config: Config{SharedDir: shared}}
-	in, err := s.ark(shared)
-	require.NoError(t, err)
-	if in.params == nil {
-		t.Skip(shared + " is not there")
+	dir := os.Getenv("THALWEG_REAL_DATA")
+	if dir == "" {
+		t.Skip("THALWEG_REAL_DATA is not set: the peer is not compared with published results")
 	}
+	data := filepath.Join(dir, "portfolio")
+	s := &session{config: Config{RealDataDir: dir}}
+	in, err := s.ark(data)
+	require.NoError(t, err)
+	require.NotNil(t, in.params, "%s has no inputs", data)
 	for _, plan := range []string{"fused", "staged"} {
 		var r Report
-		require.NoError(t, published(&r, runPeer(t, *in.params, plan), filepath.Join(shared, "expected")))
+		require.NoError(t, published(&r, runPeer(t, *in.params, plan), filepath.Join(data, "expected")))
 		require.Len(t, r.Checks, 2)
 		require.False(t, r.Missed(), "%s: %v", plan, r.Checks)
 	}

@@ -30,7 +30,7 @@ type Config struct {
 	PeerPlan    string // fused or staged; empty leaves it to the peer
 	StepsDir    string // a directory for each case of one step: input.sql, script.yaml, peer.sql
 	StepsPeer   string // program that runs the SQL files
-	SharedDir   string // where portfolio/ with the real data may be
+	RealDataDir string // has portfolio/ with the real data; "" where there is none
 	WorkDir     string // generated inputs and the files of runs
 	Accounts    int    // of the generated portfolio
 	Repeats     int    // runs of each side in a case, 0 means by size
@@ -101,7 +101,10 @@ func newSession(ctx context.Context, c Config) (*session, error) {
 	if c.ArkScript == "" {
 		c.ArkScript = c.Script
 	}
-	for _, path := range []*string{&c.Thalweg, &c.Script, &c.ArkScript, &c.NumpyScript, &c.Peer, &c.StepsDir, &c.StepsPeer, &c.SharedDir, &c.WorkDir} {
+	for _, path := range []*string{&c.Thalweg, &c.Script, &c.ArkScript, &c.NumpyScript, &c.Peer, &c.StepsDir, &c.StepsPeer, &c.WorkDir, &c.RealDataDir} {
+		if *path == "" {
+			continue // Abs would make it the current folder
+		}
 		absolute, err := filepath.Abs(*path)
 		if err != nil {
 			return nil, &fault.Error{Kind: fault.Environment, Message: "resolving " + *path, Err: err}

@@ -50,7 +50,7 @@ func fakeConfig(t *testing.T, thalweg, peer string) Config {
 	dir := t.TempDir()
 	c := Config{
 		Thalweg: filepath.Join(dir, "thalweg"), Peer: filepath.Join(dir, "peer.sh"), Script: filepath.Join(dir, "script.yaml"),
-		Python: "python3", PeerPython: "/bin/sh", StepsPeer: filepath.Join(dir, "peer.sh"), StepsDir: dir, SharedDir: filepath.Join(dir, "absent"), WorkDir: filepath.Join(dir, "work"),
+		Python: "python3", PeerPython: "/bin/sh", StepsPeer: filepath.Join(dir, "peer.sh"), StepsDir: dir, WorkDir: filepath.Join(dir, "work"),
 		Accounts: 1, Repeats: 2, Logger: slog.New(slog.DiscardHandler),
 	}
 	for path, text := range map[string]string{c.Thalweg: thalweg, c.Peer: peer, c.Script: ""} {
@@ -91,7 +91,7 @@ func TestMeasureAllCases(t *testing.T) {
 	require.Contains(t, reports["portfolio-1-memory-1GB"].Runs[0].Command, memoryCaseLimit)
 	require.Equal(t, Pass, reports["portfolio-1-memory-1GB"].Checks[0].Status)
 	require.Len(t, reports["scaling-1-1"].Runs, 4)
-	require.Contains(t, reports["ark"].Skipped, "not there")
+	require.Contains(t, reports["ark"].Skipped, "THALWEG_REAL_DATA")
 	require.NoDirExists(t, filepath.Join(c.WorkDir, "runs"))
 }
 

@@ -221,23 +221,47 @@ func TestShutdownGivesBatchesBackWithoutUsingUpAnAttempt(t *testing.T) {
 	}
 }
 
+// extending tells of each heartbeat that the store has accepted.
+type extending struct {
+	state.Store
+	until chan time.Time
+}
+
+func (s extending) Extend(ctx context.Context, c state.Claim, until time.Time) error {
+	err := s.Store.Extend(ctx, c, until)
+	if err == nil {
+		s.until <- until
+	}
+	return err
+}
+
 func TestHeartbeatKeepsALongBatch(t *testing.T) {
 	t.Parallel()
+	const lease = 300 * time.Millisecond
 	b := newBundle(t)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	beats := extending{Store: b.store, until: make(chan time.Time, 1000)}
 	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
 	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
 		if c.Node != "a" {
 			return worker.Result{}, nil
 		}
-		// Three leases long: without heartbeats somebody would take it over.
-		select {
-		case <-ctx.Done():
-			return worker.Result{}, ctx.Err()
-		case <-time.After(900 * time.Millisecond):
-			return worker.Result{}, nil
+		// Until three leases have passed: without heartbeats somebody would
+		// have taken the batch over.
+		claimed := time.Now()
+		for {
+			select {
+			case <-ctx.Done():
+				return worker.Result{}, ctx.Err()
+			case until := <-beats.until:
+				if until.After(claimed.Add(4 * lease)) {
+					return worker.Result{}, nil
+				}
+			}
 		}
 	}
-	status, err := b.worker(t, job, func(c *worker.Config) { c.Lease = 300 * time.Millisecond }).Run(context.Background())
+	status, err := b.worker(t, job, func(c *worker.Config) { c.Lease, c.Store = lease, beats }).Run(ctx)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 	require.Equal(t, 1, job.executed("a"))

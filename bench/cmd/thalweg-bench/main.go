@@ -41,7 +41,7 @@ type options struct {
 	StepsPeer   string   `default:"bench/peers/sql.py" type:"path" help:"What runs their SQL files."`
 	Python      string   `default:"python3" help:"Interpreter for both sides."`
 	Venv        string   `default:"bench/.venv" type:"path" help:"Where the peer's packages go if the interpreter has not got them."`
-	Shared      string   `default:"../shared/data" type:"path" help:"Where the real data may be."`
+	RealData    string   `env:"THALWEG_REAL_DATA" type:"path" help:"Folder with portfolio/, the real data; without it the case ark is left out."`
 	Work        string   `default:"bench/data" type:"path" help:"Generated inputs and files of runs."`
 	Results     string   `default:"bench/results" type:"path" help:"Where reports go."`
 	NoWrite     bool     `help:"Print tables only."`
@@ -78,7 +78,7 @@ func run(ctx context.Context, o options, out io.Writer) (missed bool, err error)
 		NumpyScript: o.NumpyScript, NumpyPython: numpyPython,
 		Thalweg: o.Thalweg, Script: o.Script, ArkScript: o.ArkScript,
 		Peer: o.Peer, PeerPlan: o.PeerPlan, Python: o.Python, PeerPython: peerPython,
-		StepsDir: o.Steps, StepsPeer: o.StepsPeer, SharedDir: o.Shared, WorkDir: o.Work, Accounts: o.Accounts, Repeats: o.Repeats,
+		StepsDir: o.Steps, StepsPeer: o.StepsPeer, RealDataDir: o.RealData, WorkDir: o.Work, Accounts: o.Accounts, Repeats: o.Repeats,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 	err = bench.Measure(ctx, config, o.Cases, func(r bench.Report) error {
