@@ -86,21 +86,6 @@ func (m *machines) stored(t *testing.T) map[string]string {
 	return out
 }
 
-// openUploads counts the uploads that the service was asked to begin and
-// neither completed nor aborted.
-func (m *machines) openUploads() int {
-	open := 0
-	for _, r := range m.s3.Requests() {
-		switch {
-		case strings.HasPrefix(r, "POST") && strings.Contains(r, "?uploads"):
-			open++
-		case strings.HasPrefix(r, "POST") && strings.Contains(r, "uploadId="), strings.HasPrefix(r, "DELETE") && strings.Contains(r, "uploadId="):
-			open--
-		}
-	}
-	return open
-}
-
 // TestRemoteCrashPoints kills the process at each crash point each time that
 // it is passed, and resumes: the servers end up as if nothing had happened.
 func TestRemoteCrashPoints(t *testing.T) {
@@ -130,7 +115,7 @@ func TestRemoteCrashPoints(t *testing.T) {
 				}
 				require.Equal(t, "complete\n", string(text))
 				require.Equal(t, want, m.stored(t))
-				require.Zero(t, m.openUploads())
+				require.Empty(t, m.s3.OpenUploads(t))
 				left, err := os.ReadDir(filepath.Join(m.dir, local.DefaultDir, "remote"))
 				require.NoError(t, err)
 				require.Empty(t, left)

@@ -557,3 +557,30 @@ func TestS3NextAttemptAbortsTheDeadOne(t *testing.T) {
 	}
 	require.Equal(t, 1, aborted)
 }
+
+// The process died after the service began an upload and before its name was
+// noted: the next attempt looks for it, and leaves others' uploads alone.
+func TestS3UploadsWithoutANameAreAborted(t *testing.T) {
+	t.Parallel()
+	s := remotetest.NewS3(t)
+	c := newClient(t, remote.Config{S3Endpoint: s.Endpoint})
+	begin := func(key string) {
+		reply, err := http.Post(s.Endpoint+"/data/"+key+"?uploads", "", nil)
+		require.NoError(t, err)
+		require.NoError(t, reply.Body.Close())
+		require.Equal(t, http.StatusOK, reply.StatusCode)
+	}
+	begin("x.csv")
+	begin("x.csv.old")
+	u := upload(t, "a,b\n")
+	require.NoError(t, os.WriteFile(u.Journal, []byte(fmt.Sprintf(`{"bucket":"data","key":"x.csv","begun":%q}`, time.Now().UTC().Format(time.RFC3339))), 0o600))
+	staged, err := c.Stage(t.Context(), "s3://data/x.csv", u)
+	require.NoError(t, err)
+	require.NoError(t, staged.Publish(t.Context()))
+	require.Equal(t, []string{"x.csv.old"}, s.OpenUploads(t))
+
+	begin("x.csv")
+	require.NoError(t, os.WriteFile(u.Journal, []byte(fmt.Sprintf(`{"bucket":"data","key":"x.csv","begun":%q}`, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))), 0o600))
+	require.NoError(t, c.Abandon(t.Context(), u.Journal))
+	require.Len(t, s.OpenUploads(t), 2, "begun long before the journal: somebody else's")
+}

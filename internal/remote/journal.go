@@ -6,14 +6,29 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
+
+	"thalweg/internal/address"
 )
 
 // journal notes an upload that the server keeps until it is completed or
 // aborted, so that somebody can abort it after the process that began it died.
+// It is written before the upload is asked for, without Upload, and again when
+// the server has named it: a process that dies in between has begun an upload
+// whose name nobody knows, which is then looked for at the server.
 type journal struct {
-	Bucket string `json:"bucket"`
-	Key    string `json:"key"`
-	Upload string `json:"upload"`
+	Bucket string    `json:"bucket"`
+	Key    string    `json:"key"`
+	Begun  time.Time `json:"begun,omitzero"`
+	Upload string    `json:"upload,omitempty"`
+}
+
+// clockSkewMax is how far the server's clock may be behind ours: an upload that
+// was begun longer before the journal is somebody else's.
+const clockSkewMax = 15 * time.Minute
+
+func (j journal) location() address.Location {
+	return address.Location{Scheme: "s3", Bucket: j.Bucket, Path: j.Key, URL: "s3://" + j.Bucket + "/" + j.Key}
 }
 
 const journalBytesMax = 64 << 10

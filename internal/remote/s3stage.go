@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -41,8 +42,8 @@ func (b *s3Backend) stage(ctx context.Context, loc address.Location, u Upload) (
 	if err != nil {
 		return nil, err
 	}
-	if j.Upload != "" {
-		if err := b.abort(ctx, j); err != nil {
+	if j.Key != "" {
+		if err := b.clear(ctx, j); err != nil {
 			return nil, err
 		}
 	}
@@ -52,7 +53,18 @@ func (b *s3Backend) stage(ctx context.Context, loc address.Location, u Upload) (
 	}
 	defer f.Close() // read only: nothing can be lost
 	s := &s3Staged{b: b, loc: loc, u: u}
+	j = journal{Bucket: loc.Bucket, Key: loc.Path, Begun: time.Now().UTC()}
+	if err := j.write(u.Journal); err != nil {
+		return nil, err
+	}
+	tried := false
 	err = b.c.retry(ctx, loc, func(ctx context.Context) (bool, error) {
+		if tried { // the server may have begun one and its answer been lost
+			if err := b.abortUnnamed(ctx, j); err != nil {
+				return false, err
+			}
+		}
+		tried = true
 		out, err := b.api.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &loc.Bucket, Key: &loc.Path, Metadata: map[string]string{checksumKey: u.Checksum}})
 		if err != nil {
 			return false, s3Fault(err)
@@ -63,7 +75,8 @@ func (b *s3Backend) stage(ctx context.Context, loc address.Location, u Upload) (
 	if err != nil {
 		return nil, err
 	}
-	if err := (journal{Bucket: loc.Bucket, Key: loc.Path, Upload: s.id}).write(u.Journal); err != nil {
+	j.Upload = s.id
+	if err := j.write(u.Journal); err != nil {
 		b.c.giveUp(ctx, s, loc)
 		return nil, err
 	}
@@ -146,15 +159,57 @@ func (s *s3Staged) Discard(ctx context.Context) error {
 	return removeJournal(s.u.Journal)
 }
 
-// abort ends an upload; one that is not there any more is fine.
+// clear ends what the journal tells of.
+func (b *s3Backend) clear(ctx context.Context, j journal) error {
+	if j.Upload != "" {
+		return b.abort(ctx, j)
+	}
+	return b.c.retry(ctx, j.location(), func(ctx context.Context) (bool, error) { return false, b.abortUnnamed(ctx, j) })
+}
+
+// abort ends an upload.
 func (b *s3Backend) abort(ctx context.Context, j journal) error {
-	loc := address.Location{Scheme: "s3", Bucket: j.Bucket, Path: j.Key, URL: "s3://" + j.Bucket + "/" + j.Key}
-	return b.c.retry(ctx, loc, func(ctx context.Context) (bool, error) {
-		_, err := b.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &j.Bucket, Key: &j.Key, UploadId: &j.Upload})
-		var gone *types.NoSuchUpload
-		if err == nil || errors.As(err, &gone) || httpStatus(err) == http.StatusNotFound {
-			return false, nil
+	return b.c.retry(ctx, j.location(), func(ctx context.Context) (bool, error) { return false, b.abortOnce(ctx, j) })
+}
+
+// abortOnce is abort without trying again; an upload that is not there any more
+// is fine.
+func (b *s3Backend) abortOnce(ctx context.Context, j journal) error {
+	_, err := b.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &j.Bucket, Key: &j.Key, UploadId: &j.Upload})
+	var gone *types.NoSuchUpload
+	if err == nil || errors.As(err, &gone) || httpStatus(err) == http.StatusNotFound {
+		return nil
+	}
+	return s3Fault(err)
+}
+
+// abortUnnamed ends the uploads of this very object that were begun since the
+// journal was written. Who may not list uploads keeps them: they are invisible,
+// and a lifecycle rule of the bucket removes them.
+func (b *s3Backend) abortUnnamed(ctx context.Context, j journal) error {
+	pages := s3.NewListMultipartUploadsPaginator(b.api, &s3.ListMultipartUploadsInput{Bucket: &j.Bucket, Prefix: &j.Key})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if status := httpStatus(err); status == http.StatusForbidden || status == http.StatusNotImplemented {
+			b.c.cfg.Logger.Warn("an upload may stay at the server: listing uploads is not allowed", "url", j.location().String())
+			return nil
 		}
-		return false, s3Fault(err)
-	})
+		var none *types.NoSuchUpload
+		if errors.As(err, &none) || httpStatus(err) == http.StatusNotFound {
+			return nil
+		}
+		if err != nil {
+			return s3Fault(err)
+		}
+		for _, u := range page.Uploads {
+			if aws.ToString(u.Key) != j.Key || aws.ToTime(u.Initiated).Before(j.Begun.Add(-clockSkewMax)) {
+				continue
+			}
+			j.Upload = aws.ToString(u.UploadId)
+			if err := b.abortOnce(ctx, j); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

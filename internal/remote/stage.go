@@ -64,10 +64,10 @@ func (c *Client) Stage(ctx context.Context, url string, u Upload) (Staged, error
 // according to the journal at path, and then the journal.
 func (c *Client) Abandon(ctx context.Context, path string) error {
 	j, err := readJournal(path)
-	if err != nil || j.Upload == "" {
+	if err != nil || j.Key == "" {
 		return err
 	}
-	loc := address.Location{Scheme: "s3", Bucket: j.Bucket, Path: j.Key, URL: "s3://" + j.Bucket + "/" + j.Key}
+	loc := j.location()
 	b, err := c.backend(ctx, loc)
 	if err != nil {
 		return placed(err, loc)
@@ -76,7 +76,7 @@ func (c *Client) Abandon(ctx context.Context, path string) error {
 	if !ok {
 		return nil
 	}
-	if err := s.abort(ctx, j); err != nil {
+	if err := s.clear(ctx, j); err != nil {
 		return placed(err, loc)
 	}
 	return os.Remove(path)

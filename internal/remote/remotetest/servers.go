@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
+	"encoding/xml"
 	"fmt"
 	"io"
 	"log/slog"
@@ -121,6 +122,26 @@ func (s *S3) Get(t TB, key string) (content string, ok bool) {
 	require.NoError(t, err)
 	require.NoError(t, o.Contents.Close())
 	return string(data), true
+}
+
+// OpenUploads lists the keys of uploads that were begun and neither completed
+// nor aborted.
+func (s *S3) OpenUploads(t TB) (keys []string) {
+	reply, err := http.Get(s.Endpoint + "/" + s.Bucket + "?uploads")
+	require.NoError(t, err)
+	defer reply.Body.Close() // read only: nothing can be lost
+	if reply.StatusCode == http.StatusNotFound {
+		return nil // this service says so when there are none
+	}
+	require.Equal(t, http.StatusOK, reply.StatusCode)
+	var list struct {
+		Upload []struct{ Key string }
+	}
+	require.NoError(t, xml.NewDecoder(reply.Body).Decode(&list))
+	for _, u := range list.Upload {
+		keys = append(keys, u.Key)
+	}
+	return keys
 }
 
 // SFTP serves the machine's files to one user with one key.
