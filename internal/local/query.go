@@ -46,22 +46,23 @@ type QueryResult struct {
 // runN.NAME, and over their side tables NAME__failed and NAME__bad (of the
 // latest run that has them). Only committed parts are seen.
 func Query(ctx context.Context, home *Home, opts QueryOptions) (res QueryResult, err error) {
-	views, paths, err := queryViews(ctx, home, opts)
+	views, err := openViews(ctx, home, opts)
 	if err != nil {
 		return res, err
 	}
+	defer views.close()
 	work, err := home.WorkDir()
 	if err != nil {
 		return res, err
 	}
 	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: opts.MemoryBytes, Threads: budget.Cores(),
-		SpillDir: filepath.Join(work, "query-spill"), Paths: paths})
+		SpillDir: filepath.Join(work, "query-spill"), Paths: views.paths})
 	if err != nil {
 		return res, err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	for _, v := range views {
-		if err := in.Exec(ctx, v); err != nil {
+	for _, stmt := range views.stmts {
+		if err := in.Exec(ctx, stmt); err != nil {
 			return res, fmt.Errorf("open the tables: %w", err)
 		}
 	}
@@ -167,47 +168,108 @@ func knownTables(ctx context.Context, home *Home, opts QueryOptions) string {
 	return "tables: " + strings.Join(known, ", ") + more + "; runN.NAME is run N's, also of a run that failed"
 }
 
-// queryViews makes the statements that define the tables which the query's
-// text may mean.
-func queryViews(ctx context.Context, home *Home, opts QueryOptions) (stmts, paths []string, err error) {
+// queryViews is what a query can see: statements that define its tables.
+type queryViews struct {
+	stmts   []string
+	paths   []string
+	release []func()
+}
+
+func (v *queryViews) close() {
+	for _, release := range v.release {
+		release()
+	}
+}
+
+// openViews makes the tables readable that the query's text may mean: those of
+// the latest runs by their names, those of run N where it speaks of runN.
+func openViews(ctx context.Context, home *Home, opts QueryOptions) (_ *queryViews, err error) {
 	runs, err := home.State.Runs(ctx, opts.Workspace)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the runs of workspace %s: %w", opts.Workspace, err)
+		return nil, fmt.Errorf("read the runs of workspace %s: %w", opts.Workspace, err)
 	}
-	runs = runs[max(len(runs)-queryRunsMax, 0):]
+	v := &queryViews{}
+	defer func() {
+		if err != nil {
+			v.close()
+		}
+	}()
 	text := strings.ToLower(opts.SQL)
-	latest := map[string]string{} // lower-case name -> statement
-	for _, r := range runs {
+	latest := map[string]queryTable{} // by lower-case name
+	for _, r := range runs[max(len(runs)-queryRunsMax, 0):] {
 		tables, err := runTables(ctx, home, r, text)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		schema := fmt.Sprintf("run%d", r.Run)
-		taken := map[string]bool{}
+		schema, taken := fmt.Sprintf("run%d", r.Run), map[string]bool{}
 		for _, t := range tables {
-			if len(taken) == 0 {
-				stmts = append(stmts, "CREATE SCHEMA "+sqltext.Ident(schema))
-			}
-			if taken[strings.ToLower(t.name)] {
+			low := strings.ToLower(t.name)
+			if taken[low] {
 				continue
 			}
-			taken[strings.ToLower(t.name)] = true
-			stmts = append(stmts, fmt.Sprintf("CREATE VIEW %s.%s AS %s", sqltext.Ident(schema), sqltext.Ident(t.name), t.query))
-			paths = append(paths, t.paths...)
+			taken[low] = true
 			if t.complete {
-				latest[strings.ToLower(t.name)] = fmt.Sprintf("CREATE VIEW %s AS FROM %s.%s", sqltext.Ident(t.name), sqltext.Ident(schema), sqltext.Ident(t.name))
+				latest[low] = t
+			}
+			if !mentions(text, schema) {
+				continue
+			}
+			if len(taken) == 1 {
+				v.stmts = append(v.stmts, "CREATE SCHEMA "+sqltext.Ident(schema))
+			}
+			if err := v.open(ctx, home, t, sqltext.Ident(schema)+"."+sqltext.Ident(t.name)); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return append(stmts, slices.Sorted(maps.Values(latest))...), paths, nil
+	for _, low := range slices.Sorted(maps.Keys(latest)) {
+		if err := v.open(ctx, home, latest[low], sqltext.Ident(latest[low].name)); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// open makes the parts of a table readable under a name.
+func (v *queryViews) open(ctx context.Context, home *Home, t queryTable, as string) error {
+	paths, release, err := pipeline.FetchTable(ctx, home.Parts, t.table)
+	if err != nil {
+		return err
+	}
+	v.release = append(v.release, release)
+	v.paths = slices.AppendSeq(v.paths, maps.Values(paths))
+	v.stmts = append(v.stmts, fmt.Sprintf("CREATE VIEW %s AS %s", as, t.table.SelectAll(paths)))
+	return nil
+}
+
+// mentions reports whether a text may speak of a table or schema: it has the
+// name, and not only as a piece of a longer one.
+func mentions(text, name string) bool {
+	name = strings.ToLower(name)
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 || name == "" {
+			return false
+		}
+		start, end := from+i, from+i+len(name)
+		if (start == 0 || !ofName(text[start-1])) && (end == len(text) || !ofName(text[end])) {
+			return true
+		}
+		from = start + 1
+	}
+}
+
+// ofName reports whether a byte continues a name without quotes.
+func ofName(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 0x80
 }
 
 // queryTable is a table of a run. One that is not complete can be looked at
 // as runN.NAME only.
 type queryTable struct {
-	name, query string
-	paths       []string
-	complete    bool
+	name     string
+	table    *plan.Table
+	complete bool
 }
 
 // runTables lists a run's tables whose names are in the query's text.
@@ -229,22 +291,14 @@ func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]que
 		if name == "" {
 			name = n.Name // it writes files; only its side tables can be queried
 		}
-		if !strings.Contains(text, strings.ToLower(name)) {
-			continue
-		}
-		if np.Table != "" {
+		if np.Table != "" && mentions(text, name) {
 			t, err := pipeline.ReadTable(ctx, home.State, n.NodeKey)
 			if err != nil {
 				return nil, err
 			}
-			q, err := openTable(ctx, home, t, name)
-			if err != nil {
-				return nil, err
-			}
-			q.complete = n.Status == state.Succeeded
-			out = append(out, q)
+			out = append(out, queryTable{name: name, table: t, complete: n.Status == state.Succeeded})
 		}
-		sides, err := sideTables(ctx, home, n, np, name)
+		sides, err := sideTables(ctx, home, n, np, name, text)
 		if err != nil {
 			return nil, err
 		}
@@ -253,37 +307,25 @@ func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]que
 	return append(out, beside...), nil
 }
 
-// sideTables lists the tables beside a node's own.
-func sideTables(ctx context.Context, home *Home, n state.Node, np plan.NodePlan, name string) ([]queryTable, error) {
+// sideTables lists the tables beside a node's own whose names are in the query's text.
+func sideTables(ctx context.Context, home *Home, n state.Node, np plan.NodePlan, name, text string) ([]queryTable, error) {
 	var out []queryTable
+	if !strings.Contains(text, strings.ToLower(name+plan.SideMark)) {
+		return nil, nil
+	}
 	sides, err := pipeline.ReadSides(ctx, home.State, n.NodeKey, np)
 	if err != nil {
 		return nil, err
 	}
 	for _, side := range slices.Sorted(maps.Keys(sides)) {
-		q, err := openTable(ctx, home, sides[side], name+plan.SideMark+side)
-		if err != nil {
-			return nil, err
+		if !mentions(text, name+plan.SideMark+side) {
+			continue
 		}
 		// A node that failed for another reason says nothing of its rows.
-		q.complete = n.Status == state.Succeeded || len(sides[side].Parts) > 0
-		out = append(out, q)
+		complete := n.Status == state.Succeeded || len(sides[side].Parts) > 0
+		out = append(out, queryTable{name: name + plan.SideMark + side, table: sides[side], complete: complete})
 	}
 	return out, nil
-}
-
-// openTable makes the parts of a table readable.
-func openTable(ctx context.Context, home *Home, t *plan.Table, name string) (queryTable, error) {
-	paths := plan.Paths{}
-	for _, p := range t.Parts {
-		path, release, err := home.Parts.Fetch(ctx, p.Key, "")
-		if err != nil {
-			return queryTable{}, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("read table %s of run %d", name, t.Run.Run), Err: err, Hint: "the state directory was changed by something else"}
-		}
-		defer release()
-		paths[p.Key] = path
-	}
-	return queryTable{name: name, query: t.SelectAll(paths), paths: slices.Collect(maps.Values(paths))}, nil
 }
 
 // readRows reads up to limit rows.

@@ -33,19 +33,21 @@ type Properties struct {
 // another: with a/b there is no a. Every method may be called concurrently. A
 // part is never changed: Put to an existing key is ErrExists.
 type Store interface {
-	// Stage returns the path of a new, private, not yet existing file in which
-	// a part can be written before Put, always in the same directory; on a local backend it is on the same
-	// file system as the store. Files staged by a dead process are removed by
+	// Stage makes a directory, private to one attempt, in which parts can be
+	// written before Put; on a local backend it is on the same file system as
+	// the store. The caller closes it; those of a dead process are removed by
 	// a later Sweep.
-	Stage(ctx context.Context) (string, error)
+	Stage(ctx context.Context) (*Stage, error)
 	// Put makes the staged file at path the part key: durable when it returns,
 	// visible whole or not at all. It takes the file away; when it fails, the
 	// file is still the caller's.
 	Put(ctx context.Context, key, path string) (Info, error)
 	// Fetch gives the path of a local copy for reading until release is
 	// called, once or more often. The caller must not change the file.
-	// ErrNotFound if there is none; if sum is not empty and the bytes turn
-	// out different when copied, ErrCorrupt.
+	// ErrNotFound if there is none; ErrCorrupt if sum is not empty and is not
+	// the checksum of the bytes. They are read for this once, not at each
+	// Fetch, and not at all by the Store that has put the part, unless the file
+	// looks changed since.
 	Fetch(ctx context.Context, key, sum string) (path string, release func(), err error)
 	// Delete removes a part; a missing one is no error.
 	Delete(ctx context.Context, key string) error

@@ -178,7 +178,7 @@ func ReadTable(ctx context.Context, store state.Store, key state.NodeKey) (*plan
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest of %s in run %d: %w", key.Node, key.Run, err)
 	}
-	return &plan.Table{Run: key.RunKey, Layout: np.Layout, Parts: manifest}, nil
+	return &plan.Table{Run: key.RunKey, Writer: key.Node, Layout: np.Layout, Parts: manifest}, nil
 }
 
 // ReadSides reads a node's side tables, by state.Part.Side: those that its
@@ -186,7 +186,7 @@ func ReadTable(ctx context.Context, store state.Store, key state.NodeKey) (*plan
 func ReadSides(ctx context.Context, store state.Store, key state.NodeKey, np plan.NodePlan) (map[string]*plan.Table, error) {
 	sides := map[string]*plan.Table{}
 	for side, layout := range np.Sides {
-		sides[side] = &plan.Table{Run: key.RunKey, Layout: layout}
+		sides[side] = &plan.Table{Run: key.RunKey, Writer: key.Node, Layout: layout}
 	}
 	if len(sides) == 0 {
 		return sides, nil
@@ -287,8 +287,9 @@ type attempt struct {
 	checks  []state.CheckResult
 	plan    plan.NodePlan
 	batch   plan.Batch
-	dir     string // private, removed at the end
-	final   string // path of the output file
+	stage   *parts.Stage // private, removed at the end
+	dir     string       // private, removed at the end
+	final   string       // path of the output file
 	release []func()
 }
 
@@ -366,41 +367,13 @@ func badTotals(ctx context.Context, store state.Store, key state.NodeKey) (plan.
 	return t, nil
 }
 
-// openStage stages a first part, to learn the directory that DuckDB must be
-// allowed to write in.
+// openStage makes the attempt's own directory for new parts.
 func (x *attempt) openStage(ctx context.Context) error {
-	first, err := x.p.cfg.Parts.Stage(ctx)
+	stage, err := x.p.cfg.Parts.Stage(ctx)
 	if err != nil {
-		return fmt.Errorf("stage a part: %w", err)
+		return fmt.Errorf("make a stage for %s: %w", x.claim.Node, err)
 	}
-	x.batch.StageDir = filepath.Dir(first)
-	x.batch.Stage = func(ctx context.Context) (string, error) {
-		if path := first; path != "" {
-			first = ""
-			return path, nil
-		}
-		return x.p.cfg.Parts.Stage(ctx)
-	}
-	return nil
-}
-
-// fetch makes the parts that the batch reads local.
-func (x *attempt) fetch(ctx context.Context) error {
-	for _, read := range x.p.planner.Reads(x.node, x.in, x.batch.Work, x.own) {
-		for _, s := range read.Slices {
-			part := read.Table.Parts[s.Part]
-			if x.batch.Paths[part.Key] != "" {
-				continue
-			}
-			path, release, err := x.p.cfg.Parts.Fetch(ctx, part.Key, part.Checksum)
-			if err != nil {
-				return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("read part %s of run %d", part.Key, read.Table.Run.Run), Err: err,
-					Hint: "the state directory was changed by something else: run the node that writes this table again"}
-			}
-			x.batch.Paths[part.Key] = path
-			x.release = append(x.release, release)
-		}
-	}
+	x.stage, x.batch.StageDir, x.batch.Stage = stage, stage.Dir, stage.File
 	return nil
 }
 
@@ -423,11 +396,15 @@ func (x *attempt) cleanup() {
 	for _, release := range x.release {
 		release()
 	}
-	if x.dir == "" {
-		return
+	var errs []error
+	if x.stage != nil {
+		errs = append(errs, x.stage.Close())
 	}
-	if err := os.RemoveAll(x.dir); err != nil {
-		x.p.cfg.Logger.Warn("a scratch directory stays until the next start", "dir", x.dir, "error", err)
+	if x.dir != "" {
+		errs = append(errs, os.RemoveAll(x.dir))
+	}
+	if err := errors.Join(errs...); err != nil {
+		x.p.cfg.Logger.Warn("an attempt's private files stay until the next start", "node", x.claim.Node, "batch", x.claim.Batch, "error", err)
 	}
 }
 

@@ -106,6 +106,7 @@ func orderColumns(n int) []string {
 type Table struct {
 	Node   *script.Node
 	Run    state.RunKey // the run that wrote it
+	Writer string       // the node that wrote it
 	Layout Layout
 	Parts  []state.Part
 }

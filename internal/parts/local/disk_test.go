@@ -67,7 +67,8 @@ func TestFailureAtEachStep(t *testing.T) {
 		}
 		info, err := s.Put(ctx, key, staged)
 		require.NoError(t, err, what)
-		require.NoError(t, other.Verify(ctx, key, info.Checksum), what)
+		_, _, err = other.Fetch(ctx, key, info.Checksum)
+		require.NoError(t, err, what)
 		require.NoFileExists(t, staged, what)
 	}
 }
@@ -108,23 +109,23 @@ func TestOrderOfSteps(t *testing.T) {
 		return f.steps[3:] // open, read, protect
 	}
 	require.Equal(t, []string{
-		"sync 00000001", "open directory data",
+		"sync 000001", "open directory data",
 		"make directory ws", "open directory ws", "sync directory data",
 		"make directory n", "open directory n", "sync directory ws",
 		"rename a", "sync directory n",
 	}, put("ws/n/a"))
 	// What is known to be on the disk is not flushed again.
-	require.Equal(t, []string{"sync 00000002", "rename b", "sync directory n"}, put("ws/n/b"))
+	require.Equal(t, []string{"sync 000001", "rename b", "sync directory n"}, put("ws/n/b"))
 	// Somebody else made the directory: its entry may not be on the disk yet.
 	require.NoError(t, os.Mkdir(filepath.Join(s.root, "data", "ws", "m"), 0o755))
 	require.Equal(t, []string{
-		"sync 00000003", "make directory m", "open directory m", "sync directory ws", "rename c", "sync directory m",
+		"sync 000001", "make directory m", "open directory m", "sync directory ws", "rename c", "sync directory m",
 	}, put("ws/m/c"))
 	// Somebody else removed and made it again: it is another directory.
 	require.NoError(t, os.RemoveAll(filepath.Join(s.root, "data", "ws", "n")))
 	require.NoError(t, os.Mkdir(filepath.Join(s.root, "data", "ws", "n"), 0o755))
 	require.Equal(t, []string{
-		"sync 00000004", "rename d",
+		"sync 000001", "rename d",
 		"make directory n", "open directory n", "sync directory ws", "rename d", "sync directory n",
 	}, put("ws/n/d"))
 	// The whole branch is gone.

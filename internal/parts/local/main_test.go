@@ -34,7 +34,11 @@ func playChild(root string) error {
 	if err != nil {
 		return err
 	}
-	path, err := s.Stage(context.Background())
+	stage, err := s.Stage(context.Background())
+	if err != nil {
+		return err
+	}
+	path, err := stage.File(context.Background())
 	if err != nil {
 		return err
 	}

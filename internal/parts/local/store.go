@@ -22,6 +22,7 @@ const (
 	versionName   = "VERSION"
 	versionText   = "thalweg parts 1\n" // changes with the layout
 	directoryMode = 0o755
+	stageMode     = 0o700
 	// concurrency is how many operations a local disk bears at once with gain.
 	concurrency = 16
 )
@@ -33,7 +34,8 @@ type Store struct {
 	stage *stage
 	dirs  *directories
 	disk  disk
-	next  atomic.Int64 // number of the next staged file
+	known checked
+	next  atomic.Int64 // number of the next stage
 
 	close    sync.Once
 	closeErr error
@@ -156,15 +158,18 @@ func (s *Store) Sweep(ctx context.Context) (processes int, err error) {
 }
 
 // Stage implements parts.Store.
-func (s *Store) Stage(ctx context.Context) (string, error) {
+func (s *Store) Stage(ctx context.Context) (*parts.Stage, error) {
 	if err := ctx.Err(); err != nil {
-		return "", fmt.Errorf("stage a part: %w", err)
+		return nil, fmt.Errorf("make a stage: %w", err)
 	}
-	return filepath.Join(s.stage.dir.Name(), fmt.Sprintf("%08d", s.next.Add(1))), nil
+	dir := filepath.Join(s.stage.dir.Name(), fmt.Sprintf("%08d", s.next.Add(1)))
+	if err := os.Mkdir(dir, stageMode); err != nil {
+		return nil, s.explain("make a stage", err)
+	}
+	return &parts.Stage{Dir: dir}, nil
 }
 
-// Put implements parts.Store. The file must be in this store's stage, or in a
-// directory there.
+// Put implements parts.Store. The file must be in one of this store's stages.
 func (s *Store) Put(ctx context.Context, key, file string) (parts.Info, error) {
 	info, err := s.put(ctx, key, file)
 	if err != nil {
@@ -185,7 +190,11 @@ func (s *Store) put(ctx context.Context, key, file string) (info parts.Info, err
 		return info, err
 	}
 	info.Key = key
-	return info, s.place(ctx, key, staged)
+	if err := s.place(ctx, key, staged); err != nil {
+		return info, err
+	}
+	s.known.wrote(key, s.file(key), info.Checksum)
+	return info, nil
 }
 
 // staged gives the path of a file relative to the stage.
@@ -259,13 +268,21 @@ func (s *Store) placeIn(dir *os.File, name, staged string) error {
 }
 
 // Fetch implements parts.Store: it gives the part itself, so there is nothing
-// to release, and its bytes are not compared (Verify does that).
-func (s *Store) Fetch(ctx context.Context, key, _ string) (string, func(), error) {
+// to release.
+func (s *Store) Fetch(ctx context.Context, key, sum string) (string, func(), error) {
 	file, err := s.find(ctx, key)
+	if err == nil && sum != "" {
+		err = s.known.check(ctx, key, file, sum)
+	}
 	if err != nil {
 		return "", nil, s.explain("fetch "+key, err)
 	}
 	return file, func() {}, nil
+}
+
+// file is where a part lies.
+func (s *Store) file(key string) string {
+	return filepath.Join(s.data.Name(), filepath.FromSlash(key))
 }
 
 // find gives the path of a part that is there.
@@ -276,42 +293,12 @@ func (s *Store) find(ctx context.Context, key string) (string, error) {
 	if err := parts.CheckKey(key); err != nil {
 		return "", err
 	}
-	file := filepath.Join(s.data.Name(), filepath.FromSlash(key))
+	file := s.file(key)
 	info, err := os.Lstat(file)
 	if missing(err) || err == nil && !info.Mode().IsRegular() {
 		return "", parts.ErrNotFound
 	}
 	return file, err
-}
-
-// Verify reads a part and compares its bytes with a checksum: ErrCorrupt if
-// they differ, ErrNotFound if there is no such part.
-func (s *Store) Verify(ctx context.Context, key, sum string) error {
-	err := s.verify(ctx, key, sum)
-	if err != nil {
-		return s.explain("verify "+key, err)
-	}
-	return nil
-}
-
-func (s *Store) verify(ctx context.Context, key, sum string) (err error) {
-	file, err := s.find(ctx, key)
-	if err != nil {
-		return err
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	got, _, err := parts.Checksum(contextReader{ctx, f})
-	if err != nil {
-		return err
-	}
-	if got != sum {
-		return fmt.Errorf("%w: %s instead of %s", parts.ErrCorrupt, got, sum)
-	}
-	return nil
 }
 
 // Delete implements parts.Store. The directories that it empties go, too. The
@@ -328,6 +315,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	if err != nil && !missing(err) {
 		return s.explain("delete "+key, err)
 	}
+	s.known.forget(key)
 	for rel := path.Dir(key); rel != "."; rel = path.Dir(rel) {
 		if os.Remove(filepath.Join(s.data.Name(), filepath.FromSlash(rel))) != nil {
 			break // it holds other parts, or somebody else was faster

@@ -30,9 +30,18 @@ func openTest(t testing.TB, root string, d disk) *Store {
 
 func stageFile(t testing.TB, s *Store, content string) string {
 	t.Helper()
-	path, err := s.Stage(context.Background())
-	require.NoError(t, err)
+	path := newFile(t, s)
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+	return path
+}
+
+// newFile gives the path of a file in a stage of its own.
+func newFile(t testing.TB, s *Store) string {
+	t.Helper()
+	stage, err := s.Stage(context.Background())
+	require.NoError(t, err)
+	path, err := stage.File(context.Background())
+	require.NoError(t, err)
 	return path
 }
 
@@ -62,7 +71,7 @@ func TestLayout(t *testing.T) {
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Zero(t, info.Mode().Perm()&0o222)
-	require.Equal(t, filepath.Join(root, "stage"), filepath.Dir(filepath.Dir(stageFile(t, s, ""))))
+	require.Equal(t, filepath.Join(root, "stage"), filepath.Dir(filepath.Dir(filepath.Dir(stageFile(t, s, "")))))
 
 	require.NoError(t, s.Delete(context.Background(), "a/b"))
 	require.NoDirExists(t, filepath.Join(root, "data", "a"))
@@ -70,52 +79,76 @@ func TestLayout(t *testing.T) {
 	require.DirExists(t, filepath.Join(root, "data"))
 }
 
-// A part may be staged in a directory of its own, but nothing from elsewhere
-// is taken away.
+// Nothing from elsewhere than a stage is taken away.
 func TestPutOnlyStaged(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	root := t.TempDir()
 	s := openTest(t, root, disk{})
-	dir, err := s.Stage(ctx)
-	require.NoError(t, err)
-	require.NoError(t, os.Mkdir(dir, 0o755))
-	inner := filepath.Join(dir, "part.parquet")
-	require.NoError(t, os.WriteFile(inner, []byte("x"), 0o644))
-	_, err = s.Put(ctx, "inner", inner)
-	require.NoError(t, err)
-
 	mine := filepath.Join(t.TempDir(), "mine.csv")
 	require.NoError(t, os.WriteFile(mine, []byte("x"), 0o644))
-	link, err := s.Stage(ctx)
-	require.NoError(t, err)
+	link := newFile(t, s)
 	require.NoError(t, os.Symlink(mine, link))
-	stageDir := filepath.Dir(link)
+	stageDir := filepath.Dir(filepath.Dir(link))
 	other := openTest(t, root, disk{})
 	for _, path := range []string{
-		mine, link, stageDir, filepath.Join(stageDir, "..", "..", "VERSION"), filepath.Join(stageDir, lockName),
+		mine, link, filepath.Dir(link), stageDir, filepath.Join(stageDir, "..", "..", "VERSION"), filepath.Join(stageDir, lockName),
 		stageFile(t, other, "of another"), "relative", "",
 	} {
 		_, err := s.Put(ctx, "k", path)
 		require.Error(t, err, path)
 	}
 	require.FileExists(t, mine)
-	_, _, err = s.Fetch(ctx, "k", "")
+	_, _, err := s.Fetch(ctx, "k", "")
 	require.ErrorIs(t, err, parts.ErrNotFound)
 }
 
-func TestVerify(t *testing.T) {
+// A file that is not what was put is not given, whether the Store that finds it
+// has put it, has read it before, or has never seen it.
+func TestFetchDamaged(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	s := openTest(t, t.TempDir(), disk{})
-	info, err := s.Put(ctx, "k", stageFile(t, s, "right"))
+	root := t.TempDir()
+	mine, reader := openTest(t, root, disk{}), openTest(t, root, disk{})
+	info, err := mine.Put(ctx, "k", stageFile(t, mine, "right"))
 	require.NoError(t, err)
-	require.NoError(t, s.Verify(ctx, "k", info.Checksum))
-	require.ErrorIs(t, s.Verify(ctx, "other", info.Checksum), parts.ErrNotFound)
-	path := filepath.Join(s.root, "data", "k")
+	_, _, err = reader.Fetch(ctx, "k", info.Checksum)
+	require.NoError(t, err)
+	path := filepath.Join(root, "data", "k")
 	require.NoError(t, os.Chmod(path, 0o644))
-	require.NoError(t, os.WriteFile(path, []byte("wrong"), 0o644))
-	require.ErrorIs(t, s.Verify(ctx, "k", info.Checksum), parts.ErrCorrupt)
+	for what, content := range map[string]string{"a flipped bit": "rigit", "less": "righ", "more": "right.", "nothing": ""} {
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+		for _, s := range []*Store{mine, reader, openTest(t, root, disk{})} {
+			_, _, err := s.Fetch(ctx, "k", info.Checksum)
+			require.ErrorIs(t, err, parts.ErrCorrupt, what)
+		}
+	}
+	require.NoError(t, os.WriteFile(path, []byte("right"), 0o644)) // somebody has restored it
+	for _, s := range []*Store{mine, reader} {
+		_, _, err := s.Fetch(ctx, "k", info.Checksum)
+		require.NoError(t, err)
+	}
+}
+
+// One who stops waiting for a part to be read does not make the others fail.
+func TestFetchCancelled(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, t.TempDir(), disk{})
+	info, err := s.Put(context.Background(), "k", stageFile(t, s, "x"))
+	require.NoError(t, err)
+	turn := s.known.of("k").turn
+	turn <- struct{}{} // somebody is reading it
+	ctx, cancel := context.WithCancel(context.Background())
+	failed := make(chan error)
+	go func() {
+		_, _, err := s.Fetch(ctx, "k", info.Checksum)
+		failed <- err
+	}()
+	cancel()
+	require.ErrorIs(t, <-failed, context.Canceled)
+	<-turn
+	_, _, err = s.Fetch(context.Background(), "k", info.Checksum)
+	require.NoError(t, err)
 }
 
 // A process that dies leaves its staged files until the next Open or Sweep; a
@@ -195,10 +228,11 @@ func TestManyDirectories(t *testing.T) {
 		go func() {
 			var err error
 			for i := 0; i < each && err == nil; i++ {
-				var path string
-				if path, err = s.Stage(ctx); err != nil {
+				var stage *parts.Stage
+				if stage, err = s.Stage(ctx); err != nil {
 					break
 				}
+				path := filepath.Join(stage.Dir, "x")
 				if err = os.WriteFile(path, nil, 0o644); err != nil {
 					break
 				}

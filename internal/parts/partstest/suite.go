@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,8 @@ func Run(t *testing.T, open func(t *testing.T) parts.Store) {
 		{"EmptyPart", testEmpty},
 		{"BigPart", testBig},
 		{"ManySmallParts", testMany},
-		{"StagePaths", testStage},
+		{"StageOfItsOwn", testStage},
+		{"StageCloses", testStageCloses},
 		{"PutTakesTheFile", testTakes},
 		{"PutExisting", testExisting},
 		{"PutOneKeyConcurrently", testOneKey},
@@ -41,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) parts.Store) {
 		{"LongKeys", testLong},
 		{"NotFound", testNotFound},
 		{"Corrupt", testCorrupt},
+		{"CorruptTogether", testCorruptTogether},
 		{"Delete", testDelete},
 		{"DeleteWhilePutting", testDeletePut},
 		{"ListOrderAndPrefix", testList},
@@ -78,10 +81,19 @@ func newBench(t *testing.T, open Open) *bench {
 	return &bench{Store: store, t: t, ctx: ctx}
 }
 
+// newFile gives the path of a file in a stage of its own.
+func newFile(ctx context.Context, store parts.Store) (string, error) {
+	stage, err := store.Stage(ctx)
+	if err != nil {
+		return "", err
+	}
+	return stage.File(ctx)
+}
+
 // stage writes a staged file.
 func (b *bench) stage(content []byte) string {
 	b.t.Helper()
-	path, err := b.Stage(b.ctx)
+	path, err := newFile(b.ctx, b.Store)
 	require.NoError(b.t, err)
 	require.NoError(b.t, os.WriteFile(path, content, 0o644))
 	return path
@@ -201,7 +213,7 @@ func testMany(t *testing.T, open Open) {
 	began := time.Now()
 	errs := together(workers, func(w int) error {
 		for i := range each {
-			path, err := b.Stage(b.ctx)
+			path, err := newFile(b.ctx, b.Store)
 			if err != nil {
 				return err
 			}
@@ -229,13 +241,45 @@ func testMany(t *testing.T, open Open) {
 func testStage(t *testing.T, open Open) {
 	b := newBench(t, open)
 	seen := map[string]bool{}
-	for range 20 {
-		path, err := b.Stage(b.ctx)
+	for range 5 {
+		stage, err := b.Stage(b.ctx)
 		require.NoError(t, err)
-		require.False(t, seen[path])
-		seen[path] = true
-		require.NoFileExists(t, path)
+		require.False(t, seen[stage.Dir], "a directory of its own for each")
+		seen[stage.Dir] = true
+		entries, err := os.ReadDir(stage.Dir)
+		require.NoError(t, err)
+		require.Empty(t, entries)
+		for range 4 {
+			path, err := stage.File(b.ctx)
+			require.NoError(t, err)
+			require.Equal(t, stage.Dir, filepath.Dir(path))
+			require.False(t, seen[path])
+			seen[path] = true
+			require.NoFileExists(t, path)
+		}
 	}
+}
+
+// Closing a stage takes what was not put, and nothing of what was.
+func testStageCloses(t *testing.T, open Open) {
+	b := newBench(t, open)
+	stage, err := b.Stage(b.ctx)
+	require.NoError(t, err)
+	var paths []string
+	for range 2 {
+		path, err := stage.File(b.ctx)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, []byte("x"), 0o644))
+		paths = append(paths, path)
+	}
+	_, err = b.Put(b.ctx, "k", paths[0])
+	require.NoError(t, err)
+	require.NoError(t, stage.Close())
+	require.NoError(t, stage.Close())
+	require.NoDirExists(t, stage.Dir)
+	b.has("k", []byte("x"))
+	_, err = b.Put(b.ctx, "k2", paths[1])
+	require.Error(t, err)
 }
 
 func testTakes(t *testing.T, open Open) {
@@ -293,7 +337,7 @@ func testOneKey(t *testing.T, open Open) {
 
 func testNoFile(t *testing.T, open Open) {
 	b := newBench(t, open)
-	path, err := b.Stage(b.ctx)
+	path, err := newFile(b.ctx, b.Store)
 	require.NoError(t, err)
 	_, err = b.Put(b.ctx, "k", path)
 	require.Error(t, err)
@@ -358,16 +402,38 @@ func testNotFound(t *testing.T, open Open) {
 	require.Empty(t, b.list("a/b/c/"))
 }
 
-// A copy that is not what was put is noticed; who reads in place is not told.
+// What is not the bytes of the checksum is not given to anybody, by the Store
+// that put the part and by one that finds it.
 func testCorrupt(t *testing.T, open Open) {
 	b := newBench(t, open)
 	b.put("k", []byte("right"))
-	_, err := b.fetch("k", sumOf([]byte("wrong")))
-	if b.Properties().Local {
-		require.NoError(t, err)
-		return
+	for _, b := range []*bench{b, newBench(t, open)} {
+		for range 2 {
+			_, err := b.fetch("k", sumOf([]byte("wrong")))
+			require.ErrorIs(t, err, parts.ErrCorrupt)
+			b.has("k", []byte("right"))
+		}
 	}
-	require.ErrorIs(t, err, parts.ErrCorrupt)
+}
+
+// Many who want one part at once all learn the same of it.
+func testCorruptTogether(t *testing.T, open Open) {
+	b := newBench(t, open)
+	content := noise(11, 1<<20)
+	b.put("k", content)
+	again := newBench(t, open)
+	for _, sum := range []string{sumOf([]byte("wrong")), sumOf(content)} {
+		for _, err := range together(8, func(int) error {
+			_, err := again.fetch("k", sum)
+			return err
+		}) {
+			if sum == sumOf(content) {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, parts.ErrCorrupt)
+			}
+		}
+	}
 }
 
 func testDelete(t *testing.T, open Open) {
@@ -395,7 +461,7 @@ func testDeletePut(t *testing.T, open Open) {
 	errs := together(n, func(i int) error {
 		for round := range rounds {
 			key := fmt.Sprintf("d/e/f/%d-%d", i, round)
-			path, err := b.Stage(b.ctx)
+			path, err := newFile(b.ctx, b.Store)
 			if err != nil {
 				return err
 			}

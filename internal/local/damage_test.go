@@ -1,0 +1,182 @@
+package local_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/local"
+	"thalweg/internal/parts"
+	"thalweg/internal/state"
+)
+
+// damageScript reads tables of an earlier run when it starts with b: as the
+// left and right side of a lookup, and by a file.
+const damageScript = `
+nodes:
+  orders:
+    type: file_table
+    r: {urls: [orders.csv], types: {id: int}}
+    w: orders
+  items:
+    type: file_table
+    r: {urls: [items_1.csv, items_2.csv], types: {order_id: int, value: decimal2}}
+    w: items
+  totals:
+    type: table_lookup_table
+    start_policy: manual
+    r: orders
+    l: {table: items, on: "id = order_id", join_type: left, group: true}
+    w: {name: totals, fields: [r.*, {total: sum(l.value)}]}
+  file:
+    type: table_file
+    r: totals
+    w: {url_template: out/totals.csv, order: id, columns: [id, name, total]}
+`
+
+// damageInputs has run the nodes that read files: run 1.
+func damageInputs(t *testing.T) string {
+	t.Helper()
+	dir := crashInputs(t)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(absolute(damageScript, dir)), 0o644))
+	sum, err := damageRun(t, dir)
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, sum.Status)
+	return dir
+}
+
+// absolute makes the script's relative files those of dir, for runs inside the
+// test's own process.
+func absolute(script, dir string) string {
+	return replaceAll(script, "orders.csv", dir+"/orders.csv", "items_1.csv", dir+"/items_1.csv", "items_2.csv", dir+"/items_2.csv", "out/", dir+"/out/")
+}
+
+// damageRun runs the script's nodes as another process would.
+func damageRun(t *testing.T, dir string, start ...string) (sum local.Summary, err error) {
+	t.Helper()
+	home, err := local.Open(context.Background(), filepath.Join(dir, local.DefaultDir), true)
+	if err != nil {
+		return sum, err
+	}
+	defer func() { require.NoError(t, home.Close()) }()
+	return local.Run(context.Background(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20, Cores: 2, Start: start})
+}
+
+// filesBelow lists the files below a directory.
+func filesBelow(t *testing.T, dir string) []string {
+	t.Helper()
+	var out []string
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			out = append(out, path)
+		}
+		return err
+	}))
+	slices.Sort(out)
+	return out
+}
+
+// damage flips a bit of a file, cuts its end off, or zeroes some of it, and
+// says what it did. undo brings the file back.
+func damage(t *testing.T, path string, rng *rand.Rand) (what string, undo func()) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	put := func(data []byte) {
+		require.NoError(t, os.Chmod(path, 0o644))
+		require.NoError(t, os.WriteFile(path, data, 0o644))
+		require.NoError(t, os.Chmod(path, info.Mode().Perm()))
+	}
+	at := rng.IntN(len(data))
+	bad := slices.Clone(data)
+	switch rng.IntN(10) {
+	case 0:
+		bad, what = bad[:at], fmt.Sprintf("%s is cut at %d of %d", path, at, len(data))
+	case 1:
+		for i := at; i < min(at+512, len(bad)); i++ {
+			bad[i] = 0
+		}
+		what = fmt.Sprintf("%s has zeros from %d of %d", path, at, len(data))
+	default:
+		bit := rng.IntN(8)
+		bad[at] ^= 1 << bit
+		what = fmt.Sprintf("%s has bit %d of byte %d of %d flipped", path, bit, at, len(data))
+	}
+	put(bad)
+	return what, func() { put(data) }
+}
+
+// chaosCount is many with THALWEG_CHAOS set, few without.
+func chaosCount(few, many int) int {
+	if os.Getenv("THALWEG_CHAOS") != "" {
+		return many
+	}
+	return few
+}
+
+// TestChaosDamagedParts damages parts of an earlier run: a run that reads them,
+// and a query, fail by naming the part, or give what they gave before.
+func TestChaosDamagedParts(t *testing.T) {
+	t.Parallel()
+	dir := damageInputs(t)
+	stored := filesBelow(t, filepath.Join(dir, local.DefaultDir, "parts", "data"))
+	require.Len(t, stored, 2)
+	query := func() (local.QueryResult, error) {
+		home, err := local.Open(context.Background(), filepath.Join(dir, local.DefaultDir), false)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, home.Close()) }()
+		return local.Query(context.Background(), home, local.QueryOptions{Workspace: "main", MemoryBytes: 128 << 20,
+			SQL: "SELECT count(*), sum(value), min(name), max(id) FROM run1.orders JOIN run1.items ON id = order_id"})
+	}
+	rows, err := query()
+	require.NoError(t, err)
+	sum, err := damageRun(t, dir, "totals")
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, sum.Status)
+	want := outputs(t, dir)
+	require.NotEmpty(t, want)
+
+	rng := rand.New(rand.NewPCG(7, 8))
+	refused := 0
+	for n := range chaosCount(60, 5_000) {
+		require.NoError(t, os.RemoveAll(filepath.Join(dir, "out")))
+		path := stored[rng.IntN(len(stored))]
+		what, undo := damage(t, path, rng)
+		same, err := query()
+		if err == nil {
+			require.Equal(t, rows, same, what)
+		} else {
+			refused++
+			require.ErrorIs(t, err, parts.ErrCorrupt, what)
+			require.ErrorContains(t, err, filepath.Base(path), what)
+		}
+		if n%10 == 0 { // a run takes longer
+			sum, err := damageRun(t, dir, "totals")
+			require.NoError(t, err, what)
+			if sum.Status == state.Complete {
+				require.Equal(t, want, outputs(t, dir), what)
+			} else {
+				require.Equal(t, state.Failed, sum.Status, what)
+				require.Contains(t, sum.Failure.Message, filepath.Base(path), what)
+				node, _, _ := strings.Cut(filepath.Base(filepath.Dir(path))[3:], "/")
+				require.Contains(t, sum.Failure.Message, "node "+node+" in run 1", what)
+				require.Empty(t, outputs(t, dir), what)
+			}
+		}
+		undo()
+	}
+	require.Positive(t, refused)
+	_, err = damageRun(t, dir, "totals")
+	require.NoError(t, err)
+	require.Equal(t, want, outputs(t, dir), "what was mended is read again")
+}

@@ -1,0 +1,105 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/parts"
+	"thalweg/internal/plan"
+	"thalweg/internal/state"
+)
+
+// fetchesMax bounds the parts that one reader has compared with their
+// checksums at once.
+const fetchesMax = 8
+
+// fetch makes the parts that the batch reads local.
+func (x *attempt) fetch(ctx context.Context) error {
+	var wanted []wantedPart
+	seen := map[string]bool{}
+	for _, read := range x.p.planner.Reads(x.node, x.in, x.batch.Work, x.own) {
+		for _, s := range read.Slices {
+			part := read.Table.Parts[s.Part]
+			if seen[part.Key] {
+				continue
+			}
+			seen[part.Key] = true
+			wanted = append(wanted, wantedPart{table: read.Table, part: part})
+		}
+	}
+	paths, release, err := fetchParts(ctx, x.p.cfg.Parts, wanted)
+	if err != nil {
+		return err
+	}
+	x.batch.Paths, x.release = paths, append(x.release, release)
+	return nil
+}
+
+// FetchTable makes a table's parts local, each compared with its checksum,
+// until release is called.
+func FetchTable(ctx context.Context, store parts.Store, t *plan.Table) (paths plan.Paths, release func(), err error) {
+	wanted := make([]wantedPart, len(t.Parts))
+	for i, p := range t.Parts {
+		wanted[i] = wantedPart{table: t, part: p}
+	}
+	return fetchParts(ctx, store, wanted)
+}
+
+// wantedPart is a part, and the table that it is of.
+type wantedPart struct {
+	table *plan.Table
+	part  state.Part
+}
+
+// fetchParts makes parts local, several at once: the first use of each reads it.
+func fetchParts(ctx context.Context, store parts.Store, wanted []wantedPart) (plan.Paths, func(), error) {
+	var mu sync.Mutex
+	paths := plan.Paths{}
+	var releases []func()
+	release := func() {
+		for _, r := range releases {
+			r()
+		}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(fetchesMax)
+	for _, w := range wanted {
+		group.Go(func() error {
+			path, done, err := store.Fetch(ctx, w.part.Key, w.part.Checksum)
+			if err != nil {
+				return w.fault(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			paths[w.part.Key] = path
+			releases = append(releases, done)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		release()
+		return nil, nil, err
+	}
+	return paths, release, nil
+}
+
+// fault says which rows cannot be read, why, and the way out. A run that has
+// met damage stays as it is: what its batches read is planned by the parts that
+// there were, so none of them is written again behind the readers' backs.
+func (w wantedPart) fault(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	what := fmt.Sprintf("the table of node %s in run %d", w.table.Writer, w.table.Run.Run)
+	f := &fault.Error{Kind: fault.Environment, Err: err, Message: fmt.Sprintf("part %s of %s cannot be read", w.part.Key, what),
+		Hint: fmt.Sprintf("the disk or another program has changed the state directory. A new run makes the rows again if %s is among its nodes; --resume of a run that reads this part fails again", w.table.Writer)}
+	if errors.Is(err, parts.ErrCorrupt) {
+		f.Message = fmt.Sprintf("part %s of %s is damaged", w.part.Key, what)
+	}
+	return f
+}
