@@ -141,7 +141,7 @@ func (x *execution) writeSide(ctx context.Context, side SideOutput) error {
 	}
 	main := x.res.Written
 	x.res.Written = nil
-	w, err := x.copyPart(ctx, &PartOutput{Stage: side.Stage}, query, -1)
+	w, err := x.copyPart(ctx, &PartOutput{Stage: side.Stage}, query, -1, true)
 	if err == nil {
 		err = x.keep(ctx, w)
 	}
@@ -159,7 +159,7 @@ func (x *execution) writePart(ctx context.Context, out *PartOutput) error {
 	if out.NumberSQL != "" {
 		query = fmt.Sprintf("SELECT *, %s AS __o0 FROM (%s)", out.NumberSQL, query)
 	}
-	w, err := x.copyPart(ctx, out, query, -1)
+	w, err := x.copyPart(ctx, out, query, -1, !x.task.FreeOrder)
 	if err != nil {
 		return err
 	}
@@ -185,6 +185,11 @@ func (x *execution) writeBuckets(ctx context.Context, out *PartOutput) error {
 	}
 	stage := fmt.Sprintf("CREATE TEMP TABLE "+stageTable+" AS SELECT *, CAST(%s AS USMALLINT) AS __b%s FROM (%s)",
 		out.BucketSQL, number, x.task.Query)
+	if !x.task.FreeOrder {
+		if err := InOrder(ctx, x.in, stage); err != nil {
+			return err
+		}
+	}
 	if err := x.in.Exec(ctx, stage); err != nil {
 		return err
 	}
@@ -200,7 +205,7 @@ func (x *execution) writeBuckets(ctx context.Context, out *PartOutput) error {
 	}
 	for _, b := range buckets {
 		query := fmt.Sprintf("SELECT * EXCLUDE (__b) FROM %s WHERE __b = %d", stageTable, b)
-		w, err := x.copyPart(ctx, out, query, int(b))
+		w, err := x.copyPart(ctx, out, query, int(b), false) // they have been numbered
 		if err != nil {
 			return err
 		}
@@ -211,7 +216,7 @@ func (x *execution) writeBuckets(ctx context.Context, out *PartOutput) error {
 	return nil
 }
 
-func (x *execution) copyPart(ctx context.Context, out *PartOutput, query string, bucket int) (Written, error) {
+func (x *execution) copyPart(ctx context.Context, out *PartOutput, query string, bucket int, ordered bool) (Written, error) {
 	path, err := out.Stage(ctx)
 	if err != nil {
 		return Written{}, fmt.Errorf("stage a part: %w", err)
@@ -222,8 +227,13 @@ func (x *execution) copyPart(ctx context.Context, out *PartOutput, query string,
 		group, codec = PartRowGroupRows, partCodec
 	}
 	x.res.Written = append(x.res.Written, w) // known from here on, so that a failure removes it
-	w.Rows, w.Bytes, err = x.copyTo(ctx, fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet, COMPRESSION %s, ROW_GROUP_SIZE %d, RETURN_STATS)",
-		query, sqltext.String(path), codec, group))
+	stmt := fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet, COMPRESSION %s, ROW_GROUP_SIZE %d, RETURN_STATS)", query, sqltext.String(path), codec, group)
+	if ordered {
+		if err := InOrder(ctx, x.in, stmt); err != nil {
+			return w, err
+		}
+	}
+	w.Rows, w.Bytes, err = x.copyTo(ctx, stmt)
 	return w, err
 }
 
@@ -246,7 +256,10 @@ func (x *execution) keep(ctx context.Context, w Written) error {
 func (x *execution) writeFile(ctx context.Context, out *FileOutput) error {
 	x.res.Written = append(x.res.Written, Written{Path: out.Path, Bucket: -1})
 	w := &x.res.Written[0]
-	var err error
+	err := InOrder(ctx, x.in, out.CopySQL)
+	if err != nil {
+		return err
+	}
 	if w.Rows, w.Bytes, err = x.copyTo(ctx, out.CopySQL); err != nil {
 		return err
 	}

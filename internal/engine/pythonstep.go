@@ -39,6 +39,9 @@ func (x *execution) runPython(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := InOrder(ctx, x.in, step.Source); err != nil {
+		return err
+	}
 	rows, err := x.in.driverRows(ctx, step.Source)
 	if err != nil {
 		return err

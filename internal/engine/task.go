@@ -22,7 +22,7 @@ type Task struct {
 	Prepare func(ctx context.Context) error
 	Setup   []string    // statements that make views, before everything else
 	Python  *PythonStep // before Query, which may read table __p
-	Query   string      // SELECT of the output rows, in order where order matters
+	Query   string      // SELECT of the output rows, in order but for FreeOrder
 	Output  Output
 	Sides   []SideOutput // written after Output, in order
 	// Judge has the last word once everything is written; nil: all is well. Its
@@ -30,6 +30,11 @@ type Task struct {
 	// show why. It may ask the instance, with its temporary tables.
 	Judge     func(ctx context.Context, db Querier, res Result) error
 	OneThread bool // Query's result may show the order in which rows arrive
+	// FreeOrder says that nobody needs the order in which Query gives its rows:
+	// they have it in columns, or somebody else has seen to it. All other
+	// statements whose rows are written or numbered are refused unless their
+	// plan keeps the order (see InOrder).
+	FreeOrder bool
 	// MemoryHint is what to do when the memory is not enough; "": the usual.
 	MemoryHint string
 	// CountCSV asks for the rows that CSV readers in Query delivered.

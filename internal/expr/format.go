@@ -119,8 +119,8 @@ func ScanSQL(t Type, format, sql string) (string, error) {
 		return sql, nil
 	case Bool:
 		return r.let(n, func(v string) string {
-			return "CASE WHEN " + v + " IN ('1', 't', 'T', 'TRUE', 'true', 'True') THEN true WHEN " + v +
-				" IN ('0', 'f', 'F', 'FALSE', 'false', 'False') THEN false END"
+			return "CASE WHEN " + sqltext.OneOf(v, []string{"1", "t", "T", "TRUE", "true", "True"}) + " THEN true WHEN " +
+				sqltext.OneOf(v, []string{"0", "f", "F", "FALSE", "false", "False"}) + " THEN false END"
 		}), nil
 	case DateTime:
 		return r.scanTime(n, format)

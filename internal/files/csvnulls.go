@@ -50,8 +50,8 @@ func nullableText(c *script.InputColumn, text, fallback string) string {
 	if quoted != "''" {
 		whens = append(whens, "WHEN "+text+" = '' THEN "+quoted)
 	}
-	if texts := nullTexts(c); texts != "" {
-		whens = append(whens, "WHEN "+text+" IN "+texts+" THEN NULL")
+	if texts := nullTexts(c); len(texts) > 0 {
+		whens = append(whens, "WHEN "+sqltext.OneOf(text, texts)+" THEN NULL")
 	}
 	if len(whens) == 0 {
 		return text
@@ -59,26 +59,23 @@ func nullableText(c *script.InputColumn, text, fallback string) string {
 	return "CASE " + strings.Join(whens, " ") + " ELSE " + text + " END"
 }
 
-// nullTexts lists the texts that mean NULL, but the empty one; "" if there are none.
-func nullTexts(c *script.InputColumn) string {
+// nullTexts lists the texts that mean NULL, but the empty one.
+func nullTexts(c *script.InputColumn) []string {
 	var texts []string
 	for _, t := range c.NullTexts {
 		if t != "" {
-			texts = append(texts, sqltext.String(t))
+			texts = append(texts, t)
 		}
 	}
-	if len(texts) == 0 {
-		return ""
-	}
-	return "(" + strings.Join(texts, ", ") + ")"
+	return texts
 }
 
 // isNullText is the condition that a cell of a nullable column which is not a
 // string is one of the texts that mean NULL, "" if there is none to test for.
 func isNullText(c *script.InputColumn, text string) string {
 	var terms []string
-	if texts := nullTexts(c); texts != "" {
-		terms = append(terms, text+" IN "+texts)
+	if texts := nullTexts(c); len(texts) > 0 {
+		terms = append(terms, sqltext.OneOf(text, texts))
 	}
 	if tellsQuotes(c) { // of quotes: without them it is NULL in DuckDB
 		terms = append(terms, text+" = ''")

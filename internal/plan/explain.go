@@ -161,7 +161,7 @@ func newEvidence(ctx context.Context, db engine.Querier, rel relation, suspects 
 			}
 		}
 	}
-	if err := e.query(ctx, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE __evidence AS SELECT %s FROM %s", strings.Join(cols, ", "), rel.from)); err != nil {
+	if err := execInOrder(ctx, db, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE __evidence AS SELECT %s FROM %s", strings.Join(cols, ", "), rel.from)); err != nil {
 		return nil, err
 	}
 	return e, e.query(ctx, "SELECT count(*) FROM __evidence", &e.rows)

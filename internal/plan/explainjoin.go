@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
@@ -46,7 +47,8 @@ func explainLookup(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths
 // there is none, or it fails whatever the left rows are.
 func findLeft(ctx context.Context, db engine.Querier, n *script.Node, j joiner) string {
 	var rows int64
-	if queryRow(ctx, db, "CREATE OR REPLACE TEMP TABLE "+leftTable+" AS "+j.left.scan.sql()) != nil ||
+	left := "SELECT * FROM (" + j.left.scan.sql() + ") ORDER BY " + strings.Join(orderColumns(j.left.scan.orderCols()), ", ")
+	if execInOrder(ctx, db, "CREATE OR REPLACE TEMP TABLE "+leftTable+" AS "+left) != nil ||
 		queryRow(ctx, db, "SELECT count(*) FROM "+leftTable, &rows) != nil {
 		return ""
 	}

@@ -178,7 +178,7 @@ func (f *badFinder) openFiles(ctx context.Context, db *engine.Instance) (badSour
 		return src, err
 	}
 	return src, db.Tolerantly(ctx, func() error {
-		return db.Exec(ctx, "CREATE TEMP TABLE "+sourceTable+" AS SELECT * FROM "+f.files.SQL+" AS s")
+		return execInOrder(ctx, db, "CREATE TEMP TABLE "+sourceTable+" AS SELECT * FROM "+f.files.SQL+" AS s")
 	})
 }
 
@@ -215,7 +215,7 @@ func (f *badFinder) openTable(ctx context.Context, db *engine.Instance) (badSour
 		}
 	}
 	src.try = src.ref
-	return src, db.Exec(ctx, "CREATE TEMP TABLE "+sourceTable+" AS "+stage)
+	return src, execInOrder(ctx, db, "CREATE TEMP TABLE "+sourceTable+" AS "+stage)
 }
 
 // pairs puts the rows of a tag node whose conditions fail aside and pairs the
@@ -227,7 +227,7 @@ func (f *badFinder) pairs(ctx context.Context, db *engine.Instance, src badSourc
 	layout := f.in.Reader.Layout
 	rel := tagRelation(f.n.Tag, "SELECT *, rowid AS __n FROM "+src.table, layout, nil)
 	tag := tagRef(f.n.Tag, rel)(expr.Ref{Alias: "p", Field: f.n.Tag.Field})
-	if err := db.Exec(ctx, fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT r.*, %s AS __tag FROM %s", pairTable, tag, rel.from)); err != nil {
+	if err := execInOrder(ctx, db, fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT r.*, %s AS __tag FROM %s", pairTable, tag, rel.from)); err != nil {
 		return src, err
 	}
 	out := src

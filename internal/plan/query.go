@@ -78,7 +78,9 @@ func (p *Planner) queryTask(t *engine.Task, n *script.Node, in Inputs, layout La
 		return nil
 	}
 	t.Query = resultQuery(n, layout)
-	t.OneThread = info.OneThread
+	// The query's own ORDER BY, or ours behind it, says the order; what is below
+	// has been made independent of it (package query), or runs on one thread.
+	t.OneThread, t.FreeOrder = info.OneThread, true
 	t.MemoryHint = "give more with --memory, or let the query have less at once: filter and aggregate in nodes before it, select only the columns that it needs; continue with --resume"
 	t.Explain = explainQuery(n)
 	return nil

@@ -82,29 +82,32 @@ func fieldRefs(w *script.TableWriter) []expr.Ref {
 }
 
 // tagRelation multiplies the rows of source: one for each criterion that
-// holds, in the order of the criteria. The list literal keeps the tags' texts
-// out of the rows until the last moment.
+// holds, in the order of the criteria. The rows have the number of their
+// criterion as __t: its text stays out of them until the last moment.
 func tagRelation(tag *script.Tag, source string, layout Layout, order []string) relation {
 	in := columns{"r": layout}
 	hits := make([]string, len(tag.Criteria))
-	names := make([]string, len(tag.Criteria))
 	for i, c := range tag.Criteria {
 		hits[i] = fmt.Sprintf("CASE WHEN %s THEN %d END", c.Expr.SQL(in.ref, ""), i)
-		names[i] = c.Tag
 	}
-	from := fmt.Sprintf("(SELECT *, unnest(list_filter(CAST([%s] AS INTEGER[]), lambda x: x IS NOT NULL)) AS __t FROM (%s) AS r) AS r"+
-		" CROSS JOIN (SELECT %s AS names) AS __tags", strings.Join(hits, ", "), source, sqltext.Strings(names))
+	from := fmt.Sprintf("(SELECT *, unnest(list_filter(CAST([%s] AS INTEGER[]), lambda x: x IS NOT NULL)) AS __t FROM (%s) AS r) AS r", strings.Join(hits, ", "), source)
 	if len(order) > 0 {
 		order = append(append([]string{}, order...), "CAST(r.__t AS BIGINT)")
 	}
 	return relation{from: from, aliases: in, order: order}
 }
 
-// tagRef writes references in a tag node's fields.
+// tagRef writes references in a tag node's fields. The tags are a constant
+// list: a table of them would have to be joined, and joins lose the order of rows.
 func tagRef(tag *script.Tag, rel relation) func(expr.Ref) string {
+	names := make([]string, len(tag.Criteria))
+	for i, c := range tag.Criteria {
+		names[i] = c.Tag
+	}
+	text := sqltext.Strings(names) + "[r.__t + 1]"
 	return func(r expr.Ref) string {
 		if r.Alias == "p" && r.Field == tag.Field {
-			return "__tags.names[r.__t + 1]"
+			return text
 		}
 		return rel.aliases.ref(r)
 	}

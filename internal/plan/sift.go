@@ -225,6 +225,15 @@ func (f *badFinder) describeRecords(ctx context.Context, db engine.Querier, src 
 	})
 }
 
+// execInOrder runs a statement whose rows must keep their order, because those
+// of its result are numbered.
+func execInOrder(ctx context.Context, db engine.Querier, statement string) error {
+	if err := engine.InOrder(ctx, db, statement); err != nil {
+		return err
+	}
+	return queryRow(ctx, db, statement)
+}
+
 // queryRow reads the first row of a query.
 func queryRow(ctx context.Context, db engine.Querier, query string, into ...any) (err error) {
 	rows, err := db.QueryContext(ctx, query)

@@ -114,6 +114,7 @@ func (p *Planner) tableTask(t engine.Task, n *script.Node, in Inputs, plan NodeP
 	default:
 		t.Query = tableQuery(n, plan.Layout, rel, nil)
 	}
+	t.FreeOrder = t.FreeOrder || orderColsOf(n, in) > 0
 	t.Output.Part, err = p.partOutput(n, in, plan, b)
 	t.Paths = append(t.Paths, b.StageDir)
 	switch {

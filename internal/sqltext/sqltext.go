@@ -38,6 +38,13 @@ func Strings(values []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
+// OneOf is the condition that a text is one of values; NULL for NULL. It is
+// not written as IN: DuckDB makes a join with a table of five constants or
+// more, and a join loses the order of rows.
+func OneOf(text string, values []string) string {
+	return "list_contains(" + Strings(values) + ", " + text + ")"
+}
+
 // Int writes a BIGINT literal. The smallest value has no literal of its own
 // in SQL (the minus is an operator), hence the cast from text.
 func Int(v int64) string {
