@@ -101,21 +101,22 @@ func Macros() []string {
 		`CREATE OR REPLACE TEMP MACRO thalweg_average(s, n) AS
 			CASE WHEN n = 0 THEN 0 WHEN s < 0 AND s % n <> 0 THEN s // n - 1 ELSE s // n END`,
 		// The first n bytes of s, which is longer. A character cut in two becomes the smallest one that
-		// starts with the bytes kept, so that keys compare as their bytes would.
+		// starts with the bytes kept, so that keys compare as their bytes would. The result is then
+		// longer than n bytes, so no text of at most n bytes is equal to it by accident.
 		`CREATE OR REPLACE TEMP MACRO thalweg_inside(s, i) AS hex(encode(s)[i:i]) BETWEEN '80' AND 'BF'`,
 		`CREATE OR REPLACE TEMP MACRO thalweg_cut(s, n) AS
 			list_transform([CASE WHEN NOT thalweg_inside(s, n + 1) THEN n WHEN NOT thalweg_inside(s, n) THEN n - 1
 					WHEN NOT thalweg_inside(s, n - 1) THEN n - 2 ELSE n - 3 END], lambda k:
 				list_transform([decode(encode(s)[1:k])], lambda p:
-					CASE WHEN k = n THEN rtrim(p, ' ') ELSE
+					CASE WHEN k = n THEN p ELSE
 						list_transform([substr(s, length(p) + 1, 1)], lambda c:
 							p || chr(greatest((unicode(c) >> (6 * (strlen(c) - (n - k)))::INTEGER) << (6 * (strlen(c) - (n - k)))::INTEGER,
 								CASE strlen(c) WHEN 3 THEN 2048 WHEN 4 THEN 65536 ELSE 128 END)::INTEGER))[1]
 					END)[1])[1]`,
-		// A string component of a key: no diacritics, n bytes, no blanks at the end.
+		// A string component of a sort key: no diacritics, n bytes, no blanks at the end.
 		`CREATE OR REPLACE TEMP MACRO thalweg_key(x, n) AS
 			list_transform([nfc_normalize(strip_accents(x))], lambda s:
-				CASE WHEN strlen(s) <= n THEN rtrim(s, ' ') ELSE thalweg_cut(s, n) END)[1]`,
+				rtrim(CASE WHEN strlen(s) <= n THEN s ELSE thalweg_cut(s, n) END, ' '))[1]`,
 	}
 }
 

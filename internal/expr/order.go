@@ -9,7 +9,7 @@ import (
 
 // Lengths of string components of a key, in bytes.
 const (
-	DefaultKeyBytes = 64
+	DefaultKeyBytes = 64 // of sort keys, before the exact value decides
 	MinKeyBytes     = 16 // shorter lengths are raised to this, as in Capillaries
 	MaxKeyBytes     = 1024
 	MaxOrderItems   = 100
@@ -23,7 +23,7 @@ type OrderItem struct {
 	Field            string
 	Desc, IgnoreCase bool
 	NullsFirst       bool // else NULLs come last, whether the order is ascending or descending
-	Length           int  // strings: bytes of the normalised text that count, MinKeyBytes … MaxKeyBytes; else 0
+	Length           int  // strings: bytes that count, MinKeyBytes … MaxKeyBytes; 0 if none are given: all in keys, DefaultKeyBytes in sort keys
 	Offset           int  // of the field in the source, in bytes
 }
 
@@ -138,9 +138,6 @@ func (p *orderParser) item() (OrderItem, *Error) {
 		return OrderItem{}, at.errorf("there is no field %s", name).didYouMean(name, slices.Sorted(maps.Keys(p.fields)))
 	}
 	item := OrderItem{Field: name, Offset: at.off}
-	if t == String {
-		item.Length = DefaultKeyBytes
-	}
 	if !p.take('(') {
 		return item, nil
 	}
@@ -192,33 +189,56 @@ func (p *orderParser) modifier(item *OrderItem, t Type) *Error {
 	return nil
 }
 
-// SortSQL renders the ORDER BY list in Capillaries' key order, NULLs last
-// unless the component says otherwise. One difference: inside a string, a character below
+// SortSQL renders the ORDER BY list in Capillaries' key order, and behind it
+// the exact values of its strings, which that order may take for equal. NULLs
+// come last unless the component says otherwise. One difference: inside a string, a character below
 // the blank (tab, newline) sorts after the end of the text, not before a blank.
 func (o Order) SortSQL(types map[string]Type, column func(field string) string) string {
-	keys := o.KeySQL(types, column)
-	for i, item := range o {
-		keys[i] += map[bool]string{false: " ASC", true: " DESC"}[item.Desc] +
+	var keys, exact []string
+	for _, item := range o {
+		c := column(item.Field)
+		direction := map[bool]string{false: " ASC", true: " DESC"}[item.Desc] +
 			map[bool]string{false: " NULLS LAST", true: " NULLS FIRST"}[item.NullsFirst]
+		if types[item.Field] == String {
+			exact = append(exact, c+direction)
+			c = item.collationSQL(c)
+		}
+		keys = append(keys, c+direction)
 	}
-	return strings.Join(keys, ", ")
+	return strings.Join(append(keys, exact...), ", ")
 }
 
-// KeySQL renders one SQL expression for each component, whose equality is
-// Capillaries' key equality: strings without diacritics, cut to Length bytes,
-// without blanks at the end, upper-cased with ignore_case; plain columns for
-// the other types. Short ASCII text, nearly all, is used as it is: 20 ns a row.
-func (o Order) KeySQL(types map[string]Type, column func(field string) string) []string {
+// collationSQL renders the string component of a sort key: without diacritics,
+// cut to the length, without blanks at the end, upper-cased with ignore_case.
+// Short ASCII text, nearly all, is used as it is: 20 ns a row.
+func (item OrderItem) collationSQL(c string) string {
+	length := item.Length
+	if length == 0 {
+		length = DefaultKeyBytes
+	}
+	n := strconv.Itoa(length)
+	key := "CASE WHEN strlen(" + c + ") <= " + n + " AND strlen(" + c + ") = length(" + c + ") AND NOT suffix(" + c + ", ' ') THEN " + c +
+		" ELSE thalweg_key(" + c + ", " + n + ") END"
+	if item.IgnoreCase {
+		return "upper(" + key + ")"
+	}
+	return key
+}
+
+// KeySQL renders one SQL expression for each component, whose equality is that
+// of joins, groups, distinct rows and unique indexes: the column as it is. Strings
+// are upper-cased with ignore_case, and cut if a length is given. Equal
+// floats are those that DuckDB takes for equal: NaN is equal to itself, 0 to -0.
+func (o Order) KeySQL(column func(field string) string) []string {
 	out := make([]string, len(o))
 	for i, item := range o {
 		c := column(item.Field)
-		if types[item.Field] == String {
+		if item.IgnoreCase {
+			c = "upper(" + c + ")"
+		}
+		if item.Length > 0 {
 			n := strconv.Itoa(item.Length)
-			c = "CASE WHEN strlen(" + c + ") <= " + n + " AND strlen(" + c + ") = length(" + c + ") AND NOT suffix(" + c + ", ' ') THEN " + c +
-				" ELSE thalweg_key(" + c + ", " + n + ") END"
-			if item.IgnoreCase {
-				c = "upper(" + c + ")"
-			}
+			c = "CASE WHEN strlen(" + c + ") <= " + n + " THEN " + c + " ELSE thalweg_cut(" + c + ", " + n + ") END"
 		}
 		out[i] = c
 	}

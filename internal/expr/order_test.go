@@ -1,6 +1,7 @@
 package expr_test
 
 import (
+	"database/sql"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ func TestParseOrder(t *testing.T) {
 		src  string
 		want expr.Order
 	}{
-		{"name", expr.Order{{Field: "name", Length: 64}}},
+		{"name", expr.Order{{Field: "name"}}},
 		{" qty(desc) , name(ignore_case, 128,desc)", expr.Order{{Field: "qty", Desc: true, Offset: 1}, {Field: "name", Desc: true, IgnoreCase: true, Length: 128, Offset: 13}}},
 		{"name(5)", expr.Order{{Field: "name", Length: 16}}},
 		{"ts(asc),\n\tok()", expr.Order{{Field: "ts"}, {Field: "ok", Offset: 10}}},
@@ -74,8 +75,73 @@ func requireError(t *testing.T, err error, off, length int, text string) {
 	require.Equal(t, [2]int{off, length}, [2]int{e.Offset, e.Length}, text)
 }
 
-// TestKeys checks which strings have equal keys and how keys sort.
+// compareSQL compares two rows of one string column v by SQL expressions over alias: -1, 0 or 1.
+func compareSQL(t *testing.T, db *sql.DB, a, b string, key func(column string) string) int {
+	t.Helper()
+	var got int
+	query := "SELECT CASE WHEN " + key("a.v") + " < " + key("b.v") + " THEN -1 WHEN " + key("a.v") + " = " + key("b.v") + " THEN 0 WHEN " + key("a.v") + " > " + key("b.v") +
+		" THEN 1 END FROM (SELECT " + sqltext.String(a) + " AS v) a, (SELECT " + sqltext.String(b) + " AS v) b"
+	require.NoError(t, db.QueryRow(query).Scan(&got), query)
+	return got
+}
+
+// TestKeys checks which strings are equal in joins, groups, distinct rows and unique indexes.
 func TestKeys(t *testing.T) {
+	t.Parallel()
+	db := openDB(t)
+	long, most := strings.Repeat("x", 63), strings.Repeat("x", 1023)
+	for _, c := range []struct {
+		order, a, b string
+		equal       bool
+	}{
+		{"name", "abc", "abc", true}, {"name", "abc", "abd", false}, {"name", "José", "Jose", false}, {"name", "e\u0301", "é", false},
+		{"name", "a", "a ", false}, {"name", "a", "A", false}, {"name", "", " ", false}, {"name", "", "", true}, {"name", "a\x00b", "a\x00c", false},
+		{"name", long + "x1", long + "x2", false}, {"name", most + "xx1", most + "xx2", false},
+		{"name(ignore_case)", "a", "A", true}, {"name(ignore_case)", "é", "É", true}, {"name(ignore_case)", "é", "E", false}, {"name(ignore_case)", "a ", "A", false},
+		{"name(ignore_case)", long + "yy", long + "yZ", false}, {"name(ignore_case)", "ж", "Ж", true},
+		{"name(16)", "0123456789abcdefX", "0123456789abcdefY", true}, {"name(16)", "0123456789abcdeX", "0123456789abcdeY", false},
+		{"name(16)", "0123456789abcde ", "0123456789abcde", false}, {"name(16)", "0123456789abcde 1", "0123456789abcde 2", true},
+		{"name(16)", "0123456789abcde X", "0123456789abcde", false}, {"name(16)", "é23456789abcdef", "e23456789abcdef", false},
+		{"name(64)", long + "한", long + "하", true},      // cut inside the character: ED 95 9C and ED 95 98 share the first byte
+		{"name(64)", long + "한", long + "가", false},     // ED… against EA…
+		{"name(64)", long + "ж", long + "б", true},      // D0 B6, D0 B1
+		{"name(64)", long + "Р", long + "р", false},     // D0 A0, D1 80
+		{"name(64)", long + "À", long + "\u00C1", true}, // what stands for a cut C3 is U+00C0 itself
+		{"name(65)", long + "À", long + "\u00C1", false},
+		{"name(64, ignore_case)", long + "Р", long + "р", true}, // upper case first, then its bytes
+	} {
+		order, err := expr.ParseOrder(c.order, orderFields())
+		require.NoError(t, err)
+		got := compareSQL(t, db, c.a, c.b, func(column string) string { return order.KeySQL(func(string) string { return column })[0] })
+		require.Equal(t, c.equal, got == 0, "%s: %q against %q", c.order, c.a, c.b)
+	}
+}
+
+// TestKeyValues checks which values of the other types are equal, in the two
+// ways in which DuckDB compares them: by operator and by hash.
+func TestKeyValues(t *testing.T) {
+	t.Parallel()
+	db := openDB(t)
+	for _, c := range []struct {
+		a, b  string
+		equal bool
+	}{
+		{"'NaN'::DOUBLE", "-('NaN'::DOUBLE)", true}, {"0.0::DOUBLE", "-0.0::DOUBLE", true}, {"0.1::DOUBLE + 0.2::DOUBLE", "0.3::DOUBLE", false},
+		{"1e308::DOUBLE", "'Infinity'::DOUBLE", false}, {"9007199254740993", "9007199254740992", false},
+		{"1.10::DECIMAL(18,2)", "1.1::DECIMAL(18,2)", true}, {"9999999999999999.99::DECIMAL(18,2)", "9999999999999999.98::DECIMAL(18,2)", false},
+		{"TIMESTAMP '2024-01-01 00:00:00.001'", "TIMESTAMP '2024-01-01 00:00:00.002'", false}, {"true", "false", false},
+	} {
+		var joined, groups, buckets int
+		from := "(SELECT v FROM (VALUES (" + c.a + "), (" + c.b + ")) t(v))"
+		require.NoError(t, db.QueryRow("SELECT count(*) FROM (SELECT "+c.a+" AS v) a JOIN (SELECT "+c.b+" AS v) b ON a.v = b.v").Scan(&joined))
+		require.NoError(t, db.QueryRow("SELECT count(*), count(DISTINCT h) FROM (SELECT v, hash(v) AS h FROM "+from+" GROUP BY v, h)").Scan(&groups, &buckets))
+		want := map[bool][3]int{true: {1, 1, 1}, false: {0, 2, 2}}[c.equal]
+		require.Equal(t, want, [3]int{joined, groups, buckets}, "%s, %s", c.a, c.b)
+	}
+}
+
+// TestSortKeys checks how strings sort, and which of them only their exact values keep apart (0).
+func TestSortKeys(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	long := strings.Repeat("x", 63)
@@ -93,19 +159,15 @@ func TestKeys(t *testing.T) {
 		{"name", long + "😀", long + "😁", 0}, // F0…
 		{"name", long + "😀", long + "z", 1}, // a cut character sorts by its bytes
 		{"name", long + "अ", long + "ॐ", 0}, // E0 A4, E0 A5
-		{"name", long + "ж", long + "б", 1}, // D0 B6 and D0 B1 share D0
+		{"name", long + "ж", long + "б", 0}, // D0 B6 and D0 B1 share D0
 		{"name", "ß", "ss", 1}, {"name", "", "a", -1}, {"name", "", " ", 0},
 	} {
 		order, err := expr.ParseOrder(c.order, orderFields())
 		require.NoError(t, err)
-		keys := order.KeySQL(orderFields(), func(string) string { return "v" })
-		var got int
-		sql := "SELECT CASE WHEN a.k < b.k THEN -1 WHEN a.k = b.k THEN 0 WHEN a.k > b.k THEN 1 END FROM (SELECT " + keys[0] + " AS k FROM (SELECT " + sqltext.String(c.a) +
-			" AS v)) a, (SELECT " + keys[0] + " AS k FROM (SELECT " + sqltext.String(c.b) + " AS v)) b"
-		require.NoError(t, db.QueryRow(sql).Scan(&got), sql)
-		if c.a == long+"ж" { // both cut to the same first byte
-			c.want = 0
-		}
+		got := compareSQL(t, db, c.a, c.b, func(column string) string {
+			key, _, _ := strings.Cut(order.SortSQL(orderFields(), func(string) string { return column }), " ASC NULLS LAST")
+			return key
+		})
 		require.Equal(t, c.want, got, "%s: %q against %q", c.order, c.a, c.b)
 	}
 }
@@ -117,7 +179,7 @@ func TestSort(t *testing.T) {
 	order, err := expr.ParseOrder("qty(desc), name(ignore_case)", orderFields())
 	require.NoError(t, err)
 	list := order.SortSQL(orderFields(), sqltext.Ident)
-	rows, err := db.Query(`SELECT id FROM (VALUES (0, 1, 'b'), (1, 2, 'z'), (2, 1, 'A'), (3, NULL, 'a'), (4, 1, NULL), (5, 1, 'á ')) v(id, qty, name) ORDER BY ` + list + ", id")
+	rows, err := db.Query(`SELECT id FROM (VALUES (0, 1, 'b'), (1, 2, 'z'), (2, 1, 'A'), (3, NULL, 'a'), (4, 1, NULL), (5, 1, 'á '), (6, 1, 'a'), (7, 1, 'a ')) v(id, qty, name) ORDER BY ` + list)
 	require.NoError(t, err)
 	defer rows.Close()
 	var got []int
@@ -127,17 +189,17 @@ func TestSort(t *testing.T) {
 		got = append(got, id)
 	}
 	require.NoError(t, rows.Err())
-	require.Equal(t, []int{1, 2, 5, 0, 4, 3}, got)
+	require.Equal(t, []int{1, 2, 6, 7, 5, 0, 4, 3}, got) // A, a, a and á with blanks are equal but for their bytes
 }
 
-// TestKeysRandom: keys of random ASCII text compare as the padded, cut text does.
-func TestKeysRandom(t *testing.T) {
+// TestSortKeysRandom: sort keys of random ASCII text compare as the padded, cut text does.
+func TestSortKeysRandom(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	g := generator{rand.New(rand.NewPCG(diffSeed(t), 11))}
 	order, err := expr.ParseOrder("name(16)", orderFields())
 	require.NoError(t, err)
-	key := order.KeySQL(orderFields(), func(string) string { return "v" })[0]
+	key, _, _ := strings.Cut(order.SortSQL(orderFields(), func(string) string { return "v" }), " ASC NULLS LAST")
 	texts := make([]string, 300)
 	values := make([]string, len(texts))
 	for i := range texts {

@@ -99,8 +99,9 @@ value they are NULL in a nullable field, else the zero value.
 
 ` + "`field, field(desc), field(ignore_case, 128)`" + `: modifiers are ` + "`asc`" + ` (default), ` + "`desc`" + `; ` + "`nulls_last`" + ` (default, whatever the
 direction), ` + "`nulls_first`" + `; for strings also ` + "`case_sensitive`" + ` (default),
-` + "`ignore_case`" + ` and a length in bytes (64 by default, at least 16, at most 1024). Strings are compared without diacritics, up to that
-length, without blanks at the end. An index is ` + "`unique(…)` or `non_unique(…)`" + ` around the same.
+` + "`ignore_case`" + ` and a length in bytes (at least 16, less means 16; at most 1024). An order compares strings without diacritics, up to that
+length (64 bytes by default), without blanks at the end; what is equal so far, in all of its fields, is sorted by the exact strings. An index is ` + "`unique(…)` or `non_unique(…)`" + ` around the same;
+there values are equal only if they are the same byte for byte, unless ` + "`ignore_case`" + ` or a length says otherwise: see [Keys](scripts.md#keys).
 
 ## Differences from Capillaries
 

@@ -174,7 +174,7 @@ func indexRule(n *script.Node, ix *script.Index, rows checkedRows) rule {
 		key[i] = shownValue(expr.Invalid, rows.column(f)) // without quotes
 	}
 	r.value = joinedTexts(key)
-	uniqueRule(&r, rows, "true", ix.Key.KeySQL(rows.layout.types(), rows.column), "' rows have the key (' || "+r.value+" || ')'")
+	uniqueRule(&r, rows, "true", ix.Key.KeySQL(rows.column), "' rows have the key (' || "+r.value+" || ')'")
 	r.fault = func(_ state.CheckResult, examples []string) *fault.Error {
 		f := &fault.Error{Kind: fault.UserData,
 			Hint: "remove the duplicates from the input, filter them with having, or make the index non_unique"}

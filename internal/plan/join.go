@@ -22,7 +22,7 @@ type side struct {
 
 // keySQL renders the components of the side's key over its stored columns.
 func (s side) keySQL() []string {
-	return s.key.KeySQL(s.scan.table.Layout.types(), func(field string) string {
+	return s.key.KeySQL(func(field string) string {
 		c, _ := s.scan.table.Layout.column(field)
 		return ident(s.alias, c.Stored())
 	})

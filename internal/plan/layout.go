@@ -148,10 +148,14 @@ func bucketSQL(keys []string, buckets int) string {
 	return fmt.Sprintf("(hash(%s) & %d)", strings.Join(keys, ", "), buckets-1)
 }
 
-// bucketKey fingerprints a bucketing: the engine's hash, the components'
-// types and modifiers, and the fields.
+// keyRule names what KeySQL makes of values: tables that another rule put into
+// buckets have them in other ones.
+const keyRule = "exact"
+
+// bucketKey fingerprints a bucketing: the engine's hash, the rule for keys, the
+// components' types and modifiers, and the fields.
 func bucketKey(key expr.Order, fields []string, types map[string]expr.Type) string {
-	parts := []string{engine.Version}
+	parts := []string{engine.Version, keyRule}
 	for i, k := range key {
 		parts = append(parts, fmt.Sprintf("%s:%s:%d:%t", fields[i], types[fields[i]], k.Length, k.IgnoreCase))
 	}

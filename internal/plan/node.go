@@ -357,7 +357,7 @@ func (p *Planner) bucketFields(n *script.Node, key string) (expr.Order, bool) {
 	types := layoutOf(n.Table).types()
 	for _, reader := range p.Script.Nodes {
 		if reader.PyTable != nil && reader.PyTable.GroupBy != nil && reader.Reader.Creator == n && groupKey(reader, types) == key {
-			return groupOrder(reader, types), true
+			return groupOrder(reader), true
 		}
 		if reader.Lookup == nil {
 			continue

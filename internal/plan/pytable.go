@@ -41,20 +41,17 @@ func (p *Planner) pyTableWorks(n *script.Node, in Inputs) ([]Work, []size, error
 }
 
 // groupOrder is the key by which groups are put into buckets.
-func groupOrder(n *script.Node, types map[string]expr.Type) expr.Order {
+func groupOrder(n *script.Node) expr.Order {
 	key := make(expr.Order, len(n.PyTable.GroupBy))
 	for i, name := range n.PyTable.GroupBy {
 		key[i].Field = name
-		if types[name] == expr.String {
-			key[i].Length = expr.DefaultKeyBytes // as indexes have it, so that they can share buckets
-		}
 	}
 	return key
 }
 
 // groupKey is the fingerprint of the buckets that a function over groups would like.
 func groupKey(n *script.Node, types map[string]expr.Type) string {
-	return bucketKey(groupOrder(n, types), n.PyTable.GroupBy, types)
+	return bucketKey(groupOrder(n), n.PyTable.GroupBy, types)
 }
 
 // groupSlices lists what a batch reads that is not a slice itself.
@@ -134,7 +131,7 @@ func groupedStep(n *script.Node, s scan, w Work) *engine.PythonStep {
 	s.order = true
 	where := ""
 	if w.Buckets > 1 && !lies(s.table, groupKey(n, types), w.Buckets) {
-		keys := groupOrder(n, types).KeySQL(types, func(field string) string {
+		keys := groupOrder(n).KeySQL(func(field string) string {
 			c, _ := layout.column(field)
 			return ident("r", c.Stored())
 		})

@@ -210,7 +210,7 @@ func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) 
 	if !ok {
 		return nil, fmt.Errorf("the script no longer has the lookup that table %s is laid out for", n.Table.Name)
 	}
-	keys := key.KeySQL(plan.Layout.types(), func(field string) string {
+	keys := key.KeySQL(func(field string) string {
 		c, _ := plan.Layout.column(field)
 		return sqltext.Ident(c.Stored())
 	})
@@ -314,7 +314,7 @@ func distinctQuery(n *script.Node, in Inputs, layout Layout, b Batch) string {
 			key = ix.Key
 		}
 	}
-	keys := key.KeySQL(layout.types(), func(field string) string {
+	keys := key.KeySQL(func(field string) string {
 		c, _ := layout.column(field)
 		return ident("d", c.Stored())
 	})

@@ -15,8 +15,8 @@ import (
 )
 
 // fingerprintVersion changes whenever the same script would get another
-// fingerprint: runs of earlier versions then cannot be resumed by mistake.
-const fingerprintVersion = "thalweg script 1"
+// fingerprint, or other rows: runs of earlier versions then cannot be resumed by mistake.
+const fingerprintVersion = "thalweg script 2"
 
 // Definition is the script as loaded, as JSON: parameters applied, aliases
 // followed, known keys in their canonical spelling, absent and overwritten

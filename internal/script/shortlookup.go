@@ -1,7 +1,6 @@
 package script
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -99,16 +98,12 @@ func (l *loader) joinSide(d *nodeDraft, side **value, alias string, fields map[s
 }
 
 // indexOn gives the table an index on the right sides of the equalities, or
-// finds the one that is there. Texts are compared as far as keys can be long.
+// finds the one that is there.
 func (l *loader) indexOn(creator *Node, pairs []joinPair) *Index {
 	cd := l.drafts[creator]
 	var items []string
 	for _, p := range pairs {
-		item := p.right.text
-		if creator.Table.Field(item).Type == expr.String {
-			item += fmt.Sprintf("(%d)", expr.MaxKeyBytes)
-		}
-		items = append(items, item)
+		items = append(items, p.right.text)
 	}
 	def := strings.Join(items, ", ")
 	_, key, err := expr.ParseIndex("non_unique("+def+")", fieldTypes(creator.Table))
