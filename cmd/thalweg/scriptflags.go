@@ -9,9 +9,10 @@ import (
 
 // scriptFlags say which script a command works with, and with which parameters.
 type scriptFlags struct {
-	Script string            `arg:"" help:"Script: .yaml or .json."`
-	Params string            `help:"File with the script's parameters." placeholder:"FILE"`
-	Param  map[string]string `help:"One parameter, instead of the file's; may be repeated. Lists are separated by commas." placeholder:"NAME=VALUE" mapsep:"none"`
+	Script  string            `arg:"" help:"Script: .yaml or .json."`
+	Params  string            `help:"File with the script's parameters." placeholder:"FILE"`
+	Param   map[string]string `help:"One parameter, instead of the file's; may be repeated. Lists are separated by commas." placeholder:"NAME=VALUE" mapsep:"none"`
+	Lenient bool              `help:"Ignore keys that look like typing errors, and let the last of equal keys count, with warnings."`
 	remoteFlags
 }
 
@@ -23,7 +24,7 @@ func (f *scriptFlags) load(ctx context.Context) (*script.Script, script.Diagnost
 	}
 	defer client.Close()
 	src := local.Sources(client, f.Script, f.Params)
-	src.Params = f.Param
+	src.Params, src.Lenient = f.Param, f.Lenient
 	s, diags := script.Load(ctx, src)
 	return s, diags, nil
 }

@@ -13,13 +13,14 @@ import (
 )
 
 type testCmd struct {
-	Script string `arg:"" help:"Script whose tests are in SCRIPT.test.yaml."`
-	Tests  string `help:"File with the tests." placeholder:"FILE"`
-	Params string `help:"File with parameters that the tests do not give." placeholder:"FILE"`
-	Match  string `help:"Run only tests whose names match." name:"run" placeholder:"REGEXP"`
-	Python string `help:"Interpreter for Python formulas." default:"python3" placeholder:"PROGRAM"`
-	Memory string `help:"Memory for each test." default:"1GB" placeholder:"SIZE"`
-	JSON   bool   `name:"json" help:"Print a JSON object for each test."`
+	Script  string `arg:"" help:"Script whose tests are in SCRIPT.test.yaml."`
+	Tests   string `help:"File with the tests." placeholder:"FILE"`
+	Params  string `help:"File with parameters that the tests do not give." placeholder:"FILE"`
+	Lenient bool   `help:"Ignore keys of the script that look like typing errors, and let the last of equal keys count."`
+	Match   string `help:"Run only tests whose names match." name:"run" placeholder:"REGEXP"`
+	Python  string `help:"Interpreter for Python formulas." default:"python3" placeholder:"PROGRAM"`
+	Memory  string `help:"Memory for each test." default:"1GB" placeholder:"SIZE"`
+	JSON    bool   `name:"json" help:"Print a JSON object for each test."`
 	remoteFlags
 }
 
@@ -60,7 +61,7 @@ func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer client.Close()
-	o := scripttest.Options{Remote: client, ParamsPath: c.Params, Interpreter: c.Python, MemoryBytes: memory, WorkDir: work}
+	o := scripttest.Options{Remote: client, ParamsPath: c.Params, Lenient: c.Lenient, Interpreter: c.Python, MemoryBytes: memory, WorkDir: work}
 	ran, failed := 0, 0
 	for _, one := range suite.Cases {
 		if !match.MatchString(one.Name) {

@@ -54,6 +54,7 @@ type testCase struct {
 type step struct {
 	script, params   string
 	start            []string
+	lenient          bool
 	stop             string // the node at whose beginning the run is stopped
 	copyFrom, copyTo string // a copy instead of a run
 }
@@ -172,6 +173,8 @@ func (c *testCase) readRuns() error {
 			switch key {
 			case "start":
 				s.start = strings.Split(value, ",")
+			case "lenient":
+				s.lenient = true
 			case "script":
 				s.script = value
 			case "params":

@@ -30,6 +30,7 @@ type Options struct {
 	ScriptPath   string
 	ParamsPath   string
 	Params       map[string]string // parameters of the command line, which win
+	Lenient      bool              // see script.Sources
 	Script       *script.Script    // instead of loading ScriptPath; may be nil
 	Workspace    string
 	Start        []string // nodes to start with; empty: those that start by themselves
@@ -88,7 +89,7 @@ func Run(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
 	s, diags := opts.Script, script.Diagnostics(nil)
 	if s == nil {
 		src := Sources(opts.Remote, opts.ScriptPath, opts.ParamsPath)
-		src.Params = opts.Params
+		src.Params, src.Lenient = opts.Params, opts.Lenient
 		if s, diags = script.Load(ctx, src); diags.HasErrors() {
 			return Summary{}, &InvalidScriptError{Diagnostics: diags}
 		}

@@ -62,7 +62,7 @@ func TestFingerprintCoversPulledFiles(t *testing.T) {
 
 func TestDefinition(t *testing.T) {
 	t.Parallel()
-	s := mustLoad(t, memory{"script.yaml": strings.NewReplacer("in.csv", "'sftp://joe:pass@word@host/in.csv?X-Amz-Signature=abc&x=1'", "type: file", "TYPE: file", "    r:", "    desc: null\n    start_policy: auto\n    Start_policy: manual\n    r:").Replace(oneNode)})
+	s := mustLoad(t, memory{"lenient": "", "script.yaml": strings.NewReplacer("in.csv", "'sftp://joe:pass@word@host/in.csv?X-Amz-Signature=abc&x=1'", "type: file", "TYPE: file", "    r:", "    desc: null\n    start_policy: auto\n    Start_policy: manual\n    r:").Replace(oneNode)})
 	require.JSONEq(t, `{"nodes": {"read": {"type": "file_table", "start_policy": "manual",
 		"r": {"urls": ["sftp://joe:xxxxx@host/in.csv?X-Amz-Signature=xxxxx&x=1"], "columns": {"id": {"col_type": "int"}}},
 		"w": {"name": "src", "fields": {"id": {"expression": "r.id", "type": "int"}}}}}}`, string(s.Definition()))

@@ -72,7 +72,7 @@ func TestIncludeProblems(t *testing.T) {
 		`a.yaml:4:33: error: no node creates table "sr"`,
 		`b.yaml:1:11: error: files include each other in a cycle`,
 		`b.yaml:2:22: error: dependency_policies must be a map of names, found a list`,
-		`b.yaml:3:1: warning: unknown key "nodse" is ignored`,
+		`b.yaml:3:1: error: unknown key "nodse"`,
 		`1.txt: error: the format is unknown`,
 	}, got)
 	require.Equal(t, "a.yaml:3:3", find(diags, "two files").Related[0].String())
@@ -172,7 +172,7 @@ nodes:
 		got = append(got, d.String())
 	}
 	require.Equal(t, []string{
-		`script.yaml:3:7: warning: unknown key "secrt" is ignored`,
+		`script.yaml:3:7: error: unknown key "secrt"`,
 		`script.yaml:5:3: error: the environment variable GONE is not set`,
 		`script.yaml:6:3: error: the environment variable BAD is not UTF-8 text of at most 64 KiB`,
 		`script.yaml:8:34: error: a secret cannot have its value in the script`,

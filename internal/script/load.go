@@ -21,6 +21,10 @@ type Sources struct {
 	Path       string            // script: .json, .yaml or .yml
 	ParamsPath string            // parameters file of the same kinds; "": none
 	Params     map[string]string // parameters of the command line: they win, and are of the type that a reference asks for
+	// Lenient takes keys that look like typing errors, and keys that occur
+	// twice, as Capillaries does: the former have no effect, of the latter the
+	// last counts. Each is a warning then.
+	Lenient bool
 	// Environment looks up the environment values that a script declares. nil: none are set.
 	Environment func(name string) (string, bool)
 	// Secrets is given the script once its secrets are known, before any
@@ -246,6 +250,7 @@ func (l *loader) parse(src *source) *value {
 		l.errorSpan(src, fail.off, fail.end, "", "%s", fail.message).Hint = fail.hint
 		return nil
 	}
+	l.equalKeys(doc, "", map[*value]bool{})
 	return doc
 }
 

@@ -45,6 +45,8 @@ func (m memory) load(t *testing.T) (*Script, Diagnostics) {
 			src.Path = name
 		case strings.HasPrefix(name, "params."):
 			src.ParamsPath = name
+		case name == "lenient": // a file that says so by being there
+			src.Lenient = true
 		}
 	}
 	return Load(context.Background(), src)

@@ -16,8 +16,9 @@ type object struct {
 	at   *value // where messages about the whole map point; nil: its first key
 }
 
-// object opens a map whose keys are those of a shape: other keys are reported
-// as warnings. Keys match whatever their case; the last of equal keys counts.
+// object opens a map whose keys are those of a shape: of other keys it reports
+// those that look like typing errors as errors, the rest as warnings. Keys match
+// whatever their case; the last of equal keys counts, where they are allowed.
 func (l *loader) object(v *value, path string, s *shape) *object {
 	if !v.present() {
 		return nil
@@ -30,7 +31,7 @@ func (l *loader) object(v *value, path string, s *shape) *object {
 	for _, e := range v.entries {
 		at := s.index(e.name)
 		if at < 0 {
-			l.warnAt(e.key, path, "unknown key %s is ignored", quote(e.name)).Hint = didYouMean(e.name, s.names())
+			l.unknownKey(e, path, s)
 			continue
 		}
 		name := s.keys[at].name
@@ -43,10 +44,6 @@ func (l *loader) object(v *value, path string, s *shape) *object {
 	return o
 }
 
-func (l *loader) duplicate(e, first *entry, path string) {
-	d := l.warnAt(e.key, path, "key %s occurs twice: this one counts", quote(e.name))
-	d.Related = append(d.Related, l.pos(first.key))
-}
 
 // pos gives a value's place in the original text.
 func (l *loader) pos(v *value) Pos { return v.src.pos(v.src.origin(v.off, false)) }

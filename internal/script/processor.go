@@ -274,6 +274,7 @@ func (l *loader) tagFile(src *source) *value {
 		l.errorSpan(src, fail.off, fail.end, "", "%s", fail.message).Hint = fail.hint
 		return nil
 	}
+	l.equalKeys(doc, "", map[*value]bool{})
 	return doc
 }
 

@@ -25,6 +25,7 @@ import (
 // Options of running tests.
 type Options struct {
 	ParamsPath  string // parameters for all cases, behind those of the test file
+	Lenient     bool   // see script.Sources
 	Interpreter string
 	MemoryBytes int64
 	WorkDir     string         // private, exists; the caller removes it
@@ -102,7 +103,9 @@ func (r *runner) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, diags := script.Load(ctx, local.Sources(r.o.Remote, r.suite.Script, params))
+	src := local.Sources(r.o.Remote, r.suite.Script, params)
+	src.Lenient = r.o.Lenient
+	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {
 		return &local.InvalidScriptError{Diagnostics: diags}
 	}

@@ -81,6 +81,9 @@ func Load(path, script string) (*Suite, error) {
 		return nil, &fault.Error{Kind: fault.Script, Place: fault.Place{File: path}, Message: "the test file is empty", Hint: "docs/testing.md shows how tests look"}
 	}
 	root := &value{s, doc.Content[0]}
+	if err := root.equalKeys(); err != nil {
+		return nil, err
+	}
 	keys, err := root.keys("script", "params", "tests")
 	if err != nil {
 		return nil, err
@@ -145,12 +148,27 @@ func (v *value) keys(known ...string) (map[string]*value, error) {
 			}
 			return nil, f
 		}
-		if out[key.Value] != nil {
-			return nil, key.fault("key %q occurs twice", key.Value)
-		}
 		out[key.Value] = val.resolved()
 	}
 	return out, nil
+}
+
+// equalKeys finds a key that is twice in one map, anywhere in the document: a
+// row would not have one of its values.
+func (v *value) equalKeys() error {
+	first := map[string]int{}
+	for i, n := range v.Content {
+		if v.Kind == yaml.MappingNode && i%2 == 0 && n.ShortTag() != "!!merge" {
+			if line := first[n.Value]; line > 0 {
+				return (&value{v.suite, n}).fault("key %q occurs twice, first in line %d", n.Value, line)
+			}
+			first[n.Value] = n.Line
+		}
+		if err := (&value{v.suite, n}).equalKeys(); err != nil { // an alias has no content of its own
+			return err
+		}
+	}
+	return nil
 }
 
 // resolved follows an alias.

@@ -34,6 +34,28 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
+// Mistyped finds the name that word is by a typing error or two, or "": unlike
+// Nearest it does not take a word that begins with a name for that name. A
+// beginning of a name is one that was not written to its end.
+func Mistyped(word string, names []string) string {
+	if word == "" || len(word) > maxNameBytes || len(names) > MaxNames {
+		return ""
+	}
+	word = strings.ToLower(word)
+	var near []string
+	for _, name := range names {
+		known := strings.ToLower(name)
+		most := max(min(len(word)-1, 1), len(word)/3)
+		if len(known) <= maxNameBytes && (editCost(word, known, most) <= most || strings.HasPrefix(known, word) && begins(word, known)) {
+			near = append(near, name)
+		}
+	}
+	if name := Nearest(word, near); name != "" || len(near) == 0 {
+		return name
+	}
+	return near[0]
+}
+
 // before decides between two names as near: the one that starts like the
 // word, then the alphabet.
 func before(word, a, b string) bool {

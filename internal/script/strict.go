@@ -1,0 +1,100 @@
+package script
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"thalweg/internal/similar"
+)
+
+// A key that nobody reads switches off what it was meant for: rows are not
+// filtered, checks do not check. So a typing error in a key is an error, and so
+// are keys that occur twice. Keys that are like no known one stay warnings:
+// scripts for Capillaries, which ignores them, carry such. Sources.Lenient
+// makes all of them warnings.
+
+const lenientHint = "with --lenient it is ignored"
+
+// unknownKey reports a key that the shape does not have.
+func (l *loader) unknownKey(e *entry, path string, s *shape) {
+	meant := typingError(e.name, s.names())
+	if meant == "" || l.src.Lenient {
+		l.warnAt(e.key, path, "unknown key %s is ignored", quote(e.name)).Hint = didYouMean(e.name, s.names())
+		return
+	}
+	l.errorAt(e.key, path, "unknown key %s", quote(e.name)).Hint = "did you mean " + quote(meant) + "? " + lenientHint
+}
+
+// typingError gives the key that was meant, "" if the word does not look like
+// one of the keys mistyped: it is a word of Capillaries in the wrong place, or
+// a key that somebody put out of use on purpose (having_tmp, _order, x-top).
+func typingError(word string, keys []string) string {
+	if contains(capillariesKeys(), strings.ToLower(word)) {
+		return ""
+	}
+	meant := similar.Mistyped(word, keys)
+	if meant == "" || marked(strings.ToLower(word), meant) {
+		return ""
+	}
+	return meant
+}
+
+// marked reports whether the word is the key with something else than letters
+// behind or in front of it.
+func marked(word, key string) bool {
+	if rest, ok := strings.CutPrefix(word, key); ok {
+		r, _ := utf8.DecodeRuneInString(rest)
+		return !unicode.IsLetter(r)
+	}
+	rest, ok := strings.CutSuffix(word, key)
+	r, _ := utf8.DecodeLastRuneInString(rest)
+	return ok && !unicode.IsLetter(r)
+}
+
+// capillariesKeys are the keys that Capillaries knows. One of them where it has
+// no meaning is ignored there, and is no typing error.
+func capillariesKeys() []string {
+	return []string{"nodes", "dependency_policies",
+		"type", "desc", "start_policy", "rerun_policy", "custom_proc_type", "handler_exe_type", "max_batch_processing_time", "dependency_policy", "r", "l", "p", "w",
+		"table", "expected_batches_total", "rowset_size",
+		"urls", "csv", "hdr_line_idx", "first_data_line_idx", "separator", "columns", "col_type", "col_default_value", "col_idx", "col_hdr", "col_format", "parquet", "col_name",
+		"name", "table_options", "having", "fields", "expression", "default_value", "indexes",
+		"index_name", "join_on", "group", "filter", "join_type", "idx_read_batch_size", "right_lookup_read_batch_size",
+		"url_template", "top", "order", "limit", "codec", "header", "format", "column_name",
+		"python_code_urls", "calculated_fields", "tag_field_name", "tag_criteria", "tag_criteria_url",
+		"is_default", "event_priority_order", "rules", "cmd"}
+}
+
+// equalKeys reports keys that occur twice in one map, anywhere in a document.
+func (l *loader) equalKeys(v *value, path string, seen map[*value]bool) {
+	if seen[v] {
+		return // an alias: it was looked at where it is
+	}
+	seen[v] = true
+	for _, item := range v.items {
+		l.equalKeys(item, path, seen)
+	}
+	first := make(map[string]*entry, len(v.entries))
+	for _, e := range v.entries {
+		if first[e.name] != nil {
+			l.duplicate(e, first[e.name], path)
+		}
+		first[e.name] = e
+		l.equalKeys(e.val, join(path, e.name), seen)
+	}
+}
+
+// duplicate reports a key that is there before.
+func (l *loader) duplicate(e, first *entry, path string) {
+	var d *Diagnostic
+	if l.src.Lenient {
+		d = l.warnAt(e.key, path, "key %s occurs twice: this one counts", quote(e.name))
+	} else {
+		d = l.errorAt(e.key, path, "key %s occurs twice", quote(e.name))
+		d.Hint = "only one of them can count; with --lenient the last one does"
+	}
+	if d.Severity != "" {
+		d.Related = append(d.Related, l.pos(first.key))
+	}
+}

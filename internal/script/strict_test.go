@@ -1,0 +1,84 @@
+package script
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTypingError(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		shape      *shape
+		word, want string // want "": stays a warning
+	}{
+		{nodeShape, "cheks", "checks"}, {nodeShape, "check", "checks"}, {nodeShape, "Chekcs", "checks"}, {nodeShape, "bad_row", "bad_rows"}, {nodeShape, "strat_policy", "start_policy"},
+		{tableWriterShape, "index", "indexes"}, {tableWriterShape, "fileds", "fields"}, {writerShape, "havng", "having"}, {writerShape, "HAVIGN", "having"},
+		{writerShape, "ordr", "order"}, {writerShape, "orderby", "order"}, {topShape, "limt", "limit"}, {columnShape, "nulable", "nullable"}, {lookupShape, "filtr", "filter"},
+		{lookupShape, "joint_type", "join_type"}, {csvColumnShape, "colformat", "col_format"}, {fieldShape, "default", "default_value"}, {rootShape, "node", "nodes"},
+		{tagShape, "tag_criteria_urls", "tag_criteria_url"}, {checkShape, "notnull", "not_null"},
+		{writerShape, "having_tmp", ""}, {writerShape, "_having", ""}, {writerShape, "having2", ""}, {writerShape, "x-having", ""}, {writerShape, "order_by", ""},
+		{lookupShape, "is_distinct", ""}, {nodeShape, "owner", ""}, {nodeShape, "description", ""}, {rootShape, "$schema", ""}, {nodeShape, "", ""}, {nodeShape, "x", ""},
+		{fileReaderShape, "type", ""}, {columnShape, "default_value", ""}, // words of Capillaries where they mean nothing
+	} {
+		require.Equal(t, c.want, typingError(c.word, c.shape.names()), c.word)
+	}
+}
+
+// TestCapillariesKeys: no key of Capillaries is refused anywhere, and each is one that the loader has.
+func TestCapillariesKeys(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, s := range []*shape{rootShape, nodeShape, readerShape, lookupShape, writerShape, columnShape, csvReaderShape, csvColumnShape, parquetColumnShape, fieldShape,
+		pyCalcShape, pyFieldShape, tagShape, topShape, csvWriterShape, parquetWriterShape, outputColumnShape, csvOutputShape, parquetOutputShape, policyShape, ruleShape} {
+		for _, name := range s.names() {
+			known[name] = true
+		}
+		for _, name := range capillariesKeys() {
+			require.Empty(t, typingError(name, s.names()), "%s in %s", name, s.name)
+			require.Empty(t, typingError(strings.ToUpper(name), s.names()), "%s in %s", name, s.name)
+		}
+	}
+	for _, name := range capillariesKeys() {
+		require.True(t, known[name], name)
+	}
+}
+
+// TestEqualKeys: wherever a key occurs twice, it is reported once, with both places.
+func TestEqualKeys(t *testing.T) {
+	t.Parallel()
+	node := "  N: {type: file_table, r: {urls: [in.csv], columns: {id: {col_type: int, csv: {col_hdr: id}}}}, w: {name: t, fields: {id: {expression: r.id, type: int}}}}\n"
+	good := "nodes:\n" + strings.Replace(node, "N", "read", 1)
+	tags := good + "  tag: {type: table_custom_tfm_table, custom_proc_type: tag_and_denormalize, r: {table: t}, p: {tag_field_name: tag, tag_criteria_url: tags.json}, w: {name: u, fields: {tag: {expression: p.tag, type: string}}}}\n"
+	for name, c := range map[string]struct {
+		files memory
+		want  string
+	}{
+		"node":      {memory{"script.yaml": good + strings.Replace(node, "N", "read", 1)}, "script.yaml:3:3"},
+		"json node": {memory{"script.json": `{"nodes": {"a": {}, "a": {"type": "file_table", "r": {"urls": ["x"], "columns": {"i": {"col_type": "int"}}}, "w": {"name": "t", "fields": {"i": {"expression": "r.i", "type": "int"}}}}}}`}, "script.json:1:21"},
+		"field":     {memory{"script.yaml": strings.Replace(good, "fields: {", "fields: {id: {expression: r.id, type: int}, ", 1)}, "script.yaml:2:"},
+		"column":    {memory{"script.yaml": strings.Replace(good, "columns: {", "columns: {id: {col_type: int}, ", 1)}, "script.yaml:2:"},
+		"case":      {memory{"script.yaml": strings.Replace(good, "type: file_table", "type: file_table, Type: file_table", 1)}, "script.yaml:2:"},
+		"parameter": {memory{"script.yaml": strings.Replace(good, "in.csv", "'{f}'", 1), "params.yaml": "f: a.csv\nf: b.csv\n"}, "params.yaml:2:1"},
+		"tag":       {memory{"script.yaml": tags, "tags.json": `{"a": "r.id > 0", "a": "r.id < 0"}`}, "tags.json:1:19"},
+		"unread":    {memory{"script.yaml": good + "notes: {by: {x: 1, x: 2}}\n"}, "script.yaml:3:"},
+		"alias":     {memory{"script.yaml": "one: &a {x: 1, x: 2}\ntwo: *a\n" + good}, "script.yaml:1:"},
+	} {
+		s, diags := c.files.load(t)
+		require.Nil(t, s, name)
+		var found []Diagnostic
+		for _, d := range diags {
+			if strings.Contains(d.Message, "occurs twice") {
+				found = append(found, d)
+			}
+		}
+		require.Len(t, found, 1, "%s: %s", name, diags.Render())
+		require.True(t, strings.HasPrefix(found[0].Pos.String(), c.want), "%s: %s", name, found[0].Pos)
+		require.Len(t, found[0].Related, 1, name)
+		c.files["lenient"] = ""
+		s, diags = c.files.load(t)
+		require.NotNil(t, s, "%s: %s", name, diags.Render())
+		require.Contains(t, diags.Render(), "occurs twice: this one counts", name)
+	}
+}
