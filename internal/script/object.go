@@ -44,7 +44,6 @@ func (l *loader) object(v *value, path string, s *shape) *object {
 	return o
 }
 
-
 // pos gives a value's place in the original text.
 func (l *loader) pos(v *value) Pos { return v.src.pos(v.src.origin(v.off, false)) }
 
