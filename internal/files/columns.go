@@ -1,11 +1,7 @@
 package files
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
-	"io"
 	"os"
 
 	"thalweg/internal/address"
@@ -95,29 +91,24 @@ func headerColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 		return nil, openFault(in.URL, err)
 	}
 	defer f.Close()
-	limit := &io.LimitedReader{R: f, N: HeadBytesMax}
-	buffered := bufio.NewReader(limit)
-	if first, _ := buffered.Peek(len(utf8BOM)); bytes.Equal(first, utf8BOM) {
-		if _, err := buffered.Discard(len(utf8BOM)); err != nil {
-			return nil, openFault(in.URL, err)
-		}
+	w, err := walkFile(f, c.Separator, in.URL)
+	if err != nil {
+		return nil, err
 	}
-	records := newCSVReader(r, buffered)
-	records.FieldsPerRecord = -1 // what lies before the header is of no concern
 	for i := 0; ; i++ {
-		record, err := records.Read()
+		rec, ok, err := headRecord(r, w, in.URL)
 		switch {
-		case limit.N <= 0:
-			return nil, inputFault(fault.UserData, in.URL, "the lines before the data are longer than %d MiB", HeadBytesMax>>20)
-		case errors.Is(err, io.EOF):
-			return nil, inputFault(fault.UserData, in.URL, "the file ends before its header: it has %d records, hdr_line_idx is %d", i, c.HeaderRecord)
 		case err != nil:
-			return nil, openFault(in.URL, err)
+			return nil, err
+		case !ok:
+			return nil, inputFault(fault.UserData, in.URL, "the file ends before its header: it has %d records, hdr_line_idx is %d", i, c.HeaderRecord)
+		case w.offset >= HeadBytesMax:
+			return nil, inputFault(fault.UserData, in.URL, "the lines before the data are longer than %d MiB", HeadBytesMax>>20)
 		case i < c.HeaderRecord:
 			continue
 		}
-		out := make([]script.FileColumn, len(record))
-		for k, text := range record {
+		out := make([]script.FileColumn, len(rec.shape.fields))
+		for k, text := range rec.shape.values(rec.text) {
 			out[k] = script.FileColumn{Name: text, Type: expr.String}
 		}
 		return out, nil

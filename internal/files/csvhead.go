@@ -1,9 +1,8 @@
 package files
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/csv"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -52,14 +51,6 @@ func skippedRecords(r *script.FileReader) int {
 	return max(r.CSV.FirstDataRecord, 0)
 }
 
-func newCSVReader(r *script.FileReader, from io.Reader) *csv.Reader {
-	c := csv.NewReader(from)
-	c.Comma = rune(r.CSV.Separator)
-	c.LazyQuotes = true
-	c.ReuseRecord = true
-	return c
-}
-
 // readHead reads the records before the data, and the first data record if
 // that is needed to learn the number of fields.
 func readHead(r *script.FileReader, path, u string) (csvHead, error) {
@@ -68,24 +59,17 @@ func readHead(r *script.FileReader, path, u string) (csvHead, error) {
 		return csvHead{}, openFault(u, err)
 	}
 	defer f.Close()
-	bom := int64(0)
-	first := make([]byte, len(utf8BOM))
-	if n, _ := f.ReadAt(first, 0); bytes.Equal(first[:n], utf8BOM) {
-		bom = int64(len(utf8BOM))
-	}
-	size, err := f.Seek(0, io.SeekEnd)
+	w, err := walkFile(f, r.CSV.Separator, u)
 	if err != nil {
-		return csvHead{}, openFault(u, err)
+		return csvHead{}, err
 	}
-	in := bufio.NewReaderSize(io.NewSectionReader(f, bom, min(size-bom, HeadBytesMax)), 16<<10)
-	head, err := parseHead(r, newCSVReader(r, in), u)
+	head, err := parseHead(r, w, u)
 	if err != nil {
 		return csvHead{}, err
 	}
 	if head.start >= HeadBytesMax {
 		return csvHead{}, inputFault(fault.UserData, u, "the lines before the data are longer than %d MiB", HeadBytesMax>>20)
 	}
-	head.start += bom
 	prefix := make([]byte, head.start)
 	if _, err := io.ReadFull(io.NewSectionReader(f, 0, head.start), prefix); err != nil {
 		return csvHead{}, openFault(u, err)
@@ -94,40 +78,109 @@ func readHead(r *script.FileReader, path, u string) (csvHead, error) {
 	return head, nil
 }
 
-// parseHead leaves start relative to what c reads.
-func parseHead(r *script.FileReader, c *csv.Reader, u string) (csvHead, error) {
-	var head csvHead
+// headBlockBytes is what is read of a file at first to find its head.
+const headBlockBytes = 16 << 10
+
+// walkFile walks a whole file, behind its byte order mark.
+func walkFile(f *os.File, separator byte, u string) (*csvWalker, error) {
+	bom := int64(0)
+	first := make([]byte, len(utf8BOM))
+	if n, _ := f.ReadAt(first, 0); bytes.Equal(first[:n], utf8BOM) {
+		bom = int64(len(utf8BOM))
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, openFault(u, err)
+	}
+	w := walkCSV(f, bom, st.Size()-bom, separator, 0, make([]byte, 0, headBlockBytes))
+	return &w, nil
+}
+
+// headRecord is the next record of a head, which has to be sound. ok is false
+// at the end of the file.
+func headRecord(r *script.FileReader, w *csvWalker, u string) (rec csvRecord, ok bool, err error) {
+	rec, err = w.next(context.Background()) // a head is short
+	switch {
+	case errors.Is(err, io.EOF):
+		return rec, false, nil
+	case err != nil:
+		return rec, false, openFault(u, err)
+	}
+	if err := oldLineEnds(r, rec, u); err != nil {
+		return rec, false, err
+	}
+	return rec, true, recordFault(u, rec.line+1, rec.row, rec.bad(), w.fields)
+}
+
+// oldLineEnds refuses a file whose lines end in CR alone: all of it would be
+// one record, and with a header nothing would be left.
+func oldLineEnds(r *script.FileReader, rec csvRecord, u string) error {
+	body, _ := splitLineEnd(rec.text)
+	inside := bytes.IndexByte(bytes.TrimRight(body, "\r"), '\r') >= 0
+	bare := rec.flaw != flawNone || rec.shape.strayCR || rec.shape.odd // not all are in quotes
+	if rec.row > 0 || !inside || !bare || !r.CSV.ByHeader && bytes.IndexByte(rec.text, '\n') >= 0 {
+		return nil
+	}
+	f := inputFault(fault.UserData, u, "its lines seem to end in a carriage return alone, as on very old systems")
+	f.Place.Line = 1
+	f.Hint = "convert them: tr '\\r' '\\n' < old.csv > new.csv"
+	return f
+}
+
+// parseHead reads the head's records.
+func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
+	head := csvHead{start: w.offset}
 	skipped := skippedRecords(r)
-	for i := range max(skipped, 1) {
-		record, err := c.Read()
-		if errors.Is(err, io.EOF) {
+	if skipped == 0 {
+		return head.withoutSkipped(r, w, u)
+	}
+	for i := range skipped {
+		rec, ok, err := headRecord(r, w, u)
+		if err != nil {
+			return head, err
+		}
+		if !ok {
 			if head.fields > 0 && r.CSV.ByHeader && i <= r.CSV.HeaderRecord {
 				return head, inputFault(fault.UserData, u, "the file ends before its header: it has %d records, hdr_line_idx is %d", i, r.CSV.HeaderRecord)
 			}
 			break
 		}
-		if errors.Is(err, csv.ErrFieldCount) {
-			line, _ := c.FieldPos(0)
-			return head, raggedFault(u, int64(line), int64(i), len(record), head.fields)
-		}
-		if err != nil {
-			return head, openFault(u, err)
-		}
-		head.fields = len(record)
+		w.fields = len(rec.shape.fields)
+		head.fields = w.fields
 		if r.CSV.ByHeader && i == r.CSV.HeaderRecord {
-			line, _ := c.FieldPos(0)
-			if head.index, err = resolveHeader(r, record, u, int64(line)); err != nil {
+			if head.index, err = resolveHeader(r, rec.shape.values(rec.text), u, rec.line+1); err != nil {
 				return head, err
 			}
 		}
-		if i < skipped {
-			head.start = c.InputOffset()
-		}
+		head.start = w.offset
 	}
 	if r.CSV.ByHeader {
 		return head, nil
 	}
 	return head, head.byIndex(r, u)
+}
+
+// withoutSkipped learns the number of fields from the first record that has a
+// sound form; bad ones before it are for those who read the data.
+func (h csvHead) withoutSkipped(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
+	var first error
+	for {
+		rec, ok, err := headRecord(r, w, u)
+		if rec.flaw != flawNone && first == nil {
+			first = err
+		}
+		switch {
+		case err == nil && !ok:
+			return h, first
+		case err != nil && rec.flaw == flawNone:
+			return h, err
+		case err == nil:
+			h.fields = len(rec.shape.fields)
+			return h, h.byIndex(r, u)
+		case w.offset >= HeadBytesMax:
+			return h, first
+		}
+	}
 }
 
 // byIndex takes the columns' own indexes.
@@ -217,10 +270,37 @@ func shorten(s string) string {
 	return string([]rune(s)[:shownValueRunes]) + "…"
 }
 
-// raggedFault reports a record with the wrong number of fields.
-func raggedFault(u string, line, record int64, got, want int) *fault.Error {
-	f := inputFault(fault.UserData, u, "the record has %d fields, the first record of the file has %d", got, want)
+// bad describes what is wrong with the form of a record.
+func (r csvRecord) bad() csvBadRecord {
+	return csvBadRecord{record: r.row, line: r.line, fields: len(r.shape.fields), flaw: r.flaw}
+}
+
+// recordFault reports a record whose form is bad, nil if it is not; fields is
+// what the file's records have.
+func recordFault(u string, line, record int64, bad csvBadRecord, fields int) error {
+	if bad.flaw == flawNone {
+		return nil
+	}
+	return badRecordFault(u, line, record, bad, fields)
+}
+
+func badRecordFault(u string, line, record int64, bad csvBadRecord, fields int) *fault.Error {
+	var f *fault.Error
+	switch bad.flaw {
+	case flawLong:
+		f = inputFault(fault.UserData, u, "the record is longer than %d MiB", MaxRecordBytes>>20)
+		f.Hint = "look for a missing line end"
+	case flawOpen:
+		f = inputFault(fault.UserData, u, "field %d begins with a quote that is not closed", bad.fields+1)
+	case flawStray:
+		f = inputFault(fault.UserData, u, "field %d has a quote out of place: one is missing, or text follows a closing quote", bad.fields+1)
+	default:
+		f = inputFault(fault.UserData, u, "the record has %d fields, the first record of the file has %d", bad.fields, fields)
+		f.Hint = "every record needs the same number of fields; look for an unquoted separator or a missing quote"
+	}
+	if bad.flaw.broken() {
+		f.Hint = fmt.Sprintf("quotes inside of a quoted field are doubled, and it is closed before a separator or a line end, within %d MiB", MaxRecordBytes>>20)
+	}
 	f.Place.Line, f.Place.Record = line, record+1
-	f.Hint = "every record needs the same number of fields; look for an unquoted separator or a missing quote"
 	return f
 }

@@ -1,9 +1,6 @@
 package files
 
 import (
-	"bytes"
-	"encoding/csv"
-	"io"
 	"slices"
 	"strings"
 
@@ -81,38 +78,4 @@ func isNullText(c *script.InputColumn, text string) string {
 		terms = append(terms, text+" = ''")
 	}
 	return strings.Join(terms, " OR ")
-}
-
-// rawRecords remembers what a csv.Reader has read of the current record, so
-// that it can be told whether a field had quotes.
-type rawRecords struct {
-	from io.Reader
-	kept []byte
-	at   int64 // offset of kept
-}
-
-func (w *rawRecords) Read(p []byte) (int, error) {
-	n, err := w.from.Read(p)
-	w.kept = append(w.kept, p[:n]...)
-	return n, err
-}
-
-// lines gives the lines of the record that ends at an offset; what lies before
-// the end is forgotten then.
-func (w *rawRecords) lines(end int64) [][]byte {
-	n := min(max(end-w.at, 0), int64(len(w.kept)))
-	raw := bytes.Clone(w.kept[:n])
-	w.kept, w.at = append(w.kept[:0], w.kept[n:]...), w.at+n
-	for bytes.HasPrefix(raw, newline) || bytes.HasPrefix(raw, crlfBytes) {
-		raw = raw[bytes.IndexByte(raw, '\n')+1:]
-	}
-	return bytes.SplitAfter(raw, newline)
-}
-
-// quoted reports whether field i of the record that in has read last begins with a quote.
-func quoted(in *csv.Reader, lines [][]byte, i int) bool {
-	first, _ := in.FieldPos(0)
-	line, column := in.FieldPos(i)
-	n := line - first
-	return n >= 0 && n < len(lines) && column <= len(lines[n]) && lines[n][column-1] == '"'
 }

@@ -1,10 +1,7 @@
 package files
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -51,104 +48,48 @@ func diagnoseCSV(ctx context.Context, db Querier, r *script.FileReader, slices [
 // errStop ends a walk.
 var errStop = errors.New("stop")
 
-// csvPosition is where a record of a walk is.
-type csvPosition struct {
-	record int64 // 0-based data record of the file
-	line   int64 // 1-based physical line at which the walk started
-	start  int64 // byte offset of the record, blank lines before it included
-	end    int64
-	reader *csv.Reader
-}
-
-// walk calls visit for each record of the slice.
-func (c *csvCopy) walk(ctx context.Context, visit func(fields []string, at csvPosition) error) error {
+// walk calls visit for each record of the slice, all of which have a sound form.
+func (c *csvCopy) walk(ctx context.Context, visit func(rec csvRecord) error) error {
 	f, err := os.Open(c.slice.Path)
 	if err != nil {
 		return openFault(c.slice.URL, err)
 	}
 	defer f.Close()
-	offset, length := c.dataRange()
-	in := newCSVReader(c.r, bufio.NewReaderSize(io.NewSectionReader(f, offset, length), scanBlockBytes))
-	in.FieldsPerRecord = c.head.fields
-	at := csvPosition{record: c.slice.FirstRecord, line: c.firstLine(), start: offset, reader: in}
-	for ; ; at.record++ {
-		if at.record%4096 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		fields, err := in.Read()
-		if errors.Is(err, io.EOF) {
+	in := c.records(f)
+	for {
+		rec, err := in.next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
+		case err != nil:
+			return wrapScan(c.slice.URL, err)
+		case rec.flaw != flawNone:
+			return c.fault(rec.bad())
 		}
-		if errors.Is(err, csv.ErrFieldCount) {
-			line, _ := in.FieldPos(0)
-			return raggedFault(c.slice.URL, at.line+int64(line)-1, at.record, len(fields), c.head.fields)
-		}
-		if err != nil {
-			return openFault(c.slice.URL, err)
-		}
-		at.end = offset + in.InputOffset()
-		if err := visit(fields, at); err != nil {
+		if err := visit(rec); err != nil {
 			if errors.Is(err, errStop) {
 				return nil
 			}
 			return err
 		}
-		at.start = at.end
 	}
 }
 
 // checkStructure finds what no reading of values can survive.
 func (c *csvCopy) checkStructure(ctx context.Context) error {
-	return c.walk(ctx, func(fields []string, at csvPosition) error {
-		if at.end-at.start > MaxRecordBytes {
-			line, _ := at.reader.FieldPos(0)
-			return longRecordFault(c.slice.URL, at.line+int64(line)-1)
-		}
+	return c.walk(ctx, func(rec csvRecord) error {
 		for i, n := range c.head.index {
-			if utf8.ValidString(fields[n]) {
+			value := rec.shape.value(rec.text, n)
+			if utf8.Valid(value) {
 				continue
 			}
 			f := inputFault(fault.UserData, c.slice.URL, "column %s is not valid UTF-8", c.r.Columns[i].Name)
-			c.place(f, at, i, strings.ToValidUTF8(fields[n], "\uFFFD"))
+			c.place(f, rec, i, strings.ToValidUTF8(string(value), "\uFFFD"))
 			f.Hint = "convert the file to UTF-8"
 			return f
 		}
 		return nil
 	})
-}
-
-// place fills in where column i of the record is.
-func (c *csvCopy) place(f *fault.Error, at csvPosition, i int, value string) {
-	line, column := at.reader.FieldPos(c.head.index[i])
-	f.Place.Line = at.line + int64(line) - 1
-	f.Place.Column = c.character(at, line, column)
-	f.Place.Record = at.record + 1
-	f.Place.Field = c.r.Columns[i].Name
-	f.Place.Value = shorten(value)
-}
-
-// character turns encoding/csv's byte column into one that counts characters;
-// line counts from the start of the walk.
-func (c *csvCopy) character(at csvPosition, line, column int) int {
-	f, err := os.Open(c.slice.Path)
-	if err != nil {
-		return column
-	}
-	defer f.Close()
-	raw := make([]byte, at.end-at.start)
-	if _, err := f.ReadAt(raw, at.start); err != nil {
-		return column
-	}
-	// The record's last line is the reader's current one: count from its first.
-	first, _ := at.reader.FieldPos(0)
-	for bytes.HasPrefix(raw, newline) || bytes.HasPrefix(raw, crlfBytes) {
-		raw = raw[bytes.IndexByte(raw, '\n')+1:]
-	}
-	lines := bytes.SplitAfter(raw, newline)
-	if n := line - first; n >= 0 && n < len(lines) && column-1 <= len(lines[n]) {
-		return utf8.RuneCount(lines[n][:column-1]) + 1
-	}
-	return column
 }
 
 // checkValues asks DuckDB for the first record with a value that is neither
@@ -190,13 +131,13 @@ func (c *csvCopy) checkValues(ctx context.Context, db Querier, plan *csvPlan) er
 func (c *csvCopy) valueFault(ctx context.Context, record int64, i int) error {
 	col := c.r.Columns[i]
 	var f *fault.Error
-	err := c.walk(ctx, func(fields []string, at csvPosition) error {
-		if at.record < record {
+	err := c.walk(ctx, func(rec csvRecord) error {
+		if c.slice.FirstRecord+rec.row < record {
 			return nil
 		}
-		value := fields[c.head.index[i]]
+		value := string(rec.shape.value(rec.text, c.head.index[i]))
 		f = inputFault(fault.UserData, c.slice.URL, "%s", notOfType(col, value))
-		c.place(f, at, i, value)
+		c.place(f, rec, i, value)
 		return errStop
 	})
 	if err != nil || f == nil {

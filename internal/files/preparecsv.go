@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -91,24 +90,22 @@ func (c *csvCopy) prepare(ctx context.Context) error {
 	}
 	defer f.Close()
 	offset, length := c.dataRange()
-	scan := csvScan{separator: c.r.CSV.Separator, fields: c.head.fields, block: *c.block}
-	defer func() { *c.block = scan.block }()
+	scan := scanCSV(f, offset, length, c.r.CSV.Separator, c.head.fields, *c.block)
+	scan.stopAtBad = true
+	defer func() { *c.block = scan.w.window }()
 	for at := offset + pieceBytes; at < offset+length; at += pieceBytes {
 		scan.targets = append(scan.targets, at)
 	}
-	if err := scan.scanRange(ctx, f, offset, length); err != nil {
+	if err := scan.run(ctx); err != nil {
 		return wrapScan(c.slice.URL, err)
 	}
-	if scan.found.long {
-		return longRecordFault(c.slice.URL, c.firstLine()+scan.recordLine)
-	}
-	if bad := scan.found.ragged; bad != nil {
-		return raggedFault(c.slice.URL, c.firstLine()+bad.Line, c.slice.FirstRecord+bad.Record, bad.Fields, c.head.fields)
+	if bad := scan.found.bad; bad != nil {
+		return c.fault(*bad)
 	}
 	borders := []int64{offset}
-	switch c.form(scan.found) {
-	case formOdd:
-		return c.rewrite(ctx, io.NewSectionReader(f, offset, length))
+	switch form := c.form(scan.found); form {
+	case formOdd, formRecords:
+		return c.rewrite(ctx, f, form == formOdd)
 	case formLink:
 		if offset == c.head.start && offset+length == c.slice.FileBytes && c.head.skippable {
 			return c.link()
@@ -118,31 +115,45 @@ func (c *csvCopy) prepare(ctx context.Context) error {
 			borders = append(borders, cut.Offset)
 		}
 	}
-	return c.copyRanges(ctx, f, append(borders, offset+length), scan.found.crlf > 0)
+	return c.copyRanges(ctx, f, append(borders, offset+length), scan.found.cr)
+}
+
+// fault reports a bad record; record and line count from the start of the data range.
+func (c *csvCopy) fault(bad csvBadRecord) *fault.Error {
+	return badRecordFault(c.slice.URL, c.firstLine()+bad.line, c.slice.FirstRecord+bad.record, bad, c.head.fields)
+}
+
+// records starts a walk over the slice's data.
+func (c *csvCopy) records(f io.ReaderAt) *csvWalker {
+	offset, length := c.dataRange()
+	w := walkCSV(f, offset, length, c.r.CSV.Separator, c.head.fields, nil)
+	return &w
 }
 
 // csvForm is how a range has to reach DuckDB.
 type csvForm int
 
 const (
-	formLink   csvForm = iota // as it is
-	formCopy                  // without the CRs of line ends
-	formPieces                // the same, in pieces that one thread reads
-	formOdd                   // rewritten by way of encoding/csv
+	formLink    csvForm = iota // as it is
+	formCopy                   // without the CRs of line ends
+	formPieces                 // the same, in pieces that one thread reads
+	formRecords                // record by record, each with an LF, in pieces
+	formOdd                    // the same with all fields in quotes
 )
 
 // form decides on what the scanner has found. Tried against DuckDB 1.5.5:
 // mixed line ends are errors; CR alone ends a record; blank lines are rows of
 // a one-column file; blanks around quotes are dropped; CRLF is unsafe (see
-// csvPlan.reader) and keeps its CR inside quotes, where encoding/csv drops it
-// as everywhere.
+// csvPlan.reader).
 func (c *csvCopy) form(found csvFindings) csvForm {
 	switch {
-	case found.oddQuotes, found.strayCR, found.blankLines > 0:
+	case found.odd, found.strayCR:
 		return formOdd
-	case found.quotedNewline:
+	case found.blankLines > 0, found.quotedCR && found.cr:
+		return formRecords
+	case found.newline, found.quotedCR:
 		return formPieces
-	case found.crlf > 0:
+	case found.cr:
 		return formCopy
 	}
 	return formLink
@@ -227,25 +238,15 @@ func (c *csvCopy) piece(i int, fill func(io.Writer) error) (err error) {
 	return nil
 }
 
-// rewrite lets encoding/csv read the range and quotes every field of what it
-// understood.
-func (c *csvCopy) rewrite(ctx context.Context, from io.Reader) error {
-	var raw *rawRecords
-	if anyTellsQuotes(c.r) {
-		raw = &rawRecords{from: from}
-		from = raw
-	}
-	in := newCSVReader(c.r, bufio.NewReaderSize(from, scanBlockBytes))
-	in.FieldsPerRecord = c.head.fields
-	records := int64(0)
+// rewrite writes the records in pieces, each with an LF; with quotes around
+// every field if that is asked for.
+func (c *csvCopy) rewrite(ctx context.Context, f io.ReaderAt, quotes bool) error {
+	in := c.records(f)
 	for piece, more := 0, true; more; piece++ {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		var stop error
 		err := c.piece(piece, func(w io.Writer) error {
 			out := bufio.NewWriterSize(w, scanBlockBytes)
-			more, stop = c.rewritePiece(in, raw, out, &records)
+			more, stop = c.rewritePiece(ctx, in, out, quotes)
 			return out.Flush()
 		})
 		if err = errors.Join(stop, err); err != nil {
@@ -255,37 +256,45 @@ func (c *csvCopy) rewrite(ctx context.Context, from io.Reader) error {
 	return nil
 }
 
-// rewritePiece writes records up to the size of a piece. Where it matters,
-// an empty field that had no quotes gets none: raw is given then.
-func (c *csvCopy) rewritePiece(in *csv.Reader, raw *rawRecords, out *bufio.Writer, records *int64) (more bool, err error) {
-	for start := in.InputOffset(); in.InputOffset()-start < pieceBytes; {
-		record, err := in.Read()
+// rewritePiece writes records up to the size of a piece.
+func (c *csvCopy) rewritePiece(ctx context.Context, in *csvWalker, out *bufio.Writer, quotes bool) (more bool, err error) {
+	unquoted := anyTellsQuotes(c.r)
+	for start := in.offset; in.offset-start < pieceBytes; {
+		rec, err := in.next(ctx)
 		switch {
 		case errors.Is(err, io.EOF):
 			return false, nil
-		case errors.Is(err, csv.ErrFieldCount):
-			line, _ := in.FieldPos(0)
-			return false, raggedFault(c.slice.URL, c.firstLine()+int64(line)-1, c.slice.FirstRecord+*records, len(record), c.head.fields)
 		case err != nil:
-			return false, openFault(c.slice.URL, err)
-		}
-		*records++
-		var lines [][]byte
-		if raw != nil {
-			lines = raw.lines(in.InputOffset())
-		}
-		for i, field := range record {
-			if i > 0 {
-				out.WriteByte(c.r.CSV.Separator)
+			return false, wrapScan(c.slice.URL, err)
+		case rec.flaw != flawNone:
+			return false, c.fault(rec.bad())
+		case !quotes:
+			out.Write(rec.text[:rec.shape.body])
+		default:
+			for i := range rec.shape.fields {
+				if i > 0 {
+					out.WriteByte(c.r.CSV.Separator)
+				}
+				writeField(out, rec, i, unquoted)
 			}
-			if raw != nil && field == "" && !quoted(in, lines, i) {
-				continue
-			}
-			out.WriteByte('"')
-			out.WriteString(strings.ReplaceAll(field, `"`, `""`))
-			out.WriteByte('"')
 		}
 		out.WriteByte('\n') // bufio keeps the first error for Flush
 	}
 	return true, nil
+}
+
+// writeField writes a field in quotes, but for an empty one that had none
+// where that has a meaning.
+func writeField(out *bufio.Writer, rec csvRecord, i int, unquoted bool) {
+	f := rec.shape.fields[i]
+	if unquoted && !f.quoted && f.from == f.to {
+		return
+	}
+	out.WriteByte('"')
+	value := rec.text[f.from:f.to]
+	if rec.shape.odd { // some may not be doubled
+		value = bytes.ReplaceAll(rec.shape.value(rec.text, i), quote, doubledQuote)
+	}
+	out.Write(value)
+	out.WriteByte('"')
 }

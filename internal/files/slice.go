@@ -186,16 +186,16 @@ func cutCSV(ctx context.Context, r *script.FileReader, whole Slice, inside []int
 		return nil, openFault(whole.URL, err)
 	}
 	defer f.Close()
-	scan := csvScan{separator: r.CSV.Separator, targets: slices.Clone(inside)}
+	scan := scanCSV(f, head.start, whole.Length-head.start, r.CSV.Separator, head.fields, nil)
+	scan.targets, scan.stopAtCut, scan.stopAtBad = slices.Clone(inside), true, !r.Tolerant // nothing behind the last wanted cut matters here
 	for len(scan.targets) > 0 && scan.targets[0] <= head.start {
 		scan.targets = scan.targets[1:]
 	}
-	// Nothing behind the last wanted cut matters here.
-	if err := scan.scanUntilCut(ctx, f, head.start, whole.Length-head.start); err != nil {
+	if err := scan.run(ctx); err != nil {
 		return nil, wrapScan(whole.URL, err)
 	}
-	if scan.found.long && !r.Tolerant {
-		return nil, longRecordFault(whole.URL, head.lines+scan.lines+1)
+	if bad := scan.found.bad; bad != nil && !r.Tolerant {
+		return nil, badRecordFault(whole.URL, head.lines+bad.line+1, bad.record, *bad, head.fields)
 	}
 	out := []Slice{}
 	open := whole
@@ -218,13 +218,6 @@ func wrapScan(u string, err error) error {
 		return err
 	}
 	return openFault(u, err)
-}
-
-func longRecordFault(u string, line int64) *fault.Error {
-	f := inputFault(fault.UserData, u, "record is longer than %d MiB, which is the limit", MaxRecordBytes>>20)
-	f.Place.Line = line
-	f.Hint = "look for a quote that is never closed"
-	return f
 }
 
 // group lists slices into batches: a batch starts where a border is wanted

@@ -2,9 +2,7 @@ package files
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -105,16 +103,17 @@ func (c *tolerantCSV) prepare(ctx context.Context, bad func(BadRecord) error) er
 
 // rewrite writes the sound records of a slice in pieces and hands out the others.
 func (c *tolerantCSV) rewrite(ctx context.Context, p *csvCopy, bad func(BadRecord) error) error {
-	in, err := openRecords(p)
+	f, err := os.Open(p.slice.Path)
 	if err != nil {
-		return err
+		return openFault(p.slice.URL, err)
 	}
-	defer in.close()
+	defer f.Close() // read only: nothing can be lost
+	in := p.records(f)
 	for piece, more := 0, true; more; piece++ {
 		var stop error
 		err := p.piece(piece, func(w io.Writer) error {
 			out := bufio.NewWriterSize(w, scanBlockBytes)
-			more, stop = c.rewritePiece(ctx, in, out, bad)
+			more, stop = c.rewritePiece(ctx, p, in, out, bad)
 			return out.Flush()
 		})
 		if err = errors.Join(stop, err); err != nil {
@@ -124,32 +123,25 @@ func (c *tolerantCSV) rewrite(ctx context.Context, p *csvCopy, bad func(BadRecor
 	return nil
 }
 
-func (c *tolerantCSV) rewritePiece(ctx context.Context, in *csvRecords, out *bufio.Writer, bad func(BadRecord) error) (more bool, err error) {
+func (c *tolerantCSV) rewritePiece(ctx context.Context, p *csvCopy, in *csvWalker, out *bufio.Writer, bad func(BadRecord) error) (more bool, err error) {
 	for start := in.offset; in.offset-start < pieceBytes; {
 		rec, err := in.next(ctx)
 		if errors.Is(err, io.EOF) {
 			return false, nil
 		}
 		if err != nil {
-			return false, err
+			return false, wrapScan(p.slice.URL, err)
 		}
-		fields, f := c.check(in.copy, rec)
-		if f != nil {
-			if err := bad(rec.bad(in.copy, f)); err != nil {
+		if f := c.check(p, rec); f != nil {
+			if err := bad(p.badRecord(rec, f)); err != nil {
 				return false, err
 			}
 			continue
 		}
-		fmt.Fprintf(out, "%d%c%d%c%d", in.copy.slice.File, c.r.CSV.Separator, rec.row, c.r.CSV.Separator, rec.line)
+		fmt.Fprintf(out, "%d%c%d%c%d", p.slice.File, c.r.CSV.Separator, p.slice.FirstRecord+rec.row, c.r.CSV.Separator, p.firstLine()+rec.line)
 		for _, n := range c.used {
-			at := in.copy.head.index[n]
 			out.WriteByte(c.r.CSV.Separator)
-			if c.tells && fields[at] == "" && !rec.quoted(c.r, at) {
-				continue
-			}
-			out.WriteByte('"')
-			out.WriteString(strings.ReplaceAll(fields[at], `"`, `""`))
-			out.WriteByte('"')
+			writeField(out, rec, p.head.index[n], c.tells)
 		}
 		out.WriteByte('\n') // bufio keeps the first error for Flush
 	}
@@ -157,23 +149,19 @@ func (c *tolerantCSV) rewritePiece(ctx context.Context, in *csvRecords, out *buf
 }
 
 // check finds what no reading of values can survive, as a failure with its place.
-func (c *tolerantCSV) check(p *csvCopy, rec csvRecord) (fields []string, f *fault.Error) {
-	if rec.size > MaxRecordBytes {
-		return nil, longRecordFault(p.slice.URL, rec.line)
-	}
-	fields = rec.fields(c.r)
-	if len(fields) != p.head.fields {
-		return nil, raggedFault(p.slice.URL, rec.line, rec.row, len(fields), p.head.fields)
+func (c *tolerantCSV) check(p *csvCopy, rec csvRecord) *fault.Error {
+	if rec.flaw != flawNone {
+		return p.fault(rec.bad())
 	}
 	for _, n := range c.used {
-		if value := fields[p.head.index[n]]; !utf8.ValidString(value) {
+		at := p.head.index[n]
+		if value := rec.shape.value(rec.text, at); !utf8.Valid(value) {
 			f := inputFault(fault.UserData, p.slice.URL, "column %s is not valid UTF-8", c.r.Columns[n].Name)
-			f.Place.Field, f.Place.Value = c.r.Columns[n].Name, shorten(escapeBytes([]byte(value)))
-			f.Place.Line, f.Place.Column = rec.position(c.r, p.head.index[n])
-			return nil, f
+			p.place(f, rec, n, escapeBytes(value))
+			return f
 		}
 	}
-	return fields, nil
+	return nil
 }
 
 // locate describes records of a slice whose rows are given in ascending order.
@@ -183,18 +171,18 @@ func (c *tolerantCSV) locate(ctx context.Context, s Slice, cells []BadCell, foun
 		if p.slice.File != s.File || p.slice.Offset != s.Offset {
 			continue
 		}
-		in, err := openRecords(p)
+		f, err := os.Open(p.slice.Path)
 		if err != nil {
-			return err
+			return openFault(p.slice.URL, err)
 		}
-		return errors.Join(c.walk(ctx, in, cells, found), in.close())
+		return errors.Join(c.walk(ctx, p, p.records(f), cells, found), f.Close())
 	}
 	return nil
 }
 
-func (c *tolerantCSV) walk(ctx context.Context, in *csvRecords, cells []BadCell, found func(i int, rec BadRecord) error) error {
+func (c *tolerantCSV) walk(ctx context.Context, p *csvCopy, in *csvWalker, cells []BadCell, found func(i int, rec BadRecord) error) error {
 	k := 0
-	for k < len(cells) && cells[k].Row < in.copy.slice.FirstRecord {
+	for k < len(cells) && cells[k].Row < p.slice.FirstRecord {
 		k++ // of a slice of the same file before this one
 	}
 	for k < len(cells) {
@@ -203,19 +191,17 @@ func (c *tolerantCSV) walk(ctx context.Context, in *csvRecords, cells []BadCell,
 			return nil
 		}
 		if err != nil {
-			return err
+			return wrapScan(p.slice.URL, err)
 		}
-		for ; k < len(cells) && cells[k].Row == rec.row; k++ {
+		for ; k < len(cells) && cells[k].Row == p.slice.FirstRecord+rec.row; k++ {
 			f := fault.New(fault.UserData, "")
-			f.Place.Line = rec.line
+			f.Place.Line = p.firstLine() + rec.line
 			if n := cells[k].Column; n >= 0 {
-				col, at := c.r.Columns[n], in.copy.head.index[n]
-				value := rec.fields(c.r)[at]
-				f.Message = notOfType(col, value)
-				f.Place.Field, f.Place.Value = col.Name, shorten(value)
-				f.Place.Line, f.Place.Column = rec.position(c.r, at)
+				value := string(rec.shape.value(rec.text, p.head.index[n]))
+				f.Message = notOfType(c.r.Columns[n], value)
+				p.place(f, rec, n, value)
 			}
-			if err := found(k, rec.bad(in.copy, f)); err != nil {
+			if err := found(k, p.badRecord(rec, f)); err != nil {
 				return err
 			}
 		}
@@ -223,157 +209,18 @@ func (c *tolerantCSV) walk(ctx context.Context, in *csvRecords, cells []BadCell,
 	return nil
 }
 
-// csvRecords goes through the records of a slice as encoding/csv sees them,
-// without ever holding more of one than a record may have.
-type csvRecords struct {
-	copy   *csvCopy
-	file   *os.File
-	in     *bufio.Reader
-	scan   csvScan
-	text   []byte
-	offset int64 // bytes of the slice read
-	line   int64 // 1-based physical line of what comes next
-	row    int64 // 0-based data row of what comes next
+// place fills in where column i of a sound record is.
+func (c *csvCopy) place(f *fault.Error, rec csvRecord, i int, value string) {
+	lines, column := rec.shape.place(rec.text, c.head.index[i])
+	f.Place.Line, f.Place.Column = c.firstLine()+rec.line+lines, column
+	f.Place.Record = c.slice.FirstRecord + rec.row + 1
+	f.Place.Field, f.Place.Value = c.r.Columns[i].Name, shorten(value)
 }
 
-// csvRecord is one of them; its text is valid until the next.
-type csvRecord struct {
-	text []byte // as in the file, line ends included; cut at MaxRecordBytes
-	size int64
-	line int64
-	row  int64
-}
-
-func openRecords(c *csvCopy) (*csvRecords, error) {
-	f, err := os.Open(c.slice.Path)
-	if err != nil {
-		return nil, openFault(c.slice.URL, err)
-	}
-	offset, length := c.dataRange()
-	return &csvRecords{copy: c, file: f, in: bufio.NewReaderSize(io.NewSectionReader(f, offset, length), scanBlockBytes),
-		scan: csvScan{separator: c.r.CSV.Separator}, line: c.firstLine(), row: c.slice.FirstRecord}, nil
-}
-
-func (s *csvRecords) close() error { return s.file.Close() } // read only: nothing can be lost
-
-// next returns the next record, or io.EOF.
-func (s *csvRecords) next(ctx context.Context) (csvRecord, error) {
-	const recordsBetweenLooks = 4096
-	if s.row%recordsBetweenLooks == 0 && ctx.Err() != nil {
-		return csvRecord{}, ctx.Err()
-	}
-	rec := csvRecord{row: s.row}
-	s.text = s.text[:0]
-	for {
-		first := len(s.text)
-		size, whole, err := s.readLine()
-		if size == 0 && err != nil {
-			if rec.size == 0 {
-				return rec, err
-			}
-			break // quotes that are never closed take all the rest
-		}
-		line := s.text[first:]
-		if rec.size == 0 {
-			rec.line = s.line
-			if body, _ := splitLineEnd(line); len(body) == 0 {
-				s.line++ // a blank line is no record
-				s.text = s.text[:0]
-				continue
-			}
-		}
-		s.line++
-		rec.size += size
-		if !whole {
-			s.scan.inQuotes = false // a line that is too long ends its record, whatever its quotes
-			break
-		}
-		if s.scan.inQuotes || bytes.IndexByte(line, '"') >= 0 {
-			s.scan.line(line)
-		}
-		if !s.scan.inQuotes {
-			break
-		}
-		if rec.size > MaxRecordBytes {
-			s.text = s.text[:min(len(s.text), rawBytesMax+1)]
-		}
-	}
-	s.scan.inQuotes = false
-	s.row++
-	rec.text = s.text
-	return rec, nil
-}
-
-// readLine appends the next physical line to text, as far as a record may
-// reach; whole is false if that was not all of it.
-func (s *csvRecords) readLine() (size int64, whole bool, err error) {
-	whole = true
-	for {
-		part, err := s.in.ReadSlice('\n')
-		size += int64(len(part))
-		s.offset += int64(len(part))
-		if size <= MaxRecordBytes {
-			s.text = append(s.text, part...)
-		} else {
-			whole = false
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-		case err == nil, errors.Is(err, io.EOF):
-			return size, whole, err
-		default:
-			return size, whole, openFault(s.copy.slice.URL, err)
-		}
-	}
-}
-
-// fields parses the record.
-func (r csvRecord) fields(reader *script.FileReader) []string {
-	if bytes.IndexByte(r.text, '"') < 0 {
-		body, _ := splitLineEnd(r.text)
-		return strings.Split(string(body), string(rune(reader.CSV.Separator)))
-	}
-	fields, _ := r.parse(reader)
-	return fields
-}
-
-func (r csvRecord) parse(reader *script.FileReader) ([]string, *csv.Reader) {
-	in := newCSVReader(reader, bytes.NewReader(r.text))
-	in.FieldsPerRecord, in.ReuseRecord = -1, false
-	fields, err := in.Read()
-	if err != nil {
-		return nil, in
-	}
-	return fields, in
-}
-
-// quoted reports whether field n is written in quotes.
-func (r csvRecord) quoted(reader *script.FileReader, n int) bool {
-	if bytes.IndexByte(r.text, '"') < 0 {
-		return false
-	}
-	_, in := r.parse(reader)
-	return quoted(in, bytes.SplitAfter(r.text, newline), n)
-}
-
-// position is the physical line and the 1-based character of field n.
-func (r csvRecord) position(reader *script.FileReader, n int) (line int64, column int) {
-	fields, in := r.parse(reader)
-	if n >= len(fields) {
-		return r.line, 0
-	}
-	at, byteColumn := in.FieldPos(n)
-	lines := bytes.SplitAfter(r.text, newline)
-	column = byteColumn
-	if at-1 < len(lines) && byteColumn-1 <= len(lines[at-1]) {
-		column = utf8.RuneCount(lines[at-1][:byteColumn-1]) + 1
-	}
-	return r.line + int64(at) - 1, column
-}
-
-// bad turns a failure of the record into what is kept of it.
-func (r csvRecord) bad(c *csvCopy, f *fault.Error) BadRecord {
-	out := BadRecord{File: c.slice.File, Row: r.row, BadRow: fault.BadRow{Place: f.Place, Reason: f.Message, Raw: rawText(r.text, r.size)}}
-	out.Place.File, out.Place.Record = c.slice.URL, r.row+1
+// badRecord turns a failure of the record into what is kept of it.
+func (c *csvCopy) badRecord(rec csvRecord, f *fault.Error) BadRecord {
+	row := c.slice.FirstRecord + rec.row
+	out := BadRecord{File: c.slice.File, Row: row, BadRow: fault.BadRow{Place: f.Place, Reason: f.Message, Raw: rawText(rec.text, rec.size)}}
+	out.Place.File, out.Place.Record = c.slice.URL, row+1
 	return out
 }
