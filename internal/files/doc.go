@@ -3,9 +3,10 @@
 // script's types, writes the COPY statements that produce CSV and Parquet,
 // and explains which value of which line made a read fail.
 //
-// It owns the meaning of input bytes. A CSV file means what a lazy RFC 4180
-// reader (Go's encoding/csv with LazyQuotes, behaviour §3.1) says it means.
-// DuckDB's reader is faster but disagrees in the odd cases, so DuckDB only
+// It owns the meaning of input bytes. A CSV file means what csvrecord.go says
+// it means: RFC 4180 with quotes out of place tolerated in one line (as Go's
+// encoding/csv with LazyQuotes, behaviour §3.1, but without taking other lines
+// in). DuckDB's reader is faster but disagrees in the odd cases, so DuckDB only
 // ever sees bytes on which both agree: every byte range is scanned first, a
 // range that is plain is handed over as it is (a symbolic link), and any
 // other is rewritten into the scratch directory. The scan runs at memory

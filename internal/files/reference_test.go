@@ -21,7 +21,7 @@ type refRecord struct {
 func (r refRecord) sound(fields int) bool { return !r.broken && len(r.fields) == fields }
 
 // refRecords reads text as the documentation has it, character by character:
-// docs/files.md, "What a CSV record is". fields is the number of fields of
+// docs/nodes/file_table.md, "Quotes". fields is the number of fields of
 // each record, 0 if the first sound one says it.
 func refRecords(text string, separator byte, fields int) (out []refRecord) {
 	start := 0
