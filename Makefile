@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal -name '*.go' -o -name '*.py' -o -name '*.sql') go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: help build demo test lint fuzz bench clean
+.PHONY: help build demo test test-fast lint fuzz chaos bench clean
 
 help: ## List the commands
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -28,11 +28,17 @@ demo: bin/thalweg ## Build, generate a small portfolio, run it, show the result
 test: ## Everything that CI checks
 	@scripts/test
 
+test-fast: ## The tests without the race detector, conformance and crash cases sampled
+	@scripts/test-fast
+
 lint: ## go vet, staticcheck, formatting
 	@scripts/lint
 
 fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 	@scripts/fuzz
+
+chaos: ## The long tests in full: random scripts, bit flips, generated files and tables (an hour)
+	@scripts/chaos
 
 bench: bin/thalweg ## Measure against the hand-written peer (about 15 minutes)
 	@scripts/bench

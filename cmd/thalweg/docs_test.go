@@ -101,3 +101,25 @@ func example(names []string, files map[string]string) *txtar.Archive {
 	a.Comment = []byte(script.String())
 	return a
 }
+
+// TestReadmeCommands runs the README's commands as they are printed, from the
+// project's folder.
+func TestReadmeCommands(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	block := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(string(text))
+	require.NotNil(t, block, "README.md has no block of commands")
+	examples, err := filepath.Abs("../../examples")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	archive := &txtar.Archive{
+		Comment: []byte("mkdir demo\nsymlink examples -> " + examples + "\nchmod 755 bin/thalweg\nexec sh -e commands\nstdout 'order_values'\nexists demo/items.yaml demo/orders.svg demo/orders/orders.csv\n"),
+		Files: []txtar.File{
+			{Name: "commands", Data: []byte(block[1])},
+			{Name: "bin/thalweg", Data: []byte("#!/bin/sh\nexec thalweg \"$@\"\n")},
+		},
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "readme.txtar"), txtar.Format(archive), 0o600))
+	testscript.Run(t, testscript.Params{Dir: dir, RequireExplicitExec: true})
+}
