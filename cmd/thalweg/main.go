@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/keeper"
 	"thalweg/internal/local"
 )
 
@@ -59,7 +60,13 @@ type app struct {
 	width          int // columns of the terminal, 0 unknown
 }
 
+// ownExecutable is this program, even if its file has been replaced since it began.
+const ownExecutable = "/proc/self/exe"
+
 func main() {
+	if keeper.Called(os.Args) {
+		os.Exit(keeper.Main(os.Args, keeper.Cgroups()))
+	}
 	// A run goes on when nobody reads what it prints any more; a closed
 	// terminal stops it as Ctrl-C does.
 	signal.Ignore(syscall.SIGPIPE)

@@ -13,11 +13,16 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/keeper"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden parts of testdata/script")
 
 func TestMain(m *testing.M) {
+	if keeper.Called(os.Args) { // by its name, testscript would take it for the tests
+		os.Exit(keeper.Main(os.Args, keeper.Cgroups()))
+	}
 	testscript.Main(m, map[string]func(){"thalweg": main})
 }
 

@@ -61,7 +61,7 @@ func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer client.Close()
-	o := scripttest.Options{Remote: client, ParamsPath: c.Params, Lenient: c.Lenient, Interpreter: c.Python, MemoryBytes: memory, WorkDir: work}
+	o := scripttest.Options{Remote: client, ParamsPath: c.Params, Lenient: c.Lenient, Interpreter: c.Python, Keeper: ownExecutable, MemoryBytes: memory, WorkDir: work}
 	ran, failed := 0, 0
 	for _, one := range suite.Cases {
 		if !match.MatchString(one.Name) {

@@ -36,7 +36,8 @@ var allowed = map[string]string{
 	"internal/expr":              "similar sqltext",
 	"internal/script":            "address expr fault similar",
 	"internal/files":             "address expr fault script sqltext",
-	"internal/python":            "expr fault",
+	"internal/keeper":            "",
+	"internal/python":            "expr fault keeper",
 	"internal/state":             "fault",
 	"internal/state/statetest":   "state fault",
 	"internal/state/sqlite":      "state fault",
@@ -58,7 +59,7 @@ var allowed = map[string]string{
 	"internal/local": "address budget engine fault files parts parts/local pipeline plan python query queue/inproc remote script sqltext state state/sqlite " +
 		"worker",
 	"internal/graph": "address script",
-	"cmd/thalweg":    "address scripttest budget infer graph engine fault generate local plan remote script similar sqltext state worker",
+	"cmd/thalweg":    "address keeper scripttest budget infer graph engine fault generate local plan remote script similar sqltext state worker",
 }
 
 // banned imports, each with what to use instead.

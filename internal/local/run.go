@@ -40,6 +40,7 @@ type Options struct {
 	MemoryBytes  int64 // 0: a share of the machine's
 	Cores        int   // 0: the machine's
 	Interpreter  string
+	Keeper       string         // see python.Config
 	RowTimeout   time.Duration  // longest that Python may take for a row; 0: the pool's default
 	GroupTimeout time.Duration  // longest that Python may take for a call of a py_table; 0: the pool's default
 	Remote       *remote.Client // for files of other machines; nil: one with defaults
@@ -446,7 +447,7 @@ func (r *runner) openPool() error {
 	var err error
 	r.pool, err = python.NewPool(python.Config{Interpreter: r.opts.Interpreter, Size: r.budget.Interpreters, RowTimeout: r.opts.RowTimeout,
 		GroupTimeout: r.opts.GroupTimeout, MaxGroupBytes: min(max(r.budget.InterpreterBytes/4, groupBytesMin), python.DefaultMaxGroupBytes),
-		MemoryBytes: max(r.budget.InterpreterBytes, interpreterBytesMin), RecycleBytes: r.budget.InterpreterBytes, Logger: r.opts.Logger})
+		MemoryBytes: max(r.budget.InterpreterBytes, interpreterBytesMin), RecycleBytes: r.budget.InterpreterBytes, Keeper: r.opts.Keeper, Logger: r.opts.Logger})
 	return err
 }
 

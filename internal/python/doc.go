@@ -16,7 +16,8 @@
 //     or floods its output fails the Run that it belongs to, with row, field,
 //     expression and traceback, and nothing else: its process is replaced.
 //   - Memory held here by a Run is bounded (Config.MaxChunkBytes).
-//   - Interpreters see the environment that Config names, and die with this process.
+//   - Interpreters see the environment that Config names, and die with this process, and all that they have
+//     started with them (package keeper).
 //
 // Failures are *fault.Error: a formula's own (kind user_data, script or, for files
 // that it cannot open, environment), a missing or unusable interpreter

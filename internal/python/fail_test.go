@@ -1,6 +1,7 @@
 package python
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -245,6 +246,39 @@ func TestMemoryLimit(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestLargeCaches has a PyPy that takes 240 MiB for new objects unless it is told
+// otherwise, as it does by itself where the largest cache has 480 MiB.
+func TestLargeCaches(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("pypy3"); err != nil {
+		t.Skip("pypy3 is not installed")
+	}
+	pool := newTestPool(t, Config{Interpreter: writeScript(t, "#!/bin/sh\nPYPY_GC_NURSERY=${PYPY_GC_NURSERY:-240M} exec pypy3 \"$@\"\n"), Size: 1, MemoryBytes: 128 << 20})
+	requireWorks(t, pool)
+}
+
+// TestTooLittleRoomToStart has interpreters that map more than they may before they do anything.
+func TestTooLittleRoomToStart(t *testing.T) {
+	t.Parallel()
+	const mapped = `exec python3 -c 'import mmap, sys
+keep = mmap.mmap(-1, 1 << 30)
+sys.argv = sys.argv[-2:]
+exec(sys.stdin.read())' "$@"`
+	for name, script := range map[string]string{"python3": mapped, "pypy3": `PYPY_GC_NURSERY=300M exec pypy3 "$@"`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(name); err != nil {
+				t.Skipf("%s is not installed", name)
+			}
+			pool := newTestPool(t, Config{Interpreter: writeScript(t, "#!/bin/sh\n"+script+"\n"), Size: 1, MemoryBytes: 128 << 20})
+			_, err := pool.Run(t.Context(), intProgram("1"), ints(5), discard)
+			require.Regexp(t, `cannot work with (128|256) MiB of address space: it has mapped [0-9]+ MiB before it has done anything`, err)
+			require.Equal(t, fault.Environment, fault.Of(err).Kind)
+			require.Contains(t, fault.Of(err).Hint, "--memory")
+		})
+	}
 }
 
 func TestInterpreterThatCannotBeUsed(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -113,7 +112,7 @@ func crashFault(p *process, c *chunk) *fault.Error {
 	if uint64(p.slot(slotSequence)) != c.sequence {
 		row = rowNone
 	}
-	state, _ := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	state := p.end.Status
 	out := fault.New(fault.Script, "")
 	how := ""
 	switch {

@@ -28,7 +28,10 @@ const (
 	maxOutputTailBytes  = 16 << 10
 	maxCrashLogBytes    = 32 << 10
 	maxLoggedLineBytes  = 400
-	maxLoggedLinesASec  = 20 // of one process, at debug level
+	maxLoggedLinesASec  = 20  // of one process, at debug level
+	nurseryShare        = 256 // of a process's memory: with more, PyPy meets the limit in the midst of a collection, and aborts
+	minNurseryBytes     = 512 << 10
+	maxNurseryBytes     = 4 << 20 // what PyPy takes where it finds no cache
 	pageBytes           = 4096
 	pipeBytes           = 1 << 20 // wished for
 	joinBelowBytes      = 1 << 20

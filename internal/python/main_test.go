@@ -16,9 +16,18 @@ import (
 
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/keeper"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if keeper.Called(os.Args) {
+		os.Exit(keeper.Main(os.Args, testCgroups()))
+	}
+	if len(os.Args) == 3 && os.Args[1] == runnerArgument {
+		os.Exit(runnerMain(os.Args[2]))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // eachInterpreter runs a test with CPython, and with PyPy where there is one, or
 // with those that THALWEG_TEST_PYTHONS lists, separated by commas.
@@ -42,6 +51,7 @@ func eachInterpreter(t *testing.T, test func(t *testing.T, interpreter string)) 
 
 func newTestPool(t testing.TB, cfg Config) *Pool {
 	t.Helper()
+	cfg.Keeper = or(cfg.Keeper, "/proc/self/exe")
 	p, err := NewPool(cfg)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })

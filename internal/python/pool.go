@@ -27,7 +27,8 @@ type Config struct {
 	MaxChunkBytes  int64         // a chunk is closed when it has so many bytes; DefaultMaxChunkBytes. A Run holds about 2·Size+2 times as much
 	MaxResultBytes int64         // results of one chunk; DefaultMaxResultBytes
 	Dir            string        // working directory of the interpreters; ours if empty
-	Env            []string      // "NAME=value": the interpreters' environment, beyond PATH, HOME and LANG of ours, TZ=UTC, PYTHONHASHSEED=0 and one thread for libraries
+	Keeper         string        // executable that is a keeper when it is called as one (package keeper), so that what formulas start ends with them; "": process groups do what they can
+	Env            []string      // "NAME=value": the interpreters' environment, beyond PATH, HOME and LANG of ours, TZ=UTC, PYTHONHASHSEED=0, PyPy's limits and one thread for libraries
 	Logger         *slog.Logger  // discarded if nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/keeper"
 )
 
 //go:embed worker.py
@@ -61,6 +62,10 @@ type settings struct {
 type hello struct {
 	Version        [3]int `json:"version"`
 	Implementation string `json:"implementation"`
+	Pid            int    `json:"pid"`
+	Mapped         int64  `json:"mapped"` // address space, before its limit was set
+	Limit          int64  `json:"limit"`  // of its address space; 0: none
+	TooSmall       bool   `json:"too_small"`
 }
 
 // process is one interpreter. Its methods are called by one goroutine, the
@@ -68,7 +73,9 @@ type hello struct {
 // waits for the other's pipe, and one waits for its end.
 type process struct {
 	cmd      *exec.Cmd
-	pid      int
+	guard    *keeper.Guard
+	pid      int         // of the interpreter, once it has said hello
+	signals  *os.Process // the interpreter
 	logger   *slog.Logger
 	started  time.Time
 	hello    hello
@@ -81,13 +88,14 @@ type process struct {
 
 	outgoing chan [][]byte
 	incoming chan incoming // closed at the end of the stream
-	exited   chan struct{} // closed when the process has ended
+	exited   chan struct{} // closed when the process and all that it has started have ended
+	end      keeper.State  // how, then
 	wg       sync.WaitGroup
 
 	programs     map[[32]byte]*loadedProgram
 	nextProgram  uint64
 	useClock     uint64
-	over         bool // end was called
+	over         bool // finish was called
 	limited      bool // has a memory limit
 	firstBytes   int64
 	peakBytes    int64
@@ -169,13 +177,11 @@ func (p *process) start(cfg *Config, path string, files []*os.File) error {
 	p.cmd.Env = environment(cfg)
 	p.cmd.Dir = cfg.Dir
 	p.cmd.WaitDelay = outputWait
-	p.cmd.SysProcAttr = processAttributes()
-	if err := p.cmd.Start(); err != nil {
+	if p.guard, err = keeper.Start(cfg.Keeper, p.cmd); err != nil {
 		f := fault.New(fault.Environment, "the Python interpreter %s cannot be started", path)
 		f.Err, f.Hint = err, "install it, or name another one"
 		return f
 	}
-	p.pid = p.cmd.Process.Pid
 	p.wg.Add(3)
 	go p.write()
 	go p.read(cfg.MaxResultBytes)
@@ -202,7 +208,18 @@ func environment(cfg *Config) []string {
 	if cfg.MemoryBytes > 0 {
 		env = append(env, "PYPY_GC_MAX="+strconv.FormatInt(cfg.MemoryBytes, 10))
 	}
+	env = append(env, "PYPY_GC_NURSERY="+strconv.FormatInt(nurseryBytes(cfg), 10))
 	return append(env, cfg.Env...)
+}
+
+// nurseryBytes is the room in which PyPy makes new objects. By itself it takes half
+// of the machine's largest cache, which is more than some machines' share of memory
+// for a process, and which each of the processes believes to be its own.
+func nurseryBytes(cfg *Config) int64 {
+	if cfg.MemoryBytes == 0 {
+		return maxNurseryBytes
+	}
+	return min(max(cfg.MemoryBytes/nurseryShare, minNurseryBytes), maxNurseryBytes)
 }
 
 func (p *process) write() {
@@ -238,8 +255,11 @@ func (p *process) read(maxBytes int64) {
 func (p *process) wait() {
 	defer p.wg.Done()
 	defer close(p.exited)
-	if err := p.cmd.Wait(); err != nil {
-		p.logger.Debug("python ended", "pid", p.pid, "how", err)
+	p.end = p.guard.Wait()
+	pid, _ := p.guard.Program()
+	p.logger.Debug("python ended", "pid", pid, "how", p.end)
+	if p.end.Left > 0 {
+		p.logger.Warn("processes that formulas have started could not be ended", "processes", p.end.Left)
 	}
 }
 
@@ -305,20 +325,37 @@ func (p *process) askToStop(sequence uint64, row int64) {
 }
 
 func (p *process) signal(s syscall.Signal) {
-	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if p.signals == nil {
+		return
+	}
+	if err := p.signals.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.logger.Debug("signal python", "pid", p.pid, "signal", s, "error", err)
 	}
 }
 
+// identify learns which process the interpreter is: the one that was started, or
+// one that it has started, if the interpreter's name is that of a script.
+func (p *process) identify() {
+	started, _ := p.guard.Program()
+	if started == 0 {
+		return // its keeper was killed: so is it
+	}
+	p.pid = started
+	if keeper.Below(started, p.hello.Pid) {
+		p.pid = p.hello.Pid
+	}
+	p.signals, _ = os.FindProcess(p.pid) // never fails: who has ended is told by Signal
+}
+
 // kill ends the process and what it has started, and waits until all is over.
-func (p *process) kill() { p.end(0) }
+func (p *process) kill() { p.finish(0) }
 
 // stop lets an idle process end by itself, for some time.
-func (p *process) stop() { p.end(stopGrace) }
+func (p *process) stop() { p.finish(stopGrace) }
 
-// end gives the process some time, then kills it, and says whether it has ended by
-// itself. It may be called again: then it does nothing.
-func (p *process) end(grace time.Duration) (byItself bool) {
+// finish gives the process some time, then kills it, and says whether it has ended
+// by itself. It may be called again: then it does nothing.
+func (p *process) finish(grace time.Duration) (byItself bool) {
 	if p.over {
 		return false
 	}
@@ -334,10 +371,7 @@ func (p *process) end(grace time.Duration) (byItself bool) {
 		}
 		t.Stop()
 	}
-	// Its group is killed even if the process has ended by itself: children of it may live.
-	if err := unix.Kill(-p.pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-		p.logger.Debug("kill python's process group", "pid", p.pid, "error", err)
-	}
+	p.guard.Kill()
 	<-p.exited
 	p.answers.Close()      // a child in a group of its own might keep the other end
 	for range p.incoming { // what its reader still has to get rid of
@@ -346,8 +380,11 @@ func (p *process) end(grace time.Duration) (byItself bool) {
 	return byItself
 }
 
-// release frees what outlives the process: end was called, or start was not.
+// release frees what outlives the process: finish was called, or start was not.
 func (p *process) release() {
+	if p.signals != nil {
+		_ = p.signals.Release() // a handle; what is wrong with it hurts nobody
+	}
 	for _, f := range []*os.File{p.requests, p.answers, p.crash} {
 		if f != nil {
 			f.Close()
@@ -390,6 +427,12 @@ func (p *process) memory(look bool) int64 {
 
 // usable says what is wrong with the interpreter, after its hello.
 func (p *process) usable(path string) error {
+	if h := p.hello; h.TooSmall {
+		f := fault.New(fault.Environment, "the Python interpreter %s cannot work with %s of address space: it has mapped %s before it has done anything",
+			path, mebibytes(h.Limit), mebibytes(h.Mapped))
+		f.Hint = hintRoom
+		return f
+	}
 	v := p.hello.Version
 	if v[0] > oldestMajor || v[0] == oldestMajor && v[1] >= oldestMinor {
 		return nil

@@ -5,17 +5,9 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
-
-// processAttributes: a group of its own, so that a terminal's interrupt does not
-// reach it and so that its children can be killed with it; and death with us. The
-// system takes "us" to be the thread that started it, see Pool.starter.
-func processAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
-}
 
 // sharedFile makes a file that only lives as long as it is open.
 func sharedFile(name string, size int64) (*os.File, error) {

@@ -5,12 +5,7 @@ package python
 import (
 	"fmt"
 	"os"
-	"syscall"
 )
-
-// processAttributes: a group of its own. Death with us is left to the end of its
-// input, which an interpreter notices between chunks.
-func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // sharedFile makes a file that only lives as long as it is open.
 func sharedFile(name string, size int64) (*os.File, error) {

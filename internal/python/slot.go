@@ -2,6 +2,7 @@ package python
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -128,8 +129,9 @@ func (s *slot) ensure() error {
 	}
 	s.proc = proc
 	s.sight = sight{}
+	_, kept := proc.guard.Program()
 	s.pool.cfg.Logger.Debug("python started", "pid", proc.pid, "implementation", proc.hello.Implementation,
-		"version", proc.hello.Version, "took", time.Since(proc.started))
+		"version", proc.hello.Version, "took", time.Since(proc.started), "children_held_by", kept)
 	return nil
 }
 
@@ -140,12 +142,13 @@ func (s *slot) greet(proc *process) error {
 	case in, ok := <-proc.incoming:
 		if err := proc.readHello(in, ok); err != nil {
 			proc.kill()
-			return startFault(proc, s.pool.path, err)
+			return startFault(proc, &s.pool.cfg, s.pool.path, err)
 		}
+		proc.identify()
 		return proc.usable(s.pool.path)
 	case <-t.C:
 		proc.kill()
-		return startFault(proc, s.pool.path, errNotReady)
+		return startFault(proc, &s.pool.cfg, s.pool.path, errNotReady)
 	case <-s.pool.closing:
 		return s.pool.canceled(noContext)
 	}
@@ -257,12 +260,12 @@ func (s *slot) drop(err error) {
 // died is for a process that ended without being asked to.
 func (s *slot) died() {
 	proc := s.proc
-	if !proc.end(deathGrace) {
+	if !proc.finish(deathGrace) {
 		s.drop(protocolFault(errProtocol)) // it has only closed its descriptors
 		return
 	}
 	if len(s.sent) == 0 {
-		s.pool.cfg.Logger.Warn("python ended while it had nothing to do", "pid", proc.pid, "how", proc.cmd.ProcessState.String())
+		s.pool.cfg.Logger.Warn("python ended while it had nothing to do", "pid", proc.pid, "how", proc.end)
 		s.drop(nil)
 		return
 	}
@@ -319,7 +322,7 @@ func (p *process) readHello(in incoming, ok bool) error {
 	switch {
 	case !ok:
 		<-p.exited
-		return errors.New("it ended at once: " + p.cmd.ProcessState.String())
+		return errors.New("it ended at once: " + p.end.String())
 	case in.err != nil:
 		return in.err
 	case in.kind != msgHello:
@@ -329,10 +332,18 @@ func (p *process) readHello(in incoming, ok bool) error {
 }
 
 // startFault is the failure of a process that has ended before it was ready.
-func startFault(p *process, path string, err error) error {
+func startFault(p *process, cfg *Config, path string, err error) error {
 	f := fault.New(fault.Environment, "the Python interpreter %s does not work", path)
 	f.Err = err
 	f.Detail = p.stderr.Tail()
-	f.Hint = "see whether it runs by itself; a memory limit may be too low for it"
+	f.Hint = "see whether it runs by itself"
+	if cfg.MemoryBytes > 0 {
+		f.Hint += fmt.Sprintf("; it may have %s of address space here: if that is too little, "+hintRoom, mebibytes(cfg.MemoryBytes))
+	}
 	return f
 }
+
+// hintRoom is what gives a process more memory.
+const hintRoom = "give the run more memory (--memory), or fewer processes (--cores)"
+
+func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }

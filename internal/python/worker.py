@@ -63,6 +63,7 @@ CENT = decimal.Decimal("0.01")
 WIDE = decimal.Context(prec=60)
 RESERVE = bytearray()  # given back when memory is out, so that this can be said
 RESERVE_BYTES = 4 << 20
+LEAST_ROOM_BYTES = 16 << 20  # of address space that a worker needs beyond what is mapped when it begins
 
 
 class RowTimeout(BaseException):
@@ -1039,6 +1040,7 @@ class Worker:
         self.page = open_page(settings["progress_fd"])
         self.crash_fd = settings["crash_fd"]
         self.unit = "row"  # what the page counts
+        self.pid = os.getpid()
         self.programs = {}  # number -> Program, or the description of why it cannot be loaded
 
     def watch(self):
@@ -1060,6 +1062,8 @@ class Worker:
         raise RowTimeout("the time for one %s is over" % self.unit)
 
     def send(self, kind, buffers):
+        if os.getpid() != self.pid:
+            os._exit(1)  # a child that a formula has forked and let go on: its answers would be taken for ours
         size = sum(map(len, buffers))
         head = HEADER.pack(kind, size)
         if size < 1 << 20:
@@ -1071,14 +1075,18 @@ class Worker:
             while view:
                 view = view[os.write(self.responses, view) :]
 
-    def serve(self):
+    def serve(self, room):
         read = self.requests.read
         self.page[SLOT_ROW] = ROW_NONE
         hello = {
             "version": list(sys.version_info[:3]),
             "implementation": platform.python_implementation(),
+            "pid": self.pid,
+            **room,
         }
         self.send(MSG_HELLO, [json.dumps(hello).encode()])
+        if room["too_small"]:
+            return  # the pool says so
         while True:
             head = read(HEADER.size)
             if len(head) < HEADER.size:
@@ -1232,17 +1240,29 @@ def open_page(descriptor):
 
 
 def limit_memory(size):
-    """Let allocation fail before the machine runs out. A core file of a crash would fill the disk."""
+    """Let allocation fail before the machine runs out. A core file of a crash would fill the disk.
+
+    Returns the limit, what is mapped already, and whether that leaves too little to work with: then
+    there is no limit, so that it can be said.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    mapped = mapped_bytes()
+    room = {"mapped": mapped, "limit": 0, "too_small": False}
     if not size:
-        return
+        return room
     if platform.python_implementation() == "PyPy":
         # Its collector keeps to PYPY_GC_MAX, which the pool has set to size, and cannot bear
         # that the system refuses memory. It moves objects, so it needs room for two.
         size *= 2
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (size, hard))  # soft: see unlimited_memory
-    RESERVE.extend(bytes(RESERVE_BYTES))
+    if hard != resource.RLIM_INFINITY:
+        size = min(size, hard)  # somebody else's limit
+    room["limit"] = size
+    room["too_small"] = mapped + LEAST_ROOM_BYTES > size
+    if not room["too_small"]:
+        resource.setrlimit(resource.RLIMIT_AS, (size, hard))  # soft: see unlimited_memory
+        RESERVE.extend(bytes(RESERVE_BYTES))
+    return room
 
 
 @contextlib.contextmanager
@@ -1282,8 +1302,7 @@ def main():
     sys.path[:] = [folder for folder in sys.path if folder]  # no modules from the current directory
     worker = Worker(settings)
     worker.watch()
-    limit_memory(settings["memory_bytes"])
-    worker.serve()
+    worker.serve(limit_memory(settings["memory_bytes"]))
 
 
 main()

@@ -27,6 +27,7 @@ type Options struct {
 	ParamsPath  string // parameters for all cases, behind those of the test file
 	Lenient     bool   // see script.Sources
 	Interpreter string
+	Keeper      string // see python.Config
 	MemoryBytes int64
 	WorkDir     string         // private, exists; the caller removes it
 	Remote      *remote.Client // for files of other machines
@@ -81,7 +82,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
 	sum, runErr := local.Run(ctx, home, local.Options{Script: r.script, Remote: r.o.Remote, ScriptPath: r.suite.Script, Workspace: local.DefaultWorkspace,
-		Start: nodeNames(r.script), MemoryBytes: r.o.MemoryBytes, Cores: 1, Interpreter: r.o.Interpreter})
+		Start: nodeNames(r.script), MemoryBytes: r.o.MemoryBytes, Cores: 1, Interpreter: r.o.Interpreter, Keeper: r.o.Keeper})
 	if ctx.Err() != nil {
 		return fmt.Errorf("test %s: %w", r.c.Name, context.Cause(ctx))
 	}
