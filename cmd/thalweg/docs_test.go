@@ -114,7 +114,7 @@ func TestReadmeCommands(t *testing.T) {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	archive := &txtar.Archive{
-		Comment: []byte("mkdir demo\nsymlink examples -> " + examples + "\nchmod 755 bin/thalweg\nexec sh -e commands\nstdout 'order_values'\nexists demo/items.yaml demo/orders.svg demo/orders/orders.csv\n"),
+		Comment: []byte("mkdir demo\nsymlink examples -> " + examples + "\nchmod 755 bin/thalweg\nexec sh -e commands\nstdout '(?m)^5 *$'\nstdout 'examples/orders/short.yaml: 5 nodes, no errors'\nexists demo/items.yaml demo/orders.svg demo/orders/orders.csv\n"),
 		Files: []txtar.File{
 			{Name: "commands", Data: []byte(block[1])},
 			{Name: "bin/thalweg", Data: []byte("#!/bin/sh\nexec thalweg \"$@\"\n")},
