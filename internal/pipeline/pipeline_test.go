@@ -1,0 +1,325 @@
+package pipeline_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"thalweg/internal/budget"
+	"thalweg/internal/fault"
+	"thalweg/internal/parts"
+	partslocal "thalweg/internal/parts/local"
+	"thalweg/internal/pipeline"
+	"thalweg/internal/plan"
+	"thalweg/internal/remote"
+	"thalweg/internal/script"
+	"thalweg/internal/state"
+	"thalweg/internal/state/sqlite"
+	"thalweg/internal/worker"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const pipelineScript = `
+nodes:
+  load:
+    type: file_table
+    r:
+      urls: [DIR/in.csv]
+      csv: {hdr_line_idx: 0, first_data_line_idx: 1}
+      columns: {id: {col_type: int, csv: {col_hdr: id}}}
+    w: {name: items, fields: {id: {expression: r.id, type: int}}}
+  write:
+    type: table_file
+    r: items
+    w: {url_template: DIR/out/items.csv, columns: [id]}
+`
+
+// bench is a run of pipelineScript whose batches a test claims and commits by
+// hand, with real stores.
+type bench struct {
+	t     *testing.T
+	dir   string
+	job   *pipeline.Pipeline
+	state *sqlite.Store
+	parts *partslocal.Store
+	run   state.RunKey
+}
+
+func newBench(t *testing.T, input string) *bench {
+	t.Helper()
+	ctx, dir := t.Context(), t.TempDir()
+	for _, name := range []string{"parts", "work", "remote"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+	}
+	path := filepath.Join(dir, "script.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(pipelineScript, "DIR", dir)), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte(input), 0o600))
+	s, problems := script.Load(ctx, script.Sources{Path: path})
+	require.NotNil(t, s, "%v", problems)
+	shares, err := budget.Split(512<<20, 2, 0)
+	require.NoError(t, err)
+	b := &bench{t: t, dir: dir}
+	b.state, err = sqlite.Open(ctx, filepath.Join(dir, "state.db"))
+	require.NoError(t, err)
+	b.parts, err = partslocal.Open(filepath.Join(dir, "parts"))
+	require.NoError(t, err)
+	client := remote.New(remote.Config{})
+	b.run, err = b.state.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()},
+		[]state.NodeSpec{{Name: "load"}, {Name: "write", Ordinal: 1, Inputs: []string{"load"}}})
+	require.NoError(t, err)
+	b.job = pipeline.New(pipeline.Config{Script: s, Run: b.run, Store: b.state, Parts: b.parts, Budget: shares, StateDir: dir,
+		WorkDir: filepath.Join(dir, "work"), Remote: client, RemoteDir: filepath.Join(dir, "remote")})
+	t.Cleanup(func() {
+		b.job.Close()
+		require.NoError(t, errors.Join(client.Close(), b.parts.Close(), b.state.Close()))
+	})
+	return b
+}
+
+// plan plans a node and stores its batches.
+func (b *bench) plan(name string) {
+	b.t.Helper()
+	node, err := b.state.Node(b.t.Context(), b.key(name))
+	require.NoError(b.t, err)
+	data, specs, err := b.job.Plan(b.t.Context(), node)
+	require.NoError(b.t, err)
+	require.Len(b.t, specs, 1)
+	require.NoError(b.t, b.state.PlanNode(b.t.Context(), b.key(name), data, specs))
+}
+
+func (b *bench) key(name string) state.NodeKey { return state.NodeKey{RunKey: b.run, Node: name} }
+
+func (b *bench) claim(name string) state.Claim {
+	b.t.Helper()
+	c, err := b.state.Claim(b.t.Context(), state.BatchKey{NodeKey: b.key(name)}, b.t.Name(), time.Now(), time.Now().Add(time.Hour))
+	require.NoError(b.t, err)
+	return c
+}
+
+// do plans and executes a node and commits what came of it.
+func (b *bench) do(name string) {
+	b.t.Helper()
+	b.plan(name)
+	c := b.claim(name)
+	res, err := b.job.Execute(b.t.Context(), c)
+	require.NoError(b.t, err)
+	if res.Publish != nil {
+		require.NoError(b.t, res.Publish(b.t.Context()))
+	}
+	require.NoError(b.t, b.state.Commit(b.t.Context(), c, res.Outcome, time.Now()))
+	require.NoError(b.t, b.state.SetNodeStatus(b.t.Context(), b.key(name), state.Running, state.Succeeded))
+}
+
+// stored lists the keys of all parts.
+func (b *bench) stored() (keys []string) {
+	b.t.Helper()
+	for info, err := range b.parts.List(b.t.Context(), "") {
+		require.NoError(b.t, err)
+		keys = append(keys, info.Key)
+	}
+	return keys
+}
+
+// left lists files below a folder of the bench, relative to it.
+func (b *bench) left(folder string) (names []string) {
+	b.t.Helper()
+	root := filepath.Join(b.dir, folder)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil && !d.IsDir() {
+			names = append(names, strings.TrimPrefix(path, root+"/"))
+		}
+		return err
+	})
+	require.NoError(b.t, err)
+	return names
+}
+
+func TestRowsExistOnlyAfterTheCommit(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "id\n1\n2\n")
+	b.plan("load")
+	c := b.claim("load")
+	res, err := b.job.Execute(t.Context(), c)
+	require.NoError(t, err)
+	require.Len(t, res.Outcome.Parts, 1)
+	require.EqualValues(t, 2, res.Outcome.Stats.RowsOut)
+	require.Equal(t, []string{res.Outcome.Parts[0].Key}, b.stored())
+	manifest, err := b.state.Manifest(t.Context(), b.key("load"))
+	require.NoError(t, err)
+	require.Empty(t, manifest)
+
+	require.NoError(t, b.state.Commit(t.Context(), c, res.Outcome, time.Now()))
+	table, err := pipeline.ReadTable(t.Context(), b.state, b.key("load"))
+	require.NoError(t, err)
+	require.Len(t, table.Parts, 1)
+	paths, release, err := pipeline.FetchTable(t.Context(), b.parts, table)
+	require.NoError(t, err)
+	require.Len(t, paths, 1)
+	release()
+	require.Empty(t, b.left("work"), "an attempt's private files are removed")
+}
+
+func TestADroppedAttemptLeavesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "id\n1\n2\n")
+	b.plan("load")
+	res, err := b.job.Execute(t.Context(), b.claim("load"))
+	require.NoError(t, err)
+	require.NotEmpty(t, b.stored())
+	res.Discard()
+	require.Empty(t, b.stored())
+}
+
+func TestAnotherAttemptHasPartsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "id\n1\n2\n")
+	b.plan("load")
+	first := b.claim("load")
+	one, err := b.job.Execute(t.Context(), first)
+	require.NoError(t, err)
+	require.NoError(t, b.state.Release(t.Context(), first, time.Now()))
+	two, err := b.job.Execute(t.Context(), b.claim("load"))
+	require.NoError(t, err)
+	require.NotEqual(t, one.Outcome.Parts[0].Key, two.Outcome.Parts[0].Key)
+	require.Equal(t, one.Outcome.Parts[0].Checksum, two.Outcome.Parts[0].Checksum, "the same rows are the same bytes")
+}
+
+func TestAFailureNamesItsPlaceAndLeavesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "id\n1\nx\n")
+	b.plan("load")
+	res, err := b.job.Execute(t.Context(), b.claim("load"))
+	f := fault.Of(err)
+	require.Equal(t, fault.UserData, f.Kind)
+	require.EqualValues(t, 3, f.Place.Line)
+	require.Contains(t, f.Place.File, "in.csv")
+	require.Empty(t, res.Outcome.Parts)
+	require.Empty(t, b.stored())
+	require.Empty(t, b.left("work"))
+}
+
+func TestAFileAppearsWhenItIsPublished(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "id\n1\n2\n")
+	b.do("load")
+	b.plan("write")
+	c := b.claim("write")
+	res, err := b.job.Execute(t.Context(), c)
+	require.NoError(t, err)
+	out := filepath.Join(b.dir, "out", "items.csv")
+	require.NoFileExists(t, out)
+	require.Len(t, b.left("out"), 1, "one temporary file")
+	require.NoError(t, res.Publish(t.Context()))
+	require.Equal(t, []string{"items.csv"}, b.left("out"))
+	require.Len(t, res.Outcome.Files, 1)
+	require.EqualValues(t, 2, res.Outcome.Files[0].Rows)
+
+	res.Discard()
+	require.FileExists(t, out, "what is published stays")
+
+	// A crash may fall between publishing and the commit: the next attempt
+	// publishes the same bytes again.
+	require.NoError(t, b.state.Release(t.Context(), c, time.Now()))
+	again, err := b.job.Execute(t.Context(), b.claim("write"))
+	require.NoError(t, err)
+	require.NoError(t, again.Publish(t.Context()))
+	require.Equal(t, []string{"items.csv"}, b.left("out"))
+	require.Equal(t, res.Outcome.Files[0].Checksum, again.Outcome.Files[0].Checksum)
+}
+
+func TestADroppedFileLeavesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "id\n1\n2\n")
+	b.do("load")
+	b.plan("write")
+	res, err := b.job.Execute(t.Context(), b.claim("write"))
+	require.NoError(t, err)
+	res.Discard()
+	require.Empty(t, b.left("out"))
+}
+
+func TestAnInterruptedExecutionSaysSo(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "id\n1\n")
+	b.plan("load")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := b.job.Execute(ctx, b.claim("load"))
+	require.Error(t, err)
+	require.True(t, errors.Is(err, context.Canceled) || fault.Of(err).Kind == fault.Canceled, "%v", err)
+	require.Empty(t, b.stored())
+	require.Empty(t, b.left("work"))
+}
+
+func TestAPartThatIsGoneIsNamed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "id\n1\n")
+	b.do("load")
+	key := b.stored()[0]
+	require.NoError(t, b.parts.Delete(t.Context(), key))
+	b.plan("write")
+	_, err := b.job.Execute(t.Context(), b.claim("write"))
+	require.ErrorIs(t, err, parts.ErrNotFound)
+	require.Contains(t, err.Error(), "node load")
+	require.Contains(t, err.Error(), key)
+	require.Empty(t, b.left("out"))
+}
+
+func TestANodeThatTheScriptHasNoMoreIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "id\n1\n")
+	_, _, err := b.job.Plan(t.Context(), state.Node{NodeKey: b.key("gone"), NodeSpec: state.NodeSpec{Name: "gone"}})
+	require.Equal(t, fault.Script, fault.Of(err).Kind)
+	require.Contains(t, err.Error(), "gone")
+}
+
+// A batch waits for all batches of lower phases, and for none of its own.
+func TestPhasesFollowOneAnother(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "id\n1\n")
+	batch := func(number, phase int, status state.Status) state.Batch {
+		work, err := json.Marshal(plan.Work{Phase: phase})
+		require.NoError(t, err)
+		return state.Batch{BatchSpec: state.BatchSpec{Batch: number, Work: work}, Status: status}
+	}
+	for _, test := range []struct {
+		name     string
+		phase    int
+		siblings []state.Batch
+		ready    bool
+	}{
+		{name: "the first phase", phase: 0, siblings: []state.Batch{batch(1, 0, state.Pending)}, ready: true},
+		{name: "all before are done", phase: 1, siblings: []state.Batch{batch(1, 0, state.Succeeded), batch(2, 0, state.Succeeded)}, ready: true},
+		{name: "one before is not", phase: 1, siblings: []state.Batch{batch(1, 0, state.Succeeded), batch(2, 0, state.Claimed)}},
+		{name: "one of the same phase is not", phase: 1, siblings: []state.Batch{batch(1, 0, state.Succeeded), batch(2, 1, state.Pending)}, ready: true},
+		{name: "two phases before", phase: 2, siblings: []state.Batch{batch(1, 0, state.Failed), batch(2, 1, state.Succeeded)}},
+	} {
+		require.Equal(t, test.ready, b.job.Ready(batch(0, test.phase, state.Pending), test.siblings), test.name)
+	}
+	require.True(t, b.job.Ready(state.Batch{BatchSpec: state.BatchSpec{Work: []byte("{")}}, nil), "what cannot be read fails where it can say so")
+}
+
+func TestIdleIsTheTimeOutsideOfBatches(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "id\n1\n")
+	start := time.Now()
+	before := b.job.Idle(start)
+	b.do("load")
+	require.GreaterOrEqual(t, b.job.Idle(start), before)
+	require.Less(t, b.job.Idle(start), time.Since(start), "the time in the engine is not idle")
+}
+
+var _ worker.Job = (*pipeline.Pipeline)(nil)
