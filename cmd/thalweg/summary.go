@@ -25,6 +25,9 @@ func printSummary(a *app, sum local.Summary) {
 	}
 	t.Render()
 	fmt.Fprintf(a.stdout, "\nrun %d in workspace %s: %s in %s, peak memory %s\n", sum.Key.Run, sum.Key.Workspace, statusText(a, sum.Status), span(sum.Elapsed), size(sum.PeakBytes))
+	for _, f := range sum.Foreign {
+		fmt.Fprintf(a.stdout, "  table %s was read from run %d of %s\n", f.Table, f.Source.Run, f.Script)
+	}
 	for _, f := range sum.Files {
 		fmt.Fprintf(a.stdout, "  %s  (%s rows, %s)\n", f.URL, count(f.Rows), size(f.Bytes))
 	}
@@ -117,7 +120,16 @@ type finished struct {
 	PeakBytes  int64          `json:"peak_bytes"`
 	Failure    *state.Failure `json:"failure,omitempty"`
 	Nodes      []finishedNode `json:"nodes"`
+	Sources    []sourceRow    `json:"sources,omitempty"`
 	Files      []state.File   `json:"files"`
+}
+
+// sourceRow is a table of another run that was read.
+type sourceRow struct {
+	Table  string `json:"table"`
+	Run    int64  `json:"run"`
+	Node   string `json:"node"`
+	Script string `json:"script"`
 }
 
 type finishedNode struct {
@@ -141,6 +153,9 @@ type finishedNode struct {
 func finishedEvent(sum local.Summary) finished {
 	out := finished{Event: "run_finished", Status: sum.Status, Workspace: sum.Key.Workspace, Run: sum.Key.Run, ElapsedMS: sum.Elapsed.Milliseconds(),
 		OverheadMS: sum.Overhead.Milliseconds(), PeakBytes: sum.PeakBytes, Failure: sum.Failure, Nodes: []finishedNode{}, Files: sum.Files}
+	for _, f := range sum.Foreign {
+		out.Sources = append(out.Sources, sourceRow{Table: f.Table, Run: f.Source.Run, Node: f.Source.Node, Script: f.Script})
+	}
 	for _, n := range sum.Nodes {
 		s := sum.Stats[n.Name]
 		node := finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn, RowsOut: n.RowsOut, RowsBad: local.BadRowsOf(s), Warnings: s.Warnings,

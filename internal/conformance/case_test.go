@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -55,8 +56,9 @@ type step struct {
 	script, params   string
 	start            []string
 	lenient          bool
-	stop             string // the node at whose beginning the run is stopped
-	copyFrom, copyTo string // a copy instead of a run
+	from             []int64 // runs to read tables from
+	stop             string  // the node at whose beginning the run is stopped
+	copyFrom, copyTo string  // a copy instead of a run
 }
 
 // readCase parses a case and refuses one that is wrong in itself.
@@ -153,7 +155,7 @@ func (c *testCase) script() string { return c.first("script.yaml", "script.json"
 func (c *testCase) params() string { return c.first("params.yaml", "params.json") }
 
 // readRuns parses the file runs: a line is "start=a,b", "stop=c", "copy FROM
-// TO", and may name other files: "script=other.yaml params=other.json start=a".
+// TO", and may name runs to read tables from (from=1) and other files: "script=other.yaml params=other.json start=a".
 func (c *testCase) readRuns() error {
 	text, ok := c.files[fileRuns]
 	if !ok {
@@ -177,6 +179,12 @@ func (c *testCase) readRuns() error {
 				s.lenient = true
 			case "script":
 				s.script = value
+			case "from":
+				run, err := strconv.ParseInt(value, 10, 64)
+				if err != nil {
+					return fmt.Errorf("%s: %w", fileRuns, err)
+				}
+				s.from = append(s.from, run)
 			case "params":
 				s.params = value
 			case "stop":

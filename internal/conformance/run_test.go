@@ -119,7 +119,7 @@ func (b *bench) execute(c *testCase) {
 // run runs a script and gives its failure as people see it, "" for none.
 func (b *bench) run(s step) string {
 	b.t.Helper()
-	opts := local.Options{ScriptPath: filepath.Join(b.dir, s.script), Workspace: local.DefaultWorkspace, Start: s.start, Lenient: s.lenient,
+	opts := local.Options{ScriptPath: filepath.Join(b.dir, s.script), Workspace: local.DefaultWorkspace, Start: s.start, From: s.from, Lenient: s.lenient,
 		MemoryBytes: caseMemoryBytes, Cores: caseCores, Interpreter: "python3", Logger: quiet}
 	if s.params != "" {
 		opts.ParamsPath = filepath.Join(b.dir, s.params)

@@ -34,6 +34,7 @@ type Options struct {
 	Script       *script.Script    // instead of loading ScriptPath; may be nil
 	Workspace    string
 	Start        []string // nodes to start with; empty: those that start by themselves
+	From         []int64  // runs of any script to read tables from that this run does not write; else earlier runs of the same script
 	Description  string
 	Resume       bool  // continue a run instead of starting one
 	ResumeRun    int64 // the run to continue; 0: the workspace's last
@@ -71,6 +72,7 @@ type Summary struct {
 	Stats     map[string]state.Stats // per node, over its batches
 	Files     []state.File
 	Checks    []state.CheckResult
+	Foreign   []ForeignTable // tables of other runs that were read
 	Elapsed   time.Duration
 	Overhead  time.Duration // of Elapsed, with neither DuckDB nor Python at work
 	PeakBytes int64         // of this process and its interpreters together
@@ -95,7 +97,7 @@ func Run(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
 			return Summary{}, &InvalidScriptError{Diagnostics: diags}
 		}
 	}
-	r := &runner{home: home, opts: opts, script: s, start: start}
+	r := &runner{home: home, opts: opts, script: s, start: start, identity: home.identity(s.Name, opts.ScriptPath)}
 	return r.run(ctx, diags.Warnings())
 }
 
@@ -110,17 +112,18 @@ func (e *InvalidScriptError) Unwrap() error { return e.Diagnostics.Err() }
 
 // runner is one call of Run.
 type runner struct {
-	home   *Home
-	opts   Options
-	script *script.Script
-	start  time.Time
-	key    state.RunKey
-	lock   *RunLock
-	nodes  []state.Node
-	peak   peakMeter
-	budget budget.Budget
-	work   string
-	pool   *python.Pool
+	home     *Home
+	opts     Options
+	script   *script.Script
+	start    time.Time
+	identity string // which script it is
+	key      state.RunKey
+	lock     *RunLock
+	nodes    []state.Node
+	peak     peakMeter
+	budget   budget.Budget
+	work     string
+	pool     *python.Pool
 }
 
 // run prepares what may fail before a run exists, so that a bad script leaves
@@ -236,6 +239,9 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	if err := checkFiles(ctx, r.opts.Remote, r.script, affected); err != nil {
 		return err
 	}
+	if err := r.checkSources(ctx, affected); err != nil {
+		return err
+	}
 	in := map[*script.Node]bool{}
 	for _, n := range affected {
 		in[n] = true
@@ -258,7 +264,7 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	}
 	var err error
 	r.key, err = r.home.State.CreateRun(ctx, state.Run{
-		RunKey: state.RunKey{Workspace: r.opts.Workspace}, ScriptPath: address.Redact(r.opts.ScriptPath), ParamsPath: address.Redact(r.opts.ParamsPath),
+		RunKey: state.RunKey{Workspace: r.opts.Workspace}, Script: r.identity, Sources: r.opts.From, ScriptPath: address.Redact(r.opts.ScriptPath), ParamsPath: address.Redact(r.opts.ParamsPath),
 		Fingerprint: r.script.Fingerprint, StartNodes: names, Description: r.opts.Description, Created: time.Now(), Definition: r.script.Definition(),
 	}, specs)
 	if err != nil {
@@ -292,6 +298,9 @@ func (r *runner) affected(ctx context.Context) ([]*script.Node, error) {
 	if len(r.opts.Start) > 0 {
 		return nil, &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already", Hint: "leave --start out, or --resume"}
 	}
+	if len(r.opts.From) > 0 {
+		return nil, &fault.Error{Kind: fault.Script, Message: "a resumed run reads the tables that it was begun with", Hint: "leave --from out, or --resume"}
+	}
 	if err := r.takeOver(ctx); err != nil {
 		return nil, err
 	}
@@ -314,12 +323,15 @@ func (r *runner) takeOver(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the runs of workspace %s: %w", r.opts.Workspace, err)
 	}
-	if len(runs) == 0 {
-		return &fault.Error{Kind: fault.Script, Message: "there is no run to resume in workspace " + r.opts.Workspace, Hint: "leave --resume out to start one"}
+	key := state.RunKey{Workspace: r.opts.Workspace, Run: r.opts.ResumeRun}
+	for _, run := range runs {
+		if r.opts.ResumeRun == 0 && r.home.identityOf(run) == r.identity {
+			key = run.RunKey
+		}
 	}
-	key := runs[len(runs)-1].RunKey
-	if r.opts.ResumeRun > 0 {
-		key.Run = r.opts.ResumeRun
+	if key.Run == 0 {
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("there is no run of script %s to resume in workspace %s", pipeline.ScriptName(r.identity), r.opts.Workspace),
+			Hint: "leave --resume out to start one; --run N resumes a run that was begun under another name"}
 	}
 	lock, ok, err := r.home.LockRun(key)
 	if err != nil {
@@ -339,7 +351,7 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 	run, err := r.home.State.Run(ctx, key)
 	switch {
 	case errors.Is(err, state.ErrNotFound):
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has no run %d", key.Workspace, key.Run), Hint: "thalweg runs lists them"}
+		return noRun(key)
 	case err != nil:
 		return fmt.Errorf("read run %d: %w", key.Run, err)
 	case run.Status == state.Complete:
@@ -349,6 +361,7 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 			Message: fmt.Sprintf("the script, its parameters or its Python code changed since run %d: its finished batches may no longer be right", key.Run),
 			Hint:    "start a new run without --resume, or bring the old version back"}
 	}
+	r.identity, r.opts.From = r.home.identityOf(run), run.Sources
 	return nil
 }
 
@@ -361,7 +374,7 @@ func (r *runner) drive(ctx context.Context, warnings script.Diagnostics) (sum Su
 	defer stopMeter()
 	q := inproc.New(0)
 	defer func() { err = errors.Join(err, q.Close()) }()
-	job := pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Store: r.home.State, Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, StateDir: r.home.Dir, WorkDir: r.work,
+	job := pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Identity: r.identity, Identify: r.home.identityOf, From: r.opts.From, Store: r.home.State, Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, StateDir: r.home.Dir, WorkDir: r.work,
 		Remote: r.opts.Remote, RemoteDir: r.home.remoteDir(r.key), Logger: r.opts.Logger})
 	defer job.Close()
 	if r.opts.Started != nil {
@@ -462,6 +475,7 @@ func (r *runner) summarise(sum Summary, idle time.Duration) Summary {
 	sum.Nodes, _ = r.home.State.Nodes(ctx, r.key) // what cannot be read is not shown: the status is known already
 	sum.Files, _ = r.home.State.Files(ctx, r.key)
 	sum.Checks, _ = r.home.State.Checks(ctx, r.key)
+	sum.Foreign, _ = r.home.foreignTables(ctx, r.key, sum.Nodes)
 	sum.Stats = NodeStats(ctx, r.home.State, sum.Nodes)
 	return sum
 }

@@ -42,7 +42,7 @@ func comparesRuns(n *script.Node) bool {
 }
 
 // measuredBefore is what the checks of a node measured in the latest complete
-// run before this one that has the node, by the check's name.
+// run of the script before this one that has the node, by the check's name.
 func (p *Pipeline) measuredBefore(ctx context.Context, key state.NodeKey) (map[string]string, error) {
 	runs, err := p.cfg.Store.Runs(ctx, key.Workspace)
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *Pipeline) measuredBefore(ctx context.Context, key state.NodeKey) (map[s
 	runs = runs[max(len(runs)-earlierRunsMax, 0):]
 	for i := len(runs) - 1; i >= 0; i-- {
 		r := runs[i]
-		if r.Run >= key.Run || r.Status != state.Complete {
+		if r.Run >= key.Run || r.Status != state.Complete || p.cfg.Identify(r) != p.cfg.Identity {
 			continue
 		}
 		_, err := p.cfg.Store.Node(ctx, state.NodeKey{RunKey: r.RunKey, Node: key.Node})

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"os"
 	"strings"
 
 	"thalweg/internal/engine"
@@ -27,6 +27,21 @@ var (
 	}
 )
 
+// policyStatus is what a dependency policy's rules see of a candidate. A run
+// that failed is over: what it did not complete will not come, whether that
+// failed itself, waited behind what failed, or was under way beside it. So all
+// of it is failed to the rules, also in the moment before the run knows.
+func (c candidate) policyStatus() (run, node string) {
+	run, node = policyRunStatus[c.run.Status], policyNodeStatus[c.node.Status]
+	if c.node.Status == state.Failed && c.run.Status == state.Running {
+		run = policyRunStatus[state.Failed]
+	}
+	if c.run.Status == state.Failed && c.node.Status != state.Succeeded {
+		node = policyNodeStatus[state.Failed]
+	}
+	return run, node
+}
+
 // candidate is a run that contains the node whose table is wanted.
 type candidate struct {
 	run     state.Run
@@ -34,49 +49,59 @@ type candidate struct {
 	current bool // the reader's own run
 }
 
-// sourceRun is the run whose table a node reads: what the node's dependency
-// policy says of the runs that the source is part of. The source has
-// succeeded by now if it is part of the reader's own run.
-func (p *Pipeline) sourceRun(ctx context.Context, source *script.Node, reader state.Node) (state.RunKey, error) {
+// source is what wrote the table that a node reads: a node of the runs that
+// the user named, or what the reader's dependency policy says of the script's
+// runs that the source is part of. The source has succeeded by now if it is
+// part of the reader's own run.
+func (p *Pipeline) source(ctx context.Context, source *script.Node, reader state.Node) (state.NodeKey, error) {
 	policy := p.cfg.Script.Node(reader.Name).Policy
 	own := contains(reader.Inputs, source.Name)
 	if own && policy.BuiltIn() {
-		return p.cfg.Run, nil
+		return state.NodeKey{RunKey: p.cfg.Run, Node: source.Name}, nil
 	}
 	if reader.Plan != nil { // decided when the node was planned
 		if np, err := plan.DecodeNodePlan(reader.Plan); err == nil {
 			if key, ok := np.Sources[source.Table.Name]; ok {
+				if key.Node == "" {
+					key.Node = source.Name
+				}
 				return key, nil
 			}
 		}
 	}
+	if !own {
+		if key, told, err := p.told(ctx, source); told || err != nil {
+			return key, err
+		}
+	}
 	candidates, err := p.candidates(ctx, source, policy, own)
 	if err != nil {
-		return state.RunKey{}, err
+		return state.NodeKey{}, err
 	}
 	if len(candidates) == 0 {
-		return state.RunKey{}, &fault.Error{Kind: fault.Script,
-			Message: fmt.Sprintf("node %s reads table %s, which no run in workspace %s has written", reader.Name, source.Table.Name, p.cfg.Run.Workspace),
-			Hint:    fmt.Sprintf("run node %s first, or name it in --start", source.Name)}
+		return state.NodeKey{}, p.noSource(ctx, source, reader)
 	}
 	chosen, cmd, err := p.applyPolicy(ctx, policy, candidates)
 	if err != nil {
-		return state.RunKey{}, err
+		return state.NodeKey{}, err
 	}
 	if cmd == "go" && chosen.node.Status == state.Succeeded {
-		return chosen.run.RunKey, nil
+		return state.NodeKey{RunKey: chosen.run.RunKey, Node: source.Name}, nil
 	}
 	said := "allows none of the runs that write it"
 	if cmd != "" {
 		said = fmt.Sprintf("says %s: run %d is %s and its node %s is %s", cmd, chosen.run.Run, chosen.run.Status, source.Name, chosen.node.Status)
 	}
-	return state.RunKey{}, &fault.Error{Kind: fault.Script,
-		Message: fmt.Sprintf("node %s reads table %s, but its dependency policy %s", reader.Name, source.Table.Name, said),
-		Hint:    fmt.Sprintf("finish that run (--resume --run N), or name %s in --start as well", source.Name)}
+	hint := fmt.Sprintf("finish that run (--resume --run N), or name %s in --start as well", source.Name)
+	if !own {
+		hint += ", or the run to read it from with --from N"
+	}
+	return state.NodeKey{}, &fault.Error{Kind: fault.Script, Hint: hint,
+		Message: fmt.Sprintf("node %s reads table %s, but its dependency policy %s", reader.Name, source.Table.Name, said)}
 }
 
-// candidates lists the runs of the workspace that contain the node, its own
-// among them if it does. Where the policy looks at that one first, and has a
+// candidates lists the script's runs that contain the node, its own among them
+// if it does. Where the policy looks at that one first, and has a
 // rule for it, the others are of no concern.
 func (p *Pipeline) candidates(ctx context.Context, source *script.Node, policy *script.DependencyPolicy, own bool) ([]candidate, error) {
 	var out []candidate
@@ -94,7 +119,7 @@ func (p *Pipeline) candidates(ctx context.Context, source *script.Node, policy *
 		return nil, fmt.Errorf("look for a run of %s: %w", source.Name, err)
 	}
 	for _, r := range runs {
-		if r.RunKey == p.cfg.Run {
+		if r.RunKey == p.cfg.Run || p.cfg.Identify(r) != p.cfg.Identity {
 			continue
 		}
 		node, err := p.cfg.Store.Node(ctx, state.NodeKey{RunKey: r.RunKey, Node: source.Name})
@@ -136,7 +161,11 @@ type decision struct{ candidate, rule int }
 
 func (p *Pipeline) askPolicy(ctx context.Context, query string) (d decision, err error) {
 	d.rule = -1
-	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(p.cfg.WorkDir, "policy")})
+	spill, err := os.MkdirTemp(p.cfg.WorkDir, "policy-")
+	if err != nil {
+		return d, fmt.Errorf("make a directory for applying a dependency policy: %w", err)
+	}
+	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{Threads: 1, SpillDir: spill})
 	if err != nil {
 		return d, err
 	}
@@ -159,8 +188,9 @@ func (p *Pipeline) askPolicy(ctx context.Context, query string) (d decision, err
 func policySQL(policy *script.DependencyPolicy, candidates []candidate) string {
 	values := make([]string, len(candidates))
 	for i, c := range candidates {
-		run, _ := script.PolicyConstant(policyRunStatus[c.run.Status])
-		node, _ := script.PolicyConstant(policyNodeStatus[c.node.Status])
+		runStatus, nodeStatus := c.policyStatus()
+		run, _ := script.PolicyConstant(runStatus)
+		node, _ := script.PolicyConstant(nodeStatus)
 		values[i] = fmt.Sprintf("(%d, CAST(%d AS BIGINT), %t, CAST(%d AS BIGINT), CAST(%d AS BIGINT))", i, c.run.Run, c.current, run, node)
 	}
 	var rules strings.Builder

@@ -27,8 +27,13 @@ import (
 
 // Config of a pipeline.
 type Config struct {
-	Script   *script.Script
-	Run      state.RunKey
+	Script *script.Script
+	Run    state.RunKey
+	// Identity is which script this is, Identify which script a recorded run is
+	// of: tables are read from earlier runs of the same one only.
+	Identity string
+	Identify func(state.Run) string
+	From     []int64 // runs that the user named for reading tables from
 	Store    state.Store
 	Parts    parts.Store
 	Budget   budget.Budget
@@ -140,11 +145,10 @@ func (p *Pipeline) inputs(ctx context.Context, n *script.Node, node state.Node) 
 // table reads the manifest of source's complete table in the run that the
 // reader's dependency policy says.
 func (p *Pipeline) table(ctx context.Context, source *script.Node, reader state.Node) (*plan.Table, error) {
-	run, err := p.sourceRun(ctx, source, reader)
+	key, err := p.source(ctx, source, reader)
 	if err != nil {
 		return nil, err
 	}
-	key := state.NodeKey{RunKey: run, Node: source.Name}
 	p.mu.Lock()
 	t := p.tables[key]
 	p.mu.Unlock()

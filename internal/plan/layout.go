@@ -164,12 +164,14 @@ func bucketKey(key expr.Order, fields []string, types map[string]expr.Type) stri
 
 // NodePlan is what state keeps of a node's plan: enough to read its table.
 type NodePlan struct {
-	Version int                     `json:"version"`
-	Table   string                  `json:"table,omitempty"` // "" for nodes that write files
-	Layout  Layout                  `json:"layout"`
-	Sources map[string]state.RunKey `json:"sources,omitempty"` // table -> run that wrote the rows read
-	Join    *JoinPlan               `json:"join,omitempty"`
-	Sides   map[string]Layout       `json:"sides,omitempty"` // columns of the side tables that the node may write, by state.Part.Side
+	Version int    `json:"version"`
+	Table   string `json:"table,omitempty"` // "" for nodes that write files
+	Layout  Layout `json:"layout"`
+	// Sources says of each table which node of which run wrote the rows read. (A
+	// plan of an earlier version has no node: it is the script's.)
+	Sources map[string]state.NodeKey `json:"sources,omitempty"`
+	Join    *JoinPlan                `json:"join,omitempty"`
+	Sides   map[string]Layout        `json:"sides,omitempty"` // columns of the side tables that the node may write, by state.Part.Side
 }
 
 // JoinPlan is how a lookup meets its two sides.

@@ -94,9 +94,9 @@ type Planner struct {
 
 // PlanNode decides the layout of n's table and its batches.
 func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (NodePlan, []state.BatchSpec, error) {
-	plan := NodePlan{Version: formatVersion, Sources: map[string]state.RunKey{}}
+	plan := NodePlan{Version: formatVersion, Sources: map[string]state.NodeKey{}}
 	for _, t := range in.tables(n) {
-		plan.Sources[t.Node.Table.Name] = t.Run
+		plan.Sources[t.Node.Table.Name] = state.NodeKey{RunKey: t.Run, Node: t.Writer}
 	}
 	works, sizes, err := p.works(ctx, n, in, &plan)
 	if err != nil {

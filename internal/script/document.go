@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"thalweg/internal/address"
@@ -21,11 +22,45 @@ func (l *loader) document(ctx context.Context, script *source, params *parameter
 		return nil // the script itself is not readable
 	}
 	main := l.files[len(l.files)-1].root
+	l.name(main)
 	if main.has("include") {
 		main = l.merge(main)
 	}
 	l.environment(main)
 	return main
+}
+
+// name reads what the script calls itself, and takes it out of the document: a
+// script that gets a name does what it did. Those of included files mean nothing here.
+func (l *loader) name(main *object) {
+	if !main.has("name") {
+		return
+	}
+	switch v := main.text("name"); {
+	case v == nil: // an error
+	case isScriptName(v.text):
+		l.script.Name = v.text
+	default:
+		l.errorAt(v, "name", "%s cannot be the name of a script", quote(v.text)).Hint = fmt.Sprintf("use 1 to %d letters, digits, -, _ and ., beginning with a letter or digit", MaxScriptNameChars)
+	}
+	main.v = &value{src: main.v.src, kind: mapKind, off: main.v.off, end: main.v.end, entries: append([]*entry(nil), main.v.entries...), weight: main.v.weight}
+	main.drop("name")
+}
+
+// isScriptName reports whether a text can be the name of a script: it is
+// typed on command lines.
+func isScriptName(text string) bool {
+	if text == "" || len(text) > MaxScriptNameChars || strings.IndexByte("-_.", text[0]) >= 0 {
+		return false
+	}
+	for i := range len(text) {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-_.", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // including is a file that is being read, and the value that includes the next one.

@@ -139,6 +139,7 @@ func nodeForms() []nodeForm {
 // The shapes. They are never changed.
 var (
 	rootShape = &shape{name: "script", doc: "A Thalweg script.", keys: []key{
+		{name: "name", form: text(), doc: "What the script is known by: runs read the tables of earlier runs of the same name only. Without it a script is known by its path."},
 		{name: "include", form: listOf(text()), doc: "Scripts whose nodes, dependency policies and environment values are part of this one; relative to this file."},
 		{name: "environment", form: namesOf(keysOf(environmentShape)), doc: "Environment variables that the script refers to as {env.NAME}."},
 		{name: "nodes", form: namesOf(keysOf(nodeShape)), doc: "Map of names to nodes: the steps of the script."},

@@ -15,6 +15,7 @@ const (
 	MaxEnvironmentValueBytes = 64 << 10
 	MaxInferredColumnsCount  = 10_000 // columns taken from a file's header
 	MaxNodeNameChars         = 200
+	MaxScriptNameChars       = 100
 	MaxTableNameChars        = 42
 	MaxIndexNameChars        = 42
 	MaxBatchesCount          = 1_000_000 // expected_batches_total

@@ -37,6 +37,7 @@ const (
 // Script is a loaded, valid script. It is never changed after Load.
 type Script struct {
 	Path        string
+	Name        string  // what it calls itself; "": it is known by its path
 	Fingerprint string  // hash of the script with its parameters applied, and of the files that it pulls in (Python, tag criteria)
 	Nodes       []*Node // in the order of the document
 	Policies    []*DependencyPolicy

@@ -10,8 +10,8 @@ import (
 
 // StandardPolicy is the dependency policy of scripts that define none: read
 // the table of this run if the node that makes it is part of this run; else
-// the table of the latest run in which that node succeeded and which was not
-// stopped. It is written in the language of scripts.
+// the latest run that the node is part of decides: if the node succeeded there
+// its table is read, else none. It is written in the language of scripts.
 const StandardPolicy = `is_default: true
 event_priority_order: run_is_current(desc), run_id(desc)
 rules:

@@ -42,10 +42,12 @@ type BatchKey struct {
 type Run struct {
 	RunKey
 	Status      Status
+	Script      string // which script it is of (see package local); "": recorded before that was kept
 	ScriptPath  string
 	ParamsPath  string
 	Fingerprint string // of script and parameters as loaded; a resume needs the same one
 	StartNodes  []string
+	Sources     []int64 // runs that it was told to read tables from, whatever their script
 	Description string
 	Created     time.Time
 	Finished    time.Time // zero while not terminal

@@ -11,7 +11,7 @@ import (
 )
 
 const runColumns = `workspace, run, status, script_path, params_path, fingerprint, start_nodes,
-	description, created_ms, finished_ms, failure, definition`
+	description, created_ms, finished_ms, failure, definition, script, sources`
 
 // CreateRun implements state.Store.
 func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec) (state.RunKey, error) {
@@ -55,9 +55,9 @@ func checkNodes(workspace string, nodes []state.NodeSpec) error {
 }
 
 func insertRun(ctx context.Context, tx *sql.Tx, run state.Run) (id int64, err error) {
-	result, err := tx.ExecContext(ctx, `INSERT INTO runs (`+runColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?)`,
+	result, err := tx.ExecContext(ctx, `INSERT INTO runs (`+runColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, ?, ?)`,
 		run.Workspace, run.Run, state.Running, run.ScriptPath, run.ParamsPath, run.Fingerprint,
-		asDocument(&run.StartNodes), run.Description, moment{run.Created}, run.Definition)
+		asDocument(&run.StartNodes), run.Description, moment{run.Created}, run.Definition, run.Script, asDocument(&run.Sources))
 	if err != nil {
 		return 0, err
 	}
@@ -142,7 +142,7 @@ func findRun(ctx context.Context, tx *sql.Tx, key state.RunKey) (id int64, statu
 func scanRun(row scanner) (run state.Run, err error) {
 	var created, finished moment
 	err = row.Scan(&run.Workspace, &run.Run, &run.Status, &run.ScriptPath, &run.ParamsPath, &run.Fingerprint,
-		asDocument(&run.StartNodes), &run.Description, &created, &finished, asDocument(&run.Failure), &run.Definition)
+		asDocument(&run.StartNodes), &run.Description, &created, &finished, asDocument(&run.Failure), &run.Definition, &run.Script, asDocument(&run.Sources))
 	run.Created, run.Finished = created.Time, finished.Time
 	return run, err
 }

@@ -24,7 +24,7 @@ func testHostileText(t *testing.T, open Open) {
 	for i, text := range hostile {
 		run := state.Run{
 			RunKey: state.RunKey{Workspace: b.workspace}, Created: start, StartNodes: []string{text},
-			ScriptPath: text, ParamsPath: text, Fingerprint: text, Description: text, Definition: []byte(text),
+			Script: text, ScriptPath: text, ParamsPath: text, Fingerprint: text, Description: text, Definition: []byte(text),
 		}
 		key, err := b.CreateRun(b.ctx, run, []state.NodeSpec{{Name: text, Kind: text, Inputs: []string{text}}})
 		require.NoError(t, err)

@@ -48,9 +48,9 @@ func testRunNumbersConcurrently(t *testing.T, open Open) {
 func testRunRoundTrip(t *testing.T, open Open) {
 	b := newBench(t, open)
 	run := state.Run{
-		RunKey:     state.RunKey{Workspace: b.workspace, Run: 77}, // the number is the store's business
-		Status:     state.Failed,                                  // so is the status
-		ScriptPath: "dir/script.yaml", ParamsPath: "dir/params.json", Fingerprint: "sha256:00",
+		RunKey: state.RunKey{Workspace: b.workspace, Run: 77}, // the number is the store's business
+		Status: state.Failed,                                  // so is the status
+		Script: "path dir/script.yaml", Sources: []int64{3, 1}, ScriptPath: "dir/script.yaml", ParamsPath: "dir/params.json", Fingerprint: "sha256:00",
 		StartNodes: []string{"read", "join"}, Description: "a test", Created: start, Definition: []byte("{\x00\xff}"),
 	}
 	nodes := []state.NodeSpec{

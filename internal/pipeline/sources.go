@@ -1,0 +1,92 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/plan"
+	"thalweg/internal/script"
+	"thalweg/internal/state"
+)
+
+// ScriptName is an identity of a script (state.Run.Script) as people read it.
+func ScriptName(identity string) string {
+	if _, name, ok := strings.Cut(identity, " "); ok && name != "" {
+		return name
+	}
+	return "without a path"
+}
+
+// told finds a table in the runs that the user named for reading tables from,
+// whatever their script; told is false if none of them has it.
+func (p *Pipeline) told(ctx context.Context, source *script.Node) (key state.NodeKey, told bool, err error) {
+	for _, run := range p.cfg.From {
+		node, err := p.writer(ctx, state.RunKey{Workspace: p.cfg.Run.Workspace, Run: run}, source.Table.Name)
+		switch {
+		case err != nil:
+			return key, false, err
+		case node == nil:
+			continue
+		case told:
+			return key, false, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("runs %d and %d of --from both have written table %s", key.Run, run, source.Table.Name),
+				Hint: "name one of them"}
+		case node.Status != state.Succeeded:
+			return key, false, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s is to be read from run %d, but node %s there is %s", source.Table.Name, run, node.Name, node.Status),
+				Hint: "finish that run (--resume --run N), or name another one"}
+		}
+		key, told = node.NodeKey, true
+	}
+	return key, told, nil
+}
+
+// writer is the node of a run that has been planned to write a table; nil if
+// there is none.
+func (p *Pipeline) writer(ctx context.Context, run state.RunKey, table string) (*state.Node, error) {
+	nodes, err := p.cfg.Store.Nodes(ctx, run)
+	if err != nil {
+		return nil, fmt.Errorf("look for table %s in run %d: %w", table, run.Run, err)
+	}
+	for i, n := range nodes {
+		if n.Plan == nil {
+			continue
+		}
+		np, err := plan.DecodeNodePlan(n.Plan)
+		if err != nil {
+			return nil, fmt.Errorf("look for table %s in run %d: %w", table, run.Run, err)
+		}
+		if np.Table == table {
+			return &nodes[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// noSource says that no run of this script has the table that a node reads,
+// and which other script's does: that one is not taken unasked.
+func (p *Pipeline) noSource(ctx context.Context, source *script.Node, reader state.Node) error {
+	f := &fault.Error{Kind: fault.Script,
+		Message: fmt.Sprintf("node %s reads table %s, which no run of script %s in workspace %s has written", reader.Name, source.Table.Name, ScriptName(p.cfg.Identity), p.cfg.Run.Workspace),
+		Hint:    fmt.Sprintf("run node %s first, or name it in --start", source.Name)}
+	runs, err := p.cfg.Store.Runs(ctx, p.cfg.Run.Workspace)
+	if err != nil {
+		return fmt.Errorf("look for a run of %s: %w", source.Name, err)
+	}
+	for _, r := range slices.Backward(runs[max(len(runs)-earlierRunsMax, 0):]) {
+		if p.cfg.Identify(r) == p.cfg.Identity {
+			continue
+		}
+		node, err := p.writer(ctx, r.RunKey, source.Table.Name)
+		if err != nil {
+			return err
+		}
+		if node != nil && node.Status == state.Succeeded {
+			f.Message += fmt.Sprintf("; run %d of script %s has", r.Run, ScriptName(p.cfg.Identify(r)))
+			f.Hint += fmt.Sprintf("; --from %d reads the other script's table", r.Run)
+			break
+		}
+	}
+	return f
+}
