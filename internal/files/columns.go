@@ -7,6 +7,7 @@ import (
 	"thalweg/internal/address"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/parquetfile"
 	"thalweg/internal/script"
 )
 
@@ -48,32 +49,32 @@ func Columns(ctx context.Context, look Look, u string, c script.CSVReader, parqu
 }
 
 func parquetColumns(in Input) ([]script.FileColumn, error) {
-	f, err := readFooter(in.Path, in.URL)
+	f, err := readFooter(in.Path, in.URL, nil)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]script.FileColumn, len(f.columns))
-	for i, c := range f.columns {
-		out[i] = script.FileColumn{Name: c.name, Type: c.kind.columnType(), Kind: c.physical}
+	out := make([]script.FileColumn, len(f.Columns))
+	for i, c := range f.Columns {
+		out[i] = script.FileColumn{Name: c.Name, Type: columnType(c.Kind), Kind: c.Type}
 	}
 	return out, nil
 }
 
 // columnType is the type that a Parquet column is read as when the script
 // leaves it to the file.
-func (k parquetKind) columnType() expr.Type {
+func columnType(k parquetfile.Kind) expr.Type {
 	switch k {
-	case kindString, kindBinary:
+	case parquetfile.String, parquetfile.Binary:
 		return expr.String
-	case kindInt, kindSmallInt, kindUint64:
+	case parquetfile.Int:
 		return expr.Int
-	case kindFloat:
+	case parquetfile.Float:
 		return expr.Float
-	case kindBool:
+	case parquetfile.Bool:
 		return expr.Bool
-	case kindDecimal:
+	case parquetfile.Decimal:
 		return expr.Decimal
-	case kindTimestamp, kindTimestampTZ, kindDate:
+	case parquetfile.Timestamp, parquetfile.TimestampTZ, parquetfile.Date, parquetfile.Int96:
 		return expr.DateTime
 	}
 	return expr.Invalid

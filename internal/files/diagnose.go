@@ -4,12 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/parquetfile"
 	"thalweg/internal/script"
-	"thalweg/internal/sqltext"
 )
 
 // Querier runs queries in the instance whose read failed.
@@ -65,21 +66,21 @@ func queryRow(ctx context.Context, db Querier, query string) (row []sql.NullStri
 }
 
 // diagnoseParquet tries the files one by one: first whether their columns can
-// be read at all, then for the first value that does not convert.
-func diagnoseParquet(ctx context.Context, db Querier, r *script.FileReader, slices []Slice, _ string) error {
-	if err := unchangedAll(slices); err != nil {
-		return err
-	}
-	for _, s := range slices {
-		f, err := readFooter(s.Path, s.URL)
+// be read at all, then for the first value that does not convert. It reads
+// them through views, where each value can be looked at by itself.
+func diagnoseParquet(ctx context.Context, db Querier, r *script.FileReader, slices []Slice, scratchDir string) (err error) {
+	dir := filepath.Join(scratchDir, "diagnose")
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	for i := range slices {
+		plan, err := planParquet(r, slices[i:i+1], dir, true)
 		if err != nil {
 			return err
 		}
-		if _, err := wantedColumns(r, f, s.URL); err != nil {
+		if err := plan.prepare(ctx); err != nil {
 			return err
 		}
-		for _, c := range r.Columns {
-			if err := diagnoseColumn(ctx, db, c, f, s); err != nil {
+		for c := range r.Columns {
+			if err := plan.diagnoseColumn(ctx, db, c); err != nil {
 				return err
 			}
 		}
@@ -87,35 +88,30 @@ func diagnoseParquet(ctx context.Context, db Querier, r *script.FileReader, slic
 	return nil
 }
 
-func diagnoseColumn(ctx context.Context, db Querier, c *script.InputColumn, f *footer, s Slice) error {
-	have, _ := f.column(c.Parquet)
-	col := sqltext.Ident(have.name)
-	from := parquetFrom(s)
-	if _, err := queryRow(ctx, db, "SELECT CAST(max(hash("+col+")) AS VARCHAR)"+from); err != nil {
+// diagnoseColumn looks for the first value of column i that cannot be read.
+func (p *parquetPlan) diagnoseColumn(ctx context.Context, db Querier, i int) error {
+	s, c := &p.slices[0], p.r.Columns[i]
+	from := s.scan(p.slices)
+	if _, err := queryRow(ctx, db, "SELECT CAST(max(hash("+viewName(i)+")) AS VARCHAR)"+from); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		e := damagedFault(s.URL, fmt.Sprintf("column %q cannot be decoded", c.Parquet), err)
-		e.Place.Field, e.Hint = c.Parquet, "is the file complete? Write it again"
-		return e
+		return damagedFault(s.URL, &parquetfile.DamagedError{Column: c.Parquet, What: "DuckDB cannot read it", Err: err})
 	}
-	cast, err := castParquet(c, have)
+	value, err := s.value(p.r, i)
 	if err != nil {
 		return err
 	}
-	number := "file_row_number"
-	if f.hidesRowNumber() {
-		number = "-1"
-	}
-	query := "SELECT CAST(n AS VARCHAR), left(CAST(" + col + " AS VARCHAR), " + fmtInt(shownValueRunes+1) + ") FROM (SELECT " + col + ", " + number + " AS n" + from + ")" +
-		" WHERE " + col + " IS NOT NULL AND TRY(" + cast + ") IS NULL LIMIT 1"
+	query := "SELECT CAST(" + s.rowNumber() + " AS VARCHAR), left(" + s.text(p.r, i) + ", " + fmtInt(shownValueRunes+1) + ")" + from +
+		" WHERE " + viewName(i) + " IS NOT NULL AND TRY(" + value + ") IS NULL LIMIT 1"
 	row, err := queryRow(ctx, db, query)
 	if err != nil || row == nil {
 		return nil
 	}
 	n, _ := strconv.ParseInt(row[0].String, 10, 64)
-	e := inputFault(fault.UserData, s.URL, "%s", unfit(c, have, row[1].String))
-	e.Place.Record, e.Place.Field, e.Place.Value = n+1, c.Parquet, shorten(row[1].String)
+	text := shownNumber(s.columns[i], row[1].String)
+	e := inputFault(fault.UserData, s.URL, "%s", unfit(c, s.columns[i], text))
+	e.Place.Record, e.Place.Field, e.Place.Value = n+1, c.Parquet, shorten(text)
 	return e
 }
 

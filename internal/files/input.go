@@ -11,6 +11,7 @@ import (
 	"thalweg/internal/address"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/parquetfile"
 	"thalweg/internal/script"
 )
 
@@ -53,7 +54,7 @@ func Inspect(ctx context.Context, r *script.FileReader, copies Copies) ([]Input,
 // inspected is an Input with its footer if it is Parquet.
 type inspected struct {
 	Input
-	footer *footer
+	footer *parquetfile.Footer
 }
 
 func inspectAll(ctx context.Context, r *script.FileReader, copies Copies) ([]inspected, error) {
@@ -71,11 +72,11 @@ func inspectAll(ctx context.Context, r *script.FileReader, copies Copies) ([]ins
 		if !r.Parquet {
 			return nil
 		}
-		if out[i].footer, err = readFooter(in.Path, in.URL); err != nil {
+		if out[i].footer, err = readFooter(in.Path, in.URL, nil); err != nil {
 			return err
 		}
-		out[i].footer.weigh(rowBytesMin(r))
-		out[i].Rows, out[i].RawBytes = out[i].footer.rows, out[i].footer.rawBytes
+		out[i].footer.Weigh(rowBytesMin(r))
+		out[i].Rows, out[i].RawBytes = out[i].footer.Rows, out[i].footer.RawBytes
 		return nil
 	})
 	return out, err

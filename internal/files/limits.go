@@ -26,13 +26,6 @@ const (
 	// scanBlockBytes is how much of a file the scanner looks at together.
 	scanBlockBytes = 256 << 10
 
-	// maxFooterBytes bounds a Parquet footer: more is a damaged file.
-	maxFooterBytes = 64 << 20
-
-	// firstFooterReadBytes is read from a Parquet file's end at once: most
-	// footers fit.
-	firstFooterReadBytes = 32 << 10
-
 	// maxOpenFiles bounds the files that one call has open together.
 	maxOpenFiles = 16
 

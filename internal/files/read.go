@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 
 	"thalweg/internal/expr"
@@ -25,7 +26,7 @@ const (
 // script, with the script's types and NULL in nullable columns only, in the order of the slices
 // and of the rows in them; withPosition adds FileColumn and RowColumn behind
 // them. (decimal2 columns of Parquet files with a scale above 2 keep it, as
-// DECIMAL(18, scale): behaviour §2.6.)
+// DECIMAL(18, scale) or with as many digits before the point as a decimal2 has: behaviour §2.6.)
 //
 // prepare must have returned before the SQL runs: it checks that the files
 // are still those that were planned and that their bytes mean to DuckDB what
@@ -36,7 +37,12 @@ const (
 // Files are opened here already, for CSV headers and Parquet footers.
 func ReadSQL(r *script.FileReader, slices []Slice, scratchDir string, withPosition bool) (sql string, prepare func(ctx context.Context) error, err error) {
 	if r.Parquet {
-		return readParquetSQL(r, slices, withPosition)
+		plan, err := planParquet(r, slices, filepath.Join(scratchDir, "views"), false)
+		if err != nil {
+			return "", nil, err
+		}
+		sql, err = plan.sql(withPosition)
+		return sql, plan.prepare, err
 	}
 	plan, err := planCSV(r, slices, scratchDir, withPosition)
 	if err != nil {

@@ -2,254 +2,407 @@ package files
 
 import (
 	"context"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
 	"strings"
 
-	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/parquetfile"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
 )
 
-// decimalDigits is the precision of decimals in tables.
-const decimalDigits = 18
-
-// readParquetSQL writes one read_parquet call for each run of files that hold
-// the wanted columns in the same types. Positions come from DuckDB's virtual
-// columns file_index and file_row_number, which cost nothing that can be
-// measured on 1,000 files with 1 and 2 threads; a range of file_row_number
-// makes it skip the other row groups.
-func readParquetSQL(r *script.FileReader, slices []Slice, withPosition bool) (string, func(context.Context) error, error) {
-	prepare := func(context.Context) error { return unchangedAll(slices) }
-	feet, err := readFooters(slices)
-	if err != nil {
-		return "", nil, err
-	}
-	var selects []string
-	for from := 0; from < len(slices); {
-		shape, to := "", from
-		for ; to < len(slices); to++ {
-			cols, err := wantedColumns(r, feet[to], slices[to].URL)
-			if err != nil {
-				return "", nil, err
-			}
-			next := shapeOf(cols)
-			if to > from && (next != shape || !mergeable(slices[to-1], slices[to])) {
-				break
-			}
-			shape = next
-		}
-		sel, err := parquetSelect(r, feet[from], slices[from:to], withPosition)
-		if err != nil {
-			return "", nil, err
-		}
-		selects = append(selects, sel)
-		from = to
-	}
-	if len(selects) == 0 {
-		selects = []string{emptySelect(r, withPosition)}
-	}
-	return unionAll(selects), prepare, nil
+// parquetPlan is the reading of slices of Parquet files.
+//
+// DuckDB reads most files as they are. A file with a column that DuckDB would
+// read wrongly (see nativeReads), or whose columns it could take for one
+// another, is read through a view: the wanted columns' bytes under another
+// footer, written by prepare.
+type parquetPlan struct {
+	r      *script.FileReader
+	slices []parquetSlice
+	dir    string // for views
 }
 
-// mergeable reports whether one read_parquet call can read b after a: whole
-// files with consecutive ordinals.
-func mergeable(a, b Slice) bool { return a.Rows < 0 && b.Rows < 0 && b.File == a.File+1 }
+// parquetSlice is a slice and how it is read.
+type parquetSlice struct {
+	Slice
+	foot    *parquetfile.Footer
+	columns []parquetColumn // for each column of the reader
+	view    string          // path of the view; "": read as it is
+	from    int             // first row group, and the one behind the last
+	to      int
+}
 
-func readFooters(slices []Slice) ([]*footer, error) {
-	out := make([]*footer, len(slices))
-	err := eachInOrder(context.Background(), len(slices), func(_ context.Context, i int) error {
+// parquetColumn is a column of a file that a column of the reader is read from.
+type parquetColumn struct {
+	parquetfile.Column
+	index int // in the file
+}
+
+// planParquet looks into the footers. With views every slice is read through
+// one, so that each value can be looked at by itself.
+func planParquet(r *script.FileReader, slices []Slice, dir string, views bool) (*parquetPlan, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("resolve scratch directory: %w", err)
+	}
+	p := &parquetPlan{r: r, slices: make([]parquetSlice, len(slices)), dir: dir}
+	wanted := map[string]bool{}
+	for _, c := range r.Columns {
+		wanted[c.Parquet] = true
+	}
+	feet := make([]*parquetfile.Footer, len(slices))
+	err = eachInOrder(context.Background(), len(slices), func(_ context.Context, i int) error {
 		var err error
-		out[i], err = readFooter(slices[i].Path, slices[i].URL)
+		feet[i], err = readFooter(slices[i].Path, slices[i].URL, func(name string) bool { return wanted[name] })
 		return err
 	})
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range slices {
+		one := parquetSlice{Slice: s, foot: feet[i]}
+		if one.columns, err = wantedColumns(r, feet[i], s.URL); err != nil {
+			return nil, err
+		}
+		if one.from, one.to, err = s.groups(feet[i]); err != nil {
+			return nil, err
+		}
+		if views || !one.native() {
+			one.view = filepath.Join(dir, fmt.Sprintf("%06d.parquet", i))
+		}
+		p.slices[i] = one
+	}
+	return p, nil
 }
 
-func unchangedAll(slices []Slice) error {
-	for _, s := range slices {
-		if err := s.unchanged(); err != nil {
-			return err
-		}
+// readFooter reads a file's footer; see parquetfile.ReadFooter.
+func readFooter(path, u string, want func(name string) bool) (*parquetfile.Footer, error) {
+	f, err := parquetfile.ReadFooter(path, want)
+	if err != nil {
+		return nil, damagedFault(u, err)
 	}
-	return nil
+	return f, nil
+}
+
+// damagedFault says what is wrong with a file.
+func damagedFault(u string, err error) error {
+	var d *parquetfile.DamagedError
+	if !errors.As(err, &d) {
+		return openFault(u, err)
+	}
+	f := inputFault(fault.UserData, u, "not a readable Parquet file: %s", d.What)
+	if d.Column != "" {
+		f = inputFault(fault.UserData, u, "column %q cannot be decoded: %s", d.Column, d.What)
+		f.Place.Field = d.Column
+	}
+	f.Err = d.Err
+	f.Hint = "is the file complete, and Parquet at all? Write or fetch it again"
+	return f
 }
 
 // wantedColumns finds the columns of r in a file.
-func wantedColumns(r *script.FileReader, f *footer, u string) ([]parquetColumn, error) {
+func wantedColumns(r *script.FileReader, f *parquetfile.Footer, u string) ([]parquetColumn, error) {
 	out := make([]parquetColumn, len(r.Columns))
 	for i, c := range r.Columns {
-		have, ok := f.column(c.Parquet)
-		if !ok {
-			names := make([]string, len(f.columns))
-			for k, n := range f.columns {
-				names[k] = n.name
-			}
-			e := inputFault(fault.UserData, u, "missing column %q; the file has: %s", c.Parquet, quoteList(names))
-			e.Place.Field, e.Hint = c.Parquet, nearHint(c.Parquet, names)
+		refuse := func(format string, args ...any) error {
+			e := inputFault(fault.UserData, u, format, args...)
+			e.Place.Field = c.Parquet
+			return e
+		}
+		at, found := f.Find(c.Parquet)
+		switch {
+		case found == 0:
+			e := fault.Of(refuse("missing column %q; the file has: %s", c.Parquet, quoteList(f.Names())))
+			e.Hint = nearHint(c.Parquet, f.Names())
+			return nil, e
+		case found > 1:
+			e := fault.Of(refuse("the file has %d columns %q", found, c.Parquet))
+			e.Hint = "which one is meant cannot be said: write the file with different names"
 			return nil, e
 		}
-		if twin, ok := f.twin(c.Parquet); ok {
-			e := inputFault(fault.UserData, u, "columns %q and %q differ in case only, which is not supported yet", c.Parquet, twin)
-			e.Place.Field = c.Parquet
-			return nil, e
+		have := parquetColumn{f.Columns[at], at}
+		if have.Contradiction != "" {
+			return nil, refuse("column %q is described twice in the file, and differently: %s", c.Parquet, have.Contradiction)
 		}
-		if _, err := castParquet(c, have); err != nil {
-			e := inputFault(fault.UserData, u, "column %q is %s in the file, which cannot be read as %s (column %s of the script): %s",
-				c.Parquet, have.physical, c.Type, c.Name, err)
-			e.Place.Field = c.Parquet
-			return nil, e
+		if _, err := parquetValue(c, have, "x", false); err != nil {
+			return nil, refuse("column %q is %s in the file, which cannot be read as %s (column %s of the script): %s",
+				c.Parquet, have.Type, c.Type, c.Name, err)
 		}
 		out[i] = have
 	}
 	return out, nil
 }
 
-// shapeOf is the same for files that one read_parquet call may read together.
-// Columns that nobody reads may differ: DuckDB matches by name.
-func shapeOf(cols []parquetColumn) string {
-	var b strings.Builder
-	for _, c := range cols {
-		fmt.Fprintf(&b, "%q %s %d %d %t;", c.name, c.physical, c.prec, c.scale, c.required)
+// groups finds the row groups of a slice.
+func (s Slice) groups(f *parquetfile.Footer) (from, to int, err error) {
+	if s.Rows < 0 {
+		return 0, len(f.Groups), nil
 	}
-	return b.String()
+	end := s.FirstRow + s.Rows
+	for from < len(f.Groups) && f.Groups[from].FirstRow < s.FirstRow {
+		from++
+	}
+	rows := int64(0)
+	for to = from; to < len(f.Groups) && f.Groups[to].FirstRow < end; to++ {
+		rows += f.Groups[to].Rows
+	}
+	if rows != s.Rows {
+		e := inputFault(fault.UserData, s.URL, "the input file changed after the run planned it")
+		e.Hint = "start a new run"
+		return 0, 0, e
+	}
+	return from, to, nil
 }
 
-// parquetSelect reads slices of one shape, of which the first file's footer is given.
-func parquetSelect(r *script.FileReader, f *footer, slices []Slice, withPosition bool) (string, error) {
-	var cols []string
-	for _, c := range r.Columns {
-		sql, err := parquetValue(c, f)
+// native reports whether DuckDB may read the file as it is.
+func (s *parquetSlice) native() bool {
+	if s.foot.SharedNames() { // DuckDB calls the second a of two a_1
+		return false
+	}
+	for _, name := range s.foot.Names() {
+		switch strings.ToLower(name) {
+		case "", "file_row_number", "file_index", "filename": // hide columns of DuckDB, or get another name
+			return false
+		}
+	}
+	for _, c := range s.columns {
+		if !nativeReads(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// prepare verifies the pages and writes the views. Whoever reads must have
+// waited for it.
+func (p *parquetPlan) prepare(ctx context.Context) error {
+	if err := os.RemoveAll(p.dir); err != nil { // a try before this one
+		return scratchFault(err)
+	}
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return scratchFault(err)
+	}
+	return eachInOrder(ctx, len(p.slices), func(ctx context.Context, i int) error { return p.slices[i].prepare(ctx) })
+}
+
+func (s *parquetSlice) prepare(ctx context.Context) error {
+	if err := s.unchanged(); err != nil {
+		return err
+	}
+	f, err := os.Open(s.Path)
+	if err != nil {
+		return openFault(s.URL, err)
+	}
+	defer f.Close()
+	found, err := s.verify(ctx, f)
+	if err != nil || s.view == "" {
+		return err
+	}
+	return s.writeView(ctx, f, found)
+}
+
+// verify walks the pages that will be read. A row group of which some columns
+// have checksums and others have none has lost them.
+func (s *parquetSlice) verify(ctx context.Context, f *os.File) (map[[2]int]parquetfile.Pages, error) {
+	type job struct{ group, chunk int }
+	var jobs []job
+	for g := s.from; g < s.to; g++ {
+		for c := range s.foot.Groups[g].Chunks {
+			jobs = append(jobs, job{g, c})
+		}
+	}
+	pages := make([]parquetfile.Pages, len(jobs))
+	err := eachInOrder(ctx, len(jobs), func(ctx context.Context, i int) error {
+		var err error
+		pages[i], err = s.foot.VerifyChunk(ctx, f, jobs[i].group, s.foot.Groups[jobs[i].group].Chunks[jobs[i].chunk])
+		return err
+	})
+	if err != nil {
+		if ctxDone(err) {
+			return nil, err
+		}
+		return nil, damagedFault(s.URL, err)
+	}
+	found := make(map[[2]int]parquetfile.Pages, len(jobs))
+	checked, unchecked := map[int]bool{}, map[int]bool{}
+	for i, j := range jobs {
+		c := s.foot.Groups[j.group].Chunks[j.chunk]
+		found[[2]int{j.group, c.Column}] = pages[i]
+		checked[j.group] = checked[j.group] || pages[i].Checked > 0
+		unchecked[j.group] = unchecked[j.group] || pages[i].Unchecked > 0
+		if checked[j.group] && unchecked[j.group] {
+			return nil, damagedFault(s.URL, &parquetfile.DamagedError{Column: s.foot.Columns[c.Column].Name,
+				What: fmt.Sprintf("row group %d: some of its columns have checksums, others have none", j.group+1)})
+		}
+	}
+	return found, nil
+}
+
+func (s *parquetSlice) writeView(ctx context.Context, f *os.File, found map[[2]int]parquetfile.Pages) error {
+	var list []parquetfile.ViewColumn
+	for i, c := range s.columns {
+		list = append(list, viewColumns(c, viewName(i))...)
+	}
+	err := s.foot.WriteView(ctx, f, s.view, s.from, s.to, list, func(group, column int) parquetfile.Pages { return found[[2]int{group, column}] })
+	if err != nil && !ctxDone(err) {
+		return scratchFault(err)
+	}
+	return err
+}
+
+// viewName is the name of a reader's column in views.
+func viewName(i int) string { return fmt.Sprintf("c%d", i) }
+
+// sql writes one read_parquet call for each run of files that hold the wanted
+// columns in the same types. Positions come from DuckDB's virtual columns
+// file_index and file_row_number, which cost nothing that can be measured on
+// 1,000 files with 1 and 2 threads; a range of file_row_number makes it skip
+// the other row groups.
+func (p *parquetPlan) sql(withPosition bool) (string, error) {
+	var selects []string
+	for from := 0; from < len(p.slices); {
+		to := from + 1
+		for to < len(p.slices) && mergeable(&p.slices[to-1], &p.slices[to]) {
+			to++
+		}
+		sel, err := p.selectRun(p.slices[from:to], withPosition)
 		if err != nil {
 			return "", err
 		}
-		cols = append(cols, sql+" AS "+sqltext.Ident(c.Name))
+		selects = append(selects, sel)
+		from = to
 	}
-	first := slices[0]
-	if withPosition || first.Rows >= 0 {
-		if f.hidesRowNumber() {
-			return "", inputFault(fault.UserData, first.URL, "the file has a column named file_row_number or file_index, which hides row numbers: not supported yet where rows must be numbered")
+	if len(selects) == 0 {
+		selects = []string{emptySelect(p.r, withPosition)}
+	}
+	return unionAll(selects), nil
+}
+
+// mergeable reports whether one read_parquet call can read b after a: whole
+// files with consecutive ordinals that look the same.
+func mergeable(a, b *parquetSlice) bool {
+	if a.Rows >= 0 || b.Rows >= 0 || b.File != a.File+1 || (a.view == "") != (b.view == "") {
+		return false
+	}
+	for i := range a.columns {
+		x, y := a.columns[i].Column, b.columns[i].Column
+		if x != y {
+			return false
 		}
+	}
+	return true
+}
+
+// selectRun reads slices that look the same.
+func (p *parquetPlan) selectRun(run []parquetSlice, withPosition bool) (string, error) {
+	var cols []string
+	for i, c := range p.r.Columns {
+		value, err := p.orZero(&run[0], i)
+		if err != nil {
+			return "", err
+		}
+		cols = append(cols, value+" AS "+sqltext.Ident(c.Name))
 	}
 	if withPosition {
 		cols = append(cols,
-			"CAST(file_index AS BIGINT) + "+sqltext.Int(int64(first.File))+" AS "+FileColumn,
-			"CAST(file_row_number AS BIGINT) AS "+RowColumn)
+			"CAST(file_index AS BIGINT) + "+sqltext.Int(int64(run[0].File))+" AS "+FileColumn,
+			run[0].rowNumber()+" AS "+RowColumn)
 	}
-	paths := make([]string, len(slices))
-	for i, s := range slices {
-		paths[i] = sqltext.Glob(s.Path)
-	}
-	sql := "SELECT " + strings.Join(cols, ", ") + " FROM read_parquet(" + sqltext.Strings(paths) + ", hive_partitioning = false, union_by_name = false)"
-	if first.Rows >= 0 {
-		sql += fmt.Sprintf(" WHERE file_row_number >= %s AND file_row_number < %s", sqltext.Int(first.FirstRow), sqltext.Int(first.FirstRow+first.Rows))
-	}
-	return sql, nil
+	return "SELECT " + strings.Join(cols, ", ") + run[0].scan(run), nil
 }
 
-// parquetValue converts a column of a file to the declared type.
-func parquetValue(c *script.InputColumn, f *footer) (string, error) {
-	have, _ := f.column(c.Parquet)
-	sql, err := castParquet(c, have)
-	if err != nil || have.required || c.Nullable {
-		return sql, err
+// orZero is column i of the reader without the NULLs that it may not have.
+func (p *parquetPlan) orZero(s *parquetSlice, i int) (string, error) {
+	c := p.r.Columns[i]
+	value, err := s.value(p.r, i)
+	if err != nil || s.columns[i].Required || c.Nullable {
+		return value, err
 	}
 	zero, err := zeroSQL(c.Type)
 	if err != nil {
 		return "", scriptFault(c.Pos, c.Name, "%s", err)
 	}
-	return "coalesce(" + sql + ", " + zero + ")", nil
+	return "coalesce(" + value + ", " + zero + ")", nil
+}
+
+// value is column i of the reader, converted.
+func (s *parquetSlice) value(r *script.FileReader, i int) (string, error) {
+	if s.view != "" {
+		return parquetValue(r.Columns[i], s.columns[i], sqltext.Ident(viewName(i)), true)
+	}
+	return parquetValue(r.Columns[i], s.columns[i], sqltext.Ident(s.columns[i].Name), false)
+}
+
+// rowNumber counts from the file's first row.
+func (s *parquetSlice) rowNumber() string {
+	number := "CAST(file_row_number AS BIGINT)"
+	if s.view != "" && s.Rows >= 0 {
+		number += " + " + sqltext.Int(s.FirstRow)
+	}
+	return number
+}
+
+// scan is the FROM of a run that starts with s.
+func (s *parquetSlice) scan(run []parquetSlice) string {
+	paths := make([]string, len(run))
+	for i := range run {
+		paths[i] = sqltext.Glob(run[i].Path)
+		if run[i].view != "" {
+			paths[i] = sqltext.Glob(run[i].view)
+		}
+	}
+	from := " FROM read_parquet(" + sqltext.Strings(paths) + ", hive_partitioning = false, union_by_name = false)"
+	if s.view == "" && s.Rows >= 0 {
+		from += fmt.Sprintf(" WHERE file_row_number >= %s AND file_row_number < %s", sqltext.Int(s.FirstRow), sqltext.Int(s.FirstRow+s.Rows))
+	}
+	return from
+}
+
+// text is column i of a view for people: the value as it would be read, else
+// the number or the bytes that the file has.
+func (s *parquetSlice) text(r *script.FileReader, i int) string {
+	have, col := s.columns[i], sqltext.Ident(viewName(i))
+	bare := "CAST(" + col + " AS VARCHAR)"
+	switch {
+	case have.Kind == parquetfile.Int96:
+		return "CAST(" + bytesOf(col) + " AS VARCHAR)"
+	case have.Kind == parquetfile.Decimal && have.Physical != parquetfile.Int32 && have.Physical != parquetfile.Int64 && !wideView(have):
+		return "'0x' || hex(" + col + ")"
+	case have.Kind == parquetfile.Decimal:
+		return "CAST(" + exactDecimal(have, col, true) + " AS VARCHAR)"
+	case have.Kind == parquetfile.Int:
+		return "CAST(" + wholeNumber(have, col, true) + " AS VARCHAR)"
+	}
+	if value, err := s.value(r, i); err == nil {
+		return "coalesce(CAST(TRY(" + value + ") AS VARCHAR), " + bare + ")"
+	}
+	return bare
+}
+
+// shownNumber makes a number of what text shows as bytes.
+func shownNumber(have parquetColumn, text string) string {
+	digits, ok := strings.CutPrefix(text, "0x")
+	if !ok || have.Kind != parquetfile.Decimal {
+		return text
+	}
+	raw, err := hex.DecodeString(digits)
+	if err != nil || len(raw) == 0 { // cut off
+		return text
+	}
+	n := new(big.Int).SetBytes(raw)
+	if raw[0] >= 0x80 {
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(raw))))
+	}
+	return decimalText(n.String(), have.Scale)
 }
 
 // unfit says that a value of a column of a file cannot be converted.
 func unfit(c *script.InputColumn, have parquetColumn, value string) string {
-	return fmt.Sprintf("value %q of column %q (%s) does not fit %s", shorten(value), c.Parquet, have.physical, c.Type)
-}
-
-// mismatch is why a column of a file cannot be read as the declared type.
-type mismatch string
-
-func (m mismatch) Error() string { return string(m) }
-
-// castParquet converts a column of a file to the declared type where that
-// loses nothing; a value that does not fit fails the query. (Timestamps in
-// nanoseconds lose those below the microsecond.)
-func castParquet(c *script.InputColumn, have parquetColumn) (string, error) {
-	col := sqltext.Ident(have.name)
-	to := "CAST(" + col + " AS " + c.Type.SQL() + ")"
-	if have.kind == kindNull {
-		return "CAST(CAST(" + col + " AS VARCHAR) AS " + c.Type.SQL() + ")", nil
-	}
-	switch c.Type {
-	case expr.String:
-		switch have.kind {
-		case kindString:
-			return to, nil
-		case kindBinary: // writers of old files leave out the annotation; fails if it is no UTF-8
-			return "decode(" + col + ")", nil
-		}
-		return "", mismatch("only text can be read as string")
-	case expr.Int:
-		switch {
-		case have.kind == kindInt, have.kind == kindSmallInt, have.kind == kindUint64:
-			return to, nil
-		case have.kind == kindDecimal && have.scale == 0:
-			return to, nil
-		case have.kind == kindDecimal:
-			return "", mismatch("it has digits after the point; declare it as decimal2")
-		}
-		return "", mismatch("only whole numbers can be read as int")
-	case expr.Float:
-		switch have.kind {
-		case kindFloat, kindSmallInt:
-			return to, nil
-		case kindInt, kindUint64:
-			return "", mismatch("a float cannot hold every 64-bit number; declare it as int")
-		case kindDecimal:
-			return "", mismatch("a float cannot hold every decimal; declare it as decimal2")
-		}
-		return "", mismatch("only numbers can be read as float")
-	case expr.Bool:
-		if have.kind == kindBool {
-			return to, nil
-		}
-		return "", mismatch("only booleans can be read as bool")
-	case expr.DateTime:
-		return castTimestamp(col, to, have.kind)
-	case expr.Decimal:
-		return castDecimal(col, to, have)
-	}
-	return "", mismatch("unknown type")
-}
-
-func castTimestamp(col, to string, kind parquetKind) (string, error) {
-	switch kind {
-	case kindTimestamp, kindDate:
-		return to, nil
-	case kindTimestampTZ:
-		// A plain cast would depend on the session's time zone; AT TIME ZONE
-		// is right but ten times slower than this.
-		return "make_timestamp(epoch_us(" + col + "))", nil
-	case kindInt, kindSmallInt:
-		return "", mismatch("its numbers are not marked as time; declare it as int")
-	}
-	return "", mismatch("only timestamps and dates can be read as datetime")
-}
-
-func castDecimal(col, to string, have parquetColumn) (string, error) {
-	switch have.kind {
-	case kindInt, kindSmallInt, kindUint64:
-		return to, nil
-	case kindFloat:
-		return "", mismatch("a decimal cannot hold every float; declare it as float")
-	case kindDecimal:
-		if have.scale < 0 || have.scale > decimalDigits {
-			return "", mismatch(fmt.Sprintf("scale %d is not between 0 and %d", have.scale, decimalDigits))
-		}
-		if have.scale > 2 {
-			return fmt.Sprintf("CAST(%s AS DECIMAL(%d,%d))", col, decimalDigits, have.scale), nil
-		}
-		return to, nil
-	}
-	return "", mismatch("only decimals and whole numbers can be read as decimal2")
+	return fmt.Sprintf("value %q of column %q (%s) does not fit %s", shorten(value), c.Parquet, have.Type, c.Type)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/parquetfile"
 	"thalweg/internal/script"
 )
 
@@ -140,8 +141,8 @@ func cutFile(ctx context.Context, r *script.FileReader, i int, in inspected, ins
 }
 
 // cutParquet cuts between the row groups nearest to the wanted offsets.
-func cutParquet(whole Slice, f *footer, inside []int64) []Slice {
-	if len(inside) == 0 || len(f.groups) < 2 || f.hidesRowNumber() {
+func cutParquet(whole Slice, f *parquetfile.Footer, inside []int64) []Slice {
+	if len(inside) == 0 || len(f.Groups) < 2 {
 		return []Slice{whole}
 	}
 	out := []Slice{}
@@ -149,25 +150,25 @@ func cutParquet(whole Slice, f *footer, inside []int64) []Slice {
 	closeAt := func(g int) {
 		s := whole
 		s.Rows, s.Bytes, s.Count = 0, 0, 0
-		for _, rg := range f.groups[from:g] {
-			s.Rows += rg.rows
-			s.Bytes += rg.rawBytes
-			s.Count += rg.rows
+		for _, rg := range f.Groups[from:g] {
+			s.Rows += rg.Rows
+			s.Bytes += rg.RawBytes
+			s.Count += rg.Rows
 		}
-		s.FirstRow = f.groups[from].firstRow
+		s.FirstRow = f.Groups[from].FirstRow
 		out = append(out, s)
 		from = g
 	}
-	for g := range f.groups {
-		for len(inside) > 0 && inside[0] < at+f.groups[g].rawBytes/2 {
+	for g := range f.Groups {
+		for len(inside) > 0 && inside[0] < at+f.Groups[g].RawBytes/2 {
 			inside = inside[1:]
 			if g > from {
 				closeAt(g)
 			}
 		}
-		at += f.groups[g].rawBytes
+		at += f.Groups[g].RawBytes
 	}
-	closeAt(len(f.groups))
+	closeAt(len(f.Groups))
 	if len(out) == 1 {
 		return []Slice{whole}
 	}

@@ -34,11 +34,11 @@ type Tolerant struct {
 	// Its instance must turn failures inside TRY into NULL.
 	SQL string
 
-	r      *script.FileReader
-	slices []Slice
-	used   []int // indexes of columns of r
-	csv    *tolerantCSV
-	feet   []*footer // Parquet, by slice
+	r       *script.FileReader
+	slices  []Slice
+	used    []int // indexes of columns of r
+	csv     *tolerantCSV
+	parquet *parquetPlan
 }
 
 // BadRecord is a record that cannot be read.
@@ -69,7 +69,7 @@ func ReadTolerant(r *script.FileReader, slices []Slice, scratchDir string, used 
 		}
 	}
 	if r.Parquet {
-		return t, t.planParquet()
+		return t, t.planParquet(scratchDir)
 	}
 	return t, t.planCSV(scratchDir)
 }
@@ -78,7 +78,7 @@ func ReadTolerant(r *script.FileReader, slices []Slice, scratchDir string, used 
 // whose structure is broken, in order.
 func (t *Tolerant) Prepare(ctx context.Context, bad func(BadRecord) error) error {
 	if t.csv == nil {
-		return unchangedAll(t.slices)
+		return t.parquet.prepare(ctx)
 	}
 	return t.csv.prepare(ctx, bad)
 }

@@ -1,4 +1,4 @@
-package files
+package parquetfile
 
 import (
 	"encoding/binary"
@@ -51,6 +51,13 @@ func (r *thriftReader) fail(err error) {
 		r.err = err
 	}
 	r.data = nil
+}
+
+// check takes what a caller found wrong with the values.
+func (r *thriftReader) check(err error) {
+	if err != nil {
+		r.fail(err)
+	}
 }
 
 func (r *thriftReader) take(n uint64) []byte {

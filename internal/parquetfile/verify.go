@@ -1,0 +1,122 @@
+package parquetfile
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/bits"
+)
+
+// verifyBlockBytes is how much of a page is looked at together.
+const verifyBlockBytes = 128 << 10
+
+// VerifyChunk walks the pages of a chunk and verifies what checksums they
+// have: a page's own, and where it has none, that of gzip, whose bytes DuckDB
+// unpacks without a look at it.
+func (f *Footer) VerifyChunk(ctx context.Context, r io.ReaderAt, group int, c Chunk) (Pages, error) {
+	v := verifier{r: r, codec: c.codec}
+	found, err := f.walkChunk(ctx, r, f.Groups[group], c, v.page)
+	if err == nil && found.Checked > 0 {
+		err = f.sealed(c, found, v)
+	}
+	var d *DamagedError
+	if errors.As(err, &d) {
+		return found, &DamagedError{What: fmt.Sprintf("row group %d, %s", group+1, d.What), Column: f.Columns[c.Column].Name, Err: d.Err}
+	}
+	return found, err
+}
+
+// sealed looks closer at chunks with checksums: who writes them knows the
+// format, so that what the footer says twice must agree, and a page without
+// one has lost it.
+func (f *Footer) sealed(c Chunk, found Pages, v verifier) error {
+	switch {
+	case found.Unchecked > 0:
+		return damaged("%d of its pages have a checksum and %d have none", found.Checked, found.Unchecked)
+	case v.strange:
+		return damaged("a page's header has fields that the format does not know")
+	case found.End-found.Start != c.compressed:
+		return damaged("its pages have %d bytes, the footer says %d", found.End-found.Start, c.compressed)
+	case v.raw != c.raw-(found.End-found.Start-v.compressed):
+		return damaged("its pages have %d bytes uncompressed, the footer says %d", v.raw, c.raw)
+	case c.encodings != 0 && v.encodings&^c.encodings != 0:
+		return damaged("a page has an encoding that the footer does not list")
+	}
+	return nil
+}
+
+// verifier collects what the pages of a chunk say.
+type verifier struct {
+	r               io.ReaderAt
+	codec           Codec
+	block           []byte
+	raw, compressed int64
+	encodings       uint32
+	strange         bool
+}
+
+// page verifies a page.
+func (v *verifier) page(p page) error {
+	v.raw += p.raw
+	v.compressed += p.compressed
+	v.strange = v.strange || p.strange
+	if p.encoding >= 0 && p.encoding < bits.UintSize/2 {
+		v.encodings |= sameEncodings(p.encoding)
+	}
+	if v.block == nil {
+		v.block = make([]byte, verifyBlockBytes)
+	}
+	body := io.NewSectionReader(v.r, p.at, p.compressed)
+	switch {
+	case p.checked:
+		return v.checksum(p, body)
+	case v.codec == Gzip && (p.kind == pageData || p.kind == pageDictionary):
+		return v.gunzip(p.raw, body)
+	case v.codec == Gzip && p.kind == pageDataV2 && p.compressedData && p.compressed > p.levelBytes:
+		return v.gunzip(p.raw-p.levelBytes, io.NewSectionReader(v.r, p.at+p.levelBytes, p.compressed-p.levelBytes))
+	}
+	return nil
+}
+
+// sameEncodings is the bit of an encoding. The two names of dictionary indexes
+// and the encodings of dictionaries are not told apart by all writers.
+func sameEncodings(encoding int) uint32 {
+	switch encoding {
+	case encodingPlain, encodingPlainDict, encodingRLEDict:
+		return 0
+	}
+	return 1 << encoding
+}
+
+func (v *verifier) checksum(p page, body io.Reader) error {
+	sum := crc32.NewIEEE()
+	if _, err := io.CopyBuffer(onlyWriter{sum}, body, v.block); err != nil {
+		return err
+	}
+	if sum.Sum32() != p.crc {
+		return damaged("its checksum is %08x, the bytes have %08x", p.crc, sum.Sum32())
+	}
+	return nil
+}
+
+// gunzip unpacks a page for its checksum.
+func (v *verifier) gunzip(raw int64, body io.Reader) error {
+	in, err := gzip.NewReader(body)
+	if err != nil {
+		return &DamagedError{What: "it is not gzip", Err: err}
+	}
+	n, err := io.CopyBuffer(onlyWriter{io.Discard}, io.LimitReader(in, raw+1), v.block)
+	switch {
+	case err != nil:
+		return &DamagedError{What: "it cannot be unpacked", Err: err}
+	case n != raw:
+		return damaged("it has %d bytes unpacked, its header says %d", n, raw)
+	}
+	return nil
+}
+
+// onlyWriter hides io.ReaderFrom, which would not use the buffer.
+type onlyWriter struct{ io.Writer }
