@@ -32,11 +32,16 @@ const (
 // cuts the bytes to it: decimals and integers that need fewer bytes than they
 // have; nor where it computes without a look at the result: INT96.
 func nativeReads(c parquetColumn) bool {
+	if c.split {
+		return false
+	}
 	switch c.Kind {
 	case parquetfile.Decimal:
 		return nativeDecimal(c)
 	case parquetfile.Int:
 		return c.Bits == 0 || c.Bits == map[parquetfile.Physical]int{parquetfile.Int32: 32, parquetfile.Int64: 64}[c.Physical]
+	case parquetfile.TimestampTZ: // which DuckDB cuts to microseconds, toward 1970
+		return c.Unit != parquetfile.Nanoseconds
 	case parquetfile.Int96, parquetfile.Null:
 		return false
 	}
@@ -78,6 +83,8 @@ func viewColumns(c parquetColumn, name string) []parquetfile.ViewColumn {
 		return []parquetfile.ViewColumn{
 			{Name: name, Column: c.index, As: parquetfile.OldTimestamp},
 			{Name: name + bytesSuffix, Column: c.index, As: parquetfile.WideDecimal}}
+	case c.split:
+		return []parquetfile.ViewColumn{{Name: name, Column: c.index, As: parquetfile.AsFloat}}
 	case wideView(c):
 		return []parquetfile.ViewColumn{{Name: name, Column: c.index, As: parquetfile.WideDecimal}}
 	}
@@ -226,11 +233,12 @@ func decimalText(digits string, scale int) string {
 
 // decimalShape is the type in which a decimal of a file is read: with all its
 // digits after the point, of which two are kept in tables, and as many before
-// it as a decimal2 has, if the file's own type does not allow for less.
+// it as a decimal2 has, if the file's own type does not allow for less. (One
+// digit there is at least: without any DuckDB prints zero as a point.)
 func decimalShape(have parquetColumn) (digits, scale int) {
 	scale = max(have.Scale, columnScale)
 	narrow := have.Precision <= decimalDigits && (have.Physical == parquetfile.Int32 || have.Physical == parquetfile.Int64 || have.Physical == parquetfile.FixedBytes && have.Length <= 8)
-	if scale == columnScale || narrow && scale <= decimalDigits {
+	if scale == columnScale || narrow && scale < decimalDigits {
 		return decimalDigits, scale
 	}
 	return wholeDigits + scale, scale

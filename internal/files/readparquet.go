@@ -41,7 +41,8 @@ type parquetSlice struct {
 // parquetColumn is a column of a file that a column of the reader is read from.
 type parquetColumn struct {
 	parquetfile.Column
-	index int // in the file
+	index int  // in the file
+	split bool // has pages in BYTE_STREAM_SPLIT, which DuckDB knows of floats only
 }
 
 // planParquet looks into the footers. With views every slice is read through
@@ -72,6 +73,10 @@ func planParquet(r *script.FileReader, slices []Slice, dir string, views bool) (
 		}
 		if one.from, one.to, err = s.groups(feet[i]); err != nil {
 			return nil, err
+		}
+		for k, c := range one.columns {
+			whole := c.Physical == parquetfile.Int32 || c.Physical == parquetfile.Int64
+			one.columns[k].split = whole && feet[i].ByteStreamSplit(c.index, one.from, one.to)
 		}
 		if views || !one.native() {
 			one.view = filepath.Join(dir, fmt.Sprintf("%06d.parquet", i))
@@ -126,7 +131,7 @@ func wantedColumns(r *script.FileReader, f *parquetfile.Footer, u string) ([]par
 			e.Hint = "which one is meant cannot be said: write the file with different names"
 			return nil, e
 		}
-		have := parquetColumn{f.Columns[at], at}
+		have := parquetColumn{Column: f.Columns[at], index: at}
 		if have.Contradiction != "" {
 			return nil, refuse("column %q is described twice in the file, and differently: %s", c.Parquet, have.Contradiction)
 		}
@@ -291,8 +296,8 @@ func mergeable(a, b *parquetSlice) bool {
 		return false
 	}
 	for i := range a.columns {
-		x, y := a.columns[i].Column, b.columns[i].Column
-		if x != y {
+		x, y := a.columns[i], b.columns[i]
+		if x.Column != y.Column || x.split != y.split {
 			return false
 		}
 	}
@@ -334,9 +339,21 @@ func (p *parquetPlan) orZero(s *parquetSlice, i int) (string, error) {
 // value is column i of the reader, converted.
 func (s *parquetSlice) value(r *script.FileReader, i int) (string, error) {
 	if s.view != "" {
-		return parquetValue(r.Columns[i], s.columns[i], sqltext.Ident(viewName(i)), true)
+		return parquetValue(r.Columns[i], s.columns[i], s.viewed(i), true)
 	}
 	return parquetValue(r.Columns[i], s.columns[i], sqltext.Ident(s.columns[i].Name), false)
+}
+
+// viewed is column i of a view, with the type of the bytes in the file.
+func (s *parquetSlice) viewed(i int) string {
+	col := sqltext.Ident(viewName(i))
+	switch {
+	case s.columns[i].split && s.columns[i].Physical == parquetfile.Int32:
+		return "CAST(CAST(" + col + " AS BIT) AS INTEGER)"
+	case s.columns[i].split:
+		return "CAST(CAST(" + col + " AS BIT) AS BIGINT)"
+	}
+	return col
 }
 
 // rowNumber counts from the file's first row.
@@ -367,7 +384,7 @@ func (s *parquetSlice) scan(run []parquetSlice) string {
 // text is column i of a view for people: the value as it would be read, else
 // the number or the bytes that the file has.
 func (s *parquetSlice) text(r *script.FileReader, i int) string {
-	have, col := s.columns[i], sqltext.Ident(viewName(i))
+	have, col := s.columns[i], s.viewed(i)
 	bare := "CAST(" + col + " AS VARCHAR)"
 	switch {
 	case have.Kind == parquetfile.Int96:
@@ -375,7 +392,7 @@ func (s *parquetSlice) text(r *script.FileReader, i int) string {
 	case have.Kind == parquetfile.Decimal && have.Physical != parquetfile.Int32 && have.Physical != parquetfile.Int64 && !wideView(have):
 		return "'0x' || hex(" + col + ")"
 	case have.Kind == parquetfile.Decimal:
-		return "CAST(" + exactDecimal(have, col, true) + " AS VARCHAR)"
+		return "coalesce(TRY(CAST(" + exactDecimal(have, col, true) + " AS VARCHAR)), CASE WHEN " + col + " IS NOT NULL THEN 'more than 38 digits' END)"
 	case have.Kind == parquetfile.Int:
 		return "CAST(" + wholeNumber(have, col, true) + " AS VARCHAR)"
 	}

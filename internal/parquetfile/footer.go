@@ -384,6 +384,19 @@ func (f *Footer) Find(name string) (column, found int) {
 	return column, found
 }
 
+// ByteStreamSplit reports whether a column of row groups [from, to) has pages in
+// the encoding of that name.
+func (f *Footer) ByteStreamSplit(column, from, to int) bool {
+	for _, g := range f.Groups[from:to] {
+		for _, c := range g.Chunks {
+			if c.Column == column && c.encodings&(1<<encodingByteStreamSplit) != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Names lists the columns' names.
 func (f *Footer) Names() []string {
 	out := make([]string, len(f.Columns))

@@ -24,15 +24,10 @@ const (
 	pageDictionary = 2
 	pageDataV2     = 3
 
-	encodingPlain          = 0
-	encodingPlainDict      = 2
-	encodingRLE            = 3
-	encodingBitPacked      = 4
-	encodingDeltaInts      = 5
-	encodingDeltaLengths   = 6
-	encodingDeltaTexts     = 7
-	encodingRLEDict        = 8
-	encodingByteStreamSplt = 9
+	encodingPlain           = 0
+	encodingPlainDict       = 2
+	encodingRLEDict         = 8
+	encodingByteStreamSplit = 9
 )
 
 // page is a page and where its bytes are.
@@ -259,8 +254,8 @@ func (col Column) checkPage(p page, c Chunk, n int, left int64) error {
 	if p.values < 0 || p.values > left {
 		return damaged("it has %d values where %d are left", p.values, left)
 	}
-	if p.encoding == encodingByteStreamSplt && col.Physical != Float32 && col.Physical != Float64 {
-		return damaged("its encoding BYTE_STREAM_SPLIT is supported for floats only")
+	if p.encoding == encodingByteStreamSplit && col.Physical == FixedBytes {
+		return damaged("its encoding BYTE_STREAM_SPLIT of FIXED_LEN_BYTE_ARRAY is not supported")
 	}
 	switch {
 	case p.encoding != encodingPlain:

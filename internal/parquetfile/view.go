@@ -30,6 +30,9 @@ const (
 	WideDecimal
 	// OldTimestamp keeps INT96 what it is.
 	OldTimestamp
+	// AsFloat makes a FLOAT of INT32 and a DOUBLE of INT64, whose bits are the
+	// number: BYTE_STREAM_SPLIT lays their bytes out alike.
+	AsFloat
 )
 
 // WriteView writes to path a Parquet file with columns of row groups
@@ -145,13 +148,24 @@ func (v *view) footer() []byte {
 	return w.data
 }
 
+// physical is the type that a view gives to a column.
+func (col ViewColumn) physical(c Column) (physical Physical, length int) {
+	const oldBytes = 12
+	switch {
+	case c.Physical == Old96 && col.As != OldTimestamp:
+		return FixedBytes, oldBytes
+	case c.Physical == Int32 && col.As == AsFloat:
+		return Float32, 0
+	case c.Physical == Int64 && col.As == AsFloat:
+		return Float64, 0
+	}
+	return c.Physical, c.Length
+}
+
 // element writes a SchemaElement.
 func (v *view) element(s *thriftStructWriter, col ViewColumn) {
 	c := v.f.Columns[col.Column]
-	physical, length := c.Physical, c.Length
-	if physical == Old96 && col.As != OldTimestamp {
-		physical, length = FixedBytes, 12
-	}
+	physical, length := col.physical(c)
 	s.integer(1, thriftI32, int64(physical))
 	if physical == FixedBytes {
 		s.integer(2, thriftI32, int64(length))
@@ -192,10 +206,7 @@ func (v *view) group(w *thriftWriter, chunks []viewChunk, rows int64) {
 
 // chunk writes a ColumnMetaData.
 func (v *view) chunk(s *thriftStructWriter, c viewChunk, col ViewColumn) {
-	physical := v.f.Columns[col.Column].Physical
-	if physical == Old96 && col.As != OldTimestamp {
-		physical = FixedBytes
-	}
+	physical, _ := col.physical(v.f.Columns[col.Column])
 	var encodings []int64
 	for e := range int64(32) {
 		if c.encodings&(1<<e) != 0 {
