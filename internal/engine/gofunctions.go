@@ -36,8 +36,8 @@ func (f *goFunction) row(values []driver.Value) (out any, err error) {
 	return f.call(args), nil
 }
 
-// registerGo makes the functions that are written in Go known to a connection.
-func registerGo(conn *sql.Conn) error {
+// RegisterGo makes the functions that are written in Go known to a connection.
+func RegisterGo(conn *sql.Conn) error {
 	for _, f := range expr.GoFunctions() {
 		config := duckdb.ScalarFuncConfig{}
 		var err error
@@ -64,9 +64,6 @@ func registerGo(conn *sql.Conn) error {
 }
 
 func typeInfo(t expr.Type) (duckdb.TypeInfo, error) {
-	kind := duckdb.TYPE_VARCHAR
-	if t == expr.DateTime {
-		kind = duckdb.TYPE_TIMESTAMP
-	}
-	return duckdb.NewTypeInfo(kind)
+	kinds := map[expr.Type]duckdb.Type{expr.String: duckdb.TYPE_VARCHAR, expr.Int: duckdb.TYPE_BIGINT, expr.Float: duckdb.TYPE_DOUBLE, expr.DateTime: duckdb.TYPE_TIMESTAMP}
+	return duckdb.NewTypeInfo(kinds[t])
 }

@@ -61,7 +61,7 @@ func OpenInstance(ctx context.Context, cfg InstanceConfig) (_ *Instance, err err
 	if in.conn, err = in.db.Conn(ctx); err != nil {
 		return nil, fmt.Errorf("connect to DuckDB: %w", err)
 	}
-	if err := registerGo(in.conn); err != nil {
+	if err := RegisterGo(in.conn); err != nil {
 		return nil, err
 	}
 	for _, stmt := range settings(cfg) {

@@ -180,10 +180,8 @@ func extreme(fn string, typ expr.Type, values []any) (any, bool) {
 				best = x
 			}
 		case float64:
-			if x != x {
-				return nil, false // NaN has no order in Go
-			}
-			if b := best.(float64); x != b && (x < b) == (fn == "min") {
+			// NaN is neither less nor greater, so a number takes its place and never it a number's.
+			if b := best.(float64); b != b || x < b && fn == "min" || x > b && fn == "max" {
 				best = x
 			}
 		case int64:

@@ -7,16 +7,21 @@ import (
 	_ "github.com/duckdb/duckdb-go/v2"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 )
 
-// openDB opens an in-memory DuckDB with the macros, on one thread.
+// openDB opens an in-memory DuckDB with the macros and the functions written in Go, on one thread.
 func openDB(t testing.TB) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("duckdb", "")
 	require.NoError(t, err)
 	db.SetMaxOpenConns(1) // macros are per connection
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	conn, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, engine.RegisterGo(conn))
+	require.NoError(t, conn.Close())
 	for _, m := range append([]string{"SET threads = 1"}, expr.Macros()...) {
 		_, err := db.Exec(m)
 		require.NoError(t, err, m)

@@ -40,7 +40,7 @@ func TestErrors(t *testing.T) {
 		{"⟦r.order_id[1:2]⟧", "a slice [ : ] is not supported (an expression consists of operators, literals, fields such as r.name, and function calls)", field},
 		{"⟦r.a.b⟧", "only one level, alias.field, is supported", field},
 		{"r.order_id == ⟦'x'⟧", "'x' is not supported (text is written between double quotes or back-ticks)", field},
-		{"⟦0x1F⟧ + 1", "number 0x1F is not supported (only plain decimal numbers are)", field},
+		{"⟦0x1F⟧ + 1", "number 0x1F is not supported (only decimal digits are)", field},
 		{"⟦r.ts.Unix⟧()", "methods of values cannot be called (functions are name(…) or package.Name(…))", field},
 		{`re.MatchString("\⟦d⟧", r.order_id)`, "unknown escape sequence (backslashes are not interpreted; write the text between back-ticks)", field},
 		// Names.

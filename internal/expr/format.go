@@ -102,7 +102,7 @@ func (r *renderer) printParts(n *node, t Type, format string) ([]string, *Error)
 
 // ScanSQL renders the parsing of CSV text into t: NULL where the text cannot
 // be parsed. sql is VARCHAR and not blank. Without a format: an int is strictly
-// base 10, a float what Go's ParseFloat reads (no hexadecimal), a decimal2 is
+// base 10, a float what Go's ParseFloat reads, a decimal2 is
 // read exactly and rounded half away from zero, a bool is one of 1 t T TRUE
 // true True 0 f F FALSE false False. With one: text before, one scan verb, text
 // after (numbers), or a Go layout (datetime, where it is required). The error
@@ -235,8 +235,7 @@ func (r *renderer) scanNumber(t Type, n *node, format string) (string, error) {
 	}
 	value := `[+-]?[0-9]*`
 	if t != Int {
-		// Hexadecimal is taken whole, to be refused.
-		value = `[+-]?0[xX][0-9a-fA-F_.pP+-]*|[+-]?[0-9_]*\.?[0-9_]*(?:[eE][+-]?[0-9_]*)?`
+		value = `[nN][aA][nN]|[+-]?[iI][nN][fF]|[+-]?0[xX][0-9a-fA-F_]*\.?[0-9a-fA-F_]*(?:[pP][+-]?[0-9_]*)?|[+-]?[0-9_]*\.?[0-9_]*(?:[eEpP][+-]?[0-9_]*)?`
 	}
 	switch {
 	case f.width == 0:
@@ -246,12 +245,16 @@ func (r *renderer) scanNumber(t Type, n *node, format string) (string, error) {
 		value = fmt.Sprintf(`[+-][0-9]{0,%d}|[0-9]{0,%d}`, f.width-1, f.width)
 	}
 	pattern := `^` + f.before + `\s*(` + value + `)` + f.after
-	macro := map[Type]string{Int: "thalweg_scan_int", Float: "thalweg_scan_float", Decimal: "thalweg_scan_float"}[t]
 	scanned := r.bind("regexp_extract("+r.sql(n)+", "+sqltext.String(pattern)+", 1)", false, func(v string) string {
-		return macro + "(" + v + ")"
+		if t == Int {
+			return "thalweg_scan_int(" + v + ")"
+		}
+		return "coalesce(thalweg_scan_float(" + v + "), CASE WHEN contains(" + v + ", 'p') THEN " + goFloat + "(" + v + ") END)"
 	})
 	if t == Decimal {
-		scanned = r.bind(scanned, false, func(v string) string { return "thalweg_float_decimal2(" + v + ")" })
+		scanned = r.bind(scanned, false, func(v string) string {
+			return "CASE WHEN isfinite(" + v + ") THEN thalweg_float_decimal2(" + v + ") END"
+		})
 	}
 	return scanned, nil
 }

@@ -52,11 +52,12 @@ func (g generator) number1() string {
 }
 
 func (g generator) texts(n int, one func() string) []string {
-	out := []string{"0", "-0", "+0", "1e999", "1e-999", "inf", "-Inf", "+Infinity", "nan", "NaN", "-nan", "1_000", "1__0", "_1", "1_", "1_.5", ".5", "5.", ".", "1e", "1e+", "0x1F", "0b1", "007",
+	out := []string{"0", "-0", "+0", "1e999", "1e-999", "inf", "-Inf", "+Infinity", "nan", "NaN", "-nan", "ID NaN", "$+Inf", "inf items", "na", "infx", "1_000",
+		"0x1p-2", "-0X1.8P+4", "0x_1p0", "0x1.fp", "0x.8p1", "0x1p99999", "0x1_0p1_0", "0xp1", "1p3", "-1.5P-2", "1p", "1p3.5", "1_0p1", "$0x1p3", "0x1F.8", "0x1p3 items", "1__0", "_1", "1_", "1_.5", ".5", "5.", ".", "1e", "1e+", "0x1F", "0b1", "007",
 		"9223372036854775807", "9223372036854775808", "-9223372036854775808", "0.005", "-0.005", "0.0049999999999999999999999999999999999999999999", "1e-3", "5e-3", "4.9e-3", "5e-4", "123.456e1", "1.5e16", "9999999999999999.99", "9999999999999999.994", "9999999999999999.995", "99999999999999999e-5",
 		"0e500", "true", " 1", "1 ", "1\n", "1\u00a0"}
 	for range n {
-		if s := one(); strings.TrimSpace(s) != "" {
+		if s := strings.ToValidUTF8(one(), "?"); strings.TrimSpace(s) != "" {
 			out = append(out, s)
 		}
 	}
@@ -102,14 +103,14 @@ func scanCases() []scanCase {
 		return func(s string) (any, bool) {
 			var v float64
 			_, err := fmt.Sscanf(s, format, &v)
-			return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) && !hexadecimal.MatchString(s)
+			return v, err == nil
 		}
 	}
 	return []scanCase{
 		{expr.Int, "", func(s string) (any, bool) { v, err := strconv.ParseInt(s, 10, 64); return v, err == nil }},
 		{expr.Float, "", func(s string) (any, bool) {
 			v, err := strconv.ParseFloat(s, 64)
-			return v, err == nil && !strings.ContainsAny(s, "xX")
+			return v, err == nil
 		}},
 		{expr.Decimal, "", func(s string) (any, bool) {
 			r, ok := new(big.Rat).SetString(s)
@@ -132,9 +133,12 @@ func scanCases() []scanCase {
 		{expr.Int, "ID%2d-", scanned("ID%2d-")},
 		{expr.Float, "%f", float("%f")},
 		{expr.Float, "$%f", float("$%f")},
+		{expr.Float, "%e", float("%e")},
+		{expr.Float, "%g items", float("%g items")},
+		{expr.Float, "ID %v", float("ID %v")},
 		{expr.Decimal, "%f", func(s string) (any, bool) {
 			v, ok := float("%f")(s)
-			if !ok || math.Abs(v.(float64)) >= 1e16 {
+			if !ok || !(math.Abs(v.(float64)) < 1e16) {
 				return nil, false
 			}
 			r, _ := shortest(v.(float64))
@@ -148,9 +152,6 @@ func scanLayouts() []string {
 		"2006-01-02T15:04:05Z07:00", "Jan 2, 2006 3:04PM", "_2 January 06", "15:04", "2006-01-02 15:04:05.999", "Mon, 02 Jan 2006 15:04:05 -0700", "2006 01 02", "1/2/06", "2006-01-02 03:04:05 pm"}
 }
 
-// hexadecimal finds text that Go reads as a hexadecimal float and we refuse.
-var hexadecimal = regexp.MustCompile(`^[^0-9]*0[xX]`)
-
 // signInField finds a sign where a digit of a time should be.
 var signInField = regexp.MustCompile(`(^|[^0-9])[+-][0-9]`)
 
@@ -162,8 +163,9 @@ func requireScan(t *testing.T, db *sql.DB, c scanCase, texts []string) {
 	var kept, values []string
 	for _, s := range texts {
 		if c.typ == expr.Decimal && c.format != "" {
-			if _, ok := c.want(s); !ok {
-				continue
+			var v float64
+			if _, err := fmt.Sscanf(s, c.format, &v); err == nil && math.Abs(v) >= 1e16 && !math.IsInf(v, 0) {
+				continue // SQL raises
 			}
 		}
 		kept = append(kept, s)

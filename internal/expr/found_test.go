@@ -28,6 +28,11 @@ func TestFound(t *testing.T) {
 		{"%+v has no sign", "fmt.Sprintf(`%+v`, -r.i)", "7"},
 		{"%+d has", "fmt.Sprintf(`%+d`, -r.i)", "+7"},
 		{"the year before the era", "time.Format(r.old, `06 2006`)", "26 -3226"},
+		{"the precision of a decimal's text", "fmt.Sprintf(`%.3s|%6.2v|%-5.1s|%.0s|%x`, r.d, r.c, r.e, r.d, r.c)", "548|    2.|3    ||322e35"},
+		{"the precision of a datetime's text", "fmt.Sprintf(`%.10s|%12.4v|`, time.Date(2020, time.May, 6, 7, 8, 9, 0, time.UTC), time.Date(2021, time.May, 6, 7, 8, 9, 0, time.UTC))", "2020-05-06|        2021|"},
+		{"a month is a value with a name", "string(time.May)", "May"},
+		{"a month is printed by its name and its number", "fmt.Sprintf(`%s %d %v %5.2s|`, time.May, time.May, time.June, time.July)", "May 5 June    Ju|"},
+		{"hexadecimal floats", "0x1p-2 + float(`0X1.8p+4`) + 1_000.5", "1024.75"},
 		{"digits of a decimal of large scale", "r.c / ((r.d / r.d) * (r.c / r.c))", "2.5000000000000000"},
 	} {
 		compiled := compile(t, c.src, scope, expr.Mode{})

@@ -30,7 +30,7 @@ func (s typeSet) String() string {
 		return "number or string"
 	case setOf(String, Int, GoInt, Float, Bool, Decimal):
 		return "string, bool or number"
-	case setOf(String, Int, GoInt, Float, Bool, Decimal, DateTime):
+	case anyValue(), printable():
 		return "any"
 	case setOf(Int, GoInt):
 		return "int"
@@ -224,6 +224,7 @@ func plural(n int, noun string) string {
 
 // anyValue, number …: the argument types that functions share.
 func anyValue() typeSet      { return setOf(String, Int, GoInt, Float, Bool, Decimal, DateTime) }
+func printable() typeSet     { return anyValue() | setOf(Month) }
 func convertible() typeSet   { return setOf(String, Int, GoInt, Float, Bool, Decimal) }
 func numeric() typeSet       { return setOf(Int, GoInt, Float, Decimal) }
 func anyInt() typeSet        { return setOf(Int, GoInt) }

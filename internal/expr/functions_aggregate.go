@@ -131,13 +131,18 @@ func sqlAverage(r *renderer, n *node, filter string) string {
 }
 
 // extreme renders min and max. Adding 0.0 turns −0 into 0, so that which of
-// two equal floats came first does not show.
+// two equal floats came first does not show. NaN is neither less nor greater
+// than anything, so it never takes the place of a number; it is the result
+// only where there is nothing else. (DuckDB takes it for the largest.)
 func extreme(name string) func(*renderer, *node, string) string {
 	return func(r *renderer, n *node, filter string) string {
 		x, zero := r.aggregated(n), "CAST(0 AS BIGINT)"
 		switch n.typ {
 		case Float:
 			x, zero = "("+x+" + CAST(0 AS DOUBLE))", "CAST(0 AS DOUBLE)"
+			if name == "max" && !n.args[0].finite {
+				return r.orZero("coalesce(max(CASE WHEN NOT isnan("+x+") THEN "+x+" END)"+filter+", max("+x+")"+filter+")", zero)
+			}
 		case Decimal:
 			zero = "CAST(0 AS " + n.dec.sql() + ")"
 		case String:

@@ -10,7 +10,7 @@ import (
 func conversionFunctions() []*function {
 	value := []param{{"x", convertible()}}
 	return []*function{
-		{name: "string", group: "Conversions", params: []param{{"x", anyValue()}}, result: String,
+		{name: "string", group: "Conversions", params: []param{{"x", printable()}}, result: String,
 			takesNull: true,
 			doc:       "Text as Go prints it: floats in the shortest form that reads back (1e+06 from a million on), decimals without zeros at the end, datetimes as 2006-01-02 15:04:05.999999 +0000 UTC.",
 			check:     ofNull(checkString), sql: func(r *renderer, n *node) string { return r.text(n.args[0]) }},
@@ -46,7 +46,7 @@ func checkString(_ *checker, n *node) *Error {
 	switch v := a.val.(type) {
 	case string:
 		n.constant(v)
-	case int64, float64, bool:
+	case int64, float64, bool, time.Month:
 		n.constant(fmt.Sprint(v))
 	case number:
 		n.constant(v.String())

@@ -27,7 +27,7 @@ func textFunctions() []*function {
 				return nil
 			},
 			sql: func(r *renderer, n *node) string { return "strlen(" + r.sql(n.args[0]) + ")" }},
-		{name: "fmt.Sprintf", group: "Text", params: []param{text("format"), {"a", anyValue()}}, variadic: true, result: String,
+		{name: "fmt.Sprintf", group: "Text", params: []param{text("format"), {"a", printable()}}, variadic: true, result: String,
 			doc:   "Go's formatting, with all its verbs and flags; a decimal2 and a datetime are printed as their text. A verb that does not fit its argument, a missing and an extra argument give Go's marks, such as %!d(string=x), and a warning at load time. Usual verbs with a literal format are fast (%d %x %X %o %b for int, %f %e %g for float, %s %x for string, %t for bool, %s for decimal2 and datetime, %v for any; flags - + 0 and blank, width, precision); everything else costs a microsecond or two. Widths end at 1,000 characters.",
 			check: checkSprintf, sql: sqlSprintf},
 		{name: "strings.ReplaceAll", group: "Text", params: []param{text("s"), text("old"), text("new")}, result: String,

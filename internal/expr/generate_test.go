@@ -102,7 +102,7 @@ func (g generator) str() string {
 	case 1:
 		return pick(g, `"quoted"`, `a"b`, `\"x\"`, `""`, `a\"b`, `"`, `\`, `\"`, "'", "%d", "{}", "{:d}")
 	case 2:
-		return pick(g, "é", "한국", "naïve", "😀x", "e\u0301", "ß", " lead", "trail ", "tab\tx", "line\nbreak", "ﬁ")
+		return pick(g, "é", "한국", "naïve", "😀x", "e\u0301", "ß", " lead", "trail ", "tab\tx", "line\nbreak", "ﬁ", "a\x00b", "\x00", "\u2028", "\ufeffx")
 	}
 	b := make([]byte, g.IntN(6))
 	for i := range b {
@@ -113,7 +113,9 @@ func (g generator) str() string {
 
 // numeral is text that is, or nearly is, a number.
 func (g generator) numeral() string {
-	switch g.IntN(8) {
+	switch g.IntN(9) {
+	case 8:
+		return pick(g, "0x1p-2", "-0X1.8p+4", "0x_1p0", "0x1F", "1p3", "NaN", "-Inf", "+infinity", "1_000", "1__0", "1_000.5", "\x00", "1\x00", "٣", "1e3", "1e-400", "0x1p2000")
 	case 0:
 		return strconv.FormatInt(g.integer(), 10)
 	case 1:
@@ -190,7 +192,7 @@ func (g generator) leaf(t expr.Type) string {
 	case expr.Int:
 		return pick(g, "r.i", "r.j", "r.i", "r.j", strconv.Itoa(g.IntN(100)), "0", "123456789")
 	case expr.Float:
-		return pick(g, "r.f", "r.h", "r.f", "r.h", fmt.Sprintf("%d.%d", g.IntN(50), g.IntN(1000)), "1e3", "0.5")
+		return pick(g, "r.f", "r.h", "r.f", "r.h", fmt.Sprintf("%d.%d", g.IntN(50), g.IntN(1000)), "1e3", "0.5", "0x1p-2", "1_000.5")
 	case expr.Decimal:
 		return pick(g, "r.d", "r.e", "r.d", "r.e", "decimal2(1.25)", "decimal2(`0.333`)", "decimal2(7)")
 	case expr.String:
@@ -296,8 +298,8 @@ func (g generator) sprintf(d int) string {
 			width = pick(g, "", "", "+", " ", "0") + strings.TrimPrefix(width, "-")
 		case t == expr.Float:
 			precision = pick(g, "", "", ".3", ".15")
-		case t == expr.String && (v == "s" || v == "v"):
-			precision = pick(g, "", "", ".2", ".0")
+		case t != expr.Bool && (v == "s" || v == "v"):
+			precision = pick(g, "", "", ".2", ".0", ".17")
 		}
 		format += "%" + width + precision + v
 		args += ", " + g.of(t, d)

@@ -2,6 +2,8 @@ package expr
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 // arguments; nil is NULL. Many threads may call it at once.
 type GoFunction struct {
 	Name   string
-	Result Type // String or DateTime
+	Result Type // String, Float or DateTime
 	Args   []Type
 	More   bool // any number of arguments of any type follow
 	Call   func(args []any) any
@@ -25,6 +27,7 @@ const (
 	goSprintf = "thalweg_go_sprintf"
 	goFormat  = "thalweg_go_format"
 	goParse   = "thalweg_go_parse"
+	goFloat   = "thalweg_go_float"
 )
 
 // GoFunctions are the functions that a DuckDB connection must have, beside
@@ -44,11 +47,27 @@ func GoFunctions() []GoFunction {
 			}
 			return t.UTC().Truncate(time.Microsecond)
 		}},
+		{Name: goFloat, Result: Float, Args: []Type{String}, Call: func(args []any) any { return scannedFloat(args[0].(string)) }},
 	}
 }
 
+// scannedFloat reads what a scan verb takes for a float: what ParseFloat reads,
+// and decimal digits with a binary exponent, 1.5p3. nil: it is none.
+func scannedFloat(text string) any {
+	digits, exponent, binary := strings.Cut(text, "p")
+	if !binary || strings.ContainsAny(text, "xX") {
+		digits, exponent = text, "0"
+	}
+	f, err := strconv.ParseFloat(digits, 64)
+	power, bad := strconv.Atoi(exponent)
+	if err != nil || bad != nil {
+		return nil
+	}
+	return math.Ldexp(f, power)
+}
+
 // printed is fmt.Sprintf; kinds has a letter for each argument: I for a Go
-// int, whose name shows in marks such as %!s(int=3). A format that would print
+// int, whose name shows in marks such as %!s(int=3), M for a month. A format that would print
 // more than MaxFormatWidth characters for one value is printed as it is.
 func printed(kinds, format string, args []any) string {
 	if tooWide(format) {
@@ -56,8 +75,13 @@ func printed(kinds, format string, args []any) string {
 	}
 	values := make([]any, len(args))
 	for i, a := range args {
-		if n, isInt := a.(int64); isInt && i < len(kinds) && kinds[i] == 'I' {
-			a = int(n)
+		if n, isInt := a.(int64); isInt && i < len(kinds) {
+			switch kinds[i] {
+			case 'I':
+				a = int(n)
+			case 'M':
+				a = time.Month(n)
+			}
 		}
 		values[i] = a
 	}
@@ -92,9 +116,13 @@ func tooWide(format string) bool {
 func kindsOf(args []*node) string {
 	kinds := make([]byte, len(args))
 	for i, a := range args {
-		kinds[i] = 'i'
-		if a.typ == GoInt {
+		switch a.typ {
+		case GoInt:
 			kinds[i] = 'I'
+		case Month:
+			kinds[i] = 'M'
+		default:
+			kinds[i] = 'i'
 		}
 	}
 	return string(kinds)
@@ -105,7 +133,7 @@ func samples(args []*node) []any {
 	out := make([]any, len(args))
 	for i, a := range args {
 		switch a.typ {
-		case Int, GoInt:
+		case Int, GoInt, Month:
 			out[i] = int64(1)
 		case Float:
 			out[i] = 1.5
@@ -126,6 +154,8 @@ func (r *renderer) printedByGo(format string, args []*node) string {
 		switch a.typ {
 		case Int, GoInt:
 			parts = append(parts, "CAST("+r.sql(a)+" AS BIGINT)")
+		case Month:
+			parts = append(parts, "CAST("+sqltext.Int(int64(a.val.(time.Month)))+" AS BIGINT)")
 		case Float:
 			parts = append(parts, "CAST("+r.sql(a)+" AS DOUBLE)")
 		case Bool:

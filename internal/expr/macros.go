@@ -86,10 +86,11 @@ func Macros() []string {
 		// underscores and the names (inf, nan) that DuckDB's casts take. 50 ns.
 		`CREATE OR REPLACE TEMP MACRO thalweg_plain_number(x) AS
 			x >= '+' AND x < ':' AND NOT contains(x, '_') AND NOT starts_with(x, '+-') AND NOT (suffix(x, ' ') OR suffix(x, chr(9)) OR suffix(x, chr(10)) OR suffix(x, chr(11)) OR suffix(x, chr(12)) OR suffix(x, chr(13)))`,
-		// Go's ParseFloat, without hexadecimal.
+		// Go's ParseFloat; the few hexadecimal ones are read by Go itself.
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_float(x) AS
 			CASE WHEN thalweg_plain_number(x) AND isfinite(TRY_CAST(x AS DOUBLE)) THEN TRY_CAST(x AS DOUBLE)
 				WHEN regexp_full_match(x, '(?i)nan|[+-]?inf(inity)?') THEN TRY_CAST(ltrim(x, '+') AS DOUBLE)
+				WHEN regexp_full_match(x, '(?i)[+-]?0x[0-9a-f_.]+p[+-]?[0-9_]+') THEN thalweg_go_float(x)
 				WHEN regexp_full_match(x, '[+-]?([0-9]+(_[0-9]+)*(\.([0-9]+(_[0-9]+)*)?)?|\.[0-9]+(_[0-9]+)*)([eE][+-]?[0-9]+(_[0-9]+)*)?')
 					AND isfinite(TRY_CAST(replace(x, '_', '') AS DOUBLE)) THEN TRY_CAST(replace(x, '_', '') AS DOUBLE) END`,
 		// Exact decimal, rounded half away from zero to two digits.

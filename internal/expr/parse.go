@@ -197,10 +197,12 @@ func (e *Expr) walkLiteral(n *ast.BasicLit) *Error {
 	switch n.Kind {
 	case token.STRING:
 		return nil
-	case token.INT, token.FLOAT:
-		if strings.Trim(n.Value, "0123456789.eE+-") != "" {
-			return at.errorf("number %s is not supported", n.Value).hint("only plain decimal numbers are")
+	case token.INT:
+		if strings.Trim(n.Value, "0123456789") != "" {
+			return at.errorf("number %s is not supported", n.Value).hint("only decimal digits are")
 		}
+		return nil
+	case token.FLOAT:
 		return nil
 	case token.CHAR:
 		return at.errorf("%s is not supported", n.Value).hint("text is written between double quotes or back-ticks")

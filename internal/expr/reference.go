@@ -117,6 +117,5 @@ there values are equal only if they are the same byte for byte, unless ` + "`ign
 | time.Now() is UTC and the same for all rows of a batch | local time, row by row |
 | decimal2 of a float or of text keeps 16 digits after the point | all |
 | times have microseconds; more digits in a literal are an error | nanoseconds |
-| hexadecimal floats are refused when text is read | they are read |
 | inside a sorted string, a character below the blank sorts after the end of the text | before a blank |
 `

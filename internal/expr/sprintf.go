@@ -158,7 +158,9 @@ func (r *renderer) formatted(n *node, v *verb) string {
 	case Float:
 		return r.formattedFloat(n, v)
 	case String:
-		return r.padded(r.truncated(n, v), n.cheap() && v.precision < 0 && v.letter != 'x' && v.letter != 'X', v)
+		return r.padded(truncated(r.sql(n), v), n.cheap() && v.precision < 0 && v.letter != 'x' && v.letter != 'X', v)
+	case Decimal, DateTime: // printed as their text, and so cut like text
+		return r.padded(truncated(r.text(n), v), false, v)
 	}
 	return r.padded(r.text(n), false, v)
 }
@@ -204,8 +206,11 @@ func (r *renderer) formattedFloat(n *node, v *verb) string {
 	case v.letter == 'F':
 		spec.letter = 'f'
 	}
-	if spec.precision < 0 {
+	switch {
+	case spec.precision < 0:
 		spec.precision = 6
+	case spec.precision == 0 && (spec.letter == 'g' || spec.letter == 'G'):
+		spec.precision = 1 // {fmt} prints all digits then
 	}
 	return r.let(n, func(x string) string {
 		number := "format(" + sqltext.String(spec.fmtSpec()) + ", " + x + ")"
@@ -239,8 +244,8 @@ func (r *renderer) hugeFloat(x string, v verb) string {
 	})
 }
 
-func (r *renderer) truncated(n *node, v *verb) string {
-	s := r.sql(n)
+// truncated renders text by v, before it is padded.
+func truncated(s string, v *verb) string {
 	switch {
 	case v.letter == 'x':
 		return "lower(hex(" + s + "))"
