@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 
@@ -62,7 +63,7 @@ func (c *sqlCmd) print(a *app, res local.QueryResult) error {
 		for _, row := range res.Rows {
 			obj := map[string]any{}
 			for i, v := range row {
-				obj[res.Columns[i]] = v
+				obj[res.Columns[i]] = jsonCell(v)
 			}
 			if err := printJSON(a.stdout, obj); err != nil {
 				return err
@@ -119,6 +120,20 @@ func csvCell(v any) string {
 		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
 	}
 	return s
+}
+
+// jsonCell is a value that JSON can carry: it has no NaN and no infinities.
+func jsonCell(v any) any {
+	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		switch {
+		case f > 0:
+			return "Infinity"
+		case f < 0:
+			return "-Infinity"
+		}
+		return "NaN"
+	}
+	return v
 }
 
 // shownCell is a cell of a table on the screen: NULL is not the text NULL.

@@ -193,9 +193,11 @@ func (in *Instance) driverRows(ctx context.Context, query string) (rows driver.R
 	return rows, errors.Join(rawErr, err)
 }
 
-// rowReader gives rows as Go values, in a slice that is used again; io.EOF behind the last.
+// rowReader gives the first columns of rows as Go values, in a slice that is used
+// again; io.EOF behind the last. The query of formulas without a field has a
+// column that nobody wants: a SELECT must have one.
 func rowReader(rows driver.Rows, columns int) func() ([]any, error) {
-	row, values := make([]any, columns), make([]driver.Value, columns)
+	row, values := make([]any, columns), make([]driver.Value, len(rows.Columns()))
 	return func() ([]any, error) {
 		switch err := rows.Next(values); {
 		case errors.Is(err, io.EOF):
@@ -203,8 +205,8 @@ func rowReader(rows driver.Rows, columns int) func() ([]any, error) {
 		case err != nil:
 			return nil, fmt.Errorf("read a row for Python: %w", err)
 		}
-		for i, v := range values {
-			row[i] = v
+		for i := range row {
+			row[i] = values[i]
 		}
 		return row, nil
 	}

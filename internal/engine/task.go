@@ -147,7 +147,7 @@ const (
 func TransportSQL(t expr.Type, sql string) string {
 	switch t {
 	case expr.Decimal:
-		return "CAST(CAST(" + sql + " AS DECIMAL(18,2)) * 100 AS BIGINT)"
+		return "CAST(CAST(" + sql + " AS DECIMAL(21,2)) * 100 AS BIGINT)" // in 18 digits the product would not fit
 	case expr.DateTime:
 		return "epoch_ms(" + sql + ")"
 	}

@@ -29,8 +29,8 @@ func aggregateFunctions() []*function {
 	}
 	add("sum", []param{{"x", numeric()}}, Invalid, "type of x", "Sum; 0 over no value. An int sum beyond 64 bits is an error; floats are added in the order of the rows.", checkAggregate, sqlSum)
 	add("avg", []param{{"x", numeric()}}, Invalid, "type of x", "Average; 0 over no value. Ints round down, decimals to 2 digits half away from zero.", checkAverage, sqlAverage)
-	add("min", []param{{"x", ordered()}}, Invalid, "type of x", "Smallest value; 0 or \"\" over no value.", checkAggregate, extreme("min"))
-	add("max", []param{{"x", ordered()}}, Invalid, "type of x", "Largest value; 0 or \"\" over no value.", checkAggregate, extreme("max"))
+	add("min", []param{{"x", ordered()}}, Invalid, "type of x", "Smallest value; 0 or \"\" over no value. NaN counts only where there is nothing else.", checkAggregate, extreme("min"))
+	add("max", []param{{"x", ordered()}}, Invalid, "type of x", "Largest value; 0 or \"\" over no value. NaN counts only where there is nothing else.", checkAggregate, extreme("max"))
 	add("string_agg", []param{text("s"), text("sep")}, String, "", "Texts joined in the order of the rows with sep, which must be a literal. Empty texts at the start are dropped without a separator; \"\" over no value.", checkJoin, sqlJoin)
 	return out
 }

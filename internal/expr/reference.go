@@ -112,7 +112,7 @@ there values are equal only if they are the same byte for byte, unless ` + "`ign
 | a verb of fmt.Sprintf that does not fit its argument gives a warning at load time | only the text has %!d(…) marks |
 | %T and the marks of verbs call decimals and datetimes string; * takes no width, a width has at most 1,000 characters | names of Go types; any |
 | zones, and layouts of times in zones, must be literals | they may be computed |
-| min and max over no rows are 0 or "" | the largest numbers show |
+| min and max over no rows are 0 or "", over nothing but NaN they are NaN | the largest numbers show |
 | string_agg and float sums follow the order of the rows | the order changes from run to run |
 | time.Now() is UTC and the same for all rows of a batch | local time, row by row |
 | decimal2 of a float or of text keeps 16 digits after the point | all |

@@ -15,7 +15,7 @@ type Program struct {
 	Files     []Source // imported in order, once per process, into one module of this program alone
 	Inputs    []Column // r.* columns, in the order in which rows carry them
 	Fields    []Field  // p.* fields, in the order in which they depend on one another
-	Decimals  Form     // how decimal2 inputs appear in Python: Plain is float, the nearest to the decimal; Rich is decimal.Decimal
+	Decimals  Form     // how decimal2 inputs appear in Python: Plain is int where it is whole, else float, the nearest to the decimal; Rich is decimal.Decimal
 	Datetimes Form     // how datetimes appear in Python, both ways: Plain is text, 2006-01-02T15:04:05.000+00:00; Rich is datetime.datetime in UTC
 	Table     *Table   // a function over many rows at once, instead of the fields' expressions; the two Forms then have no meaning
 }
@@ -76,7 +76,7 @@ const (
 	wireDatetime wireKind = "datetime" // ms since 1970
 	wireCents    wireKind = "cents"    // results, and inputs of functions over many rows
 
-	wireCentsAsFloat   wireKind = "cents_float" // inputs only
+	wireCentsAsNumber  wireKind = "cents_number" // inputs only
 	wireCentsAsDecimal wireKind = "cents_decimal"
 )
 
@@ -102,7 +102,7 @@ func (p *Program) kind(t expr.Type, input bool) wireKind {
 		case p.Decimals == Rich:
 			return wireCentsAsDecimal
 		}
-		return wireCentsAsFloat
+		return wireCentsAsNumber
 	}
 	return ""
 }

@@ -139,9 +139,10 @@ def read_strings(reader):
     return [str(blob[ends[i] : ends[i + 1]], "utf-8") for i in range(reader.rows)]
 
 
-def read_cents_as_floats(reader):
-    # Division of two ints is rounded once: the double nearest to the decimal.
-    return [cents / 100 for cents in read_ints(reader)]
+def read_cents_as_numbers(reader):
+    # As their text would be in a program: whole ones are ints. Division of two
+    # ints is rounded once: the double nearest to the decimal.
+    return [cents / 100 if cents % 100 else cents // 100 for cents in read_ints(reader)]
 
 
 def read_cents_as_decimals(reader):
@@ -158,7 +159,7 @@ READERS = {
     "int": read_ints,
     "float": read_floats,
     "bool": read_bools,
-    "cents_float": read_cents_as_floats,
+    "cents_number": read_cents_as_numbers,
     "cents_decimal": read_cents_as_decimals,
     "datetime": read_datetimes,
 }
@@ -250,7 +251,7 @@ def as_cents(value):
 
 
 def quick_cents(values):
-    """Return cents for floats that are easy, all of them, or None."""
+    """Return cents for floats and ints that are easy, all of them, or None."""
     try:
         scaled = [value * 100.0 for value in values]
         if not -FAST_ROUND_LIMIT < min(scaled) <= max(scaled) < FAST_ROUND_LIMIT:
@@ -325,6 +326,8 @@ def as_whole(value):
     return as_int(value)
 
 
+NUMBERS = {float, int}  # the types of values that are numbers as they stand
+
 WHOLE = Kind(int, as_whole, 0, write_numbers("q"))
 
 
@@ -335,14 +338,14 @@ def write_column(field, values, failed):
     """
     kind = field.kind
     found = set(map(type, values))
-    if found == {kind.exact} or not values:
+    if found == {kind.exact} or not values or kind.exact is float and found <= NUMBERS:
         try:
             # A sum is finite only if all of its terms are.
             if kind.exact is not float or math.isfinite(sum(values)):
                 return [struct.pack("=Q", 0)] + kind.write(values), []
         except (OverflowError, UnicodeEncodeError, ValueError):
             pass  # the search below says which value it was
-    elif kind.check is as_cents and found == {float}:
+    elif kind.check is as_cents and found <= NUMBERS:
         cents = quick_cents(values)
         if cents is not None:
             return [struct.pack("=Q", 0)] + kind.write(cents), []
