@@ -105,7 +105,7 @@ func (w *Worker) plan(ctx context.Context, n state.Node) (bool, error) {
 		return false, fmt.Errorf("store the plan of %s: %w", n.Name, err)
 	}
 	w.cfg.Checkpoint(Planned)
-	w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: NodePlanned, Node: n.Name, Batches: len(specs)})
+	w.observe(Event{Time: w.cfg.Now(), Kind: NodePlanned, Node: n.Name, Batches: len(specs)})
 	return true, nil
 }
 
@@ -115,7 +115,7 @@ func (w *Worker) setNode(ctx context.Context, n state.Node, to state.Status) (bo
 		return false, fmt.Errorf("settle node %s: %w", n.Name, err)
 	}
 	if err == nil && to == state.Succeeded {
-		w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: NodeFinished, Node: n.Name, Batches: n.BatchesTotal,
+		w.observe(Event{Time: w.cfg.Now(), Kind: NodeFinished, Node: n.Name, Batches: n.BatchesTotal,
 			Stats: state.Stats{RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut}})
 	}
 	return true, nil

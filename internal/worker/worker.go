@@ -25,6 +25,9 @@ const (
 	commitTries = 3
 	// finishTimeout bounds the state changes that follow a shutdown.
 	finishTimeout = 30 * time.Second
+	// GraceDefault is how long executions may take to end when the run's context
+	// has. DuckDB looks for an interrupt between two vectors, which may be far apart.
+	GraceDefault = 1200 * time.Millisecond
 )
 
 // errRunOver cancels what is still in flight when the run has failed.
@@ -100,6 +103,7 @@ type Config struct {
 	Owner   string // unique to this process and run
 	Slots   int    // batches in flight
 	Lease   time.Duration
+	Grace   time.Duration // see GraceDefault
 	Now     func() time.Time
 	Logger  *slog.Logger
 	Observe func(Event)
@@ -127,16 +131,20 @@ func CrashPoints() []CrashPoint {
 
 // Worker executes one run's batches.
 type Worker struct {
-	cfg  Config
-	run  state.RunKey
-	wake chan struct{}   // something changed: reconcile
-	late map[string]bool // nodes whose Plan was not ready: see NotReadyError
+	cfg    Config
+	run    state.RunKey
+	wake   chan struct{}   // something changed: reconcile
+	late   map[string]bool // nodes whose Plan was not ready: see NotReadyError
+	flight *flight
 }
 
 // New returns a worker for a run.
 func New(cfg Config, run state.RunKey) *Worker {
 	if cfg.Lease == 0 {
 		cfg.Lease = LeaseDefault
+	}
+	if cfg.Grace == 0 {
+		cfg.Grace = GraceDefault
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -151,13 +159,53 @@ func New(cfg Config, run state.RunKey) *Worker {
 		cfg.Checkpoint = func(CrashPoint) {}
 	}
 	cfg.Slots = max(cfg.Slots, 1)
-	return &Worker{cfg: cfg, run: run, wake: make(chan struct{}, 1), late: map[string]bool{}}
+	return &Worker{cfg: cfg, run: run, wake: make(chan struct{}, 1), late: map[string]bool{}, flight: newFlight()}
 }
 
 // Run works until the run is over and returns its final status, or until ctx
 // ends: then batches in flight are given back and the run becomes Stopped.
 // An error means that the state could not be kept: the run can be resumed.
+//
+// An execution that does not end within Config.Grace of ctx is left behind: its
+// batch is given back, and what it still does goes nowhere, because its claim
+// does not hold any more. The caller should end the process then.
 func (w *Worker) Run(ctx context.Context) (state.Status, error) {
+	type ending struct {
+		status state.Status
+		err    error
+	}
+	ended := make(chan ending, 1)
+	go func() {
+		status, err := w.work(ctx)
+		ended <- ending{status, err}
+	}()
+	over := func(e ending) (state.Status, error) {
+		if e.err != nil {
+			return e.status, e.err
+		}
+		if e.status == state.Running { // ctx ended
+			return w.stop(ctx)
+		}
+		w.observe(Event{Time: w.cfg.Now(), Kind: RunFinished, Status: e.status})
+		return e.status, nil
+	}
+	select {
+	case e := <-ended:
+		return over(e)
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(w.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case e := <-ended:
+		return over(e)
+	case <-grace.C:
+	}
+	return over(ending{state.Running, w.abandon(ctx)})
+}
+
+// work drives the run and its slots until it is over or ctx ends.
+func (w *Worker) work(ctx context.Context) (state.Status, error) {
 	work, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var slots sync.WaitGroup
@@ -173,14 +221,7 @@ func (w *Worker) Run(ctx context.Context) (state.Status, error) {
 	status, err := w.drive(ctx, work, slotErrs)
 	cancel(errRunOver)
 	slots.Wait()
-	if err != nil {
-		return status, err
-	}
-	if status == state.Running { // ctx ended
-		return w.stop(ctx)
-	}
-	w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: RunFinished, Status: status})
-	return status, nil
+	return status, err
 }
 
 // drive reconciles until the run is over or ctx ends.
@@ -216,13 +257,13 @@ func (w *Worker) stop(ctx context.Context) (state.Status, error) {
 		if err != nil {
 			return state.Running, fmt.Errorf("read run %d: %w", w.run.Run, err)
 		}
-		w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: RunFinished, Status: run.Status})
+		w.observe(Event{Time: w.cfg.Now(), Kind: RunFinished, Status: run.Status})
 		return run.Status, nil
 	}
 	if err != nil {
 		return state.Running, fmt.Errorf("record that run %d was stopped: %w", w.run.Run, err)
 	}
-	w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: RunFinished, Status: state.Stopped})
+	w.observe(Event{Time: w.cfg.Now(), Kind: RunFinished, Status: state.Stopped})
 	return state.Stopped, nil
 }
 
@@ -264,19 +305,21 @@ func (w *Worker) take(ctx context.Context, d queue.Delivery) error {
 		return fmt.Errorf("claim %s batch %d: %w", d.Node, d.Batch, err)
 	}
 	w.cfg.Checkpoint(Claimed)
-	w.cfg.Observe(Event{Time: now, Kind: BatchStarted, Node: d.Node, Batch: d.Batch, Attempt: claim.Attempt})
-	err = w.work(ctx, claim)
+	w.observe(Event{Time: now, Kind: BatchStarted, Node: d.Node, Batch: d.Batch, Attempt: claim.Attempt})
+	err = w.attempt(ctx, claim)
 	w.poke()
 	return err
 }
 
-// work executes a claimed batch under its lease and records how it ended.
-func (w *Worker) work(ctx context.Context, claim state.Claim) error {
+// attempt executes a claimed batch under its lease and records how it ended.
+func (w *Worker) attempt(ctx context.Context, claim state.Claim) error {
 	exec, cancel := context.WithCancelCause(ctx)
 	var beat sync.WaitGroup
 	beat.Go(func() { w.heartbeat(exec, claim, cancel) })
 	start := w.cfg.Now()
+	w.flight.begin(claim)
 	res, err := w.cfg.Job.Execute(exec, claim)
+	defer w.flight.land(claim)()
 	res.Outcome.Stats.Elapsed = w.cfg.Now().Sub(start)
 	failed := err != nil
 	w.cfg.Checkpoint(Executed)
@@ -290,7 +333,7 @@ func (w *Worker) work(ctx context.Context, claim state.Claim) error {
 	cancel(nil)
 	beat.Wait()
 	if err == nil {
-		w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: BatchFinished, Node: claim.Node, Batch: claim.Batch, Attempt: claim.Attempt, Stats: res.Outcome.Stats, Checks: res.Outcome.Checks})
+		w.observe(Event{Time: w.cfg.Now(), Kind: BatchFinished, Node: claim.Node, Batch: claim.Batch, Attempt: claim.Attempt, Stats: res.Outcome.Stats, Checks: res.Outcome.Checks})
 		return nil
 	}
 	if !failed { // to publish: nothing of it is left
@@ -351,7 +394,7 @@ func (w *Worker) fail(ctx context.Context, claim state.Claim, err error, res Res
 		if err := w.cfg.Store.Release(ctx, claim, w.cfg.Now()); err != nil && !errors.Is(err, state.ErrLeaseLost) {
 			return fmt.Errorf("give back %s batch %d: %w", claim.Node, claim.Batch, err)
 		}
-		w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: BatchReleased, Node: claim.Node, Batch: claim.Batch, Attempt: claim.Attempt})
+		w.observe(Event{Time: w.cfg.Now(), Kind: BatchReleased, Node: claim.Node, Batch: claim.Batch, Attempt: claim.Attempt})
 		return nil
 	}
 	failure := FailureOf(err, claim.BatchKey)
@@ -362,7 +405,7 @@ func (w *Worker) fail(ctx context.Context, claim state.Claim, err error, res Res
 		}
 		return fmt.Errorf("record the failure of %s batch %d: %w", claim.Node, claim.Batch, errors.Join(err, errors.New(failure.Message)))
 	}
-	w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: BatchFailed, Node: claim.Node, Batch: claim.Batch, Attempt: claim.Attempt, Stats: res.Outcome.Stats, Checks: res.Outcome.Checks, Failure: &failure})
+	w.observe(Event{Time: w.cfg.Now(), Kind: BatchFailed, Node: claim.Node, Batch: claim.Batch, Attempt: claim.Attempt, Stats: res.Outcome.Stats, Checks: res.Outcome.Checks, Failure: &failure})
 	return nil
 }
 
