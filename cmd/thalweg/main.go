@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -73,7 +74,22 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	context.AfterFunc(ctx, lastResort)
 	os.Exit(run(ctx, os.Args[1:], newApp(os.Stdout, os.Stderr)))
+}
+
+// interruptGrace is how long a command may take to end by itself once it was
+// interrupted. The worker of a run needs less: see worker.GraceDefault.
+const interruptGrace = 1500 * time.Millisecond
+
+// lastResort ends the process although something has not come back: a call into
+// DuckDB that looks for interrupts too seldom, a system call on a dead disk.
+// State is written in transactions, so this loses no more than kill -9 does,
+// after which --resume goes on.
+func lastResort() {
+	time.Sleep(interruptGrace)
+	fmt.Fprintln(os.Stderr, "thalweg: interrupted; what was being done did not stop in time and was cut off")
+	os.Exit(exitInterrupted)
 }
 
 // run parses args, executes the command and returns the exit code.

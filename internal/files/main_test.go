@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/script"
 )
@@ -27,6 +28,7 @@ func openDB(t testing.TB, threads int) *sql.Conn {
 	conn, err := db.Conn(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()); require.NoError(t, db.Close()) })
+	require.NoError(t, engine.RegisterGo(conn))
 	statements := append([]string{fmt.Sprintf("SET threads = %d", threads), "SET TimeZone = 'Asia/Kathmandu'"}, expr.Macros()...)
 	for _, s := range statements {
 		_, err := conn.ExecContext(t.Context(), s)

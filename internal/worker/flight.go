@@ -69,9 +69,14 @@ func (w *Worker) abandon(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	for _, c := range w.flight.leave() {
-		w.cfg.Logger.Warn("a batch did not stop in time; it is given back", "node", c.Node, "batch", c.Batch)
-		if err := w.cfg.Store.Release(ctx, c, w.cfg.Now()); err != nil && !errors.Is(err, state.ErrLeaseLost) {
+		w.cfg.Logger.Info("a batch did not stop in time; it is given back", "node", c.Node, "batch", c.Batch)
+		err := w.cfg.Store.Release(ctx, c, w.cfg.Now())
+		switch {
+		case errors.Is(err, state.ErrLeaseLost):
+		case err != nil:
 			errs = append(errs, fmt.Errorf("give back %s batch %d: %w", c.Node, c.Batch, err))
+		default:
+			w.cfg.Observe(Event{Time: w.cfg.Now(), Kind: BatchReleased, Node: c.Node, Batch: c.Batch, Attempt: c.Attempt})
 		}
 	}
 	w.flight.recorded.Wait()

@@ -27,7 +27,7 @@ const (
 	finishTimeout = 30 * time.Second
 	// GraceDefault is how long executions may take to end when the run's context
 	// has. DuckDB looks for an interrupt between two vectors, which may be far apart.
-	GraceDefault = 1200 * time.Millisecond
+	GraceDefault = time.Second
 )
 
 // errRunOver cancels what is still in flight when the run has failed.

@@ -235,6 +235,38 @@ func (s extending) Extend(ctx context.Context, c state.Claim, until time.Time) e
 	return err
 }
 
+func TestAnExecutionThatDoesNotEndIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	deaf, dropped, published := make(chan struct{}), make(chan struct{}), false
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+		cancel()
+		<-deaf
+		return worker.Result{Publish: func(context.Context) error { published = true; return nil }, Discard: func() { close(dropped) }}, nil
+	}
+	// The worker's end is awaited here, not the execution's.
+	status, err := b.worker(t, job, func(c *worker.Config) { c.Grace, c.Slots = time.Millisecond, 1 }).Run(ctx)
+	require.NoError(t, err)
+	require.Equal(t, state.Stopped, status)
+	key := state.BatchKey{NodeKey: state.NodeKey{RunKey: b.run, Node: "a"}}
+	batches, err := b.store.Batches(context.Background(), key.NodeKey)
+	require.NoError(t, err)
+	require.Equal(t, state.Pending, batches[0].Status)
+	attempts, err := b.store.Attempts(context.Background(), key.NodeKey)
+	require.NoError(t, err)
+	require.Equal(t, state.Released, attempts[0].Status, "no attempt is used up")
+	// What comes back at last finds its claim gone.
+	close(deaf)
+	<-dropped
+	batches, err = b.store.Batches(context.Background(), key.NodeKey)
+	require.NoError(t, err)
+	require.Equal(t, state.Pending, batches[0].Status)
+	require.False(t, published)
+}
+
 func TestHeartbeatKeepsALongBatch(t *testing.T) {
 	t.Parallel()
 	const lease = 300 * time.Millisecond

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// interruptedWithin is the promise of docs/guarantees.md: how long Ctrl-C takes.
+const interruptedWithin = 2 * time.Second
+
+// heavyRuns are scripts that would work for minutes, each in another way. The
+// first node is cheap; when its table is there the second one is at work.
+func heavyRuns() map[string]string {
+	const read = "nodes:\n  read:\n    type: file_table\n    r: {urls: [in.csv], types: {a: int}}\n    w: t\n"
+	sql := func(query string) string {
+		return read + "  heavy:\n    type: sql\n    r: [t]\n    query: |\n      " + query + "\n    w: {name: heavy, fields: {n: int}}\n"
+	}
+	fields := func(expression string) string {
+		return read + "  heavy:\n    type: table_table\n    r: big\n    w: {name: heavy, fields: [{x: '" + expression + "'}]}\n" +
+			"  big:\n    type: sql\n    r: [t]\n    query: SELECT a.a AS a, repeat('abc def ', 12000) AS s FROM t AS a WHERE a.a < 300\n    w: {name: big, fields: {a: int, s: string}}\n"
+	}
+	python := func(code string) string {
+		return read + "  heavy:\n    type: table_custom_tfm_table\n    custom_proc_type: py_calc\n    r: t\n    p:\n      python_code_urls: [f.py]\n" +
+			"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: heavy, fields: {x: {expression: p.x, type: int}}}\n-- f.py --\n" + code
+	}
+	return map[string]string{
+		"cross join":       sql("SELECT count(*) AS n FROM t AS a, t AS b, t AS c, t AS d WHERE (a.a * b.a + c.a * d.a) % 7 = 8"),
+		"one long row":     sql("SELECT len(list_filter(range(a * 0 + 3000000000), lambda x: x % 7 = 8)) AS n FROM t WHERE a = 0"),
+		"nested lists":     sql("SELECT list_sum(list_transform(range(a * 0 + 100000), lambda x: list_sum(list_transform(range(1000), lambda y: x * y % 7)))) AS n FROM t"),
+		"regular regex":    sql("SELECT count(*) AS n FROM t AS a, t AS b WHERE regexp_matches(repeat('ab', 100000 + a.a + b.a), '(a|b)*c(a|b)*d')"),
+		"sort":             sql("SELECT row_number() OVER (ORDER BY md5(concat(a.a, b.a, c.a))) AS n FROM t AS a, t AS b, t AS c"),
+		"hash aggregate":   sql("SELECT count(*) AS n FROM (SELECT md5(concat(a.a, b.a, c.a)) AS k, count(*) AS n FROM t AS a, t AS b, t AS c GROUP BY k) AS g"),
+		"text expressions": fields("strings.ReplaceAll(strings.ReplaceAll(r.s, `a`, `bc`), `b`, r.s)"),
+		"pattern":          fields("string(re.MatchString(`(a|b|c| )*d(e|f)*x`, r.s + r.s + r.s))"),
+		"endless Python":   python("def f(a):\n    open(\"started\", \"w\").close()\n    while True:\n        pass\n"),
+		"deaf Python":      python("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ndef f(a):\n    open(\"started\", \"w\").close()\n    while True:\n        try:\n            while True: pass\n        except BaseException:\n            pass\n"),
+	}
+}
+
+// interruptSample is what is tried where THALWEG_CHAOS does not ask for all.
+var interruptSample = []string{"one long row", "text expressions", "endless Python"}
+
+// TestChaosInterrupt starts a run of each kind, interrupts it while it
+// works, and wants it to end in time, and what it left to be resumable.
+func TestChaosInterrupt(t *testing.T) {
+	for name, archive := range heavyRuns() {
+		if os.Getenv("THALWEG_CHAOS") == "" && !slices.Contains(interruptSample, name) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			script, code, _ := strings.Cut(archive, "-- f.py --\n")
+			var rows strings.Builder
+			rows.WriteString("a\n")
+			for i := range 2000 {
+				fmt.Fprintln(&rows, i)
+			}
+			for file, text := range map[string]string{"script.yaml": script, "f.py": code, "in.csv": rows.String()} {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var stderr strings.Builder
+			run := thalweg(ctx, dir, "run", "script.yaml", "--memory", "1GB", "--json")
+			run.Stderr = &stderr
+			events, err := run.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, run.Start())
+			awaitHeavy(t, events)
+			awaitWork(ctx, t, run.Process.Pid, filepath.Join(dir, "started"))
+			require.NoError(t, run.Process.Signal(syscall.SIGINT))
+			begin := time.Now()
+			_ = run.Wait()
+			took := time.Since(begin)
+			require.Equal(t, exitInterrupted, run.ProcessState.ExitCode(), stderr.String())
+			require.Less(t, took, interruptedWithin, stderr.String())
+			out, err := thalweg(ctx, dir, "runs", "--json").Output()
+			require.NoError(t, err)
+			require.Regexp(t, `"(stopped|interrupted)"`, string(out))
+			// The batch is nobody's any more: another run at it may begin.
+			again := thalweg(ctx, dir, "run", "script.yaml", "--resume", "--memory", "1GB", "--json")
+			events, err = again.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, again.Start())
+			awaitHeavy(t, events)
+			require.NoError(t, again.Process.Kill())
+			err = again.Wait()
+			require.True(t, errors.As(err, new(*exec.ExitError)), "it was killed: %v", err)
+		})
+	}
+}
+
+func thalweg(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "thalweg", args...)
+	cmd.Dir = dir
+	return cmd
+}
+
+// awaitHeavy reads events until a batch of the heavy node has begun; the rest is
+// read and thrown away, so that the run does not wait for its reader.
+func awaitHeavy(t *testing.T, events io.Reader) {
+	t.Helper()
+	lines := bufio.NewScanner(events)
+	last := ""
+	for lines.Scan() {
+		last = lines.Text()
+		if line := lines.Text(); strings.Contains(line, `"batch_started"`) && strings.Contains(line, `"heavy"`) {
+			go func() { _, _ = io.Copy(io.Discard, events) }()
+			return
+		}
+	}
+	t.Fatal("the heavy node does not begin: " + last)
+}
+
+// workSeconds of a processor show that a batch is in the middle of it.
+const workSeconds = 0.5
+
+// awaitWork waits until the process has worked for a while, or a formula has
+// left a sign.
+func awaitWork(ctx context.Context, t *testing.T, pid int, sign string) {
+	t.Helper()
+	before, tick := cpuSeconds(t, pid), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for cpuSeconds(t, pid)-before < workSeconds {
+		if _, err := os.Stat(sign); err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("the run does not work")
+		}
+	}
+}
+
+// cpuSeconds is what a process has used of the processors.
+func cpuSeconds(t *testing.T, pid int) float64 {
+	t.Helper()
+	const ticksPerSecond = 100 // of Linux, whatever its own clock
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	require.NoError(t, err, "the run has ended by itself")
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	require.Greater(t, len(fields), 12)
+	user, err := strconv.Atoi(fields[11])
+	require.NoError(t, err)
+	system, err := strconv.Atoi(fields[12])
+	require.NoError(t, err)
+	return float64(user+system) / ticksPerSecond
+}
