@@ -74,7 +74,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
-	context.AfterFunc(ctx, lastResort)
+	context.AfterFunc(ctx, func() { time.AfterFunc(interruptGrace, lastResort) })
 	os.Exit(run(ctx, os.Args[1:], newApp(os.Stdout, os.Stderr)))
 }
 
@@ -87,7 +87,6 @@ const interruptGrace = 1500 * time.Millisecond
 // State is written in transactions, so this loses no more than kill -9 does,
 // after which --resume goes on.
 func lastResort() {
-	time.Sleep(interruptGrace)
 	fmt.Fprintln(os.Stderr, "thalweg: interrupted; what was being done did not stop in time and was cut off")
 	os.Exit(exitInterrupted)
 }
