@@ -124,17 +124,20 @@ func settings(cfg InstanceConfig) []string {
 
 // Exec runs a statement that returns nothing of interest.
 func (in *Instance) Exec(ctx context.Context, query string) error {
+	in.trace(ctx, query)
 	_, err := in.conn.ExecContext(ctx, query)
 	return err
 }
 
 // Query runs a query. Its result is materialised by DuckDB within the memory limit.
 func (in *Instance) Query(ctx context.Context, query string) (*sql.Rows, error) {
+	in.trace(ctx, query)
 	return in.conn.QueryContext(ctx, query)
 }
 
 // QueryContext lets an Instance stand where a database/sql querier is wanted.
 func (in *Instance) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	in.trace(ctx, query)
 	return in.conn.QueryContext(ctx, query, args...)
 }
 

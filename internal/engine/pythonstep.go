@@ -182,6 +182,7 @@ func groupReader(rows driver.Rows, step *PythonStep) func() ([]any, int64, error
 // driverRows runs a query and gives its rows as the driver does: for as many as
 // go to Python, database/sql costs as much again.
 func (in *Instance) driverRows(ctx context.Context, query string) (rows driver.Rows, err error) {
+	in.trace(ctx, query)
 	rawErr := in.conn.Raw(func(c any) error {
 		conn, ok := c.(driver.QueryerContext)
 		if !ok {

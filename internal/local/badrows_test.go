@@ -229,7 +229,8 @@ const wideCaps = "{action: quarantine, max_rows: 10000, max_percent: 100}"
 // runDirty runs the script and returns its files and its bad rows by table.
 func runDirty(t *testing.T, inputs, nodes, badRows string, tune func(*budget.Budget)) (map[string]string, map[string][]string, local.Summary) {
 	t.Helper()
-	ctx, dir := context.Background(), t.TempDir()
+	dir := t.TempDir()
+	ctx, _ := audited(t)
 	null := strings.Replace(badRows, "quarantine", "null", 1)
 	text := replaceAll(nodes, "DIR", inputs, "OUT", filepath.Join(dir, "out"), "BAD", badRows, "NULL", null)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(text), 0o644))

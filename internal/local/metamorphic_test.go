@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -307,6 +308,9 @@ def whole(rows):
     return {"text": (";".join(rows["ids"][:100]), str(len(rows["ids"])))}
 `
 
+// auditedCuts have every shape of plan among them.
+var auditedCuts = []string{"threads", "small batches, two buckets"}
+
 // TestSameBytesHoweverTheWorkIsCut runs one script under many budgets: batches
 // of a few kilobytes, tables in buckets or read whole, one slot or several.
 func TestSameBytesHoweverTheWorkIsCut(t *testing.T) {
@@ -321,6 +325,7 @@ func TestSameBytesHoweverTheWorkIsCut(t *testing.T) {
 			}
 		}
 	}
+	auditing, audit := audited(t)
 	var want map[string]string
 	for _, tc := range []struct {
 		name string
@@ -332,6 +337,7 @@ func TestSameBytesHoweverTheWorkIsCut(t *testing.T) {
 		{"small batches, two buckets", cut(2, 2, 2<<10, 0, 0)},
 		{"tiny batches, many buckets", cut(4, 4, 1<<10, 0, 64<<10)},
 		{"one batch, many buckets", cut(1, 2, 1<<30, 0, 32<<10)},
+		{"many parts, read by four threads", cut(1, 4, 1<<10, 0, 64<<10)},
 		{"buckets for large tables only", cut(2, 2, 4<<10, 8<<10, 64<<10)},
 	} {
 		dir := t.TempDir()
@@ -339,7 +345,11 @@ func TestSameBytesHoweverTheWorkIsCut(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(text), 0o644))
 		home, err := local.Open(context.Background(), filepath.Join(dir, "state"), true)
 		require.NoError(t, err)
-		sum, err := local.Run(context.Background(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
+		ctx := context.Background()
+		if slices.Contains(auditedCuts, tc.name) {
+			ctx = auditing
+		}
+		sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
 			MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune})
 		require.NoError(t, err, tc.name)
 		require.Nil(t, sum.Failure, tc.name)
@@ -362,4 +372,7 @@ func TestSameBytesHoweverTheWorkIsCut(t *testing.T) {
 			require.Equal(t, want[name], got[name], "%s: %s", tc.name, name)
 		}
 	}
+	require.Greater(t, audit.statements, 200)
+	require.Greater(t, audit.sorted, 50)
+	require.Greater(t, audit.free, 50)
 }

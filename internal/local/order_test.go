@@ -249,6 +249,7 @@ func TestRowsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	inputs := t.TempDir()
 	want := orderedWant(orderedInputs(t, inputs))
+	ctx, audit := audited(t)
 	times := 1
 	if os.Getenv("THALWEG_CHAOS") != "" {
 		times = 8
@@ -264,13 +265,14 @@ func TestRowsKeepTheirOrder(t *testing.T) {
 	} {
 		for range times {
 			dir := t.TempDir()
-			runOrdered(t, filepath.Join(dir, "csv"), inputs, false, tc.slots, tc.threads, tc.small, want)
-			runOrdered(t, filepath.Join(dir, "parquet"), filepath.Join(dir, "csv", "out"), true, tc.slots, tc.threads, tc.small, want)
+			runOrdered(ctx, t, filepath.Join(dir, "csv"), inputs, false, tc.slots, tc.threads, tc.small, want)
+			runOrdered(ctx, t, filepath.Join(dir, "parquet"), filepath.Join(dir, "csv", "out"), true, tc.slots, tc.threads, tc.small, want)
 		}
 	}
+	require.Greater(t, audit.statements, 60)
 }
 
-func runOrdered(t *testing.T, dir, inputs string, parquet bool, slots, threads int, small int64, want map[string][][]string) {
+func runOrdered(ctx context.Context, t *testing.T, dir, inputs string, parquet bool, slots, threads int, small int64, want map[string][][]string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o755))
 	var columns []string
@@ -282,7 +284,7 @@ func runOrdered(t *testing.T, dir, inputs string, parquet bool, slots, threads i
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	home, err := local.Open(context.Background(), filepath.Join(dir, "state"), true)
 	require.NoError(t, err)
-	sum, err := local.Run(context.Background(), home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30, Cores: slots,
+	sum, err := local.Run(ctx, home, local.Options{ScriptPath: path, Workspace: "main", MemoryBytes: 1 << 30, Cores: slots,
 		Tune: func(b *budget.Budget) {
 			b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = slots, threads, small, small, small
 		}})
