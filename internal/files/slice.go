@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"thalweg/internal/fault"
 	"thalweg/internal/parquetfile"
 	"thalweg/internal/script"
 )
@@ -42,6 +41,7 @@ type Slice struct {
 	// What the file looked like when it was planned.
 	FileBytes int64     `json:"file_bytes"`
 	ModTime   time.Time `json:"mod_time"`
+	Digest    string    `json:"digest,omitempty"` // of its beginning and end; "": not taken
 }
 
 // edgeShare is how far from a wanted cut, as a part of a batch, the edge of a
@@ -129,6 +129,10 @@ func wantedCuts(inputs []inspected, targetOf func(int64) int64, maxBatches int) 
 // cutFile makes the slices of one file.
 func cutFile(ctx context.Context, r *script.FileReader, i int, in inspected, inside []int64) ([]Slice, error) {
 	whole := Slice{File: i, Path: in.Path, URL: in.URL, Copy: in.Copy.Key, Version: in.Copy.Version, Count: in.Rows, Bytes: in.RawBytes, FileBytes: in.Bytes, ModTime: in.ModTime.UTC()}
+	var err error
+	if whole.Digest, err = digestEdges(in.Path, in.Bytes); err != nil {
+		return nil, openFault(in.URL, err)
+	}
 	if r.Parquet {
 		whole.Rows = -1
 		return cutParquet(whole, in.footer, inside), nil
@@ -276,21 +280,6 @@ func EmptyCSV(r *script.FileReader, slices []Slice) []string {
 		}
 	}
 	return out
-}
-
-// unchanged refuses a file that is not what was planned.
-func (s Slice) unchanged() error {
-	st, err := os.Stat(s.Path)
-	if err != nil {
-		return openFault(s.URL, err)
-	}
-	if st.Size() == s.FileBytes && st.ModTime().Equal(s.ModTime) {
-		return nil
-	}
-	f := inputFault(fault.UserData, s.URL, "the input file changed after the run planned it (%s, %d bytes; now %s, %d bytes)",
-		s.ModTime.Format(time.RFC3339), s.FileBytes, st.ModTime().UTC().Format(time.RFC3339), st.Size())
-	f.Hint = "start a new run"
-	return f
 }
 
 // String names the slice in logs.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -124,6 +123,7 @@ type runner struct {
 	budget   budget.Budget
 	work     string
 	pool     *python.Pool
+	job      *pipeline.Pipeline
 }
 
 // run prepares what may fail before a run exists, so that a bad script leaves
@@ -155,6 +155,10 @@ func (r *runner) run(ctx context.Context, warnings script.Diagnostics) (sum Summ
 		return sum, err
 	}
 	if r.opts.Resume {
+		r.openJob()
+		if err := r.job.CheckInputs(ctx); err != nil {
+			return sum, err
+		}
 		if err := r.home.State.Reopen(ctx, r.key, time.Now()); err != nil {
 			return sum, fmt.Errorf("reopen run %d: %w", r.key.Run, err)
 		}
@@ -163,7 +167,9 @@ func (r *runner) run(ctx context.Context, warnings script.Diagnostics) (sum Summ
 			return sum, err
 		}
 		defer func() { err = errors.Join(err, r.lock.Close()) }()
+		r.openJob()
 	}
+	defer r.job.Close()
 	if r.nodes, err = r.home.State.Nodes(ctx, r.key); err != nil {
 		return Summary{Key: r.key}, fmt.Errorf("read the nodes of run %d: %w", r.key.Run, err)
 	}
@@ -200,43 +206,9 @@ func inNode(err error, n *script.Node) error {
 	return f
 }
 
-// checkFiles refuses, before a run exists, files of schemes that cannot be
-// used here and two nodes that would write the same file.
-func checkFiles(ctx context.Context, client *remote.Client, s *script.Script, nodes []*script.Node) (err error) {
-	writers := map[string]*script.Node{}
-	for _, n := range nodes {
-		for _, r := range n.FileReaders() {
-			for _, u := range r.URLs {
-				if err := checkAddress(ctx, client, s, u.URL, u.Pos); err != nil {
-					return err
-				}
-			}
-		}
-		if n.Out == nil {
-			continue
-		}
-		if err := checkAddress(ctx, client, s, n.Out.URL, n.Out.Pos); err != nil {
-			return err
-		}
-		path := n.Out.URL
-		if !address.Remote(path) {
-			if path, err = address.Local(path); err != nil {
-				return err
-			}
-			path = filepath.Clean(path)
-		}
-		if other := writers[path]; other != nil {
-			return &fault.Error{Kind: fault.Script, Place: fault.Place{File: n.Pos.File, Line: int64(n.Pos.Line), Column: n.Pos.Col},
-				Message: fmt.Sprintf("nodes %s and %s write the same file %s", other.Name, n.Name, address.Redact(path)), Hint: "give them different url_templates"}
-		}
-		writers[path] = n
-	}
-	return nil
-}
-
 // create records a new run and takes its lock.
 func (r *runner) create(ctx context.Context, affected []*script.Node) error {
-	if err := checkFiles(ctx, r.opts.Remote, r.script, affected); err != nil {
+	if err := r.home.checkFiles(ctx, r.opts.Remote, r.script, affected); err != nil {
 		return err
 	}
 	if err := r.checkSources(ctx, affected); err != nil {
@@ -365,6 +337,12 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 	return nil
 }
 
+// openJob makes the run's content, once its number is known.
+func (r *runner) openJob() {
+	r.job = pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Identity: r.identity, Identify: r.home.identityOf, From: r.opts.From, Store: r.home.State, Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, StateDir: r.home.Dir, WorkDir: r.work,
+		Remote: r.opts.Remote, RemoteDir: r.home.remoteDir(r.key), Logger: r.opts.Logger})
+}
+
 // drive works on the run until it is over or ctx ends.
 func (r *runner) drive(ctx context.Context, warnings script.Diagnostics) (sum Summary, err error) {
 	sum = Summary{Key: r.key, Status: state.Running}
@@ -374,13 +352,10 @@ func (r *runner) drive(ctx context.Context, warnings script.Diagnostics) (sum Su
 	defer stopMeter()
 	q := inproc.New(0)
 	defer func() { err = errors.Join(err, q.Close()) }()
-	job := pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Identity: r.identity, Identify: r.home.identityOf, From: r.opts.From, Store: r.home.State, Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, StateDir: r.home.Dir, WorkDir: r.work,
-		Remote: r.opts.Remote, RemoteDir: r.home.remoteDir(r.key), Logger: r.opts.Logger})
-	defer job.Close()
 	if r.opts.Started != nil {
 		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.budget, Warnings: warnings})
 	}
-	w := worker.New(worker.Config{Store: r.home.State, Queue: q, Job: job, Owner: fmt.Sprintf("pid-%d-%d", os.Getpid(), r.start.UnixNano()),
+	w := worker.New(worker.Config{Store: r.home.State, Queue: q, Job: r.job, Owner: fmt.Sprintf("pid-%d-%d", os.Getpid(), r.start.UnixNano()),
 		Slots: r.budget.Slots, Logger: r.opts.Logger, Observe: r.opts.Observe, Checkpoint: r.opts.Checkpoint}, r.key)
 	status, runErr := w.Run(ctx)
 	stopMeter()
@@ -390,7 +365,7 @@ func (r *runner) drive(ctx context.Context, warnings script.Diagnostics) (sum Su
 		}
 	}
 	sum.Status = status
-	return r.summarise(sum, job.Idle(r.start)), runErr
+	return r.summarise(sum, r.job.Idle(r.start)), runErr
 }
 
 // split divides the memory between what these nodes need.

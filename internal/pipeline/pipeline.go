@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -53,6 +54,7 @@ type Pipeline struct {
 	mu         sync.Mutex
 	tables     map[state.NodeKey]*plan.Table // complete tables that were read before
 	policies   map[string]decision           // what dependency policies said before, by query
+	inputsSeen map[string]plannedInput       // local files that nodes were planned with, by path
 	busy       busyMeter
 	memory     *semaphore.Weighted // in shares of the slots
 	spool      *remote.Spool
@@ -68,13 +70,14 @@ func New(cfg Config) *Pipeline {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Pipeline{
-		cfg:      cfg,
-		planner:  &plan.Planner{Script: cfg.Script, Budget: cfg.Budget},
-		tables:   map[state.NodeKey]*plan.Table{},
-		policies: map[string]decision{},
-		spool:    cfg.Remote.Spool(filepath.Join(cfg.RemoteDir, CopiesDir), cfg.Script),
-		fetches:  map[string]*fetching{},
-		memory:   semaphore.NewWeighted(int64(max(cfg.Budget.Slots, 1))),
+		cfg:        cfg,
+		planner:    &plan.Planner{Script: cfg.Script, Budget: cfg.Budget},
+		tables:     map[state.NodeKey]*plan.Table{},
+		policies:   map[string]decision{},
+		inputsSeen: map[string]plannedInput{},
+		spool:      cfg.Remote.Spool(filepath.Join(cfg.RemoteDir, CopiesDir), cfg.Script),
+		fetches:    map[string]*fetching{},
+		memory:     semaphore.NewWeighted(int64(max(cfg.Budget.Slots, 1))),
 	}
 }
 
@@ -93,6 +96,13 @@ func (p *Pipeline) Plan(ctx context.Context, node state.Node) ([]byte, []state.B
 	}
 	np, specs, err := p.planner.PlanNode(ctx, n, in)
 	if err != nil {
+		return nil, nil, err
+	}
+	read, err := slicesOf(specs)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := p.noteInputs(n.Name, read); err != nil {
 		return nil, nil, err
 	}
 	data, err := np.Encode()
@@ -220,6 +230,10 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (worker.Result, e
 	}
 	p.cfg.Logger.Debug("executing", "node", c.Node, "batch", c.Batch, "attempt", c.Attempt, "sql", shortSQL(task.Query), "layout", x.plan.Layout)
 	res, err := p.execute(ctx, x, task)
+	// A file that changed while it was read explains whatever came of it.
+	if changed := files.Unchanged(slices.Concat(append([][]files.Slice{x.batch.Work.Files}, x.batch.Work.Scans...)...)); changed != nil && ctx.Err() == nil {
+		err = changed
+	}
 	x.placeInTable(err)
 	if err != nil {
 		return x.evidence(ctx, res), err

@@ -32,6 +32,9 @@ func (s *Script) Text(name string) (text string, ok bool) {
 	return text, ok
 }
 
+// Files names the files that were read during Load, as Text knows them.
+func (s *Script) Files() []string { return sortedKeys(s.texts) }
+
 // identify computes definition and fingerprints.
 func (l *loader) identify(doc *value) {
 	l.script.definition = canonicalJSON(doc, canonicalOptions{redact: true})

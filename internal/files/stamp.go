@@ -1,0 +1,102 @@
+package files
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"thalweg/internal/fault"
+)
+
+// edgeBytes is how much of each end of a file goes into its digest: all of a
+// small file, and of a Parquet file the footer, which says where and how large
+// everything is.
+const edgeBytes = 64 << 10
+
+// digestEdges identifies the beginning and the end of a file of so many bytes.
+func digestEdges(path string, bytes int64) (_ string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	h := sha256.New()
+	if _, err := io.Copy(h, io.NewSectionReader(f, 0, edgeBytes)); err != nil {
+		return "", err
+	}
+	if bytes > edgeBytes {
+		from := max(bytes-edgeBytes, edgeBytes)
+		if _, err := io.Copy(h, io.NewSectionReader(f, from, bytes-from)); err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:digestBytes]), nil
+}
+
+// digestBytes of a digest are kept: enough that no two files have the same by chance.
+const digestBytes = 16
+
+// unchanged refuses a file that is not what was planned.
+func (s Slice) unchanged() error {
+	st, err := os.Stat(s.Path)
+	if err != nil {
+		return openFault(s.URL, err)
+	}
+	if st.Size() != s.FileBytes || !st.ModTime().Equal(s.ModTime) {
+		return changed(s.URL, "%s, %d bytes; now %s, %d bytes", s.ModTime.Format(time.RFC3339), s.FileBytes, st.ModTime().UTC().Format(time.RFC3339), st.Size())
+	}
+	if s.Digest == "" { // planned by an earlier version
+		return nil
+	}
+	now, err := digestEdges(s.Path, s.FileBytes)
+	if err != nil {
+		return openFault(s.URL, err)
+	}
+	if now != s.Digest {
+		return changed(s.URL, "its size and time are the same, its contents are not")
+	}
+	return nil
+}
+
+func changed(url, format string, args ...any) *fault.Error {
+	f := inputFault(fault.UserData, url, "the input file changed after the run planned it ("+format+")", args...)
+	f.Hint = "start a new run: what this one has read of the file does not belong to the rest"
+	return f
+}
+
+// Unchanged refuses slices of files that are not what was planned: the first
+// of them is the error. Each file is looked at once.
+func Unchanged(slices []Slice) error {
+	seen := map[string]bool{}
+	for _, s := range slices {
+		if seen[s.Path] {
+			continue
+		}
+		seen[s.Path] = true
+		if err := s.unchanged(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SameFile reports whether two plans of a file saw the same of it.
+func (s Slice) SameFile(other Slice) bool {
+	return s.FileBytes == other.FileBytes && s.ModTime.Equal(other.ModTime) && (s.Digest == other.Digest || s.Digest == "" || other.Digest == "")
+}
+
+// ChangedSince says that a file is not what another node of the run was planned with.
+func (s Slice) ChangedSince(node string, planned Slice) error {
+	return changed(s.URL, "node %s has read it as it was at %s with %d bytes; now %s, %d bytes", node,
+		planned.ModTime.Format(time.RFC3339Nano), planned.FileBytes, s.ModTime.Format(time.RFC3339Nano), s.FileBytes)
+}
+
+// Gone reports whether there is nothing any more where the file was.
+func (s Slice) Gone() bool {
+	_, err := os.Stat(s.Path)
+	return errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,207 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"thalweg/internal/address"
+	"thalweg/internal/fault"
+	"thalweg/internal/files"
+	"thalweg/internal/remote"
+	"thalweg/internal/script"
+)
+
+// target is where a file is that a run reads or writes, in a form in which
+// two names of one file are equal.
+type target struct {
+	node  *script.Node // nil: a file of the script itself
+	shown string
+	pos   script.Pos
+	at    string         // one file: a path without symbolic links, or a remote address in parts
+	other *regexp.Regexp // the forms of all files that the name stands for; nil: at is the only one
+	local bool
+}
+
+// meets reports whether two names may be of one file. Files that exist are
+// compared as such, which sees through hard links and letters' case.
+func (t target) meets(o target) bool {
+	if t.local != o.local {
+		return false
+	}
+	if t.at == o.at || t.other != nil && t.other.MatchString(o.at) || o.other != nil && o.other.MatchString(t.at) {
+		return true
+	}
+	if !t.local {
+		return false
+	}
+	a, err := os.Stat(t.at)
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(o.at)
+	return err == nil && os.SameFile(a, b)
+}
+
+// targetAt puts an address into the form that can be compared.
+func targetAt(name string) (at string, local bool, err error) {
+	if !address.Remote(name) {
+		name, err = address.Local(name)
+		return filepath.ToSlash(resolved(name)), true, err
+	}
+	l, err := address.Parse(name)
+	if err != nil {
+		return "", false, err
+	}
+	switch l.Scheme {
+	case "s3":
+		return "s3 " + l.Bucket + " " + l.Path, false, nil
+	case "sftp": // users of one host mostly see the same files
+		return "sftp " + strings.ToLower(l.Host) + " " + path.Clean(l.Path), false, nil
+	}
+	return name, false, nil
+}
+
+// outputTarget is where a node writes: its name stands for files of all
+// batches and runs.
+func outputTarget(n *script.Node) (target, error) {
+	t := target{node: n, shown: address.Redact(n.Out.URL), pos: n.Out.Pos}
+	at, local, err := targetAt(script.ExpandURL(n.Out.URL, 1, 0))
+	if err != nil {
+		return t, err
+	}
+	t.at, t.local = at, local
+	if script.ExpandURL(n.Out.URL, 1, 0) == n.Out.URL {
+		return t, nil
+	}
+	// What a number of many digits becomes is a number of any.
+	const run, batch = 1_234_567_891, 1_234_567_892
+	all, _, err := targetAt(script.ExpandURL(n.Out.URL, run, batch))
+	if err != nil {
+		return t, err
+	}
+	pattern := strings.NewReplacer(fmt.Sprint(run), "[0-9]+", fmt.Sprint(batch), "[0-9]{5,}").Replace(regexp.QuoteMeta(all))
+	t.other, err = regexp.Compile("^" + pattern + "$")
+	return t, err
+}
+
+// inputTargets are the files that a name in a script's urls stands for: those
+// that match now, and those that a pattern would match later.
+func inputTargets(ctx context.Context, n *script.Node, u script.FileURL) ([]target, error) {
+	t := target{node: n, shown: address.Redact(u.URL), pos: u.Pos}
+	var err error
+	if t.at, t.local, err = targetAt(u.URL); err != nil {
+		return nil, err
+	}
+	if !t.local || !strings.ContainsAny(u.URL, "*?") {
+		return []target{t}, nil
+	}
+	if t.other, err = regexp.Compile("^" + globPattern(t.at) + "$"); err != nil {
+		return nil, err
+	}
+	out := []target{t}
+	matched, err := files.Expand(ctx, []script.FileURL{u})
+	if err != nil {
+		return out, nil // that nothing matches yet is said when the node begins
+	}
+	for _, m := range matched {
+		one := t
+		if one.at, _, err = targetAt(m.URL); err != nil {
+			return nil, err
+		}
+		one.other = nil
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// globPattern writes * and ? of a path as a regular expression. As in
+// files.Expand they do not stand for a dot at the beginning of a name.
+func globPattern(at string) string {
+	parts := strings.Split(at, "/")
+	for i, part := range parts {
+		quoted := strings.NewReplacer(`\*`, "[^/]*", `\?`, "[^/]").Replace(regexp.QuoteMeta(part))
+		if rest, ok := strings.CutPrefix(quoted, "[^/]*"); ok {
+			quoted = "(?:[^/.][^/]*)?" + rest
+		} else if rest, ok := strings.CutPrefix(quoted, "[^/]"); ok {
+			quoted = "[^/.]" + rest
+		}
+		parts[i] = quoted
+	}
+	return strings.Join(parts, "/")
+}
+
+// checkFiles refuses, before a run exists, files of schemes that cannot be
+// used here, outputs that would replace a file that the run reads or one of
+// the state directory, and two nodes that would write the same file.
+func (h *Home) checkFiles(ctx context.Context, client *remote.Client, s *script.Script, nodes []*script.Node) error {
+	inputs, err := inputsOf(ctx, client, s, nodes)
+	if err != nil {
+		return err
+	}
+	var outputs []target
+	for _, n := range nodes {
+		if n.Out == nil {
+			continue
+		}
+		if err := checkAddress(ctx, client, s, n.Out.URL, n.Out.Pos); err != nil {
+			return err
+		}
+		out, err := outputTarget(n)
+		if err != nil {
+			return err
+		}
+		for _, other := range outputs {
+			if out.meets(other) {
+				return out.refuse(fmt.Sprintf("nodes %s and %s write the same file %s", other.node.Name, n.Name, out.shown), "give them different url_templates")
+			}
+		}
+		for _, in := range inputs {
+			if in.node != nil && out.meets(in) {
+				return out.refuse(fmt.Sprintf("node %s writes %s, which node %s reads in the same run as %s", n.Name, out.shown, in.node.Name, in.shown),
+					"write to another place, or run the two nodes one after the other with --start")
+			}
+			if in.node == nil && out.meets(in) {
+				return out.refuse(fmt.Sprintf("node %s would replace %s, which is part of the script", n.Name, in.shown), "write to another place")
+			}
+		}
+		if rel, err := filepath.Rel(resolved(h.Dir), out.at); out.local && err == nil && filepath.IsLocal(rel) {
+			return out.refuse(fmt.Sprintf("node %s writes %s into the state directory", n.Name, out.shown), "write to another place, or choose another state directory with --state")
+		}
+		outputs = append(outputs, out)
+	}
+	return nil
+}
+
+func (t target) refuse(message, hint string) error {
+	return &fault.Error{Kind: fault.Script, Place: fault.Place{File: t.pos.File, Line: int64(t.pos.Line), Column: t.pos.Col}, Message: message, Hint: hint}
+}
+
+// inputsOf lists what a run of these nodes reads: their files, and the script's.
+func inputsOf(ctx context.Context, client *remote.Client, s *script.Script, nodes []*script.Node) ([]target, error) {
+	var out []target
+	for _, name := range s.Files() {
+		if at, local, err := targetAt(name); err == nil && local {
+			out = append(out, target{shown: name, at: at, local: true})
+		}
+	}
+	for _, n := range nodes {
+		for _, r := range n.FileReaders() {
+			for _, u := range r.URLs {
+				if err := checkAddress(ctx, client, s, u.URL, u.Pos); err != nil {
+					return nil, err
+				}
+				found, err := inputTargets(ctx, n, u)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, found...)
+			}
+		}
+	}
+	return out, nil
+}
