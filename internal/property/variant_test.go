@@ -1,0 +1,271 @@
+package property
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"thalweg/internal/budget"
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+	"thalweg/internal/worker"
+)
+
+// variant is a way to run a script.
+type variant struct {
+	Name    string
+	Inputs  int   // which of the script's inputs
+	Slots   int   // 0: as --memory and --cores say
+	Threads int   // of each slot
+	Batch   int64 // bytes
+	Small   int64 // bytes of what is not cut, and of a right side that is read whole
+	Engine  int64 // bytes of DuckDB's limit that buckets are made for; 0: as it is
+	Memory  int64 // --memory
+	Cores   int   // --cores
+	Kill    string
+}
+
+const (
+	plenty    = 1 << 30
+	leastKill = 3 // a run passes each crash point at least so often
+)
+
+// variants draws n of them; the first is the plainest.
+func (g gen) variants(n int) []variant {
+	out := []variant{{Name: "one batch each", Slots: 1, Threads: 1, Batch: plenty, Small: plenty}}
+	others := []variant{
+		{Name: "threads", Slots: 1, Threads: 4, Batch: plenty, Small: plenty},
+		{Name: "threads, other inputs", Inputs: 1, Slots: 1, Threads: 8, Batch: plenty, Small: plenty},
+		{Name: "small batches, right side whole", Slots: 3, Threads: 3, Batch: 512, Small: plenty},
+		{Name: "small batches, two buckets", Slots: 2, Threads: 2, Batch: 2 << 10},
+		{Name: "tiny batches, many buckets", Inputs: 1, Slots: 2, Threads: 4, Batch: 128, Engine: 64 << 10},
+		{Name: "one batch, many buckets", Slots: 1, Threads: 2, Batch: plenty, Engine: 32 << 10},
+		{Name: "large tables only", Inputs: 1, Slots: 2, Threads: 2, Batch: 4 << 10, Small: 8 << 10, Engine: 64 << 10},
+		{Name: "little memory", Inputs: 1, Memory: budget.MemoryBytesMin, Cores: 1},
+		{Name: "many cores", Memory: 2 << 30, Cores: 8},
+		{Name: "other inputs", Inputs: 1, Slots: 1, Threads: 1, Batch: plenty, Small: plenty},
+	}
+	g.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
+	out = append(out, others[:n-1]...)
+	if g.oneIn(killedShare) {
+		v := &out[n-1]
+		v.Kill = fmt.Sprintf("%s:%d", pick(g, worker.CrashPoints()...), 1+g.IntN(2*leastKill))
+		v.Name += ", killed at " + v.Kill
+	}
+	for i := range out {
+		if out[i].Memory == 0 {
+			out[i].Memory, out[i].Cores = plenty, 2
+		}
+	}
+	return out
+}
+
+// killedShare: one script in so many has a variant that is killed.
+const killedShare = 4
+
+func (v variant) tune(b *budget.Budget) {
+	if v.Slots == 0 {
+		return
+	}
+	b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = v.Slots, max(v.Slots, v.Threads), v.Batch, v.Small, v.Small
+	if v.Engine > 0 {
+		b.SlotEngineBytes = v.Engine
+	}
+}
+
+// inputs are the files of a script's sources, written in one way.
+type inputs struct {
+	reader map[string]object // r of each source
+	about  map[string]string
+}
+
+// write makes the files of all sources: CSV of some dialect or Parquet, one
+// file or several.
+func (g gen) write(s *script, dir string) (*inputs, error) {
+	in := &inputs{reader: map[string]object{}}
+	for _, src := range s.sources {
+		files := pick(g, 1, 1, 1, 2, 3, 7)
+		var err error
+		if g.oneIn(3) {
+			err = g.writeParquet(in, src, dir, files)
+		} else {
+			err = g.writeCSV(in, src, dir, files)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("source %s: %w", src.name, err)
+		}
+	}
+	return in, nil
+}
+
+func (g gen) writeCSV(in *inputs, src *source, dir string, files int) error {
+	d := g.dialect(src)
+	urls, err := g.split(src, dir, files, ".csv", func(rows [][]any) (string, error) { return d.file(rows), nil })
+	csv, columns := d.reader()
+	in.reader[src.name] = object{{"urls", urls}, {"csv", csv}, {"columns", columns}}
+	return err
+}
+
+func (g gen) writeParquet(in *inputs, src *source, dir string, files int) error {
+	f := g.parquetForm(src)
+	urls, err := g.split(src, dir, files, ".parquet", f.file)
+	in.reader[src.name] = object{{"urls", urls}, {"columns", f.reader()}}
+	return err
+}
+
+// split writes the rows of a source to files, cut anywhere.
+func (g gen) split(src *source, dir string, files int, ending string, write func([][]any) (string, error)) ([]string, error) {
+	var urls []string
+	from := 0
+	for i := range files {
+		to := len(src.rows)
+		if i < files-1 {
+			to = from + g.IntN(len(src.rows)-from+1)
+		}
+		path := filepath.Join(dir, fmt.Sprintf("%s_%d%s", src.name, i, ending))
+		text, err := write(src.rows[from:to])
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+		urls, from = append(urls, path), to
+	}
+	return urls, nil
+}
+
+// run executes a script in dir, in this process or in one that dies, and
+// returns the files that it wrote by their names.
+func (v variant) run(ctx context.Context, s *script, in *inputs, dir string) (map[string]string, error) {
+	at := place{inputs: in, out: filepath.Join(dir, "out"), python: filepath.Join(dir, "formulas.py")}
+	text, err := s.text(at)
+	if err != nil {
+		return nil, err
+	}
+	for name, content := range map[string]string{"script.json": text, "formulas.py": formulas} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	resume := false
+	if v.Kill != "" {
+		if resume, err = v.die(ctx, dir); err != nil {
+			return nil, err
+		}
+	}
+	if v.Kill == "" || resume {
+		if err := v.execute(ctx, dir, resume, nil); err != nil {
+			return nil, err
+		}
+	}
+	return read(at.out)
+}
+
+func read(dir string) (map[string]string, error) {
+	out := map[string]string{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		out[e.Name()] = string(data)
+	}
+	return out, nil
+}
+
+// execute runs, or resumes, the script in dir.
+func (v variant) execute(ctx context.Context, dir string, resume bool, checkpoint func(worker.CrashPoint)) (err error) {
+	home, err := local.Open(ctx, filepath.Join(dir, "state"), true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, home.Close()) }()
+	sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main", MemoryBytes: v.Memory, Cores: v.Cores,
+		Interpreter: "python3", Tune: v.tune, Resume: resume, Checkpoint: checkpoint})
+	if err != nil {
+		return fmt.Errorf("%w%s", err, hint(sum))
+	}
+	if sum.Status != state.Complete {
+		return fmt.Errorf("the run is %s%s", sum.Status, hint(sum))
+	}
+	return nil
+}
+
+func hint(sum local.Summary) string {
+	if sum.Failure == nil {
+		return ""
+	}
+	return fmt.Sprintf(": %+v", *sum.Failure)
+}
+
+// victimDir makes the test binary run the variant in that directory and die
+// where it says.
+const victimDir = "THALWEG_PROPERTY_VICTIM"
+
+// die runs the script in a process that kills itself at a crash point. It says
+// whether there is something to resume: a run that passes the point too seldom ends well.
+func (v variant) die(ctx context.Context, dir string) (bool, error) {
+	spec, err := json.Marshal(v)
+	if err != nil {
+		return false, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "variant.json"), spec, 0o644); err != nil {
+		return false, err
+	}
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), victimDir+"="+dir)
+	text, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
+			return true, nil
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("the process that was to be killed: %w: %s", err, text)
+	}
+	return false, nil
+}
+
+// victim is the process that dies.
+func victim(dir string) int {
+	var v variant
+	spec, err := os.ReadFile(filepath.Join(dir, "variant.json"))
+	if err == nil {
+		err = json.Unmarshal(spec, &v)
+	}
+	if err == nil {
+		point, nth, _ := strings.Cut(v.Kill, ":")
+		left, _ := strconv.Atoi(nth)
+		passed := make(chan struct{}, 1)
+		passed <- struct{}{}
+		err = v.execute(context.Background(), dir, false, func(p worker.CrashPoint) {
+			if string(p) != point {
+				return
+			}
+			<-passed
+			if left--; left == 0 {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+			passed <- struct{}{}
+		})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
