@@ -190,10 +190,11 @@ func (j joiner) plain() string {
 }
 
 // mixed reports whether a field needs a left and a right row at once, so that
-// right rows cannot be grouped before they meet the left ones.
+// right rows cannot be grouped before they meet the left ones: it refers to
+// both, or it gathers a left field over the right rows.
 func (j joiner) mixed() bool {
 	for _, f := range j.n.Table.Fields {
-		if refersTo(f.Expr, "l") && refersTo(f.Expr, "r") {
+		if refersTo(f.Expr, "r") && (refersTo(f.Expr, "l") || f.Expr.Aggregate()) {
 			return true
 		}
 	}

@@ -13,7 +13,9 @@ type formula struct {
 	kind     kind
 	null     bool // it may be NULL
 	right    bool // it looks at the row of the lookup's table
+	alone    bool // it may be NULL where there is no row of that table
 	asksNull bool // is_null, coalesce or null are in it
+	fixed    bool // no field is in it
 	eval     func(*env) any
 }
 

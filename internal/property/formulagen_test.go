@@ -39,7 +39,7 @@ type scope struct {
 func fieldsOf(alias string, fields []field) []formula {
 	out := make([]formula, len(fields))
 	for i, f := range fields {
-		out[i] = formula{src: alias + "." + f.name, kind: f.kind, null: f.null, right: alias == "l", eval: func(e *env) any {
+		out[i] = formula{src: alias + "." + f.name, kind: f.kind, null: f.null, right: alias == "l", alone: f.null || alias == "l", eval: func(e *env) any {
 			row := map[string][]any{"r": e.r, "l": e.l, "p": e.p, "w": e.w}[alias]
 			if row == nil {
 				return nil
@@ -52,9 +52,11 @@ func fieldsOf(alias string, fields []field) []formula {
 
 // made puts a formula together from its parts.
 func made(k kind, src string, eval func(*env) any, parts ...formula) formula {
-	out := formula{kind: k, src: src, eval: eval}
+	out := formula{kind: k, src: src, eval: eval, fixed: true}
 	for _, p := range parts {
 		out.null = out.null || p.null
+		out.alone = out.alone || p.alone
+		out.fixed = out.fixed && p.fixed
 		out.right = out.right || p.right
 		out.asksNull = out.asksNull || p.asksNull
 	}
@@ -78,7 +80,7 @@ func strict(k kind, src string, f func(args []any) any, parts ...formula) formul
 }
 
 func constant(k kind, src string, v any) formula {
-	return formula{kind: k, src: src, eval: func(*env) any { return v }}
+	return formula{kind: k, src: src, fixed: true, eval: func(*env) any { return v }}
 }
 
 // formula draws one of kind k over sc, at most depth levels deep.
@@ -97,7 +99,7 @@ func (g gen) formula(k kind, sc scope, depth int) formula {
 			}
 			return y.eval(e)
 		}, x, y)
-		out.null, out.asksNull = x.null && y.null, true
+		out.null, out.alone, out.asksNull = x.null && y.null, x.alone && y.alone, true
 		return out
 	}
 	switch k {
@@ -155,7 +157,7 @@ func (g gen) choice(k kind, sc scope, depth int) formula {
 	c, x, y := g.formula(boolKind, sc, depth), g.formula(k, sc, depth), g.formula(k, sc, depth)
 	var nothing bool
 	if nothing = g.oneIn(8); nothing {
-		x = formula{kind: k, src: "null", null: true, asksNull: true, eval: func(*env) any { return nil }}
+		x = formula{kind: k, src: "null", null: true, alone: true, asksNull: true, fixed: true, eval: func(*env) any { return nil }}
 	}
 	return made(k, fmt.Sprintf("iif(%s, %s, %s)", c.src, x.src, y.src), func(e *env) any {
 		switch c.eval(e) {
@@ -174,7 +176,23 @@ func (g gen) number(sc scope, depth int) formula {
 
 func calculated(op string, a, b formula) formula {
 	k := together(a.kind, b.kind)
-	return made(k, fmt.Sprintf("(%s %s %s)", a.src, op, b.src), func(e *env) any { return arithmetic(op, k, a.eval(e), b.eval(e)) }, a, b)
+	out := made(k, fmt.Sprintf("(%s %s %s)", a.src, op, b.src), func(e *env) any { return arithmetic(op, k, a.eval(e), b.eval(e)) }, a, b)
+	if b.fixed {
+		out.calculable(b, op)
+	}
+	return out
+}
+
+// calculable refuses what is an error when the script loads: a constant, or a
+// division by one, that has no value, wherever it stands.
+func (f formula) calculable(divisor formula, op string) {
+	v := divisor.eval(&env{})
+	if v != nil && f.kind != floatKind && (op == "/" || op == "%") && toFloat(v) == 0 {
+		panic(refuse{})
+	}
+	if f.fixed {
+		f.eval(&env{})
+	}
 }
 
 func convert(name string, k kind, x formula, f func(any) any) formula {
@@ -254,7 +272,7 @@ func (g gen) condition(sc scope, depth int) formula {
 	case 0:
 		x := g.formula(pick(g, kinds()...), sc, depth)
 		out := made(boolKind, "is_null("+x.src+")", func(e *env) any { return x.eval(e) == nil }, x)
-		out.null, out.asksNull = false, true
+		out.null, out.alone, out.asksNull = false, false, true
 		return out
 	case 1:
 		return convert("!", boolKind, g.formula(boolKind, sc, depth), func(v any) any { return !v.(bool) })
@@ -339,6 +357,6 @@ func (g gen) certain(f formula) formula {
 		}
 		return other.eval(e)
 	}, f)
-	out.null, out.asksNull = false, true
+	out.null, out.alone, out.asksNull = false, false, true
 	return out
 }

@@ -91,7 +91,7 @@ func (b *builder) load(src *source) node {
 	for _, c := range src.columns {
 		fields = append(fields, c.field)
 	}
-	return &load{creator: b.creator(b.fields(scope{fields: fieldsOf("r", fields)})), source: src.name}
+	return &load{creator: b.creator(b.fields(scope{fields: fieldsOf("r", fields)}, false)), source: src.name}
 }
 
 // step draws a node over tables that there are.
@@ -100,11 +100,11 @@ func (b *builder) step() node {
 	sc := scope{fields: fieldsOf("r", from.columns())}
 	switch b.IntN(10) {
 	case 0, 1:
-		return &project{creator: b.creator(b.fields(sc)), from: from.name}
+		return &project{creator: b.creator(b.fields(sc, false)), from: from.name}
 	case 2:
 		return b.tagging(from, sc)
 	case 3, 4:
-		c := b.creator(b.fields(sc))
+		c := b.creator(b.fields(sc, false))
 		c.having = nil
 		return &distinct{creator: c, from: from.name, key: b.key(c.columns())}
 	}
@@ -117,7 +117,7 @@ func (b *builder) tagging(from *creator, sc scope) node {
 		n.tags = append(n.tags, pick(b.gen, "z", "a", "Tag ", "m")+fmt.Sprint(i))
 		n.when = append(n.when, b.condition(scope{fields: sc.fields, exact: true}, 2))
 	}
-	fields := b.fields(sc)
+	fields := b.fields(sc, false)
 	tag := formula{src: "p.tag", kind: stringKind, eval: func(e *env) any { return e.p[0] }}
 	n.creator = b.creator(append(fields, outField{field: field{"tag", stringKind, false}, formula: tag}))
 	return n
@@ -148,7 +148,7 @@ func (b *builder) lookup(from, to *creator) node {
 		n.creator = b.creator(b.aggregates(r, both))
 		return n
 	}
-	n.creator = b.creator(b.fields(both))
+	n.creator = b.creator(b.fields(both, n.left))
 	for i, f := range n.fields {
 		if n.left && f.formula.right && b.oneIn(3) {
 			n.fields[i].fallback = b.fallback(f.kind, "")

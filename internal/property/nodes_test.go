@@ -173,10 +173,14 @@ func (g gen) key(fields []field) indexKey {
 }
 
 // fields draws the fields of a table: some of those that there are, and some
-// that are computed.
-func (g gen) fields(sc scope) []outField {
+// that are computed. Alone says that rows without a match are among them: there
+// the right table's fields are NULL for formulas that ask for it.
+func (g gen) fields(sc scope, alone bool) []outField {
 	var out []outField
 	add := func(f formula, deep bool) {
+		if alone && f.right && f.asksNull {
+			f.null = f.alone
+		}
 		null := f.null
 		if f.null && g.oneIn(4) {
 			f, null = g.certain(f), false
