@@ -26,6 +26,7 @@ const module = "thalweg/"
 var allowed = map[string]string{
 	"internal/archtest":          "",
 	"internal/conformance":       "",
+	"internal/property":          "",
 	"internal/fault":             "",
 	"internal/remote":            "address fault",
 	"internal/remote/remotetest": "",

@@ -52,13 +52,16 @@ func (b *builder) size() int {
 		return b.IntN(2)
 	case n < 65:
 		return 2 + b.IntN(60)
-	case n < 97:
-		return 60 + b.IntN(500)
+	case n < 98:
+		return 60 + b.IntN(300)
 	}
-	return 3000 + b.IntN(12_000)
+	return 3000 + b.IntN(5000)
 }
 
-const tries = 30
+const (
+	tries       = 30
+	pythonShare = 60 // one node in so many is of Python, whose processes are slow to start
+)
 
 // try adds a node that can be computed.
 func (b *builder) try(draw func() node) {
@@ -98,7 +101,10 @@ func (b *builder) load(src *source) node {
 func (b *builder) step() node {
 	from := pick(b.gen, b.made...)
 	sc := scope{fields: fieldsOf("r", from.columns())}
-	switch b.IntN(10) {
+	if b.oneIn(pythonShare) && len(b.tables[from.name]) < 1000 {
+		return b.pythonNode(from)
+	}
+	switch b.IntN(11) {
 	case 0, 1:
 		return &project{creator: b.creator(b.fields(sc, false)), from: from.name}
 	case 2:
@@ -107,6 +113,8 @@ func (b *builder) step() node {
 		c := b.creator(b.fields(sc, false))
 		c.having = nil
 		return &distinct{creator: c, from: from.name, key: b.key(c.columns())}
+	case 5:
+		return b.query(from)
 	}
 	return b.lookup(from, pick(b.gen, b.made...))
 }

@@ -2,6 +2,7 @@ package property
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"strings"
 )
@@ -100,7 +101,7 @@ func (n *lookup) rows(tables map[string][][]any) [][]any {
 }
 
 // maxRows that a node may write.
-const maxRows = 60_000
+const maxRows = 20_000
 
 // alone is the row of a left one without a match.
 func (n *lookup) alone(left []any) []any {
@@ -196,8 +197,8 @@ func (a *aggregate) of(left []any, found [][]any) any {
 func extreme(values []any, largest bool) any {
 	best := values[0]
 	for _, v := range values {
-		if f, ok := v.(float64); ok && f != f {
-			panic(refuse{})
+		if f, ok := v.(float64); ok && math.IsNaN(f) {
+			panic(refuse{}) // not settled
 		}
 		if c := compare(v, best); c < 0 && !largest || c > 0 && largest {
 			best = v

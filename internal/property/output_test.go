@@ -1,7 +1,6 @@
 package property
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -137,22 +136,26 @@ func (n *output) rows(tables map[string][][]any) [][]any {
 	return out
 }
 
-// compare orders two rows: texts by the collation, and where that makes them
-// equal by their bytes.
+// compare orders two rows: texts by the collation, and behind all of the fields
+// by their bytes.
 func (n *output) compare(a, b []any) int {
-	for _, item := range n.order {
-		x, y := a[item.at], b[item.at]
-		c := 0
-		if s, ok := x.(string); ok && y != nil {
-			c = cmp.Or(strings.Compare(collated(s, item), collated(y.(string), item)), strings.Compare(s, y.(string)))
-			if item.desc {
-				c = -c
+	for _, exact := range []bool{false, true} {
+		for _, item := range n.order {
+			x, y := a[item.at], b[item.at]
+			s, isText := x.(string)
+			t, both := y.(string)
+			c := 0
+			switch {
+			case !isText || !both:
+				c = compareNulls(x, y, item.desc, item.nullsFirst)
+			case exact:
+				c = compareNulls(s, t, item.desc, false)
+			default:
+				c = compareNulls(collated(s, item), collated(t, item), item.desc, false)
 			}
-		} else {
-			c = compareNulls(x, y, item.desc, item.nullsFirst)
-		}
-		if c != 0 {
-			return c
+			if c != 0 {
+				return c
+			}
 		}
 	}
 	return 0

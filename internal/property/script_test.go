@@ -12,7 +12,6 @@ type script struct {
 	seed    uint64
 	sources []*source
 	nodes   []node
-	python  bool
 }
 
 // node is a step of a script: how it is written, and what it makes of its rows.

@@ -42,7 +42,7 @@ func (s *script) shrink(ctx context.Context, bad *failure) string {
 
 // without is the script without an output and all that only it needed.
 func (s *script) without(gone node) *script {
-	out := &script{seed: s.seed, python: s.python}
+	out := &script{seed: s.seed}
 	needed := map[string]bool{}
 	for _, n := range slices.Backward(s.nodes) {
 		if n == gone || n.table() != nil && !needed[n.table().name] {
@@ -73,7 +73,7 @@ func (s *script) dropRows(at int, now **script, smaller func(*script) bool) bool
 		for from := 0; from+size <= len((*now).sources[at].rows); {
 			src := *(*now).sources[at]
 			src.rows = slices.Delete(slices.Clone(src.rows), from, from+size)
-			to := &script{seed: s.seed, nodes: (*now).nodes, sources: slices.Clone((*now).sources), python: s.python}
+			to := &script{seed: s.seed, nodes: (*now).nodes, sources: slices.Clone((*now).sources)}
 			to.sources[at] = &src
 			if smaller(to) {
 				changed = true

@@ -23,10 +23,10 @@ type variant struct {
 	Name    string
 	Inputs  int   // which of the script's inputs
 	Slots   int   // 0: as --memory and --cores say
-	Threads int   // of each slot
-	Batch   int64 // bytes
-	Small   int64 // bytes of what is not cut, and of a right side that is read whole
-	Engine  int64 // bytes of DuckDB's limit that buckets are made for; 0: as it is
+	Threads int   // of all slots
+	Cuts    int64 // batches that the largest source is cut into; 0: nothing is cut
+	Buckets bool  // right sides are put into buckets, and not read whole
+	Batch   int64 // bytes of a batch, which follow from Cuts
 	Memory  int64 // --memory
 	Cores   int   // --cores
 	Kill    string
@@ -35,22 +35,23 @@ type variant struct {
 const (
 	plenty    = 1 << 30
 	leastKill = 3 // a run passes each crash point at least so often
+	tiny      = 64
 )
 
 // variants draws n of them; the first is the plainest.
 func (g gen) variants(n int) []variant {
-	out := []variant{{Name: "one batch each", Slots: 1, Threads: 1, Batch: plenty, Small: plenty}}
+	out := []variant{{Name: "one batch each", Slots: 1, Threads: 1}}
 	others := []variant{
-		{Name: "threads", Slots: 1, Threads: 4, Batch: plenty, Small: plenty},
-		{Name: "threads, other inputs", Inputs: 1, Slots: 1, Threads: 8, Batch: plenty, Small: plenty},
-		{Name: "small batches, right side whole", Slots: 3, Threads: 3, Batch: 512, Small: plenty},
-		{Name: "small batches, two buckets", Slots: 2, Threads: 2, Batch: 2 << 10},
-		{Name: "tiny batches, many buckets", Inputs: 1, Slots: 2, Threads: 4, Batch: 128, Engine: 64 << 10},
-		{Name: "one batch, many buckets", Slots: 1, Threads: 2, Batch: plenty, Engine: 32 << 10},
-		{Name: "large tables only", Inputs: 1, Slots: 2, Threads: 2, Batch: 4 << 10, Small: 8 << 10, Engine: 64 << 10},
+		{Name: "threads", Slots: 1, Threads: 4},
+		{Name: "threads, other inputs", Inputs: 1, Slots: 1, Threads: 8},
+		{Name: "small batches, right side whole", Slots: 3, Threads: 3, Cuts: 5},
+		{Name: "small batches, two buckets", Slots: 2, Threads: 4, Cuts: 2, Buckets: true},
+		{Name: "tiny batches, many buckets", Inputs: 1, Slots: 2, Threads: 2, Cuts: 9, Buckets: true},
+		{Name: "one batch, four buckets", Slots: 3, Threads: 6, Buckets: true},
+		{Name: "many files and batches", Inputs: 1, Slots: 4, Threads: 4, Cuts: 3},
 		{Name: "little memory", Inputs: 1, Memory: budget.MemoryBytesMin, Cores: 1},
 		{Name: "many cores", Memory: 2 << 30, Cores: 8},
-		{Name: "other inputs", Inputs: 1, Slots: 1, Threads: 1, Batch: plenty, Small: plenty},
+		{Name: "other inputs", Inputs: 1, Slots: 1, Threads: 1},
 	}
 	g.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
 	out = append(out, others[:n-1]...)
@@ -74,16 +75,19 @@ func (v variant) tune(b *budget.Budget) {
 	if v.Slots == 0 {
 		return
 	}
-	b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = v.Slots, max(v.Slots, v.Threads), v.Batch, v.Small, v.Small
-	if v.Engine > 0 {
-		b.SlotEngineBytes = v.Engine
+	b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = v.Slots, v.Threads, plenty, plenty, plenty
+	if v.Cuts > 0 {
+		b.BatchBytes, b.SmallBytes = v.Batch, 0
+	}
+	if v.Buckets {
+		b.BroadcastBytes = 0
 	}
 }
 
 // inputs are the files of a script's sources, written in one way.
 type inputs struct {
 	reader map[string]object // r of each source
-	about  map[string]string
+	bytes  int64             // of the largest
 }
 
 // write makes the files of all sources: CSV of some dialect or Parquet, one
@@ -107,7 +111,7 @@ func (g gen) write(s *script, dir string) (*inputs, error) {
 
 func (g gen) writeCSV(in *inputs, src *source, dir string, files int) error {
 	d := g.dialect(src)
-	urls, err := g.split(src, dir, files, ".csv", func(rows [][]any) (string, error) { return d.file(rows), nil })
+	urls, err := g.split(in, src, dir, files, ".csv", func(rows [][]any) (string, error) { return d.file(rows), nil })
 	csv, columns := d.reader()
 	in.reader[src.name] = object{{"urls", urls}, {"csv", csv}, {"columns", columns}}
 	return err
@@ -115,15 +119,15 @@ func (g gen) writeCSV(in *inputs, src *source, dir string, files int) error {
 
 func (g gen) writeParquet(in *inputs, src *source, dir string, files int) error {
 	f := g.parquetForm(src)
-	urls, err := g.split(src, dir, files, ".parquet", f.file)
+	urls, err := g.split(in, src, dir, files, ".parquet", f.file)
 	in.reader[src.name] = object{{"urls", urls}, {"columns", f.reader()}}
 	return err
 }
 
 // split writes the rows of a source to files, cut anywhere.
-func (g gen) split(src *source, dir string, files int, ending string, write func([][]any) (string, error)) ([]string, error) {
+func (g gen) split(in *inputs, src *source, dir string, files int, ending string, write func([][]any) (string, error)) ([]string, error) {
 	var urls []string
-	from := 0
+	from, bytes := 0, int64(0)
 	for i := range files {
 		to := len(src.rows)
 		if i < files-1 {
@@ -138,7 +142,9 @@ func (g gen) split(src *source, dir string, files int, ending string, write func
 			return nil, err
 		}
 		urls, from = append(urls, path), to
+		bytes += int64(len(text))
 	}
+	in.bytes = max(in.bytes, bytes)
 	return urls, nil
 }
 
@@ -146,6 +152,9 @@ func (g gen) split(src *source, dir string, files int, ending string, write func
 // returns the files that it wrote by their names.
 func (v variant) run(ctx context.Context, s *script, in *inputs, dir string) (map[string]string, error) {
 	at := place{inputs: in, out: filepath.Join(dir, "out"), python: filepath.Join(dir, "formulas.py")}
+	if v.Cuts > 0 {
+		v.Batch = max(in.bytes/v.Cuts, tiny)
+	}
 	text, err := s.text(at)
 	if err != nil {
 		return nil, err
