@@ -16,13 +16,13 @@ type builder struct {
 // generate makes the script of a seed.
 func generate(seed uint64) *script {
 	b := &builder{gen: newGen(seed, 0), script: &script{seed: seed}, tables: map[string][][]any{}}
-	for i := range pick(b.gen, 1, 2, 2, 3) {
+	for i := range pick(b.gen, 1, 1, 2, 2, 2, 3) {
 		src := b.source(fmt.Sprintf("s%d", i), b.size())
 		b.script.sources = append(b.script.sources, src)
 		b.tables["source "+src.name] = src.rows
 		b.try(func() node { return b.load(src) })
 	}
-	for range 1 + b.IntN(5) {
+	for range 1 + b.IntN(3) {
 		b.try(b.step)
 	}
 	read := map[string]bool{}
@@ -32,7 +32,7 @@ func generate(seed uint64) *script {
 		}
 	}
 	for _, c := range b.made {
-		if !read[c.name] || b.oneIn(3) {
+		if !read[c.name] || b.oneIn(8) {
 			name := "out_" + c.name
 			b.try(func() node {
 				o := b.output(name, c)
