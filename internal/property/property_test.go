@@ -22,7 +22,7 @@ const (
 )
 
 const (
-	sampleScripts     = 30
+	sampleScripts     = 10
 	chaosScripts      = 2000
 	variantsPerScript = 5
 )
@@ -56,6 +56,9 @@ func TestChaosScripts(t *testing.T) {
 		t.Run(fmt.Sprintf("part %d", worker), func(t *testing.T) {
 			t.Parallel()
 			for seed, failed := worker, 0; seed < scripts && failed < enough; seed += testers {
+				if (seed-worker)%progress == 0 && seed > worker {
+					t.Logf("%d scripts", seed)
+				}
 				if !try(t, uint64(seed), failed == 0) {
 					failed++
 				}
@@ -67,6 +70,8 @@ func TestChaosScripts(t *testing.T) {
 const (
 	testers = 2 // work side by side
 	enough  = 5 // failures of one of them
+	// progress is told every so many scripts.
+	progress = 50 * testers
 )
 
 // try runs the script of a seed; if it fails, it is made smaller and shown, or
