@@ -55,7 +55,7 @@ func parquetColumns(in Input) ([]script.FileColumn, error) {
 	}
 	out := make([]script.FileColumn, len(f.Columns))
 	for i, c := range f.Columns {
-		out[i] = script.FileColumn{Name: c.Name, Type: columnType(c.Kind), Kind: c.Type}
+		out[i] = script.FileColumn{Name: c.Name, Type: columnType(c.Kind), Kind: c.Type, Required: c.Required}
 	}
 	return out, nil
 }

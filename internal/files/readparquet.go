@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/parquetfile"
 	"thalweg/internal/script"
@@ -329,11 +330,11 @@ func (p *parquetPlan) orZero(s *parquetSlice, i int) (string, error) {
 	if err != nil || s.columns[i].Required || c.Nullable {
 		return value, err
 	}
-	zero, err := zeroSQL(c.Type)
+	otherwise, err := expr.DefaultSQL(c.Type, c.Default, "")
 	if err != nil {
-		return "", scriptFault(c.Pos, c.Name, "%s", err)
+		return "", scriptFault(c.Pos, c.Name, "default_value %q of column %s: %s", shorten(c.Default), c.Name, err)
 	}
-	return "coalesce(" + value + ", " + zero + ")", nil
+	return "coalesce(" + value + ", " + otherwise + ")", nil
 }
 
 // value is column i of the reader, converted.

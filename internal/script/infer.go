@@ -16,6 +16,8 @@ type FileColumn struct {
 	Name string    // its header, or its name in a Parquet file
 	Type expr.Type // Parquet: what it can be read as, Invalid if as nothing; CSV: String
 	Kind string    // Parquet: the type in the file, for messages
+	// Required says that a Parquet file has no null in it.
+	Required bool
 }
 
 // inferColumns writes r.columns from what the first input file has: types says
@@ -42,6 +44,7 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		headers[i] = c.Name
 	}
 	names := identifiers(headers)
+	single := len(f.URLs) == 1 && !strings.ContainsAny(f.URLs[0].URL, "*?") // of other files nobody has seen the schema
 	at, ok := o.keys["types"].key, true
 	for i, c := range have {
 		switch first := slices.Index(headers, c.Name); {
@@ -66,6 +69,7 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 			l.warnAt(at, o.keyPath("types"), "column %s is %s in the file, which cannot be read: it is left out", quote(c.Name), c.Kind)
 			continue
 		}
+		short.required = c.Required && single
 		m.entries = append(m.entries, columnEntry(names[i], key, short, c.Name, 0, parquet))
 	}
 	for _, e := range declared {

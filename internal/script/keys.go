@@ -191,7 +191,7 @@ var (
 	fileReaderShape = &shape{name: "file_reader", doc: "Input files: what r.* is.", keys: []key{
 		{name: "urls", form: listOf(text()), need: true, doc: "The input files."},
 		{name: "csv", form: keysOf(csvReaderShape), doc: "How CSV is read."},
-		{name: "columns", form: namesOf(either(text(), keysOf(columnShape))), doc: "Map of names to columns: expressions call them r.<name>. Short: header: type, with ? behind the type if it may be NULL, and a Go time layout behind datetime."},
+		{name: "columns", form: namesOf(either(text(), keysOf(columnShape))), doc: "Map of names to columns: expressions call them r.<name>. Short: header: type, with a Go time layout behind datetime, and = value behind it all for what is NULL. Without that the column may be NULL; strings of CSV files only with ? behind the type."},
 		{name: "types", form: namesOf(text()), doc: "Instead of columns: takes them from the first file. Types of columns by header; others are strings, in Parquet files what they are."},
 	}}
 
@@ -219,6 +219,7 @@ var (
 
 	parquetColumnShape = &shape{name: "parquet_input_column", keys: []key{
 		{name: "col_name", form: text(), doc: "Name of the column in the file."},
+		{name: "default_value", form: text(), doc: "Value of a null, if the column is not nullable; default: the type's zero value."},
 	}}
 
 	tableReaderShape = &shape{name: "table_reader", doc: "A table: what r.* is.", keys: []key{

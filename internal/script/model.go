@@ -167,7 +167,7 @@ type InputColumn struct {
 	Name    string
 	Pos     Pos
 	Type    expr.Type
-	Default string // col_default_value: CSV only, text as given, used for an empty cell
+	Default string // text as given: CSV: col_default_value, for an empty cell; Parquet: parquet.default_value, for a null
 	Header  string // CSV by header
 	Index   int    // CSV by index
 	Format  string // CSV: Go scan verb or Go time layout; "" is none

@@ -189,6 +189,17 @@ func (l *loader) parquetColumn(c, other *columnDraft) {
 		d.Related = append(d.Related, l.pos(other.key))
 	}
 	c.o.ignored("the files are Parquet", "csv", "col_default_value")
+	c.column.Default = c.parq.str("default_value")
+	v := c.parq.get("default_value")
+	switch {
+	case v == nil || !v.scalar() || c.column.Type == expr.Invalid:
+	case c.column.Nullable:
+		l.errorAt(v, c.parq.keyPath("default_value"), "default_value would never be used: a null of a nullable column is NULL").Hint = "leave one of them out"
+	default:
+		if _, err := expr.DefaultSQL(c.column.Type, c.column.Default, ""); err != nil {
+			l.exprError(v, c.parq.keyPath("default_value"), err)
+		}
+	}
 }
 
 func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft) {

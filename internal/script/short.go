@@ -163,18 +163,39 @@ func (d *nodeDraft) shortPart(part string, v *value) *value {
 	return v
 }
 
-// shortColumn is what the text of an input column says: "decimal2?", "datetime 2006-01-02".
+// shortColumn is what the text of an input column says: "decimal2 = 0", "datetime 2006-01-02", "string?".
 type shortColumn struct {
-	typ      *value
-	layout   *value // nil: none
-	nullable bool
+	typ       *value
+	layout    *value // nil: none
+	otherwise *value // value of what is NULL; nil: it is NULL
+	nullable  bool   // it says so
+	required  bool   // the file says that there are no NULLs
+}
+
+// mayBeNull decides whether a column that is given in short form is nullable:
+// always if it can be NULL, unless there is a default. What cannot be NULL is a
+// text of a CSV file, whose empty cell is the empty text, unless ? asks for it.
+func (c shortColumn) mayBeNull(parquet bool) bool {
+	switch {
+	case c.nullable:
+		return true
+	case c.otherwise != nil, c.required:
+		return false
+	}
+	return parquet || c.typ.text != expr.String.String()
 }
 
 func parseShortColumn(v *value) shortColumn {
 	text := strings.TrimRight(v.text, " \t\r\n")
 	start := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
-	word, rest, _ := strings.Cut(text[start:], " ")
 	var c shortColumn
+	// A layout or format may have a = of its own; that of a default has a blank, or nothing but the type, in front of it.
+	if at := strings.LastIndexByte(text, '='); at > start && (text[at-1] == ' ' || !strings.Contains(text[start:at], " ")) {
+		from := at + 1 + len(text[at+1:]) - len(strings.TrimLeft(text[at+1:], " \t"))
+		c.otherwise = partAt(v, from, len(text))
+		text = strings.TrimRight(text[:at], " \t\r\n")
+	}
+	word, rest, _ := strings.Cut(text[start:], " ")
 	if layout := strings.TrimLeft(rest, " \t"); layout != "" {
 		c.layout = partAt(v, len(text)-len(layout), len(text))
 	}
@@ -189,12 +210,19 @@ func parseShortColumn(v *value) shortColumn {
 // index if header is "", or by its name in a Parquet file.
 func columnEntry(name string, key *value, c shortColumn, header string, index int, parquet bool) *entry {
 	v := mapAt(c.typ, entryAt(c.typ, "col_type", c.typ))
-	if c.nullable {
+	if c.mayBeNull(parquet) {
 		v.entries = append(v.entries, entryAt(c.typ, "nullable", &value{src: c.typ.src, kind: boolKind, text: "true", off: c.typ.off, end: c.typ.end, weight: 1, made: true}))
 	}
 	if parquet {
-		v.entries = append(v.entries, entryAt(key, "parquet", mapAt(key, entryAt(key, "col_name", textAt(key, header)))))
+		where := mapAt(key, entryAt(key, "col_name", textAt(key, header)))
+		if c.otherwise != nil {
+			where.entries = append(where.entries, entryAt(c.otherwise, "default_value", c.otherwise))
+		}
+		v.entries = append(v.entries, entryAt(key, "parquet", where))
 		return &entry{name: name, key: key, val: v}
+	}
+	if c.otherwise != nil {
+		v.entries = append(v.entries, entryAt(c.otherwise, "col_default_value", c.otherwise))
 	}
 	where := entryAt(key, "col_hdr", textAt(key, header))
 	if header == "" {

@@ -14,7 +14,7 @@ import (
 )
 
 // columns stands in for reading input files: the first line of a CSV file is
-// its header, that of a Parquet file has name:type items.
+// its header, that of a Parquet file has name:type items, with ! behind required ones.
 func (m memory) columns(_ context.Context, name string, _ CSVReader, parquet bool) ([]FileColumn, error) {
 	text, ok := m[name]
 	if !ok {
@@ -26,6 +26,7 @@ func (m memory) columns(_ context.Context, name string, _ CSVReader, parquet boo
 		c := FileColumn{Name: item, Type: expr.String}
 		if parquet {
 			c.Name, c.Kind, _ = strings.Cut(item, ":")
+			c.Kind, c.Required = strings.CutSuffix(c.Kind, "!")
 			c.Type, _ = expr.ParseType(c.Kind)
 		}
 		out = append(out, c)

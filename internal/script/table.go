@@ -94,6 +94,9 @@ func shortField(v *value, short string) *value {
 		return mapAt(v, entryAt(v, short, asText(v)))
 	}
 	c := parseShortColumn(asText(v))
+	if c.layout != nil || c.otherwise != nil {
+		return mapAt(v, entryAt(v, short, asText(v))) // neither means anything here: it is no type
+	}
 	m := mapAt(v, entryAt(v, short, c.typ))
 	if c.nullable {
 		yes := textAt(v, "true")
@@ -444,7 +447,9 @@ func (l *loader) field(d *nodeDraft, f *fieldDraft, sc scope) {
 		}
 	}
 	l.fieldType(v, path, f.field.Type, c)
-	l.fieldNull(v, path, "field", f.field.Nullable, c)
+	if f.field.Type != expr.Invalid {
+		l.fieldNull(v, path, "field", f.field.Nullable, c)
+	}
 	f.field.Expr = c
 	l.fieldDefault(f, lookup != nil && lookup.Left && (c == nil || mentions(c, "l") || c.Aggregate()))
 }
