@@ -127,10 +127,29 @@ func (l *loader) columnNulls(c *columnDraft) {
 	}
 	c.column.QuotedEmptyNull = c.csv.choice("quoted_empty", "value", "value", "null") == "null"
 	if v := c.o.get("col_default_value"); v != nil && contains(c.column.NullTexts, "") {
-		l.errorAt(v, c.o.keyPath("col_default_value"), "col_default_value would never be used: an empty cell of a nullable column is NULL").Hint =
-			"leave it out, or say with csv.null_text which text is NULL, so that an empty cell is not"
+		l.unusedDefault(v, c, c.o.keyPath("col_default_value"), "an empty cell", "leave it out, or say with csv.null_text which text is NULL, so that an empty cell is not")
 	}
 }
+
+// unusedDefault reports a column that is NULL and has a value for NULL.
+func (l *loader) unusedDefault(v *value, c *columnDraft, path, what, hint string) {
+	message := lastName(path) + " would never be used: " + what + " of a nullable column is NULL"
+	if c.o.v.made {
+		message, hint = "the column is NULL where it is empty because of ?, so the value behind = would never be used", "leave out one of them"
+	}
+	l.errorAt(v, path, "%s", message).Hint = hint
+}
+
+// emptyDefault reports a = with nothing behind it. Behind a string's there is the empty text.
+func (l *loader) emptyDefault(v *value, c *columnDraft, path string) bool {
+	if !c.o.v.made || v.text != "" || c.column.Type == expr.String {
+		return false
+	}
+	l.errorAt(v, path, "there is no value behind =").Hint = "write one, such as " + c.column.Type.String() + " = 0, or leave = out: the column is nullable then"
+	return true
+}
+
+func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 // nullTexts reads one text or a list.
 func (l *loader) nullTexts(c *columnDraft, v *value) []string {

@@ -194,7 +194,8 @@ func (l *loader) parquetColumn(c, other *columnDraft) {
 	switch {
 	case v == nil || !v.scalar() || c.column.Type == expr.Invalid:
 	case c.column.Nullable:
-		l.errorAt(v, c.parq.keyPath("default_value"), "default_value would never be used: a null of a nullable column is NULL").Hint = "leave one of them out"
+		l.unusedDefault(v, c, c.parq.keyPath("default_value"), "a null", "leave out one of them")
+	case l.emptyDefault(v, c, c.parq.keyPath("default_value")):
 	default:
 		if _, err := expr.DefaultSQL(c.column.Type, c.column.Default, ""); err != nil {
 			l.exprError(v, c.parq.keyPath("default_value"), err)
@@ -239,7 +240,7 @@ func (l *loader) columnFormat(c *columnDraft) {
 			return
 		}
 	}
-	if v := c.o.get("col_default_value"); v != nil && v.scalar() && c.column.Default != "" {
+	if v := c.o.get("col_default_value"); v != nil && v.scalar() && !l.emptyDefault(v, c, c.o.keyPath("col_default_value")) && c.column.Default != "" {
 		if _, err := expr.DefaultSQL(t, c.column.Default, c.column.Format); err != nil {
 			l.exprError(v, c.o.keyPath("col_default_value"), err)
 		}
