@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"thalweg/internal/expr"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
 )
@@ -72,6 +71,3 @@ func emptySelect(r *script.FileReader, withPosition bool) string {
 	}
 	return "SELECT " + strings.Join(cols, ", ") + " WHERE false"
 }
-
-// zeroSQL is what a missing value of type t becomes.
-func zeroSQL(t expr.Type) (string, error) { return expr.DefaultSQL(t, "", "") }

@@ -309,7 +309,7 @@ func mergeable(a, b *parquetSlice) bool {
 func (p *parquetPlan) selectRun(run []parquetSlice, withPosition bool) (string, error) {
 	var cols []string
 	for i, c := range p.r.Columns {
-		value, err := p.orZero(&run[0], i)
+		value, err := p.orDefault(&run[0], i)
 		if err != nil {
 			return "", err
 		}
@@ -323,8 +323,8 @@ func (p *parquetPlan) selectRun(run []parquetSlice, withPosition bool) (string, 
 	return "SELECT " + strings.Join(cols, ", ") + run[0].scan(run), nil
 }
 
-// orZero is column i of the reader without the NULLs that it may not have.
-func (p *parquetPlan) orZero(s *parquetSlice, i int) (string, error) {
+// orDefault is column i of the reader without the NULLs that it may not have.
+func (p *parquetPlan) orDefault(s *parquetSlice, i int) (string, error) {
 	c := p.r.Columns[i]
 	value, err := s.value(p.r, i)
 	if err != nil || s.columns[i].Required || c.Nullable {

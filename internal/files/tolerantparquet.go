@@ -22,7 +22,7 @@ func (t *Tolerant) planParquet(scratchDir string) error {
 		s := &t.parquet.slices[i]
 		cols := make([]string, 0, len(t.used)+tolerantPositions)
 		for _, n := range t.used {
-			value, err := t.parquet.orZero(s, n)
+			value, err := t.parquet.orDefault(s, n)
 			if err != nil {
 				return err
 			}
