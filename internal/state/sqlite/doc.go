@@ -8,6 +8,12 @@
 // Readers see one committed state and never block a writer. Any number of
 // processes on one machine may share the file.
 //
+// Damage to the file is noticed: a checksum of each page is kept beside it
+// (package pagesum), and Open looks through a log that a dead process has left.
+// What is read is what was written, or an error. Two things look like a process
+// that has died and are taken for it: damage to the log's last commit, and a
+// log that has lost its end.
+//
 // Limits: the file must be on a local disk. SQLite's locks and its shared
 // memory do not work over NFS, SMB and most FUSE file systems, where a second
 // process would damage the file without any error. No other code of the same

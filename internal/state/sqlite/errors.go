@@ -11,6 +11,7 @@ import (
 
 	"thalweg/internal/fault"
 	"thalweg/internal/state"
+	"thalweg/internal/state/sqlite/pagesum"
 )
 
 // primaryCode masks the extended part of a result code away.
@@ -38,8 +39,11 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 		Err:     err,
 	}
 	var e *driver.Error
-	if errors.As(err, &e) {
+	switch {
+	case errors.As(err, &e):
 		describe(f, e.Code())
+	case errors.Is(err, pagesum.ErrLogDamaged):
+		f.Kind, f.Hint = fault.Environment, damagedHint
 	}
 	return f
 }
@@ -68,9 +72,15 @@ func isLocked(err error) bool {
 	return code == codes.SQLITE_BUSY || code == codes.SQLITE_LOCKED || code == codes.SQLITE_PROTOCOL
 }
 
+const damagedHint = "the file is damaged, or another program has written to it: restore a copy of it together with its -sums and -wal files; a copy must be made with all programs stopped"
+
 // describe says whose move it is after a result code. Codes that are not here
 // are ours: they stay a Bug.
 func describe(f *fault.Error, code int) {
+	if code == codes.SQLITE_IOERR_DATA {
+		f.Kind, f.Hint = fault.Environment, damagedHint
+		return
+	}
 	switch code & primaryCode {
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED, codes.SQLITE_PROTOCOL:
 		f.Kind, f.Retryable = fault.Environment, true
@@ -92,7 +102,7 @@ func describe(f *fault.Error, code int) {
 		f.Hint = "this file is not a state file: give another path or move the file away"
 	case codes.SQLITE_CORRUPT:
 		f.Kind = fault.Environment
-		f.Hint = "the file is damaged: restore a copy; a copy must be made with all programs stopped or with SQLite's own backup"
+		f.Hint = damagedHint
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,7 +15,9 @@ import (
 
 	driver "modernc.org/sqlite"
 
+	"thalweg/internal/fault"
 	"thalweg/internal/state"
+	"thalweg/internal/state/sqlite/pagesum"
 )
 
 // Limits.
@@ -72,7 +75,16 @@ func Open(ctx context.Context, path string) (*Store, error) {
 }
 
 func (s *Store) connect(ctx context.Context) error {
-	var err error
+	if err := pagesum.Register(); err != nil {
+		return s.explain(ctx, "open", err)
+	}
+	if err := pagesum.CheckLog(s.path); err != nil {
+		return s.explain(ctx, "open", err)
+	}
+	unsummed, err := s.unsummed()
+	if err != nil {
+		return s.explain(ctx, "open", err)
+	}
 	if s.write, err = openPool(s.path, 1, "immediate", false); err != nil {
 		return s.explain(ctx, "open", err)
 	}
@@ -80,16 +92,51 @@ func (s *Store) connect(ctx context.Context) error {
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
+	if unsummed {
+		if _, err := s.write.ExecContext(ctx, "VACUUM"); err != nil { // writes every page, with its checksum
+			return s.explain(ctx, "write checksums", err)
+		}
+	}
 	if s.read, err = openPool(s.path, readConnections, "deferred", true); err != nil {
 		return s.explain(ctx, "open", err)
 	}
 	return nil
 }
 
+// unsummed reports whether the file is of a version that kept no checksums. It
+// refuses to take an empty file for a new one if there are checksums: they come
+// after the pages and go after them.
+func (s *Store) unsummed() (bool, error) {
+	sums, err := sizeOf(s.path + pagesum.Suffix)
+	if err != nil {
+		return false, err
+	}
+	bytes, err := sizeOf(s.path)
+	if err == nil && bytes == 0 && sums > 0 {
+		f := fault.New(fault.Environment, "the state file is empty or gone, but the checksums of its pages are there")
+		f.Place.File, f.Hint = s.path, damagedHint+"; remove "+s.path+pagesum.Suffix+" to begin with an empty state"
+		return false, f
+	}
+	return bytes > 0 && sums == 0, err
+}
+
+// sizeOf is a file's size; 0 if there is none.
+func sizeOf(path string) (int64, error) {
+	st, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
+}
+
 // openPool makes a pool whose connections are all set up the same way. It
 // does not touch the file.
 func openPool(path string, connections int, txlock string, queryOnly bool) (*sql.DB, error) {
 	query := url.Values{
+		"vfs":           {pagesum.Name},
 		"_txlock":       {txlock},
 		"_busy_timeout": {strconv.Itoa(lockWaitMillis)},
 		// FULL makes a commit survive a power cut, not only a crash of the

@@ -1,0 +1,128 @@
+package pagesum
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// LogSuffix of SQLite's write-ahead log.
+const LogSuffix = "-wal"
+
+// The log's format: https://www.sqlite.org/fileformat2.html#walformat
+const (
+	logHeaderBytes   = 32
+	frameHeaderBytes = 24
+	logMagic         = 0x377f0682 // the last bit says in which order sums take bytes
+	logTries         = 5          // readings of a log that others are writing
+)
+
+// ErrLogDamaged says that there are commits in the log behind a place that
+// cannot be read.
+var ErrLogDamaged = errors.New("the write-ahead log is damaged")
+
+// CheckLog looks for damage in the log of a database. SQLite takes the first
+// frame that does not fit for the log's end, as it is where a process has
+// died: whatever was committed behind it would be forgotten in silence. A
+// process that dies leaves at most one commit behind such a frame, of which
+// nobody has been told. Damage in the last commit looks like that and is not
+// noticed: then that commit has not happened.
+func CheckLog(path string) error {
+	var err error
+	for range logTries {
+		if err = checkLog(path + LogSuffix); !errors.Is(err, ErrLogDamaged) {
+			return err
+		}
+		// Somebody may be beginning the log anew: look again.
+	}
+	return err
+}
+
+func checkLog(path string) (err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open the write-ahead log: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	var header [logHeaderBytes]byte
+	if _, err := f.ReadAt(header[:], 0); err != nil || header == [logHeaderBytes]byte{} {
+		if err == nil || errors.Is(err, io.EOF) {
+			return nil // nothing was ever committed to it
+		}
+		return fmt.Errorf("read the write-ahead log: %w", err)
+	}
+	l := log{}
+	if !l.begin(header[:]) {
+		return fmt.Errorf("%w: its header", ErrLogDamaged)
+	}
+	return l.scan(f)
+}
+
+// log is the state of the reading of one.
+type log struct {
+	order      binary.ByteOrder
+	s0, s1     uint32
+	salt       [8]byte
+	bad        bool // a frame did not fit
+	badFrame   int64
+	commitsBad int // commits of this log from there on
+}
+
+func (l *log) begin(header []byte) bool {
+	l.order = binary.ByteOrder(binary.LittleEndian)
+	magic := binary.BigEndian.Uint32(header)
+	if magic&1 == 1 {
+		l.order = binary.BigEndian
+	}
+	l.add(header[:24])
+	copy(l.salt[:], header[16:24])
+	return magic&^1 == logMagic && binary.BigEndian.Uint32(header[8:]) == PageBytes &&
+		binary.BigEndian.Uint32(header[24:]) == l.s0 && binary.BigEndian.Uint32(header[28:]) == l.s1
+}
+
+// add continues the checksum.
+func (l *log) add(data []byte) {
+	for ; len(data) >= 8; data = data[8:] {
+		l.s0 += l.order.Uint32(data) + l.s1
+		l.s1 += l.order.Uint32(data[4:]) + l.s0
+	}
+}
+
+func (l *log) scan(f io.ReaderAt) error {
+	const frameBytes = frameHeaderBytes + PageBytes
+	frame := make([]byte, frameBytes)
+	for n := int64(0); ; n++ {
+		if _, err := f.ReadAt(frame, logHeaderBytes+n*frameBytes); err != nil {
+			if !errors.Is(err, io.EOF) {
+				return fmt.Errorf("read the write-ahead log: %w", err)
+			}
+			break
+		}
+		l.frame(n, frame)
+	}
+	if l.bad && l.commitsBad > 1 {
+		return fmt.Errorf("%w: frame %d, with %d commits behind it", ErrLogDamaged, l.badFrame, l.commitsBad)
+	}
+	return nil
+}
+
+// frame looks at one. Frames of an earlier log, which this one has begun to
+// overwrite, have other salts.
+func (l *log) frame(n int64, frame []byte) {
+	ofThis := [8]byte(frame[8:16]) == l.salt
+	if !l.bad {
+		l.add(frame[:8])
+		l.add(frame[frameHeaderBytes:])
+		l.bad = !ofThis || binary.BigEndian.Uint32(frame[16:]) != l.s0 || binary.BigEndian.Uint32(frame[20:]) != l.s1
+		l.badFrame = n
+	}
+	if l.bad && ofThis && binary.BigEndian.Uint32(frame[4:]) != 0 {
+		l.commitsBad++
+	}
+}
