@@ -114,6 +114,20 @@ func (s *PythonStep) extra() [][2]string {
 	return nil
 }
 
+// zoned lists the fields whose datetimes keep the zone in which Python writes
+// them: those of formulas, which are texts.
+func (s *PythonStep) zoned() []int {
+	var out []int
+	for i, f := range s.Program.Fields {
+		if f.Type == expr.DateTime && s.Program.Table == nil {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func zoneColumn(field int) string { return fmt.Sprintf("z%d", field) }
+
 func createResultTable(step *PythonStep) string {
 	fields := step.Program.Fields
 	cols := make([]string, 0, len(fields)+2)
@@ -127,6 +141,9 @@ func createResultTable(step *PythonStep) string {
 	for _, c := range step.extra() {
 		cols = append(cols, sqltext.Ident(c[0])+" "+c[1])
 	}
+	for _, i := range step.zoned() {
+		cols = append(cols, zoneColumn(i)+" VARCHAR")
+	}
 	return fmt.Sprintf("CREATE TABLE %s (%s)", resultRaw, strings.Join(cols, ", "))
 }
 
@@ -136,6 +153,9 @@ func typeResultTable(step *PythonStep) string {
 	cols := make([]string, len(fields), len(fields)+2)
 	for i, f := range fields {
 		cols[i] = untransportSQL(f.Type, fmt.Sprintf("c%d", i)) + " AS " + sqltext.Ident(f.Name)
+	}
+	for _, i := range step.zoned() {
+		cols[i] = expr.ZonedSQL(untransportSQL(expr.DateTime, fmt.Sprintf("c%d", i)), zoneColumn(i)) + " AS " + sqltext.Ident(fields[i].Name)
 	}
 	for _, c := range step.extra() {
 		cols = append(cols, sqltext.Ident(c[0]))
@@ -231,6 +251,8 @@ type sink struct {
 	app    *duckdb.Appender
 	row    []driver.Value
 	fields []python.Field
+	extra  int         // columns behind the fields
+	zones  map[int]int // field -> column of its text with the zone
 }
 
 func (x *execution) openSink(step *PythonStep) (*sink, error) {
@@ -238,7 +260,12 @@ func (x *execution) openSink(step *PythonStep) (*sink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the results of Python: %w", err)
 	}
-	s := &sink{app: app, fields: step.Program.Fields, row: make([]driver.Value, len(step.Program.Fields)+len(step.extra()))}
+	s := &sink{app: app, fields: step.Program.Fields, extra: len(step.extra()), zones: map[int]int{}}
+	s.row = make([]driver.Value, len(s.fields)+s.extra+len(step.zoned()))
+	for k, i := range step.zoned() {
+		s.zones[i] = len(s.fields) + s.extra + k
+		s.row[s.zones[i]] = ""
+	}
 	if step.Bad != nil {
 		s.row[len(s.fields)] = false
 	}
@@ -280,6 +307,9 @@ func (s *sink) emit(values []any) error {
 			s.row[i] = int64(v)
 		case time.Time:
 			s.row[i] = v.UnixMilli()
+			if at, zoned := s.zones[i]; zoned {
+				s.row[at] = zoneText(v)
+			}
 		default:
 			s.row[i] = v
 		}
@@ -287,9 +317,17 @@ func (s *sink) emit(values []any) error {
 	return s.app.AppendRow(s.row...)
 }
 
+// zoneText is what a datetime in another zone than UTC was read from.
+func zoneText(t time.Time) string {
+	if _, seconds := t.Zone(); seconds == 0 {
+		return ""
+	}
+	return t.Format(expr.ZonedLayout)
+}
+
 // emitOf appends a row of a group's result.
 func (s *sink) emitOf(group, row int64, values []any) error {
-	last := len(s.row) - 2
+	last := len(s.fields) + s.extra - 2
 	s.row[last], s.row[last+1] = group, row
 	return s.emit(values)
 }

@@ -60,7 +60,7 @@ func aggregateSource(g generator, fn, arg, condition string) string {
 
 func checkAggregate(t *testing.T, src string, emptyNull bool, rows []map[string]any, run func([]string) ([][]any, error)) {
 	t.Helper()
-	c := compile(t, src, genScope(), expr.Mode{Round: true, Aggregates: true, EmptyNull: emptyNull, Nullable: genNullable})
+	c := compile(t, src, genScope(), expr.Mode{Round: true, Aggregates: true, EmptyNull: emptyNull, Nullable: genNullable, Zoned: genZoned})
 	require.True(t, c.Aggregate(), src)
 	require.Equal(t, emptyNull && !strings.HasPrefix(src, "count"), c.Nullable(), src)
 	// The order is descending by id, which is not how the rows lie.

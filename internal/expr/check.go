@@ -20,7 +20,10 @@ type Mode struct {
 
 	// Nullable says which fields may be NULL; nil: none. A field that may not
 	// be must not be NULL in the data: an expression over such fields is never NULL.
-	Nullable  func(Ref) bool
+	Nullable func(Ref) bool
+	// Zoned gives the layout of datetimes that have zones of their own, whose
+	// columns are of ZonedType; "" for all others. nil: there are none.
+	Zoned     func(Ref) string
 	EmptyNull bool // aggregates over no value are NULL, not the type's zero value
 	Null      Type // type of an expression that is just null; Invalid: it is refused
 }
@@ -221,6 +224,11 @@ func (c *checker) selector(n *node, x *ast.SelectorExpr) (*node, *Error) {
 	}
 	n.op, n.ref, n.typ, n.zone = opRef, Ref{alias, field}, t, time.UTC
 	n.dec = decimalType{scale: columnScale}
+	if c.mode.Zoned != nil && t == DateTime {
+		if n.layout = c.mode.Zoned(n.ref); n.layout != "" {
+			n.zone = nil
+		}
+	}
 	n.null = c.mode.Nullable != nil && c.mode.Nullable(n.ref)
 	return n, nil
 }

@@ -104,7 +104,11 @@ func fillTable(t *testing.T, db *sql.DB, rows []map[string]any) {
 		}
 		fmt.Fprintf(&b, "(%d", i)
 		for _, c := range genColumns() {
-			b.WriteString(", " + valueSQL(row["r."+c]))
+			sql := valueSQL(row["r."+c])
+			if t, ok := row["r."+c].(time.Time); ok && c == "z" {
+				sql = expr.ZonedSQL(sql, sqltext.String(t.Format(zonedLayout)))
+			}
+			b.WriteString(", " + sql)
 		}
 		b.WriteString(")")
 	}
@@ -139,7 +143,7 @@ func makeTrial(t *testing.T, g generator, rows []map[string]any) (trial, bool) {
 	tr := trial{src: g.of(typ, 1+g.IntN(4))}
 	e, err := expr.Parse(tr.src)
 	require.NoError(t, err, tr.src)
-	c, err := e.Check(genScope(), expr.Mode{Round: round, Nullable: genNullable})
+	c, err := e.Check(genScope(), expr.Mode{Round: round, Nullable: genNullable, Zoned: genZoned})
 	if err != nil {
 		requireRaises(t, tr.src, rows, round, err)
 		return tr, false

@@ -26,11 +26,7 @@ func PrintSQL(t Type, format, sql string) (string, error) {
 		if _, err := layoutOf(&node{val: format, at: whole}); err != nil {
 			return "", err
 		}
-		s, err := r.formatTime(n, format)
-		if err != nil {
-			return "", err
-		}
-		return s, nil
+		return r.formatTime(n, format), nil
 	case Decimal:
 		n = &node{op: opRaw, raw: "CAST(CAST(" + sql + " AS " + t.SQL() + ") AS VARCHAR)", typ: String, text: sql}
 	}
@@ -105,8 +101,8 @@ func (r *renderer) printParts(n *node, t Type, format string) ([]string, *Error)
 // base 10, a float what Go's ParseFloat reads, a decimal2 is
 // read exactly and rounded half away from zero, a bool is one of 1 t T TRUE
 // true True 0 f F FALSE false False. With one: text before, one scan verb, text
-// after (numbers), or a Go layout (datetime, where it is required). The error
-// is an *Error with offsets in format.
+// after (numbers), or a Go layout (datetime, where it is required; it keeps
+// microseconds, which only StoreSQL cuts off). The error is an *Error with offsets in format.
 func ScanSQL(t Type, format, sql string) (string, error) {
 	whole := span{0, len(format)}
 	r := &renderer{}
@@ -142,14 +138,10 @@ func (r *renderer) scanTime(n *node, layout string) (string, error) {
 	if _, err := layoutOf(&node{val: layout, at: whole}); err != nil {
 		return "", err
 	}
-	fine := strings.Contains(layout, "5") && layout != "2006-01-02 15:04:05"
 	return r.let(n, func(v string) string {
 		parsed, err := r.parseTimeSQL(layout, v)
 		if err != nil { // a layout that DuckDB has nothing for
 			parsed = goParse + "(" + sqltext.String(layout) + ", " + v + ")"
-		}
-		if fine {
-			return "date_trunc('millisecond', " + parsed + ")"
 		}
 		return parsed
 	}), nil

@@ -73,11 +73,14 @@ func offsetOf(zone *time.Location) int {
 // sqlChoice: DuckDB's CASE evaluates a branch for the rows that take it only.
 // A NULL condition gives NULL.
 func sqlChoice(r *renderer, n *node) string {
-	x, y := n.args[1], n.args[2]
-	render := r.sql
 	if n.typ == Decimal {
-		render = func(a *node) string { return r.cast(a, n.dec) }
+		return r.choice(n, func(a *node) string { return r.cast(a, n.dec) })
 	}
+	return r.choice(n, r.sql)
+}
+
+func (r *renderer) choice(n *node, render func(*node) string) string {
+	x, y := n.args[1], n.args[2]
 	left, right := render(x), render(y)
 	return r.let(n.args[0], func(c string) string {
 		return "CASE WHEN " + c + " THEN " + left + " WHEN NOT " + c + " THEN " + right + " END"

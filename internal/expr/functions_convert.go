@@ -40,9 +40,6 @@ func ofNull(check func(*checker, *node) *Error) func(*checker, *node) *Error {
 func checkString(_ *checker, n *node) *Error {
 	a := n.args[0]
 	n.plain = a.typ != String || a.plain
-	if !a.isConst() {
-		return zoneKnown(a)
-	}
 	switch v := a.val.(type) {
 	case string:
 		n.constant(v)
@@ -52,14 +49,6 @@ func checkString(_ *checker, n *node) *Error {
 		n.constant(v.String())
 	case time.Time:
 		n.constant(v.String())
-	}
-	return nil
-}
-
-// zoneKnown refuses to print a datetime whose zone depends on the row.
-func zoneKnown(a *node) *Error {
-	if a.typ == DateTime && a.zone == nil {
-		return a.at.errorf("`%s` has values in different zones, so its text cannot be known", shorten(a.text))
 	}
 	return nil
 }

@@ -65,11 +65,6 @@ func inLiteral(n *node, value string, offset, length int) span {
 }
 
 func checkSprintf(_ *checker, n *node) *Error {
-	for _, a := range n.args[1:] {
-		if err := zoneKnown(a); err != nil {
-			return err
-		}
-	}
 	pieces, problem := nativePieces(n)
 	if problem == nil {
 		n.aux = pieces

@@ -20,7 +20,7 @@ func timeFunctions() []*function {
 			doc:   "The instant that s writes in a Go layout; without a zone it is UTC. Text that does not match raises an error, at load time if s is a literal.",
 			check: checkParse, sql: sqlParse},
 		{name: "time.Format", group: "Time", params: []param{instant("t"), text("layout")}, result: String,
-			doc:   "Text of t in a Go layout, in UTC or in the zone that time.Date gave (then the layout must be a literal).",
+			doc:   "Text of t in a Go layout, in its own zone: that of the text of a CSV cell or of time.Parse, or of time.Date; UTC when it comes from a table.",
 			check: checkFormat, sql: sqlFormat},
 		{name: "time.Date", group: "Time", result: DateTime, raises: true,
 			params: []param{{"year", anyInt()}, {"month", only(Month)}, {"day", anyInt()}, {"hour", anyInt()},
@@ -55,7 +55,6 @@ func (r *renderer) epoch(n *node, microseconds int) string {
 }
 
 func checkParse(_ *checker, n *node) *Error {
-	n.zone = time.UTC
 	if !n.args[0].isConst() { // Go reads it, row by row
 		n.raises = true
 		return nil
@@ -63,6 +62,9 @@ func checkParse(_ *checker, n *node) *Error {
 	layout, err := layoutOf(n.args[0])
 	if err != nil {
 		return err
+	}
+	if !Zoned(layout) {
+		n.zone = time.UTC
 	}
 	s, ok := n.args[1].val.(string)
 	if !ok {
@@ -90,7 +92,7 @@ func sqlParse(r *renderer, n *node) string {
 }
 
 func checkFormat(_ *checker, n *node) *Error {
-	if zone := n.args[0].zone; !n.args[1].isConst() && zone != nil && offsetOf(zone) == 0 {
+	if !n.args[1].isConst() {
 		return nil // Go writes it, row by row
 	}
 	layout, err := layoutOf(n.args[1])
@@ -107,20 +109,10 @@ func checkFormat(_ *checker, n *node) *Error {
 	for i := range layout {
 		n.plain = n.plain && layout[i] != '"'
 	}
-	return zoneKnown(n.args[0])
+	return nil
 }
 
-func sqlFormat(r *renderer, n *node) string {
-	layout, literal := n.args[1].val.(string)
-	if !literal {
-		return goFormat + "(" + r.sql(n.args[0]) + ", " + r.sql(n.args[1]) + ")"
-	}
-	s, err := r.formatTime(n.args[0], layout)
-	if err != nil { // Check has refused it
-		return "NULL"
-	}
-	return s
-}
+func sqlFormat(r *renderer, n *node) string { return r.timeText(n.args[0], n.args[1]) }
 
 func checkZone(_ *checker, n *node) *Error {
 	name, named := n.args[0].val.(string)

@@ -21,7 +21,23 @@ func pick[T any](g generator, of ...T) T { return of[g.IntN(len(of))] }
 func genScope() expr.Scope {
 	return expr.Scope{"r": {"i": expr.Int, "j": expr.Int, "f": expr.Float, "h": expr.Float, "d": expr.Decimal, "e": expr.Decimal,
 		"s": expr.String, "n": expr.String, "b": expr.Bool, "t": expr.DateTime, "u": expr.DateTime,
-		"ni": expr.Int, "nf": expr.Float, "nd": expr.Decimal, "ns": expr.String, "nb": expr.Bool, "nt": expr.DateTime}}
+		"ni": expr.Int, "nf": expr.Float, "nd": expr.Decimal, "ns": expr.String, "nb": expr.Bool, "nt": expr.DateTime, "z": expr.DateTime}}
+}
+
+// genZoned gives the layout of r.z, whose values have zones of their own.
+func genZoned(r expr.Ref) string {
+	if r.Field == "z" {
+		return zonedLayout
+	}
+	return ""
+}
+
+const zonedLayout = "2006-01-02T15:04:05.999999999 -0700 MST"
+
+// zonedInstant is a datetime of r.z: to the microsecond, in some zone.
+func (g generator) zonedInstant() time.Time {
+	zone := pick(g, time.UTC, time.FixedZone("EST", -18000), time.FixedZone("IST", 19800), time.FixedZone("NZDT", 46800), time.FixedZone("AKST", -32400))
+	return time.UnixMicro(g.Int64N(4_000_000_000_000_000) - 2_000_000_000_000_000).In(zone)
 }
 
 // genNullable says which fields of genScope may be NULL: those with an n and another letter.
@@ -29,14 +45,14 @@ func genNullable(r expr.Ref) bool { return len(r.Field) == 2 }
 
 // genColumns lists the columns in the order of the table.
 func genColumns() []string {
-	return []string{"i", "j", "f", "h", "d", "e", "s", "n", "b", "t", "u", "ni", "nf", "nd", "ns", "nb", "nt"}
+	return []string{"i", "j", "f", "h", "d", "e", "s", "n", "b", "t", "u", "ni", "nf", "nd", "ns", "nb", "nt", "z"}
 }
 
 func (g generator) row() map[string]any {
 	return map[string]any{"r.i": g.integer(), "r.j": g.integer(), "r.f": g.float(), "r.h": g.float(), "r.d": g.decimal(), "r.e": g.decimal(),
 		"r.s": g.str(), "r.n": g.numeral(), "r.b": g.IntN(2) == 0, "r.t": g.instant(), "r.u": g.instant(),
 		"r.ni": g.maybe(g.integer()), "r.nf": g.maybe(g.float()), "r.nd": g.maybe(g.decimal()), "r.ns": g.maybe(g.str()),
-		"r.nb": g.maybe(g.IntN(2) == 0), "r.nt": g.maybe(g.instant())}
+		"r.nb": g.maybe(g.IntN(2) == 0), "r.nt": g.maybe(g.instant()), "r.z": g.zonedInstant()}
 }
 
 // maybe is v or NULL.
@@ -200,7 +216,7 @@ func (g generator) leaf(t expr.Type) string {
 	case expr.Bool:
 		return pick(g, "r.b", "r.b", "true", "false")
 	}
-	return pick(g, "r.t", "r.u", "r.t", "r.u", "time.Parse(`2006-01-02`, `2020-02-29`)", "time.Parse(`2006-01-02T15:04:05.999-07:00`, `1999-12-31T23:59:59.5+02:30`)")
+	return pick(g, "r.t", "r.u", "r.z", "r.z", "time.Parse(`2006-01-02`, `2020-02-29`)", "time.Parse(`2006-01-02T15:04:05.999-07:00`, `1999-12-31T23:59:59.5+02:30`)")
 }
 
 // nullLeaf is a leaf that is, or may be, NULL.
@@ -274,7 +290,7 @@ func (g generator) stringOf(d int) string {
 
 func (g generator) layout() string {
 	return pick(g, "2006-01-02", "2006-01-02 15:04:05", "2006-01-02T15:04:05.000Z07:00", "Mon Jan _2 3:04:05PM 2006", "02/01/06", "15:04", "January 2, 2006 MST",
-		"20060102150405", "2006-01-02 15:04:05.999999999 -0700 MST", "Monday 002 __2 3pm", "1/2/2006 03:04:05,00", "100% 2006.000000")
+		"20060102150405", "2006-01-02 15:04:05.999999999 -0700 MST", "Monday 002 __2 3pm", "1/2/2006 03:04:05,00", "100% 2006.000000", "15:04 -07:00", "Z0700 MST")
 }
 
 func (g generator) sprintf(d int) string {
@@ -331,6 +347,9 @@ func (g generator) boolOf(d int) string {
 }
 
 func (g generator) timeOf(d int) string {
+	if g.IntN(6) == 0 {
+		return fmt.Sprintf("time.Parse(`%[1]s`, time.Format(%[2]s, `%[1]s`))", pick(g, "2006-01-02T15:04:05.000-07:00", "2006-01-02 15:04:05 -0700"), g.of(expr.DateTime, d))
+	}
 	if g.IntN(3) == 0 {
 		return fmt.Sprintf("time.Parse(`%s`, time.Format(%s, `%s`))", "2006-01-02 15:04:05", g.of(expr.DateTime, d), pick(g, "2006-01-02 15:04:05", "2006-01-02 15:04:05.000", "2006-01-02"))
 	}

@@ -28,6 +28,8 @@ const (
 	goFormat  = "thalweg_go_format"
 	goParse   = "thalweg_go_parse"
 	goFloat   = "thalweg_go_float"
+
+	goReformat = "thalweg_go_reformat"
 )
 
 // GoFunctions are the functions that a DuckDB connection must have, beside
@@ -37,8 +39,15 @@ func GoFunctions() []GoFunction {
 		{Name: goSprintf, Result: String, Args: []Type{String, String}, More: true, Call: func(args []any) any {
 			return printed(args[0].(string), args[1].(string), args[2:])
 		}},
-		{Name: goFormat, Result: String, Args: []Type{DateTime, String}, Call: func(args []any) any {
-			return strings.ToValidUTF8(args[0].(time.Time).UTC().Format(args[1].(string)), "\uFFFD")
+		{Name: goFormat, Result: String, Args: []Type{DateTime, String, Int, String}, Call: func(args []any) any {
+			return formatted(args[0].(time.Time).In(time.FixedZone(args[3].(string), int(args[2].(int64)))), args[1].(string))
+		}},
+		{Name: goReformat, Result: String, Args: []Type{DateTime, String, String, String}, Call: func(args []any) any {
+			t, err := time.ParseInLocation(args[1].(string), args[2].(string), time.UTC)
+			if at := args[0].(time.Time); err != nil || t.UnixMicro() != at.UnixMicro() {
+				t = at.UTC() // a default value
+			}
+			return formatted(t, args[3].(string))
 		}},
 		{Name: goParse, Result: DateTime, Args: []Type{String, String}, Call: func(args []any) any {
 			t, err := time.ParseInLocation(args[0].(string), args[1].(string), time.UTC)
@@ -49,6 +58,10 @@ func GoFunctions() []GoFunction {
 		}},
 		{Name: goFloat, Result: Float, Args: []Type{String}, Call: func(args []any) any { return scannedFloat(args[0].(string)) }},
 	}
+}
+
+func formatted(t time.Time, layout string) string {
+	return strings.ToValidUTF8(t.Format(layout), "\uFFFD")
 }
 
 // scannedFloat reads what a scan verb takes for a float: what ParseFloat reads,

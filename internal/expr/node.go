@@ -39,6 +39,7 @@ type node struct {
 
 	dec    decimalType    // of a decimal
 	zone   *time.Location // of a datetime: its zone; nil when it depends on the row
+	layout string         // of a reference to a datetime with a zone of its own: that of its text
 	aux    any            // what the function's check found out for its sql
 	note   *Error         // what is probably not meant, but not wrong
 	raises bool           // evaluation may raise an error

@@ -83,8 +83,8 @@ backslash on the left, by a quote on the right), so ` + "`\"abc\"`" + ` with quo
 
 **Floats** follow IEEE: division by zero gives an infinity, NaN equals nothing.
 
-**Datetimes** are UTC with microseconds, and milliseconds once stored. A literal with a zone, and a ` + "`time.Date`" + ` with one, is
-printed in it; everything else is printed in UTC.
+**Datetimes** are instants with microseconds, and milliseconds in UTC once stored. They are printed in their own zone: one that is read from
+text whose layout has a zone (a CSV cell, ` + "`time.Parse`" + `, what Python gives), or made by ` + "`time.Date`" + ` with one, keeps it within the node.
 
 ## Functions
 
@@ -111,11 +111,11 @@ there values are equal only if they are the same byte for byte, unless ` + "`ign
 | the branch of iif that is not taken and the decided side of && and \|\| are not evaluated | both are, and can fail |
 | a verb of fmt.Sprintf that does not fit its argument gives a warning at load time | only the text has %!d(…) marks |
 | %T and the marks of verbs call decimals and datetimes string; * takes no width, a width has at most 1,000 characters | names of Go types; any |
-| zones, and layouts of times in zones, must be literals | they may be computed |
+| the arguments of time.FixedZone must be literals | they may be computed |
 | min and max over no rows are 0 or "", over nothing but NaN they are NaN | the largest numbers show |
 | string_agg and float sums follow the order of the rows | the order changes from run to run |
 | time.Now() is UTC and the same for all rows of a batch | local time, row by row |
 | decimal2 of a float or of text keeps 16 digits after the point | all |
-| times have microseconds; more digits in a literal are an error | nanoseconds |
+| times are compared to the microsecond; more digits in a literal are an error | to the nanosecond |
 | inside a sorted string, a character below the blank sorts after the end of the text | before a blank |
 `

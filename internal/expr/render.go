@@ -55,6 +55,9 @@ func (r *renderer) sql(n *node) string {
 	case opConst:
 		return constantSQL(n)
 	case opRef:
+		if n.layout != "" {
+			return zonedInstant(r.column(n.ref))
+		}
 		return r.column(n.ref)
 	case opRaw:
 		return n.raw

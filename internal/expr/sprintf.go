@@ -282,11 +282,7 @@ func (r *renderer) text(n *node) string {
 	case Decimal:
 		return r.decimalText(n)
 	case DateTime:
-		s, err := r.formatTime(n, goTime)
-		if err != nil { // Check has refused it
-			return "NULL"
-		}
-		return s
+		return r.formatTime(n, goTime)
 	}
 	return "CAST(" + r.sql(n) + " AS VARCHAR)"
 }

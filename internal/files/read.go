@@ -64,7 +64,7 @@ func unionAll(selects []string) string {
 func emptySelect(r *script.FileReader, withPosition bool) string {
 	var cols []string
 	for _, c := range r.Columns {
-		cols = append(cols, "CAST(NULL AS "+c.Type.SQL()+") AS "+sqltext.Ident(c.Name))
+		cols = append(cols, "CAST(NULL AS "+storedType(c)+") AS "+sqltext.Ident(c.Name))
 	}
 	if withPosition {
 		cols = append(cols, "CAST(NULL AS BIGINT) AS "+FileColumn, "CAST(NULL AS BIGINT) AS "+RowColumn)

@@ -161,10 +161,30 @@ func textsAt(r *script.FileReader, field func(column int) int) []string {
 	return out
 }
 
-// csvValue converts text to the column's type. The text is tried first and
+// csvValue is what a column has for a cell with this text.
+func csvValue(c *script.InputColumn, text string) (string, error) {
+	value, err := plainValue(c, text)
+	if err != nil || !c.Zoned() {
+		return value, err
+	}
+	if c.Default != "" { // a default value may have a zone, too
+		text = "CASE WHEN " + isBlank(text) + " THEN " + sqltext.String(strings.TrimSpace(c.Default)) + " ELSE " + text + " END"
+	}
+	return expr.ZonedSQL(value, "coalesce("+text+", '')"), nil
+}
+
+// storedType is the SQL type of what a column of a file has.
+func storedType(c *script.InputColumn) string {
+	if c.Zoned() {
+		return expr.ZonedType
+	}
+	return c.Type.SQL()
+}
+
+// plainValue converts text to the column's type. The text is tried first and
 // looked at for blankness only if it is no value: trimming every cell costs
 // as much as reading the file. A value that is neither is an error.
-func csvValue(c *script.InputColumn, text string) (string, error) {
+func plainValue(c *script.InputColumn, text string) (string, error) {
 	fallback, err := expr.DefaultSQL(c.Type, c.Default, c.Format)
 	if err != nil {
 		return "", scriptFault(c.Pos, c.Name, "col_default_value %q of column %s: %s", shorten(c.Default), c.Name, err)

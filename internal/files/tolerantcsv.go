@@ -74,7 +74,7 @@ func (c *tolerantCSV) sql(plan *csvPlan) (string, error) {
 func (c *tolerantCSV) emptyColumns() []string {
 	var cols []string
 	for _, n := range c.used {
-		cols = append(cols, "CAST(NULL AS "+c.r.Columns[n].Type.SQL()+"[]) AS "+TolerantColumn(n))
+		cols = append(cols, "CAST(NULL AS "+storedType(c.r.Columns[n])+"[]) AS "+TolerantColumn(n))
 	}
 	for _, name := range []string{FileColumn, RowColumn, LineColumn} {
 		cols = append(cols, "CAST(NULL AS BIGINT) AS "+name)

@@ -185,7 +185,7 @@ func (e *evidence) holds(ctx context.Context, s suspect, from, to int64) bool {
 func (e *evidence) place(ctx context.Context, s suspect, at int64, slices []files.Slice) (fault.Place, error) {
 	p := fault.Place{Field: s.name, Expr: s.expr.Source()}
 	var file int64
-	err := e.query(ctx, fmt.Sprintf("SELECT at_row + 1, at_file, %s FROM __evidence AS e LIMIT 1 OFFSET %d", shownSQL(s.expr.Refs(), e.ref), at), &p.Record, &file, &p.Value)
+	err := e.query(ctx, fmt.Sprintf("SELECT at_row + 1, at_file, %s FROM __evidence AS e LIMIT 1 OFFSET %d", shownSQL(s.expr.Refs(), s.expr.Shown(e.ref)), at), &p.Record, &file, &p.Value)
 	for _, sl := range slices {
 		if int64(sl.File) == file {
 			p.File = sl.URL

@@ -136,7 +136,7 @@ func (f *badFinder) describe(ctx context.Context, db *engine.Instance, src badSo
 func (f *badFinder) listFound(ctx context.Context, db engine.Querier, src badSource, suspects []suspect) (found []badFound, err error) {
 	var values strings.Builder
 	for i, s := range suspects {
-		fmt.Fprintf(&values, " WHEN %d THEN %s", len(src.cells)+i, shownSQL(sourceRefs(s.expr), src.ref))
+		fmt.Fprintf(&values, " WHEN %d THEN %s", len(src.cells)+i, shownSQL(sourceRefs(s.expr), s.expr.Shown(src.ref)))
 	}
 	at := "CAST(0 AS BIGINT), CAST(0 AS BIGINT)"
 	if f.files != nil {

@@ -451,11 +451,11 @@ func (c *columnDecoder) text(i int) string {
 }
 
 // parseDatetime reads DatetimeLayout, with any offset, and with any number of
-// digits of the second, of which three are kept.
+// digits of the second, of which three are kept. The offset stays the time's zone.
 func parseDatetime(s string) (time.Time, error) {
 	t, err := time.Parse("2006-01-02T15:04:05Z07:00", s)
 	if err != nil {
 		return time.Time{}, errors.New("the text is not a datetime like " + DatetimeLayout)
 	}
-	return t.UTC().Truncate(time.Millisecond), nil
+	return t.Truncate(time.Millisecond), nil
 }

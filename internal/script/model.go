@@ -178,6 +178,11 @@ type InputColumn struct {
 	QuotedEmptyNull bool     // CSV, nullable: "" in quotes is NULL, else it is an empty text
 }
 
+// Zoned reports whether the column's datetimes have zones of their own.
+func (c *InputColumn) Zoned() bool {
+	return c.Type == expr.DateTime && c.Parquet == "" && c.Format != "" && expr.Zoned(c.Format)
+}
+
 // TableReader reads a table: r.*.
 type TableReader struct {
 	Pos             Pos

@@ -18,6 +18,33 @@ func (s scope) nullable(refs map[expr.Ref]bool) scope {
 	return s
 }
 
+// zoned adds layouts of datetimes that have zones of their own.
+func (s scope) zoned(layouts map[expr.Ref]string) scope {
+	s.zones = layouts
+	return s
+}
+
+// zones lists the datetimes that a node gets with zones of their own: from CSV
+// files whose layout says them, and as texts from Python.
+func (d *nodeDraft) zones() map[expr.Ref]string {
+	out := map[expr.Ref]string{}
+	if d.node.Files != nil {
+		for _, c := range d.node.Files.Columns {
+			if c.Zoned() {
+				out[expr.Ref{Alias: "r", Field: c.Name}] = c.Format
+			}
+		}
+	}
+	if d.node.PyCalc != nil {
+		for name, t := range d.calcs {
+			if t == expr.DateTime {
+				out[expr.Ref{Alias: "p", Field: name}] = expr.ZonedLayout
+			}
+		}
+	}
+	return out
+}
+
 // nulls lists what a node reads that may be NULL, as far as it is known.
 func (d *nodeDraft) nulls() map[expr.Ref]bool {
 	out := map[expr.Ref]bool{}
