@@ -30,7 +30,7 @@ func (c *explainCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	s, diags, err := c.load(ctx)
+	s, diags, err := c.load(ctx, a)
 	if err != nil {
 		return err
 	}

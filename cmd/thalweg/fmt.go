@@ -50,6 +50,7 @@ func (c *fmtCmd) file(a *app, name string) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	a.known.Learn(string(text))
 	out, err := script.Format(name, text)
 	if err != nil || bytes.Equal(text, out) {
 		return false, err

@@ -16,7 +16,7 @@ type graphCmd struct {
 }
 
 func (c *graphCmd) Run(ctx context.Context, a *app) error {
-	s, diags, err := c.load(ctx)
+	s, diags, err := c.load(ctx, a)
 	if err != nil {
 		return err
 	}

@@ -86,5 +86,5 @@ func writeTo(a *app, path string, write func(io.Writer) error) (err error) {
 			err = fmt.Errorf("write %s: %w", path, cerr)
 		}
 	}()
-	return write(f)
+	return write(a.known.Writer(f))
 }

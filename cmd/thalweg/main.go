@@ -18,6 +18,7 @@ import (
 	"thalweg/internal/fault"
 	"thalweg/internal/keeper"
 	"thalweg/internal/local"
+	"thalweg/internal/secret"
 )
 
 // Exit codes. They are a promise: docs/commands.md lists them.
@@ -55,7 +56,10 @@ type stateFlags struct {
 
 // app is what commands write to.
 type app struct {
-	stdout, stderr io.Writer
+	stdout, stderr io.Writer // what is written here has no secrets
+	data           io.Writer // standard output for what is the user's own: rows, scripts
+	screen         io.Writer // standard error for what moves
+	known          *secret.Known
 	terminal       bool // stderr is one, and shows progress
 	color          bool
 	width          int // columns of the terminal, 0 unknown
@@ -93,6 +97,7 @@ func lastResort() {
 
 // run parses args, executes the command and returns the exit code.
 func run(ctx context.Context, args []string, a *app) int {
+	a.discreet(args)
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c,
@@ -122,6 +127,28 @@ func run(ctx context.Context, args []string, a *app) int {
 	}
 	return a.report(ctx, kctx.Run())
 }
+
+// discreet keeps secrets out of the streams: those of the arguments, and those that
+// scripts will turn out to have.
+func (a *app) discreet(args []string) {
+	a.known = secret.New()
+	for _, arg := range args {
+		a.known.LearnArgument(arg)
+	}
+	for _, name := range secretEnvironment {
+		if value := os.Getenv(name); value != "" {
+			a.known.Add(value, "{"+name+"}")
+		}
+	}
+	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"} {
+		a.known.Learn(os.Getenv(name))
+	}
+	a.data, a.screen = a.stdout, a.stderr
+	a.stdout, a.stderr = a.known.Writer(a.data), a.known.Writer(a.screen)
+}
+
+// secretEnvironment are variables that other tools read their secrets from.
+var secretEnvironment = []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"}
 
 // errReported ends a command whose failure has been printed; code is its exit code.
 type errReported struct{ code int }

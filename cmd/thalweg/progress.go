@@ -85,7 +85,7 @@ func (v *runView) begin(s local.Started) {
 func (v *runView) openBars(nodes []state.Node) {
 	// The bars' goroutines call line, which locks: nothing of theirs is called
 	// while the lock is held.
-	bars := mpb.New(mpb.WithOutput(v.app.stderr), mpb.WithAutoRefresh(), mpb.WithRefreshRate(150*time.Millisecond))
+	bars := mpb.New(mpb.WithOutput(v.app.screen), mpb.WithAutoRefresh(), mpb.WithRefreshRate(150*time.Millisecond))
 	for _, n := range nodes {
 		nv := v.nodes[n.Name]
 		bar := bars.New(int64(max(n.BatchesTotal, 1)), mpb.BarStyle().Lbound(" ").Filler("━").Tip("━").Padding("─").Rbound(" "),

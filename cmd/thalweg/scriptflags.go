@@ -17,14 +17,14 @@ type scriptFlags struct {
 }
 
 // load loads the script, wherever it is.
-func (f *scriptFlags) load(ctx context.Context) (*script.Script, script.Diagnostics, error) {
+func (f *scriptFlags) load(ctx context.Context, a *app) (*script.Script, script.Diagnostics, error) {
 	client, err := f.client(nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer client.Close()
 	src := local.Sources(client, f.Script, f.Params)
-	src.Params, src.Lenient = f.Param, f.Lenient
+	src.Params, src.Lenient, src.Known = f.Param, f.Lenient, a.known
 	s, diags := script.Load(ctx, src)
 	return s, diags, nil
 }

@@ -58,14 +58,14 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) error {
 func (c *sqlCmd) print(a *app, res local.QueryResult) error {
 	switch c.Format {
 	case "csv":
-		return printCSV(a.stdout, res)
+		return printCSV(a.data, res)
 	case "json":
 		for _, row := range res.Rows {
 			obj := map[string]any{}
 			for i, v := range row {
 				obj[res.Columns[i]] = jsonCell(v)
 			}
-			if err := printJSON(a.stdout, obj); err != nil {
+			if err := printJSON(a.data, obj); err != nil {
 				return err
 			}
 		}
@@ -76,6 +76,7 @@ func (c *sqlCmd) print(a *app, res local.QueryResult) error {
 		headers[i] = col
 	}
 	t := a.newTable(headers...)
+	t.SetOutputMirror(a.data)
 	for _, row := range res.Rows {
 		cells := make([]any, len(row))
 		for i, v := range row {

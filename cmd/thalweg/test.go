@@ -10,6 +10,7 @@ import (
 
 	"thalweg/internal/fault"
 	"thalweg/internal/scripttest"
+	"thalweg/internal/secret"
 )
 
 type testCmd struct {
@@ -47,7 +48,7 @@ func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	suite, err := c.suite()
+	suite, err := c.suite(a.known)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer client.Close()
-	o := scripttest.Options{Remote: client, ParamsPath: c.Params, Lenient: c.Lenient, Interpreter: c.Python, Keeper: ownExecutable, MemoryBytes: memory, WorkDir: work}
+	o := scripttest.Options{Remote: client, ParamsPath: c.Params, Lenient: c.Lenient, Interpreter: c.Python, Keeper: ownExecutable, Known: a.known, MemoryBytes: memory, WorkDir: work}
 	ran, failed := 0, 0
 	for _, one := range suite.Cases {
 		if !match.MatchString(one.Name) {
@@ -91,12 +92,12 @@ func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
 }
 
 // suite finds the tests: of a script by their name, or of a test file.
-func (c *testCmd) suite() (*scripttest.Suite, error) {
+func (c *testCmd) suite(known *secret.Known) (*scripttest.Suite, error) {
 	path := c.Tests
 	if path == "" {
 		path = scripttest.PathFor(c.Script)
 	}
-	return scripttest.Load(path, c.Script)
+	return scripttest.Load(path, c.Script, known)
 }
 
 func (c *testCmd) show(a *app, s *scripttest.Suite, res scripttest.Result) error {

@@ -20,7 +20,7 @@ type validated struct {
 }
 
 func (c *validateCmd) Run(ctx context.Context, a *app) error {
-	s, diags, err := c.load(ctx)
+	s, diags, err := c.load(ctx, a)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -41,6 +42,27 @@ func Parquet(name string) bool {
 	}
 	name = strings.ToLower(name)
 	return strings.HasSuffix(name, ".parquet") || strings.HasSuffix(name, ".parq") || strings.HasSuffix(name, ".pq")
+}
+
+// mistyped is an address whose :// is not one. A letter alone is a drive.
+var mistyped = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/([^/]|$)`)
+
+// Mistyped says why a name without a scheme can hardly be that of a file of this
+// machine; "" if it can. Taken for one, an output would be written to a place where
+// nobody looks, in a directory that is named like a password.
+func Mistyped(name string) string {
+	switch {
+	case Scheme(name) != "":
+		return ""
+	case mistyped.MatchString(name):
+		return "has one slash where an address has two"
+	case bare.MatchString(name):
+		return "has a user and a password, but nothing like https:// before them"
+	}
+	if _, found := redactQuery(name); len(found) > 0 {
+		return "has the query of an address, but nothing like https:// before it"
+	}
+	return ""
 }
 
 // Local gives the path that a plain path or a file:// URL names. Anything else
@@ -109,6 +131,9 @@ func Parse(name string) (Location, error) {
 	case "s3":
 		rest := name[len("s3://"):]
 		l.Bucket, l.Path, _ = strings.Cut(rest, "/")
+		if _, found := redactQuery(l.Path); len(found) > 0 {
+			return l, bad(l, "has a signed query, which the name of an object has not", "write the https:// address to use the signature, or s3://bucket/key without it")
+		}
 		if l.Bucket == "" || l.Path == "" || strings.ContainsAny(l.Bucket, "@:?# ") {
 			return l, bad(l, "names no object", "write s3://bucket/key")
 		}

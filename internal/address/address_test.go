@@ -15,7 +15,11 @@ func TestRedact(t *testing.T) {
 		"/tmp/x?token=1":                 "/tmp/x?token=1",
 		"s3://b/k":                       "s3://b/k",
 		"s3://b/x:y@z":                   "s3://b/x:y@z",
-		"https://u@h/x":                  "https://u@h/x",
+		"https://u@h/x":                  "https://xxxxx@h/x", // a token in the place of a user
+		"sftp://u@h/x":                   "sftp://u@h/x",
+		"htps://u:p@h/x":                 "htps://u:xxxxx@h/x",
+		"s3:/u:p/q@h/x":                  "s3:/u:xxxxx@h/x",
+		"http:/h/x?X-Amz-Signature=q":    "http:/h/x?X-Amz-Signature=xxxxx",
 		"https://u:p@h/x?a=1":            "https://u:xxxxx@h/x?a=1",
 		"https://u:%zz@h/x":              "https://u:xxxxx@h/x",
 		"https://h/%zz?token=q":          "https://h/%zz?token=xxxxx",
@@ -58,6 +62,32 @@ func TestStringHidesSecretsWithSigns(t *testing.T) {
 	require.NotContains(t, Location{URL: "http://u:a b%@/word@h/x", Hide: hide}.String(), "word")
 }
 
+func TestMistyped(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"s3:/b/k", "http:/h/x", "joe:pass@h/x", "joe:pass@h:22/x", "h/x?token=1", "h/x?a=1&X-Amz-Signature=1"} {
+		require.NotEmpty(t, Mistyped(name), name)
+	}
+	for _, name := range []string{"", "a.csv", "c:/x", "/a:b@c/x", "./joe:pass@h/x", "x?.csv", "a@b/c", "10:30", "{dir}/x_*.csv", "https://joe:pass@h/x", "file:///x", "a=b/c"} {
+		require.Empty(t, Mistyped(name), name)
+	}
+}
+
+func TestRedactText(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`error: "https://u:p@h/x": no`:                   `error: "https://u:xxxxx@h/x": no`,
+		"from https://tok@h/x?sig=1&b=2, to s3:/u:p@b/k": "from https://xxxxx@h/x?sig=xxxxx&b=2, to s3:/u:xxxxx@b/k",
+		"see joe:secret@host/x and h/x?token=abc":        "see joe:xxxxx@host/x and h/x?token=xxxxx",
+		"at 10:30 a@b.c wrote x:y@z":                     "at 10:30 a@b.c wrote x:y@z",
+		"https:///u:p@h/x":                               "https:///u:xxxxx@h/x",
+		"SELECT a FROM t WHERE b = 'x' AND c=1":          "SELECT a FROM t WHERE b = 'x' AND c=1",
+		"script.yaml:3:5: error: x":                      "script.yaml:3:5: error: x",
+	} {
+		require.Equal(t, want, RedactText(in))
+		require.Equal(t, want, RedactText(want), "once more")
+	}
+}
+
 func TestParquet(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
@@ -84,19 +114,20 @@ func TestParse(t *testing.T) {
 		require.Equal(t, want, got, in)
 	}
 	for in, message := range map[string]string{
-		"s3://bucket":        "names no object",
-		"s3://bucket/":       "names no object",
-		"s3:///key":          "names no object",
-		"https:///x":         "is not a URL",
-		"https://h/%zz":      "is not a URL",
-		"sftp://h/x":         "names no user",
-		"sftp://joe:pw@h/x":  "has a password",
-		"sftp://joe@h":       "is not an SFTP address",
-		"sftp://joe@h/a?b":   "is not an SFTP address",
-		"sftp://joe@h/a%00b": "control character",
-		"https://h/a\nb":     "control character",
-		"gopher://h/x":       "not known",
-		"x.csv":              "not known",
+		"s3://bucket":                 "names no object",
+		"s3://bucket/":                "names no object",
+		"s3:///key":                   "names no object",
+		"s3://b/k?X-Amz-Signature=pw": "signed query",
+		"https:///x":                  "is not a URL",
+		"https://h/%zz":               "is not a URL",
+		"sftp://h/x":                  "names no user",
+		"sftp://joe:pw@h/x":           "has a password",
+		"sftp://joe@h":                "is not an SFTP address",
+		"sftp://joe@h/a?b":            "is not an SFTP address",
+		"sftp://joe@h/a%00b":          "control character",
+		"https://h/a\nb":              "control character",
+		"gopher://h/x":                "not known",
+		"x.csv":                       "not known",
 		"s3://b/" + strings.Repeat("k", nameBytesMax): "too long",
 	} {
 		_, err := Parse(in)

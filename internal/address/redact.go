@@ -6,57 +6,168 @@ import (
 	"strings"
 )
 
+// Mask is what is shown of a secret.
+const Mask = "xxxxx"
+
 // plainHost is a host with or without a port: something else before the path
 // may be the beginning of a password that is not escaped.
 var plainHost = regexp.MustCompile(`^([^:@]*|\[[0-9A-Fa-f:.%]*\])(:[0-9]*)?$`)
 
 // secretWords are parts of names of URL query parameters that carry secrets.
-var secretWords = []string{"sig", "token", "secret", "password", "passwd", "key", "credential", "auth"}
+var secretWords = []string{"sig", "token", "secret", "password", "passwd", "pwd", "key", "credential", "auth", "session", "jwt"}
 
-// Redact removes a password and signed query parameters from a URL, for
-// messages and stored definitions. Anything else stays as it is.
+// opening is the beginning of an address, also of one that was mistyped: s3:/x, htps://x.
+var opening = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/{1,3}`)
+
+// bare is user:password@host where a scheme was left out; what is behind the
+// host says that it is one.
+var bare = regexp.MustCompile(`(^|[\s"'(<>\[{,=])([^\s/:@"'<>()\[\]{},=?&]+):([^\s/@"'<>]{3,})@([A-Za-z0-9][A-Za-z0-9.-]*[/:?])`)
+
+// stretch is what may be an address in a text; parameter one of a query.
+var (
+	stretch   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*:/{1,3}[^\s"'<>\x60]+`)
+	parameter = regexp.MustCompile(`([?&;])([A-Za-z0-9_.%\[\]-]+)=([^&;\s"'<>#\x60\\,)\]}]+)`)
+)
+
+// Redact removes passwords, tokens and signed query parameters from an address,
+// for messages and stored definitions. A plain path stays as it is.
 func Redact(name string) string {
-	if Scheme(name) == "" {
-		return name
+	out, _ := redact(name)
+	return out
+}
+
+// RedactText does the same to all addresses in a text, those included that were mistyped.
+func RedactText(text string) string {
+	out, _ := redactText(text)
+	return out
+}
+
+// SecretsIn lists what RedactText would remove.
+func SecretsIn(text string) []string {
+	_, found := redactText(text)
+	return found
+}
+
+func redactText(text string) (out string, found []string) {
+	note := func(secrets []string) { found = append(found, secrets...) }
+	if strings.Contains(text, ":/") {
+		text = stretch.ReplaceAllStringFunc(text, func(name string) string {
+			shown, secrets := redact(name)
+			note(secrets)
+			return shown
+		})
 	}
-	out := name
-	if u, err := url.Parse(name); err != nil || u.User.String() != u.User.Username() || !plainHost.MatchString(u.Host) {
-		out = redactRaw(out)
+	if strings.Contains(text, "@") {
+		text = bare.ReplaceAllStringFunc(text, func(name string) string {
+			m := bare.FindStringSubmatch(name)
+			if m[3] == Mask {
+				return name
+			}
+			note(m[3:4])
+			return m[1] + m[2] + ":" + Mask + "@" + m[4]
+		})
 	}
-	head, query, ok := strings.Cut(out, "?")
+	if strings.Contains(text, "=") {
+		shown, secrets := redactQuery(text)
+		note(secrets)
+		text = shown
+	}
+	return text, found
+}
+
+// redactQuery removes what the parameters of queries have that are called secret.
+func redactQuery(text string) (out string, found []string) {
+	out = parameter.ReplaceAllStringFunc(text, func(pair string) string {
+		m := parameter.FindStringSubmatch(pair)
+		if m[3] == Mask || !secretParameter(m[2]) {
+			return pair
+		}
+		found = append(found, m[3])
+		return m[1] + m[2] + "=" + Mask
+	})
+	return out, found
+}
+
+func secretParameter(key string) bool {
+	name, err := url.QueryUnescape(key)
+	if err != nil {
+		name = key
+	}
+	name = strings.ToLower(name)
+	for _, word := range secretWords {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// redact removes the secrets of one address.
+func redact(name string) (out string, found []string) {
+	if !opening.MatchString(name) {
+		return name, nil
+	}
+	out = name
+	scheme := Scheme(name)
+	u, err := url.Parse(name)
+	switch {
+	case scheme == "s3" && !strings.Contains(head(name), "@"): // the key of an object may have : and @
+	case scheme == "" || err != nil || u.User.String() != u.User.Username() || !plainHost.MatchString(u.Host):
+		out, found = redactUser(out)
+	case u.Host == "" && scheme != "file": // https:///user:password@host
+		out, found = redactUser(out)
+	case u.User != nil && scheme != "sftp" && scheme != "ssh": // a token, in the place of a user
+		out, found = redactUser(out)
+	}
+	before, query, ok := strings.Cut(out, "?")
 	if !ok {
-		return out
+		return out, found
 	}
 	pairs := strings.Split(query, "&")
 	for i, pair := range pairs {
-		key, _, _ := strings.Cut(pair, "=")
-		name, err := url.QueryUnescape(key)
-		if err != nil {
-			name = key
-		}
-		for _, word := range secretWords {
-			if strings.Contains(strings.ToLower(name), word) {
-				pairs[i] = key + "=xxxxx"
+		key, value, _ := strings.Cut(pair, "=")
+		if secretParameter(key) {
+			if value != "" && value != Mask {
+				found = append(found, value)
 			}
+			pairs[i] = key + "=" + Mask
 		}
 	}
-	return head + "?" + strings.Join(pairs, "&")
+	return before + "?" + strings.Join(pairs, "&"), found
 }
 
-// redactRaw replaces the password between : and @ of a URL's authority.
-func redactRaw(name string) string {
-	at := strings.Index(name, "://") + len("://")
+// head is an address's part between its scheme and its path.
+func head(name string) string {
+	rest := name[len(opening.FindString(name)):]
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	return rest
+}
+
+// redactUser removes what stands before the @ of an address's host: a password,
+// or a token without a user.
+func redactUser(name string) (out string, found []string) {
+	at := len(opening.FindString(name))
 	authority := name[at:]
-	if i := strings.IndexAny(authority, "/?#"); i >= 0 && strings.IndexByte(authority[:i], '@') >= 0 {
-		authority = authority[:i]
+	whole := true
+	if i := strings.IndexAny(authority, "/?#"); i >= 0 {
+		if strings.IndexByte(authority[:i], '@') >= 0 {
+			authority = authority[:i]
+		} else {
+			whole = false // only a password that is not escaped goes beyond
+		}
 	}
 	i := strings.LastIndexByte(authority, '@')
 	if i < 0 {
-		return name
+		return name, nil
 	}
-	user, _, ok := strings.Cut(authority[:i], ":")
-	if !ok {
-		return name
+	user, password, ok := strings.Cut(authority[:i], ":")
+	switch {
+	case ok && password == Mask, !ok && (!whole || user == Mask || user == ""):
+		return name, nil
+	case ok:
+		return name[:at] + user + ":" + Mask + name[at+i:], []string{password}
 	}
-	return name[:at] + user + ":xxxxx" + name[at+i:]
+	return name[:at] + Mask + name[at+i:], []string{user}
 }

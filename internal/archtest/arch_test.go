@@ -35,7 +35,8 @@ var allowed = map[string]string{
 	"internal/budget":               "",
 	"internal/similar":              "",
 	"internal/expr":                 "similar sqltext",
-	"internal/script":               "address expr fault similar",
+	"internal/secret":               "address fault",
+	"internal/script":               "address expr fault secret similar",
 	"internal/files":                "address expr fault parquetfile script sqltext",
 	"internal/parquetfile":          "",
 	"internal/keeper":               "",
@@ -57,12 +58,12 @@ var allowed = map[string]string{
 	"internal/pipeline":             "address budget engine expr fault files parts plan python remote script sqltext state worker",
 	"internal/generate":             "fault sqltext",
 	"internal/infer":                "address engine expr fault files script sqltext",
-	"internal/scripttest":           "engine expr fault local remote script similar sqltext state",
+	"internal/scripttest":           "engine expr fault local remote script secret similar sqltext state",
 	"internal/bench":                "fault generate",
-	"internal/local": "address budget engine fault files parts parts/local pipeline plan python query queue/inproc remote script sqltext state state/sqlite " +
+	"internal/local": "address budget engine fault files parts parts/local pipeline plan python query queue/inproc remote script secret sqltext state state/sqlite " +
 		"worker",
 	"internal/graph": "address script",
-	"cmd/thalweg":    "address keeper scripttest budget infer graph engine fault generate local plan remote script similar sqltext state worker",
+	"cmd/thalweg":    "address keeper scripttest budget infer graph engine fault generate local plan remote script secret similar sqltext state worker",
 }
 
 // banned imports, each with what to use instead.

@@ -20,6 +20,7 @@ import (
 	"thalweg/internal/queue/inproc"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
+	"thalweg/internal/secret"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
@@ -30,6 +31,7 @@ type Options struct {
 	ParamsPath   string
 	Params       map[string]string // parameters of the command line, which win
 	Lenient      bool              // see script.Sources
+	Known        *secret.Known     // secrets, to keep them out of the state; nil: only rules decide
 	Script       *script.Script    // instead of loading ScriptPath; may be nil
 	Workspace    string
 	Start        []string // nodes to start with; empty: those that start by themselves
@@ -91,6 +93,7 @@ func Run(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
 	s, diags := opts.Script, script.Diagnostics(nil)
 	if s == nil {
 		src := Sources(opts.Remote, opts.ScriptPath, opts.ParamsPath)
+		src.Known = opts.Known
 		src.Params, src.Lenient = opts.Params, opts.Lenient
 		if s, diags = script.Load(ctx, src); diags.HasErrors() {
 			return Summary{}, &InvalidScriptError{Diagnostics: diags}
@@ -235,7 +238,7 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 		names = r.opts.Start
 	}
 	var err error
-	r.key, err = r.home.State.CreateRun(ctx, state.Run{
+	r.key, err = r.store().CreateRun(ctx, state.Run{
 		RunKey: state.RunKey{Workspace: r.opts.Workspace}, Script: r.identity, Sources: r.opts.From, ScriptPath: address.Redact(r.opts.ScriptPath), ParamsPath: address.Redact(r.opts.ParamsPath),
 		Fingerprint: r.script.Fingerprint, StartNodes: names, Description: r.opts.Description, Created: time.Now(), Definition: r.script.Definition(),
 	}, specs)
@@ -249,6 +252,9 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	r.lock = lock
 	return err
 }
+
+// store is the state as the run writes it.
+func (r *runner) store() state.Store { return discreetStore{r.home.State, r.opts.Known} }
 
 // KindOf is a node's type as people read it.
 func KindOf(n *script.Node) string {
@@ -339,7 +345,7 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 
 // openJob makes the run's content, once its number is known.
 func (r *runner) openJob() {
-	r.job = pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Identity: r.identity, Identify: r.home.identityOf, From: r.opts.From, Store: r.home.State, Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, StateDir: r.home.Dir, WorkDir: r.work,
+	r.job = pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Identity: r.identity, Identify: r.home.identityOf, From: r.opts.From, Store: r.store(), Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, StateDir: r.home.Dir, WorkDir: r.work,
 		Remote: r.opts.Remote, RemoteDir: r.home.remoteDir(r.key), Logger: r.opts.Logger})
 }
 
@@ -355,7 +361,7 @@ func (r *runner) drive(ctx context.Context, warnings script.Diagnostics) (sum Su
 	if r.opts.Started != nil {
 		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.budget, Warnings: warnings})
 	}
-	w := worker.New(worker.Config{Store: r.home.State, Queue: q, Job: r.job, Owner: fmt.Sprintf("pid-%d-%d", os.Getpid(), r.start.UnixNano()),
+	w := worker.New(worker.Config{Store: r.store(), Queue: q, Job: r.job, Owner: fmt.Sprintf("pid-%d-%d", os.Getpid(), r.start.UnixNano()),
 		Slots: r.budget.Slots, Logger: r.opts.Logger, Observe: r.opts.Observe, Checkpoint: r.opts.Checkpoint}, r.key)
 	status, runErr := w.Run(ctx)
 	stopMeter()

@@ -109,7 +109,7 @@ func writeCanonical(b *bytes.Buffer, v *value, o canonicalOptions) {
 	case stringKind:
 		text := v.text
 		if o.redact {
-			text = address.Redact(text)
+			text = address.RedactText(text)
 		}
 		writeJSONString(b, text)
 	case listKind:

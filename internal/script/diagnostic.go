@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/secret"
 )
 
 // Severity says whether a diagnostic keeps the script from loading.
@@ -32,6 +33,8 @@ type Diagnostic struct {
 	Params   []string // parameters whose values are part of the offending text
 	Source   string   // the line of text at Pos
 	Cause    error    // why a file could not be read; nil otherwise
+
+	markFrom, markTo int // columns of the mark in Source, where they are not those of Pos and End
 }
 
 // String is the one-line form: file:line:col: error: message.
@@ -112,6 +115,27 @@ func (ds Diagnostics) Write(w io.Writer) error {
 	return err
 }
 
+// without is the diagnostic without secrets. Where the excerpt has one before its
+// mark, the mark moves with the text.
+func (d *Diagnostic) without(known *secret.Known) Diagnostic {
+	out := *d
+	out.Message, out.Hint, out.Path = known.Text(d.Message), known.Text(d.Hint), known.Text(d.Path)
+	if d.Cause != nil {
+		out.Cause = known.Fault(d.Cause)
+	}
+	out.Source = known.Text(d.Source)
+	if out.Source == d.Source {
+		return out
+	}
+	runes := []rune(d.Source)
+	shown := func(column int) int {
+		return len([]rune(known.Text(string(runes[:max(0, min(column-1, len(runes)))])))) + 1
+	}
+	out.markFrom = shown(d.Pos.Col)
+	out.markTo = max(shown(d.End.Col), out.markFrom+1)
+	return out
+}
+
 // Render is the form for people: the one-line form, the source line with a
 // mark under the offending text, and the hint, each on lines of their own.
 func (d Diagnostic) Render() string {
@@ -141,11 +165,15 @@ func (d Diagnostic) Render() string {
 // line of marks that goes under it.
 func (d Diagnostic) excerpt() (line, mark string) {
 	runes := []rune(d.Source)
-	start := max(0, min(d.Pos.Col-1, len(runes)))
+	first, last := d.Pos.Col, d.End.Col
+	if d.markFrom > 0 {
+		first, last = d.markFrom, d.markTo
+	}
+	start := max(0, min(first-1, len(runes)))
 	end := start + 1
 	switch {
 	case d.End.Line == d.Pos.Line:
-		end = max(end, d.End.Col-1)
+		end = max(end, last-1)
 	case d.End.Line > d.Pos.Line:
 		end = len([]rune(strings.TrimRight(d.Source, " \t")))
 	}

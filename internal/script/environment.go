@@ -97,6 +97,7 @@ func (l *loader) declareEnvironment(e *entry) envValue {
 	}
 	if out.secret && out.text != "" {
 		l.script.secrets[e.name] = out.text
+		l.src.Known.Add(out.text, envReference(e.name))
 	}
 	return out
 }

@@ -14,6 +14,7 @@ import (
 	"thalweg/internal/address"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/secret"
 )
 
 // Sources says where a script comes from.
@@ -31,6 +32,9 @@ type Sources struct {
 	// address that refers to them is read: Read and Columns are then asked for
 	// addresses with references. nil: they are asked for those with values.
 	Secrets func(*Script)
+	// Known is told the secrets that are found, and decides what diagnostics show.
+	// nil: only rules decide.
+	Known *secret.Known
 	// Read fetches the script, the parameters, Python files and tag criteria
 	// by the URLs that the user and the script give. Its errors should be
 	// *fault.Error, so that a caller can tell a missing network from a missing
@@ -87,6 +91,9 @@ func (l *loader) load(ctx context.Context) {
 	}
 	if script == nil {
 		return
+	}
+	for name, value := range l.src.Params {
+		l.src.Known.LearnArgument(name + "=" + value)
 	}
 	params.override(l.src.Params)
 	root := l.document(ctx, script, params)
@@ -188,6 +195,7 @@ func (l *loader) fetchFirst(ctx context.Context, key string, places []string, at
 		l.unreadable(shown, at, where, err)
 		return nil
 	}
+	l.src.Known.Learn(string(text))
 	src := newSource(shown, string(text))
 	src.url = found
 	l.fetched[key] = fetched{src}

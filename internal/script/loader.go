@@ -126,7 +126,7 @@ func (l *loader) result() Diagnostics {
 		if i > 0 && d.Pos == l.diags[i-1].Pos && d.Message == l.diags[i-1].Message && d.Pos.Line > 0 {
 			continue
 		}
-		out = append(out, *d)
+		out = append(out, d.without(l.src.Known))
 	}
 	if l.full {
 		out = append(out, Diagnostic{Severity: Error, Pos: Pos{File: l.script.Path}, End: Pos{File: l.script.Path},

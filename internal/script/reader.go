@@ -60,6 +60,10 @@ func (l *loader) fileURL(v *value, path string, schemes ...string) {
 		l.errorAt(v, path, "%s:// files are not supported here", s).Hint = "a local path, or " + strings.Join(schemes, "://, ") + "://"
 		return
 	}
+	if how := address.Mistyped(v.text); how != "" {
+		l.errorAt(v, path, "%s %s", quote(address.RedactText(v.text)), how).Hint = "write " + strings.Join(schemes, "://, ") + ":// for an address, or ./NAME for a file of this machine"
+		return
+	}
 	var err error
 	if address.Remote(v.text) {
 		l.secretPlaces[v] = takesSecrets(v.text)

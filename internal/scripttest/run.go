@@ -17,6 +17,7 @@ import (
 	"thalweg/internal/local"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
+	"thalweg/internal/secret"
 	"thalweg/internal/similar"
 	"thalweg/internal/sqltext"
 	"thalweg/internal/state"
@@ -28,6 +29,7 @@ type Options struct {
 	Lenient     bool   // see script.Sources
 	Interpreter string
 	Keeper      string // see python.Config
+	Known       *secret.Known
 	MemoryBytes int64
 	WorkDir     string         // private, exists; the caller removes it
 	Remote      *remote.Client // for files of other machines
@@ -82,7 +84,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
 	sum, runErr := local.Run(ctx, home, local.Options{Script: r.script, Remote: r.o.Remote, ScriptPath: r.suite.Script, Workspace: local.DefaultWorkspace,
-		Start: nodeNames(r.script), MemoryBytes: r.o.MemoryBytes, Cores: 1, Interpreter: r.o.Interpreter, Keeper: r.o.Keeper})
+		Start: nodeNames(r.script), MemoryBytes: r.o.MemoryBytes, Cores: 1, Interpreter: r.o.Interpreter, Keeper: r.o.Keeper, Known: r.o.Known})
 	if ctx.Err() != nil {
 		return fmt.Errorf("test %s: %w", r.c.Name, context.Cause(ctx))
 	}
@@ -105,6 +107,7 @@ func (r *runner) load(ctx context.Context) error {
 		return err
 	}
 	src := local.Sources(r.o.Remote, r.suite.Script, params)
+	src.Known = r.o.Known
 	src.Lenient = r.o.Lenient
 	s, diags := script.Load(ctx, src)
 	if diags.HasErrors() {

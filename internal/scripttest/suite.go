@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/secret"
 	"thalweg/internal/similar"
 )
 
@@ -65,11 +66,12 @@ func PathFor(script string) string {
 }
 
 // Load reads a test file. Without a key script it belongs to the given one.
-func Load(path, script string) (*Suite, error) {
+func Load(path, script string, known *secret.Known) (*Suite, error) {
 	text, err := readLimited(path)
 	if err != nil {
 		return nil, err
 	}
+	known.Learn(string(text))
 	s := &Suite{Path: path, Script: script}
 	var doc yaml.Node
 	if err := yaml.Load(text, &doc); err != nil {

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestChaosNothingShowsSecrets drives every command, with secrets in every place that a
+// script, its files, its parameters and the command line have for one, and looks for
+// them in all that is printed and stored. Commands fail or not: it is their texts that
+// count.
+func TestChaosNothingShowsSecrets(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "there is no "+r.URL.String()+" for "+r.Header.Get("Authorization"), http.StatusNotFound)
+	}))
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	places := secretPlaces(host)
+	t.Setenv("API_TOKEN", secretMark+"/e+v %1")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", secretMark+"aws")
+	all := os.Getenv("THALWEG_CHAOS") != ""
+	for i, name := range slices.Sorted(maps.Keys(places)) {
+		if place := places[name]; all || i%secretSample == time.Now().YearDay()%secretSample {
+			t.Run(name, func(t *testing.T) {
+				s := newSecretSession(t, place.files)
+				for _, args := range append(place.commands, secretCommands...) {
+					s.run(args)
+				}
+				s.requireClean()
+			})
+		}
+	}
+}
+
+// secretSample: one of so many places in make test, others on other days; all of them with THALWEG_CHAOS=1.
+const secretSample = 14
+
+// secretMark is part of every secret here, and of nothing else.
+const secretMark = "hunter2zMARKz9"
+
+// secretCommands are run in every place.
+var secretCommands = [][]string{
+	{"validate", "script.yaml"}, {"validate", "script.yaml", "--json"}, {"validate", "script.yaml", "--lenient"},
+	{"explain", "script.yaml"}, {"explain", "script.yaml", "--json"}, {"graph", "script.yaml"}, {"graph", "script.yaml", "--format", "dot"},
+	{"test", "script.yaml"}, {"test", "script.yaml", "--json"}, {"fmt", "--diff", "script.yaml"},
+	{"run", "script.yaml", "-v"}, {"run", "script.yaml", "--json"}, {"run", "script.yaml", "--resume", "-v"},
+	{"runs"}, {"runs", "--json"}, {"nodes"}, {"nodes", "--json"}, {"batches", "read"}, {"batches", "read", "--json"}, {"batches", "calc"},
+	{"checks"}, {"checks", "--json"}, {"sql", "SELECT * FROM t"}, {"sql", "SELECT * FROM nowhere"}, {"schema"}, {"version"},
+}
+
+type secretPlace struct {
+	files    map[string]string
+	commands [][]string // beside those of every place
+}
+
+// secretPlaces are all the positions of a secret.
+func secretPlaces(host string) map[string]secretPlace {
+	m := secretMark
+	places := map[string]secretPlace{}
+	addresses := map[string]string{
+		"password":       "http://joe:" + m + "@" + host + "/x.csv",
+		"odd password":   "http://joe:" + m + "@%zz/p?q@" + host + "/x.csv",
+		"token":          "http://" + m + "@" + host + "/x.csv",
+		"signature":      "http://" + host + "/x.csv?X-Amz-Date=1&X-Amz-Signature=" + m,
+		"query":          "http://" + host + "/x.csv?token=" + m + "&b=2",
+		"fragment":       "http://" + host + "/x.csv?a=1&access_token=" + m + "#top",
+		"scheme":         "htps://joe:" + m + "@" + host + "/x.csv",
+		"one slash":      "s3:/joe:" + m + "@bucket/x.csv",
+		"one slash, sig": "http:/" + host + "/x.csv?sig=" + m,
+		"three slashes":  "https:///joe:" + m + "@" + host + "/x.csv",
+		"s3":             "s3://joe:" + m + "@bucket/x.csv",
+		"s3 query":       "s3://bucket/x.csv?X-Amz-Signature=" + m,
+		"sftp":           "sftp://joe:" + m + "@" + host + "/x.csv",
+		"no scheme":      "joe:" + m + "@" + host + "/x.csv",
+		"no scheme, sig": host + "/x.csv?token=" + m,
+		"file":           "file://joe:" + m + "@" + host + "/x.csv",
+		"ftp":            "ftp://joe:" + m + "@" + host + "/x.csv",
+	}
+	for name, a := range addresses {
+		q := fmt.Sprintf("%q", a)
+		in := "nodes:\n  read: {type: file_table, r: {urls: [" + q + "], columns: {id: int}}, w: t}\n"
+		good := "nodes:\n  read: {type: file_table, r: {urls: [in.csv], columns: {id: int}}, w: t}\n"
+		places["input, "+name] = secretPlace{files: map[string]string{"script.yaml": in}}
+		places["output, "+name] = secretPlace{files: map[string]string{"script.yaml": good + "  write: {type: table_file, r: t, w: {url_template: " + q + ", columns: [id]}}\n"}}
+		places["same line, "+name] = secretPlace{files: map[string]string{"script.yaml": strings.Replace(in, "columns: {id: int}", "columns: {id: itn}, tpes: {}", 1)}}
+		places["comment, "+name] = secretPlace{files: map[string]string{"script.yaml": strings.Replace(good, "int}}, w: t}", "itn}}, w: t} # was "+a, 1)}}
+		places["python, "+name] = secretPlace{files: map[string]string{"script.yaml": good + "  calc: {type: table_custom_tfm_table, custom_proc_type: py_calc, r: t, p: {python_code_urls: [" + q + "], calculated_fields: {y: {expression: f(r.id), type: int}}}, w: u}\n"}}
+		places["include, "+name] = secretPlace{files: map[string]string{"script.yaml": "include: [" + q + "]\n" + good}}
+		places["parameter, "+name] = secretPlace{
+			files:    map[string]string{"script.yaml": strings.Replace(good, "in.csv", `"{where}"`, 1), "params.yaml": "where: " + q + "\n"},
+			commands: [][]string{{"run", "script.yaml", "--params", "params.yaml", "-v"}, {"explain", "script.yaml", "--params", "params.yaml"}, {"run", "script.yaml", "--param", "where=" + a, "--json"}, {"validate", "script.yaml", "--params", a}}}
+		places["arguments, "+name] = secretPlace{files: map[string]string{"script.yaml": good}, commands: [][]string{
+			{"infer", a}, {"infer", a, "--json"}, {"infer", a, "-o", "x.yaml"}, {"validate", a}, {"run", a, "-v"}, {"run", a, "--json"}, {"graph", a}, {"test", a}, {"fmt", a},
+			{"run", "script.yaml", "--note", "as " + a}, {"run", "script.yaml", "--memory", a}, {"run", "script.yaml", "--s3-endpoint", a, "--ca-file", a}, {"run", "script.yaml", "--unknown=" + a},
+			{"nowhere", a}, {"run", "script.yaml", "--python", a}, {"run", "script.yaml", "--start", a}, {"sql", "SELECT * FROM '" + a + "'"}, {"batches", a}, {"run", "script.yaml", "--workspace", a},
+			{"run", "script.yaml", "--sftp-key", "joe=" + a}, {"test", "script.yaml", "--tests", a}, {"nodes", "--run", a}}}
+	}
+	keyed := map[string]string{
+		"plain":      "password: " + m,
+		"quoted":     `api_token: "` + m + `"`,
+		"escaped":    `db_password: "` + m + `\" \\ x"`,
+		"single":     "secret_key: '" + m + "''x'",
+		"anchor":     "password: &pw " + m,
+		"comment":    "tpe: x # password: " + m,
+		"block":      "password: |\n      " + m,
+		"flow":       "settings: {user: joe, password: " + m + "}",
+		"json":       `"passwd": "` + m + `"`,
+		"with value": "db_password: {value: " + m + "}",
+	}
+	for name, line := range keyed {
+		bad := "nodes:\n  read:\n    type: file_table\n    " + line + "\n    r: {urls: [in.csv], columns: {id: int}}\n    w: t\n"
+		good := "nodes:\n  read: {type: file_table, r: {urls: [in.csv], columns: {id: int}}, w: t}\n"
+		use := strings.Replace(good, "in.csv", `"{password|number}{db_password}{api_token}{passwd}"`, 1)
+		places["key, "+name] = secretPlace{files: map[string]string{"script.yaml": bad}, commands: [][]string{{"run", "script.yaml", "--lenient", "-v"}}}
+		places["params, "+name] = secretPlace{files: map[string]string{"script.yaml": use, "params.yaml": strings.ReplaceAll(line, "\n      ", "\n  ") + "\n"},
+			commands: [][]string{{"run", "script.yaml", "--params", "params.yaml", "-v"}, {"validate", "script.yaml", "--params", "params.yaml", "--json"}, {"fmt", "--diff", "params.yaml"}}}
+		places["tests, "+name] = secretPlace{files: map[string]string{"script.yaml": good, "script.test.yaml": "params:\n  " + line + "\ntests:\n  - {name: a, node: read, given: {read: \"id\\nx\\n\"}, expect: []}\n"}}
+	}
+	places["json script"] = secretPlace{files: map[string]string{"script.yaml": "x", "script.json": `{"nodes": {"read": {"type": "file_tble", "password": "` + m + `", "r": {"urls": ["http://joe:` + m + `@h\u0026/x?token=` + m + `"]}}}}`},
+		commands: [][]string{{"validate", "script.json"}, {"run", "script.json"}, {"fmt", "--diff", "script.json"}, {"validate", "script.json", "--json"}}}
+	places["param of the command line"] = secretPlace{files: map[string]string{"script.yaml": "nodes:\n  read: {type: file_table, r: {urls: [\"{password}.csv\"], columns: {id: int}}, w: t}\n"},
+		commands: [][]string{{"run", "script.yaml", "--param", "password=" + m, "-v"}, {"run", "script.yaml", "--param=password=" + m, "--json"}, {"explain", "script.yaml", "--param", "password=" + m}}}
+	declared := "environment: {API_TOKEN: {secret: true}}\nnodes:\n  read: {type: file_table, r: {urls: [%s], columns: {id: int}}, w: t}\n"
+	places["declared"] = secretPlace{files: map[string]string{"script.yaml": fmt.Sprintf(declared, `"http://`+host+`/{env.API_TOKEN}/x.csv"`)}}
+	places["declared, a password"] = secretPlace{files: map[string]string{"script.yaml": fmt.Sprintf(declared, `"http://joe:{env.API_TOKEN}@`+host+`/x.csv"`)}}
+	places["declared, a query"] = secretPlace{files: map[string]string{"script.yaml": fmt.Sprintf(declared, `"http://`+host+`/x.csv?q={env.API_TOKEN}"`)}}
+	places["declared, misplaced"] = secretPlace{files: map[string]string{"script.yaml": fmt.Sprintf(declared, `"{env.API_TOKEN}.csv"`)}}
+	calc := "nodes:\n  read: {type: file_table, r: {urls: [in.csv], columns: {id: int}}, w: t}\n" +
+		"  calc: {type: table_custom_tfm_table, custom_proc_type: py_calc, r: t, p: {python_code_urls: [f.py], calculated_fields: {y: {expression: f(r.id), type: int}}}, w: u}\n"
+	for name, code := range map[string]string{
+		"traceback":   "def f(n):\n  password = \"" + m + "\"; return n // 0\n",
+		"message":     "PASSWORD = '" + m + "'\ndef f(n): raise ValueError('not let in with ' + PASSWORD)\n",
+		"encoded":     "import base64\nPASSWORD = '" + m + "'\ndef f(n): raise ValueError('Basic ' + base64.b64encode(b'joe:' + PASSWORD.encode()).decode())\n",
+		"address":     "def f(n): raise ValueError('http://joe:" + m + "@h/x')\n",
+		"syntax":      "password = '" + m + "' +\ndef f(n): return n\n",
+		"printed":     "def f(n):\n  print('http://joe:" + m + "@h/x', flush=True)\n  return n // 0\n",
+		"environment": "import os\ndef f(n): raise ValueError(repr(dict(os.environ)) + open('/proc/%d/environ' % os.getppid()).read().replace('\\0', ' ') + ' '.join(open('/proc/%d/cmdline' % os.getppid()).read().split('\\0')))\n",
+	} {
+		places["formula, "+name] = secretPlace{files: map[string]string{"script.yaml": calc, "f.py": code}}
+	}
+	return places
+}
+
+// secretSession is a directory in which commands are run.
+type secretSession struct {
+	t     *testing.T
+	dir   string
+	given map[string]bool
+	said  map[string]string // what commands printed
+}
+
+func newSecretSession(t *testing.T, files map[string]string) *secretSession {
+	t.Helper()
+	s := &secretSession{t: t, dir: t.TempDir(), given: map[string]bool{}, said: map[string]string{}}
+	t.Chdir(s.dir)
+	files["in.csv"] = "id\n1\n"
+	for name, text := range files {
+		s.given[name] = true
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	return s
+}
+
+func (s *secretSession) run(args []string) {
+	var out bytes.Buffer
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	code := run(ctx, args, &app{stdout: &out, stderr: &out})
+	s.said[fmt.Sprintf("%q (exit %d)", args, code)] = out.String()
+}
+
+func (s *secretSession) requireClean() {
+	s.t.Helper()
+	printed := 0
+	for command, text := range s.said {
+		printed += len(text)
+		requireNoSecret(s.t, command, text)
+	}
+	require.NotZero(s.t, printed)
+	require.NoError(s.t, filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(s.dir, path)
+		if err != nil || s.given[rel] {
+			return err
+		}
+		requireNoSecret(s.t, "name of a file", rel)
+		if d.Type().IsRegular() {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			requireNoSecret(s.t, rel, string(text))
+		}
+		return nil
+	}))
+}
+
+// requireNoSecret looks for the mark in the ways in which it may be written.
+func requireNoSecret(t *testing.T, what, text string) {
+	t.Helper()
+	quoted, err := json.Marshal(secretMark)
+	require.NoError(t, err)
+	forms := []string{secretMark, url.QueryEscape(secretMark), strings.Trim(string(quoted), `"`), hex.EncodeToString([]byte(secretMark))}
+	for shift := range 3 {
+		forms = append(forms, base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + secretMark))[4:16])
+	}
+	for _, form := range forms {
+		if i := strings.Index(text, form); i >= 0 {
+			t.Errorf("%s shows a secret: …%s…", what, text[max(0, i-200):min(len(text), i+60)])
+			return
+		}
+	}
+}

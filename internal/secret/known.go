@@ -1,0 +1,176 @@
+package secret
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/url"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+
+	"thalweg/internal/address"
+	"thalweg/internal/fault"
+)
+
+// Mask is what is shown of a secret that has no name.
+const Mask = address.Mask
+
+const (
+	minKnownBytes = 4
+	// maxKnown bounds what is remembered: a text can have any number of addresses.
+	maxKnown = 10_000
+	// minHexBytes: shorter values in hexadecimal occur in checksums.
+	minHexBytes = 6
+)
+
+// Known is what a command knows of secrets. It may be used by many goroutines at once.
+type Known struct {
+	mu       sync.Mutex
+	shown    map[string]string // by value
+	replacer *strings.Replacer // nil: to be made
+}
+
+// New knows nothing yet.
+func New() *Known { return &Known{shown: map[string]string{}} }
+
+// Add makes a value known; shown stands for it in texts.
+func (k *Known) Add(value, shown string) {
+	if k == nil || len(value) < minKnownBytes {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, ok := k.shown[value]; ok || len(k.shown) >= maxKnown {
+		return
+	}
+	k.shown[value], k.replacer = shown, nil
+}
+
+// Learn makes the secrets known that a text has in places that say so.
+func (k *Known) Learn(text string) {
+	if k == nil {
+		return
+	}
+	for _, value := range address.SecretsIn(text) {
+		k.addFound(value)
+	}
+	for _, value := range keyedValues(text) {
+		k.addFound(value)
+	}
+}
+
+// LearnArgument is Learn for an argument of the command line, NAME=VALUE included.
+func (k *Known) LearnArgument(arg string) {
+	k.Learn(arg)
+	if name, value, ok := strings.Cut(strings.TrimPrefix(arg, "--param="), "="); ok && isSecretKey(name) {
+		k.addFound(value)
+	}
+}
+
+// addFound adds a value in the form that it has, and in the one that it stands for.
+func (k *Known) addFound(value string) {
+	k.Add(value, Mask)
+	if plain, err := url.PathUnescape(value); err == nil {
+		k.Add(plain, Mask)
+	}
+}
+
+// Text is a text without secrets. The known ones go first: what the rules leave of
+// one would not be recognised.
+func (k *Known) Text(text string) string {
+	if k != nil {
+		text = k.values().Replace(text)
+	}
+	return address.RedactText(text)
+}
+
+// values is the replacer of all known values, in all their forms, the longer first.
+func (k *Known) values() *strings.Replacer {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.replacer != nil {
+		return k.replacer
+	}
+	type pair struct{ form, shown string }
+	var pairs []pair
+	for value, shown := range k.shown {
+		for _, form := range forms(value) {
+			pairs = append(pairs, pair{form, shown})
+		}
+	}
+	sort.Slice(pairs, func(i, j int) bool {
+		if a, b := len(pairs[i].form), len(pairs[j].form); a != b {
+			return a > b
+		}
+		return pairs[i].form < pairs[j].form
+	})
+	list := make([]string, 0, 2*len(pairs))
+	for _, p := range pairs {
+		list = append(list, p.form, p.shown)
+	}
+	k.replacer = strings.NewReplacer(list...)
+	return k.replacer
+}
+
+// forms are the ways in which a value may stand in a text.
+func forms(value string) []string {
+	out := []string{value, url.QueryEscape(value), url.PathEscape(value), strings.Trim(strconv.Quote(value), `"`)}
+	if b, err := json.Marshal(value); err == nil {
+		out = append(out, strings.Trim(string(b), `"`))
+	}
+	if len(value) >= minHexBytes {
+		out = append(out, hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))))
+		// In the middle of something that was encoded as a whole, a value begins at one
+		// of three places; its first and last characters depend on what is beside it.
+		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			for shift := range 3 {
+				text := enc.EncodeToString([]byte(strings.Repeat("x", shift) + value))
+				first := (shift*8 + 5) / 6
+				whole := (shift + len(value)) * 8 / 6
+				out = append(out, text[first:whole])
+			}
+		}
+	}
+	return out
+}
+
+// Fault is err, or one without secrets if it has any. Its kind and place stay.
+func (k *Known) Fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	f := *fault.Of(err)
+	text := err.Error()
+	f.Place = k.Place(f.Place)
+	f.Hint, f.Detail = k.Text(f.Hint), k.Text(f.Detail)
+	if hidden := k.Text(text); hidden != text || f.Hint != fault.Of(err).Hint || f.Detail != fault.Of(err).Detail || f.Place != fault.Of(err).Place {
+		f.Message, f.Err = hidden, nil
+		return &f
+	}
+	return err
+}
+
+// Place is a place without secrets.
+func (k *Known) Place(p fault.Place) fault.Place {
+	p.File, p.Field, p.Value, p.Expr = k.Text(p.File), k.Text(p.Field), k.Text(p.Value), k.Text(p.Expr)
+	return p
+}
+
+// Writer takes secrets out of what is written to w. A secret must not be cut by
+// two writes: those who write here write lines.
+func (k *Known) Writer(w io.Writer) io.Writer { return &writer{known: k, w: w} }
+
+type writer struct {
+	known *Known
+	w     io.Writer
+}
+
+func (w *writer) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(w.w, w.known.Text(string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}

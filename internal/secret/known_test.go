@@ -1,0 +1,106 @@
+package secret
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"thalweg/internal/fault"
+)
+
+func TestTextHidesEveryForm(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		value := "S3cr" + rapid.StringMatching(`[a-z0-9/+%"\\ä]{4,20}`).Draw(t, "value")
+		before, after := rapid.StringMatching(`[a-z]{0,7}`).Draw(t, "before"), rapid.StringMatching(`[a-z]{0,7}`).Draw(t, "after")
+		k := New()
+		k.Add(value, "{env.X}")
+		quoted, err := json.Marshal(before + value + after)
+		require.NoError(t, err)
+		for _, text := range []string{before + value + after, url.QueryEscape(before + value), url.PathEscape(value + after), string(quoted), fmt.Sprintf("%q", value), fmt.Sprintf("%x", value)} {
+			require.Contains(t, k.Text(text), "{env.X}", text)
+		}
+		// In base64 three of its characters at either end may be left: they are shared with what is beside it.
+		encoded := base64.StdEncoding.EncodeToString([]byte(before + value + after))
+		require.Contains(t, k.Text(encoded), "{env.X}")
+	})
+}
+
+func TestLearn(t *testing.T) {
+	t.Parallel()
+	for text, secrets := range map[string][]string{
+		"password: hunter2":                           {"hunter2"},
+		`{"db_password": "hun\"ter2", "x": 1}`:        {`hun"ter2`},
+		"password: &anchor hunter2 # no":              {"hunter2"},
+		"password: |\n  hunter2\n":                    {"hunter2"},
+		"PASSWORD = 'hunter2'":                        {"hunter2"},
+		"{user: joe, secret: hunter2, x: 1}":          {"hunter2"},
+		"api_token: ghp_0123456789":                   {"ghp_0123456789"},
+		"url: https://joe:hunter2@h/x":                {"hunter2"},
+		"https://h/x?X-Amz-Signature=0123%2Fabc&b=cc": {"0123%2Fabc", "0123/abc"},
+		// What only looks like it.
+		"columns: {token: int, password: string, api_key: datetime 2006-01-02}": nil,
+		"token: token_type":             nil,
+		"{value: r.password}":           nil,
+		"password: r.password":          nil,
+		"API_TOKEN: {secret: true}":     nil,
+		"unique: order_key_2024":        nil,
+		"password: '{password|string}'": nil,
+		"password_count: 3":             nil,
+		"on: token == l.token":          nil,
+	} {
+		k := New()
+		k.Learn(text)
+		got := make([]string, 0, len(k.shown))
+		for s := range k.shown {
+			got = append(got, s)
+		}
+		for _, s := range secrets {
+			require.Contains(t, got, s, text)
+		}
+		if secrets == nil {
+			require.Empty(t, got, text)
+		}
+	}
+}
+
+func TestWithoutKnowledge(t *testing.T) {
+	t.Parallel()
+	var k *Known
+	k.Add("hunter2", "x")
+	k.Learn("password: hunter2")
+	require.Equal(t, "hunter2 at https://u:xxxxx@h/", k.Text("hunter2 at https://u:p@h/"))
+	require.NoError(t, k.Fault(nil))
+}
+
+func TestFaultKeepsKindAndPlace(t *testing.T) {
+	t.Parallel()
+	k := New()
+	k.Add("hunter2", Mask)
+	in := &fault.Error{Kind: fault.UserData, Place: fault.Place{File: "a.csv", Line: 3, Value: "hunter2"}, Message: "bad", Err: errors.New("got hunter2")}
+	out := fault.Of(k.Fault(fmt.Errorf("node x: %w", in)))
+	require.Equal(t, fault.UserData, out.Kind)
+	require.Equal(t, fault.Place{File: "a.csv", Line: 3, Value: Mask}, out.Place)
+	require.NotContains(t, out.Error(), "hunter2")
+	plain := errors.New("nothing to hide")
+	require.Same(t, plain, k.Fault(plain))
+}
+
+func TestWriter(t *testing.T) {
+	t.Parallel()
+	k := New()
+	var out strings.Builder
+	w := k.Writer(&out)
+	k.Add("hunter2", Mask) // also what is learnt later
+	n, err := fmt.Fprintln(w, "a hunter2 b")
+	require.NoError(t, err)
+	require.Equal(t, len("a hunter2 b\n"), n)
+	require.Equal(t, "a xxxxx b\n", out.String())
+}
