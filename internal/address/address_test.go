@@ -77,6 +77,7 @@ func TestRedactText(t *testing.T) {
 	for in, want := range map[string]string{
 		`error: "https://u:p@h/x": no`:                   `error: "https://u:xxxxx@h/x": no`,
 		"from https://tok@h/x?sig=1&b=2, to s3:/u:p@b/k": "from https://xxxxx@h/x?sig=xxxxx&b=2, to s3:/u:xxxxx@b/k",
+		"https://h/x?token=abc: no (s3:/b/x?sig=1).":     "https://h/x?token=xxxxx: no (s3:/b/x?sig=xxxxx).",
 		"see joe:secret@host/x and h/x?token=abc":        "see joe:xxxxx@host/x and h/x?token=xxxxx",
 		"at 10:30 a@b.c wrote x:y@z":                     "at 10:30 a@b.c wrote x:y@z",
 		"https:///u:p@h/x":                               "https:///u:xxxxx@h/x",

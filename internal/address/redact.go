@@ -52,9 +52,10 @@ func redactText(text string) (out string, found []string) {
 	note := func(secrets []string) { found = append(found, secrets...) }
 	if strings.Contains(text, ":/") {
 		text = stretch.ReplaceAllStringFunc(text, func(name string) string {
+			name, rest := sentence(name)
 			shown, secrets := redact(name)
 			note(secrets)
-			return shown
+			return shown + rest
 		})
 	}
 	if strings.Contains(text, "@") {
@@ -75,15 +76,22 @@ func redactText(text string) (out string, found []string) {
 	return text, found
 }
 
+// sentence cuts off what belongs to the text around an address.
+func sentence(name string) (address, rest string) {
+	address = strings.TrimRight(name, ":,.;)]}")
+	return address, name[len(address):]
+}
+
 // redactQuery removes what the parameters of queries have that are called secret.
 func redactQuery(text string) (out string, found []string) {
 	out = parameter.ReplaceAllStringFunc(text, func(pair string) string {
 		m := parameter.FindStringSubmatch(pair)
-		if m[3] == Mask || !secretParameter(m[2]) {
+		value, rest := sentence(m[3])
+		if value == Mask || value == "" || !secretParameter(m[2]) {
 			return pair
 		}
-		found = append(found, m[3])
-		return m[1] + m[2] + "=" + Mask
+		found = append(found, value)
+		return m[1] + m[2] + "=" + Mask + rest
 	})
 	return out, found
 }
