@@ -110,7 +110,7 @@ func TestWhatACaseFinds(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			path, script := suite(t, test.tests)
-			s, err := Load(path, script)
+			s, err := Load(path, script, nil)
 			require.NoError(t, err)
 			require.Len(t, s.Cases, 1)
 			work := t.TempDir()
@@ -152,7 +152,7 @@ func TestMistakesInTestFiles(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			path, script := suite(t, test.tests)
-			s, err := Load(path, script)
+			s, err := Load(path, script, nil)
 			if err == nil {
 				_, err = Run(t.Context(), s, s.Cases[0], Options{Interpreter: "python3", MemoryBytes: 512 << 20, WorkDir: t.TempDir()})
 			}
