@@ -97,7 +97,7 @@ func (w wantedPart) fault(err error) error {
 	}
 	what := fmt.Sprintf("the table of node %s in run %d", w.table.Writer, w.table.Run.Run)
 	f := &fault.Error{Kind: fault.Environment, Err: err, Message: fmt.Sprintf("part %s of %s cannot be read", w.part.Key, what),
-		Hint: fmt.Sprintf("the disk or another program has changed the state directory. A new run makes the rows again if %s is among its nodes; --resume of a run that reads this part fails again", w.table.Writer)}
+		Hint: fmt.Sprintf("the disk or another program has changed the state directory. Start a new run with %s among its nodes, which makes the rows again, or bring the part back from a copy: without it --resume meets the same part", w.table.Writer)}
 	if errors.Is(err, parts.ErrCorrupt) {
 		f.Message = fmt.Sprintf("part %s of %s is damaged", w.part.Key, what)
 	}
