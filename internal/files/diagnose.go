@@ -11,6 +11,7 @@ import (
 	"thalweg/internal/fault"
 	"thalweg/internal/parquetfile"
 	"thalweg/internal/script"
+	"thalweg/internal/sqltext"
 )
 
 // Querier runs queries in the instance whose read failed.
@@ -84,8 +85,28 @@ func diagnoseParquet(ctx context.Context, db Querier, r *script.FileReader, slic
 				return err
 			}
 		}
+		if err := plan.diagnoseFooter(ctx, db); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// diagnoseFooter looks whether DuckDB refuses what we do not read of a footer,
+// or where it leads.
+func (p *parquetPlan) diagnoseFooter(ctx context.Context, db Querier) error {
+	s := p.slices[0]
+	if !s.native() {
+		return nil
+	}
+	s.view = ""
+	for _, c := range s.columns {
+		_, err := queryRow(ctx, db, "SELECT CAST(max(hash("+sqltext.Ident(c.Name)+")) AS VARCHAR)"+s.scan([]parquetSlice{s}))
+		if err != nil && ctx.Err() == nil {
+			return damagedFault(s.URL, &parquetfile.DamagedError{Column: c.Name, What: "DuckDB cannot read what its footer says", Err: err})
+		}
+	}
+	return ctx.Err()
 }
 
 // diagnoseColumn looks for the first value of column i that cannot be read.

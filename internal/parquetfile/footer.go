@@ -159,7 +159,7 @@ func decodeFooter(raw []byte, want func(name string) bool) (*Footer, error) {
 	out := &Footer{}
 	var schema []schemaElement
 	var wanted []bool
-	r.structure(func(id int64, t thriftType) bool {
+	seen := r.structure(func(id int64, t thriftType) bool {
 		switch id {
 		case 2:
 			r.list(t, thriftStruct, func() { schema = append(schema, decodeElement(r)) })
@@ -178,6 +178,10 @@ func decodeFooter(raw []byte, want func(name string) bool) (*Footer, error) {
 		}
 		return true
 	})
+	r.need(seen, fields(1, 2, 3, 4))
+	if r.err == nil && len(r.data) > 0 {
+		r.fail(errors.New("it ends before its bytes do"))
+	}
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -239,7 +243,7 @@ func (f *Footer) addGroup(r *thriftReader, wanted []bool) {
 	if n := len(f.Groups); n > 0 {
 		g.FirstRow = f.Groups[n-1].FirstRow + f.Groups[n-1].Rows
 	}
-	r.structure(func(id int64, t thriftType) bool {
+	found := r.structure(func(id int64, t thriftType) bool {
 		switch id {
 		case 1:
 			r.list(t, thriftStruct, func() {
@@ -266,6 +270,7 @@ func (f *Footer) addGroup(r *thriftReader, wanted []bool) {
 		}
 		return true
 	})
+	r.need(found, fields(1, 2, 3))
 	if r.err == nil && leaf != len(f.leafColumn) {
 		r.check(fmt.Errorf("row group %d has %d columns, the schema %d", len(f.Groups), leaf, len(f.leafColumn)))
 	}
@@ -285,7 +290,7 @@ func (f *Footer) decodeChunk(r *thriftReader, column int) Chunk {
 			c.remote = true
 		case id == 3 && t == thriftStruct:
 			seen = true
-			r.structure(func(id int64, t thriftType) bool { return f.decodeChunkData(r, &c, id, t) })
+			r.need(r.structure(func(id int64, t thriftType) bool { return f.decodeChunkData(r, &c, id, t) }), fields(1, 2, 3, 4, 5, 6, 7, 9))
 			return true
 		case id == 8, id == 9:
 			c.encrypted = true

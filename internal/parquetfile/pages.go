@@ -162,26 +162,29 @@ func (f *Footer) readHeader(file io.ReaderAt, at int64) (page, error) {
 // decodePage reads a PageHeader.
 func decodePage(r *thriftReader) page {
 	p := page{kind: none, raw: -1, compressed: -1, values: -1, encoding: none, compressedData: true}
-	r.structure(func(id int64, t thriftType) bool {
+	seen := r.structure(func(id int64, t thriftType) bool {
 		switch {
 		case id == 1:
 			p.kind = r.int(t)
 		case id == 2:
-			p.raw = r.integer(t)
+			p.raw = int64(r.int(t))
 		case id == 3:
-			p.compressed = r.integer(t)
+			p.compressed = int64(r.int(t))
 		case id == 4:
 			p.crc, p.checked = uint32(r.int(t)), true
 		case (id == 5 || id == 7) && t == thriftStruct:
-			r.structure(func(id int64, t thriftType) bool { return p.decodeData(r, id, t) })
+			r.need(r.structure(func(id int64, t thriftType) bool { return p.decodeData(r, id, t) }), fields(1, 2))
 		case id == 8 && t == thriftStruct:
-			r.structure(func(id int64, t thriftType) bool { return p.decodeDataV2(r, id, t) })
+			r.need(r.structure(func(id int64, t thriftType) bool { return p.decodeDataV2(r, id, t) }), fields(1, 2, 3, 4, 5, 6))
 		default:
 			p.strange = p.strange || id != 6
 			return false
 		}
 		return true
 	})
+	r.need(seen, fields(1, 2, 3))
+	header := map[int]uint64{pageData: fields(5), pageDictionary: fields(7), pageDataV2: fields(8)}[p.kind]
+	r.need(seen, header)
 	return p
 }
 
@@ -189,7 +192,7 @@ func decodePage(r *thriftReader) page {
 func (p *page) decodeData(r *thriftReader, id int64, t thriftType) bool {
 	switch id {
 	case 1:
-		p.values = r.integer(t)
+		p.values = int64(r.int(t))
 	case 2:
 		p.encoding = r.int(t)
 	default:
@@ -202,15 +205,15 @@ func (p *page) decodeData(r *thriftReader, id int64, t thriftType) bool {
 func (p *page) decodeDataV2(r *thriftReader, id int64, t thriftType) bool {
 	switch id {
 	case 1:
-		p.values = r.integer(t)
+		p.values = int64(r.int(t))
 	case 2:
-		p.nulls = r.integer(t)
+		p.nulls = int64(r.int(t))
 	case 3:
-		p.rows = r.integer(t)
+		p.rows = int64(r.int(t))
 	case 4:
 		p.encoding = r.int(t)
 	case 5, 6:
-		n := r.integer(t)
+		n := int64(r.int(t))
 		if n < 0 || id == 6 && n > 0 { // repeated values are not walked
 			r.check(errors.New("it says that its values are repeated"))
 		}

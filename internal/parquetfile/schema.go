@@ -118,7 +118,7 @@ type schemaElement struct {
 // decodeElement reads a SchemaElement.
 func decodeElement(r *thriftReader) schemaElement {
 	e := schemaElement{physical: none, repetition: none, converted: none, logical: none, scale: none, precision: none}
-	r.structure(func(id int64, t thriftType) bool {
+	seen := r.structure(func(id int64, t thriftType) bool {
 		switch id {
 		case 1:
 			e.physical = r.int(t)
@@ -136,16 +136,20 @@ func decodeElement(r *thriftReader) schemaElement {
 			e.scale = r.int(t)
 		case 8:
 			e.precision = r.int(t)
+		case 9:
+			r.int(t)
 		case 10:
 			if t != thriftStruct {
-				return false
+				r.fail(errThriftType)
+				return true
 			}
 			r.structure(func(id int64, t thriftType) bool { return e.decodeLogical(r, int(id), t) })
-		default:
-			return false
+		default: // what it says of the values would be lost
+			r.fail(errThriftStrange)
 		}
 		return true
 	})
+	r.need(seen, fields(4))
 	return e
 }
 
@@ -169,7 +173,7 @@ func (e *schemaElement) decodeLogical(r *thriftReader, member int, t thriftType)
 				return false
 			})
 		case member == logicalInteger && id == 1:
-			e.bits = r.int(t)
+			e.bits = r.small(t)
 		case member == logicalInteger && id == 2:
 			e.signed = r.bool(t)
 		default:
@@ -227,6 +231,9 @@ func (e schemaElement) settled() schemaElement {
 // contradiction compares the two annotations of a leaf where both are there:
 // nothing else in a file tells a damaged one.
 func (e schemaElement) contradiction() string {
+	if e.logical == none && e.converted == convertedDecimal && e.precision == none {
+		return "a decimal without a number of digits"
+	}
 	if e.converted == none || e.logical == none {
 		return ""
 	}

@@ -44,6 +44,10 @@ var (
 	errThriftShort = errors.New("it ends too early")
 	errThriftType  = errors.New("a field has an unexpected type")
 	errThriftDepth = errors.New("it nests too deep")
+
+	errThriftOrder   = errors.New("its fields are out of order")
+	errThriftMissing = errors.New("a field is missing that the format requires")
+	errThriftStrange = errors.New("it has a field that the format does not know")
 )
 
 func (r *thriftReader) fail(err error) {
@@ -93,8 +97,14 @@ func (r *thriftReader) varint() int64 {
 }
 
 // structure calls field for each field of a structure; field either reads
-// the value or returns false to have it passed over.
-func (r *thriftReader) structure(field func(id int64, t thriftType) bool) {
+// the value or returns false to have it passed over. It returns which fields
+// with ids below 64 there were, a bit for each.
+//
+// Nothing but the shape of the bytes tells a damaged footer from another one,
+// so the only shape taken is what all writers give them: ids that rise, in
+// their short form where there is one.
+func (r *thriftReader) structure(field func(id int64, t thriftType) bool) (seen uint64) {
+	const shortMax = 15
 	if r.depth++; r.depth > thriftDepthMax {
 		r.fail(errThriftDepth)
 	}
@@ -103,16 +113,48 @@ func (r *thriftReader) structure(field func(id int64, t thriftType) bool) {
 		head := r.byte()
 		t := thriftType(head & 0x0F)
 		if t == thriftStop {
-			return
+			if head != 0 {
+				r.fail(errThriftType)
+			}
+			return seen
 		}
+		last := id
 		if delta := head >> 4; delta != 0 {
 			id += int64(delta)
 		} else {
 			id = r.varint()
+			if id <= last+shortMax {
+				r.fail(errThriftOrder)
+			}
 		}
-		if r.err == nil && !field(id, t) {
+		if id > math.MaxInt16 {
+			r.fail(errThriftOrder)
+		}
+		if r.err != nil {
+			return seen
+		}
+		if id < 64 {
+			seen |= 1 << id
+		}
+		if !field(id, t) {
 			r.skip(t)
 		}
+	}
+	return seen
+}
+
+// fields is the set of ids that structure returns.
+func fields(ids ...int) (set uint64) {
+	for _, id := range ids {
+		set |= 1 << id
+	}
+	return set
+}
+
+// need fails if one of the ids of want was not seen.
+func (r *thriftReader) need(seen, want uint64) {
+	if r.err == nil && seen&want != want {
+		r.fail(errThriftMissing)
 	}
 }
 
@@ -148,26 +190,37 @@ func (r *thriftReader) listHead() (n uint64, of thriftType) {
 	return n, thriftType(head & 0x0F)
 }
 
-// integer reads any of the integer types.
+// integer reads an integer of 64 bits. A field of another type than the format
+// gives it is an error: other readers would pass over it.
 func (r *thriftReader) integer(t thriftType) int64 {
-	switch t {
-	case thriftByte:
-		return int64(int8(r.byte()))
-	case thriftI16, thriftI32, thriftI64:
-		return r.varint()
+	if t != thriftI64 {
+		r.fail(errThriftType)
+		return 0
 	}
-	r.fail(errThriftType)
-	return 0
+	return r.varint()
 }
 
-// int reads an integer of at most 32 bits.
+// int reads an integer of 32 bits.
 func (r *thriftReader) int(t thriftType) int {
-	v := r.integer(t)
+	if t != thriftI32 {
+		r.fail(errThriftType)
+		return 0
+	}
+	v := r.varint()
 	if v < math.MinInt32 || v > math.MaxInt32 {
 		r.fail(errThriftType)
 		return 0
 	}
 	return int(v)
+}
+
+// small reads an integer of 8 bits.
+func (r *thriftReader) small(t thriftType) int {
+	if t != thriftByte {
+		r.fail(errThriftType)
+		return 0
+	}
+	return int(int8(r.byte()))
 }
 
 func (r *thriftReader) bool(t thriftType) bool {

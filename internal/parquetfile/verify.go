@@ -3,6 +3,7 @@ package parquetfile
 import (
 	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -17,7 +18,7 @@ const verifyBlockBytes = 128 << 10
 // have: a page's own, and where it has none, that of gzip, whose bytes DuckDB
 // unpacks without a look at it.
 func (f *Footer) VerifyChunk(ctx context.Context, r io.ReaderAt, group int, c Chunk) (Pages, error) {
-	v := verifier{r: r, codec: c.codec}
+	v := verifier{r: r, codec: c.codec, required: f.Columns[c.Column].Required}
 	found, err := f.walkChunk(ctx, r, f.Groups[group], c, v.page)
 	if err == nil && found.Checked > 0 {
 		err = f.sealed(c, found, v)
@@ -52,6 +53,7 @@ func (f *Footer) sealed(c Chunk, found Pages, v verifier) error {
 type verifier struct {
 	r               io.ReaderAt
 	codec           Codec
+	required        bool
 	block           []byte
 	raw, compressed int64
 	encodings       uint32
@@ -72,7 +74,10 @@ func (v *verifier) page(p page) error {
 	body := io.NewSectionReader(v.r, p.at, p.compressed)
 	switch {
 	case p.checked:
-		return v.checksum(p, body)
+		if err := v.checksum(p, body); err != nil || p.kind != pageDataV2 || v.required {
+			return err
+		}
+		return v.levels(p)
 	case v.codec == Gzip && (p.kind == pageData || p.kind == pageDictionary):
 		return v.gunzip(p.raw, body)
 	case v.codec == Gzip && p.kind == pageDataV2 && p.compressedData && p.compressed > p.levelBytes:
@@ -98,6 +103,47 @@ func (v *verifier) checksum(p page, body io.Reader) error {
 	}
 	if sum.Sum32() != p.crc {
 		return damaged("its checksum is %08x, the bytes have %08x", p.crc, sum.Sum32())
+	}
+	return nil
+}
+
+// levels compares the definition levels of a page of version 2, which are not
+// compressed, with its header, which no checksum covers: if that tells a wrong
+// length, the values begin at the wrong byte.
+func (v *verifier) levels(p page) error {
+	raw := make([]byte, p.levelBytes)
+	if _, err := v.r.ReadAt(raw, p.at); err != nil {
+		return err
+	}
+	values, nulls := int64(0), int64(0)
+	for len(raw) > 0 && values < p.values {
+		head, n := binary.Uvarint(raw)
+		if n <= 0 {
+			return damaged("its levels are not complete")
+		}
+		raw = raw[n:]
+		if head&1 == 0 { // a run of one level
+			count := int64(min(head>>1, uint64(p.values-values)))
+			if len(raw) == 0 {
+				return damaged("its levels are not complete")
+			}
+			if raw[0] == 0 {
+				nulls += count
+			}
+			values, raw = values+count, raw[1:]
+			continue
+		}
+		for groups := head >> 1; groups > 0; groups-- { // eight levels in a byte
+			if len(raw) == 0 {
+				return damaged("its levels are not complete")
+			}
+			count := min(8, p.values-values)
+			nulls += count - int64(bits.OnesCount8(raw[0]&byte(1<<count-1)))
+			values, raw = values+count, raw[1:]
+		}
+	}
+	if len(raw) > 0 || values != p.values || nulls != p.nulls {
+		return damaged("its levels are of %d values and %d NULLs, its header says %d and %d", values, nulls, p.values, p.nulls)
 	}
 	return nil
 }
