@@ -158,7 +158,8 @@ func digitsOf(sql string) string {
 
 // decimalText renders a decimal without zeros at the end. For two digits, the
 // usual case, two remainders decide (53 ns, no more than the cast itself);
-// trimming text costs 250 ns.
+// trimming all text costs 250 ns. (Columns of Parquet files may have more than
+// two digits, hence the trimming of the first.)
 func (r *renderer) decimalText(n *node) string {
 	return r.let(n, func(v string) string {
 		switch n.dec.scale {
@@ -169,7 +170,7 @@ func (r *renderer) decimalText(n *node) string {
 			if n.dec.wide {
 				digits = wideDigits
 			}
-			return fmt.Sprintf("CASE WHEN %[1]s %% 0.1 <> 0 THEN CAST(%[1]s AS VARCHAR) WHEN %[1]s %% 1 <> 0"+
+			return fmt.Sprintf("CASE WHEN %[1]s %% 0.1 <> 0 THEN rtrim(CAST(%[1]s AS VARCHAR), '0') WHEN %[1]s %% 1 <> 0"+
 				" THEN CAST(CAST(%[1]s AS DECIMAL(%[2]d,1)) AS VARCHAR) ELSE CAST(CAST(%[1]s AS DECIMAL(%[2]d,0)) AS VARCHAR) END", v, digits)
 		}
 		return "rtrim(rtrim(CAST(" + v + " AS VARCHAR), '0'), '.')"
