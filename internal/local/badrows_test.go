@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -244,14 +245,23 @@ func runDirty(t *testing.T, inputs, nodes, badRows string, tune func(*budget.Bud
 	for _, b := range local.ListBadRows(sum.Nodes, sum.Stats) {
 		table := strings.Trim(strings.TrimPrefix(b.Command, "thalweg sql 'FROM "), "'")
 		res, err := local.Query(ctx, home, local.QueryOptions{Workspace: "main", MemoryBytes: 1 << 28,
-			SQL: "SELECT * EXCLUDE (node, batch) FROM " + table + " ORDER BY file, record"})
+			SQL: "SELECT * EXCLUDE (node, batch) FROM " + table})
 		require.NoError(t, err)
 		require.EqualValues(t, b.Rows, len(res.Rows), b.Node)
+		slices.SortStableFunc(res.Rows, func(a, b []any) int { // rows without a record stay as they are
+			return cmp.Or(cmp.Compare(fmt.Sprint(a[0]), fmt.Sprint(b[0])), cmp.Compare(recordOf(a), recordOf(b)))
+		})
 		for _, row := range res.Rows {
 			bad[b.Node] = append(bad[b.Node], strings.ReplaceAll(fmt.Sprintf("%q", row), inputs, "DIR"))
 		}
 	}
 	return outputs(t, dir), bad, sum
+}
+
+// recordOf is the column record of a bad row, 0 without one.
+func recordOf(row []any) int64 {
+	n, _ := row[3].(int64)
+	return n
 }
 
 func cutInto(slots int, batch int64) func(*budget.Budget) {
@@ -407,5 +417,84 @@ func TestBadRowsSurviveACrash(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, [][]any{{int64(unreadable), int64(unreadable)}}, res.Rows)
 		})
+	}
+}
+
+// scatteredScript puts rows aside of a table whose rows lie in another order
+// each time: several threads wrote the pairs of a lookup.
+const scatteredScript = `
+nodes:
+  load:
+    type: file_table
+    r: { urls: ["DIR/in_*.csv"], types: { id: int, key: int } }
+    w: { name: items, fields: [r.id, r.key], indexes: { idx_items_key: non_unique(key) } }
+  pair:
+    type: table_lookup_table
+    r: items
+    l: { table: items, on: key, join_type: inner }
+    w: { name: pairs, fields: [r.id, {other: l.id}] }
+  computed:
+    type: table_table
+    bad_rows: BAD
+    r: pairs
+    w: { name: computed, fields: [{share: 100 / ((r.id + r.other) % 7)}] }
+  tagged:
+    type: table_custom_tfm_table
+    custom_proc_type: tag_and_denormalize
+    bad_rows: BAD
+    r: pairs
+    p: { tag_field_name: tag, tag_criteria: { all: r.id >= 0, some: 100 / (r.other % 11) >= 0 } }
+    w: { name: tagged, fields: [p.tag, {x: 100 / (r.id % 13)}] }
+  scored:
+    type: table_custom_tfm_table
+    custom_proc_type: py_calc
+    bad_rows: BAD
+    r: pairs
+    p: { python_code_urls: [DIR/f.py], calculated_fields: { score: { expression: "f(r.id, r.other)", type: int } } }
+    w: { name: scored, fields: [r.id, {y: 100 / (p.score % 17)}] }
+  f_pairs:
+    type: table_file
+    bad_rows: BAD
+    r: pairs
+    w: { url_template: OUT/pairs.csv, columns: [id, other, {z: 100 / (r.other % 19)}] }
+  f_scored: { type: table_file, r: scored, w: OUT/scored.csv }
+  f_tagged: { type: table_file, r: tagged, w: OUT/tagged.csv }
+`
+
+// TestBadRowsOfScatteredRows gives the same bad rows in the same order each
+// time, and no numbers to rows whose numbers would change.
+func TestBadRowsOfScatteredRows(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for f := range 12 {
+		text := "id,key\n"
+		for i := range 40 {
+			text += fmt.Sprintf("%d,%d\n", f*40+i, (f*40+i)%97)
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("in_%02d.csv", f)), []byte(text), 0o644))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "f.py"), []byte("def f(a, b):\n    if (a + b) % 23 == 0:\n        raise ValueError('not ' + str(a))\n    return a + b\n"), 0o644))
+	tune := func(b *budget.Budget) {
+		b.Slots, b.Cores, b.BatchBytes, b.SmallBytes, b.BroadcastBytes = 1, 4, 1<<30, 1<<30, 0
+	}
+	var want map[string]string
+	var wantBad map[string][]string
+	for range 4 {
+		got, bad, sum := runDirty(t, dir, scatteredScript, wideCaps, tune)
+		require.Nil(t, sum.Failure)
+		for _, node := range []string{"computed", "tagged", "scored", "f_pairs"} {
+			require.Greater(t, len(bad[node]), 20, node)
+			for _, row := range bad[node] { // file, line, col, record …
+				require.True(t, strings.HasPrefix(row, `["table pairs" <nil> <nil> <nil> `), row)
+			}
+		}
+		if want == nil {
+			want, wantBad = got, bad
+			continue
+		}
+		require.Equal(t, want, got)
+		for node := range wantBad {
+			require.Equal(t, strings.Join(wantBad[node], "\n"), strings.Join(bad[node], "\n"), node)
+		}
 	}
 }

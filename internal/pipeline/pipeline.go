@@ -245,11 +245,19 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (worker.Result, e
 // table that the node reads.
 func (x *attempt) placeInTable(err error) {
 	var f *fault.Error
-	if !errors.As(err, &f) || f.Place.Record == 0 || x.in.Reader == nil || x.node.PyTable != nil || len(x.batch.Work.Parts) == 0 {
+	if !errors.As(err, &f) || x.in.Reader == nil || x.node.PyTable != nil || len(x.batch.Work.Parts) == 0 {
 		return
 	}
-	if strings.HasPrefix(f.Place.File, "table ") {
+	switch {
+	case strings.HasPrefix(f.Place.File, "table "):
 		return // it counts the table's rows already
+	case x.in.Reader.Scattered(): // its rows have no numbers that would be the same each time
+		if f.Place.Record = 0; f.Place.File == "" && f.Place.Field != "" {
+			f.Place.File = "table " + x.in.Reader.Node.Table.Name
+		}
+		return
+	case f.Place.Record == 0:
+		return
 	}
 	f.Place.Record += plan.FirstRow(x.in.Reader, x.batch.Work)
 	where := fmt.Sprintf("row %d of table %s", f.Place.Record, x.in.Reader.Node.Table.Name)

@@ -335,7 +335,7 @@ func (x *inspection) explain(ctx context.Context, db engine.Querier, cause error
 			return err
 		}
 	}
-	return find(ctx, db, x.node, relation{from: x.rows.from, aliases: columns{"w": x.rows.layout}}, suspects, nil, cause)
+	return find(ctx, db, x.node, relation{from: x.rows.from, aliases: columns{"w": x.rows.layout}, order: x.rows.order, unknown: x.rows.unknown}, suspects, nil, cause)
 }
 
 // oneRow runs a query and gives its only row; none for a statement without.

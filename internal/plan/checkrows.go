@@ -12,10 +12,11 @@ import (
 // checkedRows are the rows that a node's checks look at, under the alias w:
 // its table, or what its files will hold.
 type checkedRows struct {
-	from   string // "(SELECT …) AS w"
-	layout Layout
-	order  []string  // columns of w that give the canonical order
-	source *relation // what a file's columns are computed from; nil for a table
+	from    string // "(SELECT …) AS w"
+	layout  Layout
+	order   []string  // columns of w that give the canonical order
+	unknown bool      // the rows come in no order, so that they have no numbers
+	source  *relation // what a file's columns are computed from; nil for a table
 }
 
 func (r checkedRows) ref(ref expr.Ref) string { return columns{"w": r.layout}.ref(ref) }
@@ -26,7 +27,7 @@ func (r checkedRows) column(field string) string { return r.ref(expr.Ref{Alias: 
 // tableRows are the rows of a table that is complete but for its checks.
 func tableRows(own *Table, paths Paths) checkedRows {
 	s := scan{table: own, slices: wholeTable(own), paths: paths, fields: allFields(own.Layout), order: true}
-	return checkedRows{from: "(" + s.sql() + ") AS w", layout: own.Layout, order: prefixed("w", s.orderCols())}
+	return checkedRows{from: "(" + s.sql() + ") AS w", layout: own.Layout, order: prefixed("w", s.orderCols()), unknown: own.Scattered()}
 }
 
 // fileRows are the rows that all batches of a file writer together will
@@ -55,7 +56,7 @@ func (p *Planner) fileRows(n *script.Node, in Inputs, paths Paths) (checkedRows,
 		pieces = append(pieces, "("+out.rows+")")
 	}
 	return checkedRows{from: "(" + strings.Join(pieces, " UNION ALL ") + ") AS w", layout: fileLayout(n.Out), order: prefixed("w", out.orderCols),
-		source: &out.rel}, nil
+		unknown: in.Reader.Scattered(), source: &out.rel}, nil
 }
 
 // otherRows are the rows of a table that checks compare with, as r.

@@ -127,6 +127,9 @@ func find(ctx context.Context, db engine.Querier, n *script.Node, rel relation, 
 			continue
 		}
 		at := firstFailure(e.rows, func(from, to int64) bool { return e.holds(ctx, s, from, to) })
+		if err := e.try(ctx, s, at, at+1); engine.IsValueFault(err) {
+			cause = err // the batch may have failed for a row behind this one
+		}
 		place, err := e.place(ctx, s, at, slices)
 		if err != nil {
 			return nil
@@ -142,15 +145,19 @@ func find(ctx context.Context, db engine.Querier, n *script.Node, rel relation, 
 // the relation's order.
 type evidence struct {
 	db      engine.Querier
+	rel     relation
 	columns map[expr.Ref]string
 	rows    int64
 }
 
 func newEvidence(ctx context.Context, db engine.Querier, rel relation, suspects []suspect, positioned bool) (*evidence, error) {
-	e := &evidence{db: db, columns: map[expr.Ref]string{}}
-	row, file := "row_number() OVER () - 1", "CAST(0 AS BIGINT)"
-	if positioned {
+	e := &evidence{db: db, rel: rel, columns: map[expr.Ref]string{}}
+	row, file, order := "row_number() OVER () - 1", "CAST(0 AS BIGINT)", ""
+	switch {
+	case positioned:
 		row, file = "r."+files.RowColumn, "r."+files.FileColumn
+	case rel.unknown:
+		row, order = "CAST(0 AS BIGINT)", " ORDER BY "+strings.Join(rel.order, ", ")
 	}
 	cols := []string{row + " AS at_row", file + " AS at_file"}
 	for _, s := range suspects {
@@ -161,7 +168,7 @@ func newEvidence(ctx context.Context, db engine.Querier, rel relation, suspects 
 			}
 		}
 	}
-	if err := execInOrder(ctx, db, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE __evidence AS SELECT %s FROM %s", strings.Join(cols, ", "), rel.from)); err != nil {
+	if err := execInOrder(ctx, db, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE __evidence AS SELECT %s FROM %s%s", strings.Join(cols, ", "), rel.from, order)); err != nil {
 		return nil, err
 	}
 	return e, e.query(ctx, "SELECT count(*) FROM __evidence", &e.rows)
@@ -174,11 +181,15 @@ func (e *evidence) query(ctx context.Context, query string, into ...any) error {
 	return queryRow(ctx, e.db, query, into...)
 }
 
-// holds reports whether s can be computed for rows [from, to). LIMIT keeps
-// DuckDB from computing it for others.
-func (e *evidence) holds(ctx context.Context, s suspect, from, to int64) bool {
+// try computes s for rows [from, to). LIMIT keeps DuckDB from computing it for others.
+func (e *evidence) try(ctx context.Context, s suspect, from, to int64) error {
 	value := expr.StoreSQL(s.typ, s.expr.SQL(e.ref, ""))
-	return e.query(ctx, fmt.Sprintf("SELECT count(v) FROM (SELECT %s AS v FROM (SELECT * FROM __evidence LIMIT %d OFFSET %d) AS e)", value, to-from, from)) == nil
+	return e.query(ctx, fmt.Sprintf("SELECT count(v) FROM (SELECT %s AS v FROM (SELECT * FROM __evidence LIMIT %d OFFSET %d) AS e)", value, to-from, from))
+}
+
+// holds reports whether s can be computed for rows [from, to).
+func (e *evidence) holds(ctx context.Context, s suspect, from, to int64) bool {
+	return e.try(ctx, s, from, to) == nil
 }
 
 // place names row at and shows the values there.
@@ -190,6 +201,9 @@ func (e *evidence) place(ctx context.Context, s suspect, at int64, slices []file
 		if int64(sl.File) == file {
 			p.File = sl.URL
 		}
+	}
+	if e.rel.unknown {
+		p.Record = 0
 	}
 	return p, err
 }

@@ -29,7 +29,8 @@ func explainLookup(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths
 		j := newJoiner(n, in, plan, w, paths)
 		if n.Lookup.Filter != nil {
 			filter := []suspect{{name: "filter", what: "lookup", pos: n.Lookup.Pos, expr: n.Lookup.Filter, typ: expr.Bool}}
-			right := relation{from: "(" + j.right.scan.sql() + ") AS l", aliases: columns{"l": in.Lookup.Layout}}
+			right := relation{from: "(" + j.right.scan.sql() + ") AS l", aliases: columns{"l": in.Lookup.Layout},
+				order: prefixed("l", j.right.scan.orderCols()), unknown: in.Lookup.Scattered()}
 			if err := find(ctx, db, n, right, filter, nil, cause); errors.As(err, &f) {
 				f.Place.File, f.Place.Record = "table "+in.Lookup.Node.Table.Name, 0 // the rows of a bucket have no numbers
 				return f
@@ -92,11 +93,11 @@ func firstFailure(rows int64, holds func(from, to int64) bool) int64 {
 // table's field failed: its fields are computed row by row.
 func explainDistinct(n *script.Node, in Inputs, paths Paths) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
-		s := scan{table: in.Reader, slices: wholeTable(in.Reader), paths: paths, fields: usedFields(in.Reader.Layout, "r", fieldRefs(n.Table))}
-		rel := relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}}
+		s := scan{table: in.Reader, slices: wholeTable(in.Reader), paths: paths, fields: usedFields(in.Reader.Layout, "r", fieldRefs(n.Table)), order: in.Reader.Scattered()}
+		rel := relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols()), unknown: in.Reader.Scattered()}
 		err := explainExpressions(n, rel, nil)(ctx, db, cause)
 		var f *fault.Error
-		if errors.As(err, &f) && f.Place.Record > 0 {
+		if errors.As(err, &f) && f.Place.File == "" {
 			f.Place.File = "table " + in.Reader.Node.Table.Name
 		}
 		return err

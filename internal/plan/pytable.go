@@ -78,7 +78,7 @@ func pyTableRelation(t *engine.Task, n *script.Node, in Inputs, b Batch) relatio
 	number := sqltext.Ident(engine.GroupColumn)
 	rel.from += fmt.Sprintf(" JOIN %s AS r ON r.%s = p.%s", engine.GroupTable, number, number)
 	s.order = true
-	rel.order = append(prefixed("r", s.orderCols()), "p."+sqltext.Ident(engine.RowColumn))
+	rel.order, rel.unknown = append(prefixed("r", s.orderCols()), "p."+sqltext.Ident(engine.RowColumn)), true
 	return rel
 }
 

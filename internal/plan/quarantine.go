@@ -186,15 +186,18 @@ func (f *badFinder) openFiles(ctx context.Context, db *engine.Instance) (badSour
 // shown whole, and what Python has made of them.
 func (f *badFinder) openTable(ctx context.Context, db *engine.Instance) (badSource, error) {
 	layout := f.in.Reader.Layout
-	s := scan{table: f.in.Reader, slices: f.b.Work.Parts, paths: f.b.Paths, order: layout.OrderCols > 0}
+	s := scan{table: f.in.Reader, slices: f.b.Work.Parts, paths: f.b.Paths, order: f.in.Reader.Scattered()}
 	var pairs []string
 	for _, c := range layout.Columns {
 		s.fields = append(s.fields, c.Name)
 		pairs = append(pairs, sqltext.String(c.Name)+": "+ident("r", c.Stored()))
 	}
-	source := s.sql()
+	source := s.inOrder()
 	if f.n.Out != nil {
 		source = s.ofFile(f.n.Out, f.b.Work)
+		if f.in.Reader.Scattered() {
+			source = fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s", source, strings.Join(orderColumns(s.orderCols()), ", "))
+		}
 	}
 	src := badSource{table: sourceTable, row: "r.rowid", order: prefixed("r", s.orderCols()), ref: columns{"r": layout}.ref,
 		raw: fmt.Sprintf("left(CAST(to_json({%s}) AS VARCHAR), %d)", strings.Join(pairs, ", "), badRawChars)}
@@ -287,22 +290,26 @@ func (f *badFinder) sideQuery() string {
 		}
 		from = fmt.Sprintf("(SELECT b.* REPLACE (CASE WHEN b.raw IS NULL THEN left(CAST(t.raw AS VARCHAR), %d) ELSE b.raw END AS raw) FROM %s AS b"+
 			" LEFT JOIN (SELECT row_number() OVER () - 1 AS n, to_json({%s}) AS raw FROM (%s) AS r) AS t ON t.n = b.at_row) AS b",
-			badRawChars, engine.BadTable, strings.Join(pairs, ", "), s.sql())
+			badRawChars, engine.BadTable, strings.Join(pairs, ", "), s.inOrder())
 	}
 	return fmt.Sprintf("SELECT %s AS node, CAST(%d AS BIGINT) AS batch, %s FROM %s ORDER BY b.at_file, b.at_row",
 		sqltext.String(f.n.Name), f.b.Number, strings.Join(cols, ", "), from)
 }
 
-// firstRow is the table's row that is the batch's first.
-func (f *badFinder) firstRow() int64 {
-	if f.b.Work.Ranged {
-		return f.b.Work.FromRow
+// recordOf is the number, from 1, of a batch's row in the table; 0 where rows
+// have none that means anything.
+func recordOf(t *Table, w Work, row int64) int64 {
+	if t.Scattered() {
+		return 0
 	}
-	return FirstRow(f.in.Reader, f.b.Work)
+	return FirstRow(t, w) + row + 1
 }
 
 // FirstRow counts the rows of a table before those of a batch.
 func FirstRow(t *Table, w Work) int64 {
+	if w.Ranged {
+		return w.FromRow
+	}
 	if len(w.Parts) == 0 {
 		return 0
 	}

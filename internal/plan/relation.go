@@ -16,6 +16,7 @@ type relation struct {
 	aliases columns               // alias -> layout, for tables
 	refer   func(expr.Ref) string // how references are written, where aliases do not say it
 	order   []string              // SQL of the order columns, most significant first; nil: canonical as it comes
+	unknown bool                  // its rows have no numbers: they come in no order, but have one in order
 }
 
 // ref writes a reference.

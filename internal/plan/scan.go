@@ -69,6 +69,20 @@ func (s scan) sql() string {
 	return strings.Join(pieces, " UNION ALL ")
 }
 
+// Scattered reports whether the rows of a table lie in its parts as they came,
+// in another order each time: columns say their order, and their numbers mean nothing.
+func (t *Table) Scattered() bool { return t.Layout.OrderCols > 0 }
+
+// inOrder renders the scan as a SELECT in canonical order, order columns
+// included where the rows had to be sorted by them.
+func (s scan) inOrder() string {
+	if !s.table.Scattered() {
+		return s.sql()
+	}
+	s.order = true
+	return fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s", s.sql(), strings.Join(orderColumns(s.orderCols()), ", "))
+}
+
 // piece reads consecutive whole parts, or a range of one.
 func (s scan) piece(slices []PartSlice) string {
 	files := make([]string, len(slices))

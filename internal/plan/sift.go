@@ -191,11 +191,11 @@ func (f *badFinder) describeRows(ctx context.Context, db engine.Querier, src bad
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	first, table := f.firstRow(), "table "+f.in.Reader.Node.Table.Name
+	table := "table " + f.in.Reader.Node.Table.Name
 	for i := 0; rows.Next() && i < len(found); i++ {
 		b := found[i]
 		s := suspects[b.verdict]
-		r := fault.BadRow{Reason: b.reason, Place: fault.Place{File: table, Record: first + b.row + 1, Field: s.name, Value: b.values, Expr: s.expr.Source()}}
+		r := fault.BadRow{Reason: b.reason, Place: fault.Place{File: table, Record: recordOf(f.in.Reader, f.b.Work, b.row), Field: s.name, Value: b.values, Expr: s.expr.Source()}}
 		if err := rows.Scan(&r.Raw); err != nil {
 			return err
 		}

@@ -149,14 +149,17 @@ func (p *Planner) relation(t *engine.Task, n *script.Node, in Inputs, b Batch) (
 			refs = append(refs, c.Expr.Refs()...)
 		}
 	}
-	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths, fields: usedFields(in.Reader.Layout, "r", refs), order: in.Reader.Layout.OrderCols > 0}
-	rel := relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols())}
+	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths, fields: usedFields(in.Reader.Layout, "r", refs), order: in.Reader.Scattered()}
+	rel := relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols()), unknown: in.Reader.Scattered()}
 	switch {
 	case n.Tag != nil:
 		rel = tagRelation(n.Tag, s.sql(), in.Reader.Layout, rel.order)
 	case n.PyCalc != nil:
 		t.Python = pythonStep(n, in.Reader, b)
 		// Both sides keep the order of the slices, so rows meet by position.
+		if n.BadRows != nil {
+			rel.from = "(" + s.inOrder() + ") AS r"
+		}
 		rel.from += " POSITIONAL JOIN " + engine.ResultTable + " AS p"
 		if n.BadRows != nil {
 			rel.from += " WHERE NOT p." + engine.BadFlag
@@ -171,8 +174,8 @@ func (p *Planner) tagSource(n *script.Node, in Inputs, b Batch) relation {
 	for _, c := range n.Tag.Criteria {
 		refs = append(refs, c.Expr.Refs()...)
 	}
-	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths, fields: usedFields(in.Reader.Layout, "r", refs)}
-	return relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}}
+	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths, fields: usedFields(in.Reader.Layout, "r", refs), order: in.Reader.Scattered()}
+	return relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols()), unknown: in.Reader.Scattered()}
 }
 
 func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relation, error) {
@@ -250,7 +253,12 @@ func pythonStep(n *script.Node, t *Table, b Batch) *engine.PythonStep {
 	if len(cols) == 0 {
 		cols = []string{"1"} // formulas of nothing: still one row for each row
 	}
-	return &engine.PythonStep{Program: prog, Source: fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(cols, ", "), s.sql()), Bad: badPython(n, t, b)}
+	// Rows meet their results by position. Bad ones are listed in canonical order.
+	source := s.sql()
+	if n.BadRows != nil {
+		source = s.inOrder()
+	}
+	return &engine.PythonStep{Program: prog, Source: fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(cols, ", "), source), Bad: badPython(n, t, b)}
 }
 
 // badPython describes rows whose formulas fail; nil where the first one fails the node.
@@ -262,13 +270,13 @@ func badPython(n *script.Node, t *Table, b Batch) func(*fault.Error, string) (fa
 	if n.BadRows.Action == script.BadNull {
 		action = engine.ActionKept
 	}
-	first, table := FirstRow(t, b.Work), "table "+t.Node.Table.Name
+	table := "table " + t.Node.Table.Name
 	return func(f *fault.Error, reason string) (fault.BadRow, string) {
 		p := f.Place
 		if p.File != "" && p.Line > 0 {
 			reason += fmt.Sprintf(" (%s:%d)", p.File, p.Line)
 		}
-		return fault.BadRow{Reason: reason, Place: fault.Place{File: table, Record: first + p.Record, Field: p.Field, Value: p.Value, Expr: p.Expr}}, action
+		return fault.BadRow{Reason: reason, Place: fault.Place{File: table, Record: recordOf(t, b.Work, p.Record-1), Field: p.Field, Value: p.Value, Expr: p.Expr}}, action
 	}
 }
 
