@@ -173,6 +173,28 @@ func TestDescendantsEndWithTheirInterpreter(t *testing.T) {
 	})
 }
 
+// TestCancelEndsEverything gives up a Run, as Ctrl-C does, whose formula is deep in C,
+// deaf to signals, and has a family.
+func TestCancelEndsEverything(t *testing.T) {
+	eachInterpreter(t, func(t *testing.T, interpreter string) {
+		dir := t.TempDir()
+		ready := filepath.Join(dir, "ready")
+		pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1})
+		prog := familyProgram(dir, fmt.Sprintf("open(%q, 'w').close(); signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 65)); 7 ** 7 ** 9", ready))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() {
+			_ = waitForFile(ctx, ready) // without it the Run below does not end
+			cancel()
+		}()
+		_, err := pool.Run(ctx, prog, ints(2), discard)
+		require.ErrorIs(t, err, context.Canceled)
+		pids := familyPids(t, dir)
+		require.Len(t, pids, familyMembers)
+		requireGone(t, pids) // before the pool is closed
+	})
+}
+
 // TestDescendantsEndWithUs kills the process that runs a pool.
 func TestDescendantsEndWithUs(t *testing.T) {
 	eachMechanism(t, func(t *testing.T, cgroups string) {
