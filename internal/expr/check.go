@@ -23,7 +23,10 @@ type Mode struct {
 	Nullable func(Ref) bool
 	// Zoned gives the layout of datetimes that have zones of their own, whose
 	// columns are of ZonedType; "" for all others. nil: there are none.
-	Zoned     func(Ref) string
+	Zoned func(Ref) string
+	// Values gives the expressions that references stand for, as having sees
+	// them: see Compiled.Finer. nil: none.
+	Values    func(Ref) *Compiled
 	EmptyNull bool // aggregates over no value are NULL, not the type's zero value
 	Null      Type // type of an expression that is just null; Invalid: it is refused
 }
@@ -230,7 +233,20 @@ func (c *checker) selector(n *node, x *ast.SelectorExpr) (*node, *Error) {
 		}
 	}
 	n.null = c.mode.Nullable != nil && c.mode.Nullable(n.ref)
+	if c.mode.Values != nil {
+		if v := c.mode.Values(n.ref); v != nil && v.Finer() {
+			n.standsFor(v.root)
+		}
+	}
 	return n, nil
+}
+
+// standsFor makes the reference n one to a value as it was computed.
+func (n *node) standsFor(value *node) {
+	n.dec, n.zone = value.dec, value.zone
+	if n.typ == DateTime && value.zone == nil {
+		n.layout = ZonedLayout
+	}
 }
 
 func (c *checker) unary(n *node, x *ast.UnaryExpr) (*node, *Error) {

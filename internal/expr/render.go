@@ -24,6 +24,31 @@ func (c *Compiled) SQL(column func(Ref) string, order string) string {
 	return r.sql(c.root)
 }
 
+// Finer reports whether the value may be finer than what a table keeps of it:
+// a decimal with more digits, a datetime with microseconds or a zone.
+func (c *Compiled) Finer() bool {
+	switch n := c.root; n.typ {
+	case Decimal:
+		return n.dec.wide || n.dec.scale > columnScale
+	case DateTime:
+		return n.op != opRef || n.layout != ""
+	}
+	return false
+}
+
+// Zoned reports whether the value is a datetime whose zone depends on the row.
+func (c *Compiled) Zoned() bool { return c.root.typ == DateTime && c.root.zone == nil }
+
+// ComputedSQL renders the value as having sees it: not rounded and not cut for
+// the table. A datetime whose zone depends on the row is of ZonedType.
+func (c *Compiled) ComputedSQL(column func(Ref) string, order string) string {
+	r := &renderer{column: column, order: order, round: c.mode.Round, emptyNull: c.mode.EmptyNull}
+	if c.Zoned() {
+		return ZonedSQL(r.sql(c.root), r.formatTime(c.root, ZonedLayout))
+	}
+	return r.sql(c.root)
+}
+
 // StoreSQL wraps a value for storing in a table field: decimals are rounded to
 // DECIMAL(18,2) half away from zero (DuckDB raises an error beyond 16 digits
 // before the point), datetimes are cut to milliseconds.

@@ -20,6 +20,8 @@ type suspect struct {
 	pos  script.Pos
 	expr *expr.Compiled
 	typ  expr.Type
+
+	finer bool // having sees it as it was computed
 }
 
 func fieldSuspects(w *script.TableWriter) []suspect {

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"thalweg/internal/expr"
@@ -184,9 +186,7 @@ func (j joiner) plain() string {
 		j.left.sql(j.work), j.word(), j.right.sql(j.work), j.on())
 	order := append(prefixed("r", j.left.scan.orderCols()), orZero(prefixed("l", j.right.scan.orderCols()))...)
 	rel := relation{from: from, aliases: columns{"r": j.in.Reader.Layout, "l": j.in.Lookup.Layout}, order: order}
-	return tableQuery(j.n, j.layout, rel, func(f *script.Field) string {
-		return j.orDefault(f, expr.StoreSQL(f.Type, f.Expr.SQL(j.ref(), "")))
-	})
+	return tableQuery(j.n, j.layout, rel, func(f *script.Field, v form) string { return j.orDefault(f, v.sql(f, j.ref(), "")) })
 }
 
 // mixed reports whether a field needs a left and a right row at once, so that
@@ -209,7 +209,13 @@ func (j joiner) groupedByKey() string {
 	ofRight := func(f *script.Field) bool { return f.Expr.Aggregate() || refersTo(f.Expr, "l") }
 	for i, f := range j.n.Table.Fields {
 		if ofRight(f) {
-			values = append(values, fmt.Sprintf("%s AS __a%d", j.groupValue(f, order), i))
+			values = append(values, fmt.Sprintf("%s AS %s", j.groupValue(f, order, stored), groupColumn(i, stored)))
+		}
+	}
+	finer := finerFields(j.n)
+	for _, i := range slices.Sorted(maps.Keys(finer)) {
+		if f := finer[i]; ofRight(f) {
+			values = append(values, fmt.Sprintf("%s AS %s", j.groupValue(f, order, computed), groupColumn(i, computed)))
 		}
 	}
 	values = append(append(j.keys("l"), "true AS __m"), values...)
@@ -227,18 +233,23 @@ func (j joiner) groupedByKey() string {
 	for i, f := range j.n.Table.Fields {
 		index[f] = i
 	}
-	return tableQuery(j.n, j.layout, rel, func(f *script.Field) string {
+	return tableQuery(j.n, j.layout, rel, func(f *script.Field, v form) string {
 		if ofRight(f) {
-			return j.orDefault(f, fmt.Sprintf("l.__a%d", index[f]))
+			return j.orDefault(f, "l."+groupColumn(index[f], v))
 		}
-		return expr.StoreSQL(f.Type, f.Expr.SQL(rel.aliases.ref, ""))
+		return v.sql(f, rel.aliases.ref, "")
 	})
+}
+
+// groupColumn is the column of a field among the grouped right rows.
+func groupColumn(field int, v form) string {
+	return fmt.Sprintf(map[form]string{stored: "__a%d", computed: "__b%d"}[v], field)
 }
 
 // groupValue is a field of a grouped lookup within its group: an aggregate, or
 // the value at the last of the joined rows.
-func (j joiner) groupValue(f *script.Field, order string) string {
-	value := expr.StoreSQL(f.Type, f.Expr.SQL(j.ref(), order))
+func (j joiner) groupValue(f *script.Field, order string, v form) string {
+	value := v.sql(f, j.ref(), order)
 	if f.Expr.Aggregate() {
 		return value
 	}
@@ -251,27 +262,34 @@ func (j joiner) groupedByRow() string {
 	leftOrder, order := prefixed("r", j.left.scan.orderCols()), strings.Join(prefixed("l", j.right.scan.orderCols()), ", ")
 	values := make([]string, 0, len(j.n.Table.Fields)+len(leftOrder))
 	for i, f := range j.n.Table.Fields {
-		value := j.groupValue(f, order)
-		if !f.Expr.Aggregate() && !refersTo(f.Expr, "l") {
-			value = fmt.Sprintf("any_value(%s)", expr.StoreSQL(f.Type, f.Expr.SQL(j.ref(), "")))
-		} else if j.n.Lookup.Left {
-			otherwise := defaultSQL(f)
-			if f.NullUnmatched {
-				otherwise = "NULL"
-			}
-			value = fmt.Sprintf("CASE WHEN bool_or(l.__m) THEN %s ELSE %s END", value, otherwise)
-		}
-		values = append(values, value+" AS "+sqltext.Ident(j.layout.Columns[i].Stored()))
+		values = append(values, j.rowValue(f, order, stored)+" AS "+sqltext.Ident(j.layout.Columns[i].Stored()))
+	}
+	finer := finerFields(j.n)
+	for _, i := range slices.Sorted(maps.Keys(finer)) {
+		values = append(values, j.rowValue(finer[i], order, computed)+" AS "+finerColumn(i))
 	}
 	for i, o := range leftOrder {
 		values = append(values, fmt.Sprintf("%s AS __o%d", o, i))
 	}
 	q := fmt.Sprintf("SELECT %s FROM (%s) AS r %s (SELECT *, true AS __m FROM (%s)) AS l ON %s GROUP BY %s",
 		strings.Join(values, ", "), j.left.sql(j.work), j.word(), j.right.sql(j.work), j.on(), strings.Join(leftOrder, ", "))
-	if j.n.Table.Having == nil {
-		return q
+	return having(j.n, j.layout, q)
+}
+
+// rowValue is a field of a left row's group, or what it is without a match.
+func (j joiner) rowValue(f *script.Field, order string, v form) string {
+	if !f.Expr.Aggregate() && !refersTo(f.Expr, "l") {
+		return fmt.Sprintf("any_value(%s)", v.sql(f, j.ref(), ""))
 	}
-	return fmt.Sprintf("SELECT * FROM (%s) AS w WHERE %s", q, j.n.Table.Having.SQL(columns{"w": j.layout}.ref, ""))
+	value := j.groupValue(f, order, v)
+	if !j.n.Lookup.Left {
+		return value
+	}
+	otherwise := defaultSQL(f)
+	if f.NullUnmatched {
+		otherwise = "NULL"
+	}
+	return fmt.Sprintf("CASE WHEN bool_or(l.__m) THEN %s ELSE %s END", value, otherwise)
 }
 
 // orZero puts left rows without a match before any that has one.

@@ -253,7 +253,11 @@ func (f *badFinder) outputs() ([]suspect, *suspect) {
 	if f.n.Out != nil {
 		return columnSuspects(f.n.Out), havingSuspect(f.n.Out.Having, f.n.Out.Pos)
 	}
-	return fieldSuspects(f.n.Table), havingSuspect(f.n.Table.Having, f.n.Table.Pos)
+	fields := fieldSuspects(f.n.Table)
+	for i := range finerFields(f.n) {
+		fields[i].finer = true
+	}
+	return fields, havingSuspect(f.n.Table.Having, f.n.Table.Pos)
 }
 
 func havingSuspect(e *expr.Compiled, pos script.Pos) *suspect {

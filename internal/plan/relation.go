@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"thalweg/internal/expr"
@@ -40,17 +42,76 @@ func fieldList(w *script.TableWriter, layout Layout, render func(*script.Field) 
 	return strings.Join(cols, ", ")
 }
 
+// form is one of the two in which fields are computed: as the table keeps them,
+// and as having sees them.
+type form int
+
+const (
+	stored form = iota
+	computed
+)
+
+// sql renders a field's value.
+func (v form) sql(f *script.Field, ref func(expr.Ref) string, order string) string {
+	if v == computed {
+		return f.Expr.ComputedSQL(ref, order)
+	}
+	return expr.StoreSQL(f.Type, f.Expr.SQL(ref, order))
+}
+
 // tableQuery is the SELECT of the rows that n's table gets from rel.
-func tableQuery(n *script.Node, layout Layout, rel relation, render func(*script.Field) string) string {
+func tableQuery(n *script.Node, layout Layout, rel relation, render func(*script.Field, form) string) string {
 	if render == nil {
-		render = func(f *script.Field) string { return expr.StoreSQL(f.Type, f.Expr.SQL(rel.ref, "")) }
+		render = func(f *script.Field, v form) string { return v.sql(f, rel.ref, "") }
 	}
-	q := fmt.Sprintf("SELECT %s FROM %s", fieldList(n.Table, layout, render, rel.order), rel.from)
+	list := fieldList(n.Table, layout, func(f *script.Field) string { return render(f, stored) }, rel.order)
+	finer := finerFields(n)
+	for _, i := range slices.Sorted(maps.Keys(finer)) {
+		list += fmt.Sprintf(", %s AS %s", render(finer[i], computed), finerColumn(i))
+	}
+	return having(n, layout, fmt.Sprintf("SELECT %s FROM %s", list, rel.from))
+}
+
+// finerFields lists the fields of which n's having sees more than the table
+// keeps, by their number.
+func finerFields(n *script.Node) map[int]*script.Field {
+	out := map[int]*script.Field{}
 	if n.Table.Having == nil {
-		return q
+		return out
 	}
-	w := columns{"w": layout}
-	return fmt.Sprintf("SELECT * FROM (%s) AS w WHERE %s", q, n.Table.Having.SQL(w.ref, ""))
+	for i, f := range n.Table.Fields {
+		for _, ref := range n.Table.Having.Refs() {
+			if ref.Field == f.Name && n.SeenByHaving(ref) != nil {
+				out[i] = f
+			}
+		}
+	}
+	return out
+}
+
+// finerColumn is the name of a field's column as having sees it.
+func finerColumn(field int) string { return fmt.Sprintf("__h%d", field) }
+
+// having leaves out of rows, which have n's fields and the finer ones, those
+// for which n's having does not hold.
+func having(n *script.Node, layout Layout, rows string) string {
+	if n.Table.Having == nil {
+		return rows
+	}
+	w, finer := columns{"w": layout}, map[string]string{}
+	for i, f := range finerFields(n) {
+		finer[f.Name] = finerColumn(i)
+	}
+	hidden := ""
+	if len(finer) > 0 {
+		hidden = " EXCLUDE (" + strings.Join(slices.Sorted(maps.Values(finer)), ", ") + ")"
+	}
+	return fmt.Sprintf("SELECT *%s FROM (%s) AS w WHERE %s", hidden, rows, n.Table.Having.SQL(func(r expr.Ref) string {
+		if column, ok := finer[r.Field]; ok {
+			return "w." + column
+		}
+		return w.ref(r)
+	}, ""))
 }
 
 // usedFields lists the fields of alias that a node's expressions use, in the

@@ -87,6 +87,9 @@ func havingSQL(having *suspect, suspects []suspect, ref func(expr.Ref) string) s
 	fields := map[string]string{}
 	for _, s := range suspects {
 		fields[s.name] = "(" + expr.StoreSQL(s.typ, s.expr.SQL(ref, "")) + ")"
+		if s.finer {
+			fields[s.name] = "(" + s.expr.ComputedSQL(ref, "") + ")"
+		}
 	}
 	return having.expr.SQL(func(r expr.Ref) string { return fields[r.Field] }, "")
 }

@@ -108,9 +108,7 @@ func (p *Planner) tableTask(t engine.Task, n *script.Node, in Inputs, plan NodeP
 		t.Query = distinctQuery(n, in, plan.Layout, b)
 	case n.Tag != nil:
 		ref := tagRef(n.Tag, rel)
-		t.Query = tableQuery(n, plan.Layout, rel, func(f *script.Field) string {
-			return expr.StoreSQL(f.Type, f.Expr.SQL(ref, ""))
-		})
+		t.Query = tableQuery(n, plan.Layout, rel, func(f *script.Field, v form) string { return v.sql(f, ref, "") })
 	default:
 		t.Query = tableQuery(n, plan.Layout, rel, nil)
 	}

@@ -18,6 +18,12 @@ func (s scope) nullable(refs map[expr.Ref]bool) scope {
 	return s
 }
 
+// computed says what fields are computed by, for expressions that see them so.
+func (s scope) computed(values func(expr.Ref) *expr.Compiled) scope {
+	s.values = values
+	return s
+}
+
 // zoned adds layouts of datetimes that have zones of their own.
 func (s scope) zoned(layouts map[expr.Ref]string) scope {
 	s.zones = layouts

@@ -394,7 +394,18 @@ func (l *loader) tableExpressions(d *nodeDraft) {
 		l.errorAt(d.w.keys["having"].key, d.w.keyPath("having"), "a distinct_table takes no having").Hint = "filter in a table_table in front of it"
 		return
 	}
-	w.Having = l.condition(v, d.w.keyPath("having"), newScope("having").nullable(tableNulls("w", w)).with("w", fieldTypes(w), true))
+	w.Having = l.condition(v, d.w.keyPath("having"), newScope("having").nullable(tableNulls("w", w)).computed(d.node.SeenByHaving).with("w", fieldTypes(w), true))
+}
+
+// SeenByHaving gives the expression of a field that having sees as it was
+// computed, finer than the table keeps it; nil for all others. Fields of a
+// lookup can be default values, which have no zones.
+func (n *Node) SeenByHaving(w expr.Ref) *expr.Compiled {
+	f := n.Table.Field(w.Field)
+	if f == nil || f.Expr == nil || !f.Expr.Finer() || n.Lookup != nil && f.Expr.Zoned() {
+		return nil
+	}
+	return f.Expr
 }
 
 // condition checks an expression that must be a bool, computed without rounding.
