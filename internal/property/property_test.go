@@ -15,10 +15,9 @@ import (
 
 // Environment variables of the test.
 const (
-	chaosVariable   = "THALWEG_CHAOS"            // "1": all scripts instead of a sample
-	seedVariable    = "THALWEG_PROPERTY_SEED"    // run only the script of this seed
-	scriptsVariable = "THALWEG_PROPERTY_SCRIPTS" // so many scripts
-	keepVariable    = "THALWEG_PROPERTY_KEEP"    // directory that a failing script is left in
+	chaosVariable = "THALWEG_CHAOS"         // "1": all scripts instead of a sample
+	seedVariable  = "THALWEG_PROPERTY_SEED" // run only the script of this seed, or of those from 100-199
+	keepVariable  = "THALWEG_PROPERTY_KEEP" // directory that a failing script is left in
 )
 
 const (
@@ -37,29 +36,15 @@ func TestMain(m *testing.M) {
 // TestChaosScripts runs random scripts in several ways each.
 func TestChaosScripts(t *testing.T) {
 	t.Parallel()
-	if text := os.Getenv(seedVariable); text != "" {
-		seed, err := strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err, seedVariable)
-		try(t, seed, true)
-		return
-	}
-	scripts := sampleScripts
-	if os.Getenv(chaosVariable) == "1" {
-		scripts = chaosScripts
-	}
-	if text := os.Getenv(scriptsVariable); text != "" {
-		n, err := strconv.Atoi(text)
-		require.NoError(t, err, scriptsVariable)
-		scripts = n
-	}
-	for worker := range testers {
+	first, end := seeds(t)
+	for worker := range min(testers, end-first) {
 		t.Run(fmt.Sprintf("part %d", worker), func(t *testing.T) {
 			t.Parallel()
-			for seed, failed := worker, 0; seed < scripts && failed < enough; seed += testers {
-				if (seed-worker)%progress == 0 && seed > worker {
-					t.Logf("%d scripts", seed)
+			for seed, failed := first+worker, 0; seed < end && failed < enough; seed += testers {
+				if done := seed - first - worker; done%progress == 0 && done > 0 {
+					t.Logf("%d scripts", done)
 				}
-				if !try(t, uint64(seed), failed == 0) {
+				if !try(t, seed, failed == 0) {
 					failed++
 				}
 			}
@@ -67,9 +52,31 @@ func TestChaosScripts(t *testing.T) {
 	}
 }
 
+// seeds are those of the scripts to run.
+func seeds(t *testing.T) (first, end uint64) {
+	t.Helper()
+	number := func(name, text string) uint64 {
+		n, err := strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err, name)
+		return n
+	}
+	if text := os.Getenv(seedVariable); text != "" {
+		from, to, several := strings.Cut(text, "-")
+		first = number(seedVariable, from)
+		if !several {
+			return first, first + 1
+		}
+		return first, number(seedVariable, to) + 1
+	}
+	if os.Getenv(chaosVariable) == "1" {
+		return 0, chaosScripts
+	}
+	return 0, sampleScripts
+}
+
 const (
-	testers = 2 // work side by side
-	enough  = 5 // failures of one of them
+	testers = uint64(2) // work side by side
+	enough  = 5         // failures of one of them
 	// progress is told every so many scripts.
 	progress = 50 * testers
 )
