@@ -114,7 +114,7 @@ func queryFile(t *engine.Task, r *script.FileReader, slices []files.Slice, scrat
 		return files.ReadSQL(r, slices, scratch, false)
 	}
 	from = "read_parquet(" + sqltext.Strings(paths) + ", hive_partitioning = false)"
-	return from, func(context.Context) error { return nil }, nil
+	return from, func(ctx context.Context) error { return files.CheckQueryParquet(ctx, slices) }, nil
 }
 
 // resultQuery casts the query's columns to the fields, where each value must
