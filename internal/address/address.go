@@ -65,6 +65,30 @@ func Mistyped(name string) string {
 	return ""
 }
 
+// Format is what the end of a file's name says of its format, "" if it says
+// nothing: a name without an end, or with one that is nobody's.
+func Format(name string) string {
+	if Parquet(name) {
+		return "Parquet"
+	}
+	if Scheme(name) != "" {
+		name, _, _ = strings.Cut(name, "?")
+	}
+	switch strings.ToLower(path.Ext(name)) {
+	case ".csv", ".tsv", ".tab", ".psv":
+		return "CSV"
+	case ".json", ".jsonl", ".ndjson":
+		return "JSON"
+	case ".xlsx", ".xls", ".xlsm", ".ods":
+		return "a spreadsheet"
+	case ".gz", ".gzip", ".tgz", ".bz2", ".xz", ".zst", ".zstd", ".lz4", ".br", ".zip", ".7z", ".rar", ".tar":
+		return "that it is compressed or an archive"
+	case ".avro", ".orc", ".arrow", ".feather", ".ipc", ".xml", ".yaml", ".yml", ".html", ".htm", ".pdf", ".db", ".sqlite", ".duckdb", ".sql", ".dbf", ".sav", ".dta", ".h5", ".pkl":
+		return strings.ToUpper(strings.TrimPrefix(strings.ToLower(path.Ext(name)), "."))
+	}
+	return ""
+}
+
 // Local gives the path that a plain path or a file:// URL names. Anything else
 // is a fault.Script.
 func Local(name string) (string, error) {

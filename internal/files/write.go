@@ -28,61 +28,7 @@ func WriteSQL(w *script.FileWriter, from, orderBy, path string) (string, error) 
 	if w.Parquet {
 		return writeParquetSQL(w, source, path)
 	}
-	return writeCSVSQL(w, source, path)
-}
-
-// writeCSVSQL builds each line as one text column and has COPY write it raw:
-// with an empty quote character it neither quotes nor escapes, and the header
-// is that column's name. Behaviour §3.2: the header ends in CRLF, lines in
-// LF, and a text is quoted if it contains a comma, whatever the separator,
-// with nothing escaped. Nullable columns: see cellSQL.
-func writeCSVSQL(w *script.FileWriter, source, path string) (string, error) {
-	header := make([]string, len(w.Columns))
-	parts := make([]string, 0, 2*len(w.Columns))
-	for i, c := range w.Columns {
-		header[i] = quoteIfComma(c.Header)
-		text, err := expr.PrintSQL(c.Type, c.Format, sqltext.Ident(c.Name))
-		if err != nil {
-			return "", scriptFault(c.Pos, c.Name, "format %q of column %s: %s", c.Format, c.Name, err)
-		}
-		if i > 0 {
-			parts = append(parts, sqltext.String(w.Separator))
-		}
-		parts = append(parts, cellSQL(c, text))
-	}
-	// concat takes NULL for an empty text, where || would lose the line.
-	line := "concat(" + strings.Join(parts, ", ") + ")"
-	name := sqltext.Ident(strings.Join(header, w.Separator) + "\r")
-	return "COPY (SELECT " + line + " AS " + name + " FROM " + source + ") TO " + sqltext.String(path) +
-		" (FORMAT csv, HEADER true, QUOTE '', ESCAPE '', COMPRESSION 'uncompressed')", nil
-}
-
-// cellSQL renders a cell from the text of its value. Text that would be taken
-// for NULL gets quotes: in a nullable column an empty text is "" and NULL is
-// nothing, or whatever null_text says.
-func cellSQL(c *script.OutputColumn, text string) string {
-	var quoted []string
-	if c.Type == expr.String || strings.Contains(c.Format, ",") {
-		quoted = append(quoted, "contains("+text+", ',')")
-	}
-	if c.Nullable {
-		quoted = append(quoted, text+" = "+sqltext.String(c.NullText))
-	}
-	cell := text
-	if len(quoted) > 0 {
-		cell = "CASE WHEN " + strings.Join(quoted, " OR ") + " THEN '\"' || " + text + " || '\"' ELSE " + text + " END"
-	}
-	if c.Nullable {
-		cell = "CASE WHEN " + sqltext.Ident(c.Name) + " IS NULL THEN " + sqltext.String(quoteIfComma(c.NullText)) + " ELSE " + cell + " END"
-	}
-	return cell
-}
-
-func quoteIfComma(s string) string {
-	if strings.Contains(s, ",") {
-		return `"` + s + `"`
-	}
-	return s
+	return csvOutput{w}.sql(source, path)
 }
 
 // writeParquetSQL follows behaviour §3.5: all columns optional, int INT64,

@@ -17,7 +17,7 @@ import (
 
 // csvWriter writes columns given as "name|type|format|header".
 func csvWriter(separator string, columns ...string) *script.FileWriter {
-	w := &script.FileWriter{Separator: separator}
+	w := &script.FileWriter{Separator: separator, Quote: script.QuoteMinimal}
 	for _, c := range columns {
 		p := strings.SplitN(c, "|", 4)
 		typ, _ := expr.ParseType(p[1])
@@ -38,17 +38,31 @@ func TestWriteCSV(t *testing.T) {
 		want   string
 	}{
 		"all types": {csvWriter(",", all...), fmt.Sprintf(row, "'plain'"), "",
-			"text,\"a, number\",float,money,flag,when\r\nplain,00042,1.00,28.50,true,2020-01-02 03:04:05\n"},
-		"quoted only with a comma": {csvWriter(",", all[0]), "SELECT unnest(['a,b', 'a\"b', 'a\"b,c', 'a\nb', '', ' ', '''', 'a;b', '\\']) AS s", "",
-			"text\r\n\"a,b\"\na\"b\n\"a\"b,c\"\na\nb\n\n \n'\na;b\n\\\n"},
+			"text,\"a, number\",float,money,flag,when\nplain,00042,1.00,28.50,true,2020-01-02 03:04:05\n"},
+		"what is quoted": {csvWriter(",", all[0], all[1]), "SELECT unnest(['a,b', 'a\"b', 'a\nb', 'a\rb', '', ' ', 'a ', '\ta', 'a\t', 'a\tb c', '''', 'a;b', '\\', '#', '\u00a0', chr(0)]) AS s, CAST(1 AS BIGINT) AS i", "",
+			"text,\"a, number\"\n\"a,b\",00001\n\"a\"\"b\",00001\n\"a\nb\",00001\n\"a\rb\",00001\n,00001\n\" \",00001\n\"a \",00001\n\"\ta\",00001\n\"a\t\",00001\na\tb c,00001\n',00001\na;b,00001\n\\,00001\n#,00001\n\u00a0,00001\n\"\x00\",00001\n"},
+		"one column has no empty lines": {csvWriter(",", all[0]), "SELECT unnest(['', 'x']) AS s", "", "text\n\"\"\nx\n"},
+		"one column of nullable ints":   {nullable(csvWriter(",", "i|int||i"), ""), "SELECT unnest([1, NULL]) AS i", "", "i\n1\n\"\"\n"},
+		"one column with a null text":   {nullable(csvWriter(",", all[0]), "NA"), "SELECT unnest(['', NULL, 'NA']) AS s", "", "text\n\"\"\nNA\n\"NA\"\n"},
+		"nulls and empty texts":         {nullable(csvWriter(",", all[0], all[1]), ""), "SELECT unnest(['', NULL]) AS s, unnest([CAST(NULL AS BIGINT), 1]) AS i", "", "text,\"a, number\"\n\"\",\n,00001\n"},
 		"other separator, still the comma": {csvWriter(";", all[0], all[1]), "SELECT unnest(['a,b', 'a;b']) AS s, CAST(1 AS BIGINT) AS i", "",
-			"text;\"a, number\"\r\n\"a,b\";00001\na;b;00001\n"},
-		"long separator":      {csvWriter("||'", all[0], all[2]), "SELECT 'x' AS s, CAST(0.5 AS DOUBLE) AS f", "", "text||'float\r\nx||'0.50\n"},
-		"layout with a comma": {csvWriter(",", "t|datetime|Jan 2, 2006|day"), "SELECT TIMESTAMP '2020-01-02' AS t", "", "day\r\n\"Jan 2, 2020\"\n"},
-		"no rows":             {csvWriter(",", all[0], all[1]), "SELECT 'x' AS s, CAST(1 AS BIGINT) AS i WHERE false", "", "text,\"a, number\"\r\n"},
-		"null is empty":       {csvWriter(",", all[0], all[1]), "SELECT CAST(NULL AS VARCHAR) AS s, CAST(1 AS BIGINT) AS i", "", "text,\"a, number\"\r\n,00001\n"},
-		"ordered":             {csvWriter(",", all[0]), "SELECT unnest(['b', 'c', 'a']) AS s, unnest([1, 2, 3]) AS k", "k DESC", "text\r\na\nc\nb\n"},
-		"odd header":          {csvWriter(",", "s|string|%s|a\"b\nc"), "SELECT 'x' AS s", "", "a\"b\nc\r\nx\n"},
+			"text;\"a, number\"\n\"a,b\";00001\n\"a;b\";00001\n"},
+		"separator in numbers":  {csvWriter(".", "d|decimal2|%s|d", all[1]), "SELECT CAST(1.5 AS DECIMAL(18,2)) AS d, 1 AS i", "", "d.\"a, number\"\n\"1.50\".00001\n"},
+		"padded with blanks":    {csvWriter(",", "i|int|%4d|i"), "SELECT 7 AS i", "", "i\n   7\n"},
+		"long separator":        {csvWriter("||'", all[0], all[2]), "SELECT 'x|' AS s, CAST(0.5 AS DOUBLE) AS f", "", "text||'float\n\"x|\"||'0.50\n"},
+		"layout with a comma":   {csvWriter(",", "t|datetime|Jan 2, 2006|day"), "SELECT TIMESTAMP '2020-01-02' AS t", "", "day\n\"Jan 2, 2020\"\n"},
+		"layout with a blank":   {csvWriter(",", "t|datetime|_2 Jan|day"), "SELECT TIMESTAMP '2020-01-02' AS t", "", "day\n 2 Jan\n"},
+		"no rows":               {csvWriter(",", all[0], all[1]), "SELECT 'x' AS s, CAST(1 AS BIGINT) AS i WHERE false", "", "text,\"a, number\"\n"},
+		"null is empty":         {csvWriter(",", all[0], all[1]), "SELECT CAST(NULL AS VARCHAR) AS s, CAST(1 AS BIGINT) AS i", "", "text,\"a, number\"\n,00001\n"},
+		"ordered":               {csvWriter(",", all[0]), "SELECT unnest(['b', 'c', 'a']) AS s, unnest([1, 2, 3]) AS k", "k DESC", "text\na\nc\nb\n"},
+		"odd header":            {csvWriter(",", "s|string|%s|a\"b\nc"), "SELECT 'x' AS s", "", "\"a\"\"b\nc\"\nx\n"},
+		"header like a mark":    {csvWriter(",", "s|string|%s|\ufeffa"), "SELECT 'x' AS s", "", "\"\ufeffa\"\nx\n"},
+		"header without text":   {csvWriter(",", "s|string|%s|"), "SELECT 'x' AS s", "", "\"\"\nx\n"},
+		"headers without texts": {csvWriter(",", "s|string|%s|", "i|int|%d|"), "SELECT 'x' AS s, 1 AS i", "", ",\nx,1\n"},
+		"CRLF":                  {with(csvWriter(",", all[0], all[1]), func(w *script.FileWriter) { w.CRLF = true }), "SELECT 'x\ny' AS s, 1 AS i", "", "text,\"a, number\"\r\n\"x\ny\",00001\r\n"},
+		"all in quotes": {with(nullable(csvWriter(",", all[0], all[1]), ""), func(w *script.FileWriter) { w.Quote = script.QuoteAll }),
+			"SELECT unnest(['x\"y', NULL, '']) AS s, unnest([1, 2, NULL]) AS i", "", "\"text\",\"a, number\"\n\"x\"\"y\",\"00001\"\n,\"00002\"\n\"\",\n"},
+		"none in quotes": {with(csvWriter(",", all[0], "i|int|%d|i"), func(w *script.FileWriter) { w.Quote = script.QuoteNone }), "SELECT unnest(['x y', '']) AS s, 1 AS i", "", "text,i\nx y,1\n,1\n"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -61,6 +75,43 @@ func TestWriteCSV(t *testing.T) {
 			require.Equal(t, test.want, string(got))
 		})
 	}
+}
+
+// TestWriteCSVRefuses names the row that cannot be written.
+func TestWriteCSVRefuses(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, 2)
+	none := func(w *script.FileWriter) { w.Quote = script.QuoteNone }
+	for name, test := range map[string]struct {
+		writer *script.FileWriter
+		from   string
+		want   string
+	}{
+		"a separator":                 {with(csvWriter(",", "s|string||s", "i|int||i"), none), "SELECT unnest(['x', 'y', 'a,b', 'c,d']) AS s, 1 AS i", "row 3, column s: the value needs quotes, but csv.quote is none: a,b"},
+		"an empty line":               {with(csvWriter(",", "s|string||s"), none), "SELECT unnest(['x', '']) AS s", "row 2, column s: the value needs quotes"},
+		"an empty line, of a null":    {nullable(csvWriter(",", "s|string||s"), ""), "SELECT unnest(['x', NULL]) AS s", "row 2, column s: a NULL would be an empty line"},
+		"a text that stands for null": {with(nullable(csvWriter(",", "s|string||s", "i|int||i"), "NA"), none), "SELECT unnest(['x', NULL, 'NA']) AS s, 1 AS i", "row 3, column s: the value needs quotes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			query, err := WriteSQL(test.writer, test.from, "", filepath.Join(t.TempDir(), "out.csv"))
+			require.NoError(t, err)
+			_, err = db.ExecContext(t.Context(), query)
+			require.ErrorContains(t, err, expr.RuntimeMarker+test.want)
+		})
+	}
+}
+
+func with(w *script.FileWriter, change func(*script.FileWriter)) *script.FileWriter {
+	change(w)
+	return w
+}
+
+// nullable makes all columns nullable, with a text for NULL.
+func nullable(w *script.FileWriter, text string) *script.FileWriter {
+	for _, c := range w.Columns {
+		c.Nullable, c.NullText = true, text
+	}
+	return w
 }
 
 // TestWriteKeepsOrder writes enough rows for several threads.

@@ -90,7 +90,7 @@ func (m *machines) stored(t *testing.T) map[string]string {
 // it is passed, and resumes: the servers end up as if nothing had happened.
 func TestRemoteCrashPoints(t *testing.T) {
 	t.Parallel()
-	want := map[string]string{"s3 out/00000.csv": "id\r\n1\n2\n", "s3 out/00001.csv": "id\r\n3\n4\n", "sftp all.csv": "id\r\n1\n2\n3\n4\n"}
+	want := map[string]string{"s3 out/00000.csv": "id\n1\n2\n", "s3 out/00001.csv": "id\n3\n4\n", "sftp all.csv": "id\n1\n2\n3\n4\n"}
 	for _, point := range worker.CrashPoints() {
 		t.Run(string(point), func(t *testing.T) {
 			t.Parallel()

@@ -112,7 +112,13 @@ func inScript(n *script.Node, suspects []suspect, cause error) error {
 // explainOutput does the same for an output file's columns.
 func explainOutput(n *script.Node, rel relation) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
-		return find(ctx, db, n, rel, columnSuspects(n.Out), nil, cause)
+		if err := find(ctx, db, n, rel, columnSuspects(n.Out), nil, cause); err != nil || !engine.IsValueFault(cause) {
+			return err
+		}
+		// The values are fine, but the file cannot hold one of them.
+		w := n.Out
+		return &fault.Error{Kind: fault.UserData, Message: engine.Reason(cause),
+			Place: fault.Place{File: w.Pos.File, Line: int64(w.Pos.Line), Column: w.Pos.Col}, Hint: "write it with csv.quote minimal or all, or change the value"}
 	}
 }
 

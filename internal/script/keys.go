@@ -322,6 +322,8 @@ var (
 
 	csvWriterShape = &shape{name: "csv_writer", keys: []key{
 		{name: "separator", form: text(), doc: "Between columns; default: a comma."},
+		{name: "line_end", form: text("lf", "crlf"), doc: "What ends each line; default lf."},
+		{name: "quote", form: text(QuoteMinimal, QuoteAll, QuoteNone), doc: "Which values are put in quotes: those that need it (default), all but NULLs, or none, where one that needs it is an error."},
 	}}
 
 	parquetWriterShape = &shape{name: "parquet_writer", keys: []key{
@@ -329,7 +331,7 @@ var (
 	}}
 
 	outputColumnShape = &shape{name: "output_column", doc: "A column of an output file.", keys: []key{
-		{name: "name", form: text(), need: true, doc: "Name that having and top know."},
+		{name: "name", form: text(), doc: "Name that having, order and top know it by, if they are to."},
 		{name: "expression", form: text(), need: true, doc: "Value of the column, over r.*."},
 		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the expression, exactly."},
 		{name: "nullable", form: boolean(), doc: "The column may be NULL."},

@@ -2,6 +2,7 @@ package script
 
 import (
 	"encoding/json"
+	"strings"
 
 	"thalweg/internal/expr"
 )
@@ -253,8 +254,28 @@ type FileWriter struct {
 	LimitRows int        // the first so many in Order; 0: all
 	Parquet   bool       // else CSV
 	Separator string
+	CRLF      bool   // line_end: lines of a CSV file end in CRLF, else in LF
+	Quote     string // QuoteMinimal, QuoteAll or QuoteNone: which values of a CSV file are put in quotes
 	Codec     string // gzip, snappy, uncompressed
 	Columns   []*OutputColumn
+}
+
+// Which values of a CSV file are put in quotes.
+const (
+	QuoteMinimal = "minimal" // those that would not be read back as they are
+	QuoteAll     = "all"     // all but NULLs
+	QuoteNone    = "none"    // none: one that needs quotes is an error
+)
+
+// QuotedAnywhere lists the characters that put a value of a CSV file in quotes
+// wherever they stand. A comma does whatever the separator is, as in
+// Capillaries; of a longer separator each character does, lest it meets one at
+// the value's edge; a NUL ends texts for some readers.
+func (w *FileWriter) QuotedAnywhere() string { return "\"\r\n,\x00" + w.Separator }
+
+// NeedsQuotes reports whether readers would take text, unquoted, for another one.
+func (w *FileWriter) NeedsQuotes(text string) bool {
+	return strings.ContainsAny(text, w.QuotedAnywhere()) || strings.TrimRight(text, " \t") != text || text != "" && text[0] <= ' '
 }
 
 // PerBatch reports whether the file name contains the batch index, so that
@@ -263,7 +284,7 @@ func (w *FileWriter) PerBatch() bool { return containsBatchIndex(w.URL) }
 
 // OutputColumn is a column of an output file.
 type OutputColumn struct {
-	Name    string // w.<Name> in having and top
+	Name    string // w.<Name> in having and top; #N of the Nth column if that has no name of its own
 	Pos     Pos
 	Type    expr.Type
 	Expr    *expr.Compiled

@@ -231,7 +231,7 @@ func (l *loader) outputNull(w *FileWriter, csv *object, col *OutputColumn) {
 	switch {
 	case !col.Nullable:
 		l.errorAt(v, path, "null_text is given, but column %s is not nullable", quote(col.Name)).Hint = "say nullable: true"
-	case strings.ContainsAny(v.text, "\"\r\n") || strings.Contains(v.text, w.Separator):
+	case strings.ContainsAny(v.text, "\"\r\n"+w.Separator):
 		l.errorAt(v, path, "null_text must not contain quotes, line breaks and the separator")
 	}
 	col.NullText = v.text

@@ -1,9 +1,11 @@
 package script
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
+	"thalweg/internal/address"
 	"thalweg/internal/expr"
 )
 
@@ -13,7 +15,7 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	if d.node.Type != TableFile || o == nil {
 		return
 	}
-	w := &FileWriter{Pos: l.pos(o.where()), Separator: ",", Codec: "gzip"}
+	w := &FileWriter{Pos: l.pos(o.where()), Separator: ",", Quote: QuoteMinimal, Codec: "gzip"}
 	d.node.Out = w
 	if v := o.one("url_template", "it is the file's address; {batch_idx} is replaced by the number of the batch"); v != nil {
 		l.fileURL(v, o.keyPath("url_template"), "file", "sftp", "s3")
@@ -24,9 +26,17 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	csv := l.object(o.get("csv"), o.keyPath("csv"), csvWriterShape)
 	if sep := csv.str("separator"); sep != "" {
 		w.Separator = sep
+		if v := csv.get("separator"); strings.ContainsAny(sep, "\"\r\n") {
+			l.errorAt(v, csv.keyPath("separator"), "%s cannot separate columns", quote(sep)).Hint = "use text without quotes and line breaks"
+		}
 	}
+	w.CRLF = csv.choice("line_end", "lf", "lf", "crlf") == "crlf"
+	w.Quote = csv.choice("quote", QuoteMinimal, QuoteMinimal, QuoteAll, QuoteNone)
 	parquet := l.object(o.get("parquet"), o.keyPath("parquet"), parquetWriterShape)
 	types := l.outputColumns(d, w)
+	if len(w.Columns) > 0 {
+		l.fileFormat(o, w)
+	}
 	if w.Parquet {
 		w.Codec = parquet.choice("codec", "gzip", "gzip", "snappy", "uncompressed")
 		o.ignored("the columns say that the file is Parquet", "csv")
@@ -38,6 +48,20 @@ func (l *loader) fileWriter(d *nodeDraft) {
 		w.Having = l.condition(v, o.keyPath("having"), sc)
 	}
 	l.fileOrder(o, w, types)
+}
+
+// fileFormat refuses a file whose name says that it is something else.
+func (l *loader) fileFormat(o *object, w *FileWriter) {
+	is := "CSV"
+	if w.Parquet {
+		is = "Parquet"
+	}
+	claims := address.Format(w.URL)
+	if claims == "" || claims == is {
+		return
+	}
+	l.errorAt(o.get("url_template"), o.keyPath("url_template"), "the file's name says %s, but its columns make it %s", claims, is).Hint =
+		"Thalweg writes CSV (.csv, .tsv, .txt …) and Parquet (.parquet), neither in an archive nor compressed as a whole"
 }
 
 // fileOrder reads the two ways to sort a file's rows: order keeps all of
@@ -86,7 +110,7 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 	}
 	types := map[string]expr.Type{}
 	sc := newScope("a file's column").nullable(d.nulls()).with("r", d.reads, d.readsOK)
-	names, headers := map[string]*value{}, map[string]*value{}
+	names, headers := map[string]bool{}, map[string]*value{}
 	for i, item := range items {
 		if l.full {
 			return nil
@@ -96,7 +120,8 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 		if c == nil {
 			return nil
 		}
-		col := l.outputColumn(c, path, sc, names, item.made)
+		col := l.outputColumn(c, sc, item.made)
+		named := l.nameOutput(c, col, i, names)
 		csv := l.object(c.get("csv"), c.keyPath("csv"), csvOutputShape)
 		parquet := l.object(c.get("parquet"), c.keyPath("parquet"), parquetOutputShape)
 		col.Header, col.Format, col.Parquet = csv.str("header"), csv.str("format"), parquet.str("column_name")
@@ -110,11 +135,16 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 		if w.Parquet {
 			l.parquetOutput(c, parquet, col, headers)
 		} else {
-			l.csvOutput(c, csv, col)
+			l.csvOutput(c, csv, w, col)
 			l.outputNull(w, csv, col)
 		}
 		w.Columns = append(w.Columns, col)
-		types[col.Name] = col.Type
+		switch {
+		case named:
+			types[col.Name] = col.Type
+		case c.str("name") != "":
+			delete(types, c.str("name")) // which of both it means cannot be said
+		}
 	}
 	if !complete {
 		return nil
@@ -124,7 +154,7 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 
 // outputColumn reads what CSV and Parquet columns have in common. A short
 // column has the type of its expression.
-func (l *loader) outputColumn(c *object, path string, sc scope, names map[string]*value, infer bool) *OutputColumn {
+func (l *loader) outputColumn(c *object, sc scope, infer bool) *OutputColumn {
 	col := &OutputColumn{Pos: l.pos(c.where())}
 	if infer {
 		col.Type = l.inferType(c, sc, expr.Mode{Round: true})
@@ -133,10 +163,6 @@ func (l *loader) outputColumn(c *object, path string, sc scope, names map[string
 		col.Type = l.columnType(c, "type")
 	}
 	col.Nullable = c.boolean("nullable")
-	if v := c.one("name", "a column needs a name: having and top know it as w.<name>"); v != nil {
-		col.Name, col.Pos = v.text, l.pos(v)
-		l.fieldName(v, v.text, c.keyPath("name"), "column", names)
-	}
 	if v := c.one("expression", "a column needs an expression"); v != nil {
 		path := c.keyPath("expression")
 		col.Expr = l.compile(v, path, sc, expr.Mode{Round: true, Null: col.Type})
@@ -144,6 +170,25 @@ func (l *loader) outputColumn(c *object, path string, sc scope, names map[string
 		l.fieldNull(v, path, "column", col.Nullable, col.Expr)
 	}
 	return col
+}
+
+// nameOutput gives a column its name. One that has none, none that can be
+// written as w.<name>, or that of a column before it has a name for messages,
+// and none for having, order and top: only they need it.
+func (l *loader) nameOutput(c *object, col *OutputColumn, i int, seen map[string]bool) (named bool) {
+	col.Name = fmt.Sprintf("#%d", i+1)
+	v := c.text("name")
+	if v == nil {
+		return false
+	}
+	col.Pos = l.pos(v)
+	folded := strings.ToLower(v.text)
+	if !isWord(v.text) || v.text[0] >= '0' && v.text[0] <= '9' || seen[folded] {
+		return false
+	}
+	seen[folded] = true
+	col.Name = v.text
+	return true
 }
 
 func (l *loader) parquetOutput(c, parquet *object, col *OutputColumn, seen map[string]*value) {
@@ -159,9 +204,16 @@ func (l *loader) parquetOutput(c, parquet *object, col *OutputColumn, seen map[s
 	c.ignored("the file is Parquet", "csv")
 }
 
-func (l *loader) csvOutput(c, csv *object, col *OutputColumn) {
-	if col.Header == "" {
-		l.warnAt(c.where(), c.path, "column %s has no csv.header: its header is empty", quote(col.Name))
+func (l *loader) csvOutput(c, csv *object, w *FileWriter, col *OutputColumn) {
+	switch {
+	case col.Header == "":
+		name := c.str("name")
+		if name == "" {
+			name = col.Name
+		}
+		l.warnAt(c.where(), c.path, "column %s has no csv.header: its header is empty", quote(name))
+	case w.Quote == QuoteNone && w.NeedsQuotes(col.Header):
+		l.errorAt(csv.get("header"), csv.keyPath("header"), "the header %s needs quotes, but csv.quote is none", quote(col.Header))
 	}
 	c.ignored("the file is CSV", "parquet")
 	if col.Type == expr.Invalid {
