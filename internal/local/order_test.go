@@ -241,11 +241,11 @@ func number(s string) int {
 	return n
 }
 
-// TestRowsKeepTheirOrder reads columns of every type, with up to twenty texts
+// TestChaosRowsKeepTheirOrder reads columns of every type, with up to twenty texts
 // that mean NULL, on several threads and in several cuts, from CSV and from
 // the Parquet files that it made of them, and compares with the rows as they
 // were written.
-func TestRowsKeepTheirOrder(t *testing.T) {
+func TestChaosRowsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	inputs := t.TempDir()
 	want := orderedWant(orderedInputs(t, inputs))
