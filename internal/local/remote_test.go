@@ -99,6 +99,7 @@ func TestRemoteCrashPoints(t *testing.T) {
 				text, err := m.victim(t, fmt.Sprintf("%s:%d", point, n), false).CombinedOutput()
 				if err != nil {
 					requireKilled(t, err, text)
+					m.s3.WaitUntilAlone(t)
 					for name, data := range m.stored(t) {
 						if !strings.HasPrefix(name, "sftp .") {
 							require.Equal(t, want[name], data, "%s is whole under its final name", name)

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
@@ -73,11 +74,12 @@ type S3 struct {
 	Before   atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
 	mu       sync.Mutex
 	requests []string
+	open     map[net.Conn]bool
 }
 
 // NewS3 starts the service.
 func NewS3(t TB) *S3 {
-	s := &S3{Bucket: "data", Backend: s3mem.New()}
+	s := &S3{Bucket: "data", Backend: s3mem.New(), open: map[net.Conn]bool{}}
 	require.NoError(t, s.Backend.CreateBucket(s.Bucket))
 	fake := gofakes3.New(s.Backend).Server()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -90,6 +92,7 @@ func NewS3(t TB) *S3 {
 		fake.ServeHTTP(w, r)
 	}))
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.Config.ConnState = s.connState
 	server.Start()
 	t.Cleanup(server.Close)
 	s.Endpoint = server.URL
@@ -122,6 +125,27 @@ func (s *S3) Get(t TB, key string) (content string, ok bool) {
 	require.NoError(t, err)
 	require.NoError(t, o.Contents.Close())
 	return string(data), true
+}
+
+func (s *S3) connState(conn net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch state {
+	case http.StateClosed, http.StateHijacked:
+		delete(s.open, conn)
+	default:
+		s.open[conn] = true
+	}
+}
+
+// WaitUntilAlone waits until nobody is connected: what a process asked for
+// just before it was killed has been done then.
+func (s *S3) WaitUntilAlone(t TB) {
+	require.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.open) == 0
+	}, 30*time.Second, time.Millisecond, "clients stay connected")
 }
 
 // OpenUploads lists the keys of uploads that were begun and neither completed
