@@ -77,8 +77,8 @@ type csvCell struct {
 }
 
 // parseCSV reads strictly: quotes stand around whole cells and are doubled
-// inside, every line ends in LF.
-func parseCSV(data, separator string) ([][]csvCell, error) {
+// inside, every line ends alike.
+func parseCSV(data, separator, end string) ([][]csvCell, error) {
 	var out [][]csvCell
 	var row []csvCell
 	for at := 0; at < len(data); {
@@ -97,8 +97,8 @@ func parseCSV(data, separator string) ([][]csvCell, error) {
 				c.text += data[at : at+1]
 			}
 		} else {
-			for at < len(data) && data[at] != '\n' && !strings.HasPrefix(data[at:], separator) {
-				if data[at] == '"' || data[at] == '\r' {
+			for at < len(data) && !strings.HasPrefix(data[at:], end) && !strings.HasPrefix(data[at:], separator) {
+				if data[at] == '"' || data[at] == '\r' || data[at] == '\n' {
 					return nil, fmt.Errorf("row %d: %q in a cell without quotes", len(out), data[at])
 				}
 				c.text += data[at : at+1]
@@ -107,16 +107,16 @@ func parseCSV(data, separator string) ([][]csvCell, error) {
 		}
 		row = append(row, c)
 		switch {
-		case at < len(data) && data[at] == '\n':
+		case strings.HasPrefix(data[at:], end):
 			out, row = append(out, row), nil
-			at++
+			at += len(end)
 		case strings.HasPrefix(data[at:], separator):
 			if at += len(separator); at == len(data) {
 				return nil, fmt.Errorf("row %d ends in a separator", len(out))
 			}
-			if data[at] == '\n' {
+			if strings.HasPrefix(data[at:], end) {
 				out, row = append(out, append(row, csvCell{})), nil
-				at++
+				at += len(end)
 			}
 		default:
 			return nil, fmt.Errorf("row %d: text behind a cell: %.20q", len(out), data[at:])
@@ -126,10 +126,7 @@ func parseCSV(data, separator string) ([][]csvCell, error) {
 }
 
 func (n *output) checkCSV(data string, want [][]any) (int, error) {
-	if !csvQuotes {
-		data = strings.Replace(data, "\r\n", "\n", 1)
-	}
-	lines, err := parseCSV(data, n.separator)
+	lines, err := parseCSV(data, n.separator, n.lineEnd)
 	if err != nil {
 		return 0, err
 	}

@@ -34,11 +34,7 @@ func generate(seed uint64) *script {
 	for _, c := range b.made {
 		if !read[c.name] || b.oneIn(8) {
 			name := "out_" + c.name
-			b.try(func() node {
-				o := b.output(name, c)
-				o.parquet = o.parquet || !csvQuotes && o.hard(o.rows(b.tables))
-				return o
-			})
+			b.try(func() node { return b.output(name, c) })
 		}
 	}
 	return b.script

@@ -12,6 +12,8 @@ type output struct {
 	name, from string
 	parquet    bool
 	separator  string
+	lineEnd    string // of CSV
+	quoteAll   bool
 	columns    []outColumn
 	having     *formula
 	order      []orderItem
@@ -71,7 +73,14 @@ func (n *output) spec(_ *script, at place) object {
 		}
 	}
 	if !n.parquet {
-		w = append(w, entry{"csv", object{{"separator", n.separator}}})
+		csv := object{{"separator", n.separator}}
+		if n.lineEnd != "\n" {
+			csv = append(csv, entry{"line_end", "crlf"})
+		}
+		if n.quoteAll {
+			csv = append(csv, entry{"quote", "all"})
+		}
+		w = append(w, entry{"csv", csv})
 	}
 	columns := make([]object, len(n.columns))
 	for i, c := range n.columns {
@@ -206,33 +215,10 @@ func (c outColumn) cell(v any) string {
 	return fmt.Sprintf(c.format, v)
 }
 
-// csvQuotes: CSV files quote whatever needs it. Until they do, texts that need
-// quotes are written as Parquet.
-const csvQuotes = false
-
-// hard says whether a CSV file of these rows needs quotes.
-func (n *output) hard(rows [][]any) bool {
-	for _, c := range n.columns {
-		if strings.ContainsAny(c.header, "\",; ") {
-			return true
-		}
-	}
-	for _, row := range rows {
-		for i, c := range n.columns {
-			if row[i] == nil {
-				continue
-			}
-			if text := c.cell(row[i]); strings.ContainsAny(text, "\"\r\n,;|\t ") || c.null && text == c.nullText {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // output draws a file of a table.
 func (g gen) output(name string, from *creator) *output {
-	n := &output{name: name, from: from.name, parquet: g.oneIn(3), separator: pick(g, ",", ",", ";", "|", "\t", " | ")}
+	n := &output{name: name, from: from.name, parquet: g.oneIn(3), separator: pick(g, ",", ",", ";", "|", "\t", " | "),
+		lineEnd: pick(g, "\n", "\n", "\n", "\r\n"), quoteAll: g.oneIn(8)}
 	if g.oneIn(8) {
 		n.pieces = 1 + g.IntN(3)
 	}
@@ -248,6 +234,9 @@ func (g gen) output(name string, from *creator) *output {
 		}
 		g.formats(&c)
 		n.columns = append(n.columns, c)
+	}
+	if c := &n.columns[0]; len(n.columns) == 1 && c.null {
+		c.nullText = "NULL" // a line may not be empty
 	}
 	g.orders(n)
 	return n
