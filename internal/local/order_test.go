@@ -275,10 +275,7 @@ func TestChaosRowsKeepTheirOrder(t *testing.T) {
 func runOrdered(ctx context.Context, t *testing.T, dir, inputs string, parquet bool, slots, threads int, small int64, want map[string][][]string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o755))
-	var columns []string
-	for _, name := range orderedTable()[0] {
-		columns = append(columns, name)
-	}
+	columns := orderedTable()[0]
 	text := replaceAll(orderedScript(parquet), "DIR", inputs, "OUT", filepath.Join(dir, "out"), "PARQUET", "["+strings.Join(columns, ", ")+"]")
 	path := filepath.Join(dir, "script.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))

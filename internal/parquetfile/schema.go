@@ -348,12 +348,12 @@ func (e schemaElement) intKind() Kind {
 
 // IntBits is how many bits the values of an integer column need: those of its
 // physical type, whatever less it is declared with.
-func (c Column) IntBits() int {
+func (col Column) IntBits() int {
 	bits := 64
-	if c.Physical == Int32 {
+	if col.Physical == Int32 {
 		bits = 32
 	}
-	if c.Unsigned {
+	if col.Unsigned {
 		bits++
 	}
 	return bits

@@ -31,7 +31,6 @@ type csvColumn struct {
 	nullTexts   []string
 	quotedEmpty string
 	fallback    any // col_default_value, nil: none
-	hasEmpty    bool
 }
 
 func (g gen) dialect(s *source) *dialect {

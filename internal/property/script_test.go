@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 )
 
 // script is a random graph of nodes over random sources.
@@ -97,11 +96,6 @@ func (c *creator) row(e *env) (row []any, ok bool) {
 		row[i] = f.formula.eval(e)
 	}
 	return row, holds(c.having, &env{w: row})
-}
-
-func (s *script) source(name string) *source {
-	i := slices.IndexFunc(s.sources, func(src *source) bool { return src.name == name })
-	return s.sources[i]
 }
 
 func (s *script) outputs() []*output {

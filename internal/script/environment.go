@@ -2,6 +2,7 @@ package script
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -234,21 +235,26 @@ func (s *Script) Reveal(text string) string {
 	if !strings.Contains(text, "{env.") {
 		return text
 	}
+	var pairs []string
 	for name, value := range s.secrets {
-		text = strings.ReplaceAll(text, envReference(name), value)
+		pairs = append(pairs, envReference(name), value)
 	}
-	return text
+	return strings.NewReplacer(pairs...).Replace(text)
 }
 
 // Hide puts references where text has the values of secrets, as errors of
-// whoever was given a revealed address may.
+// whoever was given a revealed address may. Long values come first: of one
+// that has another in it nothing stays.
 func (s *Script) Hide(text string) string {
-	for _, name := range sortedKeys(s.secrets) {
+	names := sortedKeys(s.secrets)
+	slices.SortStableFunc(names, func(a, b string) int { return len(s.secrets[b]) - len(s.secrets[a]) })
+	var pairs []string
+	for _, name := range names {
 		if value := s.secrets[name]; len(value) >= minHiddenBytes {
-			text = strings.ReplaceAll(text, value, envReference(name))
+			pairs = append(pairs, value, envReference(name))
 		}
 	}
-	return text
+	return strings.NewReplacer(pairs...).Replace(text)
 }
 
 // hideError is err, or one without the values of secrets if it has them.

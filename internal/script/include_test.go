@@ -224,3 +224,11 @@ nodes:
 	require.Contains(t, diags.Render(), `parameter "n" of the command line is not a number: "five"`)
 	require.Contains(t, diags.Render(), `parameter "g" of the command line is not a bool: "1"`)
 }
+
+// A secret may be part of another one, or look like a reference to it.
+func TestSecretsWithinSecrets(t *testing.T) {
+	t.Parallel()
+	s := &Script{secrets: map[string]string{"A": "pass", "B": "pass-word", "C": "{env.A}-x"}}
+	require.Equal(t, "{env.B} {env.A} {env.C}", s.Hide("pass-word pass {env.A}-x"))
+	require.Equal(t, "pass-word pass {env.A}-x", s.Reveal("{env.B} {env.A} {env.C}"))
+}
