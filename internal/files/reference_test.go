@@ -151,7 +151,11 @@ func refAll(text string, separator byte) (rows [][]string, fields int, ok bool) 
 
 // oldLines reports whether text is refused for its line ends.
 func oldLines(text string, separator byte) bool {
-	body := strings.TrimSuffix(strings.TrimPrefix(text, string(utf8BOM)), "\r")
+	body := strings.TrimPrefix(text, string(utf8BOM))
+	for strings.HasPrefix(body, "\n") || strings.HasPrefix(body, "\r\n") { // blank lines before the first record
+		body = body[strings.IndexByte(body, '\n')+1:]
+	}
+	body = strings.TrimSuffix(body, "\r")
 	if strings.Contains(body, "\n") || !strings.Contains(strings.TrimRight(body, "\r"), "\r") {
 		return false
 	}

@@ -209,9 +209,9 @@ func TestNullsRoundTrip(t *testing.T) {
 		unnest([NULL, TIMESTAMP '0001-01-01', TIMESTAMP '2020-01-02', NULL, NULL]) AS t`
 	want := [][]string{{"NULL", "1", "NULL"}, {"", "NULL", "0001-01-01 00:00:00"}, {"NULL", "0", "2020-01-02 00:00:00"}, {"a,b", "NULL", "NULL"}, {"NULL", "5", "NULL"}}
 	for null, text := range map[string]string{
-		"":     "s,i,t\r\n,1,\n\"\",,0001-01-01\nNULL,0,2020-01-02\n\"a,b\",,\n,5,\n",
-		"NULL": "s,i,t\r\nNULL,1,NULL\n,NULL,0001-01-01\n\"NULL\",0,2020-01-02\n\"a,b\",NULL,NULL\nNULL,5,NULL\n",
-		"0":    "s,i,t\r\n0,1,0\n,0,0001-01-01\nNULL,\"0\",2020-01-02\n\"a,b\",0,0\n0,5,0\n",
+		"":     "s,i,t\n,1,\n\"\",,0001-01-01\nNULL,0,2020-01-02\n\"a,b\",,\n,5,\n",
+		"NULL": "s,i,t\nNULL,1,NULL\n,NULL,0001-01-01\n\"NULL\",0,2020-01-02\n\"a,b\",NULL,NULL\nNULL,5,NULL\n",
+		"0":    "s,i,t\n0,1,0\n,0,0001-01-01\nNULL,\"0\",2020-01-02\n\"a,b\",0,0\n0,5,0\n",
 	} {
 		path := filepath.Join(t.TempDir(), "out.csv")
 		w := csvWriter(",", "s|string|%s|s", "i|int|%d|i", "t|datetime|2006-01-02|t")
