@@ -96,7 +96,7 @@ func (f *Footer) walkChunk(ctx context.Context, r io.ReaderAt, g Group, c Chunk,
 		}
 		out.End = p.at + p.compressed
 	}
-	if out.DictAt >= out.DataAt {
+	if values > 0 && out.DictAt >= out.DataAt { // without values there may be a dictionary and no data page
 		return out, damaged("its dictionary lies behind its data")
 	}
 	return out, nil

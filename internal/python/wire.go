@@ -451,9 +451,10 @@ func (c *columnDecoder) text(i int) string {
 }
 
 // parseDatetime reads DatetimeLayout, with any offset, and with any number of
-// digits of the second, of which three are kept. The offset stays the time's zone.
+// digits of the second, of which three are kept. The offset stays the time's
+// zone; it has no name, whatever the machine's own zone is.
 func parseDatetime(s string) (time.Time, error) {
-	t, err := time.Parse("2006-01-02T15:04:05Z07:00", s)
+	t, err := time.ParseInLocation("2006-01-02T15:04:05Z07:00", s, time.UTC)
 	if err != nil {
 		return time.Time{}, errors.New("the text is not a datetime like " + DatetimeLayout)
 	}
