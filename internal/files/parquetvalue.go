@@ -110,16 +110,19 @@ func (m mismatch) Error() string { return string(m) }
 // nanoseconds lose those below the microsecond: they are rounded down.) col is
 // the column in DuckDB, of the file itself or of its view.
 func parquetValue(c *script.InputColumn, have parquetColumn, col string, view bool) (string, error) {
-	value, err := convertParquet(c, have, col, view)
-	if err != nil || view {
-		return value, err
+	if !view {
+		col = unguessed(col)
 	}
-	// DuckDB believes the statistics of a file: it drops rows, values and
-	// checks that cannot be there by them. Behind a condition on a column
-	// without statistics, which always holds, it knows nothing. (It evaluates
-	// the branch alone where all rows take it.)
-	return "CASE WHEN file_row_number >= 0 THEN " + value + " END", nil
+	return convertParquet(c, have, col, view)
 }
+
+// unguessed is a column of a file about which DuckDB knows nothing. It believes
+// the statistics of a file: it drops rows, values and checks that cannot be
+// there by them. Behind a condition on a column without statistics, which
+// always holds, it cannot. (It evaluates the branch alone where all rows take
+// it.) The condition must be the innermost: a check around which it stands is
+// dropped all the same.
+func unguessed(col string) string { return "(CASE WHEN file_row_number >= 0 THEN " + col + " END)" }
 
 func convertParquet(c *script.InputColumn, have parquetColumn, col string, view bool) (string, error) {
 	to := "CAST(" + col + " AS " + c.Type.SQL() + ")"

@@ -2,60 +2,346 @@ package files
 
 import (
 	"context"
-	"os"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"thalweg/internal/fault"
 	"thalweg/internal/parquetfile"
+	"thalweg/internal/script"
+	"thalweg/internal/sqltext"
 )
 
-// CheckQueryParquet verifies the pages of Parquet files that a query reads by
-// itself, with DuckDB's names and types, and refuses what DuckDB is known to
-// read wrongly there. (What it may read wrongly but hardly ever does, small
-// decimals in INT32 that are not small, it cannot tell.)
-func CheckQueryParquet(ctx context.Context, slices []Slice) error {
-	return eachInOrder(ctx, len(slices), func(ctx context.Context, i int) error {
-		s := slices[i]
-		if err := s.unchanged(); err != nil {
-			return err
-		}
-		foot, err := readFooter(s.Path, s.URL, func(string) bool { return true })
-		if err != nil {
-			return err
-		}
-		if foot.SharedNames() {
-			return queryFault(s.URL, "two of its columns have the same name, or differ in case only")
-		}
-		for _, c := range foot.Columns {
-			if cutByDuckDB(c) {
-				return queryFault(s.URL, "column "+quoteList([]string{c.Name})+" is "+c.Type+", of which DuckDB cuts values")
-			}
-		}
-		f, err := os.Open(s.Path)
-		if err != nil {
-			return openFault(s.URL, err)
-		}
-		defer f.Close()
-		one := parquetSlice{Slice: s, foot: foot, to: len(foot.Groups)}
-		_, err = one.verify(ctx, f)
+// QueryParquet plans how a query reads Parquet files: all columns, with
+// DuckDB's names and types. It gives a FROM item, and what must be done before
+// it is read. A file of which DuckDB would read a column wrongly is read
+// through a view, as those of file_tables; where there is no such view it is
+// refused. scratch is a directory for views.
+func QueryParquet(list []Slice, scratch string) (from string, prepare func(context.Context) error, err error) {
+	dir, err := filepath.Abs(filepath.Join(scratch, "views"))
+	if err != nil {
+		return "", nil, fmt.Errorf("resolve scratch directory: %w", err)
+	}
+	feet := make([]*parquetfile.Footer, len(list))
+	err = eachInOrder(context.Background(), len(list), func(_ context.Context, i int) error {
+		var err error
+		feet[i], err = readFooter(list[i].Path, list[i].URL, func(string) bool { return true })
 		return err
 	})
+	if err != nil {
+		return "", nil, err
+	}
+	p := &parquetPlan{r: &script.FileReader{Parquet: true}, dir: dir}
+	for i, s := range list {
+		one, err := planQuery(s, feet[i], filepath.Join(dir, fmt.Sprintf("%06d.parquet", i)))
+		if err == nil && i > 0 {
+			err = one.likeFirst(&p.slices[0])
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		p.slices = append(p.slices, one)
+	}
+	return p.querySQL(), p.prepare, nil
 }
 
-func queryFault(u, what string) error {
+// CheckQueryParquet refuses a file that a query cannot read, by its footer.
+func CheckQueryParquet(in Input) error {
+	foot, err := readFooter(in.Path, in.URL, func(string) bool { return true })
+	if err == nil {
+		_, err = planQuery(Slice{Path: in.Path, URL: in.URL, Rows: -1}, foot, "view")
+	}
+	return err
+}
+
+// planQuery decides how a file is read.
+func planQuery(s Slice, foot *parquetfile.Footer, view string) (parquetSlice, error) {
+	one := parquetSlice{Slice: s, foot: foot}
+	var err error
+	if one.from, one.to, err = s.groups(foot); err != nil {
+		return one, err
+	}
+	if foot.SharedNames() {
+		return one, queryFault(s.URL, "", "two of its columns have the same name, or differ in case only")
+	}
+	var viewed, unviewed *parquetfile.Column // columns that DuckDB reads wrongly, and that no view can have
+	reserved := ""
+	for i := range foot.Columns {
+		c := parquetColumn{Column: foot.Columns[i], index: i}
+		whole := c.Physical == parquetfile.Int32 || c.Physical == parquetfile.Int64
+		c.split = whole && foot.ByteStreamSplit(i, one.from, one.to)
+		if why := queryRefuses(c, foot); why != "" {
+			return one, queryFault(s.URL, c.Name, why)
+		}
+		if !queryNative(c) {
+			viewed = &foot.Columns[i]
+		}
+		if _, ok := queryViewed(c, ""); !ok && unviewed == nil {
+			unviewed = &foot.Columns[i]
+		}
+		if ownName(c.Name) {
+			reserved = c.Name
+		}
+		one.columns = append(one.columns, c)
+	}
+	if viewed == nil && reserved == "" {
+		return one, nil
+	}
+	if unviewed != nil && viewed != nil {
+		return one, queryFault(s.URL, viewed.Name, fmt.Sprintf("it is %s, of which DuckDB cuts values unless they are read in another way, which there is not for %s of column %s",
+			viewed.Type, unviewed.Type, quoteList([]string{unviewed.Name})))
+	}
+	if unviewed != nil {
+		return one, queryFault(s.URL, reserved, fmt.Sprintf("DuckDB has a column of this name itself, and there is no other way to read %s of column %s",
+			unviewed.Type, quoteList([]string{unviewed.Name})))
+	}
+	one.view = view
+	return one, nil
+}
+
+// ownName reports names that hide columns of DuckDB, or get another name.
+func ownName(name string) bool {
+	switch strings.ToLower(name) {
+	case "", "file_row_number", "file_index", "filename":
+		return true
+	}
+	return false
+}
+
+func queryFault(u, column, what string) error {
+	if column != "" {
+		what = "column " + quoteList([]string{column}) + ": " + what
+	}
 	f := inputFault(fault.UserData, u, "a query cannot read the file: %s", what)
-	f.Hint = "load it with a file_table, which reads such files, and give the query its table"
+	f.Place.Field = column
+	f.Hint = "load the columns that are needed with a file_table, which looks at every value, and give the query its table"
 	return f
 }
 
-// cutByDuckDB reports columns whose bytes DuckDB cuts without a word, and that
-// hardly any writer writes otherwise.
-func cutByDuckDB(c parquetfile.Column) bool {
-	const intDigits = 9
+// queryRefuses says why a column can be read neither by DuckDB nor through a
+// view; "" if it can.
+func queryRefuses(c parquetColumn, foot *parquetfile.Footer) string {
+	if c.Name == "" {
+		return "it has no name"
+	}
+	if c.Contradiction != "" {
+		return "it is described twice, and differently: " + c.Contradiction
+	}
+	if c.Kind != parquetfile.Nested {
+		if _, viewed := queryViewed(c, ""); !viewed && !queryNative(c) {
+			return "it is " + c.Type + ", which is not known to be read rightly"
+		}
+		return ""
+	}
+	for _, leaf := range foot.Nested {
+		if leaf.Of != c.index {
+			continue
+		}
+		switch inner := (parquetColumn{Column: leaf.Column}); {
+		case leaf.Contradiction != "":
+			return "it is described twice, and differently: " + leaf.Contradiction
+		case hasInfinity(inner) || leaf.Kind == parquetfile.Time || !queryNative(inner):
+			return fmt.Sprintf("inside of it %q is %s, which is not known to be read rightly there", leaf.Name, leaf.Type)
+		}
+	}
+	return ""
+}
+
+// queryNative reports whether DuckDB reads a column rightly with a type of its
+// own. What is not known to be is not.
+func queryNative(c parquetColumn) bool {
 	switch c.Kind {
-	case parquetfile.Decimal:
-		return c.Precision < 1 || c.Precision > wideDigits || c.Physical == parquetfile.Int64 && c.Precision <= intDigits
-	case parquetfile.Int:
-		return c.Physical == parquetfile.Int64 && c.Bits > 0 && c.Bits < 64
+	case parquetfile.Null, parquetfile.Nested, parquetfile.Half, parquetfile.UUID, parquetfile.Fixed, parquetfile.Time:
+		return !c.split
+	case parquetfile.Other:
+		return false
+	}
+	return nativeReads(c)
+}
+
+// hasInfinity reports types of DuckDB whose largest and smallest values stand
+// for infinity.
+func hasInfinity(c parquetColumn) bool {
+	switch c.Kind {
+	case parquetfile.Timestamp, parquetfile.TimestampTZ, parquetfile.Date:
+		return true
 	}
 	return false
+}
+
+// queryType is DuckDB's type of a column, "" if only DuckDB knows it.
+func queryType(c parquetColumn) string {
+	switch c.Kind {
+	case parquetfile.String:
+		if c.JSON {
+			return "JSON"
+		}
+		return "VARCHAR"
+	case parquetfile.Binary, parquetfile.Fixed:
+		return "BLOB"
+	case parquetfile.Bool:
+		return "BOOLEAN"
+	case parquetfile.Float:
+		if c.Physical == parquetfile.Float32 {
+			return "FLOAT"
+		}
+		return "DOUBLE"
+	case parquetfile.Int:
+		return integerType(c)
+	case parquetfile.Decimal:
+		return fmt.Sprintf("DECIMAL(%d,%d)", c.Precision, c.Scale)
+	case parquetfile.Date:
+		return "DATE"
+	case parquetfile.TimestampTZ:
+		return "TIMESTAMPTZ"
+	case parquetfile.Timestamp:
+		if c.Unit == parquetfile.Nanoseconds {
+			return "TIMESTAMP_NS"
+		}
+		return "TIMESTAMP"
+	case parquetfile.Int96:
+		return "TIMESTAMP"
+	case parquetfile.Time:
+		return "TIME"
+	}
+	return ""
+}
+
+func integerType(c parquetColumn) string {
+	bits := c.Bits
+	if bits == 0 {
+		bits = map[parquetfile.Physical]int{parquetfile.Int32: 32, parquetfile.Int64: 64}[c.Physical]
+	}
+	name := map[int]string{8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT"}[bits]
+	if c.Unsigned {
+		name = "U" + name
+	}
+	return name
+}
+
+// queryViewed is a column of a view with the type that DuckDB gives to that of
+// the file; !ok if there is none.
+func queryViewed(c parquetColumn, col string) (value string, ok bool) {
+	switch c.Kind {
+	case parquetfile.Binary, parquetfile.Bool, parquetfile.Float, parquetfile.Fixed:
+		value = col
+	case parquetfile.String:
+		value = "decode(" + col + ")"
+	case parquetfile.Int:
+		if c.Bits == 64 && c.Physical == parquetfile.Int32 {
+			return "", false
+		}
+		value = wholeNumber(c, col, true)
+	case parquetfile.Decimal:
+		if c.Precision < 1 || c.Precision > wideDigits || c.Scale < 0 || c.Scale > min(c.Precision, finestScale) {
+			return "", false
+		}
+		value = exactDecimal(c, col, true)
+		if wideView(c) && c.Precision == wideDigits { // the cast looks at nothing
+			most := decimalText(strings.Repeat("9", wideDigits), c.Scale)
+			value = fmt.Sprintf("CASE WHEN %[1]s BETWEEN CAST('-%[2]s' AS %[3]s) AND CAST('%[2]s' AS %[3]s) THEN %[1]s WHEN %[1]s IS NOT NULL THEN CAST('out of range' AS %[3]s) END", value, most, queryType(c))
+		}
+	case parquetfile.Timestamp:
+		if c.Unit == parquetfile.Nanoseconds {
+			const least = "-9223372036854775807" // and below it infinity
+			value = fmt.Sprintf("CASE WHEN %[1]s BETWEEN %[2]s AND 9223372036854775806 THEN make_timestamp_ns(%[1]s) WHEN %[1]s IS NOT NULL THEN CAST('out of range' AS TIMESTAMP_NS) END", col, least)
+			break
+		}
+		value = countedTime(c, col)
+	case parquetfile.TimestampTZ:
+		value = "make_timestamptz(epoch_us(" + countedTime(c, col) + "))"
+	case parquetfile.Date:
+		value = countedTime(c, col)
+	case parquetfile.Int96:
+		if col == "" {
+			return "", true
+		}
+		var err error
+		if value, err = convertTime(c, col, true); err != nil {
+			return "", false
+		}
+	default:
+		return "", false
+	}
+	return "CAST(" + value + " AS " + queryType(c) + ")", true
+}
+
+// likeFirst brings the columns into the order of those of the first file, by
+// whose names and types a query sees them all.
+func (s *parquetSlice) likeFirst(first *parquetSlice) error {
+	columns := make([]parquetColumn, len(first.columns))
+	for i, want := range first.columns {
+		at, found := s.foot.Find(want.Name)
+		if found == 0 {
+			return queryFault(s.URL, want.Name, "it is in the first file, "+first.URL+", and not in this one")
+		}
+		have := s.columns[at]
+		same := have.Type == want.Type
+		if t := queryType(want); t != "" {
+			same = t == queryType(have)
+		} else if want.Kind == parquetfile.Nested {
+			same = same && slices.Equal(s.leaves(at), first.leaves(i))
+		}
+		if !same {
+			return queryFault(s.URL, want.Name, fmt.Sprintf("it is %s, and in the first file, %s, %s", have.Type, first.URL, want.Type))
+		}
+		columns[i] = have
+	}
+	s.columns = columns
+	return nil
+}
+
+// leaves lists the names and types inside of a nested column.
+func (s *parquetSlice) leaves(column int) (list []string) {
+	for _, leaf := range s.foot.Nested {
+		if leaf.Of == column {
+			list = append(list, leaf.Name+" "+leaf.Type)
+		}
+	}
+	return list
+}
+
+// querySQL reads all files, in order.
+func (p *parquetPlan) querySQL() string {
+	var selects []string
+	for from := 0; from < len(p.slices); {
+		to := from + 1
+		for to < len(p.slices) && mergeable(&p.slices[to-1], &p.slices[to]) {
+			to++
+		}
+		first := &p.slices[from]
+		cols := make([]string, len(first.columns))
+		for i, c := range first.columns {
+			cols[i] = first.queryValue(i) + " AS " + sqltext.Ident(c.Name)
+		}
+		selects = append(selects, "SELECT "+strings.Join(cols, ", ")+first.scan(p.slices[from:to]))
+		from = to
+	}
+	return unionAll(selects)
+}
+
+// queryValue is column i with DuckDB's type.
+func (s *parquetSlice) queryValue(i int) string {
+	c := s.columns[i]
+	if s.view != "" {
+		value, _ := queryViewed(c, s.viewed(i))
+		return value
+	}
+	col := unguessed(sqltext.Ident(c.Name))
+	check := ""
+	switch {
+	case hasInfinity(c):
+		check = "isfinite(" + col + ")"
+	case c.Kind == parquetfile.Time:
+		check = col + " BETWEEN TIME '00:00:00' AND TIME '24:00:00'"
+	case c.Kind == parquetfile.Decimal:
+		// The bytes may hold more digits than declared, which DuckDB neither
+		// looks for nor prints.
+		most := decimalText(strings.Repeat("9", c.Precision), c.Scale)
+		check = fmt.Sprintf("%[1]s BETWEEN CAST('-%[2]s' AS %[3]s) AND CAST('%[2]s' AS %[3]s)", col, most, queryType(c))
+	default:
+		return col
+	}
+	return fmt.Sprintf("CASE WHEN %[1]s THEN %[2]s WHEN %[2]s IS NOT NULL THEN CAST('out of range' AS %[3]s) END", check, col, queryType(c))
 }

@@ -172,8 +172,7 @@ func (s *parquetSlice) native() bool {
 		return false
 	}
 	for _, name := range s.foot.Names() {
-		switch strings.ToLower(name) {
-		case "", "file_row_number", "file_index", "filename": // hide columns of DuckDB, or get another name
+		if ownName(name) {
 			return false
 		}
 	}

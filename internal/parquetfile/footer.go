@@ -26,9 +26,17 @@ type Footer struct {
 	RawBytes int64
 	Columns  []Column // top level, in the order of the file
 	Groups   []Group
+	Nested   []NestedLeaf
 
 	leafColumn []int // for each leaf its column, -1 inside nested ones
 	dataEnd    int64 // where the footer starts
+}
+
+// NestedLeaf is a leaf of a nested or repeated column, as far as it can be
+// described by itself.
+type NestedLeaf struct {
+	Column
+	Of int // index in Columns
 }
 
 // Group is a row group.
@@ -208,7 +216,12 @@ func (f *Footer) describe(schema []schemaElement) error {
 		if err != nil {
 			return err
 		}
-		if !e.leaf() || e.repetition == repetitionRepeated {
+		if f.Columns[column].Kind == Nested {
+			for _, inner := range schema[at:next] {
+				if inner.leaf() {
+					f.Nested = append(f.Nested, NestedLeaf{Column: inner.describeLeaf(), Of: column})
+				}
+			}
 			column = none
 		}
 		for range leaves {

@@ -18,6 +18,7 @@ type Column struct {
 	Unit      Unit // of timestamps
 	Bits      int  // of integers, 0: not annotated
 	Unsigned  bool // of integers
+	JSON      bool // of texts
 
 	// Contradiction says in which way the file's two descriptions of the column
 	// differ; "" if they agree.
@@ -36,11 +37,16 @@ const (
 	Bool        Kind = "bool"
 	Decimal     Kind = "decimal"
 	Timestamp   Kind = "timestamp"
-	TimestampTZ Kind = "timestamptz"  // adjusted to UTC
-	Int96       Kind = "int96"        // the old timestamp: a Julian day and its nanoseconds
-	Date        Kind = "date"         //
-	Null        Kind = "null"         // of no type: a writer had nothing but nulls
-	Other       Kind = "not readable" // groups, lists, times, UUIDs …
+	TimestampTZ Kind = "timestamptz" // adjusted to UTC
+	Int96       Kind = "int96"       // the old timestamp: a Julian day and its nanoseconds
+	Date        Kind = "date"        //
+	Null        Kind = "null"        // of no type: a writer had nothing but nulls
+	Time        Kind = "time"        // of a day, in milliseconds or microseconds
+	Half        Kind = "float16"     //
+	UUID        Kind = "uuid"        //
+	Fixed       Kind = "fixed bytes" // FIXED_LEN_BYTE_ARRAY without annotation
+	Nested      Kind = "nested"      // or repeated
+	Other       Kind = "not readable"
 )
 
 // Unit is what a timestamp counts.
@@ -88,10 +94,13 @@ const (
 	logicalEnum      = 4
 	logicalDecimal   = 5
 	logicalDate      = 6
+	logicalTime      = 7
 	logicalTimestamp = 8
 	logicalInteger   = 10
 	logicalNull      = 11
 	logicalJSON      = 12
+	logicalUUID      = 14
+	logicalFloat16   = 15
 
 	repetitionRequired = 0
 	repetitionOptional = 1
@@ -165,9 +174,9 @@ func (e *schemaElement) decodeLogical(r *thriftReader, member int, t thriftType)
 			e.logicalScale = r.int(t)
 		case member == logicalDecimal && id == 2:
 			e.logicalPrecision = r.int(t)
-		case member == logicalTimestamp && id == 1:
+		case (member == logicalTimestamp || member == logicalTime) && id == 1:
 			e.utc = r.bool(t)
-		case member == logicalTimestamp && id == 2 && t == thriftStruct:
+		case (member == logicalTimestamp || member == logicalTime) && id == 2 && t == thriftStruct:
 			r.structure(func(id int64, t thriftType) bool {
 				e.unit = Unit(min(id, int64(Nanoseconds)+1))
 				return false
@@ -263,14 +272,19 @@ func (e schemaElement) contradiction() string {
 
 // describe classifies a top-level element.
 func (e schemaElement) describe() Column {
-	s := e.settled()
-	c := Column{Name: e.name, Kind: Other, Type: s.String(), Required: e.repetition == repetitionRequired}
 	if !e.leaf() || e.repetition == repetitionRepeated {
-		c.Type = "nested or repeated"
-		return c
+		return Column{Name: e.name, Kind: Nested, Type: "nested or repeated", Required: e.repetition == repetitionRequired}
 	}
+	return e.describeLeaf()
+}
+
+// describeLeaf classifies an element that has values.
+func (e schemaElement) describeLeaf() Column {
+	s := e.settled()
+	c := Column{Name: e.name, Type: s.String(), Required: e.repetition == repetitionRequired}
 	c.Scale, c.Precision, c.Physical, c.Length = s.scale, s.precision, Physical(s.physical), s.length
 	c.Unit, c.Bits, c.Unsigned = s.unit, s.bits, s.bits > 0 && !s.signed
+	c.JSON = e.logical == logicalJSON || e.logical == none && e.converted == convertedJSON
 	c.Kind, c.Contradiction = s.kind(), e.contradiction()
 	return c
 }
@@ -296,9 +310,7 @@ func (e schemaElement) kind() Kind {
 		}
 		return e.bytesKind()
 	case FixedBytes:
-		if e.decimal() && e.length > 0 {
-			return Decimal
-		}
+		return e.fixedKind()
 	case Int32, Int64:
 		if e.decimal() {
 			return Decimal
@@ -323,8 +335,26 @@ func (e schemaElement) bytesKind() Kind {
 	return Other
 }
 
+func (e schemaElement) fixedKind() Kind {
+	const halfBytes, uuidBytes = 2, 16
+	switch {
+	case e.decimal() && e.length > 0:
+		return Decimal
+	case e.logical == logicalFloat16 && e.length == halfBytes:
+		return Half
+	case e.logical == logicalUUID && e.length == uuidBytes:
+		return UUID
+	case e.logical == none && e.converted == none && e.length > 0:
+		return Fixed
+	}
+	return Other
+}
+
 func (e schemaElement) intKind() Kind {
 	switch {
+	case e.logical == logicalTime && e.unit == Milliseconds && Physical(e.physical) == Int32,
+		e.logical == logicalTime && e.unit == Microseconds && Physical(e.physical) == Int64:
+		return Time
 	case e.logical == logicalDate, e.logical == none && e.converted == convertedDate:
 		return Date
 	case e.logical == logicalTimestamp, e.logical == none && e.unit != NoUnit:

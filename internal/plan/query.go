@@ -105,16 +105,13 @@ func (p *Planner) queryInput(table *Table, info *script.QueryInfo, b Batch) stri
 // queryFile reads a file of a query: CSV as a file_table would, all of it
 // text; Parquet with its own columns and types.
 func queryFile(t *engine.Task, r *script.FileReader, slices []files.Slice, scratch string) (from string, prepare func(context.Context) error, err error) {
-	paths := make([]string, len(slices))
-	for i, s := range slices {
+	for _, s := range slices {
 		t.Paths = append(t.Paths, s.Path)
-		paths[i] = sqltext.Glob(s.Path)
 	}
-	if !r.Parquet {
-		return files.ReadSQL(r, slices, scratch, false)
+	if r.Parquet {
+		return files.QueryParquet(slices, scratch)
 	}
-	from = "read_parquet(" + sqltext.Strings(paths) + ", hive_partitioning = false)"
-	return from, func(ctx context.Context) error { return files.CheckQueryParquet(ctx, slices) }, nil
+	return files.ReadSQL(r, slices, scratch, false)
 }
 
 // resultQuery casts the query's columns to the fields, where each value must

@@ -134,6 +134,9 @@ func (d *describer) parquetColumns(ctx context.Context, r *script.FileReader) (c
 	if err != nil {
 		return nil, err
 	}
+	if err := files.CheckQueryParquet(inputs[0]); err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp("", "thalweg-describe-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory: %w", err)
