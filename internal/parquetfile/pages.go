@@ -40,7 +40,8 @@ type page struct {
 	values          int64
 	encoding        int
 	nulls, rows     int64 // of version 2, as the next ones
-	levelBytes      int64
+	levelBytes      int64 // of repetition and definition
+	repeatBytes     int64 // of repetition alone
 	compressedData  bool
 	strange         bool // its header has fields that the format does not know
 }
@@ -214,10 +215,13 @@ func (p *page) decodeDataV2(r *thriftReader, id int64, t thriftType) bool {
 		p.encoding = r.int(t)
 	case 5, 6:
 		n := int64(r.int(t))
-		if n < 0 || id == 6 && n > 0 { // repeated values are not walked
-			r.check(errors.New("it says that its values are repeated"))
+		if n < 0 {
+			r.check(errors.New("its levels have a negative length"))
 		}
 		p.levelBytes += n
+		if id == 6 {
+			p.repeatBytes = n
+		}
 	case 7:
 		p.compressedData = r.bool(t)
 	default:

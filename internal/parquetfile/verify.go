@@ -1,7 +1,6 @@
 package parquetfile
 
 import (
-	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,6 +8,8 @@ import (
 	"hash/crc32"
 	"io"
 	"math/bits"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // verifyBlockBytes is how much of a page is looked at together.
@@ -55,6 +56,7 @@ type verifier struct {
 	codec           Codec
 	required        bool
 	block           []byte
+	unpacker        *gzip.Reader // of the pages before
 	raw, compressed int64
 	encodings       uint32
 	strange         bool
@@ -115,6 +117,14 @@ func (v *verifier) levels(p page) error {
 	if _, err := v.r.ReadAt(raw, p.at); err != nil {
 		return err
 	}
+	// Of a flat column there are no repeated values. Some writers say so for
+	// each value, in runs of levels that take no bits: only their heads are there.
+	if repeats := p.repeatBytes; repeats > 0 {
+		if err := noRepeats(raw[:repeats], p.values); err != nil {
+			return err
+		}
+		raw = raw[repeats:]
+	}
 	values, nulls := int64(0), int64(0)
 	for len(raw) > 0 && values < p.values {
 		head, n := binary.Uvarint(raw)
@@ -148,13 +158,39 @@ func (v *verifier) levels(p page) error {
 	return nil
 }
 
+// noRepeats reads the repetition levels of a flat column.
+func noRepeats(raw []byte, values int64) error {
+	left := uint64(values)
+	for len(raw) > 0 && left > 0 {
+		head, n := binary.Uvarint(raw)
+		if n <= 0 {
+			break
+		}
+		raw = raw[n:]
+		count := head >> 1
+		if head&1 == 1 { // groups of eight
+			count = min(count, left) * 8
+		}
+		left -= min(count, left)
+	}
+	if len(raw) > 0 || left > 0 {
+		return damaged("its repetition levels are not those of %d values", values)
+	}
+	return nil
+}
+
 // gunzip unpacks a page for its checksum.
 func (v *verifier) gunzip(raw int64, body io.Reader) error {
-	in, err := gzip.NewReader(body)
+	var err error
+	if v.unpacker == nil {
+		v.unpacker, err = gzip.NewReader(body)
+	} else {
+		err = v.unpacker.Reset(body)
+	}
 	if err != nil {
 		return &DamagedError{What: "it is not gzip", Err: err}
 	}
-	n, err := io.CopyBuffer(onlyWriter{io.Discard}, io.LimitReader(in, raw+1), v.block)
+	n, err := io.CopyBuffer(onlyWriter{io.Discard}, io.LimitReader(v.unpacker, raw+1), v.block)
 	switch {
 	case err != nil:
 		return &DamagedError{What: "it cannot be unpacked", Err: err}
