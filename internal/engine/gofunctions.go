@@ -33,7 +33,11 @@ func (f *goFunction) row(values []driver.Value) (out any, err error) {
 	for i, v := range values {
 		args[i] = v
 	}
-	return f.call(args), nil
+	out = f.call(args)
+	if failure, failed := out.(error); failed {
+		return nil, failure
+	}
+	return out, nil
 }
 
 // RegisterGo makes the functions that are written in Go known to a connection.

@@ -108,7 +108,7 @@ func settings(cfg InstanceConfig) []string {
 	if cfg.Profile {
 		list = append(list, profileSettings...)
 	}
-	list = append(list, expr.Macros()...)
+	list = append(list, expr.Macros(expr.TextBytes(memory, cfg.Threads))...)
 	if len(dirs) > 0 {
 		list = append(list, "SET allowed_directories = "+sqltext.Strings(dirs))
 	}

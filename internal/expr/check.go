@@ -420,7 +420,7 @@ func (c *checker) convert(n *node, t Type) *node {
 func (c *checker) arithmetic(n *node, at span) (*node, *Error) {
 	a, b := n.args[0], n.args[1]
 	if n.tok == token.ADD && a.typ == String && b.typ == String {
-		return concatenation(n), nil
+		return concatenation(n)
 	}
 	if !a.typ.numeric() || !b.typ.numeric() {
 		return nil, mismatch(n, at)
@@ -440,7 +440,7 @@ func (c *checker) arithmetic(n *node, at span) (*node, *Error) {
 }
 
 // concatenation flattens + of strings, so that it renders as one call.
-func concatenation(n *node) *node {
+func concatenation(n *node) (*node, *Error) {
 	var parts []*node
 	for _, a := range n.args {
 		if a.op == opConcat {
@@ -454,16 +454,21 @@ func concatenation(n *node) *node {
 		last := merged[len(merged)-1]
 		if last.isConst() && p.isConst() {
 			both := &node{typ: String, at: n.at, text: n.text}
-			merged[len(merged)-1] = both.constant(last.val.(string) + p.val.(string))
+			x, y := last.val.(string), p.val.(string)
+			if err := both.constantText(len(x)+len(y), func() string { return x + y }); err != nil {
+				return nil, err
+			}
+			merged[len(merged)-1] = both
 			continue
 		}
 		merged = append(merged, p)
 	}
 	n.op, n.typ, n.args = opConcat, String, merged
 	if len(merged) == 1 {
-		return n.constant(merged[0].val)
+		return n.constant(merged[0].val), nil
 	}
-	return n
+	n.raises = n.raises || n.grows()
+	return n, nil
 }
 
 // decimalArithmetic finds the physical type of the result.

@@ -22,7 +22,7 @@ func openDB(t testing.TB) *sql.DB {
 	require.NoError(t, err)
 	require.NoError(t, engine.RegisterGo(conn))
 	require.NoError(t, conn.Close())
-	for _, m := range append([]string{"SET threads = 1"}, expr.Macros()...) {
+	for _, m := range append([]string{"SET threads = 1"}, expr.Macros(expr.TextBytes(0, 1))...) {
 		_, err := db.Exec(m)
 		require.NoError(t, err, m)
 	}

@@ -40,7 +40,7 @@ func PrintSQL(t Type, format, sql string) (string, error) {
 	if tooWide(format) {
 		return "", err
 	}
-	return r.printedByGo(sqltext.String(format), []*node{n}), nil
+	return r.printedByGo("", sqltext.String(format), []*node{n}), nil
 }
 
 // PrintNote says what is probably not meant with a format that PrintSQL

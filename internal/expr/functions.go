@@ -159,6 +159,7 @@ func (c *checker) call(n *node, x *ast.CallExpr) (*node, *Error) {
 			return nil, err
 		}
 	}
+	n.raises = n.raises || n.grows()
 	if f.nullable != nil && n.op == opCall {
 		n.null = f.nullable(n)
 	}

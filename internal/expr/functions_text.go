@@ -121,22 +121,27 @@ func nativePieces(n *node) ([]piece, *Error) {
 func sqlSprintf(r *renderer, n *node) string {
 	pieces, native := n.aux.([]piece)
 	if !native {
-		return r.printedByGo(r.sql(n.args[0]), n.args[1:])
+		return r.printedByGo(in(n), r.sql(n.args[0]), n.args[1:])
 	}
 	var parts []string
+	var from []*node // of each part; nil: the format's own text
 	used := 1
 	for _, p := range pieces {
 		if p.verb == nil {
-			parts = append(parts, sqltext.String(p.literal))
+			parts, from = append(parts, sqltext.String(p.literal)), append(from, nil)
 			continue
 		}
-		parts = append(parts, r.formatted(n.args[used], p.verb))
+		parts, from = append(parts, r.formatted(n.args[used], p.verb)), append(from, n.args[used])
 		used++
 	}
 	if len(parts) == 0 {
 		return "''"
 	}
-	return r.concat(n.args[1:], parts)
+	join := func(parts []string) string { return r.concat(n.args[1:], parts) }
+	if r.guard == guardOn && n.grows() {
+		return r.checkedSum(n, from, parts, leastBytes(pieces), join)
+	}
+	return join(parts)
 }
 
 func checkReplace(_ *checker, n *node) *Error {
@@ -145,22 +150,27 @@ func checkReplace(_ *checker, n *node) *Error {
 	from, b := n.args[1].val.(string)
 	to, c := n.args[2].val.(string)
 	if a && b && c {
-		n.constant(strings.ReplaceAll(s, from, to))
+		return n.constantText(len(s)+strings.Count(s, from)*(len(to)-len(from)), func() string { return strings.ReplaceAll(s, from, to) })
 	}
 	return nil
 }
 
 func sqlReplace(r *renderer, n *node) string {
 	s, from, to := n.args[0], n.args[1], n.args[2]
-	if v, ok := from.val.(string); ok && v != "" {
+	checked := r.guard == guardOn && n.grows()
+	if v, ok := from.val.(string); ok && v != "" && !checked {
 		return "replace(" + r.sql(s) + ", " + r.sql(from) + ", " + r.sql(to) + ")"
 	}
 	// Go puts new around every character when old is empty; DuckDB does nothing.
 	return r.let(s, func(text string) string {
 		return r.let(from, func(old string) string {
 			return r.let(to, func(new string) string {
-				return "CASE WHEN " + text + " IS NULL THEN NULL WHEN " + old + " = '' THEN " + new + " || coalesce(array_to_string(list_transform(regexp_extract_all(" + text +
+				made := "CASE WHEN " + text + " IS NULL THEN NULL WHEN " + old + " = '' THEN " + new + " || coalesce(array_to_string(list_transform(regexp_extract_all(" + text +
 					", '(?s).'), lambda c: c || " + new + "), ''), '') ELSE replace(" + text + ", " + old + ", " + new + ") END"
+				if !checked {
+					return made
+				}
+				return r.checked(n, "thalweg_replaced_bytes("+text+", "+old+", "+new+")", made)
 			})
 		})
 	})

@@ -124,9 +124,15 @@ func checkZone(_ *checker, n *node) *Error {
 	if seconds < -day || seconds > day {
 		return n.args[1].at.errorf("%d seconds are more than a day", seconds)
 	}
+	if len(name) > zoneNameBytes {
+		return n.args[0].at.errorf("the name has more than %d bytes", zoneNameBytes)
+	}
 	n.constant(time.FixedZone(name, int(seconds)))
 	return nil
 }
+
+// zoneNameBytes bounds the name of a zone: a layout can repeat it.
+const zoneNameBytes = 96
 
 // maxDatePart bounds the literal arguments of time.Date, so that carrying over cannot overflow.
 const maxDatePart = 1_000_000_000

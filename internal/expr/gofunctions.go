@@ -13,7 +13,7 @@ import (
 // GoFunction is a function of the compiled SQL that Go computes: what DuckDB
 // has nothing for and few expressions need. It gets string, int64, float64,
 // bool and time.Time, never NULL, and must give the same result for the same
-// arguments; nil is NULL. Many threads may call it at once.
+// arguments; nil is NULL, an error fails the row. Many threads may call it at once.
 type GoFunction struct {
 	Name   string
 	Result Type // String, Float or DateTime
@@ -36,8 +36,8 @@ const (
 // the Macros, before any compiled SQL.
 func GoFunctions() []GoFunction {
 	return []GoFunction{
-		{Name: goSprintf, Result: String, Args: []Type{String, String}, More: true, Call: func(args []any) any {
-			return printed(args[0].(string), args[1].(string), args[2:])
+		{Name: goSprintf, Result: String, Args: []Type{String, String, String, Int}, More: true, Call: func(args []any) any {
+			return printedWithin(args[0].(string), args[1].(string), args[2].(string), args[3].(int64), args[4:])
 		}},
 		{Name: goFormat, Result: String, Args: []Type{DateTime, String, Int, String}, Call: func(args []any) any {
 			return formatted(args[0].(time.Time).In(time.FixedZone(args[3].(string), int(args[2].(int64)))), args[1].(string))
@@ -77,6 +77,33 @@ func scannedFloat(text string) any {
 		return nil
 	}
 	return math.Ldexp(f, power)
+}
+
+// printedWithin is printed with a limit of the result in bytes; 0: none.
+func printedWithin(place, kinds, format string, most int64, args []any) any {
+	if most == 0 {
+		return printed(kinds, format, args)
+	}
+	if bound := printedBound(format, args); bound > max(most, textBytesMax) {
+		return fmt.Errorf("%w%s", tooLong(bound, most), place)
+	}
+	text := printed(kinds, format, args)
+	if int64(len(text)) > most {
+		return fmt.Errorf("%w%s", tooLong(int64(len(text)), most), place)
+	}
+	return text
+}
+
+// printedBound is what printed can give at most.
+func printedBound(format string, args []any) int64 {
+	verbs, bytes := int64(strings.Count(format, "%")), int64(MaxFormatWidth)
+	for _, a := range args {
+		bytes += scalarBytes
+		if s, ok := a.(string); ok {
+			bytes += quotedBytes * int64(len(s))
+		}
+	}
+	return int64(len(format)) + (verbs+1)*bytes
 }
 
 // printed is fmt.Sprintf; kinds has a letter for each argument: I for a Go
@@ -161,8 +188,12 @@ func samples(args []*node) []any {
 
 // printedByGo renders a call of thalweg_go_sprintf. Decimals and datetimes
 // are handed over as their text: there they behave as strings.
-func (r *renderer) printedByGo(format string, args []*node) string {
-	parts := []string{sqltext.String(kindsOf(args)), format}
+func (r *renderer) printedByGo(place, format string, args []*node) string {
+	most := "CAST(0 AS BIGINT)"
+	if r.guard == guardOn {
+		most = "CAST(" + r.limit + " AS BIGINT)"
+	}
+	parts := []string{sqltext.String(place), sqltext.String(kindsOf(args)), format, most}
 	for _, a := range args {
 		switch a.typ {
 		case Int, GoInt:

@@ -11,8 +11,9 @@ import (
 // expression. A macro's arguments are copied into its body, so the renderer
 // passes names or cheap expressions only. Structs that lambdas take apart have
 // names that no field can have: in t.part a column t would be found first.
-func Macros() []string {
-	return []string{
+// textBytes is the limit of a text that functions make: see TextBytes.
+func Macros(textBytes int64) []string {
+	return append(textMacros(textBytes), []string{
 		// Values by their positions, both gathered in the same sequence.
 		`CREATE OR REPLACE TEMP MACRO thalweg_in_order(vals, positions) AS
 			CASE WHEN positions = list_sort(positions) THEN vals ELSE list_select(vals, list_grade_up(positions)) END`,
@@ -118,7 +119,7 @@ func Macros() []string {
 		`CREATE OR REPLACE TEMP MACRO thalweg_key(x, n) AS
 			list_transform([nfc_normalize(strip_accents(x))], lambda s:
 				rtrim(CASE WHEN strlen(s) <= n THEN s ELSE thalweg_cut(s, n) END, ' '))[1]`,
-	}
+	}...)
 }
 
 // fineQuotient is thalweg_quotient in steps of 2 digits, for operands with

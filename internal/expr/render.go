@@ -77,9 +77,18 @@ type renderer struct {
 	emptyNull bool   // aggregates over no value are NULL
 	filter    string // the condition of the _if aggregate that is being rendered
 	bound     int    // names given by let
+	guard     guard  // how texts that grow are rendered
+	limit     string // of a text, where each is looked at
 }
 
 func (r *renderer) sql(n *node) string {
+	if r.guard == guardAround && n.grows() {
+		return r.guarded(n, r.unguarded)
+	}
+	return r.unguarded(n)
+}
+
+func (r *renderer) unguarded(n *node) string {
 	switch n.op {
 	case opConst:
 		return constantSQL(n)
@@ -99,7 +108,11 @@ func (r *renderer) sql(n *node) string {
 	case opArith:
 		return r.arithmetic(n)
 	case opConcat:
-		return r.concat(n.args, r.all(n.args))
+		parts := r.all(n.args)
+		if r.guard == guardOn && n.grows() {
+			return r.checkedSum(n, n.args, parts, 0, func(parts []string) string { return r.concat(n.args, parts) })
+		}
+		return r.concat(n.args, parts)
 	case opCompare:
 		return r.compare(n)
 	case opAnd:
