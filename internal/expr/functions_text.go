@@ -28,10 +28,10 @@ func textFunctions() []*function {
 			},
 			sql: func(r *renderer, n *node) string { return "strlen(" + r.sql(n.args[0]) + ")" }},
 		{name: "fmt.Sprintf", group: "Text", params: []param{text("format"), {"a", printable()}}, variadic: true, result: String,
-			doc:   "Go's formatting, with all its verbs and flags; a decimal2 and a datetime are printed as their text. A verb that does not fit its argument, a missing and an extra argument give Go's marks, such as %!d(string=x), and a warning at load time. Usual verbs with a literal format are fast (%d %x %X %o %b for int, %f %e %g for float, %s %x for string, %t for bool, %s for decimal2 and datetime, %v for any; flags - + 0 and blank, width, precision); everything else costs a microsecond or two. Widths end at 1,000 characters.",
+			doc:   "Go's formatting, with all its verbs and flags; a decimal2 and a datetime are printed as their text. A verb that does not fit its argument, a missing and an extra argument give Go's marks, such as %!d(string=x), and a warning at load time. Usual verbs with a literal format are fast (%d %x %X %o %b for int, %f %e %g for float, %s %x for string, %t for bool, %s for decimal2 and datetime, %v for any; flags - + 0 and blank, width, precision); everything else costs a microsecond or two. Widths end at 1,000 characters. The result has [a limit](#how-long-texts-can-be).",
 			check: checkSprintf, sql: sqlSprintf},
 		{name: "strings.ReplaceAll", group: "Text", params: []param{text("s"), text("old"), text("new")}, result: String,
-			doc: "Every old in s becomes new.", check: checkReplace, sql: sqlReplace},
+			doc: "Every old in s becomes new. The result has [a limit](#how-long-texts-can-be).", check: checkReplace, sql: sqlReplace},
 		simple("strings.Contains", "contains", "Whether part is in s."),
 		simple("strings.HasPrefix", "starts_with", "Whether s starts with part."),
 		simple("strings.HasSuffix", "suffix", "Whether s ends with part."),
@@ -123,25 +123,26 @@ func sqlSprintf(r *renderer, n *node) string {
 	if !native {
 		return r.printedByGo(in(n), r.sql(n.args[0]), n.args[1:])
 	}
-	var parts []string
-	var from []*node // of each part; nil: the format's own text
+	var parts []textPart
+	var texts []string
 	used := 1
 	for _, p := range pieces {
-		if p.verb == nil {
-			parts, from = append(parts, sqltext.String(p.literal)), append(from, nil)
-			continue
+		part := textPart{sql: sqltext.String(p.literal)}
+		if p.verb != nil {
+			a := n.args[used]
+			part = textPart{sql: r.formatted(a, p.verb), from: a, bare: a.typ == String && p.verb.bare()}
+			used++
 		}
-		parts, from = append(parts, r.formatted(n.args[used], p.verb)), append(from, n.args[used])
-		used++
+		parts, texts = append(parts, part), append(texts, part.sql)
 	}
 	if len(parts) == 0 {
 		return "''"
 	}
-	join := func(parts []string) string { return r.concat(n.args[1:], parts) }
+	join := func(texts []string) string { return r.concat(n.args[1:], texts) }
 	if r.guard == guardOn && n.grows() {
-		return r.checkedSum(n, from, parts, leastBytes(pieces), join)
+		return r.checkedSum(n, parts, leastBytes(pieces), join)
 	}
-	return join(parts)
+	return join(texts)
 }
 
 func checkReplace(_ *checker, n *node) *Error {

@@ -95,6 +95,23 @@ const referenceEnd = `
 Aggregates are the whole expression of a field in a lookup with ` + "`group: true`" + `; nothing else can be computed with them there. They skip NULLs; over no
 value they are NULL in a nullable field, else the zero value.
 
+## How long texts can be
+
+DuckDB computes an expression for 2,048 rows at a time on each thread, and what it makes of texts there comes on top of its share of ` + "`--memory`" + `.
+So ` + "`strings.ReplaceAll`" + `, ` + "`fmt.Sprintf`" + ` and chains of ` + "`+`" + ` look at the length of a text before they make it. It may have
+
+- the share of a batch divided by 8,192 and by its threads: about 20 KB at 512 MB and two cores, 200 KB at 4 GB; at least 16 KiB, at most 16 MiB.
+  An expression with more than four functions that can make texts grow shares four times that among them;
+- in any case three times the length of the fields that it is made of: a row of 5 MB can be worked on.
+
+A longer one fails like a value that cannot be read: the message names row, column, expression, length and limit, and with ` + "`bad_rows`" + ` the row is
+kept there. Give more ` + "`--memory`" + `, or fewer ` + "`--cores`" + `. What cannot grow much costs nothing: a replacement that is not longer than what it
+replaces, a chain with each field at most four times in it and at most 4 KiB of literals and widths. Results do not depend on ` + "`--memory`" + ` otherwise.
+A text of literals only, made when the script is loaded, has at most 1 MiB.
+
+Not bounded: ` + "`string_agg`" + ` (a group's texts are as long as its rows make them), long texts in many rows that do not grow (2,048 times their
+length for each function), what formulas in Python return, and ` + "`sql`" + ` nodes, which compute what they say.
+
 ## Order expressions and indexes
 
 ` + "`field, field(desc), field(ignore_case, 128)`" + `: modifiers are ` + "`asc`" + ` (default), ` + "`desc`" + `; ` + "`nulls_last`" + ` (default, whatever the
@@ -110,6 +127,7 @@ there values are equal only if they are the same byte for byte, unless ` + "`ign
 | an int that leaves 64 bits is an error | it wraps |
 | the branch of iif that is not taken and the decided side of && and \|\| are not evaluated | both are, and can fail |
 | a verb of fmt.Sprintf that does not fit its argument gives a warning at load time | only the text has %!d(…) marks |
+| a text that is made has at most three times the length of its fields, or what [--memory holds](#how-long-texts-can-be); the name of a zone has at most 96 bytes | any length |
 | %T and the marks of verbs call decimals and datetimes string; * takes no width, a width has at most 1,000 characters | names of Go types; any |
 | the arguments of time.FixedZone must be literals | they may be computed |
 | min and max over no rows are 0 or "", over nothing but NaN they are NaN | the largest numbers show |

@@ -110,7 +110,11 @@ func (r *renderer) unguarded(n *node) string {
 	case opConcat:
 		parts := r.all(n.args)
 		if r.guard == guardOn && n.grows() {
-			return r.checkedSum(n, n.args, parts, 0, func(parts []string) string { return r.concat(n.args, parts) })
+			pieces := make([]textPart, len(parts))
+			for i, a := range n.args {
+				pieces[i] = textPart{sql: parts[i], from: a, bare: true}
+			}
+			return r.checkedSum(n, pieces, 0, func(parts []string) string { return r.concat(n.args, parts) })
 		}
 		return r.concat(n.args, parts)
 	case opCompare:

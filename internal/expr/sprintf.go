@@ -121,6 +121,11 @@ flags:
 	return v, i + size, ""
 }
 
+// bare reports whether v prints a text as it is.
+func (v *verb) bare() bool {
+	return v.width <= 0 && v.precision < 0 && v.letter != 'x' && v.letter != 'X'
+}
+
 // fits reports why the verb cannot print a value of type t; "" if it can.
 func (v *verb) fits(t Type) (problem, hint string) {
 	letters := map[Type]string{Int: "dxXobv", GoInt: "dxXobv", Float: "fFeEgGv", Bool: "tv", String: "svxX", Decimal: "sv", DateTime: "sv"}[t]

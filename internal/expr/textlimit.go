@@ -38,8 +38,9 @@ const (
 	// layoutGrowth is what a byte of a layout becomes at most: a zone's name of three letters.
 	layoutGrowth = zoneNameBytes/3 + 8
 	// sourceGrowth times the length of the fields that it is made of may a text
-	// have in any case: what is there already can be worked on.
-	sourceGrowth = 2
+	// have in any case: what is there already can be worked on. (JSON with its
+	// quotes as &quot; has little more than twice its length.)
+	sourceGrowth = 3
 )
 
 // TextBytes is the limit of a text for an engine with that much memory.
@@ -335,26 +336,51 @@ func (r *renderer) checked(n *node, bytes, made string) string {
 	return "CASE WHEN " + bytes + " > " + r.limit + " THEN thalweg_too_long(" + bytes + ", " + r.limit + ", " + sqltext.String(in(n)) + ") ELSE " + made + " END"
 }
 
-// checkedSum joins the texts parts, which were made of args, after adding up
-// their lengths; least is what they have in any case.
-func (r *renderer) checkedSum(n *node, args []*node, parts []string, least int, join func(parts []string) string) string {
-	lengths := make([]string, len(parts))
+// textPart is a piece of a text that is put together.
+type textPart struct {
+	sql  string
+	from *node // what it was made of; nil: text of a format
+	bare bool  // it is the text of from, as it is
+}
+
+// checkedSum joins the texts parts after adding up their lengths; least is
+// what they have in any case.
+func (r *renderer) checkedSum(n *node, parts []textPart, least int, join func(parts []string) string) string {
+	texts, lengths := make([]string, len(parts)), make([]string, len(parts))
 	var from func(i int) string
 	from = func(i int) string {
 		if i == len(parts) {
-			joined := r.checked(n, sum(lengths), join(parts))
+			made := r.checked(n, sum(lengths), join(texts))
 			if least == 0 {
-				return joined
+				return made
 			}
-			return "CASE WHEN " + strconv.Itoa(least) + " > " + r.limit + " THEN thalweg_too_long(" + strconv.Itoa(least) + ", " + r.limit + ", " + sqltext.String(in(n)) + ") ELSE " + joined + " END"
+			return r.checked(n, strconv.Itoa(least), made)
 		}
-		nested := args[i] != nil && growing(args[i]) > 0
-		return r.bind(parts[i], !nested, func(v string) string {
-			parts[i], lengths[i] = v, "thalweg_bytes("+v+")"
+		p := parts[i]
+		return r.bind(p.sql, p.from == nil || growing(p.from) == 0, func(v string) string {
+			texts[i], lengths[i] = v, "thalweg_bytes("+v+")"
+			if p.bare && v == p.sql {
+				lengths[i] = r.length(p.from)
+			}
 			return from(i + 1)
 		})
 	}
 	return from(0)
+}
+
+// length renders the length of a text without making it, where that can be.
+func (r *renderer) length(n *node) string {
+	switch {
+	case n.op == opConcat:
+		lengths := make([]string, len(n.args))
+		for i, a := range n.args {
+			lengths[i] = r.length(a)
+		}
+		return sum(lengths)
+	case n.op == opCall && n.fn.group == "Choice":
+		return "coalesce(" + r.choice(n, r.length) + ", 0)"
+	}
+	return "thalweg_bytes(" + r.sql(n) + ")"
 }
 
 // constantText makes n a constant that is no longer than it may be.
