@@ -2,8 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"thalweg/internal/expr"
@@ -212,9 +210,8 @@ func (j joiner) groupedByKey() string {
 			values = append(values, fmt.Sprintf("%s AS %s", j.groupValue(f, order, stored), groupColumn(i, stored)))
 		}
 	}
-	finer := finerFields(j.n)
-	for _, i := range slices.Sorted(maps.Keys(finer)) {
-		if f := finer[i]; ofRight(f) {
+	for _, i := range finerValues(j.n) {
+		if f := j.n.Table.Fields[i]; ofRight(f) {
 			values = append(values, fmt.Sprintf("%s AS %s", j.groupValue(f, order, computed), groupColumn(i, computed)))
 		}
 	}
@@ -264,9 +261,8 @@ func (j joiner) groupedByRow() string {
 	for i, f := range j.n.Table.Fields {
 		values = append(values, j.rowValue(f, order, stored)+" AS "+sqltext.Ident(j.layout.Columns[i].Stored()))
 	}
-	finer := finerFields(j.n)
-	for _, i := range slices.Sorted(maps.Keys(finer)) {
-		values = append(values, j.rowValue(finer[i], order, computed)+" AS "+finerColumn(i))
+	for _, i := range finerValues(j.n) {
+		values = append(values, j.rowValue(j.n.Table.Fields[i], order, computed)+" AS "+finerColumn(i))
 	}
 	for i, o := range leftOrder {
 		values = append(values, fmt.Sprintf("%s AS __o%d", o, i))

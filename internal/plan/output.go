@@ -30,7 +30,7 @@ func outputOf(n *script.Node, in Inputs, work Work, paths Paths, ordered bool) o
 	}
 	s := scan{table: in.Reader, paths: paths, fields: usedFields(in.Reader.Layout, "r", refs), order: ordered}
 	source := s.ofFile(n.Out, work)
-	return outputFrom(n.Out, relation{from: "(" + source + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols()), unknown: in.Reader.Scattered()})
+	return outputFrom(n, relation{from: "(" + source + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols()), unknown: in.Reader.Scattered()})
 }
 
 // ofFile renders the scan of what a batch's file is computed from: with order
@@ -50,14 +50,15 @@ func (s *scan) ofFile(w *script.FileWriter, work Work) string {
 		strings.Join(orderColumns(s.orderCols()), ", "), work.ToRow-work.FromRow, work.FromRow)
 }
 
-// outputFrom computes a file's rows from rel.
-func outputFrom(w *script.FileWriter, rel relation) outputRows {
+// outputFrom computes the rows of n's file from rel.
+func outputFrom(n *script.Node, rel relation) outputRows {
+	w := n.Out
 	types := map[string]expr.Type{}
 	for _, c := range w.Columns {
 		types[c.Name] = c.Type
 	}
 	out := outputRows{orderCols: len(rel.order), rel: rel}
-	out.all = outputQuery(w, fileLayout(w), out.rel)
+	out.all = outputQuery(n, out.rel)
 	out.rows = out.all
 	out.orderBy = strings.Join(orderColumns(out.orderCols), ", ")
 	if w.Order != nil {
@@ -95,17 +96,16 @@ func (p *Planner) fileTask(t engine.Task, n *script.Node, in Inputs, b Batch) (e
 }
 
 // outputQuery is the SELECT of a file's rows under the names of its columns.
-func outputQuery(w *script.FileWriter, layout Layout, rel relation) string {
-	cols := make([]string, 0, len(w.Columns)+len(rel.order))
-	for _, c := range w.Columns {
+func outputQuery(n *script.Node, rel relation) string {
+	cols := make([]string, 0, len(n.Out.Columns)+len(rel.order))
+	for _, c := range n.Out.Columns {
 		cols = append(cols, expr.StoreSQL(c.Type, c.Expr.SQL(rel.ref, ""))+" AS "+sqltext.Ident(c.Name))
 	}
 	for i, o := range rel.order {
 		cols = append(cols, fmt.Sprintf("%s AS __o%d", o, i))
 	}
-	q := fmt.Sprintf("SELECT %s FROM %s", strings.Join(cols, ", "), rel.from)
-	if w.Having == nil {
-		return q
+	for _, i := range finerValues(n) {
+		cols = append(cols, n.Out.Columns[i].Expr.ComputedSQL(rel.ref, "")+" AS "+finerColumn(i))
 	}
-	return fmt.Sprintf("SELECT * FROM (%s) AS w WHERE %s", q, w.Having.SQL(columns{"w": layout}.ref, ""))
+	return having(n, fileLayout(n.Out), fmt.Sprintf("SELECT %s FROM %s", strings.Join(cols, ", "), rel.from))
 }

@@ -116,7 +116,7 @@ func (f *badFinder) rest(src badSource) (engine.Task, error) {
 	t.Prepare, t.Python, t.CountCSV, t.Explain, t.Quarantine = nil, nil, false, nil, nil
 	rel := relation{from: src.table + " AS r", order: src.order, refer: src.ref}
 	if f.n.Out != nil {
-		out := outputFrom(f.n.Out, rel)
+		out := outputFrom(f.n, rel)
 		sql, err := files.WriteSQL(f.n.Out, out.rows, out.orderBy, f.b.OutPath)
 		t.Output.File = &engine.FileOutput{Path: f.b.OutPath, CopySQL: sql}
 		return t, err
@@ -250,14 +250,17 @@ func (f *badFinder) pairs(ctx context.Context, db *engine.Instance, src badSourc
 
 // outputs lists what the node computes of each row, and its having.
 func (f *badFinder) outputs() ([]suspect, *suspect) {
+	var values []suspect
+	var pos script.Pos
 	if f.n.Out != nil {
-		return columnSuspects(f.n.Out), havingSuspect(f.n.Out.Having, f.n.Out.Pos)
+		values, pos = columnSuspects(f.n.Out), f.n.Out.Pos
+	} else {
+		values, pos = fieldSuspects(f.n.Table), f.n.Table.Pos
 	}
-	fields := fieldSuspects(f.n.Table)
-	for i := range finerFields(f.n) {
-		fields[i].finer = true
+	for _, i := range finerValues(f.n) {
+		values[i].finer = true
 	}
-	return fields, havingSuspect(f.n.Table.Having, f.n.Table.Pos)
+	return values, havingSuspect(f.n.Having(), pos)
 }
 
 func havingSuspect(e *expr.Compiled, pos script.Pos) *suspect {

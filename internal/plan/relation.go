@@ -65,48 +65,46 @@ func tableQuery(n *script.Node, layout Layout, rel relation, render func(*script
 		render = func(f *script.Field, v form) string { return v.sql(f, rel.ref, "") }
 	}
 	list := fieldList(n.Table, layout, func(f *script.Field) string { return render(f, stored) }, rel.order)
-	finer := finerFields(n)
-	for _, i := range slices.Sorted(maps.Keys(finer)) {
-		list += fmt.Sprintf(", %s AS %s", render(finer[i], computed), finerColumn(i))
+	for _, i := range finerValues(n) {
+		list += fmt.Sprintf(", %s AS %s", render(n.Table.Fields[i], computed), finerColumn(i))
 	}
 	return having(n, layout, fmt.Sprintf("SELECT %s FROM %s", list, rel.from))
 }
 
-// finerFields lists the fields of which n's having sees more than the table
-// keeps, by their number.
-func finerFields(n *script.Node) map[int]*script.Field {
-	out := map[int]*script.Field{}
-	if n.Table.Having == nil {
+// finerValues lists the numbers of the fields or columns of which n's having
+// sees more than is written.
+func finerValues(n *script.Node) []int {
+	var out []int
+	if n.Having() == nil {
 		return out
 	}
-	for i, f := range n.Table.Fields {
-		for _, ref := range n.Table.Having.Refs() {
-			if ref.Field == f.Name && n.SeenByHaving(ref) != nil {
-				out[i] = f
-			}
+	for i, v := range n.Written() {
+		if slices.ContainsFunc(n.Having().Refs(), func(r expr.Ref) bool { return r.Field == v.Name && n.SeenByHaving(r) != nil }) {
+			out = append(out, i)
 		}
 	}
 	return out
 }
 
-// finerColumn is the name of a field's column as having sees it.
-func finerColumn(field int) string { return fmt.Sprintf("__h%d", field) }
+// finerColumn is the column of a value as having sees it: no field and no
+// column of a file has such a name.
+func finerColumn(value int) string { return sqltext.Ident(fmt.Sprintf("#h%d", value)) }
 
-// having leaves out of rows, which have n's fields and the finer ones, those
-// for which n's having does not hold.
+// having leaves out of rows, which have what n writes and the finer values,
+// those for which n's having does not hold.
 func having(n *script.Node, layout Layout, rows string) string {
-	if n.Table.Having == nil {
+	if n.Having() == nil {
 		return rows
 	}
 	w, finer := columns{"w": layout}, map[string]string{}
-	for i, f := range finerFields(n) {
-		finer[f.Name] = finerColumn(i)
+	for _, i := range finerValues(n) {
+		finer[n.Written()[i].Name] = finerColumn(i)
 	}
 	hidden := ""
 	if len(finer) > 0 {
 		hidden = " EXCLUDE (" + strings.Join(slices.Sorted(maps.Values(finer)), ", ") + ")"
 	}
-	return fmt.Sprintf("SELECT *%s FROM (%s) AS w WHERE %s", hidden, rows, n.Table.Having.SQL(func(r expr.Ref) string {
+	return fmt.Sprintf("SELECT *%s FROM (%s) AS w WHERE %s", hidden, rows, n.Having().SQL(func(r expr.Ref) string {
 		if column, ok := finer[r.Field]; ok {
 			return "w." + column
 		}

@@ -296,6 +296,39 @@ type OutputColumn struct {
 	NullText string // CSV, nullable: what stands for NULL; "" is the empty cell without quotes
 }
 
+// Value is what a node writes of each row under a name.
+type Value struct {
+	Name string
+	Expr *expr.Compiled
+}
+
+// Written lists the fields of n's table or the columns of its file.
+func (n *Node) Written() []Value {
+	var out []Value
+	if n.Table != nil {
+		for _, f := range n.Table.Fields {
+			out = append(out, Value{f.Name, f.Expr})
+		}
+	}
+	if n.Out != nil {
+		for _, c := range n.Out.Columns {
+			out = append(out, Value{c.Name, c.Expr})
+		}
+	}
+	return out
+}
+
+// Having is the condition for what n writes; nil: none.
+func (n *Node) Having() *expr.Compiled {
+	switch {
+	case n.Table != nil:
+		return n.Table.Having
+	case n.Out != nil:
+		return n.Out.Having
+	}
+	return nil
+}
+
 // SQLQuery is the SELECT of a node of type SQLTable.
 type SQLQuery struct {
 	Text    string

@@ -397,15 +397,16 @@ func (l *loader) tableExpressions(d *nodeDraft) {
 	w.Having = l.condition(v, d.w.keyPath("having"), newScope("having").nullable(tableNulls("w", w)).computed(d.node.SeenByHaving).with("w", fieldTypes(w), true))
 }
 
-// SeenByHaving gives the expression of a field that having sees as it was
-// computed, finer than the table keeps it; nil for all others. Fields of a
-// lookup can be default values, which have no zones.
+// SeenByHaving gives the expression of a field, or of a file's column, that
+// having sees as it was computed, finer than it is written; nil for all others.
+// Fields of a lookup can be default values, which have no zones.
 func (n *Node) SeenByHaving(w expr.Ref) *expr.Compiled {
-	f := n.Table.Field(w.Field)
-	if f == nil || f.Expr == nil || !f.Expr.Finer() || n.Lookup != nil && f.Expr.Zoned() {
-		return nil
+	for _, v := range n.Written() {
+		if v.Name == w.Field && v.Expr != nil && v.Expr.Finer() && (n.Lookup == nil || !v.Expr.Zoned()) {
+			return v.Expr
+		}
 	}
-	return f.Expr
+	return nil
 }
 
 // condition checks an expression that must be a bool, computed without rounding.
