@@ -44,14 +44,14 @@ func heavyRuns() map[string]string {
 		"regular regex":  sql("SELECT count(*) AS n FROM t AS a, t AS b WHERE regexp_matches(repeat('ab', 100000 + a.a + b.a), '(a|b)*c(a|b)*d')"),
 		"sort":           sql("SELECT row_number() OVER (ORDER BY md5(concat(a.a, b.a, c.a))) AS n FROM t AS a, t AS b, t AS c"),
 		"hash aggregate": sql("SELECT count(*) AS n FROM (SELECT md5(concat(a.a, b.a, c.a)) AS k, count(*) AS n FROM t AS a, t AS b, t AS c GROUP BY k) AS g"),
-		"pattern":        fields("string(re.MatchString(`(a|b|c| )*d(e|f)*x`, r.s + r.s + r.s))"),
+		"patterns":       fields("string(" + strings.Repeat("re.MatchString(`(a|b|c| )*d(e|f)*x`, r.s + r.s + r.s) || ", 100) + "false)"),
 		"endless Python": python("def f(a):\n    open(\"started\", \"w\").close()\n    while True:\n        pass\n"),
 		"deaf Python":    python("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ndef f(a):\n    open(\"started\", \"w\").close()\n    while True:\n        try:\n            while True: pass\n        except BaseException:\n            pass\n"),
 	}
 }
 
 // interruptSample is what is tried where THALWEG_CHAOS does not ask for all.
-var interruptSample = []string{"one long row", "pattern", "endless Python"}
+var interruptSample = []string{"one long row", "patterns", "endless Python"}
 
 // TestChaosInterrupt starts a run of each kind, interrupts it while it
 // works, and wants it to end in time, and what it left to be resumable.
