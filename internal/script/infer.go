@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -44,6 +45,7 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		headers[i] = c.Name
 	}
 	names := identifiers(headers)
+	var unread []string                                                     // columns, each with its type in the file
 	single := len(f.URLs) == 1 && !strings.ContainsAny(f.URLs[0].URL, "*?") // of other files nobody has seen the schema
 	at, ok := o.keys["types"].key, true
 	for i, c := range have {
@@ -66,11 +68,27 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 			}
 			short, key = parseShortColumn(e.val), e.key
 		} else if c.Type == expr.Invalid {
-			l.warnAt(at, o.keyPath("types"), "column %s is %s in the file, which cannot be read: it is left out", quote(c.Name), c.Kind)
+			unread = append(unread, quote(c.Name)+" is "+c.Kind)
 			continue
 		}
 		short.required = c.Required && single
 		m.entries = append(m.entries, columnEntry(names[i], key, short, c.Name, 0, parquet))
+	}
+	if ok && len(m.entries) == 0 && len(declared) == 0 {
+		const shownMax = 5
+		reason := "none has a name"
+		if len(unread) > 0 {
+			reason = strings.Join(unread[:min(len(unread), shownMax)], ", ")
+		}
+		if len(unread) > shownMax {
+			reason += fmt.Sprintf(" and %d more", len(unread)-shownMax)
+		}
+		l.errorAt(o.get("urls").items[0], join(o.keyPath("urls"), "0"), "no column of the file can be read: %s", reason).Hint =
+			"read are text, numbers, decimals, booleans, dates and timestamps that are no part of lists, maps or structs"
+	} else {
+		for _, column := range unread {
+			l.warnAt(at, o.keyPath("types"), "column %s in the file, which cannot be read: it is left out", column)
+		}
 	}
 	for _, e := range declared {
 		if !used[e.name] {
