@@ -138,6 +138,7 @@ func TestChaosCSVRoundTrip(t *testing.T) {
 	db, dir := openDB(t, 2), t.TempDir()
 	var forPandas [][2]string
 	var all []roundTable
+	leftOut := 0
 	for n := range tables {
 		table := drawTable(rnd, filepath.Join(dir, fmt.Sprintf("%04d.csv", n)))
 		query, err := WriteSQL(table.w, table.sql(), "", table.path)
@@ -145,12 +146,16 @@ func TestChaosCSVRoundTrip(t *testing.T) {
 		_, err = db.ExecContext(t.Context(), query)
 		require.NoError(t, err)
 		requireRead(t, db, table)
-		if !table.w.CRLF { // DuckDB 1.5.5 misreads CRLF in strict mode: see csvPlan.reader
+		if table.duckDBMisreads() {
+			leftOut++
+		} else {
 			requireStrict(t, db, table)
 		}
 		forPandas = append(forPandas, [2]string{table.path, table.w.Separator})
 		all = append(all, table)
 	}
+	t.Logf("left out: %d of %d tables with DuckDB, whose CRLF files have another line break inside quotes", leftOut, tables)
+	require.Less(t, leftOut, tables/2)
 	python := pandasPython(t.Context())
 	if python == "" {
 		t.Log("left out: reading with pandas, because neither THALWEG_PANDAS_PYTHON nor python3 has it")
@@ -198,17 +203,45 @@ func requireRead(t *testing.T, db *sql.Conn, table roundTable) {
 	}
 }
 
-// requireStrict reads the table with DuckDB alone.
+// duckDBMisreads reports a file whose lines end in CRLF with a line break inside
+// quotes that is another one: DuckDB 1.5.5 takes the first that it meets for
+// that of the lines (docs/decisions/0013).
+func (t roundTable) duckDBMisreads() bool {
+	if !t.w.CRLF {
+		return false
+	}
+	for _, row := range append([][]string{t.headers()}, t.texts("")...) {
+		for _, cell := range row {
+			if strings.ContainsAny(strings.ReplaceAll(cell, "\r\n", ""), "\r\n") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// requireStrict reads the table with DuckDB alone, with and without its header.
 func requireStrict(t *testing.T, db *sql.Conn, table roundTable) {
 	t.Helper()
 	columns := make([]string, len(table.w.Columns))
 	for i, c := range table.w.Columns {
 		columns[i] = sqltext.String(c.Name) + ": 'VARCHAR'"
 	}
-	got, err := texts(t.Context(), db, "SELECT COLUMNS(*) FROM read_csv("+sqltext.String(table.path)+", auto_detect = false, strict_mode = true, header = false, quote = '\"', escape = '\"', new_line = '\\n', allow_quoted_nulls = false, delim = "+sqltext.String(table.w.Separator)+", columns = {"+strings.Join(columns, ", ")+"})")
-	require.NoError(t, err, "%s", table.path)
+	lineEnd := `new_line = '\n', `
+	if table.w.CRLF {
+		lineEnd = "" // given as '\r\n' it loses rows: docs/decisions/0013
+	}
+	read := func(header bool) [][]string {
+		got, err := texts(t.Context(), db, "SELECT COLUMNS(*) FROM read_csv("+sqltext.String(table.path)+", auto_detect = false, strict_mode = true, "+
+			fmt.Sprintf("header = %t, ", header)+lineEnd+`quote = '"', escape = '"', allow_quoted_nulls = false, delim = `+sqltext.String(table.w.Separator)+
+			", columns = {"+strings.Join(columns, ", ")+"})")
+		require.NoError(t, err, "%s", table.path)
+		return got
+	}
+	got := read(false)
 	require.NotEmpty(t, got)
 	require.Equal(t, table.headers(), got[0], "%s", table.path)
+	require.Equal(t, append([][]string(nil), got[1:]...), append([][]string(nil), read(true)...), "%s", table.path)
 	want := table.texts("NULL")
 	for i, row := range want {
 		for k, c := range table.w.Columns {
