@@ -259,6 +259,9 @@ func (l *loader) shortColumns(d *nodeDraft) {
 		header := c.name
 		if byIndex && !parquet {
 			header = ""
+		} else if header == "" { // it would be read by index, the header as a row
+			l.errorAt(c.key, o.keyPath("columns"), "a column without a header cannot be found by it").Hint =
+				"give all columns csv.col_idx in the long form, or the file a header for it"
 		}
 		at := 0
 		for k, x := range columns.entries {
