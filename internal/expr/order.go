@@ -203,6 +203,11 @@ func (o Order) SortSQL(types map[string]Type, column func(field string) string) 
 			exact = append(exact, c+direction)
 			c = item.collationSQL(c)
 		}
+		if types[item.Field] == Float {
+			// DuckDB makes the sorted column anew from the keys, in which -0 is 0:
+			// with a key of its own the column stays as it is.
+			c = "(" + c + " + CAST(0 AS DOUBLE))"
+		}
 		keys = append(keys, c+direction)
 	}
 	return strings.Join(append(keys, exact...), ", ")

@@ -61,10 +61,6 @@ func StoreSQL(t Type, sql string) string {
 		return "date_trunc('millisecond', " + sql + ")"
 	case Int, GoInt:
 		return "CAST(" + sql + " AS " + t.SQL() + ")"
-	case Float:
-		// DuckDB's sorts turn -0 into 0, and whether rows are sorted depends on
-		// how the work is cut: so there is no -0 in a table or a file.
-		return "(" + sql + " + CAST(0 AS DOUBLE))"
 	}
 	return sql
 }

@@ -164,9 +164,6 @@ func fittedSQL(f *script.Field, c script.QueryColumn, value string) string {
 		cases = append(cases, fmt.Sprintf("WHEN %s IS NOT NULL AND %s THEN error(%s || CAST(%s AS VARCHAR) || %s)", value, lost,
 			sqltext.String(expr.RuntimeMarker+"column "+f.Name+": "), value, sqltext.String(" does not fit "+f.Type.String())))
 	}
-	if f.Type == expr.Float {
-		stored = expr.StoreSQL(f.Type, stored)
-	}
 	if len(cases) == 0 {
 		return stored
 	}

@@ -84,9 +84,9 @@ func (n *lookup) rows(tables map[string][][]any) [][]any {
 		switch {
 		case len(found) == 0 && !n.left:
 		case len(found) == 0:
-			add(storedRow(n.alone(left)))
+			add(n.alone(left))
 		case n.group:
-			add(storedRow(n.grouped(left, found)))
+			add(n.grouped(left, found))
 		default:
 			for _, right := range found {
 				row, _ := n.row(&env{r: left, l: right})
@@ -98,13 +98,6 @@ func (n *lookup) rows(tables map[string][][]any) [][]any {
 		}
 	}
 	return out
-}
-
-func storedRow(row []any) []any {
-	for i, v := range row {
-		row[i] = stored(v)
-	}
-	return row
 }
 
 // maxRows that a node may write.

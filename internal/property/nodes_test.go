@@ -126,10 +126,21 @@ func (n *distinct) rows(tables map[string][][]any) [][]any {
 		made, _ := n.row(&env{r: row})
 		if key := keyOf(n.key.of(made)); !seen[key] {
 			seen[key] = true
-			out = append(out, made)
+			out = append(out, unsigned(made))
 		}
 	}
 	return out
+}
+
+// unsigned is a row as DuckDB gives it when it is made anew from what was
+// sorted by: a float -0 is 0.
+func unsigned(row []any) []any {
+	for i, v := range row {
+		if f, ok := v.(float64); ok {
+			row[i] = f + 0
+		}
+	}
+	return row
 }
 
 // indexKey is the fields of an index.

@@ -132,7 +132,7 @@ func (n *output) rows(tables map[string][][]any) [][]any {
 	for _, row := range tables[n.from] {
 		made := make([]any, len(n.columns))
 		for i, c := range n.columns {
-			made[i] = stored(c.formula.eval(&env{r: row}))
+			made[i] = c.formula.eval(&env{r: row})
 		}
 		if holds(n.having, &env{w: made}) {
 			out = append(out, made)

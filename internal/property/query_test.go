@@ -93,6 +93,7 @@ func (n *query) rows(tables map[string][][]any) [][]any {
 		for _, c := range n.columns {
 			out[i] = append(out[i], c.of(rows))
 		}
+		unsigned(out[i])
 	}
 	order := slices.Clone(n.order)
 	for i := range n.columns {

@@ -89,19 +89,11 @@ type indexer interface {
 	index() (name, text string)
 }
 
-// stored is a value as tables and files have it: there is no -0 in them.
-func stored(v any) any {
-	if f, ok := v.(float64); ok {
-		return f + 0
-	}
-	return v
-}
-
 // row computes the fields of one row; ok says whether having lets it through.
 func (c *creator) row(e *env) (row []any, ok bool) {
 	row = make([]any, len(c.fields))
 	for i, f := range c.fields {
-		row[i] = stored(f.formula.eval(e))
+		row[i] = f.formula.eval(e)
 	}
 	return row, holds(c.having, &env{w: row})
 }
