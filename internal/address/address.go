@@ -45,7 +45,7 @@ func Parquet(name string) bool {
 }
 
 // mistyped is an address whose :// is not one. A letter alone is a drive.
-var mistyped = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/([^/]|$)`)
+var mistyped = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:/([^/]|$)|^(https?|s3|sftp|file)//`)
 
 // Mistyped says why a name without a scheme can hardly be that of a file of this
 // machine; "" if it can. Taken for one, an output would be written to a place where
@@ -55,7 +55,7 @@ func Mistyped(name string) string {
 	case Scheme(name) != "":
 		return ""
 	case mistyped.MatchString(name):
-		return "has one slash where an address has two"
+		return "has not the :// of an address"
 	case bare.MatchString(name):
 		return "has a user and a password, but nothing like https:// before them"
 	}

@@ -26,6 +26,9 @@ func TestRedact(t *testing.T) {
 		"https://h/x?access_token=q&b=":  "https://h/x?access_token=xxxxx&b=",
 		"https://h/x?X%2DAmz=1&Sig%6E=2": "https://h/x?X%2DAmz=1&Sig%6E=xxxxx",
 		"https://h/x?%73ig=2":            "https://h/x?%73ig=xxxxx",
+		"https://h/x#access_token=q&a=1": "https://h/x#access_token=xxxxx&a=1",
+		"https://h/x?a=1#top":            "https://h/x?a=1#top",
+		"https://h/x?sig=1#token=2":      "https://h/x?sig=xxxxx#token=xxxxx",
 	} {
 		require.Equal(t, want, Redact(in))
 	}
@@ -81,6 +84,8 @@ func TestRedactText(t *testing.T) {
 		"see joe:secret@host/x and h/x?token=abc":        "see joe:xxxxx@host/x and h/x?token=xxxxx",
 		"at 10:30 a@b.c wrote x:y@z":                     "at 10:30 a@b.c wrote x:y@z",
 		"https:///u:p@h/x":                               "https:///u:xxxxx@h/x",
+		"cannot open http//u:pass@h/x":                   "cannot open http//u:xxxxx@h/x",
+		"h/x#token=abc is a place":                       "h/x#token=xxxxx is a place",
 		"SELECT a FROM t WHERE b = 'x' AND c=1":          "SELECT a FROM t WHERE b = 'x' AND c=1",
 		"script.yaml:3:5: error: x":                      "script.yaml:3:5: error: x",
 	} {

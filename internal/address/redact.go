@@ -19,14 +19,14 @@ var secretWords = []string{"sig", "token", "secret", "password", "passwd", "pwd"
 // opening is the beginning of an address, also of one that was mistyped: s3:/x, htps://x.
 var opening = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/{1,3}`)
 
-// bare is user:password@host where a scheme was left out; what is behind the
-// host says that it is one.
-var bare = regexp.MustCompile(`(^|[\s"'(<>\[{,=])([^\s/:@"'<>()\[\]{},=?&]+):([^\s/@"'<>]{3,})@([A-Za-z0-9][A-Za-z0-9.-]*[/:?])`)
+// bare is user:password@host where a scheme or its colon was left out; what is
+// behind the host says that it is one.
+var bare = regexp.MustCompile(`(^|//|[\s"'(<>\[{,=])([^\s/:@"'<>()\[\]{},=?&]+):([^\s/@"'<>]{3,})@([A-Za-z0-9][A-Za-z0-9.-]*[/:?])`)
 
 // stretch is what may be an address in a text; parameter one of a query.
 var (
 	stretch   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*:/{1,3}[^\s"'<>\x60]+`)
-	parameter = regexp.MustCompile(`([?&;])([A-Za-z0-9_.%\[\]-]+)=([^&;\s"'<>#\x60\\,)\]}]+)`)
+	parameter = regexp.MustCompile(`([?&;#])([A-Za-z0-9_.%\[\]-]+)=([^&;\s"'<>#\x60\\,)\]}]+)`)
 )
 
 // Redact removes passwords, tokens and signed query parameters from an address,
@@ -127,9 +127,14 @@ func redact(name string) (out string, found []string) {
 	case u.User != nil && scheme != "sftp" && scheme != "ssh": // a token, in the place of a user
 		out, found = redactUser(out)
 	}
+	out, fragment, ok := strings.Cut(out, "#") // tokens are handed over there, too
+	if ok {
+		shown, secrets := redactQuery("#" + fragment)
+		fragment, found = shown, append(found, secrets...)
+	}
 	before, query, ok := strings.Cut(out, "?")
 	if !ok {
-		return out, found
+		return out + fragment, found
 	}
 	pairs := strings.Split(query, "&")
 	for i, pair := range pairs {
@@ -141,7 +146,7 @@ func redact(name string) (out string, found []string) {
 			pairs[i] = key + "=" + Mask
 		}
 	}
-	return before + "?" + strings.Join(pairs, "&"), found
+	return before + "?" + strings.Join(pairs, "&") + fragment, found
 }
 
 // head is an address's part between its scheme and its path.
