@@ -51,7 +51,7 @@ func heavyRuns() map[string]string {
 }
 
 // interruptSample is what is tried where THALWEG_CHAOS does not ask for all.
-var interruptSample = []string{"one long row", "patterns", "endless Python"}
+var interruptSample = []string{"one long row", "nested lists", "endless Python"}
 
 // TestChaosInterrupt starts a run of each kind, interrupts it while it
 // works, and wants it to end in time, and what it left to be resumable.
