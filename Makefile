@@ -37,7 +37,7 @@ lint: ## go vet, staticcheck, formatting
 fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 	@scripts/fuzz
 
-chaos: ## The long tests in full: random scripts, bit flips, generated files and tables (an hour)
+chaos: ## The long tests in full: random scripts, bit flips, generated files and tables (hours)
 	@scripts/chaos
 
 bench: bin/thalweg ## Measure against the hand-written peer (about 15 minutes)
