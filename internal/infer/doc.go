@@ -3,7 +3,8 @@
 //
 // It promises:
 //   - the proposed types read every row of the file as it is now: they are
-//     tried with the very expressions by which a script reads;
+//     tried with the very expressions by which a script reads, and Parquet files
+//     through the same views;
 //   - nothing is guessed silently: what speaks against the next narrower type,
 //     leading zeros, two possible date layouts and texts that stand for a
 //     missing value are in the evidence;

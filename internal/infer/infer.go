@@ -106,7 +106,8 @@ func (p *Proposal) nameColumns() {
 	}
 }
 
-// reader is a script's reader of all columns as text.
+// reader is a script's reader of all columns: those of CSV as text, those of
+// Parquet with the types that they have so far.
 func (p *Proposal) reader() *script.FileReader {
 	r := &script.FileReader{URLs: []script.FileURL{{URL: p.Path}}, Parquet: p.Parquet,
 		CSV: script.CSVReader{HeaderRecord: -1, Separator: p.Separator}}
@@ -114,7 +115,14 @@ func (p *Proposal) reader() *script.FileReader {
 		r.CSV.HeaderRecord, r.CSV.FirstDataRecord = 0, 1
 	}
 	for i, c := range p.Columns {
-		r.Columns = append(r.Columns, &script.InputColumn{Name: columnName(i), Type: expr.String, Index: c.Index, Parquet: c.Source})
+		one := &script.InputColumn{Name: columnName(i), Type: expr.String, Index: c.Index}
+		if p.Parquet {
+			if c.Type == expr.Invalid {
+				continue
+			}
+			one.Type, one.Nullable, one.Parquet = c.Type, true, c.Source
+		}
+		r.Columns = append(r.Columns, one)
 	}
 	return r
 }
@@ -128,7 +136,7 @@ type source struct {
 	scratch string
 }
 
-// open starts an instance that may read the CSV file.
+// open starts an instance that may read the file.
 func (p *Proposal) open(ctx context.Context, o Options) (*source, error) {
 	s := &source{reader: p.reader(), scratch: filepath.Join(o.WorkDir, "scratch")}
 	if err := os.MkdirAll(s.scratch, 0o700); err != nil {
@@ -146,6 +154,10 @@ func (p *Proposal) open(ctx context.Context, o Options) (*source, error) {
 		}
 	}
 	from, prepare, err := files.ReadSQL(s.reader, s.slices, s.scratch, false)
+	var refused *fault.Error
+	if errors.As(err, &refused) {
+		return nil, unreadable{refused}
+	}
 	if err != nil {
 		return nil, err
 	}

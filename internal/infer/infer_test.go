@@ -159,10 +159,10 @@ func TestFaults(t *testing.T) {
 		"ragged":      {write(t, "in.csv", "a,b\n1,2,3\n"), "line 2 has 3 fields, not 2 as the first record"},
 		"empty":       {write(t, "in.csv", "\n\n"), "the file is empty"},
 		"directory":   {t.TempDir(), "it is not a regular file"},
-		"not parq":    {write(t, "in.pq", "a,b\n"), "the file is not readable as Parquet"},
+		"not parq":    {write(t, "in.pq", "a,b\n"), "not a readable Parquet file"},
 		"missing":     {filepath.Join(t.TempDir(), "no.csv"), "cannot read the file"},
 		"latin1":      {write(t, "in.csv", "a,b\n\xe9,2\n"), "the file is not UTF-8 text"},
-		"not parquet": {write(t, "in.parquet", "a,b\n"), "the file is not readable as Parquet"},
+		"not parquet": {write(t, "in.parquet", "a,b\n"), "not a readable Parquet file"},
 		"wide":        {write(t, "in.csv", strings.Repeat("a,", ColumnsMax)+"b\n"), "the file has 1001 columns; the limit is 1000"},
 	} {
 		_, err := File(t.Context(), c.path, options(t))
@@ -196,13 +196,13 @@ func TestParquet(t *testing.T) {
 		got = append(got, c.Name+" "+one(c))
 	}
 	require.Equal(t, []string{
-		"small_int int: TINYINT, 1 … 1",
-		`s string: VARCHAR, "x" … "x"`,
+		"small_int int: INT32 INT_8, 1 … 1",
+		`s string: BYTE_ARRAY UTF8, "x" … "x"`,
 		"f float?: DOUBLE, no values; 1 NULL",
-		"d4 decimal2: DECIMAL(9,4), 1.2345 … 1.2345; stored with 2 digits after the point",
-		"day datetime: DATE, 2024-01-31 … 2024-01-31",
-		"list invalid: INTEGER[] in the file cannot be read",
-		"big invalid: UBIGINT in the file cannot be read",
+		"d4 decimal2: INT32 DECIMAL(9,4), 1.2345 … 1.2345; stored with 2 digits after the point",
+		"day datetime: INT32 DATE, 2024-01-31 … 2024-01-31",
+		"list invalid: nested or repeated in the file cannot be read",
+		"big int: INT64 UINT_64, 1 … 1",
 	}, got)
 	loads(t, p)
 }

@@ -2,96 +2,122 @@ package infer
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
-	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/files"
+	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
 )
 
-// parquet takes the types from the file's schema and counts its NULLs.
-func (p *Proposal) parquet(ctx context.Context, o Options) (err error) {
-	path, err := filepath.Abs(p.Path)
-	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
-	}
-	if err == nil {
-		_, err = os.Stat(path)
-	}
-	if err != nil {
-		return openFault(p.Path, err)
-	}
-	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: o.MemoryBytes, Threads: o.Threads, SpillDir: filepath.Join(o.WorkDir, "spill"), Paths: []string{path}})
+// parquet takes the types from the file's schema, and reads all values as a
+// run would: what is said of a column holds for the column that a run sees.
+func (p *Proposal) parquet(ctx context.Context, o Options) error {
+	list, err := files.Columns(ctx, nil, p.Path, script.CSVReader{}, true)
 	if err != nil {
 		return err
 	}
-	defer closing(in, &err)
-	source := fmt.Sprintf("read_parquet(%s, hive_partitioning = false)", sqltext.String(sqltext.Glob(path)))
-	types, err := p.schema(ctx, in, source)
-	if err != nil {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Path}, Message: "the file is not readable as Parquet", Err: err}
+	if len(list) > ColumnsMax {
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Path}, Message: fmt.Sprintf("the file has %d columns; the limit is %d", len(list), ColumnsMax)}
 	}
-	if len(p.Columns) > ColumnsMax {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Path}, Message: fmt.Sprintf("the file has %d columns; the limit is %d", len(p.Columns), ColumnsMax)}
+	for i, c := range list {
+		col := Column{Source: c.Name, Index: i, Type: c.Type}
+		switch {
+		case c.Type == expr.Invalid:
+			col.Evidence = c.Kind + " in the file cannot be read"
+		case c.Name == "":
+			col.Type, col.Evidence = expr.Invalid, "without a name in the file, so it cannot be asked for"
+		}
+		p.Columns = append(p.Columns, col)
 	}
 	p.nameColumns()
-	return p.parquetFacts(ctx, in, source, types)
+	for {
+		err := p.parquetFacts(ctx, o, list)
+		if err == nil || !p.leaveOut(err) {
+			return err
+		}
+	}
 }
 
-// schema lists the columns and their types as the engine names them.
-func (p *Proposal) schema(ctx context.Context, in *engine.Instance, source string) (types []string, err error) {
-	rows, err := in.Query(ctx, "SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM "+source+")")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var name, typ string
-		if err := rows.Scan(&name, &typ); err != nil {
-			return nil, err
-		}
-		p.Columns = append(p.Columns, Column{Source: name, Index: len(p.Columns)})
-		types = append(types, typ)
-	}
-	return types, rows.Err()
-}
+// unreadable is a failure that concerns one column: its declaration or a value.
+type unreadable struct{ fault *fault.Error }
 
-func (p *Proposal) parquetFacts(ctx context.Context, in *engine.Instance, source string, types []string) error {
-	const perColumn = 3
-	cols := []string{"count(*)"}
-	for i, c := range p.Columns {
-		p.Columns[i].Type = typeOf(types[i])
-		name := sqltext.Ident(c.Source)
-		if p.Columns[i].Type == expr.Invalid {
-			cols = append(cols, "0", "''", "''")
-			continue
-		}
-		text := "CAST(%s(" + name + ") AS VARCHAR)"
-		cols = append(cols, "count("+name+")", fmt.Sprintf("left("+text+", %d)", "min", exampleChars), fmt.Sprintf("left("+text+", %d)", "max", exampleChars))
+func (u unreadable) Error() string { return u.fault.Error() }
+
+func (u unreadable) Unwrap() error { return u.fault }
+
+// leaveOut takes the column that could not be read from the script.
+func (p *Proposal) leaveOut(err error) bool {
+	var u unreadable
+	if !errors.As(err, &u) {
+		return false
 	}
-	cells, err := readRow(ctx, in, "SELECT "+strings.Join(cols, ", ")+" FROM "+source, len(cols))
-	if err != nil {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Path}, Message: "cannot read the file's values", Err: err}
-	}
-	p.Rows = number(cells[0])
+	place, found := u.fault.Place, false
 	for i := range p.Columns {
 		c := &p.Columns[i]
-		own := cells[1+perColumn*i:]
-		if c.Type == expr.Invalid {
-			c.Evidence = types[i] + " in the file cannot be read"
-			continue
+		if c.Source == place.Field && c.Type != expr.Invalid {
+			c.Type, c.Evidence, found = expr.Invalid, "left out: "+u.fault.Message, true
+			if place.Record > 0 {
+				c.Evidence += fmt.Sprintf(" (record %d)", place.Record)
+			}
 		}
-		c.describe(types[i], p.Rows, p.Rows-number(own[0]), own[1].String, own[2].String)
+	}
+	return found
+}
+
+// parquetFacts reads the columns that have a type, once.
+func (p *Proposal) parquetFacts(ctx context.Context, o Options, list []script.FileColumn) (err error) {
+	readable := p.readable()
+	if len(readable) == 0 {
+		return p.nothingReadable()
+	}
+	s, err := p.open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer closing(s.Instance, &err)
+	const perColumn = 4
+	cols := []string{"count(*)"}
+	for _, c := range readable {
+		name := sqltext.Ident(columnName(c.Index))
+		text := "CAST(%s(" + name + ") AS VARCHAR)"
+		cols = append(cols, "count("+name+")", fmt.Sprintf("left("+text+", %d)", "min", exampleChars), fmt.Sprintf("left("+text+", %d)", "max", exampleChars),
+			"typeof(min("+name+"))")
+	}
+	cells, err := s.row(ctx, cols, s.from)
+	if err != nil {
+		if f := fault.Of(err); f.Place.Record > 0 { // not damage: a value that does not fit
+			return unreadable{f}
+		}
+		return err
+	}
+	p.Rows = number(cells[0])
+	for i, c := range readable {
+		own := cells[1+perColumn*i:]
+		p.Columns[c.Index].describe(list[c.Index].Kind, p.Rows, p.Rows-number(own[0]), own[1].String, own[2].String)
+		if c.Type == expr.Decimal && scaleOf(own[3].String) > 2 {
+			p.Columns[c.Index].Evidence += "; stored with 2 digits after the point"
+		}
 	}
 	return nil
 }
 
-func (c *Column) describe(typ string, rows, nulls int64, least, most string) {
-	c.Evidence = typ
+// nothingReadable: a script needs a column.
+func (p *Proposal) nothingReadable() error {
+	f := fault.New(fault.UserData, "no column of the file can be read")
+	if len(p.Columns) > 0 {
+		c := p.Columns[0]
+		f.Message += fmt.Sprintf("; the first, %q: %s", c.Source, c.Evidence)
+	}
+	f.Place.File = p.Path
+	f.Hint = "write the file with columns of other types: docs/parquet.md lists those that are read"
+	return f
+}
+
+func (c *Column) describe(kind string, rows, nulls int64, least, most string) {
+	c.Evidence = kind
 	switch {
 	case rows == nulls:
 		c.Evidence += ", no values"
@@ -104,31 +130,9 @@ func (c *Column) describe(typ string, rows, nulls int64, least, most string) {
 		c.Nullable = true
 		c.Evidence += fmt.Sprintf("; %s NULL", grouped(nulls))
 	}
-	if c.Type == expr.Decimal && scaleOf(typ) > 2 {
-		c.Evidence += "; stored with 2 digits after the point"
-	}
 }
 
-// typeOf maps a type of the engine to one of a script; Invalid if there is none.
-func typeOf(typ string) expr.Type {
-	switch typ {
-	case "VARCHAR":
-		return expr.String
-	case "BOOLEAN":
-		return expr.Bool
-	case "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER":
-		return expr.Int
-	case "FLOAT", "DOUBLE":
-		return expr.Float
-	case "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE":
-		return expr.DateTime
-	}
-	if strings.HasPrefix(typ, "DECIMAL(") {
-		return expr.Decimal
-	}
-	return expr.Invalid
-}
-
+// scaleOf is the number of digits behind the point of a type of the engine.
 func scaleOf(typ string) int {
 	var precision, scale int
 	if _, err := fmt.Sscanf(typ, "DECIMAL(%d,%d)", &precision, &scale); err != nil {

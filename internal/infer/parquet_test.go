@@ -1,11 +1,16 @@
 package infer
 
 import (
+	"archive/zip"
+	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/engine"
+	"thalweg/internal/fault"
 	"thalweg/internal/sqltext"
 )
 
@@ -15,4 +20,63 @@ func makeParquet(t *testing.T, path, query string) {
 	require.NoError(t, err)
 	require.NoError(t, in.Exec(t.Context(), "COPY ("+query+") TO "+sqltext.String(path)+" (FORMAT parquet)"))
 	require.NoError(t, in.Close())
+}
+
+// crafted unpacks a file that says other things of its values than they are.
+func crafted(t *testing.T, name string) string {
+	t.Helper()
+	archive, err := zip.OpenReader("../files/testdata/parquet/corpus.zip")
+	require.NoError(t, err)
+	defer archive.Close()
+	f, err := archive.Open(name)
+	require.NoError(t, err)
+	raw, err := io.ReadAll(f)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, raw, 0o600))
+	return path
+}
+
+// TestParquetAsItIsRead: what is said of a column is what a run reads of it,
+// also where DuckDB would believe what the file declares.
+func TestParquetAsItIsRead(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][]string{
+		"x_int_8_in_int32.parquet": {"v int: INT32 INT_8, -2147483648 … 2147483647"},
+		"x_statistics_lie.parquet": {"v int: INT64, 1 … 1000000"},
+		"x_names_shared.parquet": {
+			`a invalid: left out: the file has 2 columns "a"`, `a_2 invalid: left out: the file has 2 columns "a"`,
+			"a_1 int: INT64, 2 … 102", "a_2_2 int: INT64, 3 … 103"},
+		"x_unsigned.parquet": {
+			"u32 int: INT32 UINT_32, 5 … 4294967295", "u64 int: INT64 UINT_64, 0 … 9223372036854775807",
+			`large invalid: left out: value "18446744073709551615" of column "large" (INT64 UINT_64) does not fit int (record 2)`},
+		"x_int64_decimal_2_2.parquet": {
+			"v3 decimal2: INT64 DECIMAL(2,2), 0.00 … 490000.00", "v5 decimal2: INT64 DECIMAL(2,2), -1234567.89 … 0.00",
+			`v9 invalid: left out: value "10000000000000000.00" of column "v9" (INT64 DECIMAL(2,2)) does not fit decimal2 (record 2)`},
+		"x_timestamp_us_local_ends.parquet": {
+			"v1 datetime: INT64 TIMESTAMP(MICROS), 1969-12-31 23:59:59.9999 … 1970-01-01",
+			`v5 invalid: left out: value "9223372036854775807" of column "v5" (INT64 TIMESTAMP(MICROS)) does not fit datetime (record 2)`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := File(t.Context(), crafted(t, name), options(t))
+			require.NoError(t, err)
+			var got []string
+			for _, c := range p.Columns {
+				got = append(got, c.Name+" "+one(c))
+			}
+			require.Subset(t, got, want)
+			loads(t, p)
+		})
+	}
+}
+
+// TestParquetOfNothing: a script cannot be written.
+func TestParquetOfNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "in.parquet")
+	makeParquet(t, path, "SELECT [1] AS list, TIME '10:00' AS noon")
+	_, err := File(t.Context(), path, options(t))
+	require.ErrorContains(t, err, `no column of the file can be read; the first, "list": nested or repeated in the file cannot be read`)
+	require.Equal(t, fault.UserData, fault.Of(err).Kind)
 }
