@@ -38,9 +38,10 @@ type InstanceConfig struct {
 // Instance is an in-memory DuckDB with one connection. It is not safe for
 // concurrent use.
 type Instance struct {
-	conn  *sql.Conn
-	db    *sql.DB
-	spill string
+	conn   *sql.Conn
+	db     *sql.DB
+	spill  string
+	macros *macros
 }
 
 // OpenInstance starts an instance; the caller closes it.
@@ -48,11 +49,12 @@ func OpenInstance(ctx context.Context, cfg InstanceConfig) (_ *Instance, err err
 	if err := os.MkdirAll(cfg.SpillDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make spill directory: %w", err)
 	}
+	cfg.MemoryBytes = max(cfg.MemoryBytes, memoryBytesMin)
 	connector, err := duckdb.NewConnector("", nil)
 	if err != nil {
 		return nil, fmt.Errorf("open DuckDB: %w", err)
 	}
-	in := &Instance{db: sql.OpenDB(connector), spill: cfg.SpillDir}
+	in := &Instance{db: sql.OpenDB(connector), spill: cfg.SpillDir, macros: newMacros(expr.TextBytes(cfg.MemoryBytes, cfg.Threads))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, in.Close())
@@ -72,10 +74,8 @@ func OpenInstance(ctx context.Context, cfg InstanceConfig) (_ *Instance, err err
 	return in, nil
 }
 
-// settings lists the statements that fence an instance in. Macros come before
-// the lock, the lock comes last.
+// settings lists the statements that fence an instance in. The lock comes last.
 func settings(cfg InstanceConfig) []string {
-	memory := max(cfg.MemoryBytes, memoryBytesMin)
 	var dirs, files []string
 	for _, p := range append([]string{cfg.SpillDir}, cfg.Paths...) {
 		if abs, err := filepath.Abs(p); err == nil {
@@ -94,7 +94,7 @@ func settings(cfg InstanceConfig) []string {
 	}
 	list := []string{
 		fmt.Sprintf("SET threads = %d", max(cfg.Threads, 1)),
-		fmt.Sprintf("SET memory_limit = '%dB'", memory),
+		fmt.Sprintf("SET memory_limit = '%dB'", cfg.MemoryBytes),
 		"SET temp_directory = " + sqltext.String(cfg.SpillDir),
 		"SET preserve_insertion_order = true",
 		"SET TimeZone = 'UTC'",
@@ -108,7 +108,6 @@ func settings(cfg InstanceConfig) []string {
 	if cfg.Profile {
 		list = append(list, profileSettings...)
 	}
-	list = append(list, expr.Macros(expr.TextBytes(memory, cfg.Threads))...)
 	if len(dirs) > 0 {
 		list = append(list, "SET allowed_directories = "+sqltext.Strings(dirs))
 	}
@@ -124,24 +123,51 @@ func settings(cfg InstanceConfig) []string {
 
 // Exec runs a statement that returns nothing of interest.
 func (in *Instance) Exec(ctx context.Context, query string) error {
-	in.trace(ctx, query)
+	if err := in.prepare(ctx, query); err != nil {
+		return err
+	}
 	_, err := in.conn.ExecContext(ctx, query)
 	return err
 }
 
 // Query runs a query. Its result is materialised by DuckDB within the memory limit.
 func (in *Instance) Query(ctx context.Context, query string) (*sql.Rows, error) {
-	in.trace(ctx, query)
-	return in.conn.QueryContext(ctx, query)
+	return in.QueryContext(ctx, query)
 }
 
 // QueryContext lets an Instance stand where a database/sql querier is wanted.
 func (in *Instance) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	in.trace(ctx, query)
+	if err := in.prepare(ctx, query); err != nil {
+		return nil, err
+	}
 	return in.conn.QueryContext(ctx, query, args...)
 }
 
+// prepare shows a statement to whoever follows them and defines its macros.
+func (in *Instance) prepare(ctx context.Context, query string) error {
+	in.trace(ctx, query)
+	return in.macros.define(query, func(statement string) error {
+		if _, err := in.conn.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("define a macro of a statement: %w", err)
+		}
+		return nil
+	})
+}
+
+// InRollback runs f within a transaction that leaves nothing behind.
+func (in *Instance) InRollback(ctx context.Context, f func() error) (err error) {
+	if err := in.Exec(ctx, "BEGIN TRANSACTION"); err != nil {
+		return fmt.Errorf("begin a transaction: %w", err)
+	}
+	defer func() {
+		in.macros.forget() // macros are rolled back as well
+		err = errors.Join(err, in.Exec(context.WithoutCancel(ctx), "ROLLBACK"))
+	}()
+	return f()
+}
+
 // Raw gives the driver's connection to f, for what database/sql does not cover.
+// Statements that f runs there have the macros only that earlier ones used.
 func (in *Instance) Raw(f func(driverConn any) error) error { return in.conn.Raw(f) }
 
 // Close ends the instance and removes its spill directory.

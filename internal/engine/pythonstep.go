@@ -202,7 +202,9 @@ func groupReader(rows driver.Rows, step *PythonStep) func() ([]any, int64, error
 // driverRows runs a query and gives its rows as the driver does: for as many as
 // go to Python, database/sql costs as much again.
 func (in *Instance) driverRows(ctx context.Context, query string) (rows driver.Rows, err error) {
-	in.trace(ctx, query)
+	if err := in.prepare(ctx, query); err != nil {
+		return nil, err
+	}
 	rawErr := in.conn.Raw(func(c any) error {
 		conn, ok := c.(driver.QueryerContext)
 		if !ok {

@@ -2,21 +2,34 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 
 	"thalweg/internal/sqltext"
 )
 
 // Macros are the CREATE MACRO statements that a DuckDB connection must have
-// run before any compiled SQL. They hold what is too long to repeat in each
-// expression. A macro's arguments are copied into its body, so the renderer
-// passes names or cheap expressions only. Structs that lambdas take apart have
-// names that no field can have: in t.part a column t would be found first.
-// textBytes is the limit of a text that functions make: see TextBytes.
+// run before any compiled SQL; each uses those before it only. They hold what
+// is too long to repeat in each expression. A macro's arguments are copied into
+// its body, so the renderer passes names or cheap expressions only. Structs
+// that lambdas take apart have names that no field can have: in t.part a column
+// t would be found first. textBytes is the limit of a text that functions make:
+// see TextBytes.
 func Macros(textBytes int64) []string {
-	return append(textMacros(textBytes), []string{
+	return slices.Concat(textMacros(textBytes), orderMacros(), numberMacros(), scanMacros(), keyMacros())
+}
+
+// orderMacros are those of values with positions.
+func orderMacros() []string {
+	return []string{
 		// Values by their positions, both gathered in the same sequence.
 		`CREATE OR REPLACE TEMP MACRO thalweg_in_order(vals, positions) AS
 			CASE WHEN positions = list_sort(positions) THEN vals ELSE list_select(vals, list_grade_up(positions)) END`,
+	}
+}
+
+// numberMacros convert, multiply, divide and print numbers.
+func numberMacros() []string {
+	return []string{
 		// Nearest float64 of a decimal with at most two digits after the point: one correctly rounded
 		// division up to 2^53, else through text (DuckDB adds two rounded parts there).
 		`CREATE OR REPLACE TEMP MACRO thalweg_decimal_float(x) AS
@@ -77,6 +90,15 @@ func Macros(textBytes int64) []string {
 				WHEN isinf(x) THEN CASE WHEN x > 0 THEN '+Inf' ELSE '-Inf' END
 				WHEN abs(x) >= 1e16 THEN CAST(x AS VARCHAR)
 				WHEN x IS NOT NULL THEN thalweg_float_exponent(CASE WHEN x < 0 THEN '-' ELSE '' END, CAST(abs(x) AS VARCHAR)) END`,
+		// Sum over count, rounded down; 0 over no rows.
+		`CREATE OR REPLACE TEMP MACRO thalweg_average(s, n) AS
+			CASE WHEN n = 0 THEN 0 WHEN s < 0 AND s % n <> 0 THEN s // n - 1 ELSE s // n END`,
+	}
+}
+
+// scanMacros read values of text.
+func scanMacros() []string {
+	return []string{
 		// Strict base-10 integer: text that prints back the same is one (57 ns, the bare cast 27); for
 		// 007, +5 and -0 a pattern keeps out the decimals, exponents, blanks, underscores and hexadecimal
 		// that DuckDB's cast takes.
@@ -99,9 +121,12 @@ func Macros(textBytes int64) []string {
 			CASE WHEN thalweg_plain_number(x) THEN TRY_CAST(thalweg_without_exponent(x) AS DECIMAL(18,2)) END`,
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_decimal16(x) AS
 			CASE WHEN thalweg_plain_number(x) THEN TRY_CAST(thalweg_without_exponent(x) AS DECIMAL(38,16)) END`,
-		// Sum over count, rounded down; 0 over no rows.
-		`CREATE OR REPLACE TEMP MACRO thalweg_average(s, n) AS
-			CASE WHEN n = 0 THEN 0 WHEN s < 0 AND s % n <> 0 THEN s // n - 1 ELSE s // n END`,
+	}
+}
+
+// keyMacros make the components of sort keys.
+func keyMacros() []string {
+	return []string{
 		// The first n bytes of s, which is longer. A character cut in two becomes the smallest one that
 		// starts with the bytes kept, so that keys compare as their bytes would. The result is then
 		// longer than n bytes, so no text of at most n bytes is equal to it by accident.
@@ -119,7 +144,7 @@ func Macros(textBytes int64) []string {
 		`CREATE OR REPLACE TEMP MACRO thalweg_key(x, n) AS
 			list_transform([nfc_normalize(strip_accents(x))], lambda s:
 				rtrim(CASE WHEN strlen(s) <= n THEN s ELSE thalweg_cut(s, n) END, ' '))[1]`,
-	}...)
+	}
 }
 
 // fineQuotient is thalweg_quotient in steps of 2 digits, for operands with

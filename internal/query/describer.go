@@ -117,10 +117,14 @@ func (d *describer) Describe(ctx context.Context, ask script.QueryText) (*script
 // bind checks the query against empty tables, within a transaction that leaves
 // nothing behind.
 func (d *describer) bind(ctx context.Context, c *checker) (info *script.QueryInfo, err error) {
-	if err := d.in.Exec(ctx, "BEGIN TRANSACTION"); err != nil {
-		return nil, fmt.Errorf("prepare to check a query: %w", err)
-	}
-	defer func() { err = errors.Join(err, d.in.Exec(context.WithoutCancel(ctx), "ROLLBACK")) }()
+	err = d.in.InRollback(ctx, func() (err error) {
+		info, err = d.bindThere(ctx, c)
+		return err
+	})
+	return info, err
+}
+
+func (d *describer) bindThere(ctx context.Context, c *checker) (*script.QueryInfo, error) {
 	for _, t := range c.ask.Tables {
 		cols := make([]string, len(t.Fields))
 		for i, f := range t.Fields {
@@ -131,7 +135,7 @@ func (d *describer) bind(ctx context.Context, c *checker) (info *script.QueryInf
 			return nil, fmt.Errorf("make an empty table %s: %w", t.Name, err)
 		}
 	}
-	info = &script.QueryInfo{Sorted: c.sorted}
+	info := &script.QueryInfo{Sorted: c.sorted}
 	for _, t := range c.ask.Tables {
 		if !c.used[strings.ToLower(t.Name)] {
 			info.Unused = append(info.Unused, t.Name)
