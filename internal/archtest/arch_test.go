@@ -58,7 +58,7 @@ var allowed = map[string]string{
 	"internal/pipeline":             "address budget engine expr fault files parts plan python remote script sqltext state worker",
 	"internal/generate":             "fault sqltext",
 	"internal/infer":                "address engine expr fault files script sqltext",
-	"internal/scripttest":           "engine expr fault local remote script secret similar sqltext state",
+	"internal/scripttest":           "engine expr fault files local remote script secret similar sqltext state",
 	"internal/bench":                "fault generate",
 	"internal/local": "address budget engine fault files parts parts/local pipeline plan python query queue/inproc remote script secret sqltext state state/sqlite " +
 		"worker",

@@ -83,16 +83,11 @@ const headBlockBytes = 16 << 10
 
 // walkFile walks a whole file, behind its byte order mark.
 func walkFile(f *os.File, separator byte, u string) (*csvWalker, error) {
-	bom := int64(0)
-	first := make([]byte, len(utf8BOM))
-	if n, _ := f.ReadAt(first, 0); bytes.Equal(first[:n], utf8BOM) {
-		bom = int64(len(utf8BOM))
-	}
 	st, err := f.Stat()
 	if err != nil {
 		return nil, openFault(u, err)
 	}
-	w := walkCSV(f, bom, st.Size()-bom, separator, 0, make([]byte, 0, headBlockBytes))
+	w := walkText(f, st.Size(), separator)
 	return &w, nil
 }
 

@@ -73,7 +73,7 @@ func File(ctx context.Context, path string, o Options) (Proposal, error) {
 		err := p.parquet(ctx, o)
 		return p, err
 	}
-	shape, err := shapeOf(path, o)
+	shape, err := shapeOf(ctx, path, o)
 	if err != nil {
 		return p, err
 	}

@@ -117,6 +117,7 @@ func TestShape(t *testing.T) {
 		"semicolons":      {"Preis;Menge in Stück;c\n1,5;2;3\n", ';', true, "preis menge_in_st_ck c"},
 		"tabs":            {"a\tb\tc\n1\t2\t3,5\n", '\t', true, "a b c"},
 		"no header":       {"1,2\n3,4\n", ',', false, "col_0 col_1"},
+		"two line ends":   {"\"a\r\nb\",c\r\n1,2\r\n", ',', true, "a_b c"},
 		"equal names":     {"a,A b,a-b\n1,2,3\n", ',', true, "a a_b a_b_2"},
 		"twice the same":  {"a,a\n1,2\n", ',', false, "col_0 col_1"},
 		"one column":      {"name\nx\ny\n", ',', false, "col_0"},
@@ -156,7 +157,10 @@ func loads(t *testing.T, p Proposal) *script.Script {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ path, want string }{
-		"ragged":      {write(t, "in.csv", "a,b\n1,2,3\n"), "line 2 has 3 fields, not 2 as the first record"},
+		"ragged":      {write(t, "in.csv", "a,b\n1,2,3\n"), ":2: the record has 3 fields, the first record of the file has 2"},
+		"open quote":  {write(t, "in.csv", "a,b\n1,\"x\n2,y\n3,z\n"), ":2: field 2 begins with a quote that is not closed"},
+		"odd quote":   {write(t, "in.csv", "a;b\n1;\"x\"y\nz\";2\n"), ":2: field 2 has a quote out of place"},
+		"old lines":   {write(t, "in.csv", "a,b\r1,2\r3,4\r"), "its lines seem to end in a carriage return alone"},
 		"empty":       {write(t, "in.csv", "\n\n"), "the file is empty"},
 		"directory":   {t.TempDir(), "it is not a regular file"},
 		"not parq":    {write(t, "in.pq", "a,b\n"), "not a readable Parquet file"},

@@ -2,7 +2,8 @@ package infer
 
 import (
 	"bytes"
-	"encoding/csv"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/files"
 )
 
 // headBytes of a file decide on its separator and header; types are decided
@@ -27,30 +29,25 @@ type shape struct {
 	notes     []string
 }
 
-func shapeOf(path string, o Options) (shape, error) {
-	head, whole, err := readHead(path)
+func shapeOf(ctx context.Context, path string, o Options) (shape, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return shape{}, err
+		return shape{}, openFault(path, err)
 	}
-	head = bytes.TrimPrefix(head, []byte("\ufeff"))
-	if !utf8.Valid(head[:lastLine(head)]) {
-		return shape{}, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file is not UTF-8 text", Hint: "convert it first, for example with iconv -f latin1 -t utf-8"}
+	defer f.Close()
+	if err := isText(f, path); err != nil {
+		return shape{}, err
 	}
 	candidates := []byte(",;\t|")
 	if o.Separator != "" {
-		if len(o.Separator) != 1 || o.Separator[0] >= 0x80 {
-			return shape{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the separator %q is not one ASCII character", o.Separator)}
+		if len(o.Separator) != 1 || o.Separator[0] >= 0x80 || strings.ContainsAny(o.Separator, "\"\r\n\x00") {
+			return shape{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the separator %q is not one ASCII character other than a quote or a line end", o.Separator)}
 		}
 		candidates = []byte(o.Separator)
 	}
-	s, records, why := evenest(head, candidates, whole)
-	if len(records) == 0 {
-		f := fault.New(fault.UserData, "%s", why)
-		f.Place.File = path
-		if len(bytes.TrimSpace(head)) > 0 {
-			f.Hint = "correct that line, or say how the fields are separated with --separator; bad_rows: quarantine on the node in a script puts such lines aside"
-		}
-		return s, f
+	s, records, err := evenest(ctx, f, path, candidates)
+	if err != nil {
+		return s, err
 	}
 	if len(records[0]) > ColumnsMax {
 		return s, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: fmt.Sprintf("the file has %d columns; the limit is %d", len(records[0]), ColumnsMax)}
@@ -67,20 +64,20 @@ func shapeOf(path string, o Options) (shape, error) {
 	return s, nil
 }
 
-func readHead(path string) (head []byte, whole bool, err error) {
-	f, err := os.Open(path)
+// isText refuses a file whose head is empty or no text.
+func isText(f io.ReaderAt, path string) error {
+	head, err := io.ReadAll(io.NewSectionReader(f, 0, headBytes))
 	if err != nil {
-		return nil, false, openFault(path, err)
+		return openFault(path, err)
 	}
-	defer f.Close()
-	head, err = io.ReadAll(io.LimitReader(f, headBytes+1))
-	if err != nil {
-		return nil, false, openFault(path, err)
+	head = bytes.TrimPrefix(head, []byte("\ufeff"))
+	if len(bytes.TrimSpace(head)) == 0 {
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file is empty"}
 	}
-	if len(head) > headBytes {
-		return head[:headBytes], false, nil
+	if !utf8.Valid(head[:lastLine(head)]) {
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file is not UTF-8 text", Hint: "convert it first, for example with iconv -f latin1 -t utf-8"}
 	}
-	return head, true, nil
+	return nil
 }
 
 func openFault(path string, err error) error {
@@ -100,18 +97,26 @@ func lastLine(head []byte) int {
 }
 
 // evenest finds the separator that cuts all records into the most fields of
-// an equal number. why says what is wrong if there is none.
-func evenest(head []byte, candidates []byte, whole bool) (s shape, records [][]string, why string) {
-	if len(bytes.TrimSpace(head)) == 0 {
-		return s, nil, "the file is empty"
+// an equal number.
+func evenest(ctx context.Context, f *os.File, path string, candidates []byte) (s shape, records [][]string, err error) {
+	st, err := f.Stat()
+	if err != nil {
+		return s, nil, openFault(path, err)
 	}
+	var likely, refused error // of a separator that is likely to be meant, and of any
 	for _, c := range candidates {
-		cut, first, err := recordsOf(head, c, whole)
+		cut, first, err := recordsOf(ctx, f, st.Size(), path, c)
 		if err != nil {
+			if fault.Of(err).Kind != fault.UserData {
+				return s, nil, err
+			}
 			// A separator that cuts the first record but not the others alike
 			// is likely to be the one meant.
-			if why == "" && (first > 1 || len(candidates) == 1) {
-				why = err.Error()
+			if likely == nil && first > 1 {
+				likely = err
+			}
+			if refused == nil {
+				refused = err
 			}
 			continue
 		}
@@ -119,45 +124,37 @@ func evenest(head []byte, candidates []byte, whole bool) (s shape, records [][]s
 			s.separator, records = c, cut
 		}
 	}
-	if why != "" && len(candidates) > 1 && (records == nil || len(records[0]) == 1) {
-		return s, nil, why
+	switch {
+	case records == nil:
+		return s, nil, badRecord(cmp.Or(likely, refused))
+	case likely != nil && len(records[0]) == 1:
+		return s, nil, badRecord(likely)
 	}
-	return s, records, why
+	return s, records, nil
 }
 
-// recordsOf cuts a head, whose last record may be half. first is the number
-// of fields of the first record, also beside an error.
-func recordsOf(head []byte, separator byte, whole bool) (out [][]string, first int, err error) {
-	r := csv.NewReader(bytes.NewReader(head))
-	r.Comma, r.LazyQuotes = rune(separator), true
-	var failed error
-	for {
-		record, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if failed != nil {
-			return nil, first, failed // it was not the last
-		}
-		if err != nil && !errors.Is(err, csv.ErrFieldCount) {
+// badRecord says what can be done about a record that fits no separator.
+func badRecord(err error) error {
+	f := fault.Of(err)
+	f.Hint = "correct that line, or say how the fields are separated with --separator; bad_rows: quarantine on the node in a script puts such lines aside"
+	return f
+}
+
+// recordsOf cuts the records of a file's head. first is the number of fields of
+// the first record, also beside an error.
+func recordsOf(ctx context.Context, f io.ReaderAt, size int64, path string, separator byte) (out [][]string, first int, err error) {
+	for rec, err := range files.Records(ctx, f, size, separator, path) {
+		switch {
+		case len(out) > 0 && rec.Offset >= headBytes:
+			return out, first, nil
+		case err != nil:
 			return nil, first, err
 		}
-		if err != nil {
-			line, _ := r.FieldPos(0)
-			failed = fmt.Errorf("line %d has %d fields, not %d as the first record", line, len(record), len(out[0]))
-			continue
-		}
-		out = append(out, record)
+		out = append(out, rec.Values)
 		first = len(out[0])
 	}
-	if failed != nil && whole {
-		return nil, first, failed
-	}
-	if !whole && failed == nil && len(out) > 1 {
-		out = out[:len(out)-1] // perhaps half a record with a whole number of fields
-	}
 	if len(out) == 0 {
-		return nil, 0, errors.New("the file has no records")
+		return nil, 0, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file has no records"}
 	}
 	return out, first, nil
 }

@@ -34,6 +34,7 @@ nodes:
       fields:
         id: {expression: r.id, type: string}
         amount: {expression: r.amount + r.amount, type: decimal2, nullable: true}
+        rest: {expression: 'strings.ReplaceAll(r.id, "x", "")', type: string, nullable: true}
         ratio: {expression: 10 / len(r.id), type: int}
   write:
     type: table_file
@@ -82,6 +83,18 @@ func TestWhatACaseFinds(t *testing.T) {
   - node: double
     given: {orders: [{id: "null", amount: 1}]}
     expect: [{id: "null", amount: 2}]`},
+		{name: "CSV text with a quote inside of a field", tests: `
+  - node: double
+    given: {orders: "id,amount\n5\" pipe,1\n"}
+    expect: [{id: "5\" pipe", amount: 2}]`},
+		{name: "CSV text with a line end of two characters in quotes", tests: `
+  - node: double
+    given: {orders: "id,amount\n\"a\r\nb\",1\n"}
+    expect: [{id: "a\r\nb", amount: 2}]`},
+		{name: "CSV text with an empty text that is no NULL", tests: `
+  - node: double
+    given: {orders: [{id: x, amount: 1}]}
+    expect: "id,rest\nx,\"\"\n"`},
 		{name: "no rows", tests: `
   - node: double
     given: {orders: []}
@@ -146,6 +159,10 @@ func TestMistakesInTestFiles(t *testing.T) {
 		{name: "an unknown node", tests: "  - node: dubble\n    expect: []\n", message: `no node "dubble"`, line: 2},
 		{name: "an unknown field", tests: "  - node: double\n    given:\n      orders:\n        - {id: a, amont: 1}\n    expect: []\n", message: `no field "amont"`, line: 5},
 		{name: "a value of another type", tests: "  - node: double\n    given: {orders: [{id: a, amount: 1.234}]}\n    expect: []\n", message: "not a value of type decimal2", line: 3},
+		{name: "CSV text with a quote that is not closed", tests: "  - node: double\n    given: {orders: \"id,amount\\na,1\\n\\\"b,2\\nc,3\\n\"}\n    expect: []\n",
+			message: "line 3 of it: field 1 begins with a quote that is not closed", line: 3},
+		{name: "CSV text with a record that is too short", tests: "  - node: double\n    given: {orders: \"id,amount\\na\\n\"}\n    expect: []\n",
+			message: "line 2 of it: the record has 1 fields", line: 3},
 		{name: "rows that nothing reads", tests: "  - node: double\n    given: {orders: [], order: []}\n    expect: []\n", message: "none of its nodes reads", line: 3},
 		{name: "a table without rows", tests: "  - node: double\n    expect: []\n", message: "gives no rows for table orders", line: 2},
 	} {

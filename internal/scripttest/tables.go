@@ -2,16 +2,15 @@ package scripttest
 
 import (
 	"context"
-	"encoding/csv"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+	"thalweg/internal/files"
 	"thalweg/internal/similar"
 	"thalweg/internal/sqltext"
 )
@@ -61,8 +60,9 @@ func (v *value) table(columns []column) ([]row, error) {
 	return rows, nil
 }
 
-// csvRows reads a table from CSV text with a header; an empty cell is NULL
-// where the column may be, and an empty text in a column of texts.
+// csvRows reads a table from CSV text with a header, as input files are read.
+// An empty cell is NULL where the column may be, if it is not "" in a column of
+// texts, and otherwise an empty text there.
 func (v *value) csvRows(columns []column) ([]row, error) {
 	text, err := v.text()
 	if err != nil {
@@ -73,31 +73,28 @@ func (v *value) csvRows(columns []column) ([]row, error) {
 	for _, c := range columns {
 		nullable[c.name], types[c.name] = c.nullable, c.typ
 	}
-	r := csv.NewReader(strings.NewReader(text))
-	header, err := r.Read()
-	if errors.Is(err, io.EOF) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, v.fault("not valid CSV: %v", err)
-	}
+	const separator = ','
+	var header []string
 	var out []row
-	for {
-		record, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, v.fault("not valid CSV: %v", err)
-		}
-		if len(out) >= rowsMax {
+	for record, err := range files.Records(context.Background(), strings.NewReader(text), int64(len(text)), separator, "") {
+		switch {
+		case err != nil:
+			f := fault.Of(err)
+			bad := v.fault("not valid CSV: line %d of it: %s", f.Place.Line, f.Message)
+			bad.Hint = f.Hint
+			return nil, bad
+		case header == nil:
+			header = record.Values
+			continue
+		case len(out) >= rowsMax:
 			return nil, v.fault("there are more than %d rows", rowsMax)
 		}
 		one := row{at: v, cells: map[string]*value{}}
 		for i, name := range header {
-			n := yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: record[i], Line: v.Line, Column: v.Column}
+			n := yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: record.Values[i], Line: v.Line, Column: v.Column}
+			text := types[name] == expr.String && (record.Quoted[i] || !nullable[name])
 			switch {
-			case record[i] != "" || types[name] == expr.String && !nullable[name]:
+			case n.Value != "" || text:
 			case nullable[name]:
 				n.Tag = "!!null"
 			default:
@@ -107,6 +104,7 @@ func (v *value) csvRows(columns []column) ([]row, error) {
 		}
 		out = append(out, one)
 	}
+	return out, nil
 }
 
 // writeParquet makes a file of rows; fields that a row leaves out are NULL
