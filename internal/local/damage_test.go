@@ -16,6 +16,7 @@ import (
 	"thalweg/internal/local"
 	"thalweg/internal/parts"
 	"thalweg/internal/state"
+	"thalweg/internal/worker"
 )
 
 // damageScript reads tables of an earlier run when it starts with b: as the
@@ -170,6 +171,7 @@ func TestChaosDamagedParts(t *testing.T) {
 				require.Contains(t, sum.Failure.Message, filepath.Base(path), what)
 				node, _, _ := strings.Cut(filepath.Base(filepath.Dir(path))[3:], "/")
 				require.Contains(t, sum.Failure.Message, "node "+node+" in run 1", what)
+				require.Contains(t, sum.Failure.Hint, "--start "+node+",totals ", what)
 				require.Empty(t, outputs(t, dir), what)
 			}
 		}
@@ -179,4 +181,84 @@ func TestChaosDamagedParts(t *testing.T) {
 	_, err = damageRun(t, dir, "totals")
 	require.NoError(t, err)
 	require.Equal(t, want, outputs(t, dir), "what was mended is read again")
+
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "out")))
+	at := slices.IndexFunc(stored, func(path string) bool { return strings.Contains(path, "-orders/") })
+	require.GreaterOrEqual(t, at, 0, stored)
+	flipBit(t, stored[at])
+	sum, err = damageRun(t, dir, "orders", "totals")
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, sum.Status, "the way out that the hint names: %v", sum.Failure)
+	require.Equal(t, want, outputs(t, dir))
+}
+
+// TestDamagedPartOfAResumedRun: a run that was cut off goes on with parts of
+// its own, one of which is damaged. It fails again and again, and says which
+// way out there is; that way works, from the node on that wrote the part.
+func TestDamagedPartOfAResumedRun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ damaged, start string }{
+		{"items", "items"},   // written by a node that reads files
+		{"totals", "totals"}, // by one that reads tables of the run that failed
+	} {
+		t.Run(c.damaged, func(t *testing.T) {
+			t.Parallel()
+			dir := crashInputs(t)
+			text := strings.ReplaceAll(absolute(damageScript, dir), "    start_policy: manual\n", "")
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(text), 0o644))
+			options := local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main", MemoryBytes: 512 << 20, Cores: 2}
+			run := func(change func(*local.Options)) local.Summary {
+				home, err := local.Open(t.Context(), filepath.Join(dir, local.DefaultDir), true)
+				require.NoError(t, err)
+				defer func() { require.NoError(t, home.Close()) }()
+				o := options
+				change(&o)
+				sum, err := local.Run(t.Context(), home, o)
+				require.NoError(t, err)
+				return sum
+			}
+			// The run ends where the damaged table would be read first.
+			cut := map[string]string{"items": "totals", "totals": "file"}[c.damaged]
+			ctx, cancel := context.WithCancel(t.Context())
+			home, err := local.Open(ctx, filepath.Join(dir, local.DefaultDir), true)
+			require.NoError(t, err)
+			stopped := options
+			stopped.Observe = func(e worker.Event) {
+				if e.Node == cut {
+					cancel()
+				}
+			}
+			sum, err := local.Run(ctx, home, stopped)
+			require.NoError(t, err)
+			require.NoError(t, home.Close())
+			require.Equal(t, state.Stopped, sum.Status)
+
+			stored := filesBelow(t, filepath.Join(dir, local.DefaultDir, "parts", "data"))
+			at := slices.IndexFunc(stored, func(path string) bool { return strings.Contains(path, "-"+c.damaged+"/") })
+			require.GreaterOrEqual(t, at, 0, stored)
+			flipBit(t, stored[at])
+			for range 2 {
+				sum := run(func(o *local.Options) { o.Resume = true })
+				require.Equal(t, state.Failed, sum.Status)
+				require.Contains(t, sum.Failure.Message, filepath.Base(stored[at])+" of the table of node "+c.damaged+" in run 1 is damaged")
+				require.Contains(t, sum.Failure.Hint, "--start "+c.start+" ")
+			}
+			sum = run(func(o *local.Options) { o.Start = strings.Split(c.start, ",") })
+			require.Equal(t, state.Complete, sum.Status, sum.Failure)
+			repaired := outputs(t, dir)
+			require.NotEmpty(t, repaired)
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, "out")))
+			require.Equal(t, state.Complete, run(func(*local.Options) {}).Status)
+			require.Equal(t, outputs(t, dir), repaired)
+		})
+	}
+}
+
+func flipBit(t *testing.T, path string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	data[len(data)/2] ^= 1
+	require.NoError(t, os.Chmod(path, 0o644))
+	require.NoError(t, os.WriteFile(path, data, 0o644))
 }

@@ -29,7 +29,7 @@ func (x *attempt) fetch(ctx context.Context) error {
 				continue
 			}
 			seen[part.Key] = true
-			wanted = append(wanted, wantedPart{table: read.Table, part: part})
+			wanted = append(wanted, wantedPart{table: read.Table, part: part, reader: x.claim.NodeKey})
 		}
 	}
 	paths, release, err := fetchParts(ctx, x.p.cfg.Parts, wanted)
@@ -50,10 +50,11 @@ func FetchTable(ctx context.Context, store parts.Store, t *plan.Table) (paths pl
 	return fetchParts(ctx, store, wanted)
 }
 
-// wantedPart is a part, and the table that it is of.
+// wantedPart is a part, the table that it is of, and who reads it.
 type wantedPart struct {
-	table *plan.Table
-	part  state.Part
+	table  *plan.Table
+	part   state.Part
+	reader state.NodeKey // none for queries
 }
 
 // fetchParts makes parts local, several at once: the first use of each reads it.
@@ -97,9 +98,20 @@ func (w wantedPart) fault(err error) error {
 	}
 	what := fmt.Sprintf("the table of node %s in run %d", w.table.Writer, w.table.Run.Run)
 	f := &fault.Error{Kind: fault.Environment, Err: err, Message: fmt.Sprintf("part %s of %s cannot be read", w.part.Key, what),
-		Hint: fmt.Sprintf("the disk or another program has changed the state directory. Start a new run with %s among its nodes, which makes the rows again, or bring the part back from a copy: without it --resume meets the same part", w.table.Writer)}
+		Hint: fmt.Sprintf("the disk or another program has changed the state directory. A new run makes the rows again: of everything, or with --start %s from there on. "+
+			"--resume meets the same part, unless it is brought back from a copy", w.startNodes())}
 	if errors.Is(err, parts.ErrCorrupt) {
 		f.Message = fmt.Sprintf("part %s of %s is damaged", w.part.Key, what)
 	}
 	return f
+}
+
+// startNodes are the nodes with which a run begins that makes the part's table
+// again and comes to its reader: one that reads another run's table may be one
+// that no run comes to by itself.
+func (w wantedPart) startNodes() string {
+	if w.reader.Node == "" || w.reader.RunKey == w.table.Run {
+		return w.table.Writer
+	}
+	return w.table.Writer + "," + w.reader.Node
 }
