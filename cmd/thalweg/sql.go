@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"strings"
 
@@ -56,20 +54,16 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) error {
 }
 
 func (c *sqlCmd) print(a *app, res local.QueryResult) error {
+	if c.Format != "table" {
+		if note := renameEqual(res.Columns); note != "" {
+			fmt.Fprintln(a.stderr, note)
+		}
+	}
 	switch c.Format {
 	case "csv":
 		return printCSV(a.data, res)
 	case "json":
-		for _, row := range res.Rows {
-			obj := map[string]any{}
-			for i, v := range row {
-				obj[res.Columns[i]] = jsonCell(v)
-			}
-			if err := printJSON(a.data, obj); err != nil {
-				return err
-			}
-		}
-		return nil
+		return printRows(a.data, res)
 	}
 	headers := make([]any, len(res.Columns))
 	for i, col := range res.Columns {
@@ -86,55 +80,6 @@ func (c *sqlCmd) print(a *app, res local.QueryResult) error {
 	}
 	t.Render()
 	return nil
-}
-
-// printCSV writes a NULL as nothing and an empty text as "", so that a reader
-// can tell them apart.
-func printCSV(out io.Writer, res local.QueryResult) error {
-	w := bufio.NewWriter(out)
-	line := func(cells []any) {
-		for i, v := range cells {
-			if i > 0 {
-				w.WriteByte(',')
-			}
-			w.WriteString(csvCell(v))
-		}
-		w.WriteByte('\n') // bufio keeps the first error for Flush
-	}
-	header := make([]any, len(res.Columns))
-	for i, name := range res.Columns {
-		header[i] = name
-	}
-	line(header)
-	for _, row := range res.Rows {
-		line(row)
-	}
-	return w.Flush()
-}
-
-func csvCell(v any) string {
-	if v == nil {
-		return ""
-	}
-	s := fmt.Sprint(v)
-	if s == "" || strings.ContainsAny(s, "\",\r\n") || s[0] == ' ' || s[0] == '\t' {
-		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
-	}
-	return s
-}
-
-// jsonCell is a value that JSON can carry: it has no NaN and no infinities.
-func jsonCell(v any) any {
-	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-		switch {
-		case f > 0:
-			return "Infinity"
-		case f < 0:
-			return "-Infinity"
-		}
-		return "NaN"
-	}
-	return v
 }
 
 // shownCell is a cell of a table on the screen: NULL is not the text NULL.

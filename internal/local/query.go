@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ type QueryOptions struct {
 // QueryResult holds a query's rows; cells are string, int64, float64, bool or nil.
 type QueryResult struct {
 	Columns []string
+	Text    []bool // of each column: not numbers, truth values or times
 	Rows    [][]any
 	More    bool // there were more than RowsMax
 }
@@ -334,6 +336,13 @@ func readRows(rows *sql.Rows, limit int, res *QueryResult) error {
 	if res.Columns, err = rows.Columns(); err != nil {
 		return err
 	}
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return err
+	}
+	for _, t := range types {
+		res.Text = append(res.Text, isText(t.DatabaseTypeName()))
+	}
 	for rows.Next() {
 		if limit > 0 && len(res.Rows) == limit {
 			res.More = true
@@ -355,6 +364,16 @@ func readRows(rows *sql.Rows, limit int, res *QueryResult) error {
 	return rows.Err()
 }
 
+// isText reports whether cells of a type can be any text.
+func isText(typ string) bool {
+	for _, other := range []string{"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DATE"} {
+		if typ == other {
+			return false
+		}
+	}
+	return !strings.HasPrefix(typ, "DECIMAL") && !strings.HasPrefix(typ, "TIME") || strings.HasSuffix(typ, "]")
+}
+
 // plainCell turns the driver's values into what can be printed as text or JSON.
 func plainCell(v any) any {
 	switch v := v.(type) {
@@ -362,11 +381,27 @@ func plainCell(v any) any {
 		return v
 	case int32:
 		return int64(v)
+	case int16:
+		return int64(v)
+	case int8:
+		return int64(v)
+	case uint32:
+		return int64(v)
+	case uint16:
+		return int64(v)
+	case uint8:
+		return int64(v)
+	case float32: // by its digits, not those that its bits have as a float64
+		wide, err := strconv.ParseFloat(strconv.FormatFloat(float64(v), 'g', -1, 32), 64)
+		if err != nil {
+			return fmt.Sprint(v)
+		}
+		return wide
 	case time.Time:
 		if v.Hour() == 0 && v.Minute() == 0 && v.Second() == 0 && v.Nanosecond() == 0 {
 			return v.Format(time.DateOnly)
 		}
-		return v.Format("2006-01-02 15:04:05.999")
+		return v.Format("2006-01-02 15:04:05.999999999")
 	case duckdb.Decimal:
 		return decimalText(v)
 	case fmt.Stringer:
