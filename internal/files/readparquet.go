@@ -109,6 +109,14 @@ func damagedFault(u string, err error) error {
 	}
 	f.Err = d.Err
 	f.Hint = "is the file complete, and Parquet at all? Write or fetch it again"
+	if d.Unsupported {
+		if d.Column != "" {
+			f.Message = fmt.Sprintf("column %q cannot be read: %s", d.Column, d.What)
+		} else {
+			f.Message = "the Parquet file cannot be read: " + d.What
+		}
+		f.Hint = "write it again in another way: docs/parquet.md lists what is read"
+	}
 	return f
 }
 

@@ -229,6 +229,40 @@ func TestReadParquetFaults(t *testing.T) {
 	}
 }
 
+// A file that may be sound, and is of a kind that is not read, is no damaged one.
+func TestReadParquetUnsupported(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, 2)
+	dir := unzipCorpus(t)
+	raw := filepath.Join(dir, "raw.parquet")
+	exec(t, db, "COPY (SELECT range AS n FROM range(500)) TO '"+raw+"' (FORMAT parquet, CODEC lz4_raw)")
+	content, err := os.ReadFile(raw)
+	require.NoError(t, err)
+	const lz4Raw, lz4, lzo = "\x15\x0e\x16", "\x15\x0a\x16", "\x15\x06\x16" // field 4 of the chunk's metadata, and the type of field 5
+	require.Equal(t, 1, strings.Count(string(content), lz4Raw))
+	for name, test := range map[string]struct{ path, columns, message string }{
+		"split of fixed bytes": {filepath.Join(dir, "pa_decimal_38_10_split_brotli_v2.parquet"), "", "page 1: its encoding BYTE_STREAM_SPLIT of FIXED_LEN_BYTE_ARRAY is not supported"},
+		"old LZ4":              {writeFile(t, t.TempDir(), "lz4.parquet", strings.Replace(string(content), lz4Raw, lz4, 1)), "n|int", "its codec LZ4 (the old one: LZ4_RAW is) is not supported"},
+		"LZO":                  {writeFile(t, t.TempDir(), "lzo.parquet", strings.Replace(string(content), lz4Raw, lzo, 1)), "n|int", "its codec LZO is not supported"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := parquetReader(test.columns, test.path)
+			if test.columns == "" {
+				list, err := parquetColumns(Input{Path: test.path, URL: test.path})
+				require.NoError(t, err)
+				r = parquetReader(list[0].Name+"|"+list[0].Type.String(), test.path)
+			}
+			_, err := readAll(t, db, r, 1<<30, 1, false)
+			require.ErrorContains(t, err, test.message)
+			f := fault.Of(err)
+			require.Equal(t, fault.UserData, f.Kind)
+			require.Contains(t, f.Message, "cannot be read: row group 1, ")
+			require.NotContains(t, f.Hint, "complete")
+			require.Contains(t, f.Hint, "docs/parquet.md")
+		})
+	}
+}
+
 // FuzzReadParquet reads damaged Parquet files whole, our footer reader first
 // and then the engine: every file is read, or refused with a reason.
 func FuzzReadParquet(f *testing.F) {

@@ -65,10 +65,12 @@ type Chunk struct {
 // Codec is a compression, as the format numbers them.
 type Codec int
 
-// The codecs that are looked into here.
+// The codecs that are looked into here, and those that DuckDB does not know.
 const (
 	Uncompressed Codec = 0
 	Gzip         Codec = 2
+	lzo          Codec = 3
+	oldLZ4       Codec = 5 // framed as Hadoop does; LZ4_RAW took its place
 )
 
 // Weigh raises the uncompressed sizes, in which dictionaries hide repeated
@@ -111,6 +113,8 @@ type DamagedError struct {
 	What   string
 	Column string // "": the file as a whole
 	Err    error
+	// Unsupported says that the file may be sound, and is of a kind that is not read.
+	Unsupported bool
 }
 
 func (e *DamagedError) Error() string {
@@ -130,6 +134,12 @@ func damaged(format string, args ...any) *DamagedError {
 	return &DamagedError{What: fmt.Sprintf(format, args...)}
 }
 
+func unsupported(format string, args ...any) *DamagedError {
+	d := damaged(format, args...)
+	d.Unsupported = true
+	return d
+}
+
 // footerBytes finds the serialised metadata at the end of the file.
 func footerBytes(f io.ReaderAt, size int64) ([]byte, error) {
 	if size == 0 {
@@ -145,7 +155,7 @@ func footerBytes(f io.ReaderAt, size int64) ([]byte, error) {
 	switch magic := string(tail[len(tail)-magicBytes:]); magic {
 	case "PAR1":
 	case "PARE":
-		return nil, damaged("it is encrypted, which is not supported yet")
+		return nil, unsupported("it is encrypted, which is not supported yet")
 	default:
 		return nil, damaged("it ends in %q instead of \"PAR1\" (truncated, or another format)", magic)
 	}

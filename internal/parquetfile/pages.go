@@ -106,7 +106,9 @@ func (f *Footer) walkChunk(ctx context.Context, r io.ReaderAt, g Group, c Chunk,
 func inPage(err error, n int) error {
 	var d *DamagedError
 	if errors.As(err, &d) {
-		return &DamagedError{What: fmt.Sprintf("page %d: %s", n+1, d.What), Err: d.Err}
+		in := *d
+		in.What = fmt.Sprintf("page %d: %s", n+1, d.What)
+		return &in
 	}
 	return err
 }
@@ -116,9 +118,11 @@ func (f *Footer) plausible(g Group, c Chunk) error {
 	col := f.Columns[c.Column]
 	switch {
 	case c.encrypted:
-		return damaged("it is encrypted, which is not supported yet")
+		return unsupported("it is encrypted, which is not supported yet")
 	case c.remote:
-		return damaged("its data is in another file, which is not supported")
+		return unsupported("its data is in another file, which is not supported")
+	case c.codec == lzo, c.codec == oldLZ4:
+		return unsupported("its codec %s is not supported", map[Codec]string{lzo: "LZO", oldLZ4: "LZ4 (the old one: LZ4_RAW is)"}[c.codec])
 	case c.values != g.Rows:
 		return damaged("it has %d values, its row group %d rows", c.values, g.Rows)
 	case c.raw < 0 || c.compressed < 0 || c.dictAt < 0:
@@ -262,7 +266,7 @@ func (col Column) checkPage(p page, c Chunk, n int, left int64) error {
 		return damaged("it has %d values where %d are left", p.values, left)
 	}
 	if p.encoding == encodingByteStreamSplit && col.Physical == FixedBytes {
-		return damaged("its encoding BYTE_STREAM_SPLIT of FIXED_LEN_BYTE_ARRAY is not supported")
+		return unsupported("its encoding BYTE_STREAM_SPLIT of FIXED_LEN_BYTE_ARRAY is not supported")
 	}
 	switch {
 	case p.encoding != encodingPlain:

@@ -26,7 +26,9 @@ func (f *Footer) VerifyChunk(ctx context.Context, r io.ReaderAt, group int, c Ch
 	}
 	var d *DamagedError
 	if errors.As(err, &d) {
-		return found, &DamagedError{What: fmt.Sprintf("row group %d, %s", group+1, d.What), Column: f.Columns[c.Column].Name, Err: d.Err}
+		in := *d
+		in.What, in.Column = fmt.Sprintf("row group %d, %s", group+1, d.What), f.Columns[c.Column].Name
+		return found, &in
 	}
 	return found, err
 }

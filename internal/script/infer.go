@@ -54,8 +54,7 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 			l.warnAt(at, o.keyPath("types"), "column %d of the first file has no header: it is left out", i+1)
 			continue
 		case first < i:
-			l.errorAt(at, o.keyPath("types"), "columns %d and %d of the first file are both called %s", first+1, i+1, quote(c.Name)).Hint =
-				"list the columns and give them csv.col_idx"
+			l.errorAt(at, o.keyPath("types"), "columns %d and %d of the first file are both called %s", first+1, i+1, quote(c.Name)).Hint = sharedHint(parquet)
 			ok = false
 			continue
 		}
@@ -71,6 +70,7 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 			unread = append(unread, quote(c.Name)+" is "+c.Kind)
 			continue
 		}
+		l.warnNumbered(at, o.keyPath("types"), c.Name, names[i])
 		short.required = c.Required && single
 		m.entries = append(m.entries, columnEntry(names[i], key, short, c.Name, 0, parquet))
 	}
@@ -99,6 +99,14 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		o.drop("types")
 		o.add("columns", m)
 	}
+}
+
+// sharedHint says what to do about two columns of the same name.
+func sharedHint(parquet bool) string {
+	if parquet { // whose columns are found by their names only
+		return "list the columns that are wanted: columns: {name: type}. Of two with the same name neither can be read; write the file with different names"
+	}
+	return "list the columns and give them csv.col_idx"
 }
 
 // declaredType finds the type of a column by its header, or by its name in r.*.

@@ -140,6 +140,14 @@ func identifiers(texts []string) []string {
 	return out
 }
 
+// warnNumbered says that a column has a name that one would not expect: two
+// names of a file that differ in case, say, are one to expressions.
+func (l *loader) warnNumbered(at *value, path, header, name string) {
+	if usual := identifier(header); header != "" && usual != name {
+		l.warnAt(at, path, "column %s is r.%s here: r.%s is another column, because names are equal whatever their case", quote(header), name, usual)
+	}
+}
+
 // shortPart replaces r: orders, w: orders and the like.
 func (d *nodeDraft) shortPart(part string, v *value) *value {
 	t := d.node.Type
@@ -257,6 +265,7 @@ func (l *loader) shortColumns(d *nodeDraft) {
 	names := identifiers(headers)
 	for i, c := range short {
 		header := c.name
+		l.warnNumbered(c.key, o.keyPath("columns"), header, names[i])
 		if byIndex && !parquet {
 			header = ""
 		} else if header == "" { // it would be read by index, the header as a row
