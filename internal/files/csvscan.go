@@ -11,8 +11,8 @@ import (
 // finds where records may be cut apart, what would make DuckDB's reader
 // understand the range differently, and the first record that is bad.
 //
-// Lines without a quote, the common case, are handled by searches over whole
-// blocks (several GB/s); the others record by record.
+// Records in which nothing is out of place, the common case, are taken many at
+// a time (soundRecords); the others one by one.
 type csvScan struct {
 	targets   []int64 // ascending offsets near which cuts are wanted
 	stopAtCut bool    // the rest behind the last cut does not matter
@@ -20,7 +20,7 @@ type csvScan struct {
 
 	w      csvWalker
 	quotes byteFinder
-	nuls   byteFinder
+	crs    byteFinder
 
 	found csvFindings
 	cuts  []csvCut
@@ -33,13 +33,11 @@ type csvFindings struct {
 	quotedCR   bool  // a CR inside quotes
 	strayCR    bool  // a CR outside of quotes that belongs to no line end
 	blankLines int64 // outside of quotes
-	cr         bool  // lines that end in CRLF, or the file in CR
+	cr         bool  // lines that end in CRLF, or the file in CR; unsaid of blank lines
 	bad        *csvBadRecord
 }
 
-// csvBadRecord is the first bad record. Of those with a wrong number of fields
-// only the ones that DuckDB would let pass are sure to be noticed: it accepts
-// extra empty fields at the end of a record, and reports the others itself.
+// csvBadRecord is a bad record.
 type csvBadRecord struct {
 	record, line int64 // counted from the start of the scan, from 0
 	fields       int
@@ -69,10 +67,10 @@ func (s *csvScan) run(ctx context.Context) error {
 		if block == nil {
 			return nil
 		}
-		if part := s.plainPart(block); len(part) > 0 {
-			s.plain(part)
-		} else if more, err := s.record(ctx); !more {
-			return err
+		if !s.sound(block) {
+			if more, err := s.record(ctx); !more {
+				return err
+			}
 		}
 		s.cutHere()
 	}
@@ -106,46 +104,25 @@ func (s *csvScan) block(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// plainPart is the lines that block begins with which have neither a quote nor
-// a NUL: DuckDB lets a surplus field of one NUL pass, so those lines are
-// counted one by one. It ends where a cut is wanted.
-func (s *csvScan) plainPart(block []byte) []byte {
-	n := min(s.quotes.in(block, s.w.offset, '"'), s.nuls.in(block, s.w.offset, 0))
-	if n < len(block) {
-		n = bytes.LastIndexByte(block[:n], '\n') + 1
-	} else if len(block) < len(s.w.rest()) {
-		n = bytes.LastIndexByte(block, '\n') + 1 // 0: it is half a line
+// sound takes the records that block begins with in which nothing is out of
+// place, up to where a cut is wanted; false if there are none.
+func (s *csvScan) sound(block []byte) bool {
+	fields, until := s.w.fields, int64(len(block))
+	if s.found.bad != nil {
+		fields = 0 // only the first bad record counts
 	}
-	part := block[:n]
-	if len(s.targets) > 0 && s.targets[0] < s.w.offset+int64(n) {
-		from := max(s.targets[0]-s.w.offset-1, 0)
-		if i := bytes.IndexByte(part[from:], '\n'); i >= 0 {
-			part = part[:int(from)+i+1]
-		}
+	if len(s.targets) > 0 {
+		until = min(until, s.targets[0]-s.w.offset-1)
 	}
-	return part
-}
-
-// byteFinder remembers where a byte comes next, so that no byte is looked at twice.
-type byteFinder struct {
-	at, seen int64 // the byte, if at < seen; what is before seen has been looked at
-}
-
-// in returns where the byte is in block, which begins at offset, or its length.
-func (b *byteFinder) in(block []byte, offset int64, c byte) int {
-	end := offset + int64(len(block))
-	if b.at < offset {
-		b.at = max(b.seen, offset)
-		b.seen = b.at
-	}
-	if b.at == b.seen && b.seen < end {
-		i := bytes.IndexByte(block[b.seen-offset:], c)
-		b.at, b.seen = b.seen+int64(i), b.seen+int64(i)+1
-		if i < 0 {
-			b.at, b.seen = end, end
-		}
-	}
-	return int(min(b.at, end) - offset)
+	search := charSearch{separator: uint64(s.w.separator) * everyByte, quotes: s.quotes.isIn(block, s.w.offset, '"'), crs: s.crs.isIn(block, s.w.offset, '\r')}
+	r := takeSound(block, search, fields, int(until))
+	s.found.newline = s.found.newline || r.marks.newline != 0
+	s.found.quotedCR = s.found.quotedCR || r.marks.quotedCR != 0
+	s.found.cr = s.found.cr || r.marks.cr != 0
+	s.found.blankLines += r.blank
+	s.w.row += r.rows
+	s.w.skip(r.size, int(r.lines))
+	return r.size > 0
 }
 
 // cutHere records a cut if one is due.
@@ -171,7 +148,10 @@ func (s *csvScan) record(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s.bad(csvBadRecord{record: rec.row, line: rec.line, fields: len(rec.shape.fields), flaw: rec.flaw})
+	if rec.flaw != flawNone && s.found.bad == nil {
+		bad := rec.bad()
+		s.found.bad = &bad
+	}
 	if rec.flaw == flawLong || rec.flaw.broken() {
 		return !s.stopAtBad, nil
 	}
@@ -182,109 +162,4 @@ func (s *csvScan) record(ctx context.Context) (more bool, err error) {
 	s.found.strayCR = s.found.strayCR || shape.strayCR
 	s.found.cr = s.found.cr || shape.body < shape.size && rec.text[shape.body] == '\r'
 	return true, nil
-}
-
-// bad notes a bad record if it is the first.
-func (s *csvScan) bad(r csvBadRecord) {
-	if r.flaw != flawNone && (s.found.bad == nil || r.line < s.found.bad.line) {
-		s.found.bad = &r
-	}
-}
-
-// plain takes lines without any quote: each is a record, or blank.
-func (s *csvScan) plain(block []byte) {
-	newlines := bytes.Count(block, newline)
-	crlf := 0
-	if bytes.IndexByte(block, '\r') >= 0 {
-		crlf = bytes.Count(block, crlfBytes)
-		if bytes.Count(block, carriageReturn) != crlf {
-			s.found.strayCR = true
-		}
-	}
-	blank := countBlank(block, crlf > 0)
-	lines := int64(newlines)
-	if last := block[len(block)-1]; last != '\n' {
-		// The last line of the file has no end; encoding/csv drops a CR there.
-		if len(bytes.TrimSuffix(block[bytes.LastIndexByte(block, '\n')+1:], carriageReturn)) == 0 {
-			blank++
-		}
-		lines++
-	}
-	s.checkEndings(block)
-	s.found.cr = s.found.cr || crlf > 0
-	s.found.blankLines += blank
-	s.w.row += lines - blank
-	s.w.skip(len(block), newlines)
-}
-
-// checkEndings counts the fields of the lines that end in a separator: DuckDB
-// lets such lines pass with too many of them.
-func (s *csvScan) checkEndings(block []byte) {
-	if s.w.fields == 0 || s.found.bad != nil {
-		return
-	}
-	sep := []byte{s.w.separator}
-	for _, ending := range []string{"\n", "\r\n", ""} {
-		if ending == "\r\n" && bytes.IndexByte(block, '\r') < 0 {
-			continue
-		}
-		pattern := append([]byte{s.w.separator}, ending...)
-		for from := 0; ; {
-			at := -1
-			if ending != "" {
-				at = bytes.Index(block[from:], pattern)
-			} else if from == 0 && bytes.HasSuffix(block, sep) {
-				at = len(block) - 1 // the file ends in a separator
-			}
-			if at < 0 {
-				break
-			}
-			at += from
-			start := from // where the line starts; the usual answer first
-			if bytes.IndexByte(block[from:at], '\n') >= 0 {
-				start = bytes.LastIndexByte(block[:at], '\n') + 1
-			}
-			if n := bytes.Count(block[start:at+1], sep) + 1; n != s.w.fields {
-				s.raggedAt(block[:start], n)
-			}
-			from = at + len(pattern)
-		}
-	}
-}
-
-// raggedAt notes a ragged record that starts behind before, lines without quotes.
-func (s *csvScan) raggedAt(before []byte, fields int) {
-	lines := int64(bytes.Count(before, newline))
-	s.bad(csvBadRecord{record: s.w.row + lines - countBlank(before, true), line: s.w.lines + lines, fields: fields, flaw: flawRagged})
-}
-
-var (
-	blankLF   = []byte("\n\n")
-	blankCRLF = []byte("\n\r\n")
-)
-
-// countBlank counts the blank lines that end inside block, which starts at
-// the start of a line.
-func countBlank(block []byte, withCR bool) int64 {
-	n := int64(0)
-	if bytes.HasPrefix(block, newline) || bytes.HasPrefix(block, crlfBytes) {
-		n++
-	}
-	n += countOverlapping(block, blankLF)
-	if withCR {
-		n += countOverlapping(block, blankCRLF)
-	}
-	return n
-}
-
-func countOverlapping(block, pattern []byte) int64 {
-	n := int64(0)
-	for {
-		i := bytes.Index(block, pattern)
-		if i < 0 {
-			return n
-		}
-		n++
-		block = block[i+len(pattern)-1:]
-	}
 }
