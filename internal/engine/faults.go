@@ -100,6 +100,37 @@ func Reason(err error) string {
 	return line
 }
 
+// rangeHint says what the types hold.
+const rangeHint = "an int holds whole numbers of 64 bits, a decimal2 has 16 digits before the point, a datetime ends in the year 294247: keep such values out with iif(…), or compute with float"
+
+// ExpressionReason says why an expression of a script, of which source is the
+// text ("": not known), could not be computed: in its own words, else in ours,
+// because DuckDB speaks of types and casts that are not in the script, and of
+// decimals without their point. hint is what can be done beside changing the
+// expression, "" if there is nothing.
+func ExpressionReason(err error, source string) (reason, hint string) {
+	in := ""
+	if source != "" {
+		in = " in `" + source + "`"
+	}
+	var db *duckdb.Error
+	if !errors.As(err, &db) {
+		return Reason(err), ""
+	}
+	if msg, ok := runtimeMessage(db.Msg); ok {
+		return msg, ""
+	}
+	switch db.Type {
+	case duckdb.ErrorTypeConversion, duckdb.ErrorTypeOutOfRange:
+		// Texts are looked at before they are converted, so what is left are
+		// numbers and times that a type cannot hold.
+		return "a value leaves the range of its type" + in, rangeHint
+	case duckdb.ErrorTypeInvalidInput:
+		return "a function refuses what it is given" + in + ": " + Reason(err), ""
+	}
+	return Reason(err), ""
+}
+
 // Diagnosis is what DuckDB says of a query that it cannot bind.
 type Diagnosis struct {
 	Message    string

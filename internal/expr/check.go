@@ -44,6 +44,9 @@ func (c *Compiled) Type() Type { return c.root.typ }
 // Source returns the text that was parsed.
 func (c *Compiled) Source() string { return c.e.src }
 
+// Quoted is Source as messages quote it: on one line, and not all of a long one.
+func (c *Compiled) Quoted() string { return shorten(c.Source()) }
+
 // Nullable reports whether the value may be NULL.
 func (c *Compiled) Nullable() bool { return c.root.null }
 

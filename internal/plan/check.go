@@ -335,7 +335,12 @@ func (x *inspection) explain(ctx context.Context, db engine.Querier, cause error
 			return err
 		}
 	}
-	return find(ctx, db, x.node, relation{from: x.rows.from, aliases: columns{"w": x.rows.layout}, order: x.rows.order, unknown: x.rows.unknown}, suspects, nil, cause)
+	found := find(ctx, db, x.node, relation{from: x.rows.from, aliases: columns{"w": x.rows.layout}, order: x.rows.order, unknown: x.rows.unknown}, suspects, nil, cause)
+	var f *fault.Error
+	if errors.As(found, &f) && f.Place.File == "" && x.node.Table != nil {
+		f.Place.File = "table " + x.node.Table.Name
+	}
+	return found
 }
 
 // oneRow runs a query and gives its only row; none for a statement without.

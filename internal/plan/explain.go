@@ -57,8 +57,12 @@ const shownRunesMax = 60
 func explainExpressions(n *script.Node, rel relation, slices []files.Slice) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
 		suspects := fieldSuspects(n.Table)
-		if err := find(ctx, db, n, rel, suspects, slices, cause); err != nil {
-			return err
+		found, held := search(ctx, db, n, rel, suspects, slices, cause)
+		if found != nil {
+			return found
+		}
+		if held && n.Table.Having != nil {
+			suspects = nil // it was having
 		}
 		return inScript(n, suspects, cause)
 	}
@@ -92,16 +96,23 @@ func inScript(n *script.Node, suspects []suspect, cause error) error {
 	if n.Table.Having != nil {
 		suspects = append(suspects, suspect{name: "having", pos: n.Table.Pos, expr: n.Table.Having})
 	}
-	reason := engine.Reason(cause)
-	f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("node %s: %s", n.Name, reason),
-		Place: fault.Place{File: n.Pos.File, Line: int64(n.Pos.Line), Column: n.Pos.Col}, Hint: "change the expression, or correct the rows that it meets"}
 	if !engine.IsValueFault(cause) {
 		return nil
 	}
+	only := ""
+	if len(suspects) == 1 {
+		only = suspects[0].expr.Quoted()
+	}
+	reason, hint := engine.ExpressionReason(cause, only)
+	f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("node %s: %s", n.Name, reason),
+		Place: fault.Place{File: n.Pos.File, Line: int64(n.Pos.Line), Column: n.Pos.Col}, Hint: "change the expression, or correct the rows that it meets"}
+	if hint != "" {
+		f.Hint += "; " + hint
+	}
 	_, quoted, _ := strings.Cut(reason, "`")
-	quoted = strings.TrimSuffix(quoted, "`")
+	quoted, _, _ = strings.Cut(quoted, "`")
 	for _, s := range suspects {
-		if quoted != "" && strings.Contains(s.expr.Source(), quoted) {
+		if quoted != "" && (quoted == s.expr.Quoted() || strings.Contains(s.expr.Source(), quoted)) {
 			f.Place = fault.Place{File: s.pos.File, Line: int64(s.pos.Line), Column: s.pos.Col, Field: s.name, Expr: s.expr.Source()}
 			break
 		}
@@ -122,13 +133,21 @@ func explainOutput(n *script.Node, rel relation) func(context.Context, engine.Qu
 	}
 }
 
-// find keeps the values that the suspects look at in a table, tries the
-// suspects on all of it and halves the rows of the one that fails. A relation
-// that cannot even be read has another cause: nil.
+// find says which of the suspects failed, and at which row; nil: none, or it
+// cannot be said.
 func find(ctx context.Context, db engine.Querier, n *script.Node, rel relation, suspects []suspect, slices []files.Slice, cause error) error {
+	found, _ := search(ctx, db, n, rel, suspects, slices, cause)
+	return found
+}
+
+// search keeps the values that the suspects look at in a table, tries the
+// suspects on all of it and halves the rows of the one that fails. A relation
+// that cannot even be read has another cause: nothing is found. held says that
+// all suspects can be computed.
+func search(ctx context.Context, db engine.Querier, n *script.Node, rel relation, suspects []suspect, slices []files.Slice, cause error) (found error, held bool) {
 	e, err := newEvidence(ctx, db, rel, suspects, slices != nil)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	for _, s := range suspects {
 		if e.holds(ctx, s, 0, e.rows) {
@@ -140,13 +159,18 @@ func find(ctx context.Context, db engine.Querier, n *script.Node, rel relation, 
 		}
 		place, err := e.place(ctx, s, at, slices)
 		if err != nil {
-			return nil
+			return nil, false
 		}
-		return &fault.Error{Kind: fault.UserData, Place: place,
-			Message: fmt.Sprintf("node %s, %s %s: %s", n.Name, cmp.Or(s.what, "field"), s.name, engine.Reason(cause)),
+		reason, hint := engine.ExpressionReason(cause, s.expr.Quoted())
+		f := &fault.Error{Kind: fault.UserData, Place: place,
+			Message: fmt.Sprintf("node %s, %s %s: %s", n.Name, cmp.Or(s.what, "field"), s.name, reason),
 			Hint:    fmt.Sprintf("change the expression at %s:%d:%d, or correct the input", s.pos.File, s.pos.Line, s.pos.Col)}
+		if hint != "" {
+			f.Hint += "; " + hint
+		}
+		return f, false
 	}
-	return nil
+	return nil, true
 }
 
 // evidence is a table __evidence of the columns that suspects refer to, in

@@ -118,7 +118,7 @@ func (f *badFinder) describe(ctx context.Context, db *engine.Instance, src badSo
 			} else {
 				sql = expr.StoreSQL(all[s].typ, all[s].expr.SQL(src.try, ""))
 			}
-			found[i].reason = whyNot(ctx, db, sql, found[i].id)
+			found[i].reason = whyNot(ctx, db, sql, all[s].expr.Quoted(), found[i].id)
 		}
 	}
 	before := f.kept
@@ -176,15 +176,15 @@ func shownSQL(refs []expr.Ref, ref func(expr.Ref) string) string {
 	return "concat_ws(', ', " + strings.Join(shown, ", ") + ")"
 }
 
-// whyNot computes an expression for one bad row and says what DuckDB or the
-// expression says.
-func whyNot(ctx context.Context, db engine.Querier, sql string, id int64) string {
+// whyNot computes an expression for one bad row and says why it cannot be.
+func whyNot(ctx context.Context, db engine.Querier, sql, source string, id int64) string {
 	var n int64
 	err := queryRow(ctx, db, fmt.Sprintf("SELECT count(v) FROM (SELECT %s AS v FROM (SELECT * FROM %s WHERE __id = %d LIMIT 1) AS r)", sql, badRowTable, id), &n)
 	if err == nil {
 		return "cannot be computed"
 	}
-	return engine.Reason(err)
+	reason, _ := engine.ExpressionReason(err, source)
+	return reason
 }
 
 // describeRows keeps rows of a table.
