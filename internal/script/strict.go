@@ -10,14 +10,19 @@ import (
 
 // A key that nobody reads switches off what it was meant for: rows are not
 // filtered, checks do not check. So a typing error in a key is an error, and so
-// are keys that occur twice. Keys that are like no known one stay warnings:
-// scripts for Capillaries, which ignores them, carry such. Sources.Lenient
-// makes all of them warnings.
+// are keys that occur twice, and keys that choose or check rows in a place
+// where they do not. Keys that are like no known one stay warnings: scripts for
+// Capillaries, which ignores them, carry such, and its other keys in places
+// where they mean nothing. Sources.Lenient makes all of them warnings.
 
 const lenientHint = "with --lenient it is ignored"
 
 // unknownKey reports a key that the shape does not have.
 func (l *loader) unknownKey(e *entry, path string, s *shape) {
+	if where := rowKeys()[strings.ToLower(e.name)]; where != "" && !l.src.Lenient {
+		l.errorAt(e.key, path, "key %s chooses no rows here", quote(e.name)).Hint = where + "; " + lenientHint
+		return
+	}
 	meant := typingError(e.name, s.names())
 	if meant == "" || l.src.Lenient {
 		l.warnAt(e.key, path, "unknown key %s is ignored", quote(e.name)).Hint = didYouMean(e.name, s.names())
@@ -26,9 +31,25 @@ func (l *loader) unknownKey(e *entry, path string, s *shape) {
 	l.errorAt(e.key, path, "unknown key %s", quote(e.name)).Hint = "did you mean " + quote(meant) + "? " + lenientHint
 }
 
+// rowKeys are the keys that choose, check or put aside rows, each with where it does.
+func rowKeys() map[string]string {
+	const ofNode = " is a key of the node, beside r and w"
+	return map[string]string{
+		"having":   "w.having leaves rows out of what is written",
+		"filter":   "l.filter chooses the rows of a lookup's second table; w.having leaves rows out of what is written",
+		"top":      "w.top and w.order are for files",
+		"order":    "w.order sorts files, and so does w.top.order",
+		"limit":    "w.top.limit bounds the rows of a file",
+		"checks":   "checks" + ofNode,
+		"bad_rows": "bad_rows" + ofNode,
+		"indexes":  "w.indexes of a table says what is unique",
+	}
+}
+
 // typingError gives the key that was meant, "" if the word does not look like
 // one of the keys mistyped: it is a word of Capillaries in the wrong place, or
-// a key that somebody put out of use on purpose (having_tmp, _order, x-top).
+// a key that somebody put out of use on purpose (having_tmp, _order, x-top). A
+// digit is no such mark: it is typed by mistake as letters are (having2).
 func typingError(word string, keys []string) string {
 	if contains(capillariesKeys(), strings.ToLower(word)) {
 		return ""
@@ -41,16 +62,18 @@ func typingError(word string, keys []string) string {
 }
 
 // marked reports whether the word is the key with something else than letters
-// behind or in front of it.
+// and digits behind or in front of it.
 func marked(word, key string) bool {
 	if rest, ok := strings.CutPrefix(word, key); ok {
 		r, _ := utf8.DecodeRuneInString(rest)
-		return !unicode.IsLetter(r)
+		return !ofWord(r)
 	}
 	rest, ok := strings.CutSuffix(word, key)
 	r, _ := utf8.DecodeLastRuneInString(rest)
-	return ok && !unicode.IsLetter(r)
+	return ok && !ofWord(r)
 }
+
+func ofWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // capillariesKeys are the keys that Capillaries knows. One of them where it has
 // no meaning is ignored there, and is no typing error.

@@ -17,8 +17,9 @@ func TestTypingError(t *testing.T) {
 		{tableWriterShape, "index", "indexes"}, {tableWriterShape, "fileds", "fields"}, {writerShape, "havng", "having"}, {writerShape, "HAVIGN", "having"},
 		{writerShape, "ordr", "order"}, {writerShape, "orderby", "order"}, {topShape, "limt", "limit"}, {columnShape, "nulable", "nullable"}, {lookupShape, "filtr", "filter"},
 		{lookupShape, "joint_type", "join_type"}, {csvColumnShape, "colformat", "col_format"}, {fieldShape, "default", "default_value"}, {rootShape, "node", "nodes"},
+		{writerShape, "having2", "having"}, {writerShape, "2having", "having"}, {lookupShape, "filter1", "filter"}, {writerShape, "having_2", ""},
 		{tagShape, "tag_criteria_urls", "tag_criteria_url"}, {checkShape, "notnull", "not_null"},
-		{writerShape, "having_tmp", ""}, {writerShape, "_having", ""}, {writerShape, "having2", ""}, {writerShape, "x-having", ""}, {writerShape, "order_by", ""},
+		{writerShape, "having_tmp", ""}, {writerShape, "_having", ""}, {writerShape, "x-having", ""}, {writerShape, "order_by", ""},
 		{lookupShape, "is_distinct", ""}, {nodeShape, "owner", ""}, {nodeShape, "description", ""}, {rootShape, "$schema", ""}, {nodeShape, "", ""}, {nodeShape, "x", ""},
 		{fileReaderShape, "type", ""}, {columnShape, "default_value", ""}, // words of Capillaries where they mean nothing
 	} {
@@ -26,7 +27,8 @@ func TestTypingError(t *testing.T) {
 	}
 }
 
-// TestCapillariesKeys: no key of Capillaries is refused anywhere, and each is one that the loader has.
+// TestCapillariesKeys: no key of Capillaries is taken for another one anywhere,
+// and each is one that the loader has.
 func TestCapillariesKeys(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
@@ -42,6 +44,34 @@ func TestCapillariesKeys(t *testing.T) {
 	}
 	for _, name := range capillariesKeys() {
 		require.True(t, known[name], name)
+	}
+}
+
+// TestRowKeysElsewhere: a key that chooses or checks rows is an error where it
+// does nothing, each where the language has it somewhere.
+func TestRowKeysElsewhere(t *testing.T) {
+	t.Parallel()
+	const good = "nodes:\n  read:\n    type: file_table\n    NODE\n    r:\n      urls: [in.csv]\n      READER\n      columns: {id: {col_type: int, COLUMN csv: {col_hdr: id}}}\n" +
+		"    w:\n      name: t\n      WRITER\n      fields: {id: {expression: r.id, type: int, FIELD}}\n"
+	for _, c := range []struct{ place, key, hint string }{
+		{"WRITER", "filter: r.id > 1", "w.having leaves rows out"}, {"WRITER", "checks: [unique: id]", "beside r and w"}, {"WRITER", "Bad_Rows: quarantine", "beside r and w"},
+		{"NODE", "having: w.id > 1", "w.having leaves rows out"}, {"NODE", "filter: r.id > 1", "l.filter chooses"}, {"NODE", "order: id", "w.order sorts files"},
+		{"READER", "having: r.id > 1", "w.having"}, {"READER", "FILTER: r.id > 1", "w.having"}, {"READER", "limit: 5", "w.top.limit"}, {"READER", "top: {limit: 5}", "for files"},
+		{"NODE", "indexes: [unique(id)]", "w.indexes"}, {"FIELD", "checks: [not_null: id]", "beside r and w"}, {"COLUMN", "filter: r.id > 1,", "w.having"},
+	} {
+		text := strings.Replace(good, c.place, c.key, 1)
+		for _, place := range []string{"NODE", "READER", "WRITER", "COLUMN", ", FIELD"} {
+			text = strings.Replace(text, place, "", 1)
+		}
+		files := memory{"script.yaml": text}
+		s, diags := files.load(t)
+		require.Nil(t, s, c.key)
+		require.Contains(t, diags.Render(), "chooses no rows here", c.key)
+		require.Contains(t, diags.Render(), c.hint, c.key)
+		files["lenient"] = ""
+		s, diags = files.load(t)
+		require.NotNil(t, s, "%s: %s", c.key, diags.Render())
+		require.Contains(t, diags.Render(), "is ignored", c.key)
 	}
 }
 
