@@ -55,6 +55,7 @@ var allowed = map[string]string{
 	"internal/query":                "address engine expr fault files script similar sqltext",
 	"internal/plan":                 "address budget engine expr fault files python script sqltext state",
 	"internal/worker":               "fault queue state",
+	"internal/worker/workertest":    "worker",
 	"internal/pipeline":             "address budget engine expr fault files parts plan python remote script sqltext state worker",
 	"internal/generate":             "fault sqltext",
 	"internal/infer":                "address engine expr fault files script sqltext",

@@ -172,40 +172,20 @@ func hasInfinity(c parquetColumn) bool {
 
 // queryType is DuckDB's type of a column, "" if only DuckDB knows it.
 func queryType(c parquetColumn) string {
-	switch c.Kind {
-	case parquetfile.String:
-		if c.JSON {
-			return "JSON"
-		}
-		return "VARCHAR"
-	case parquetfile.Binary, parquetfile.Fixed:
-		return "BLOB"
-	case parquetfile.Bool:
-		return "BOOLEAN"
-	case parquetfile.Float:
-		if c.Physical == parquetfile.Float32 {
-			return "FLOAT"
-		}
-		return "DOUBLE"
-	case parquetfile.Int:
+	switch {
+	case c.Kind == parquetfile.Int:
 		return integerType(c)
-	case parquetfile.Decimal:
+	case c.Kind == parquetfile.Decimal:
 		return fmt.Sprintf("DECIMAL(%d,%d)", c.Precision, c.Scale)
-	case parquetfile.Date:
-		return "DATE"
-	case parquetfile.TimestampTZ:
-		return "TIMESTAMPTZ"
-	case parquetfile.Timestamp:
-		if c.Unit == parquetfile.Nanoseconds {
-			return "TIMESTAMP_NS"
-		}
-		return "TIMESTAMP"
-	case parquetfile.Int96:
-		return "TIMESTAMP"
-	case parquetfile.Time:
-		return "TIME"
+	case c.Kind == parquetfile.String && c.JSON:
+		return "JSON"
+	case c.Kind == parquetfile.Float && c.Physical == parquetfile.Float32:
+		return "FLOAT"
+	case c.Kind == parquetfile.Timestamp && c.Unit == parquetfile.Nanoseconds:
+		return "TIMESTAMP_NS"
 	}
-	return ""
+	return map[parquetfile.Kind]string{parquetfile.String: "VARCHAR", parquetfile.Binary: "BLOB", parquetfile.Fixed: "BLOB", parquetfile.Bool: "BOOLEAN", parquetfile.Float: "DOUBLE",
+		parquetfile.Date: "DATE", parquetfile.TimestampTZ: "TIMESTAMPTZ", parquetfile.Timestamp: "TIMESTAMP", parquetfile.Int96: "TIMESTAMP", parquetfile.Time: "TIME"}[c.Kind]
 }
 
 func integerType(c parquetColumn) string {

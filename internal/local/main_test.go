@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -14,7 +12,7 @@ import (
 
 	"thalweg/internal/local"
 	"thalweg/internal/remote"
-	"thalweg/internal/worker"
+	"thalweg/internal/worker/workertest"
 )
 
 // crashAt makes the test binary run a script and die: "POINT:N", the N-th time
@@ -38,27 +36,13 @@ func victim(at string) int {
 		return 1
 	}
 	defer home.Close()
-	point, nth, _ := strings.Cut(at, ":")
-	left, _ := strconv.Atoi(nth)
-	passed := make(chan struct{}, 1)
-	passed <- struct{}{}
 	client := remote.New(remote.Config{CAPath: os.Getenv("THALWEG_TEST_CA"), S3Endpoint: os.Getenv("THALWEG_TEST_S3"),
 		SFTPKeys: map[string]string{"joe": os.Getenv("THALWEG_TEST_KEY")}, KnownHosts: os.Getenv("THALWEG_TEST_HOSTS")})
 	defer client.Close()
 	sum, err := local.Run(ctx, home, local.Options{
 		ScriptPath: "script.yaml", Remote: client, Workspace: "main", MemoryBytes: 512 << 20, Interpreter: "python3",
-		Resume: os.Getenv("THALWEG_TEST_RESUME") != "",
-		Checkpoint: func(p worker.CrashPoint) {
-			if string(p) != point {
-				return
-			}
-			<-passed
-			if left--; left == 0 {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				select {}
-			}
-			passed <- struct{}{}
-		},
+		Resume:     os.Getenv("THALWEG_TEST_RESUME") != "",
+		Checkpoint: workertest.DieAt(at),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

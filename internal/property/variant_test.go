@@ -8,14 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"thalweg/internal/budget"
 	"thalweg/internal/local"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
+	"thalweg/internal/worker/workertest"
 )
 
 // variant is a way to run a script.
@@ -256,21 +255,7 @@ func victim(dir string) int {
 		err = json.Unmarshal(spec, &v)
 	}
 	if err == nil {
-		point, nth, _ := strings.Cut(v.Kill, ":")
-		left, _ := strconv.Atoi(nth)
-		passed := make(chan struct{}, 1)
-		passed <- struct{}{}
-		err = v.execute(context.Background(), dir, false, func(p worker.CrashPoint) {
-			if string(p) != point {
-				return
-			}
-			<-passed
-			if left--; left == 0 {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				select {}
-			}
-			passed <- struct{}{}
-		})
+		err = v.execute(context.Background(), dir, false, workertest.DieAt(v.Kill))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
