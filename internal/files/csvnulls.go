@@ -50,6 +50,9 @@ func nullableText(c *script.InputColumn, text, fallback string) string {
 	if texts := nullTexts(c); len(texts) > 0 {
 		whens = append(whens, "WHEN "+sqltext.OneOf(text, texts)+" THEN NULL")
 	}
+	if marksQuoted(c) {
+		whens = append(whens, "WHEN "+hasMark(text)+" THEN "+withoutMark(text))
+	}
 	if len(whens) == 0 {
 		return text
 	}

@@ -1,6 +1,8 @@
 package files
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,7 +46,7 @@ func TestCSVNulls(t *testing.T) {
 	t.Parallel()
 	db := openDB(t, 2)
 	texts := []string{``, `""`, `" "`, ` `, `NA`, `"NA"`, `a`}
-	numbers := []string{``, `""`, `" "`, ` `, `7`, `NA`}
+	numbers := []string{``, `""`, `" "`, ` `, `7`, `NA`, `"NA"`, `"7"`}
 	tests := map[string]struct {
 		column *script.InputColumn
 		lines  []string
@@ -52,15 +54,18 @@ func TestCSVNulls(t *testing.T) {
 	}{
 		"text":                 {nullColumn(expr.String, "", false, ""), texts, []string{"NULL", "", " ", " ", "NA", "NA", "a"}},
 		"text, quoted null":    {nullColumn(expr.String, "", true, ""), texts, []string{"NULL", "NULL", " ", " ", "NA", "NA", "a"}},
-		"text NA":              {nullColumn(expr.String, "NA", false, ""), texts, []string{"", "", " ", " ", "NULL", "NULL", "a"}},
-		"text NA, default":     {nullColumn(expr.String, "NA", false, "def"), texts, []string{"def", "def", " ", " ", "NULL", "NULL", "a"}},
+		"text NA":              {nullColumn(expr.String, "NA", false, ""), texts, []string{"", "", " ", " ", "NULL", "NA", "a"}},
+		"text NA, default":     {nullColumn(expr.String, "NA", false, "def"), texts, []string{"def", "def", " ", " ", "NULL", "NA", "a"}},
 		"text NA, quoted null": {nullColumn(expr.String, "NA", true, "def"), texts, []string{"def", "NULL", " ", " ", "NULL", "NULL", "a"}},
-		"text NA or empty":     {nullColumn(expr.String, "NA|", false, ""), texts, []string{"NULL", "", " ", " ", "NULL", "NULL", "a"}},
-		"int":                  {nullColumn(expr.Int, "|NA", false, ""), numbers, []string{"NULL", "NULL", "NULL", "NULL", "7", "NULL"}},
-		"int NA":               {nullColumn(expr.Int, "NA", false, ""), numbers, []string{"NULL", "NULL", "NULL", "NULL", "7", "NULL"}},
-		"int NA, default":      {nullColumn(expr.Int, "NA", false, "5"), numbers, []string{"5", "5", "5", "5", "7", "NULL"}},
-		"int NA, quoted null":  {nullColumn(expr.Int, "NA", true, "5"), numbers, []string{"5", "NULL", "5", "5", "7", "NULL"}},
-		"int 7":                {nullColumn(expr.Int, "7|NA", true, "5"), numbers, []string{"5", "NULL", "5", "5", "NULL", "NULL"}},
+		"text NA or empty":     {nullColumn(expr.String, "NA|", false, ""), texts, []string{"NULL", "", " ", " ", "NULL", "NA", "a"}},
+		"int":                  {nullColumn(expr.Int, "|NA", false, ""), numbers, []string{"NULL", "NULL", "NULL", "NULL", "7", "NULL", "NULL", "7"}},
+		"int NA":               {nullColumn(expr.Int, "NA", false, ""), numbers, []string{"NULL", "NULL", "NULL", "NULL", "7", "NULL", "NULL", "7"}},
+		"int NA, default":      {nullColumn(expr.Int, "NA", false, "5"), numbers, []string{"5", "5", "5", "5", "7", "NULL", "NULL", "7"}},
+		"int NA, quoted null":  {nullColumn(expr.Int, "NA", true, "5"), numbers, []string{"5", "NULL", "5", "5", "7", "NULL", "NULL", "7"}},
+		"int 7":                {nullColumn(expr.Int, "7|NA", false, "5"), numbers, []string{"5", "5", "5", "5", "NULL", "NULL", "NULL", "7"}},
+		"int 7, quoted null":   {nullColumn(expr.Int, "7|NA", true, "5"), numbers, []string{"5", "NULL", "5", "5", "NULL", "NULL", "NULL", "NULL"}},
+		"text with quotes":     {nullColumn(expr.String, "\"|NA", false, ""), []string{`""""`, `NA`, `a`}, []string{`"`, "NULL", "a"}},
+		"marks":                {nullColumn(expr.String, "NA|-", false, ""), []string{"\x10NA", "\"\x10NA\"", "\x10", "\x10\x10-", `"-"`, `NA`, `"NA,"`}, []string{"\x10NA", "\x10NA", "\x10", "\x10\x10-", "-", "NULL", "NA,"}},
 	}
 	for name, test := range tests {
 		for form, content := range inForms(test.lines) {
@@ -72,6 +77,14 @@ func TestCSVNulls(t *testing.T) {
 				require.GreaterOrEqual(t, len(got), len(test.want))
 				for i, want := range test.want {
 					require.Equal(t, want, got[i][0], "line %d", i)
+				}
+				if test.column.Type != expr.String {
+					return // its instance needs more than this one has: internal/engine reads such columns around bad rows
+				}
+				sound, bad, _ := tolerantRead(t, db, r, 1<<30)
+				require.Empty(t, bad)
+				for i := range got {
+					require.Equal(t, got[i][0], sound[i][0], "line %d", i)
 				}
 			})
 		}
@@ -96,6 +109,70 @@ func TestCSVNullsBeside(t *testing.T) {
 	}
 }
 
+// A field with a quoted null text is read by columns for which it is none.
+func TestCSVQuotedNullTextBeside(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, 2)
+	for form, content := range inForms([]string{`NA`, `"NA"`, `5`, "\x105", `"-"`, `-`}) {
+		t.Run(form, func(t *testing.T) {
+			path := writeFile(t, t.TempDir(), "in.csv", content)
+			other := &script.InputColumn{Name: "o", Header: "c", Type: expr.String}
+			dash := nullColumn(expr.String, "-", false, "")
+			dash.Name = "d"
+			both := nullColumn(expr.String, "-|NA", true, "")
+			both.Name = "b"
+			r := &script.FileReader{URLs: urls(path), CSV: script.CSVReader{Separator: ',', ByHeader: true},
+				Columns: []*script.InputColumn{other, nullColumn(expr.String, "NA", false, ""), dash, both}}
+			got, err := readAll(t, db, r, 1<<30, 1, false)
+			require.NoError(t, err)
+			require.Equal(t, [][]string{{"NA", "NULL", "NA", "NULL"}, {"NA", "NA", "NA", "NULL"}, {"5", "5", "5", "5"}, {"\x105", "\x105", "\x105", "\x105"},
+				{"-", "-", "-", "NULL"}, {"-", "-", "NULL", "NULL"}}, got[:6])
+		})
+	}
+}
+
+// Only a file with a text in quotes that would else be NULL is rewritten.
+func TestCSVQuotedNullTextIsRewritten(t *testing.T) {
+	t.Parallel()
+	for content, rewritten := range map[string]bool{"NA\n": false, "\"NAN\"\nNA\n": false, "\"NA\"\n": true, "\"a\nb\"\n\"NA\"\n": true, "\x10\n": true} {
+		for _, nulls := range []string{"NA", ""} {
+			r := csvTexts(1, writeFile(t, t.TempDir(), "in.csv", content))
+			r.Columns[0].Nullable, r.Columns[0].NullTexts = true, []string{nulls}
+			plan, err := PlanSlices(t.Context(), r, 1<<20, 1)
+			require.NoError(t, err)
+			dir := t.TempDir()
+			_, prepare, err := ReadSQL(r, plan[0], dir, false)
+			require.NoError(t, err)
+			require.NoError(t, prepare(t.Context()))
+			files, err := filepath.Glob(filepath.Join(dir, "csv", "*", "*.csv"))
+			require.NoError(t, err)
+			require.Len(t, files, 1)
+			text, err := os.ReadFile(files[0])
+			require.NoError(t, err)
+			require.Equal(t, rewritten && nulls != "", strings.Contains(string(text), "\"\x10"), "%q %q", content, text)
+		}
+	}
+}
+
+// A text is found that the window of the scan has in two parts.
+func TestCSVQuotedNullTextAcrossBlocks(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, 1)
+	for _, head := range []string{"", `"` + strings.Repeat("y\n", scanBlockBytes) + `",`} {
+		for shift := range 8 {
+			text := head + strings.Repeat("x", scanBlockBytes-len(head)%scanBlockBytes-shift-2) + `,"NA"` + "\n"
+			columns := 2 + strings.Count(head, ",")
+			r := csvTexts(columns, writeFile(t, t.TempDir(), "in.csv", text))
+			last := r.Columns[columns-1]
+			last.Nullable, last.NullTexts = true, []string{"NA"}
+			got, err := readAll(t, db, r, 1<<30, 1, false)
+			require.NoError(t, err)
+			require.Len(t, got, 1)
+			require.Equal(t, "NA", got[0][columns-1])
+		}
+	}
+}
+
 // An empty cell of an ordinary column is never NULL, whichever columns are read.
 func TestCSVEmptyIsNotNull(t *testing.T) {
 	t.Parallel()
@@ -115,7 +192,7 @@ func TestCSVNullsFault(t *testing.T) {
 	t.Parallel()
 	db := openDB(t, 2)
 	for _, column := range []*script.InputColumn{nullColumn(expr.Int, "|NA", false, ""), nullColumn(expr.Int, "NA", true, "5")} {
-		for form, content := range inForms([]string{``, `""`, `NA`, `7`, `na`}) {
+		for form, content := range inForms([]string{``, `""`, `NA`, `"NA"`, `na`}) {
 			t.Run(form, func(t *testing.T) {
 				path := writeFile(t, t.TempDir(), "in.csv", content)
 				r := &script.FileReader{URLs: urls(path), CSV: script.CSVReader{Separator: ',', ByHeader: true}, Columns: []*script.InputColumn{column}}

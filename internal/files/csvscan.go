@@ -22,6 +22,8 @@ type csvScan struct {
 	quotes byteFinder
 	crs    byteFinder
 
+	marks *markFinder // nil: no cell is marked
+
 	found csvFindings
 	cuts  []csvCut
 }
@@ -67,6 +69,7 @@ func (s *csvScan) run(ctx context.Context) error {
 		if block == nil {
 			return nil
 		}
+		s.marks.look(s.w.rest(), s.w.offset)
 		if !s.sound(block) {
 			if more, err := s.record(ctx); !more {
 				return err
@@ -152,6 +155,7 @@ func (s *csvScan) record(ctx context.Context) (more bool, err error) {
 		bad := rec.bad()
 		s.found.bad = &bad
 	}
+	s.marks.look(rec.text, rec.offset)
 	if rec.flaw == flawLong || rec.flaw.broken() {
 		return !s.stopAtBad, nil
 	}

@@ -91,7 +91,7 @@ func (c *csvCopy) prepare(ctx context.Context) error {
 	defer f.Close()
 	offset, length := c.dataRange()
 	scan := scanCSV(f, offset, length, c.r.CSV.Separator, c.head.fields, *c.block)
-	scan.stopAtBad = true
+	scan.stopAtBad, scan.marks = true, newMarkFinder(fieldMarks(c.r, c.head))
 	defer func() { *c.block = scan.w.window }()
 	for at := offset + pieceBytes; at < offset+length; at += pieceBytes {
 		scan.targets = append(scan.targets, at)
@@ -103,7 +103,11 @@ func (c *csvCopy) prepare(ctx context.Context) error {
 		return c.fault(*bad)
 	}
 	borders := []int64{offset}
-	switch form := c.form(scan.found); form {
+	form := scan.found.form()
+	if scan.marks != nil && scan.marks.found {
+		form = formOdd
+	}
+	switch form {
 	case formOdd, formRecords:
 		return c.rewrite(ctx, f, form == formOdd)
 	case formLink:
@@ -138,14 +142,14 @@ const (
 	formCopy                   // without the CRs of line ends
 	formPieces                 // the same, in pieces that one thread reads
 	formRecords                // record by record, each with an LF, in pieces
-	formOdd                    // the same with all fields in quotes
+	formOdd                    // the same with all fields in quotes, and with marks
 )
 
 // form decides on what the scanner has found. Tried against DuckDB 1.5.5:
 // mixed line ends are errors; CR alone ends a record; blank lines are rows of
 // a one-column file; blanks around quotes are dropped; CRLF is unsafe (see
 // csvPlan.reader).
-func (c *csvCopy) form(found csvFindings) csvForm {
+func (found csvFindings) form() csvForm {
 	switch {
 	case found.odd, found.strayCR:
 		return formOdd
@@ -258,7 +262,7 @@ func (c *csvCopy) rewrite(ctx context.Context, f io.ReaderAt, quotes bool) error
 
 // rewritePiece writes records up to the size of a piece.
 func (c *csvCopy) rewritePiece(ctx context.Context, in *csvWalker, out *bufio.Writer, quotes bool) (more bool, err error) {
-	unquoted := anyTellsQuotes(c.r)
+	unquoted, marks := anyTellsQuotes(c.r), fieldMarks(c.r, c.head)
 	for start := in.offset; in.offset-start < pieceBytes; {
 		rec, err := in.next(ctx)
 		switch {
@@ -275,7 +279,7 @@ func (c *csvCopy) rewritePiece(ctx context.Context, in *csvWalker, out *bufio.Wr
 				if i > 0 {
 					out.WriteByte(c.r.CSV.Separator)
 				}
-				writeField(out, rec, i, unquoted)
+				writeField(out, rec, i, unquoted, isMarked(marks, rec, i))
 			}
 		}
 		out.WriteByte('\n') // bufio keeps the first error for Flush
@@ -285,12 +289,15 @@ func (c *csvCopy) rewritePiece(ctx context.Context, in *csvWalker, out *bufio.Wr
 
 // writeField writes a field in quotes, but for an empty one that had none
 // where that has a meaning.
-func writeField(out *bufio.Writer, rec csvRecord, i int, unquoted bool) {
+func writeField(out *bufio.Writer, rec csvRecord, i int, unquoted, marked bool) {
 	f := rec.shape.fields[i]
 	if unquoted && !f.quoted && f.from == f.to {
 		return
 	}
 	out.WriteByte('"')
+	if marked {
+		out.WriteByte(cellMark)
+	}
 	value := rec.text[f.from:f.to]
 	if rec.shape.odd { // some may not be doubled
 		value = bytes.ReplaceAll(rec.shape.value(rec.text, i), quote, doubledQuote)

@@ -157,6 +157,9 @@ func textsAt(r *script.FileReader, field func(column int) int) []string {
 		if nulls && !tellsQuotes(c) {
 			out[i] = "coalesce(" + out[i] + ", '')"
 		}
+		if !marksQuoted(c) && markedTexts(r, i) != nil { // the field is read by another column, too
+			out[i] = unmarked(out[i])
+		}
 	}
 	return out
 }
@@ -166,6 +169,9 @@ func csvValue(c *script.InputColumn, text string) (string, error) {
 	value, err := plainValue(c, text)
 	if err != nil || !c.Zoned() {
 		return value, err
+	}
+	if marksQuoted(c) {
+		text = "(" + unmarked(text) + ")"
 	}
 	if c.Default != "" { // a default value may have a zone, too
 		text = "CASE WHEN " + isBlank(text) + " THEN " + sqltext.String(strings.TrimSpace(c.Default)) + " ELSE " + text + " END"
@@ -212,7 +218,15 @@ func plainValue(c *script.InputColumn, text string) (string, error) {
 	if tellsQuotes(c) {
 		blank = text + " IS NULL OR " + blank
 	}
-	value := "coalesce(" + scan + ", CASE WHEN " + blank + " THEN " + fallback + " ELSE error(" +
+	inQuotes := ""
+	if marksQuoted(c) { // a value if it can be one, else it means NULL as well
+		marked, err := markedScan(c, text)
+		if err != nil {
+			return "", err
+		}
+		inQuotes = " WHEN " + hasMark(text) + " AND " + marked + " IS NOT NULL THEN " + marked + " WHEN " + isMarkedNull(c, text) + " THEN NULL"
+	}
+	value := "coalesce(" + scan + ", CASE WHEN " + blank + " THEN " + fallback + inQuotes + " ELSE error(" +
 		sqltext.String(fmt.Sprintf("%scolumn %s: cannot be read as %s: ", RuntimeMarker, c.Name, c.Type)) +
 		" || left(" + text + fmt.Sprintf(", %d)) END)", shownValueRunes)
 	if null := isNullText(c, text); null != "" {
@@ -232,6 +246,13 @@ func csvBad(c *script.InputColumn, text string) (string, error) {
 	if null := isNullText(c, text); null != "" {
 		bad += " AND NOT (" + null + ")"
 	}
+	if marksQuoted(c) {
+		marked, err := markedScan(c, text)
+		if err != nil {
+			return "", err
+		}
+		bad += " AND NOT (" + hasMark(text) + " AND " + marked + " IS NOT NULL) AND NOT " + isMarkedNull(c, text)
+	}
 	if tellsQuotes(c) {
 		bad = text + " IS NOT NULL AND " + bad
 	}
@@ -244,6 +265,12 @@ func scanSQL(c *script.InputColumn, text string) (string, error) {
 		return "", scriptFault(c.Pos, c.Name, "format %q of column %s: %s", c.Format, c.Name, err)
 	}
 	return scan, nil
+}
+
+// markedScan converts what is behind a mark.
+func markedScan(c *script.InputColumn, text string) (string, error) {
+	scan, err := scanSQL(c, withoutMark(text))
+	return "(" + scan + ")", err
 }
 
 func isBlank(text string) string {

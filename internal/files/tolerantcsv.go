@@ -124,6 +124,7 @@ func (c *tolerantCSV) rewrite(ctx context.Context, p *csvCopy, bad func(BadRecor
 }
 
 func (c *tolerantCSV) rewritePiece(ctx context.Context, p *csvCopy, in *csvWalker, out *bufio.Writer, bad func(BadRecord) error) (more bool, err error) {
+	marks := fieldMarks(c.r, p.head)
 	for start := in.offset; in.offset-start < pieceBytes; {
 		rec, err := in.next(ctx)
 		if errors.Is(err, io.EOF) {
@@ -141,7 +142,8 @@ func (c *tolerantCSV) rewritePiece(ctx context.Context, p *csvCopy, in *csvWalke
 		fmt.Fprintf(out, "%d%c%d%c%d", p.slice.File, c.r.CSV.Separator, p.slice.FirstRecord+rec.row, c.r.CSV.Separator, p.firstLine()+rec.line)
 		for _, n := range c.used {
 			out.WriteByte(c.r.CSV.Separator)
-			writeField(out, rec, p.head.index[n], c.tells)
+			at := p.head.index[n]
+			writeField(out, rec, at, c.tells, isMarked(marks, rec, at))
 		}
 		out.WriteByte('\n') // bufio keeps the first error for Flush
 	}

@@ -62,7 +62,8 @@ func (g gen) csvColumn(c column, at int, rows [][]any) csvColumn {
 	return out
 }
 
-// nulls chooses the texts that mean NULL, none of them a value of the column.
+// nulls chooses the texts that mean NULL, none of them a value of the column,
+// but for texts where quotes tell.
 func (g gen) nulls(c *csvColumn, used map[string]bool) {
 	c.quotedEmpty = "value"
 	if c.kind == stringKind && !used[""] && g.oneIn(3) {
@@ -73,7 +74,8 @@ func (g gen) nulls(c *csvColumn, used map[string]bool) {
 		return
 	}
 	for _, text := range []string{"NULL", "n/a", "-", "?", "none", "N.A.", `\N`, "", "--"} {
-		if !used[text] && g.oneIn(2) {
+		inQuotes := c.kind == stringKind && c.quotedEmpty == "value" && text != ""
+		if (!used[text] || inQuotes) && g.oneIn(2) {
 			c.nullTexts = append(c.nullTexts, text)
 		}
 	}
@@ -213,7 +215,7 @@ func (d *dialect) cell(c csvColumn, v any) string {
 		text := c.nullTexts[d.g.IntN(len(c.nullTexts))]
 		switch {
 		case text != "":
-			return d.quoted(text, false)
+			return d.quoted(text, c.kind == stringKind && c.quotedEmpty == "value")
 		case c.kind != stringKind && d.g.oneIn(4):
 			return pick(d.g, "  ", `""`, `" "`)
 		case c.quotedEmpty == "null" && d.g.oneIn(3):
@@ -229,6 +231,9 @@ func (d *dialect) cell(c csvColumn, v any) string {
 	}
 	if !c.null && c.fallback == nil && exactly(v) == exactly(zero(c.kind)) && d.g.oneIn(3) {
 		return pick(d.g, "", `""`)
+	}
+	if text, ok := v.(string); ok && slices.Contains(c.nullTexts, text) && c.null {
+		return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
 	}
 	return d.quoted(d.plain(c, v), v == "")
 }
