@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,7 +104,9 @@ func example(names []string, files map[string]string) *txtar.Archive {
 }
 
 // TestReadmeCommands runs the README's commands as they are printed, from the
-// project's folder.
+// project's folder as it is after make build: each by itself (behind the run, if it
+// asks about a run), so that none leans on what another one happened to leave, and
+// then all of them in their order.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
@@ -113,13 +116,27 @@ func TestReadmeCommands(t *testing.T) {
 	examples, err := filepath.Abs("../../examples")
 	require.NoError(t, err)
 	dir := t.TempDir()
-	archive := &txtar.Archive{
-		Comment: []byte("mkdir demo\nsymlink examples -> " + examples + "\nchmod 755 bin/thalweg\nexec sh -e commands\nstdout '(?m)^5 *$'\nstdout 'examples/orders/short.yaml: 5 nodes, no errors'\nexists demo/items.yaml demo/orders.svg demo/orders/orders.csv\n"),
-		Files: []txtar.File{
-			{Name: "commands", Data: []byte(block[1])},
-			{Name: "bin/thalweg", Data: []byte("#!/bin/sh\nexec thalweg \"$@\"\n")},
-		},
+	place := func(name string, commands []string, then string) {
+		archive := &txtar.Archive{
+			Comment: []byte("symlink examples -> " + examples + "\nchmod 755 bin/thalweg\nexec sh -e commands\n" + then),
+			Files: []txtar.File{
+				{Name: "commands", Data: []byte(strings.Join(commands, "\n") + "\n")},
+				{Name: "bin/thalweg", Data: []byte("#!/bin/sh\nexec thalweg \"$@\"\n")},
+			},
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".txtar"), txtar.Format(archive), 0o600))
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "readme.txtar"), txtar.Format(archive), 0o600))
+	commands := strings.Split(strings.TrimSpace(block[1]), "\n")
+	aboutRuns := regexp.MustCompile(`^bin/thalweg (sql|runs|nodes|batches|checks)\b`)
+	begin := slices.IndexFunc(commands, func(c string) bool { return strings.HasPrefix(c, "bin/thalweg run ") })
+	require.GreaterOrEqual(t, begin, 0)
+	for i, command := range commands {
+		alone := []string{command}
+		if aboutRuns.MatchString(command) {
+			alone = []string{commands[begin], command}
+		}
+		place(fmt.Sprintf("readme_%02d", i), alone, "")
+	}
+	place("readme_all", commands, "stdout '(?m)^5 *$'\nstdout 'examples/orders/short.yaml: 5 nodes, no errors'\nexists demo/items.yaml demo/orders.svg demo/orders/orders.csv\n")
 	testscript.Run(t, testscript.Params{Dir: dir, RequireExplicitExec: true})
 }

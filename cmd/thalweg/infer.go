@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"thalweg/internal/budget"
 	"thalweg/internal/fault"
@@ -16,7 +17,7 @@ type inferCmd struct {
 	File      string `arg:"" help:"CSV file, or Parquet file by its name's ending."`
 	Separator string `help:"Separator of a CSV file; found out by default." placeholder:"CHAR"`
 	Header    *bool  `help:"Whether the first record of a CSV file is a header; found out by default." negatable:""`
-	Out       string `help:"Write to FILE instead of standard output." short:"o" placeholder:"FILE"`
+	Out       string `help:"Write to FILE instead of standard output." short:"o" placeholder:"FILE" type:"path"`
 	JSON      bool   `name:"json" help:"Print what was found out as JSON instead of a script."`
 	Memory    string `help:"Memory for reading the file." default:"2GB" placeholder:"SIZE"`
 }
@@ -72,10 +73,14 @@ func (c *inferCmd) Run(ctx context.Context, a *app) (err error) {
 	})
 }
 
-// writeTo writes to a file, or to standard output if there is no name.
+// writeTo writes to a file, whose directory it makes as a run does for its outputs,
+// or to standard output if there is no name.
 func writeTo(a *app, path string, write func(io.Writer) error) (err error) {
 	if path == "" {
 		return write(a.stdout)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return &fault.Error{Kind: fault.Environment, Message: "make the directory of " + path, Err: err}
 	}
 	f, err := os.Create(path)
 	if err != nil {

@@ -109,6 +109,8 @@ func run(ctx context.Context, args []string, a *app) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(a),
+		kong.NamedMapper("path", kong.MapperFunc(decodePath)),
+		kong.PostBuild(func(k *kong.Kong) error { return kong.Visit(k.Model, ignoreEmptyVariable) }),
 	)
 	if err != nil {
 		fmt.Fprintln(a.stderr, "thalweg:", err)
@@ -155,17 +157,21 @@ type errReported struct{ code int }
 
 func (e errReported) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
-// report prints a failure and gives its exit code.
+// report prints a failure and gives its exit code. What fails after it was
+// interrupted fails because of that, whatever the failure says of itself: it
+// may be the last of a chain of layers that knew nothing of it.
 func (a *app) report(ctx context.Context, err error) int {
 	var done errReported
-	switch {
+	switch reported := errors.As(err, &done); {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &done):
-		return done.code
-	case ctx.Err() != nil && fault.Of(err).Kind == fault.Canceled:
-		fmt.Fprintln(a.stderr, "thalweg: interrupted")
+	case ctx.Err() != nil:
+		if done.code != exitInterrupted {
+			fmt.Fprintln(a.stderr, "thalweg: interrupted")
+		}
 		return exitInterrupted
+	case reported:
+		return done.code
 	}
 	f := fault.Of(err)
 	var invalid *local.InvalidScriptError

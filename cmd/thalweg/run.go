@@ -56,8 +56,7 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	view.close()
 	if sum.Key.Run == 0 {
 		if err != nil && c.JSON {
-			failure := worker.FailureOf(err, state.BatchKey{Batch: -1})
-			if perr := printJSON(a.stdout, finished{Event: "run_finished", Status: state.Failed, Workspace: c.Workspace, Failure: &failure, Nodes: []finishedNode{}}); perr != nil {
+			if perr := printJSON(a.stdout, neverBegan(ctx, c.Workspace, err)); perr != nil {
 				return perr
 			}
 		}
@@ -67,6 +66,16 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	return nil
+}
+
+// neverBegan is the event of a run that failed, or was interrupted, before it was one.
+func neverBegan(ctx context.Context, workspace string, err error) finished {
+	out := finished{Event: "run_finished", Status: state.Stopped, Workspace: workspace, Nodes: []finishedNode{}}
+	if ctx.Err() == nil {
+		failure := worker.FailureOf(err, state.BatchKey{Batch: -1})
+		out.Status, out.Failure = state.Failed, &failure
+	}
+	return out
 }
 
 func (c *runCmd) logger(a *app) *slog.Logger {

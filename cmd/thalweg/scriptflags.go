@@ -26,5 +26,8 @@ func (f *scriptFlags) load(ctx context.Context, a *app) (*script.Script, script.
 	src := local.Sources(client, f.Script, f.Params)
 	src.Params, src.Lenient, src.Known = f.Param, f.Lenient, a.known
 	s, diags := script.Load(ctx, src)
+	if ctx.Err() != nil { // the script is not to blame for what could not be read then
+		return nil, nil, context.Cause(ctx)
+	}
 	return s, diags, nil
 }

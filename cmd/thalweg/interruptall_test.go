@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+)
+
+// interruptible are command lines of every command, run one behind the other in
+// one directory. HANG is an address that answers only by interrupting.
+var interruptible = [][]string{
+	{"run", "script.yaml"}, {"run", "script.yaml", "--json"}, {"run", "hangs.yaml"}, {"run", "hangs.yaml", "--json"}, {"run", "HANG"},
+	{"validate", "script.yaml"}, {"validate", "hangs.yaml"}, {"validate", "hangs.yaml", "--json"}, {"validate", "script.yaml", "--params", "HANG"},
+	{"test", "script.yaml"}, {"test", "script.yaml", "--json"}, {"test", "hangs.yaml", "--tests", "script.test.yaml"},
+	{"infer", "in.csv"}, {"infer", "in.csv", "--json"},
+	{"explain", "script.yaml"}, {"explain", "hangs.yaml"}, {"explain", "hangs.yaml", "--json"},
+	{"graph", "script.yaml"}, {"graph", "hangs.yaml", "-o", "a/b.svg"},
+	{"runs"}, {"runs", "--json"}, {"nodes"}, {"batches", "read"}, {"checks"},
+	{"sql", "SELECT count(*) FROM t"}, {"sql", "SELECT count(*) FROM t", "--format", "json"},
+	{"generate", "portfolio", "--accounts", "1", "--out", "made"},
+	{"fmt", "--check", "script.yaml"}, {"schema"}, {"version"},
+}
+
+// TestInterruptAnyCommand interrupts every command at the places where it looks
+// for that: at the first, the third, the ninth, … It must end well or say that
+// it was interrupted, and nothing else; see the exit codes in docs/commands.md.
+func TestInterruptAnyCommand(t *testing.T) {
+	requireEveryCommand(t)
+	var interrupt atomic.Pointer[context.CancelFunc]
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if cancel := interrupt.Load(); cancel != nil {
+			(*cancel)()
+		}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	t.Chdir(t.TempDir())
+	hang := server.URL + "/x.csv"
+	for name, text := range map[string]string{
+		"script.yaml":      "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: t}\n",
+		"hangs.yaml":       "nodes:\n  read: {type: file_table, r: {urls: [" + hang + "], types: {}}, w: t}\n",
+		"script.test.yaml": "tests:\n  - {name: one, node: read, given: {read: \"a\\n1\\n\"}, expect: [{a: 1}]}\n",
+		"in.csv":           "a\n1\n2\n",
+	} {
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+	}
+	execute := func(args []string, looks int64) (code int, said string, interrupted bool) {
+		parent, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		interrupt.Store(&cancel)
+		ctx := &countdown{Context: parent, cancel: cancel}
+		ctx.left.Store(looks)
+		var out, serr bytes.Buffer
+		code = run(ctx, args, &app{stdout: &out, stderr: &serr})
+		return code, serr.String(), parent.Err() != nil
+	}
+	code, said, _ := execute([]string{"run", "script.yaml"}, 0)
+	require.Equal(t, exitOK, code, said)
+	for _, args := range interruptible {
+		args = slices.Clone(args)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "HANG", hang)
+		}
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			for looks := int64(1); ; looks *= 3 {
+				code, said, interrupted := execute(args, looks)
+				if code != exitOK {
+					require.Equal(t, exitInterrupted, code, "at look %d: %s", looks, said)
+					require.Regexp(t, `(?m)^(thalweg: interrupted|run \d+ was stopped; continue with --resume)$`, said, "at look %d", looks)
+					require.NotRegexp(t, `(?i)error:|context|cancel|\d+ errors`, said, "at look %d", looks)
+				}
+				if !interrupted || looks > maxLooks {
+					break
+				}
+			}
+		})
+	}
+}
+
+// maxLooks is more than any of these commands looks for an interruption.
+const maxLooks = 1 << 14
+
+// countdown is a context that is interrupted when it was looked at so many times; 0 is never.
+type countdown struct {
+	context.Context
+	cancel context.CancelFunc
+	left   atomic.Int64
+}
+
+func (c *countdown) look() {
+	if c.left.Add(-1) == 0 {
+		c.cancel()
+	}
+}
+
+func (c *countdown) Done() <-chan struct{} { c.look(); return c.Context.Done() }
+
+func (c *countdown) Err() error { c.look(); return c.Context.Err() }
+
+// requireEveryCommand fails when the command line has a command that is not tried.
+func requireEveryCommand(t *testing.T) {
+	t.Helper()
+	parser, err := kong.New(&cli{}, kong.Vars{"state": "", "workspace": ""})
+	require.NoError(t, err)
+	for _, leaf := range parser.Model.Leaves(true) {
+		path := strings.Fields(leaf.Path())
+		require.True(t, slices.ContainsFunc(interruptible, func(args []string) bool {
+			return args[0] == path[0]
+		}), fmt.Sprintf("%q is not interrupted by any test", path))
+	}
+}
