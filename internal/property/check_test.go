@@ -83,6 +83,7 @@ func parseCSV(data, separator, end string) ([][]csvCell, error) {
 	var row []csvCell
 	for at := 0; at < len(data); {
 		var c csvCell
+		var text strings.Builder // some have megabytes
 		if data[at] == '"' {
 			c.quoted = true
 			for at++; ; at++ {
@@ -94,17 +95,18 @@ func parseCSV(data, separator, end string) ([][]csvCell, error) {
 						break
 					}
 				}
-				c.text += data[at : at+1]
+				text.WriteByte(data[at])
 			}
 		} else {
 			for at < len(data) && !strings.HasPrefix(data[at:], end) && !strings.HasPrefix(data[at:], separator) {
 				if data[at] == '"' || data[at] == '\r' || data[at] == '\n' {
 					return nil, fmt.Errorf("row %d: %q in a cell without quotes", len(out), data[at])
 				}
-				c.text += data[at : at+1]
+				text.WriteByte(data[at])
 				at++
 			}
 		}
+		c.text = text.String()
 		row = append(row, c)
 		switch {
 		case strings.HasPrefix(data[at:], end):
