@@ -69,16 +69,8 @@ func TestChaosInterrupt(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
 			script, code, _ := strings.Cut(archive, "-- f.py --\n")
-			var rows strings.Builder
-			rows.WriteString("a\n")
-			for i := range 2000 {
-				fmt.Fprintln(&rows, i)
-			}
-			for file, text := range map[string]string{"script.yaml": script, "f.py": code, "in.csv": rows.String()} {
-				require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
-			}
+			dir := heavyDir(t, script, code)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var stderr strings.Builder
@@ -110,6 +102,21 @@ func TestChaosInterrupt(t *testing.T) {
 			require.True(t, errors.As(err, new(*exec.ExitError)), "it was killed: %v", err)
 		})
 	}
+}
+
+// heavyDir has a script, its formulas and 2,000 rows.
+func heavyDir(t *testing.T, script, code string) string {
+	t.Helper()
+	dir := t.TempDir()
+	var rows strings.Builder
+	rows.WriteString("a\n")
+	for i := range 2000 {
+		fmt.Fprintln(&rows, i)
+	}
+	for file, text := range map[string]string{"script.yaml": script, "f.py": code, "in.csv": rows.String()} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+	}
+	return dir
 }
 
 func thalweg(ctx context.Context, dir string, args ...string) *exec.Cmd {
@@ -187,4 +194,35 @@ func cpuPressure(t *testing.T) time.Duration {
 	_, err = fmt.Sscanf(string(text), firstLine, &avg10, &avg60, &avg300, &microseconds)
 	require.NoError(t, err, "%s", text)
 	return time.Duration(microseconds) * time.Microsecond
+}
+
+// TestFailureDoesNotWait: a batch that fails while another one works at what
+// cannot be interrupted soon ends the run as soon as Ctrl-C would.
+func TestFailureDoesNotWait(t *testing.T) {
+	script, _, _ := strings.Cut(heavyRuns()["one long row"], "-- f.py --")
+	script += "  fails:\n    type: table_custom_tfm_table\n    custom_proc_type: py_calc\n    r: t\n    p:\n      python_code_urls: [f.py]\n" +
+		"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: fails, fields: {x: {expression: p.x, type: int}}}\n"
+	code := "import os, time\ndef f(a):\n    while not os.path.exists('go'):\n        time.sleep(0.01)\n    raise ValueError('enough')\n"
+	dir := heavyDir(t, script, code)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var stderr strings.Builder
+	run := thalweg(ctx, dir, "run", "script.yaml", "--memory", "2GB", "--cores", "2", "--json")
+	run.Stderr = &stderr
+	events, err := run.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, run.Start())
+	awaitHeavy(t, events)
+	awaitWork(ctx, t, run.Process.Pid, filepath.Join(dir, "started"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+	begin, starved := time.Now(), cpuPressure(t)
+	_ = run.Wait()
+	took := time.Since(begin)
+	starved = cpuPressure(t) - starved
+	require.Equal(t, exitUsers, run.ProcessState.ExitCode(), stderr.String())
+	require.Less(t, took, interruptedWithin+starved, stderr.String())
+	out, err := thalweg(ctx, dir, "runs", "--json").Output()
+	require.NoError(t, err)
+	require.Contains(t, string(out), `"failed"`)
+	require.Contains(t, string(out), "enough")
 }

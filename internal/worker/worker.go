@@ -26,7 +26,7 @@ const (
 	// finishTimeout bounds the state changes that follow a shutdown.
 	finishTimeout = 30 * time.Second
 	// GraceDefault is how long executions may take to end when the run's context
-	// has. DuckDB looks for an interrupt between two vectors, which may be far apart.
+	// or the run itself has. DuckDB looks for an interrupt between two vectors, which may be far apart.
 	GraceDefault = time.Second
 )
 
@@ -166,46 +166,52 @@ func New(cfg Config, run state.RunKey) *Worker {
 // ends: then batches in flight are given back and the run becomes Stopped.
 // An error means that the state could not be kept: the run can be resumed.
 //
-// An execution that does not end within Config.Grace of ctx is left behind: its
-// batch is given back, and what it still does goes nowhere, because its claim
-// does not hold any more. The caller should end the process then.
+// An execution that does not end within Config.Grace of ctx, or of the end of a
+// run that has failed, is left behind: its batch is given back, and what it
+// still does goes nowhere, because its claim does not hold any more. The caller
+// should end the process then.
 func (w *Worker) Run(ctx context.Context) (state.Status, error) {
-	type ending struct {
-		status state.Status
-		err    error
-	}
-	ended := make(chan ending, 1)
+	decided, ended := make(chan ending, 1), make(chan struct{})
 	go func() {
-		status, err := w.work(ctx)
-		ended <- ending{status, err}
+		defer close(ended)
+		w.work(ctx, decided)
 	}()
-	over := func(e ending) (state.Status, error) {
-		if e.err != nil {
-			return e.status, e.err
-		}
-		if e.status == state.Running { // ctx ended
-			return w.stop(ctx)
-		}
-		w.observe(Event{Time: w.cfg.Now(), Kind: RunFinished, Status: e.status})
-		return e.status, nil
-	}
-	select {
-	case e := <-ended:
-		return over(e)
+	e := ending{status: state.Running}
+	select { // what comes first, if anything does, starts the grace of those in flight
+	case e = <-decided:
 	case <-ctx.Done():
 	}
 	grace := time.NewTimer(w.cfg.Grace)
 	defer grace.Stop()
+	var left error
 	select {
-	case e := <-ended:
-		return over(e)
+	case <-ended:
 	case <-grace.C:
+		left = w.abandon(ctx)
 	}
-	return over(ending{state.Running, w.abandon(ctx)})
+	select {
+	case e = <-decided: // ctx had ended, and then the run did
+	default:
+	}
+	if err := errors.Join(e.err, left); err != nil {
+		return e.status, err
+	}
+	if e.status == state.Running { // ctx ended
+		return w.stop(ctx)
+	}
+	w.observe(Event{Time: w.cfg.Now(), Kind: RunFinished, Status: e.status})
+	return e.status, nil
 }
 
-// work drives the run and its slots until it is over or ctx ends.
-func (w *Worker) work(ctx context.Context) (state.Status, error) {
+// ending is how a run ended: Running if ctx did.
+type ending struct {
+	status state.Status
+	err    error
+}
+
+// work drives the run and its slots until it is over or ctx ends. How it ended
+// is told before the slots are waited for.
+func (w *Worker) work(ctx context.Context, decided chan<- ending) {
 	work, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var slots sync.WaitGroup
@@ -220,8 +226,8 @@ func (w *Worker) work(ctx context.Context) (state.Status, error) {
 	}
 	status, err := w.drive(ctx, work, slotErrs)
 	cancel(errRunOver)
+	decided <- ending{status, err}
 	slots.Wait()
-	return status, err
 }
 
 // drive reconciles until the run is over or ctx ends.

@@ -267,6 +267,42 @@ func TestAnExecutionThatDoesNotEndIsLeftBehind(t *testing.T) {
 	require.False(t, published)
 }
 
+// A run that has failed does not wait for a batch in another slot for longer
+// than one that was interrupted.
+func TestAFailedRunLeavesBehindWhatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	inFlight, deaf, dropped, published := make(chan struct{}), make(chan struct{}), make(chan struct{}), false
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+		if c.Node == "a" {
+			close(inFlight)
+			<-deaf
+			return worker.Result{Publish: func(context.Context) error { published = true; return nil }, Discard: func() { close(dropped) }}, nil
+		}
+		<-inFlight
+		return worker.Result{}, &fault.Error{Kind: fault.UserData, Message: "bad row"}
+	}
+	// The run's end is awaited here, not the execution's.
+	status, err := b.worker(t, job, func(c *worker.Config) { c.Grace = time.Millisecond }).Run(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, state.Failed, status)
+	run, err := b.store.Run(context.Background(), b.run)
+	require.NoError(t, err)
+	require.Equal(t, "bad row", run.Failure.Message)
+	// A resumed run may begin before it comes back: it finds its claim gone.
+	require.NoError(t, b.store.Reopen(context.Background(), b.run, time.Now()))
+	close(deaf)
+	<-dropped
+	require.False(t, published)
+	batches, err := b.store.Batches(context.Background(), state.NodeKey{RunKey: b.run, Node: "a"})
+	require.NoError(t, err)
+	require.Equal(t, state.Pending, batches[0].Status)
+	status, err = b.worker(t, &fakeJob{batches: job.batches}, nil).Run(context.Background())
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+}
+
 func TestHeartbeatKeepsALongBatch(t *testing.T) {
 	t.Parallel()
 	const lease = 300 * time.Millisecond
