@@ -24,6 +24,10 @@ type Mode struct {
 	// Zoned gives the layout of datetimes that have zones of their own, whose
 	// columns are of ZonedType; "" for all others. nil: there are none.
 	Zoned func(Ref) string
+	// Unstored says which fields are as a file has them, finer than a table
+	// keeps them: datetimes with microseconds, decimals with more than two
+	// digits after the point. nil: none.
+	Unstored func(Ref) bool
 	// Values gives the expressions that references stand for, as having sees
 	// them: see Compiled.Finer. nil: none.
 	Values    func(Ref) *Compiled
@@ -230,6 +234,9 @@ func (c *checker) selector(n *node, x *ast.SelectorExpr) (*node, *Error) {
 	}
 	n.op, n.ref, n.typ, n.zone = opRef, Ref{alias, field}, t, time.UTC
 	n.dec = decimalType{scale: columnScale}
+	if c.mode.Unstored != nil && c.mode.Unstored(n.ref) {
+		n.dec, n.unstored = openDecimal(), true
+	}
 	if c.mode.Zoned != nil && t == DateTime {
 		if n.layout = c.mode.Zoned(n.ref); n.layout != "" {
 			n.zone = nil
@@ -478,9 +485,10 @@ func concatenation(n *node) (*node, *Error) {
 func (c *checker) decimalArithmetic(n *node, at span) *Error {
 	a, b := n.args[0].dec, n.args[1].dec
 	scale := max(a.scale, b.scale)
-	if n.tok == token.MUL {
+	product := n.tok == token.MUL
+	if product {
 		scale = a.scale + b.scale
-		if scale > wideDigits {
+		if scale > wideDigits && !a.open && !b.open {
 			return at.errorf("the exact product has %d digits after the point, at most %d can be kept", scale, wideDigits).
 				hint("compute with float(…)")
 		}
@@ -488,10 +496,10 @@ func (c *checker) decimalArithmetic(n *node, at span) *Error {
 	switch {
 	case c.mode.Round:
 		n.dec = decimalType{scale: columnScale}
-	case n.tok == token.QUO:
-		n.dec = decimalType{true, quotientScale}
+	case n.tok == token.QUO || product && (a.open || b.open):
+		n.dec = decimalType{wide: true, scale: quotientScale}
 	default:
-		n.dec = decimalType{a.wide || b.wide || scale > columnScale, scale}
+		n.dec = decimalType{wide: a.wide || b.wide || scale > columnScale, scale: scale}
 	}
 	return nil
 }

@@ -13,13 +13,24 @@ const (
 	wideDigits    = 38
 	columnScale   = 2  // digits after the point of a table field
 	quotientScale = 16 // of a division, and of a decimal whose digits are known only at run time
+
+	// finestScale is the most digits after the point of a decimal of a file:
+	// those that 38 leave beside the 16 before it.
+	finestScale = wideDigits - (narrowDigits - columnScale)
 )
 
 // decimalType is the physical type of a decimal value.
 type decimalType struct {
 	wide  bool
 	scale int
+
+	// open values come from files: this is the type that holds all of them, but
+	// theirs is known only when the file is read. Mostly it is a column's.
+	open bool
 }
+
+// openDecimal is the type of decimals of files.
+func openDecimal() decimalType { return decimalType{wide: true, scale: finestScale, open: true} }
 
 // number is an exact decimal constant: mantissa / 10^scale.
 type number struct {
@@ -115,5 +126,5 @@ func (n number) String() string { t := n.trim(); return t.text(t.scale) }
 func (n number) shape() (t decimalType, ok bool) {
 	digits := len(new(big.Int).Abs(n.mantissa).String())
 	digits = max(digits, n.scale)
-	return decimalType{digits > narrowDigits, n.scale}, digits <= wideDigits
+	return decimalType{wide: digits > narrowDigits, scale: n.scale}, digits <= wideDigits
 }

@@ -58,7 +58,7 @@ func checkAggregate(_ *checker, n *node) *Error {
 
 func checkAverage(c *checker, n *node) *Error {
 	err := checkAggregate(c, n)
-	n.dec = decimalType{true, columnScale}
+	n.dec = decimalType{wide: true, scale: columnScale}
 	return err
 }
 

@@ -150,7 +150,7 @@ func checkDecimal(_ *checker, n *node) *Error {
 	case Decimal:
 		n.dec, n.raises = a.dec, a.raises
 	case Float, String:
-		n.dec = decimalType{true, quotientScale}
+		n.dec = decimalType{wide: true, scale: quotientScale}
 	}
 	if !a.isConst() {
 		if a.typ == Int || a.typ == GoInt {

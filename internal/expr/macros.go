@@ -34,6 +34,12 @@ func numberMacros() []string {
 		// division up to 2^53, else through text (DuckDB adds two rounded parts there).
 		`CREATE OR REPLACE TEMP MACRO thalweg_decimal_float(x) AS
 			CASE WHEN abs(x) < 90000000000000 THEN CAST(x AS DOUBLE) ELSE CAST(CAST(x AS VARCHAR) AS DOUBLE) END`,
+		// The same of a decimal of a file, whose type DuckDB knows when it binds the statement.
+		`CREATE OR REPLACE TEMP MACRO thalweg_open_float(x) AS
+			CASE WHEN typeof(x) = 'DECIMAL(18,2)' THEN thalweg_decimal_float(x) ELSE CAST(CAST(x AS VARCHAR) AS DOUBLE) END`,
+		// Products of decimals of files: as the operators have them, and rounded to two digits.
+		openProduct("thalweg_open_multiply", decimalType{wide: true, scale: quotientScale}),
+		openProduct("thalweg_open_multiply2", decimalType{scale: columnScale}),
 		// A number's text without its exponent. DuckDB's cast of such text to DECIMAL rounds wrongly
 		// (5e-324 becomes 1e-16), so no text with an exponent reaches it.
 		`CREATE OR REPLACE TEMP MACRO thalweg_without_exponent(x) AS
@@ -145,6 +151,18 @@ func keyMacros() []string {
 			list_transform([nfc_normalize(strip_accents(x))], lambda s:
 				rtrim(CASE WHEN strlen(s) <= n THEN s ELSE thalweg_cut(s, n) END, ' '))[1]`,
 	}
+}
+
+// openProduct makes a macro for the product of decimals with up to 22 digits
+// after the point, rounded once to t. Few values have so many digits: those that
+// are behind the 8th, or the 14th, leave room before the point for the product.
+func openProduct(name string, t decimalType) string {
+	body := "error(" + sqltext.String(RuntimeMarker+"a product of decimals of more than 38 digits") + ")"
+	for _, scale := range []int{wideDigits / 2, 14, 8} {
+		exact := fmt.Sprintf("DECIMAL(%d,%d)", narrowDigits-columnScale+scale, scale)
+		body = fmt.Sprintf("CASE WHEN TRY_CAST(x AS %[1]s) = x AND TRY_CAST(y AS %[1]s) = y THEN CAST(CAST(x AS %[1]s) * CAST(y AS %[1]s) AS %[2]s) ELSE %[3]s END", exact, t.sql(), body)
+	}
+	return "CREATE OR REPLACE TEMP MACRO " + name + "(x, y) AS CASE WHEN x IS NOT NULL AND y IS NOT NULL THEN " + body + " END"
 }
 
 // fineQuotient is thalweg_quotient in steps of 2 digits, for operands with

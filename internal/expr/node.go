@@ -37,15 +37,16 @@ type node struct {
 	at   span
 	text string // source, for run-time messages
 
-	dec    decimalType    // of a decimal
-	zone   *time.Location // of a datetime: its zone; nil when it depends on the row
-	layout string         // of a reference to a datetime with a zone of its own: that of its text
-	aux    any            // what the function's check found out for its sql
-	note   *Error         // what is probably not meant, but not wrong
-	raises bool           // evaluation may raise an error
-	null   bool           // may be NULL
-	finite bool           // a float that cannot be NaN
-	plain  bool           // a string that cannot contain a double quote
+	dec      decimalType    // of a decimal
+	zone     *time.Location // of a datetime: its zone; nil when it depends on the row
+	layout   string         // of a reference to a datetime with a zone of its own: that of its text
+	aux      any            // what the function's check found out for its sql
+	note     *Error         // what is probably not meant, but not wrong
+	unstored bool           // a reference to a field as a file has it
+	raises   bool           // evaluation may raise an error
+	null     bool           // may be NULL
+	finite   bool           // a float that cannot be NaN
+	plain    bool           // a string that cannot contain a double quote
 }
 
 func (n *node) isConst() bool { return n.op == opConst }

@@ -66,7 +66,7 @@ the field if it is the whole expression. Where a condition is asked for (` + "`h
 
 | operator | on | result |
 | --- | --- | --- |
-| ` + "`+ - *`" + ` | two numbers | float if either is float, else decimal2 if either is, else int. An int that leaves 64 bits is an error |
+| ` + "`+ - *`" + ` | two numbers | float if either is float, else decimal2 if either is, else int. An int that leaves 64 bits is an error, and so is a decimal2 with more than 16 digits before the point: the message names row, values and expression |
 | ` + "`/`" + ` | two numbers | the same; ints are cut toward zero; zero is an error except for floats |
 | ` + "`%`" + ` | two ints | remainder with the sign of the left side; zero is an error |
 | ` + "`+`" + ` | two strings | one string |
@@ -77,6 +77,14 @@ the field if it is the whole expression. Where a condition is asked for (` + "`h
 **Decimals.** In table fields, file columns and aggregates every operation on decimals is rounded to 2 digits, half away from zero, and
 must fit 16 digits before the point. In ` + "`having`" + `, filters, tags and rules + - * are exact and / gives 16 digits; a product may have at
 most 38 digits after the point, and 38 in all. What does not fit is an error, never a wrong value.
+
+A decimal2 of a Parquet file has all of the file's digits in the expressions of its ` + "`file_table`" + ` (up to 22 after the point), and loses those behind
+the second when it is stored. Operations on it are rounded likewise, once, from all digits; comparisons, ` + "`string`, `float`, `iif` and `coalesce`" + ` see them
+all. In ` + "`having`" + ` a product of such decimals has 16 digits after the point.
+
+**Having** sees each value as its expression computed it, before it is stored: ` + "`w.x`" + ` with ` + "`x: r.x`" + ` is what ` + "`r.x`" + ` is in the expressions of the node (a
+datetime with microseconds, a decimal2 of Parquet with all digits), and ` + "`x: r.d + r.e`" + ` is rounded to 2 digits, because the operation is. What the table
+or the file keeps of it is rounded or cut afterwards.
 
 **Strings** are compared byte by byte after double quotes at both ends are stripped and each backslash-quote in them is replaced (by a
 backslash on the left, by a quote on the right), so ` + "`\"abc\"`" + ` with quotes in the data equals ` + "`abc`" + `.

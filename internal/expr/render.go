@@ -31,7 +31,7 @@ func (c *Compiled) Finer() bool {
 	case Decimal:
 		return n.dec.wide || n.dec.scale > columnScale
 	case DateTime:
-		return n.op != opRef || n.layout != ""
+		return n.op != opRef || n.layout != "" || n.unstored
 	}
 	return false
 }
@@ -271,6 +271,9 @@ func (r *renderer) compare(n *node) string {
 	case String:
 		return "(" + r.unquoted(a, `\`) + " " + symbol + " " + r.unquoted(b, `"`) + ")"
 	case Decimal:
+		if a.dec.open || b.dec.open {
+			return r.compareOpen(symbol, a, b)
+		}
 		x, y := r.comparable(a, b)
 		return "(" + x + " " + symbol + " " + y + ")"
 	case Float:
@@ -344,13 +347,15 @@ func (r *renderer) widen(n *node) string {
 	if n.typ == Float {
 		return r.toFloat(a)
 	}
-	return "CAST(" + r.sql(a) + " AS " + decimalType{false, 0}.sql() + ")"
+	return "CAST(" + r.sql(a) + " AS " + decimalType{}.sql() + ")"
 }
 
 func (r *renderer) toFloat(n *node) string {
 	switch {
 	case n.typ == Float:
 		return r.sql(n)
+	case n.typ == Decimal && n.dec.open:
+		return r.let(n, func(v string) string { return "thalweg_open_float(" + v + ")" })
 	case n.typ == Decimal && n.dec.scale > columnScale:
 		return "CAST(CAST(" + r.sql(n) + " AS VARCHAR) AS DOUBLE)" // correctly rounded only through text
 	case n.typ == Decimal:

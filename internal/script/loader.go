@@ -171,6 +171,7 @@ func (l *loader) compile(v *value, path string, sc scope, mode expr.Mode) *expr.
 	}
 	mode.Nullable = func(r expr.Ref) bool { return sc.nulls[r] }
 	mode.Zoned = func(r expr.Ref) string { return sc.zones[r] }
+	mode.Unstored = func(r expr.Ref) bool { return sc.unstored[r] }
 	mode.Values = sc.values
 	c, err := e.Check(sc.types, mode)
 	if err != nil {
@@ -185,14 +186,15 @@ func (l *loader) compile(v *value, path string, sc scope, mode expr.Mode) *expr.
 
 // scope says what an expression may refer to.
 type scope struct {
-	types   expr.Scope
-	unknown map[string]bool               // aliases whose fields are not known
-	broken  map[expr.Ref]bool             // fields whose type is not known
-	nulls   map[expr.Ref]bool             // fields that may be NULL
-	values  func(expr.Ref) *expr.Compiled // what fields are computed by, in having
-	zones   map[expr.Ref]string           // layouts of datetimes with zones of their own
-	place   string                        // what the expression is, for messages
-	aliases []string                      // aliases that are allowed here, in the order of messages
+	types    expr.Scope
+	unknown  map[string]bool               // aliases whose fields are not known
+	broken   map[expr.Ref]bool             // fields whose type is not known
+	nulls    map[expr.Ref]bool             // fields that may be NULL
+	values   func(expr.Ref) *expr.Compiled // what fields are computed by, in having
+	zones    map[expr.Ref]string           // layouts of datetimes with zones of their own
+	unstored map[expr.Ref]bool             // fields that are as a file has them
+	place    string                        // what the expression is, for messages
+	aliases  []string                      // aliases that are allowed here, in the order of messages
 }
 
 func newScope(place string) scope {
@@ -201,7 +203,7 @@ func newScope(place string) scope {
 
 // with adds an alias with its fields; known is false if the fields could not be determined.
 func (s scope) with(alias string, fields map[string]expr.Type, known bool) scope {
-	out := scope{types: expr.Scope{}, unknown: map[string]bool{}, broken: map[expr.Ref]bool{}, nulls: s.nulls, zones: s.zones, values: s.values, place: s.place}
+	out := scope{types: expr.Scope{}, unknown: map[string]bool{}, broken: map[expr.Ref]bool{}, nulls: s.nulls, zones: s.zones, unstored: s.unstored, values: s.values, place: s.place}
 	out.aliases = append(append(out.aliases, s.aliases...), alias)
 	for a, f := range s.types {
 		out.types[a] = f

@@ -30,6 +30,24 @@ func (s scope) zoned(layouts map[expr.Ref]string) scope {
 	return s
 }
 
+// asRead adds fields that are as a file has them.
+func (s scope) asRead(refs map[expr.Ref]bool) scope {
+	s.unstored = refs
+	return s
+}
+
+// unstored lists what a node reads from files finer than a table keeps it. (A
+// decimal of CSV is rounded when it is read.)
+func (d *nodeDraft) unstored() map[expr.Ref]bool {
+	out := map[expr.Ref]bool{}
+	if d.node.Files != nil {
+		for _, c := range d.node.Files.Columns {
+			out[expr.Ref{Alias: "r", Field: c.Name}] = c.Type == expr.DateTime || c.Type == expr.Decimal && d.node.Files.Parquet
+		}
+	}
+	return out
+}
+
 // zones lists the datetimes that a node gets with zones of their own: from CSV
 // files whose layout says them, and as texts from Python.
 func (d *nodeDraft) zones() map[expr.Ref]string {

@@ -366,7 +366,7 @@ func (l *loader) tableExpressions(d *nodeDraft) {
 	if !d.fieldsOK {
 		l.shortFields(d, w)
 	}
-	sc := newScope("a field's expression").nullable(d.nulls()).zoned(d.zones())
+	sc := newScope("a field's expression").nullable(d.nulls()).zoned(d.zones()).asRead(d.unstored())
 	if d.node.Type == PyTableNode {
 		sc = l.groupScope(d, sc)
 	} else {
