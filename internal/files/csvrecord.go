@@ -216,11 +216,10 @@ func (s *csvShape) place(text []byte, i int) (lines int64, column int) {
 }
 
 var (
-	quote          = []byte{'"'}
-	doubledQuote   = []byte(`""`)
-	newline        = []byte{'\n'}
-	carriageReturn = []byte{'\r'}
-	crlfBytes      = []byte("\r\n")
+	quote        = []byte{'"'}
+	doubledQuote = []byte(`""`)
+	newline      = []byte{'\n'}
+	crlfBytes    = []byte("\r\n")
 )
 
 // splitLineEnd parts a line from its end: LF, CRLF, or a CR before the end of
