@@ -108,6 +108,9 @@ func headerColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 		case i < c.HeaderRecord:
 			continue
 		}
+		if err := checkHeader(in.URL, rec.line+1, rec.text); err != nil {
+			return nil, err
+		}
 		out := make([]script.FileColumn, len(rec.shape.fields))
 		for k, text := range rec.shape.values(rec.text) {
 			out[k] = script.FileColumn{Name: text, Type: expr.String}

@@ -81,11 +81,14 @@ func readHead(r *script.FileReader, path, u string) (csvHead, error) {
 // headBlockBytes is what is read of a file at first to find its head.
 const headBlockBytes = 16 << 10
 
-// walkFile walks a whole file, behind its byte order mark.
+// walkFile walks a whole file of text, behind its byte order mark.
 func walkFile(f *os.File, separator byte, u string) (*csvWalker, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, openFault(u, err)
+	}
+	if err := CheckText(f, u); err != nil {
+		return nil, err
 	}
 	w := walkText(f, st.Size(), separator)
 	return &w, nil
@@ -143,6 +146,9 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 		w.fields = len(rec.shape.fields)
 		head.fields = w.fields
 		if r.CSV.ByHeader && i == r.CSV.HeaderRecord {
+			if err := checkHeader(u, rec.line+1, rec.text); err != nil {
+				return head, err
+			}
 			if head.index, err = resolveHeader(r, rec.shape.values(rec.text), u, rec.line+1); err != nil {
 				return head, err
 			}

@@ -66,6 +66,9 @@ func shapeOf(ctx context.Context, path string, o Options) (shape, error) {
 
 // isText refuses a file whose head is empty or no text.
 func isText(f io.ReaderAt, path string) error {
+	if err := files.CheckText(f, path); err != nil {
+		return err
+	}
 	head, err := io.ReadAll(io.NewSectionReader(f, 0, headBytes))
 	if err != nil {
 		return openFault(path, err)
@@ -75,7 +78,7 @@ func isText(f io.ReaderAt, path string) error {
 		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file is empty"}
 	}
 	if !utf8.Valid(head[:lastLine(head)]) {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file is not UTF-8 text", Hint: "convert it first, for example with iconv -f latin1 -t utf-8"}
+		return files.NotUTF8(path)
 	}
 	return nil
 }

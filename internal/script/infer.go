@@ -155,6 +155,8 @@ func (l *loader) fileColumns(ctx context.Context, o *object, f *FileReader, parq
 		var known *fault.Error
 		if !errors.As(err, &known) {
 			d.Cause = &fault.Error{Kind: fault.Environment, Message: "reading " + address.Redact(f.URLs[0].URL), Err: err}
+		} else if known.Hint != "" {
+			d.Hint = known.Hint // the file is there: who has looked at it knows better
 		}
 		return nil
 	}

@@ -1,0 +1,113 @@
+package files
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"unicode/utf8"
+
+	"thalweg/internal/fault"
+)
+
+// headSampleBytes of a file's beginning say what it is.
+const headSampleBytes = 4 << 10
+
+// signature is how the files of a format begin.
+type signature struct {
+	begin   string
+	message string
+	hint    string
+}
+
+const (
+	decompress = "decompress it first, for example with "
+	convert    = "convert it first, for example with iconv -f "
+)
+
+// signatures are of what is handed over as CSV by mistake: each would be read as
+// some record of odd characters.
+func signatures() []signature {
+	return []signature{
+		{"\x1f\x8b", "the file is compressed with gzip", decompress + "gunzip"},
+		{"\x28\xb5\x2f\xfd", "the file is compressed with zstd", decompress + "unzstd"},
+		{"\xfd7zXZ\x00", "the file is compressed with xz", decompress + "unxz"},
+		{"BZh", "the file is compressed with bzip2", decompress + "bunzip2"},
+		{"\x04\x22\x4d\x18", "the file is compressed with lz4", decompress + "unlz4"},
+		{"PK\x03\x04", "the file is a zip archive or a spreadsheet", "unpack it first with unzip, or save the spreadsheet as CSV in UTF-8"},
+		{"PAR1", "the file is a Parquet file", "let its name end in .parquet, or give its columns parquet instead of csv"},
+		{"\xff\xfe\x00\x00", "the file is text in UTF-32, not in UTF-8", convert + "utf-32 -t utf-8"},
+		{"\x00\x00\xfe\xff", "the file is text in UTF-32, not in UTF-8", convert + "utf-32 -t utf-8"},
+		{"\xff\xfe", "the file is text in UTF-16, not in UTF-8", convert + "utf-16 -t utf-8"},
+		{"\xfe\xff", "the file is text in UTF-16, not in UTF-8", convert + "utf-16 -t utf-8"},
+	}
+}
+
+// CheckText refuses a file that begins as no CSV file in UTF-8 does: compressed, an
+// archive, in UTF-16 with or without a mark.
+func CheckText(f io.ReaderAt, u string) error {
+	head := make([]byte, headSampleBytes)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return openFault(u, err)
+	}
+	head = head[:n]
+	for _, s := range signatures() {
+		// BZh alone may be a header; what follows it in a compressed file may not.
+		if bytes.HasPrefix(head, []byte(s.begin)) && (s.begin != "BZh" || bytes.HasPrefix(head[min(n, 4):], []byte("1AY&SY"))) {
+			return textFault(u, s.message, s.hint)
+		}
+	}
+	if order := unmarkedUTF16(head); order != "" {
+		return textFault(u, "the file is text in UTF-16, not in UTF-8", convert+order+" -t utf-8")
+	}
+	return nil
+}
+
+// unmarkedUTF16 tells UTF-16 from other text: in most of its pairs one byte, always
+// the same, is zero. It gives the order of the bytes, "" if it is none.
+func unmarkedUTF16(head []byte) string {
+	const pairsMin = 2
+	var zeros [2]int
+	pairs := len(head) / 2
+	for i, b := range head[:2*pairs] {
+		if b == 0 {
+			zeros[i%2]++
+		}
+	}
+	switch {
+	case pairs < pairsMin:
+		return ""
+	case zeros[0] == 0 && zeros[1] > pairs/2:
+		return "utf-16le"
+	case zeros[1] == 0 && zeros[0] > pairs/2:
+		return "utf-16be"
+	}
+	return ""
+}
+
+// checkHeader refuses a header that is not text: its names would lose what cannot
+// be read of them, and be the names of nothing that anybody wrote.
+func checkHeader(u string, line int64, text []byte) error {
+	if zero := bytes.IndexByte(text, 0); zero >= 0 {
+		f := textFault(u, "the header has a byte that is zero: it is no text in UTF-8", "look whether this is a CSV file; text in UTF-16 is converted with iconv -f utf-16 -t utf-8")
+		f.Place.Line = line
+		return f
+	}
+	if utf8.Valid(text) {
+		return nil
+	}
+	f := NotUTF8(u)
+	f.Place.Line = line
+	return f
+}
+
+// NotUTF8 says that a file has another encoding, which it does not tell.
+func NotUTF8(u string) *fault.Error {
+	return textFault(u, "the file is not UTF-8 text", convert+"latin1 -t utf-8, if that is its encoding")
+}
+
+func textFault(u, message, hint string) *fault.Error {
+	f := inputFault(fault.UserData, u, "%s", message)
+	f.Hint = hint
+	return f
+}

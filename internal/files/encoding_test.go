@@ -1,0 +1,89 @@
+package files
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/script"
+)
+
+func inUTF16(order binary.ByteOrder, text string) string {
+	var out bytes.Buffer
+	for _, unit := range utf16.Encode([]rune(text)) {
+		_ = binary.Write(&out, order, unit)
+	}
+	return out.String()
+}
+
+func gzipped(t *testing.T, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write([]byte(text))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.String()
+}
+
+// TestNotText: what is no text in UTF-8 is refused by its beginning, in the short
+// form, by headers, by positions, and as the second of two files.
+func TestNotText(t *testing.T) {
+	t.Parallel()
+	const plain = "id,größe\n1,2\n"
+	inHeader := map[string]bool{"latin1": true, "zero": true, "cut": true}
+	for name, c := range map[string]struct{ text, message, hint string }{
+		"gzip":      {gzipped(t, plain), "compressed with gzip", "gunzip"},
+		"zstd":      {"\x28\xb5\x2f\xfd\x24\x0aid,b\n1,2\n", "compressed with zstd", "unzstd"},
+		"xz":        {"\xfd7zXZ\x00\x00\x04", "compressed with xz", "unxz"},
+		"bzip2":     {"BZh91AY&SY\x01\x02", "compressed with bzip2", "bunzip2"},
+		"lz4":       {"\x04\x22\x4d\x18id", "compressed with lz4", "unlz4"},
+		"zip":       {"PK\x03\x04\x14\x00", "zip archive or a spreadsheet", "unzip"},
+		"parquet":   {"PAR1\x15\x04", "a Parquet file", ".parquet"},
+		"utf-16":    {"\xff\xfe" + inUTF16(binary.LittleEndian, plain), "UTF-16", "iconv -f utf-16 -t"},
+		"utf-16 be": {"\xfe\xff" + inUTF16(binary.BigEndian, plain), "UTF-16", "iconv -f utf-16 -t"},
+		"bare le":   {inUTF16(binary.LittleEndian, plain), "UTF-16", "iconv -f utf-16le -t"},
+		"bare be":   {inUTF16(binary.BigEndian, plain), "UTF-16", "iconv -f utf-16be -t"},
+		"utf-32":    {"\xff\xfe\x00\x00i\x00\x00\x00", "UTF-32", "iconv -f utf-32"},
+		"latin1":    {"id,gr\xf6\xdfe\n1,2\n", "not UTF-8 text", "iconv -f latin1"},
+		"cut":       {"id,gr\xc3\n1,2\n", "not UTF-8 text", "iconv -f latin1"},
+		"zero":      {"id,gr\x00e,and,more,columns\n1,2,3,4,5\n", "a byte that is zero", "iconv"},
+	} {
+		good, bad := writeFile(t, t.TempDir(), "good.csv", plain), writeFile(t, t.TempDir(), "bad.csv", c.text)
+		requireRefused := func(err error, form string) {
+			require.ErrorContains(t, err, c.message, "%s, %s", name, form)
+			f := fault.Of(err)
+			require.Equal(t, fault.UserData, f.Kind)
+			require.Equal(t, bad, f.Place.File, form)
+			require.Contains(t, f.Hint, c.hint, form)
+		}
+		_, err := Columns(context.Background(), nil, bad, script.CSVReader{Separator: ','}, false)
+		requireRefused(err, "short form")
+		plan := func(r *script.FileReader) error {
+			_, err := readAll(t, openDB(t, 1), r, 1<<20, 1, false)
+			return err
+		}
+		requireRefused(plan(csvByHeader("id|string", bad)), "headers")
+		requireRefused(plan(csvByHeader("id|string", good, bad)), "the second file")
+		if !inHeader[name] { // without a header only what is read has to be text
+			requireRefused(plan(csvTexts(1, bad)), "positions")
+		}
+	}
+}
+
+// TestText: these are text, odd as they are.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"BZh,b\n1,2\n", "PK,b\n1,2\n", "\xEF\xBB\xBFgröße\n1\n", "a\n\x00\x00\n", "a\n", "a", "日,本\n1,2\n", "PAR,b\n1,2\n", "id\n" + strings.Repeat("\x00", 10) + "\n"} {
+		path := writeFile(t, t.TempDir(), "x.csv", text)
+		_, err := Columns(context.Background(), nil, path, script.CSVReader{Separator: ','}, false)
+		require.NoError(t, err, "%q", text)
+	}
+}
