@@ -10,8 +10,10 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,12 +25,14 @@ import (
 // roundTable is a table that is written and has to read back equal.
 type roundTable struct {
 	w    *script.FileWriter
-	rows [][]*string // nil: NULL
+	null string      // what stands for NULL in nullable columns
+	rows [][]*string // the texts that are written; nil: NULL
 	path string
 }
 
-// drawTable makes a table of texts: of 1 to 300 columns, quotes, separators,
-// line ends of all kinds, unicode, blanks, texts that readers take for nulls.
+// drawTable makes a table of 1 to 300 columns of all types. Its texts have
+// quotes, separators, line ends of all kinds, unicode, blanks, texts that
+// readers take for nulls; values of all types may equal what stands for NULL.
 func drawTable(rnd *rand.Rand, path string) roundTable {
 	columns := 1 + rnd.IntN(6)
 	switch rnd.IntN(10) {
@@ -37,7 +41,7 @@ func drawTable(rnd *rand.Rand, path string) roundTable {
 	case 1:
 		columns = 1 + rnd.IntN(300)
 	}
-	pieces := []string{"a", "B7", " ", "\t", `"`, `""`, ",", ";", "|", "\n", "\r\n", "\r", "'", `\`, "#", "é", "日本", "🙂", "\u00a0", "\ufeff", "NULL", "NA", "nan", "0", "-1.50", "=1+1", "\u2028", "\x01"}
+	pieces := []string{"a", "B7", " ", "\t", `"`, `""`, ",", ";", "|", "\n", "\r\n", "\r", "'", `\`, "#", "é", "日本", "🙂", "\u00a0", "\ufeff", "null", "NA", "nan", "0", "-1.50", "=1+1", "\u2028", "\x01"}
 	text := func() string {
 		var b strings.Builder
 		for range rnd.IntN(5) {
@@ -46,24 +50,65 @@ func drawTable(rnd *rand.Rand, path string) roundTable {
 		return b.String()
 	}
 	w := &script.FileWriter{Separator: []string{",", ";", "\t", "|"}[rnd.IntN(4)], CRLF: rnd.IntN(3) == 0, Quote: []string{script.QuoteMinimal, script.QuoteMinimal, script.QuoteAll}[rnd.IntN(3)]}
+	nulls := []string{"", "", "NA", "null", "-", "0", "true", "-1.50"}
+	null := nulls[rnd.IntN(len(nulls))]
 	for i := range columns {
-		c := &script.OutputColumn{Name: fmt.Sprintf("c%d", i), Type: expr.String, Header: fmt.Sprintf("%s%d", text(), i)}
-		if columns > 1 && rnd.IntN(3) == 0 {
-			c.Nullable = true
+		c := &script.OutputColumn{Name: fmt.Sprintf("c%d", i), Type: expr.String, Header: fmt.Sprintf("%sh%d", text(), i)}
+		if rnd.IntN(2) == 0 {
+			c.Type = roundTypes[rnd.IntN(len(roundTypes))]
+		}
+		if c.Type == expr.DateTime {
+			c.Format = roundLayout
+		}
+		if (columns > 1 || null != "") && rnd.IntN(3) == 0 {
+			c.Nullable, c.NullText = true, null
 		}
 		w.Columns = append(w.Columns, c)
 	}
-	t := roundTable{w: w, path: path}
+	t := roundTable{w: w, null: null, path: path}
 	for range rnd.IntN(20) {
 		row := make([]*string, columns)
 		for i, c := range w.Columns {
-			if s := text(); !c.Nullable || rnd.IntN(4) > 0 {
+			s := drawValue(rnd, c.Type)
+			if c.Type == expr.String {
+				if s = text(); rnd.IntN(8) == 0 {
+					s = null
+				}
+			}
+			if !c.Nullable || rnd.IntN(4) > 0 {
 				row[i] = &s
 			}
 		}
 		t.rows = append(t.rows, row)
 	}
 	return t
+}
+
+var roundTypes = []expr.Type{expr.Int, expr.Float, expr.Decimal, expr.Bool, expr.DateTime}
+
+// roundLayout is one that DuckDB reads, too.
+const roundLayout = "2006-01-02 15:04:05.000"
+
+// drawValue is a value of a type as it is printed.
+func drawValue(rnd *rand.Rand, typ expr.Type) string {
+	n := rnd.IntN(4000) - 2000
+	if rnd.IntN(4) == 0 {
+		n = []int{0, 0, 1, -150}[rnd.IntN(4)]
+	}
+	switch typ {
+	case expr.Int:
+		return strconv.Itoa(n)
+	case expr.Float:
+		return strconv.FormatFloat(float64(n)/8, 'f', -1, 64)
+	case expr.Decimal:
+		return strings.Replace(fmt.Sprintf("%+d.%02d", n/100, max(n, -n)%100), "+", map[bool]string{true: "-", false: ""}[n < 0], 1)
+	case expr.Bool:
+		return strconv.FormatBool(n%2 == 0)
+	case expr.DateTime:
+		return time.UnixMilli(int64(n) * 1_234_567_890).UTC().Format(roundLayout)
+	default:
+		return ""
+	}
 }
 
 // sql is the table as a query.
@@ -75,7 +120,7 @@ func (t roundTable) sql() string {
 			if row != nil && row[i] != nil {
 				value = sqltext.String(*row[i])
 			}
-			out[i] = "CAST(" + value + " AS VARCHAR) AS " + c.Name
+			out[i] = "CAST(" + value + " AS " + c.Type.SQL() + ") AS " + c.Name
 		}
 		return "SELECT " + strings.Join(out, ", ")
 	}
@@ -129,7 +174,7 @@ func pandasPython(ctx context.Context) string {
 // DuckDB in strict mode, and with pandas.
 func TestChaosCSVRoundTrip(t *testing.T) {
 	t.Parallel()
-	tables := 40
+	tables := 25
 	if os.Getenv("THALWEG_CHAOS") != "" {
 		tables = 1000
 	}
@@ -154,7 +199,7 @@ func TestChaosCSVRoundTrip(t *testing.T) {
 		forPandas = append(forPandas, [2]string{table.path, table.w.Separator})
 		all = append(all, table)
 	}
-	t.Logf("left out: %d of %d tables with DuckDB, whose CRLF files have another line break inside quotes", leftOut, tables)
+	t.Logf("left out: DuckDB with %d of %d tables, whose CRLF files have another line break inside quotes of the header before any other", leftOut, tables)
 	require.Less(t, leftOut, tables/2)
 	python := pandasPython(t.Context())
 	if python == "" {
@@ -174,7 +219,7 @@ func TestChaosCSVRoundTrip(t *testing.T) {
 	var got [][][]string
 	require.NoError(t, json.Unmarshal(raw, &got))
 	for n, table := range all {
-		require.Equal(t, append([][]string{table.headers()}, table.texts("")...), got[n], "table %d", n)
+		require.Equal(t, append([][]string{table.headers()}, table.texts(table.null)...), got[n], "table %d", n)
 	}
 }
 
@@ -191,30 +236,30 @@ func requireRead(t *testing.T, db *sql.Conn, table roundTable) {
 	t.Helper()
 	r := &script.FileReader{URLs: urls(table.path), CSV: script.CSVReader{Separator: table.w.Separator[0], FirstDataRecord: 1}}
 	for i, c := range table.w.Columns {
-		r.Columns = append(r.Columns, &script.InputColumn{Name: c.Name, Index: i, Type: expr.String, Nullable: c.Nullable, NullTexts: []string{""}})
-		if !c.Nullable {
-			r.Columns[i].NullTexts = nil
+		r.Columns = append(r.Columns, &script.InputColumn{Name: c.Name, Index: i, Type: c.Type, Format: c.Format, Nullable: c.Nullable})
+		if c.Nullable {
+			r.Columns[i].NullTexts = []string{table.null}
 		}
 	}
+	want, err := texts(t.Context(), db, "SELECT CAST(COLUMNS(*) AS VARCHAR) FROM ("+table.sql()+")")
+	require.NoError(t, err)
 	for _, target := range []int64{1 << 20, 50} {
 		got, err := readAll(t, db, r, target, 4, false)
 		require.NoError(t, err)
-		require.Equal(t, table.texts("NULL"), got, "%s", table.path)
+		require.Equal(t, want, got, "%s", table.path)
 	}
 }
 
-// duckDBMisreads reports a file whose lines end in CRLF with a line break inside
-// quotes that is another one: DuckDB 1.5.5 takes the first that it meets for
-// that of the lines (docs/decisions/0013).
+// duckDBMisreads reports a file whose lines end in CRLF, but whose first line
+// break is another one, inside quotes of the header: DuckDB 1.5.5 takes the
+// first break that it meets for that of the lines (docs/decisions/0013).
 func (t roundTable) duckDBMisreads() bool {
 	if !t.w.CRLF {
 		return false
 	}
-	for _, row := range append([][]string{t.headers()}, t.texts("")...) {
-		for _, cell := range row {
-			if strings.ContainsAny(strings.ReplaceAll(cell, "\r\n", ""), "\r\n") {
-				return true
-			}
+	for _, cell := range t.headers() {
+		if i := strings.IndexAny(cell, "\r\n"); i >= 0 {
+			return !strings.HasPrefix(cell[i:], "\r\n")
 		}
 	}
 	return false
@@ -233,7 +278,7 @@ func requireStrict(t *testing.T, db *sql.Conn, table roundTable) {
 	}
 	read := func(header bool) [][]string {
 		got, err := texts(t.Context(), db, "SELECT COLUMNS(*) FROM read_csv("+sqltext.String(table.path)+", auto_detect = false, strict_mode = true, "+
-			fmt.Sprintf("header = %t, ", header)+lineEnd+`quote = '"', escape = '"', allow_quoted_nulls = false, delim = `+sqltext.String(table.w.Separator)+
+			fmt.Sprintf("header = %t, ", header)+lineEnd+`quote = '"', escape = '"', allow_quoted_nulls = false, nullstr = `+sqltext.String(table.null)+", delim = "+sqltext.String(table.w.Separator)+
 			", columns = {"+strings.Join(columns, ", ")+"})")
 		require.NoError(t, err, "%s", table.path)
 		return got
@@ -245,8 +290,8 @@ func requireStrict(t *testing.T, db *sql.Conn, table roundTable) {
 	want := table.texts("NULL")
 	for i, row := range want {
 		for k, c := range table.w.Columns {
-			if !c.Nullable && row[k] == "" && table.w.Quote == script.QuoteMinimal && len(row) > 1 {
-				want[i][k] = "NULL" // DuckDB has no empty cell without quotes
+			if !c.Nullable && row[k] == table.null && table.w.Quote == script.QuoteMinimal && (len(row) > 1 || row[k] != "") {
+				want[i][k] = "NULL" // for DuckDB in every column
 			}
 		}
 	}
