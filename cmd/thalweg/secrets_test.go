@@ -92,6 +92,12 @@ func secretPlaces(host string) map[string]secretPlace {
 		"no scheme, sig": host + "/x.csv?token=" + m,
 		"file":           "file://joe:" + m + "@" + host + "/x.csv",
 		"ftp":            "ftp://joe:" + m + "@" + host + "/x.csv",
+		"path parameter": "http://" + host + "/x.csv;token=" + m,
+		"bare token":     m + "@" + host + "/x.csv",
+		"bare, domain":   m + "@host.example/x.csv",
+		"forgotten @":    "http://joe:" + m + host + "/x.csv",
+		"forgotten, s3":  "s3://joe:" + m + "bucket/x.csv",
+		"short names":    "http://" + host + "/x.csv?pw=" + m + "1&pass=" + m + "2&sas=" + m + "3&dsn=" + m + "4&bearer=" + m + "5",
 	}
 	for name, a := range addresses {
 		q := fmt.Sprintf("%q", a)
@@ -124,6 +130,11 @@ func secretPlaces(host string) map[string]secretPlace {
 		"json":       `"passwd": "` + m + `"`,
 		"with value": "db_password: {value: " + m + "}",
 	}
+	for _, name := range []string{"pw", "pass", "db_pw", "authorization", "auth", "bearer", "sas", "dsn", "key", "apikey", "sig", "signature", "credential", "credentials", "x-api-key", "session"} {
+		keyed["name "+name] = name + ": " + m
+	}
+	keyed["header"] = `authorization: "Bearer ` + m + `"`
+	keyed["header in a text"] = `desc: "curl -H 'X: Bearer ` + m + `'"`
 	for name, line := range keyed {
 		bad := "nodes:\n  read:\n    type: file_table\n    " + line + "\n    r: {urls: [in.csv], columns: {id: int}}\n    w: t\n"
 		good := "nodes:\n  read: {type: file_table, r: {urls: [in.csv], columns: {id: int}}, w: t}\n"
@@ -138,6 +149,17 @@ func secretPlaces(host string) map[string]secretPlace {
 	places["param of the command line"] = secretPlace{files: map[string]string{"script.yaml": "nodes:\n  read: {type: file_table, r: {urls: [\"{password}.csv\"], columns: {id: int}}, w: t}\n"},
 		commands: [][]string{{"run", "script.yaml", "--param", "password=" + m, "-v"}, {"run", "script.yaml", "--param=password=" + m, "--json"}, {"explain", "script.yaml", "--param", "password=" + m}}}
 	declared := "environment: {API_TOKEN: {secret: true}}\nnodes:\n  read: {type: file_table, r: {urls: [%s], columns: {id: int}}, w: t}\n"
+	for name, text := range map[string]string{
+		"flow":     "environment: {TOK: {secret: true, default: " + m + "}}\n",
+		"block":    "environment:\n  TOK:\n    default: \"" + m + "\"\n    # a comment\n    secret: true\n",
+		"mistyped": "environment: {TOK: {secret: treu, default: " + m + "}}\n",
+		"broken":   "environment: {TOK: {default: " + m + ", secret: true}\n",
+	} {
+		places["default of a secret, "+name] = secretPlace{files: map[string]string{"script.yaml": text + "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {}}, w: t}\n"}}
+	}
+	places["note"] = secretPlace{files: map[string]string{"script.yaml": "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {}}, w: t}\n"}, commands: [][]string{
+		{"run", "script.yaml", "--note", "Authorization: Bearer " + m}, {"run", "script.yaml", "--note", "pw: " + m + " apikey=" + m}, {"run", "script.yaml", "--note", "key " + m + "@" + host + "/x"},
+		{"run", "script.yaml", "--note", "PGPASSWORD=" + m + " psql"}, {"run", "script.yaml", "--param", "pw=" + m, "--note", "with " + m}}}
 	places["declared"] = secretPlace{files: map[string]string{"script.yaml": fmt.Sprintf(declared, `"http://`+host+`/{env.API_TOKEN}/x.csv"`)}}
 	places["declared, a password"] = secretPlace{files: map[string]string{"script.yaml": fmt.Sprintf(declared, `"http://joe:{env.API_TOKEN}@`+host+`/x.csv"`)}}
 	places["declared, a query"] = secretPlace{files: map[string]string{"script.yaml": fmt.Sprintf(declared, `"http://`+host+`/x.csv?q={env.API_TOKEN}"`)}}

@@ -58,6 +58,8 @@ func Mistyped(name string) string {
 		return "has not the :// of an address"
 	case bare.MatchString(name):
 		return "has a user and a password, but nothing like https:// before them"
+	case bareToken.MatchString(name):
+		return "has a token or a user before an @ and a host, but nothing like https:// before them"
 	}
 	if _, found := redactQuery(name); len(found) > 0 {
 		return "has the query of an address, but nothing like https:// before it"

@@ -29,6 +29,16 @@ func TestRedact(t *testing.T) {
 		"https://h/x#access_token=q&a=1": "https://h/x#access_token=xxxxx&a=1",
 		"https://h/x?a=1#top":            "https://h/x?a=1#top",
 		"https://h/x?sig=1#token=2":      "https://h/x?sig=xxxxx#token=xxxxx",
+		"http://h/x.csv;token=q":         "http://h/x.csv;token=xxxxx",
+		"http://h/x.csv;pw=q?pass=1&b=2": "http://h/x.csv;pw=xxxxx&b=2",
+		"http://h/x?passengers=2&dsn=q":  "http://h/x?passengers=2&dsn=xxxxx",
+		"http://joe:pass127.0.0.1/x":     "http://joe:xxxxx/x", // the @ was forgotten
+		"http://joe:pass127.0.0.1:80/x":  "http://joe:xxxxx/x",
+		"s3://joe:passbucket/x":          "s3://joe:xxxxx/x",
+		"ftp://joe:passh":                "ftp://joe:xxxxx",
+		"http://{host}:{port}/x":         "http://{host}:{port}/x",
+		"http://[::1]:80/x":              "http://[::1]:80/x",
+		"c:/a:b/x":                       "c:/a:b/x",
 	} {
 		require.Equal(t, want, Redact(in))
 	}
@@ -67,7 +77,8 @@ func TestStringHidesSecretsWithSigns(t *testing.T) {
 
 func TestMistyped(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"s3:/b/k", "http:/h/x", "joe:pass@h/x", "joe:pass@h:22/x", "h/x?token=1", "h/x?a=1&X-Amz-Signature=1"} {
+	for _, name := range []string{"s3:/b/k", "http:/h/x", "joe:pass@h/x", "joe:pass@h:22/x", "h/x?token=1", "h/x?a=1&X-Amz-Signature=1",
+		"tok@127.0.0.1:1234/x.csv", "tok@127.0.0.1/x.csv", "tok@h.example/x", "tok@h:80/x", "h/x;token=1"} {
 		require.NotEmpty(t, Mistyped(name), name)
 	}
 	for _, name := range []string{"", "a.csv", "c:/x", "/a:b@c/x", "./joe:pass@h/x", "x?.csv", "a@b/c", "10:30", "{dir}/x_*.csv", "https://joe:pass@h/x", "file:///x", "a=b/c"} {
@@ -83,6 +94,8 @@ func TestRedactText(t *testing.T) {
 		"https://h/x?token=abc: no (s3:/b/x?sig=1).":     "https://h/x?token=xxxxx: no (s3:/b/x?sig=xxxxx).",
 		"see joe:secret@host/x and h/x?token=abc":        "see joe:xxxxx@host/x and h/x?token=xxxxx",
 		"at 10:30 a@b.c wrote x:y@z":                     "at 10:30 a@b.c wrote x:y@z",
+		"see tok12345678@h.example/x, joe@h.example/x":   "see xxxxx@h.example/x, xxxxx@h.example/x",
+		"in/a@v1.2/x and a@2024.01/x":                    "in/a@v1.2/x and a@2024.01/x",
 		"https:///u:p@h/x":                               "https:///u:xxxxx@h/x",
 		"cannot open http//u:pass@h/x":                   "cannot open http//u:xxxxx@h/x",
 		"h/x#token=abc is a place":                       "h/x#token=xxxxx is a place",

@@ -13,15 +13,16 @@ const Mask = "xxxxx"
 // may be the beginning of a password that is not escaped.
 var plainHost = regexp.MustCompile(`^([^:@]*|\[[0-9A-Fa-f:.%]*\])(:[0-9]*)?$`)
 
-// secretWords are parts of names of URL query parameters that carry secrets.
-var secretWords = []string{"sig", "token", "secret", "password", "passwd", "pwd", "key", "credential", "auth", "session", "jwt"}
-
 // opening is the beginning of an address, also of one that was mistyped: s3:/x, htps://x.
 var opening = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/{1,3}`)
 
 // bare is user:password@host where a scheme or its colon was left out; what is
 // behind the host says that it is one.
 var bare = regexp.MustCompile(`(^|//|[\s"'(<>\[{,=])([^\s/:@"'<>()\[\]{},=?&]+):([^\s/@"'<>]{3,})@([A-Za-z0-9][A-Za-z0-9.-]*[/:?])`)
+
+// bareToken is token@host where the scheme was left out: the host has a port, is a
+// number, or ends as hosts of the net do, and a path follows.
+var bareToken = regexp.MustCompile(`(^|[\s"'(<>\[{,=])([^\s/:@"'<>()\[\]{},=?&]+)@((?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*:[0-9]+|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}|localhost)/)`)
 
 // stretch is what may be an address in a text; parameter one of a query.
 var (
@@ -67,6 +68,16 @@ func redactText(text string) (out string, found []string) {
 			note(m[3:4])
 			return m[1] + m[2] + ":" + Mask + "@" + m[4]
 		})
+		text = bareToken.ReplaceAllStringFunc(text, func(name string) string {
+			m := bareToken.FindStringSubmatch(name)
+			if m[2] == Mask {
+				return name
+			}
+			if LooksRandom(m[2]) { // else it may be a user, whose name may be any word
+				note(m[2:3])
+			}
+			return m[1] + Mask + "@" + m[3]
+		})
 	}
 	if strings.Contains(text, "=") {
 		shown, secrets := redactQuery(text)
@@ -101,13 +112,7 @@ func secretParameter(key string) bool {
 	if err != nil {
 		name = key
 	}
-	name = strings.ToLower(name)
-	for _, word := range secretWords {
-		if strings.Contains(name, word) {
-			return true
-		}
-	}
-	return false
+	return NameOf(name) != Harmless || queryWord.MatchString(name)
 }
 
 // redact removes the secrets of one address.
@@ -119,7 +124,7 @@ func redact(name string) (out string, found []string) {
 	scheme := Scheme(name)
 	u, err := url.Parse(name)
 	switch {
-	case scheme == "s3" && !strings.Contains(head(name), "@"): // the key of an object may have : and @
+	case scheme == "s3" && !strings.ContainsAny(head(name), "@:"): // the key of an object may have : and @
 	case scheme == "" || err != nil || u.User.String() != u.User.Username() || !plainHost.MatchString(u.Host):
 		out, found = redactUser(out)
 	case u.Host == "" && scheme != "file": // https:///user:password@host
@@ -127,26 +132,11 @@ func redact(name string) (out string, found []string) {
 	case u.User != nil && scheme != "sftp" && scheme != "ssh": // a token, in the place of a user
 		out, found = redactUser(out)
 	}
-	out, fragment, ok := strings.Cut(out, "#") // tokens are handed over there, too
-	if ok {
-		shown, secrets := redactQuery("#" + fragment)
-		fragment, found = shown, append(found, secrets...)
+	if strings.Contains(out, "=") { // of the query, the fragment, the path: tokens are handed over in all
+		shown, secrets := redactQuery(out)
+		out, found = shown, append(found, secrets...)
 	}
-	before, query, ok := strings.Cut(out, "?")
-	if !ok {
-		return out + fragment, found
-	}
-	pairs := strings.Split(query, "&")
-	for i, pair := range pairs {
-		key, value, _ := strings.Cut(pair, "=")
-		if secretParameter(key) {
-			if value != "" && value != Mask {
-				found = append(found, value)
-			}
-			pairs[i] = key + "=" + Mask
-		}
-	}
-	return before + "?" + strings.Join(pairs, "&") + fragment, found
+	return out, found
 }
 
 // head is an address's part between its scheme and its path.
@@ -173,7 +163,7 @@ func redactUser(name string) (out string, found []string) {
 	}
 	i := strings.LastIndexByte(authority, '@')
 	if i < 0 {
-		return name, nil
+		return redactPort(name)
 	}
 	user, password, ok := strings.Cut(authority[:i], ":")
 	switch {
@@ -183,4 +173,19 @@ func redactUser(name string) (out string, found []string) {
 		return name[:at] + user + ":" + Mask + name[at+i:], []string{password}
 	}
 	return name[:at] + Mask + name[at+i:], []string{user}
+}
+
+// placeholder is a parameter of a script where its value will stand.
+var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
+
+// redactPort removes what stands in the place of a port and is no number: in
+// http://joe:passwordhost/x the @ was forgotten.
+func redactPort(name string) (out string, found []string) {
+	at, host := len(opening.FindString(name)), head(name)
+	user, port, ok := strings.Cut(host, ":")
+	const driveBytes = len("c:/")
+	if !ok || port == Mask || at <= driveBytes || strings.HasPrefix(host, "[") || strings.Trim(placeholder.ReplaceAllString(port, ""), "0123456789") == "" {
+		return name, nil
+	}
+	return name[:at] + user + ":" + Mask + name[at+len(host):], []string{port}
 }

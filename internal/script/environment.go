@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/secret"
 )
 
 // A reference {env.NAME} is put into the parsed text as a mark, so that it may
@@ -74,6 +75,7 @@ func (l *loader) declareEnvironment(e *entry) envValue {
 	out.secret = o.boolean("secret")
 	def := o.text("default")
 	if def != nil && out.secret {
+		l.src.Known.Add(def.text, secret.Mask)
 		l.errorAt(def, o.keyPath("default"), "a secret cannot have its value in the script")
 		return out
 	}

@@ -3,46 +3,78 @@ package secret
 import (
 	"regexp"
 	"strings"
+
+	"thalweg/internal/address"
 )
 
-// keyed finds NAME: VALUE and "NAME": "VALUE" of YAML and JSON, and NAME = "VALUE"
-// of Python, where the name is one of a secret. Behind the colon there may be an
-// anchor, a tag, or the map in which parameters have their values.
-var keyed = regexp.MustCompile(`(?i)([\w.-]*(?:passwor[dt]|passwd|passphrase|pwd|secret|token|api_?key|apikey|access_?key|private_?key|credential)[\w.-]*)["']?\s*` +
-	`(?::\s*(?:[&!][\w!-]+\s+)*(?:\{\s*["']?value["']?\s*:\s*)?(?:[|>][+-]?[0-9]?\s*\n\s*)?("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s"'{\[,}\]#][^\n,}\]#]*)|=\s*("(?:[^"\\\n]|\\.)*"|'[^'\n]*'))`)
+// value is one of YAML or JSON in a place where no map or list begins.
+const value = `("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s"'{\[,}\]#][^\n,}\]#]*)`
 
-// strong are the words behind which anything is a secret. A token may be a column's name.
-var strong = regexp.MustCompile(`(?i)passwor[dt]|passwd|passphrase|pwd|secret`)
+// keyed finds NAME: VALUE and "NAME": "VALUE" of YAML and JSON, and NAME = "VALUE"
+// of Python, where the name may be one of a secret. Behind the colon there may be an
+// anchor, a tag, or the map in which parameters have their values.
+var keyed = regexp.MustCompile(`(?i)([\w.-]*(?:` + address.SecretWords + `)[\w.-]*)["']?\s*` +
+	`(?::\s*(?:[&!][\w!-]+\s+)*(?:\{\s*["']?value["']?\s*:\s*)?(?:[|>][+-]?[0-9]?\s*\n\s*)?` + value + `|=\s*("(?:[^"\\\n]|\\.)*"|'[^'\n]*'))`)
+
+// declared finds the value that a script gives an environment value which it calls secret.
+var declared = regexp.MustCompile(`(?i)\bsecret["']?\s*:\s*["']?(?:t\w*|y\w*|on|1)["']?\s*[,\n]\s*["']?default["']?\s*:\s*` + value + `|\bdefault["']?\s*:\s*` + value + `\s*[,\n]\s*["']?secret["']?\s*:\s*["']?(?:t|y|on\b|1)`)
+
+// authorization finds what a header of that name has, wherever it stands.
+var authorization = regexp.MustCompile(`(?i)\b(?:bearer|basic|digest|token|apikey|sharedkey)[ \t]+([A-Za-z0-9._~+/:=-]+)`)
+
+// assigned finds NAME=VALUE as shells and connection strings have it. In programs
+// that may be anything: only a value that looks like a secret counts.
+var assigned = regexp.MustCompile(`(?i)([\w.-]*(?:` + address.SecretWords + `)[\w.-]*)=([^\s"'&;,<>(){}\[\]]+)`)
 
 // harmless are values that say what a column or a setting is.
 var harmless = regexp.MustCompile(`(?i)^(int|float|string|bool|decimal2|datetime|true|false|null|none|yes|no|\d{1,3}|(r|l|p|w)\.\w+|.*\{[\w.|]+\}.*|x+)( .*)?$`)
 
-// minTokenBytes of a value behind a word that may have another meaning.
-const minTokenBytes = 8
-
-func isSecretKey(name string) bool {
-	return keyed.MatchString(name + `: "v"`)
+// hidden reports whether a value behind such a name is a secret in a text.
+func hidden(name address.Name, value string) bool {
+	switch name {
+	case address.Surely:
+		return !harmless.MatchString(value)
+	case address.Likely:
+		return !harmless.MatchString(value) && address.LooksRandom(value)
+	case address.Perhaps:
+		return !harmless.MatchString(value) && address.LooksLikeNothingElse(value)
+	}
+	return false
 }
 
 // keyedValues lists the values that their keys call secret.
 func keyedValues(text string) (values []string) {
-	for _, m := range keyed.FindAllStringSubmatch(text, -1) {
-		value := strings.TrimSpace(m[2] + m[3])
-		if q := value[:min(1, len(value))]; (q == `"` || q == `'`) && len(value) > 1 {
-			value = value[1 : len(value)-1]
-		}
-		if harmless.MatchString(value) || !strong.MatchString(m[1]) && !looksRandom(value) {
-			continue
-		}
+	note := func(value string) {
 		values = append(values, value)
 		if plain := strings.NewReplacer(`\"`, `"`, `\\`, `\`, `\/`, `/`, `''`, `'`).Replace(value); plain != value {
 			values = append(values, plain)
 		}
 	}
+	for _, m := range keyed.FindAllStringSubmatch(text, -1) {
+		if value := unquoted(m[2] + m[3]); hidden(address.NameOf(m[1]), value) {
+			note(value)
+		}
+	}
+	for _, m := range assigned.FindAllStringSubmatch(text, -1) {
+		if hidden(min(address.NameOf(m[1]), address.Likely), m[2]) {
+			note(m[2])
+		}
+	}
+	for _, m := range declared.FindAllStringSubmatch(text, -1) {
+		note(unquoted(m[1] + m[2]))
+	}
+	for _, m := range authorization.FindAllStringSubmatch(text, -1) {
+		if address.LooksRandom(m[1]) {
+			note(m[1])
+		}
+	}
 	return values
 }
 
-// looksRandom tells a key from a name.
-func looksRandom(value string) bool {
-	return len(value) >= minTokenBytes && !strings.ContainsAny(value, " \t()") && strings.ContainsAny(value, "0123456789")
+func unquoted(value string) string {
+	value = strings.TrimSpace(value)
+	if q := value[:min(1, len(value))]; (q == `"` || q == `'`) && len(value) > 1 {
+		value = value[1 : len(value)-1]
+	}
+	return value
 }

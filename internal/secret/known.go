@@ -65,8 +65,10 @@ func (k *Known) Learn(text string) {
 // LearnArgument is Learn for an argument of the command line, NAME=VALUE included.
 func (k *Known) LearnArgument(arg string) {
 	k.Learn(arg)
-	if name, value, ok := strings.Cut(strings.TrimPrefix(arg, "--param="), "="); ok && isSecretKey(name) {
-		k.addFound(value)
+	if name, value, ok := strings.Cut(strings.TrimPrefix(arg, "--param="), "="); ok {
+		if n := address.NameOf(name); n >= address.Likely || n == address.Perhaps && address.LooksRandom(value) {
+			k.addFound(value)
+		}
 	}
 }
 
