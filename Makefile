@@ -28,7 +28,7 @@ demo: bin/thalweg ## Build, generate a small portfolio, run it, show the result
 test: ## Everything that CI checks
 	@scripts/test
 
-test-fast: ## The tests without the race detector, conformance and crash cases sampled
+test-fast: ## The tests without the race detector, and small samples of what takes long
 	@scripts/test-fast
 
 lint: ## go vet, staticcheck, formatting

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/effort"
 )
 
 // interruptedWithin is the promise of docs/guarantees.md: how long Ctrl-C takes.
@@ -65,7 +67,7 @@ var interruptSample = []string{"one long row", "nested lists", "endless Python"}
 // works, and wants it to end in time, and what it left to be resumable.
 func TestChaosInterrupt(t *testing.T) {
 	for name, archive := range heavyRuns() {
-		if os.Getenv("THALWEG_CHAOS") == "" && !slices.Contains(interruptSample, name) {
+		if !effort.All() && !slices.Contains(interruptSample, name) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

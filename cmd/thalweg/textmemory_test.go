@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/effort"
 )
 
 // textMemory is the --memory of the test, and how much more a process may take
@@ -73,7 +75,7 @@ func TestChaosTextMemory(t *testing.T) {
 	}
 	require.NoError(t, in.Close())
 	for _, c := range longTexts() {
-		if os.Getenv("THALWEG_CHAOS") == "" && !c.sample {
+		if !effort.All() && !c.sample {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/effort"
 )
 
 var update = flag.Bool("update", false, "rewrite the expectations of the cases; read the diff")
@@ -32,14 +34,14 @@ func caseName(file string) string {
 	return filepath.Base(filepath.Dir(file)) + "/" + strings.TrimSuffix(filepath.Base(file), ".txtar")
 }
 
-// shortSample is how many cases stand for each one that -short runs.
-const shortSample = 10
+// quickSample is how many cases stand for each one that -short runs.
+const quickSample = 16
 
 // TestCases runs every case; with -short, a sample over all sections.
 func TestCases(t *testing.T) {
 	t.Parallel()
 	for i, file := range allCases(t) {
-		if testing.Short() && i%shortSample != 0 {
+		if i%effort.Of(quickSample, 1, 1) != 0 {
 			continue
 		}
 		t.Run(caseName(file), func(t *testing.T) {

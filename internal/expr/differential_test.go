@@ -17,6 +17,7 @@ import (
 	"github.com/duckdb/duckdb-go/v2"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/expr"
 	"thalweg/internal/sqltext"
 )
@@ -24,6 +25,7 @@ import (
 const (
 	diffRows    = 64
 	diffBatch   = 32 // expressions in one SELECT
+	diffQuick   = 4_000
 	diffDefault = 20_000
 	diffChaos   = 250_000
 )
@@ -32,10 +34,7 @@ const (
 func diffCases(t *testing.T) int {
 	text := os.Getenv("THALWEG_DIFF_CASES")
 	if text == "" {
-		if os.Getenv("THALWEG_CHAOS") != "" {
-			return diffChaos
-		}
-		return diffDefault
+		return effort.Of(diffQuick, diffDefault, diffChaos)
 	}
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err, "THALWEG_DIFF_CASES")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/expr"
 	"thalweg/internal/sqltext"
 )
@@ -23,8 +24,7 @@ func TestScan(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
 	g := generator{rand.New(rand.NewPCG(diffSeed(t), 8))}
-	const rounds = 4
-	for range rounds {
+	for range effort.Of(1, 4, 40) {
 		numbers := g.texts(1500, g.number1)
 		for _, c := range scanCases() {
 			requireScan(t, db, c, numbers)

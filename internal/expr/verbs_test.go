@@ -5,13 +5,13 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/expr"
 )
 
@@ -38,10 +38,7 @@ const verbDiffsMax = 12
 func TestChaosVerbs(t *testing.T) {
 	t.Parallel()
 	db := openDB(t)
-	every := 29 // a sample
-	if os.Getenv("THALWEG_CHAOS") != "" {
-		every = 1
-	}
+	every := effort.Of(101, 29, 1)
 	columns := map[expr.Type]string{expr.Int: "i", expr.Float: "f", expr.Decimal: "d", expr.String: "s", expr.Bool: "b", expr.DateTime: "t"}
 	values := verbValues()
 	rows := make([]map[string]any, len(values[expr.Float]))

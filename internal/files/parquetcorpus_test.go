@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/script"
@@ -34,7 +35,7 @@ type corpusFile struct {
 }
 
 // sampleOne is how many files of the corpus one is read of, unless all are asked for.
-const sampleOne = 8
+func sampleOne() int { return effort.Of(40, 8, 1) }
 
 // TestChaosParquetCorpus reads files of several writers over all types,
 // encodings, codecs and versions of pages, and crafted ones that no writer of
@@ -48,7 +49,7 @@ func TestChaosParquetCorpus(t *testing.T) {
 // whatever version of pyarrow is there.
 func TestChaosParquetFresh(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("THALWEG_CHAOS") == "" {
+	if !effort.All() {
 		t.Skip("files are made with pyarrow for THALWEG_CHAOS=1 only; TestChaosParquetCorpus reads such files")
 	}
 	python := os.Getenv("THALWEG_PYARROW")
@@ -98,7 +99,7 @@ func checkCorpus(t *testing.T, dir string) {
 	sort.Strings(names)
 	db := openDB(t, 2)
 	for i, name := range names {
-		if os.Getenv("THALWEG_CHAOS") == "" && i%sampleOne != 0 {
+		if i%sampleOne() != 0 {
 			continue
 		}
 		for _, problem := range checkCorpusFile(t.Context(), t, db, filepath.Join(dir, name), corpus[name]) {

@@ -14,6 +14,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/script"
@@ -31,10 +32,7 @@ type flipSource struct {
 // bytes, or their end. What is read then is an error or the same values.
 func TestChaosParquetFlips(t *testing.T) {
 	t.Parallel()
-	trials := 150
-	if os.Getenv("THALWEG_CHAOS") != "" {
-		trials = 10_000
-	}
+	trials := effort.Of(50, 150, 10_000)
 	sources := flipSources(t)
 	db := openDB(t, 2)
 	random := rand.New(rand.NewPCG(6, 2))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/expr"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
@@ -174,10 +175,7 @@ func pandasPython(ctx context.Context) string {
 // DuckDB in strict mode, and with pandas.
 func TestChaosCSVRoundTrip(t *testing.T) {
 	t.Parallel()
-	tables := 25
-	if os.Getenv("THALWEG_CHAOS") != "" {
-		tables = 1000
-	}
+	tables := effort.Of(20, 25, 1000)
 	const seed = 13
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	db, dir := openDB(t, 2), t.TempDir()

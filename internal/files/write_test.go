@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/script"
@@ -118,7 +119,7 @@ func nullable(w *script.FileWriter, text string) *script.FileWriter {
 func TestWriteKeepsOrder(t *testing.T) {
 	t.Parallel()
 	const rows = 700_000
-	for _, threads := range []int{1, 4} {
+	for _, threads := range effort.Of([]int{4}, []int{1, 4}, []int{1, 4}) {
 		db := openDB(t, threads)
 		for _, order := range []string{"", "k"} {
 			from := fmt.Sprintf("SELECT range AS i, %d - range AS k FROM range(%d)", rows, rows)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/local"
 	"thalweg/internal/parts"
 	"thalweg/internal/state"
@@ -117,14 +118,6 @@ func damage(t *testing.T, path string, rng *rand.Rand) (what string, undo func()
 	return what, func() { put(data) }
 }
 
-// chaosCount is many with THALWEG_CHAOS set, few without.
-func chaosCount(few, many int) int {
-	if os.Getenv("THALWEG_CHAOS") != "" {
-		return many
-	}
-	return few
-}
-
 // TestChaosDamagedParts damages parts of an earlier run: a run that reads them,
 // and a query, fail by naming the part, or give what they gave before.
 func TestChaosDamagedParts(t *testing.T) {
@@ -149,7 +142,7 @@ func TestChaosDamagedParts(t *testing.T) {
 
 	rng := rand.New(rand.NewPCG(7, 8))
 	refused := 0
-	for n := range chaosCount(60, 5_000) {
+	for n := range effort.Of(30, 60, 5_000) {
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, "out")))
 		path := stored[rng.IntN(len(stored))]
 		what, undo := damage(t, path, rng)

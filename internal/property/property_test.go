@@ -11,16 +11,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"thalweg/internal/effort"
 )
 
 // Environment variables of the test.
 const (
-	chaosVariable = "THALWEG_CHAOS"         // "1": all scripts instead of a sample
-	seedVariable  = "THALWEG_PROPERTY_SEED" // run only the script of this seed, or of those from 100-199
-	keepVariable  = "THALWEG_PROPERTY_KEEP" // directory that a failing script is left in
+	seedVariable = "THALWEG_PROPERTY_SEED" // run only the script of this seed, or of those from 100-199
+	keepVariable = "THALWEG_PROPERTY_KEEP" // directory that a failing script is left in
 )
 
 const (
+	quickScripts      = 2
 	sampleScripts     = 10
 	chaosScripts      = 2000
 	variantsPerScript = 5
@@ -68,10 +70,7 @@ func seeds(t *testing.T) (first, end uint64) {
 		}
 		return first, number(seedVariable, to) + 1
 	}
-	if os.Getenv(chaosVariable) == "1" {
-		return 0, chaosScripts
-	}
-	return 0, sampleScripts
+	return 0, effort.Of[uint64](quickScripts, sampleScripts, chaosScripts)
 }
 
 const (

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 )
@@ -250,7 +251,7 @@ func TestOneFailureDoesNotHurtOthers(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			for i := range 6 {
+			for i := range effort.Of(2, 6, 6) {
 				_, err := pool.Run(t.Context(), intProgram("end(r.n)", "import os", "def end(n):", fmt.Sprintf("  if n == %d: os._exit(1)", 100*i), "  return n"), ints(1000), discard)
 				if f := fault.Of(err); f == nil || f.Place.Record != int64(100*i+1) {
 					t.Errorf("the failing run: %v", err)
@@ -258,7 +259,7 @@ func TestOneFailureDoesNotHurtOthers(t *testing.T) {
 			}
 		})
 		wg.Go(func() {
-			for range 6 {
+			for range effort.Of(2, 6, 6) {
 				var got results
 				if _, err := pool.Run(t.Context(), intProgram("r.n + 1"), ints(20_000), got.emit); err != nil || len(got.rows) != 20_000 {
 					t.Errorf("the good run: %d rows: %v", len(got.rows), err)

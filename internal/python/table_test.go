@@ -257,7 +257,7 @@ func TestTableFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := newTestPool(t, Config{Size: 2, GroupTimeout: 700 * time.Millisecond, RowTimeout: time.Hour, MemoryBytes: 512 << 20})
+			pool := newTestPool(t, Config{Size: 1, GroupTimeout: 500 * time.Millisecond, RowTimeout: time.Hour, MemoryBytes: 256 << 20})
 			prog := tableProgram(Lists, "def f(rows):", "    if rows['g'][0] >= 2:", "        "+c.body, "    return "+good)
 			got, err := runTable(t, pool, prog, grouped(50, 5))
 			require.ErrorContains(t, err, c.text)

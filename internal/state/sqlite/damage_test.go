@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/fault"
 	"thalweg/internal/state"
 )
@@ -139,13 +140,6 @@ func damaged(data []byte, rng *rand.Rand) (bad []byte, what string) {
 	return bad, fmt.Sprintf("bit %d of byte %d of %d flipped", bit, at, len(data))
 }
 
-func chaosCount(few, many int) int {
-	if os.Getenv("THALWEG_CHAOS") != "" {
-		return many
-	}
-	return few
-}
-
 // A damaged state file says so, or what it said before: never something else.
 func TestChaosDamagedState(t *testing.T) {
 	t.Parallel()
@@ -163,7 +157,7 @@ func TestChaosDamagedState(t *testing.T) {
 		require.ErrorContains(t, err, "empty or gone")
 	}
 	refused := 0
-	for n := range chaosCount(150, 3_000) {
+	for n := range effort.Of(75, 150, 3_000) {
 		name := "state.db"
 		if n%10 == 0 {
 			name = "state.db-sums"
@@ -195,7 +189,7 @@ func TestChaosDamagedLog(t *testing.T) {
 	require.Contains(t, files, "state.db-wal")
 	rng := rand.New(rand.NewPCG(2, 9))
 	refused, whole := 0, 0
-	for range chaosCount(150, 2_000) {
+	for range effort.Of(75, 150, 2_000) {
 		bad, what := damaged(files["state.db-wal"], rng)
 		dir := filepath.Join(root, "damaged")
 		putFiles(t, dir, map[string][]byte{"state.db": files["state.db"], "state.db-sums": files["state.db-sums"], "state.db-wal": bad})
