@@ -71,13 +71,7 @@ func jsonText(v any) (string, error) {
 // jsonCell is a value that JSON can carry: it has no NaN and no infinities.
 func jsonCell(v any) any {
 	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-		switch {
-		case f > 0:
-			return "Infinity"
-		case f < 0:
-			return "-Infinity"
-		}
-		return "NaN"
+		return local.JSONFloat(f)
 	}
 	return v
 }

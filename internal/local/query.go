@@ -36,7 +36,7 @@ type QueryOptions struct {
 	RowsMax     int // 0: all
 }
 
-// QueryResult holds a query's rows; cells are string, int64, float64, bool or nil.
+// QueryResult holds a query's rows; cells are string, int64, float64, bool, Nested or nil.
 type QueryResult struct {
 	Columns []string
 	Text    []bool // of each column: not numbers, truth values or times
@@ -357,7 +357,9 @@ func readRows(rows *sql.Rows, limit int, res *QueryResult) error {
 			return err
 		}
 		for i, v := range row {
-			row[i] = plainCell(v)
+			if row[i], err = typedCell(v, types[i].DatabaseTypeName()); err != nil {
+				return fmt.Errorf("column %s: %w", res.Columns[i], err)
+			}
 		}
 		res.Rows = append(res.Rows, row)
 	}
@@ -404,6 +406,15 @@ func plainCell(v any) any {
 		return v.Format("2006-01-02 15:04:05.999999999")
 	case duckdb.Decimal:
 		return decimalText(v)
+	case duckdb.Interval:
+		return intervalText(v)
+	case []byte:
+		return blobText(v)
+	case *big.Int:
+		if v.IsInt64() {
+			return v.Int64()
+		}
+		return v.String()
 	case fmt.Stringer:
 		return v.String()
 	}

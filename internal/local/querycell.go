@@ -1,0 +1,139 @@
+package local
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+	"time"
+
+	duckdb "github.com/duckdb/duckdb-go/v2"
+)
+
+// Nested is a list, struct or map as JSON.
+type Nested string
+
+// MarshalJSON gives what it holds.
+func (n Nested) MarshalJSON() ([]byte, error) { return []byte(n), nil }
+
+// typedCell is a cell whose text depends on more than the driver's value: on
+// the column's type, or on values within it.
+func typedCell(v any, typ string) (any, error) {
+	switch v := v.(type) {
+	case []any, map[string]any, duckdb.OrderedMap, duckdb.Union:
+		text, err := json.Marshal(within(v))
+		return Nested(text), err
+	case time.Time:
+		if typ == "TIME" {
+			return v.Format("15:04:05.999999"), nil
+		}
+	}
+	return plainCell(v), nil
+}
+
+// within is a value inside a nested one.
+func within(v any) any {
+	switch v := v.(type) {
+	case []any:
+		list := make([]any, len(v))
+		for i, e := range v {
+			list[i] = within(e)
+		}
+		return list
+	case map[string]any:
+		fields := make(map[string]any, len(v))
+		for k, e := range v {
+			fields[k] = within(e)
+		}
+		return fields
+	case duckdb.OrderedMap:
+		return orderedJSON(v)
+	case duckdb.Union:
+		return within(v.Value)
+	}
+	v = plainCell(v)
+	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		return JSONFloat(f)
+	}
+	return v
+}
+
+// JSONFloat is the text that stands in JSON for a float that it has no number for.
+func JSONFloat(f float64) string {
+	switch {
+	case f > 0:
+		return "Infinity"
+	case f < 0:
+		return "-Infinity"
+	}
+	return "NaN"
+}
+
+// orderedJSON is a map as a JSON object, its keys as texts in their order.
+type orderedJSON duckdb.OrderedMap
+
+func (m orderedJSON) MarshalJSON() ([]byte, error) {
+	om := duckdb.OrderedMap(m)
+	values := om.Values()
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, k := range om.Keys() {
+		key, err := json.Marshal(fmt.Sprint(within(k)))
+		if err != nil {
+			return nil, err
+		}
+		value, err := json.Marshal(within(values[i]))
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// blobText writes bytes as DuckDB does: those that are no plain character as \xAA.
+func blobText(data []byte) string {
+	var b strings.Builder
+	for _, c := range data {
+		if c < ' ' || c > '~' || c == '\\' || c == '\'' || c == '"' {
+			fmt.Fprintf(&b, `\x%02X`, c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// intervalText writes the parts of an interval, which DuckDB keeps apart.
+func intervalText(v duckdb.Interval) string {
+	const second = 1_000_000
+	var parts []string
+	for _, p := range []struct {
+		n    int64
+		unit string
+	}{{int64(v.Months / 12), "year"}, {int64(v.Months % 12), "month"}, {int64(v.Days), "day"}} {
+		if p.n != 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.unit+map[bool]string{true: "s"}[p.n != 1 && p.n != -1]))
+		}
+	}
+	if v.Micros != 0 || len(parts) == 0 {
+		sign, rest := "", new(big.Int).Abs(big.NewInt(v.Micros)).Uint64()
+		if v.Micros < 0 {
+			sign = "-"
+		}
+		text := fmt.Sprintf("%s%02d:%02d:%02d", sign, rest/(3600*second), rest/(60*second)%60, rest/second%60)
+		if f := rest % second; f != 0 {
+			text += strings.TrimRight(fmt.Sprintf(".%06d", f), "0")
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, " ")
+}
