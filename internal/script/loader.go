@@ -18,8 +18,9 @@ type loader struct {
 	files     []scriptFile // the script and what it includes, in the order of their nodes
 	nodes     []*nodeDraft
 	drafts    map[*Node]*nodeDraft
-	full      bool      // MaxDiagnosticsCount was reached: no need to look on
-	describer Describer // once a sql node needed one
+	keyPlaces map[string][]string // where each key of the language belongs; nil: nobody asked
+	full      bool                // MaxDiagnosticsCount was reached: no need to look on
+	describer Describer           // once a sql node needed one
 
 	tables       map[string]*Node  // by name in lower case
 	indexKeys    map[*Index]*value // where an index is defined

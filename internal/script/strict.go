@@ -9,11 +9,11 @@ import (
 )
 
 // A key that nobody reads switches off what it was meant for: rows are not
-// filtered, checks do not check. So a typing error in a key is an error, and so
-// are keys that occur twice, and keys that choose or check rows in a place
-// where they do not. Keys that are like no known one stay warnings: scripts for
-// Capillaries, which ignores them, carry such, and its other keys in places
-// where they mean nothing. Sources.Lenient makes all of them warnings.
+// filtered, checks do not check. So a typing error in a key is an error, so are
+// keys that occur twice, and so is a key of the language in a place where it means
+// nothing. Keys that the language does not have and that are like none of it stay
+// warnings (scripts for Capillaries, which ignores them, carry such), and so do
+// those that have no effect anywhere. Sources.Lenient makes all of them warnings.
 
 const lenientHint = "with --lenient it is ignored"
 
@@ -21,6 +21,16 @@ const lenientHint = "with --lenient it is ignored"
 func (l *loader) unknownKey(e *entry, path string, s *shape) {
 	if where := rowKeys()[strings.ToLower(e.name)]; where != "" && !l.src.Lenient {
 		l.errorAt(e.key, path, "key %s chooses no rows here", quote(e.name)).Hint = where + "; " + lenientHint
+		return
+	}
+	if where := l.belongs(strings.ToLower(e.name), path); where != "" && e.val.present() && !l.src.Lenient {
+		hint := "it belongs to " + where
+		for _, name := range s.names() {
+			if strings.HasSuffix(name, "_"+strings.ToLower(e.name)) { // col_default_value
+				hint = "here it is called " + name
+			}
+		}
+		l.errorAt(e.key, path, "key %s means nothing here", quote(e.name)).Hint = hint + "; " + lenientHint
 		return
 	}
 	meant := typingError(e.name, s.names())
@@ -44,6 +54,79 @@ func rowKeys() map[string]string {
 		"bad_rows": "bad_rows" + ofNode,
 		"indexes":  "w.indexes of a table says what is unique",
 	}
+}
+
+// idleKeys have no effect where they belong: where they do not, nothing is lost.
+func idleKeys() []string {
+	return []string{"desc", "handler_exe_type", "max_batch_processing_time", "rerun_policy", "table_options",
+		"rowset_size", "idx_read_batch_size", "right_lookup_read_batch_size"}
+}
+
+// belongs says where a key of the language has a meaning, "" if nowhere: in the
+// same part of a node, if there is such a place, else anywhere.
+func (l *loader) belongs(key, path string) string {
+	if contains(idleKeys(), key) {
+		return ""
+	}
+	if l.keyPlaces == nil {
+		l.keyPlaces = keyPlaces()
+	}
+	all, near := l.keyPlaces[key], []string(nil)
+	if steps := strings.SplitN(path, ".", 4); len(steps) > 2 && steps[0] == "nodes" {
+		for _, place := range all {
+			if place == placeNode || place == steps[2] || strings.HasPrefix(place, steps[2]+".") {
+				near = append(near, place)
+			}
+		}
+	}
+	if near == nil {
+		near = all
+	}
+	const shownMax = 4
+	return strings.Join(near[:min(len(near), shownMax)], " or ")
+}
+
+const (
+	placeRoot = "the top of the script"
+	placeNode = "the node, beside r and w"
+)
+
+// keyPlaces lists the places of every key of the language, by key in lower case.
+func keyPlaces() map[string][]string {
+	out := map[string][]string{}
+	var walk func(path, below string, s *shape)
+	var inside func(below string, f form)
+	inside = func(below string, f form) {
+		switch {
+		case f.shape != nil:
+			walk(below, below+".", f.shape)
+		case f.of != nil && f.kind == namesForm:
+			inside(below+".NAME", *f.of)
+		case f.of != nil:
+			inside(below, *f.of)
+		}
+		for _, one := range f.any {
+			inside(below, one)
+		}
+	}
+	walk = func(path, below string, s *shape) {
+		for _, k := range s.keys {
+			if name := strings.ToLower(k.name); !contains(out[name], path) {
+				out[name] = append(out[name], path)
+			}
+			if k.form.shape != nodeShape {
+				inside(below+k.name, k.form)
+			}
+		}
+	}
+	for _, k := range rootShape.keys {
+		out[k.name] = append(out[k.name], placeRoot)
+		if k.name != "nodes" { // whose parts are called by their names alone
+			inside(k.name, k.form)
+		}
+	}
+	walk(placeNode, "", nodeShape)
+	return out
 }
 
 // typingError gives the key that was meant, "" if the word does not look like

@@ -75,6 +75,46 @@ func TestRowKeysElsewhere(t *testing.T) {
 	}
 }
 
+// TestKeysElsewhere: every key of the language is an error where it means nothing,
+// and the message says where it belongs.
+func TestKeysElsewhere(t *testing.T) {
+	t.Parallel()
+	const table = "nodes:\n  read:\n    type: file_table\n    NODE\n    r:\n      urls: [in.csv]\n      READER\n      columns: {id: {col_type: int, csv: {col_hdr: id, CSVCOLUMN}, COLUMN}}\n      csv: {RCSV}\n" +
+		"    w:\n      name: t\n      WRITER\n      fields: {id: {expression: r.id, type: int, FIELD}}\n" +
+		"  write:\n    type: table_file\n    r: t\n    w:\n      url_template: out.csv\n      FILE\n      csv: {WCSV}\n      columns: [{expression: r.id, type: int, csv: {header: id, OUTCSV}}]\nROOT\n"
+	places := []string{"NODE", "READER", ", CSVCOLUMN", ", COLUMN", "RCSV", "WRITER", ", FIELD", "FILE", "WCSV", ", OUTCSV", "ROOT"}
+	for _, c := range []struct{ place, key, where string }{
+		{"WRITER", "checks: [unique: id]", "beside r and w"}, {"READER", "bad_rows: quarantine", "beside r and w"}, {"ROOT", "checks: []", "beside r and w"},
+		{"FILE", "line_end: crlf", "to w.csv;"}, {"FILE", "Quote: all", "to w.csv;"}, {"READER", "separator: ;", "to r.csv;"}, {"RCSV", "null_text: NA", "to r.columns.NAME.csv;"},
+		{", COLUMN", "default_value: 3", "here it is called col_default_value;"}, {"FILE", "limit: 3", "w.top.limit"}, {"READER", "hdr_line_idx: 0", "to r.csv;"}, {", COLUMN", "col_hdr: id", "to r.columns.NAME.csv;"},
+		{", CSVCOLUMN", "nullable: true", "to r.columns.NAME;"}, {"FILE", "header: false", "to w.columns.csv;"}, {"FILE", "codec: gzip", "to w.parquet;"}, {", FIELD", "having: w.id > 1", "w.having"},
+		{"NODE", "join_type: left", "to l;"}, {"NODE", "urls: [a]", "to r;"}, {"ROOT", "is_default: true", "to dependency_policies.NAME;"}, {"NODE", "include: [a]", "the top of the script"},
+		{"NODE", "severity: warn", "to checks;"}, {"WRITER", "start_policy: manual", "beside r and w"}, {", FIELD", "null_text: x", "to w.columns.csv;"},
+	} {
+		text := table
+		for _, place := range places {
+			with := ""
+			if place == c.place {
+				with = strings.TrimSuffix(place, strings.TrimPrefix(place, ", ")) + c.key
+			}
+			text = strings.ReplaceAll(text, place, with)
+		}
+		files := memory{"script.yaml": text}
+		s, diags := files.load(t)
+		require.Nil(t, s, c.key)
+		require.Contains(t, diags.Render(), c.where, c.key)
+		require.Contains(t, diags.Render(), "with --lenient", c.key)
+		files["lenient"] = ""
+		s, diags = files.load(t)
+		require.NotNil(t, s, "%s: %s", c.key, diags.Render())
+		require.Contains(t, diags.Render(), "is ignored", c.key)
+	}
+	var l loader
+	for _, key := range []string{"desc", "rowset_size", "description", "owner", "$schema", "having_tmp", "is_distinct"} {
+		require.Empty(t, l.belongs(key, "nodes.x.w"), key)
+	}
+}
+
 // TestEqualKeys: wherever a key occurs twice, it is reported once, with both places.
 func TestEqualKeys(t *testing.T) {
 	t.Parallel()
