@@ -67,6 +67,21 @@ func Mistyped(name string) string {
 	return ""
 }
 
+// Separator is what the end of a file's name says of what separates its columns,
+// "" if it says nothing. A comma is no news.
+func Separator(name string) string {
+	if Scheme(name) != "" {
+		name, _, _ = strings.Cut(name, "?")
+	}
+	switch strings.ToLower(path.Ext(name)) {
+	case ".tsv", ".tab":
+		return "\t"
+	case ".psv":
+		return "|"
+	}
+	return ""
+}
+
 // Format is what the end of a file's name says of its format, "" if it says
 // nothing: a name without an end, or with one that is nobody's.
 func Format(name string) string {

@@ -28,6 +28,8 @@ func TestErrors(t *testing.T) {
 		// Syntax.
 		{"⟦⟧", "the expression is empty", field},
 		{"⟦  ⟧", "the expression is empty", field},
+		{"r.qty > 0 && r.⟦select⟧ > 1", "select is a word of the language of expressions: no field can be called that in one (give the column or field another name where it is defined; columns taken from a file's header are called select_)", field},
+		{"sum(l.⟦range⟧)", "range is a word of the language of expressions: no field can be called that in one (give the column or field another name where it is defined; columns taken from a file's header are called range_)", field},
 		{"r.qty +⟦⟧", "expected operand, found 'EOF' (an expression consists of operators, literals, fields such as r.name, and function calls)", field},
 		{"r.qty > 0 ⟦a⟧nd r.ok", "expected 'EOF', found and (and is written &&)", field},
 		{"r.qty > 0 ⟦O⟧R r.ok", "expected 'EOF', found OR (or is written ||)", field},

@@ -65,6 +65,11 @@ func syntaxError(src string, err error) *Error {
 	if !errors.As(err, &list) || len(list) == 0 {
 		return span{0, len(src)}.errorf("not an expression: %v", err)
 	}
+	if word, ok := keywordName(src); ok {
+		name := src[word.off : word.off+word.len]
+		return word.errorf("%s is a word of the language of expressions: no field can be called that in one", name).
+			hint("give the column or field another name where it is defined; columns taken from a file's header are called %s_", name)
+	}
 	first := list[0]
 	at := span{min(max(first.Pos.Offset, 0), len(src)), 0}
 	if at.off < len(src) {
@@ -85,6 +90,23 @@ func syntaxError(src string, err error) *Error {
 		out.Hint = wordHint(src[at.off:])
 	}
 	return out
+}
+
+// keywordName finds the first name behind a dot that is a keyword of Go's: r.select.
+func keywordName(src string) (span, bool) {
+	var s scanner.Scanner
+	file := token.NewFileSet().AddFile("", -1, len(src))
+	s.Init(file, []byte(src), func(token.Position, string) {}, 0)
+	for before := token.ILLEGAL; ; {
+		pos, tok, text := s.Scan()
+		switch {
+		case tok == token.EOF:
+			return span{}, false
+		case before == token.PERIOD && tok.IsKeyword():
+			return span{file.Offset(pos), len(text)}, true
+		}
+		before = tok
+	}
 }
 
 // wordHint translates operators of SQL and Python.

@@ -24,13 +24,14 @@ func (c candidate) String() string {
 
 // candidates lists the types from the narrowest on. Patterns keep away texts
 // that a type's reading accepts but that hardly mean it: 1 and t as truth
-// values, 007 as a number, a third decimal that would be rounded away.
+// values, 007 and +1 as a number, a third decimal that would be rounded away, more
+// digits than a float has.
 func candidates() []candidate {
 	list := []candidate{
 		{expr.Bool, "", `(?i)true|false`},
-		{expr.Int, "", `[+-]?(0|[1-9][0-9]*)`},
-		{expr.Decimal, "", `[+-]?(0|[1-9][0-9]*)(\.[0-9]{1,2})?`},
-		{expr.Float, "", `[+-]?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][+-]?[0-9]+)?`},
+		{expr.Int, "", `0|-?[1-9][0-9]*`},
+		{expr.Decimal, "", `-?(0|[1-9][0-9]*)(\.[0-9]{1,2})?`},
+		{expr.Float, "", `-?(0|[1-9][0-9]{0,14})?(\.[0-9]*)?([eE][+-]?[0-9]+)?`},
 	}
 	for _, layout := range layouts() {
 		list = append(list, candidate{expr.DateTime, layout, layoutShape(layout)})

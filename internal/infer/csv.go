@@ -27,7 +27,7 @@ const (
 type facts struct {
 	rows, blank, nullLike int64
 	nullTexts             []string
-	leadingZeros          int64
+	leadingZeros, pluses  int64
 	sampled, different    int64 // of the first rows
 	least, most           string
 	fits                  []fit
@@ -112,7 +112,7 @@ func filledSQL(column string) string {
 
 // pass measures columns from the given one on, one row of figures for all.
 func (s *source) pass(ctx context.Context, from int, samples []sampled) ([]facts, error) {
-	const perColumn, perFit = 6, 4
+	const perColumn, perFit = 7, 4
 	cols := []string{"count(*)"}
 	nulls := sqltext.Strings(nullLike())
 	for i, sample := range samples {
@@ -123,6 +123,7 @@ func (s *source) pass(ctx context.Context, from int, samples []sampled) ([]facts
 			fmt.Sprintf("count(*) FILTER (WHERE list_contains(%s, %s))", nulls, c),
 			fmt.Sprintf("array_to_string(list_sort(list(DISTINCT %s) FILTER (WHERE list_contains(%s, %s))), chr(10))", c, nulls, c),
 			fmt.Sprintf("count(*) FILTER (WHERE regexp_full_match(%s, '[+-]?0[0-9]+'))", c),
+			fmt.Sprintf("count(*) FILTER (WHERE regexp_full_match(%s, '[+][0-9][0-9.]*'))", c),
 			fmt.Sprintf("min(left(%s, %d)) FILTER (WHERE %s)", c, exampleChars, filled),
 			fmt.Sprintf("max(left(%s, %d)) FILTER (WHERE %s)", c, exampleChars, filled))
 		for _, cand := range sample.worth {
@@ -143,7 +144,7 @@ func (s *source) pass(ctx context.Context, from int, samples []sampled) ([]facts
 	rows, cells := number(cells[0]), cells[1:]
 	out := make([]facts, len(samples))
 	for i, sample := range samples {
-		f := facts{rows: rows, blank: number(cells[0]), nullLike: number(cells[1]), leadingZeros: number(cells[3]), least: cells[4].String, most: cells[5].String}
+		f := facts{rows: rows, blank: number(cells[0]), nullLike: number(cells[1]), leadingZeros: number(cells[3]), pluses: number(cells[4]), least: cells[5].String, most: cells[6].String}
 		if cells[2].String != "" {
 			f.nullTexts = strings.Split(cells[2].String, "\n")
 		}
@@ -211,9 +212,12 @@ func (c *Column) choose(f facts) {
 		c.take(fitting[0], f)
 	default:
 		c.Evidence = fmt.Sprintf("text, %s different in %s rows, %s … %s", grouped(f.different), grouped(f.sampled), quoted(f.least), quoted(f.most))
-		if f.leadingZeros > 0 {
+		switch {
+		case f.leadingZeros > 0:
 			c.Evidence += fmt.Sprintf("; %s have leading zeros, which a number would lose", grouped(f.leadingZeros))
-		} else if near != nil {
+		case f.pluses > 0:
+			c.Evidence += fmt.Sprintf("; %s have a plus sign, which a number would lose", grouped(f.pluses))
+		case near != nil:
 			c.Evidence += fmt.Sprintf("; not %s because of %s, e.g. %s", near.candidate, counted(near.misfits, "value"), quoted(near.example))
 		}
 	}

@@ -129,8 +129,21 @@ func explainOutput(n *script.Node, rel relation) func(context.Context, engine.Qu
 		// The values are fine, but the file cannot hold one of them.
 		w := n.Out
 		return &fault.Error{Kind: fault.UserData, Message: engine.Reason(cause),
-			Place: fault.Place{File: w.Pos.File, Line: int64(w.Pos.Line), Column: w.Pos.Col}, Hint: "write it with csv.quote minimal or all, or change the value"}
+			Place: fault.Place{File: w.Pos.File, Line: int64(w.Pos.Line), Column: w.Pos.Col}, Hint: refusedHint(w)}
 	}
+}
+
+// refusedHint is the way out where a file cannot hold a value: a text that needs
+// quotes, or a NULL that would be an empty line.
+func refusedHint(w *script.FileWriter) string {
+	quotes, null := w.Quote == script.QuoteNone, len(w.Columns) == 1 && w.Columns[0].Nullable && w.Columns[0].NullText == ""
+	switch {
+	case quotes && null:
+		return "give the column csv.null_text for its NULLs; values that need quotes are written with csv.quote minimal or all"
+	case null:
+		return "give the column csv.null_text, or write coalesce(…) instead of the NULL"
+	}
+	return "write it with csv.quote minimal or all, or change the value"
 }
 
 // find says which of the suspects failed, and at which row; nil: none, or it

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -15,7 +16,7 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	if d.node.Type != TableFile || o == nil {
 		return
 	}
-	w := &FileWriter{Pos: l.pos(o.where()), Separator: ",", Quote: QuoteMinimal, Codec: "gzip"}
+	w := &FileWriter{Pos: l.pos(o.where()), Quote: QuoteMinimal, Codec: "gzip"}
 	d.node.Out = w
 	if v := o.one("url_template", "it is the file's address; {batch_idx} is replaced by the number of the batch"); v != nil {
 		l.fileURL(v, o.keyPath("url_template"), "file", "sftp", "s3")
@@ -101,6 +102,7 @@ func (l *loader) orderOf(v *value, path string, types map[string]expr.Type) expr
 func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type {
 	o := d.w
 	complete := l.shortOutput(d, w)
+	w.Separator = cmp.Or(w.Separator, ",")
 	items := o.list("columns")
 	if len(items) == 0 {
 		if v := o.get("columns"); (v == nil || v.kind == listKind) && complete {

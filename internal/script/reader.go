@@ -1,8 +1,10 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 	"strings"
 
 	"thalweg/internal/address"
@@ -32,6 +34,9 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 	}
 	csv := l.object(o.get("csv"), o.keyPath("csv"), csvReaderShape)
 	f.CSV = l.csvReader(csv)
+	if !csv.has("separator") && o.inShort() {
+		f.CSV.Separator = namedSeparator(f.URLs)
+	}
 	if o.has("types") {
 		l.inferColumns(ctx, d, f)
 	} else {
@@ -41,6 +46,26 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 	if f.Parquet {
 		o.ignored("the columns say that the files are Parquet", "csv")
 	}
+}
+
+// inShort reports whether a reader of files has columns of Thalweg's short forms.
+func (o *object) inShort() bool {
+	v := o.get("columns")
+	return o.has("types") || v != nil && slices.ContainsFunc(v.entries, func(e *entry) bool { return e.val.kind == stringKind })
+}
+
+// namedSeparator is what the files' names say of it, if they agree; else a comma.
+func namedSeparator(urls []FileURL) byte {
+	named := ""
+	for i, u := range urls {
+		if sep := address.Separator(u.URL); i == 0 || sep == named {
+			named = sep
+		} else {
+			named = ""
+			break
+		}
+	}
+	return cmp.Or(named, ",")[0]
 }
 
 // takesSecrets reports whether the client puts secrets into such an address.

@@ -11,7 +11,8 @@ import (
 const defaultTimeFormat = "2006-01-02 15:04:05.999"
 
 // shortOutput replaces columns of a file that are left out, or listed by name
-// or expression. Whether they are Parquet columns is what another column in
+// or expression. With such columns the file's name says also what separates them:
+// in .tsv a tab. (A script for Capillaries has a comma there, and only long ones.) Whether they are Parquet columns is what another column in
 // the long form says, else the file's name.
 func (l *loader) shortOutput(d *nodeDraft, w *FileWriter) (ok bool) {
 	o := d.w
@@ -36,6 +37,9 @@ func (l *loader) shortOutput(d *nodeDraft, w *FileWriter) (ok bool) {
 	}
 	if !short {
 		return true
+	}
+	if w.Separator == "" {
+		w.Separator = address.Separator(w.URL)
 	}
 	list := listAt(v)
 	ok = true
