@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -172,7 +173,11 @@ func checkDate(_ *checker, n *node) *Error {
 func sqlDate(r *renderer, n *node) string {
 	a := n.args
 	month := sqltext.Int(int64(a[1].val.(time.Month)))
-	return "make_timestamp(epoch_us(make_timestamp(" + r.sql(a[0]) + ", " + month + ", 1, 0, 0, 0.0)) + (" + r.sql(a[2]) + " - 1) * 86400000000 + " +
+	micros := "epoch_us(make_timestamp(" + r.sql(a[0]) + ", " + month + ", 1, 0, 0, 0.0)) + (" + r.sql(a[2]) + " - 1) * 86400000000 + " +
 		r.sql(a[3]) + " * 3600000000 + " + r.sql(a[4]) + " * 60000000 + (" + r.sql(a[5]) + " - (" +
-		strconv.Itoa(offsetOf(n.zone)) + ")) * 1000000 + CAST(floor(" + r.sql(a[6]) + " / 1000) AS BIGINT))"
+		strconv.Itoa(offsetOf(n.zone)) + ")) * 1000000 + CAST(floor(" + r.sql(a[6]) + " / 1000) AS BIGINT)"
+	return r.bind(micros, false, func(v string) string {
+		return fmt.Sprintf("CASE WHEN %[1]s BETWEEN %[2]d AND %[3]d THEN make_timestamp(%[1]s) WHEN %[1]s IS NOT NULL THEN %[4]s END",
+			v, int64(FirstMicro), int64(LastMicro), raise("a datetime out of range"+in(n)))
+	})
 }

@@ -180,6 +180,19 @@ func (t decimalType) sql() string {
 	return fmt.Sprintf("DECIMAL(%d,%d)", digits, t.scale)
 }
 
+// The datetimes that DuckDB tells from infinity and can print, in microseconds:
+// those that tables hold.
+const (
+	FirstMicro = -9_223_372_022_400_000_000 // 290309-12-22 BC
+	LastMicro  = 9_223_372_036_854_775_806  // 294247-01-10
+)
+
+// OfTable is the condition that a TIMESTAMP is one that tables hold: finite, and
+// not before the first that can be printed.
+func OfTable(timestamp string) string {
+	return fmt.Sprintf("%s BETWEEN make_timestamp(%d) AND make_timestamp(%d)", timestamp, int64(FirstMicro), int64(LastMicro))
+}
+
 // timeLiteral writes an instant; microseconds count from 1970.
 func timeLiteral(v time.Time) string {
 	if y := v.UTC().Year(); y >= 1 && y <= 9999 {

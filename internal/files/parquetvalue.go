@@ -21,12 +21,6 @@ const (
 	finestScale = wideDigits - wholeDigits
 )
 
-// The datetimes that DuckDB tells from infinity and can print, in microseconds.
-const (
-	firstMicro = -9_223_372_022_400_000_000 // 290309-12-22 BC
-	lastMicro  = 9_223_372_036_854_775_806  // 294247-01-10
-)
-
 // nativeReads reports whether DuckDB reads all values of a column as they are
 // in the file. It does not where it takes the annotation for a promise and
 // cuts the bytes to it: decimals and integers that need fewer bytes than they
@@ -315,8 +309,7 @@ func nativeTime(have parquetColumn, col string) string {
 		// is right but ten times slower than this.
 		value = "make_timestamp(epoch_us(" + col + "))"
 	}
-	return fmt.Sprintf("CASE WHEN %[1]s BETWEEN make_timestamp(%[2]d) AND make_timestamp(%[3]d) THEN %[1]s WHEN %[4]s IS NOT NULL THEN %[5]s END",
-		value, int64(firstMicro), int64(lastMicro), col, noTime)
+	return fmt.Sprintf("CASE WHEN %s THEN %s WHEN %s IS NOT NULL THEN %s END", expr.OfTable(value), value, col, noTime)
 }
 
 // floorMicros makes a datetime of nanoseconds, rounded down.
@@ -336,5 +329,5 @@ func countedTime(have parquetColumn, col string) string {
 		return floorMicros(col)
 	}
 	return fmt.Sprintf("CASE WHEN %[1]s BETWEEN %[2]d AND %[3]d THEN make_timestamp(CAST(%[1]s AS BIGINT) * %[4]d) WHEN %[1]s IS NOT NULL THEN %[5]s END",
-		col, int64(firstMicro)/factor, int64(lastMicro)/factor, factor, noTime)
+		col, int64(expr.FirstMicro)/factor, int64(expr.LastMicro)/factor, factor, noTime)
 }

@@ -400,6 +400,9 @@ func plainCell(v any) any {
 		}
 		return wide
 	case time.Time:
+		if text := infinity(v); text != "" {
+			return text
+		}
 		if v.Hour() == 0 && v.Minute() == 0 && v.Second() == 0 && v.Nanosecond() == 0 {
 			return v.Format(time.DateOnly)
 		}

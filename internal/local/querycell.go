@@ -60,6 +60,23 @@ func within(v any) any {
 	return v
 }
 
+// infinity is the text of the times that the driver gives for the infinite
+// values of DuckDB's types, "" of all others: the largest number of days, seconds,
+// milli-, micro- or nanoseconds, and the opposite. Each of these instants is
+// outside of what another type can have.
+func infinity(v time.Time) string {
+	const day = 24 * 60 * 60
+	for sign, text := range map[int64]string{1: "infinity", -1: "-infinity"} {
+		for _, at := range []time.Time{time.UnixMicro(sign * math.MaxInt64), time.Unix(sign*math.MaxInt32*day, 0),
+			time.Unix(0, sign*math.MaxInt64), time.UnixMilli(sign * math.MaxInt64), time.Unix(sign*math.MaxInt64, 0)} {
+			if v.Equal(at) {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
 // JSONFloat is the text that stands in JSON for a float that it has no number for.
 func JSONFloat(f float64) string {
 	switch {

@@ -156,7 +156,7 @@ func fittedSQL(f *script.Field, c script.QueryColumn, value string) string {
 	switch {
 	case c.SQLType == f.Type.SQL() && f.Type != expr.DateTime:
 	case f.Type == expr.DateTime:
-		stored, lost = tried, fmt.Sprintf("%s IS DISTINCT FROM date_trunc('millisecond', %s)", tried, tried)
+		stored, lost = tried, fmt.Sprintf("(%[1]s IS NULL OR NOT %[2]s OR %[1]s <> date_trunc('millisecond', %[1]s))", tried, expr.OfTable(tried))
 	default:
 		stored, lost = tried, tried+" IS NULL"
 	}
