@@ -130,6 +130,12 @@ func ScanSQL(t Type, format, sql string) (string, error) {
 	return "", whole.errorf("%s cannot be read from text", t.phrase())
 }
 
+// ScanPlainFloatSQL is ScanSQL of a float that has no underscores between its digits.
+func ScanPlainFloatSQL(sql string) string {
+	r := &renderer{}
+	return r.let(&node{op: opRaw, raw: sql, typ: String, text: sql}, func(v string) string { return "thalweg_scan_plain_float(" + v + ")" })
+}
+
 func (r *renderer) scanTime(n *node, layout string) (string, error) {
 	whole := span{0, len(layout)}
 	if layout == "" {

@@ -122,6 +122,10 @@ func scanMacros() []string {
 				WHEN regexp_full_match(x, '(?i)[+-]?0x[0-9a-f_.]+p[+-]?[0-9_]+') THEN thalweg_go_float(x)
 				WHEN regexp_full_match(x, '[+-]?([0-9]+(_[0-9]+)*(\.([0-9]+(_[0-9]+)*)?)?|\.[0-9]+(_[0-9]+)*)([eE][+-]?[0-9]+(_[0-9]+)*)?')
 					AND isfinite(TRY_CAST(replace(x, '_', '') AS DOUBLE)) THEN TRY_CAST(replace(x, '_', '') AS DOUBLE) END`,
+		// The same without underscores.
+		`CREATE OR REPLACE TEMP MACRO thalweg_scan_plain_float(x) AS
+			CASE WHEN thalweg_plain_number(x) AND isfinite(TRY_CAST(x AS DOUBLE)) THEN TRY_CAST(x AS DOUBLE)
+				WHEN NOT contains(x, '_') THEN thalweg_scan_float(x) END`,
 		// Exact decimal, rounded half away from zero to two digits.
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_decimal(x) AS
 			CASE WHEN thalweg_plain_number(x) THEN TRY_CAST(thalweg_without_exponent(x) AS DECIMAL(18,2)) END`,

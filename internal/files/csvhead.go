@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -209,12 +210,22 @@ func (h *csvHead) describe(prefix []byte, records int) {
 	h.skippable = h.lines == int64(records) && bytes.IndexByte(prefix, '\r') < 0
 }
 
-// resolveHeader finds the columns by exact header text; of duplicates the
-// last counts.
+// resolveHeader finds the columns by exact header text. A text that is there
+// twice is refused in short forms; in the long one the last counts, as in
+// Capillaries: see SharedHeaders.
 func resolveHeader(r *script.FileReader, record []string, u string, line int64) ([]int, error) {
-	at := make(map[string]int, len(record))
+	at, times := make(map[string]int, len(record)), make(map[string]int, len(record))
 	for i, text := range record {
 		at[text] = i
+		times[text]++
+	}
+	for _, c := range r.Columns {
+		if c.Short && times[c.Header] > 1 {
+			f := inputFault(fault.UserData, u, "the header has %d columns %q", times[c.Header], shorten(c.Header))
+			f.Place.Line, f.Place.Field = line, c.Name
+			f.Hint = "which one is meant cannot be said: write the file with different headers, or find the columns by index: csv.col_idx"
+			return nil, f
+		}
 	}
 	index := make([]int, len(r.Columns))
 	var missing []string
@@ -235,6 +246,58 @@ func resolveHeader(r *script.FileReader, record []string, u string, line int64) 
 		f.Hint = fmt.Sprintf("the header is one field: is the separator really %q?", r.CSV.Separator)
 	}
 	return nil, f
+}
+
+// SharedHeaders lists the columns of r whose headers are in an input of
+// list more than once, with that input: the last of them is read.
+func SharedHeaders(r *script.FileReader, list []Slice) ([]string, error) {
+	var out []string
+	long := slices.ContainsFunc(r.Columns, func(c *script.InputColumn) bool { return !c.Short })
+	if r.Parquet || !r.CSV.ByHeader || !long {
+		return nil, nil
+	}
+	for _, s := range list {
+		if s.Offset > 0 || s.FileBytes == 0 { // it is said once of a file
+			continue
+		}
+		record, err := headerRecord(r, s)
+		if err != nil {
+			return nil, err
+		}
+		times := make(map[string]int, len(record))
+		for _, text := range record {
+			times[text]++
+		}
+		for _, c := range r.Columns {
+			if n := times[c.Header]; n > 1 {
+				out = append(out, fmt.Sprintf("the header of %s has %d columns %q: the last of them is read as %s", s.URL, n, shorten(c.Header), c.Name))
+			}
+		}
+	}
+	return out, nil
+}
+
+// headerRecord reads the header of a slice's file.
+func headerRecord(r *script.FileReader, s Slice) ([]string, error) {
+	f, err := os.Open(s.Path)
+	if err != nil {
+		return nil, openFault(s.URL, err)
+	}
+	defer f.Close()
+	w, err := walkFile(f, r.CSV.Separator, s.URL)
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; ; i++ {
+		rec, ok, err := headRecord(r, w, s.URL)
+		if err != nil || !ok {
+			return nil, err
+		}
+		if i == r.CSV.HeaderRecord {
+			return rec.shape.values(rec.text), nil
+		}
+		w.fields = len(rec.shape.fields)
+	}
 }
 
 // nearHint points at a name that differs only in case and blanks.

@@ -445,7 +445,10 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 	}
 	s.Engine, s.Python, s.PeakBytes = res.Engine, res.Python.Busy, res.Python.PeakBytes
 	countBadRows(s, res)
-	s.Warnings = x.warnings()
+	var err error
+	if s.Warnings, err = x.warnings(); err != nil {
+		return out, err
+	}
 	written := append(append([]engine.Written{}, res.Written...), res.Sides...)
 	if x.node.Out != nil {
 		written = res.Sides
@@ -463,10 +466,10 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 }
 
 // warnings are about inputs that were read as they are and may be a mistake.
-func (x *attempt) warnings() []string {
-	const namesMax = 10 // of a batch
+func (x *attempt) warnings() ([]string, error) {
+	const namesMax = 10 // of a batch, of each kind
 	if x.node.Files == nil {
-		return nil
+		return nil, nil
 	}
 	var out []string
 	empty := files.EmptyCSV(x.node.Files, x.batch.Work.Files)
@@ -477,7 +480,11 @@ func (x *attempt) warnings() []string {
 		}
 		out = append(out, fmt.Sprintf("input file %s is empty: it has 0 bytes and no header, and was read as no rows", url))
 	}
-	return out
+	shared, err := files.SharedHeaders(x.node.Files, x.batch.Work.Files)
+	if more := len(shared) - namesMax; more > 0 {
+		shared = append(shared[:namesMax], fmt.Sprintf("%d more columns have headers that are there more than once", more))
+	}
+	return append(out, shared...), err
 }
 
 func countBadRows(s *state.Stats, res engine.Result) {

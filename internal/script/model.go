@@ -174,6 +174,8 @@ type InputColumn struct {
 	Format  string // CSV: Go scan verb or Go time layout; "" is none
 	Parquet string // Parquet column name
 
+	Short bool // it is given in a short form of Thalweg's own, read as strictly as it says
+
 	Nullable        bool     // else an empty cell or a null is Default or the type's zero value
 	NullTexts       []string // CSV, nullable: texts that are NULL; "" is the empty cell without quotes
 	QuotedEmptyNull bool     // CSV, nullable: "" in quotes is NULL, else it is an empty text

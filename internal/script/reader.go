@@ -153,6 +153,7 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 		c := &columnDraft{key: e.key, path: path, column: &InputColumn{Name: e.name, Pos: l.pos(e.key)}}
 		if c.o = l.object(e.val, path, columnShape); c.o != nil {
 			c.o.at = e.key
+			c.column.Short = c.o.v.made
 			c.column.Type = l.columnType(c.o, "col_type")
 			c.column.Default = c.o.str("col_default_value")
 			c.column.Nullable = c.o.boolean("nullable")
