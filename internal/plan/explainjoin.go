@@ -36,7 +36,12 @@ func explainLookup(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths
 				return f
 			}
 		}
-		if where := findLeft(ctx, db, n, j); where != "" {
+		if where, there := findLeft(ctx, db, n, j); where != "" {
+			// The batch may have failed for another row: what is said of this
+			// one is how it fails by itself.
+			if !errors.As(explainScript(n)(ctx, db, there), &f) {
+				return known
+			}
 			f.Message += fmt.Sprintf(", for the row of table %s with %s", in.Reader.Node.Table.Name, where)
 			f.Place.Value = where
 		}
@@ -44,34 +49,37 @@ func explainLookup(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths
 	}
 }
 
-// findLeft shows the join keys of the first left row whose lookup fails; "" if
-// there is none, or it fails whatever the left rows are.
-func findLeft(ctx context.Context, db engine.Querier, n *script.Node, j joiner) string {
+// findLeft shows the join keys of the first left row whose lookup fails, with
+// its failure; "" if there is none, or it fails whatever the left rows are.
+func findLeft(ctx context.Context, db engine.Querier, n *script.Node, j joiner) (where string, failure error) {
 	var rows int64
 	left := "SELECT * FROM (" + j.left.scan.sql() + ") ORDER BY " + strings.Join(orderColumns(j.left.scan.orderCols()), ", ")
 	if execInOrder(ctx, db, "CREATE OR REPLACE TEMP TABLE "+leftTable+" AS "+left) != nil ||
 		queryRow(ctx, db, "SELECT count(*) FROM "+leftTable, &rows) != nil {
-		return ""
+		return "", nil
 	}
-	holds := func(from, to int64) bool {
+	try := func(from, to int64) error {
 		part := j
 		part.left.source = fmt.Sprintf("SELECT * FROM %s LIMIT %d OFFSET %d", leftTable, to-from, from)
-		return queryRow(ctx, db, "SELECT max(hash(w)) FROM ("+part.query()+") AS w") == nil
+		return queryRow(ctx, db, "SELECT max(hash(w)) FROM ("+part.query()+") AS w")
 	}
+	holds := func(from, to int64) bool { return try(from, to) == nil }
 	if rows == 0 || holds(0, rows) || !holds(0, 0) {
-		return ""
+		return "", nil
 	}
 	at := firstFailure(rows, holds)
 	var shown []expr.Ref
 	for _, field := range n.Lookup.JoinOn {
 		shown = append(shown, expr.Ref{Alias: "r", Field: field})
 	}
-	var where string
+	if failure = try(at, at+1); !engine.IsValueFault(failure) {
+		return "", nil
+	}
 	query := fmt.Sprintf("SELECT %s FROM (SELECT * FROM %s LIMIT 1 OFFSET %d) AS r", shownSQL(shown, columns{"r": j.in.Reader.Layout}.ref), leftTable, at)
 	if queryRow(ctx, db, query, &where) != nil {
-		return ""
+		return "", nil
 	}
-	return where
+	return where, failure
 }
 
 // firstFailure finds the first of so many rows for which holds is false, given
