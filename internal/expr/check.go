@@ -267,6 +267,13 @@ func (c *checker) unary(n *node, x *ast.UnaryExpr) (*node, *Error) {
 	if a.typ == Null {
 		return nil, noOperand(a, x.Op)
 	}
+	if lit, ok := x.X.(*ast.BasicLit); ok && lit.Kind == token.INT && x.Op == token.SUB {
+		// The smallest int: its digits alone are one more than the largest has.
+		if v, err := strconv.ParseInt("-"+lit.Value, 10, 64); err == nil {
+			n.typ = Int
+			return n.constant(v), nil
+		}
+	}
 	n.args, n.raises, n.null = []*node{a}, a.raises, a.null
 	if x.Op == token.NOT {
 		if a.typ != Bool {

@@ -46,7 +46,7 @@ An expression computes a value from the fields of a row. The syntax is that of G
 
 | literal | type |
 | --- | --- |
-| ` + "`123`" + ` | int (64 bits); decimal2 if it has more digits than that |
+| ` + "`123`" + ` | int (64 bits, -9223372036854775808 included); decimal2 if it is outside of them |
 | ` + "`1.5`, `1e3`" + ` | float |
 | ` + "`\"text\"`" + ` | string as it stands: backslashes are not interpreted, double quotes at both ends are stripped |
 | ` + "`` `text` ``" + ` | string as it stands; the form for text with double quotes and for patterns |

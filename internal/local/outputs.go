@@ -1,8 +1,10 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -172,9 +174,24 @@ func (h *Home) checkFiles(ctx context.Context, client *remote.Client, s *script.
 		if rel, err := filepath.Rel(resolved(h.Dir), out.at); out.local && err == nil && filepath.IsLocal(rel) {
 			return out.refuse(fmt.Sprintf("node %s writes %s into the state directory", n.Name, out.shown), "write to another place, or choose another state directory with --state")
 		}
+		if err := out.replaceable(); err != nil {
+			return err
+		}
 		outputs = append(outputs, out)
 	}
 	return nil
+}
+
+// replaceable refuses an output that exists and is no regular file, through
+// symbolic links too: the file that is renamed to its name would take the place
+// of the device, the pipe or the directory.
+func (t target) replaceable() error {
+	st, err := os.Stat(filepath.FromSlash(t.at))
+	if !t.local || err != nil || st.Mode().IsRegular() {
+		return nil // what cannot be looked at cannot be written either, which the writing says
+	}
+	what := map[fs.FileMode]string{fs.ModeDir: "a directory", fs.ModeNamedPipe: "a pipe", fs.ModeSocket: "a socket"}[st.Mode().Type()]
+	return t.refuse(fmt.Sprintf("node %s would replace %s, which is %s", t.node.Name, t.shown, cmp.Or(what, "a device")), "an output is a regular file, or does not exist yet: write to another place")
 }
 
 func (t target) refuse(message, hint string) error {
