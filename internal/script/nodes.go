@@ -168,18 +168,18 @@ func (l *loader) parts(d *nodeDraft) {
 	if d.r = l.part(d, "r", readerShape); d.r != nil && t != "" {
 		switch t {
 		case FileTable:
-			d.r.ignored("a file_table reads files", append(tableReaderShape.names(), queryReaderShape.names()...)...)
+			d.r.misplaced("a file_table reads files", append(tableReaderShape.names(), queryReaderShape.names()...)...)
 		case SQLTable:
-			d.r.ignored("a sql node reads what tables lists", append(tableReaderShape.names(), fileReaderShape.names()...)...)
+			d.r.misplaced("a sql node reads what tables lists", append(tableReaderShape.names(), fileReaderShape.names()...)...)
 		default:
-			d.r.ignored("a "+string(t)+" reads a table", append(fileReaderShape.names(), queryReaderShape.names()...)...)
+			d.r.misplaced("a "+string(t)+" reads a table", append(fileReaderShape.names(), queryReaderShape.names()...)...)
 		}
 	}
 	if d.w = l.part(d, "w", writerShape); d.w != nil && t != "" {
 		if t == TableFile {
-			d.w.ignored("a table_file writes files", tableWriterShape.names()...)
+			d.w.misplaced("a table_file writes files", tableWriterShape.names()...)
 		} else {
-			d.w.ignored("a "+string(t)+" writes a table", fileWriterShape.names()...)
+			d.w.misplaced("a "+string(t)+" writes a table", fileWriterShape.names()...)
 		}
 	}
 	if t == "" {
@@ -197,7 +197,7 @@ func (l *loader) parts(d *nodeDraft) {
 		o.ignored("only a table_custom_tfm_table and a py_table have a processor", "p")
 	}
 	if t != SQLTable {
-		o.ignored("only a sql node has a query", "query", "query_url", "ordered")
+		o.misplaced("only a sql node has a query", "query", "query_url", "ordered")
 	} else if d.w.has("having") {
 		l.errorAt(d.w.keys["having"].key, d.w.keyPath("having"), "a sql node takes no having").Hint = "write WHERE, HAVING or QUALIFY in the query"
 	}

@@ -62,6 +62,25 @@ func idleKeys() []string {
 		"rowset_size", "idx_read_batch_size", "right_lookup_read_batch_size"}
 }
 
+// choosingKeys choose rows or columns, or where they go, in the parts of nodes of
+// some types. In those of others they choose nothing.
+func choosingKeys() []string {
+	return []string{"columns", "types", "fields", "indexes", "top", "order", "url_template", "query", "query_url"}
+}
+
+// misplaced is ignored for keys of nodes of another type: those that choose are
+// errors, unless they are empty.
+func (o *object) misplaced(reason string, keys ...string) {
+	for _, key := range keys {
+		v := o.get(key)
+		if v == nil || v.text == "" && len(v.items)+len(v.entries) == 0 && key != "types" || o.l.src.Lenient || !contains(choosingKeys(), key) {
+			o.ignored(reason, key)
+			continue
+		}
+		o.l.errorAt(o.keys[key].key, o.path, "%s has no effect: %s", key, reason).Hint = "leave it out, or give the node the type that has it; " + lenientHint
+	}
+}
+
 // belongs says where a key of the language has a meaning, "" if nowhere: in the
 // same part of a node, if there is such a place, else anywhere.
 func (l *loader) belongs(key, path string) string {

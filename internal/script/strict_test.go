@@ -115,6 +115,30 @@ func TestKeysElsewhere(t *testing.T) {
 	}
 }
 
+// TestKeysOfOtherTypes: a key that chooses rows or columns is an error in the parts
+// of a node whose type does not have it there; the others stay warnings.
+func TestKeysOfOtherTypes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reads, writes, node, r, w string
+		refused                   bool
+	}{
+		{w: "top: {order: id}", refused: true}, {w: "order: id", refused: true}, {w: "columns: [id]", refused: true}, {w: "url_template: x.csv", refused: true}, {w: "csv: {quote: all}"},
+		{reads: "types: {}", refused: true}, {reads: "columns: {id: int}", refused: true}, {reads: "urls: [x.csv]"}, {reads: "rowset_size: 5"},
+		{writes: "indexes: [unique(id)]", refused: true}, {writes: "fields: [r.id]", refused: true}, {writes: "name: x"}, {writes: "indexes: null"},
+		{node: "query: SELECT 1", refused: true}, {node: "custom_proc_type: py_calc"}, {node: "p: {x: 1}"},
+	} {
+		text := "nodes:\n  read:\n    type: file_table\n    r:\n      urls: [in.csv]\n      columns: {id: int}\n      " + c.r + "\n    w:\n      name: t\n      " + c.w + "\n" +
+			"  write:\n    type: table_file\n    " + c.node + "\n    r:\n      table: t\n      " + c.reads + "\n    w:\n      url_template: out.csv\n      " + c.writes + "\n"
+		files := memory{"script.yaml": text, "in.csv": "id\n"}
+		s, diags := files.load(t)
+		require.Equal(t, c.refused, s == nil, "%+v: %s", c, diags.Render())
+		files["lenient"] = ""
+		s, diags = files.load(t)
+		require.NotNil(t, s, "%+v: %s", c, diags.Render())
+	}
+}
+
 // TestEqualKeys: wherever a key occurs twice, it is reported once, with both places.
 func TestEqualKeys(t *testing.T) {
 	t.Parallel()
