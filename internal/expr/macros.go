@@ -158,13 +158,15 @@ func keyMacros() []string {
 }
 
 // openProduct makes a macro for the product of decimals with up to 22 digits
-// after the point, rounded once to t. Few values have so many digits: those that
-// are behind the 8th, or the 14th, leave room before the point for the product.
+// after the point, rounded once to t. Few values have so many digits: the fewer
+// they are, the more room there is before the point for the product.
 func openProduct(name string, t decimalType) string {
 	body := "error(" + sqltext.String(RuntimeMarker+"a product of decimals of more than 38 digits") + ")"
-	for _, scale := range []int{wideDigits / 2, 14, 8} {
-		exact := fmt.Sprintf("DECIMAL(%d,%d)", narrowDigits-columnScale+scale, scale)
-		body = fmt.Sprintf("CASE WHEN TRY_CAST(x AS %[1]s) = x AND TRY_CAST(y AS %[1]s) = y THEN CAST(CAST(x AS %[1]s) * CAST(y AS %[1]s) AS %[2]s) ELSE %[3]s END", exact, t.sql(), body)
+	for _, scales := range [][2]int{{19, 19}, {14, 14}, {8, 18}, {18, 8}, {8, 14}, {14, 8}, {4, 18}, {18, 4}, {2, 20}, {20, 2}, {8, 8}} {
+		exact := func(i int) string {
+			return fmt.Sprintf("DECIMAL(%d,%d)", narrowDigits-columnScale+scales[i], scales[i])
+		}
+		body = fmt.Sprintf("CASE WHEN TRY_CAST(x AS %[1]s) = x AND TRY_CAST(y AS %[2]s) = y THEN CAST(CAST(x AS %[1]s) * CAST(y AS %[2]s) AS %[3]s) ELSE %[4]s END", exact(0), exact(1), t.sql(), body)
 	}
 	return "CREATE OR REPLACE TEMP MACRO " + name + "(x, y) AS CASE WHEN x IS NOT NULL AND y IS NOT NULL THEN " + body + " END"
 }
