@@ -24,6 +24,10 @@ import (
 // interruptedWithin is the promise of docs/guarantees.md: how long Ctrl-C takes.
 const interruptedWithin = 2 * time.Second
 
+// starvedMax bounds what a machine with other work may add (see cpuPressure):
+// far less than the runs here would take to end by themselves.
+const starvedMax = 3 * time.Second
+
 // heavyRuns are scripts that would work for minutes, each in another way. The
 // first node is cheap; when its table is there the second one is at work.
 func heavyRuns() map[string]string {
@@ -89,7 +93,7 @@ func TestChaosInterrupt(t *testing.T) {
 			took := time.Since(begin)
 			starved = cpuPressure(t) - starved
 			require.Equal(t, exitInterrupted, run.ProcessState.ExitCode(), stderr.String())
-			require.Less(t, took, interruptedWithin+starved, stderr.String())
+			require.Less(t, took, interruptedWithin+min(starved, starvedMax), stderr.String())
 			out, err := thalweg(ctx, dir, "runs", "--json").Output()
 			require.NoError(t, err)
 			require.Regexp(t, `"(stopped|interrupted)"`, string(out))
@@ -222,7 +226,7 @@ func TestFailureDoesNotWait(t *testing.T) {
 	took := time.Since(begin)
 	starved = cpuPressure(t) - starved
 	require.Equal(t, exitUsers, run.ProcessState.ExitCode(), stderr.String())
-	require.Less(t, took, interruptedWithin+starved, stderr.String())
+	require.Less(t, took, interruptedWithin+min(starved, starvedMax), stderr.String())
 	out, err := thalweg(ctx, dir, "runs", "--json").Output()
 	require.NoError(t, err)
 	require.Contains(t, string(out), `"failed"`)

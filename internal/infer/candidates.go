@@ -25,7 +25,7 @@ func (c candidate) String() string {
 // candidates lists the types from the narrowest on. Patterns keep away texts
 // that a type's reading accepts but that hardly mean it: 1 and t as truth
 // values, 007 and +1 as a number, a third decimal that would be rounded away, more
-// digits than a float has.
+// digits before the point than a float has.
 func candidates() []candidate {
 	list := []candidate{
 		{expr.Bool, "", `(?i)true|false`},

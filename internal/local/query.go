@@ -413,11 +413,10 @@ func plainCell(v any) any {
 		return intervalText(v)
 	case []byte:
 		return blobText(v)
+	case uint64:
+		return wholeCell(new(big.Int).SetUint64(v))
 	case *big.Int:
-		if v.IsInt64() {
-			return v.Int64()
-		}
-		return v.String()
+		return wholeCell(v)
 	case fmt.Stringer:
 		return v.String()
 	}

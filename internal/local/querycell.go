@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,43 +22,71 @@ func (n Nested) MarshalJSON() ([]byte, error) { return []byte(n), nil }
 // typedCell is a cell whose text depends on more than the driver's value: on
 // the column's type, or on values within it.
 func typedCell(v any, typ string) (any, error) {
-	switch v := v.(type) {
+	clock := timesOfDay(typ)
+	switch v.(type) {
 	case []any, map[string]any, duckdb.OrderedMap, duckdb.Union:
-		text, err := json.Marshal(within(v))
+		text, err := jsonText(within(v, clock))
 		return Nested(text), err
-	case time.Time:
-		if typ == "TIME" {
-			return v.Format("15:04:05.999999"), nil
-		}
 	}
-	return plainCell(v), nil
+	return simpleCell(v, clock), nil
+}
+
+// timesOfDay reports whether a type is, or is made of, times of day, which the
+// driver gives as times of the first day of the year 1.
+func timesOfDay(typ string) bool {
+	typ = strings.ReplaceAll(typ, "TIMESTAMP WITH TIME ZONE", "")
+	return strings.Contains(strings.ReplaceAll(typ, "TIMESTAMP", ""), "TIME")
+}
+
+func simpleCell(v any, clock bool) any {
+	t, ok := v.(time.Time)
+	if !ok || !clock || t.Year() != 1 || t.YearDay() != 1 {
+		return plainCell(v)
+	}
+	if t.Location() != time.UTC {
+		return t.Format("15:04:05.999999-07:00:00")
+	}
+	return t.Format("15:04:05.999999")
 }
 
 // within is a value inside a nested one.
-func within(v any) any {
+func within(v any, clock bool) any {
 	switch v := v.(type) {
 	case []any:
 		list := make([]any, len(v))
 		for i, e := range v {
-			list[i] = within(e)
+			list[i] = within(e, clock)
 		}
 		return list
 	case map[string]any:
 		fields := make(map[string]any, len(v))
 		for k, e := range v {
-			fields[k] = within(e)
+			fields[k] = within(e, clock)
 		}
 		return fields
 	case duckdb.OrderedMap:
-		return orderedJSON(v)
+		var m orderedJSON
+		for i, k := range v.Keys() {
+			m.keys, m.values = append(m.keys, fmt.Sprint(within(k, clock))), append(m.values, within(v.Values()[i], clock))
+		}
+		return m
 	case duckdb.Union:
-		return within(v.Value)
+		return within(v.Value, clock)
 	}
-	v = plainCell(v)
+	v = simpleCell(v, clock)
 	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
 		return JSONFloat(f)
 	}
 	return v
+}
+
+// jsonText is a value as JSON, with <, > and & as they are.
+func jsonText(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // infinity is the text of the times that the driver gives for the infinite
@@ -91,29 +120,26 @@ func JSONFloat(f float64) string {
 	return "NaN"
 }
 
-// orderedJSON is a map as a JSON object, its keys as texts in their order.
-type orderedJSON duckdb.OrderedMap
+// orderedJSON is a map as a JSON object, its keys in their order.
+type orderedJSON struct {
+	keys   []string
+	values []any
+}
 
+// MarshalJSON writes it.
 func (m orderedJSON) MarshalJSON() ([]byte, error) {
-	om := duckdb.OrderedMap(m)
-	values := om.Values()
 	var b bytes.Buffer
 	b.WriteByte('{')
-	for i, k := range om.Keys() {
-		key, err := json.Marshal(fmt.Sprint(within(k)))
+	for i := range m.keys {
+		key, err := jsonText(m.keys[i])
 		if err != nil {
 			return nil, err
 		}
-		value, err := json.Marshal(within(values[i]))
+		value, err := jsonText(m.values[i])
 		if err != nil {
 			return nil, err
 		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(value)
+		b.Write(slices.Concat([]byte(map[bool]string{true: ","}[i > 0]), key, []byte(":"), value))
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
@@ -156,4 +182,12 @@ func intervalText(v duckdb.Interval) string {
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, " ")
+}
+
+// wholeCell is a number if it fits 64 bits, else its digits.
+func wholeCell(v *big.Int) any {
+	if v.IsInt64() {
+		return v.Int64()
+	}
+	return v.String()
 }

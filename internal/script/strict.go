@@ -19,11 +19,12 @@ const lenientHint = "with --lenient it is ignored"
 
 // unknownKey reports a key that the shape does not have.
 func (l *loader) unknownKey(e *entry, path string, s *shape) {
-	if where := rowKeys()[strings.ToLower(e.name)]; where != "" && !l.src.Lenient {
+	lenient := l.src.Lenient || !e.val.present() // null switches nothing off
+	if where := rowKeys()[strings.ToLower(e.name)]; where != "" && !lenient {
 		l.errorAt(e.key, path, "key %s chooses no rows here", quote(e.name)).Hint = where + "; " + lenientHint
 		return
 	}
-	if where := l.belongs(strings.ToLower(e.name), path); where != "" && e.val.present() && !l.src.Lenient {
+	if where := l.belongs(strings.ToLower(e.name), path); where != "" && !lenient {
 		hint := "it belongs to " + where
 		for _, name := range s.names() {
 			if strings.HasSuffix(name, "_"+strings.ToLower(e.name)) { // col_default_value
@@ -34,7 +35,7 @@ func (l *loader) unknownKey(e *entry, path string, s *shape) {
 		return
 	}
 	meant := typingError(e.name, s.names())
-	if meant == "" || l.src.Lenient {
+	if meant == "" || lenient {
 		l.warnAt(e.key, path, "unknown key %s is ignored", quote(e.name)).Hint = didYouMean(e.name, s.names())
 		return
 	}
@@ -56,9 +57,10 @@ func rowKeys() map[string]string {
 	}
 }
 
-// idleKeys have no effect where they belong: where they do not, nothing is lost.
+// idleKeys have no effect where they belong, or are notes where they do not (the
+// name of a node or of a column): there, nothing is lost.
 func idleKeys() []string {
-	return []string{"desc", "handler_exe_type", "max_batch_processing_time", "rerun_policy", "table_options",
+	return []string{"desc", "name", "handler_exe_type", "max_batch_processing_time", "rerun_policy", "table_options",
 		"rowset_size", "idx_read_batch_size", "right_lookup_read_batch_size"}
 }
 

@@ -83,6 +83,17 @@ func TestKeysElsewhere(t *testing.T) {
 		"    w:\n      name: t\n      WRITER\n      fields: {id: {expression: r.id, type: int, FIELD}}\n" +
 		"  write:\n    type: table_file\n    r: t\n    w:\n      url_template: out.csv\n      FILE\n      csv: {WCSV}\n      columns: [{expression: r.id, type: int, csv: {header: id, OUTCSV}}]\nROOT\n"
 	places := []string{"NODE", "READER", ", CSVCOLUMN", ", COLUMN", "RCSV", "WRITER", ", FIELD", "FILE", "WCSV", ", OUTCSV", "ROOT"}
+	put := func(where, key string) string {
+		text := table
+		for _, place := range places {
+			with := ""
+			if place == where {
+				with = strings.TrimSuffix(place, strings.TrimPrefix(place, ", ")) + key
+			}
+			text = strings.ReplaceAll(text, place, with)
+		}
+		return text
+	}
 	for _, c := range []struct{ place, key, where string }{
 		{"WRITER", "checks: [unique: id]", "beside r and w"}, {"READER", "bad_rows: quarantine", "beside r and w"}, {"ROOT", "checks: []", "beside r and w"},
 		{"FILE", "line_end: crlf", "to w.csv;"}, {"FILE", "Quote: all", "to w.csv;"}, {"READER", "separator: ;", "to r.csv;"}, {"RCSV", "null_text: NA", "to r.columns.NAME.csv;"},
@@ -91,15 +102,7 @@ func TestKeysElsewhere(t *testing.T) {
 		{"NODE", "join_type: left", "to l;"}, {"NODE", "urls: [a]", "to r;"}, {"ROOT", "is_default: true", "to dependency_policies.NAME;"}, {"NODE", "include: [a]", "the top of the script"},
 		{"NODE", "severity: warn", "to checks;"}, {"WRITER", "start_policy: manual", "beside r and w"}, {", FIELD", "null_text: x", "to w.columns.csv;"},
 	} {
-		text := table
-		for _, place := range places {
-			with := ""
-			if place == c.place {
-				with = strings.TrimSuffix(place, strings.TrimPrefix(place, ", ")) + c.key
-			}
-			text = strings.ReplaceAll(text, place, with)
-		}
-		files := memory{"script.yaml": text}
+		files := memory{"script.yaml": put(c.place, c.key)}
 		s, diags := files.load(t)
 		require.Nil(t, s, c.key)
 		require.Contains(t, diags.Render(), c.where, c.key)
@@ -109,8 +112,12 @@ func TestKeysElsewhere(t *testing.T) {
 		require.NotNil(t, s, "%s: %s", c.key, diags.Render())
 		require.Contains(t, diags.Render(), "is ignored", c.key)
 	}
+	for _, key := range []string{"checks: null", "filter: null", "limit:", "havng: null", "desc: read"} {
+		s, diags := memory{"script.yaml": put("WRITER", key)}.load(t)
+		require.NotNil(t, s, "%s: %s", key, diags.Render())
+	}
 	var l loader
-	for _, key := range []string{"desc", "rowset_size", "description", "owner", "$schema", "having_tmp", "is_distinct"} {
+	for _, key := range []string{"desc", "name", "rowset_size", "description", "owner", "$schema", "having_tmp", "is_distinct"} {
 		require.Empty(t, l.belongs(key, "nodes.x.w"), key)
 	}
 }
