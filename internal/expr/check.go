@@ -492,10 +492,10 @@ func concatenation(n *node) (*node, *Error) {
 func (c *checker) decimalArithmetic(n *node, at span) *Error {
 	a, b := n.args[0].dec, n.args[1].dec
 	scale := max(a.scale, b.scale)
-	product := n.tok == token.MUL
+	product, files := n.tok == token.MUL, a.ofFiles() || b.ofFiles()
 	if product {
 		scale = a.scale + b.scale
-		if scale > wideDigits && !a.open && !b.open {
+		if scale > wideDigits && !files {
 			return at.errorf("the exact product has %d digits after the point, at most %d can be kept", scale, wideDigits).
 				hint("compute with float(…)")
 		}
@@ -503,10 +503,10 @@ func (c *checker) decimalArithmetic(n *node, at span) *Error {
 	switch {
 	case c.mode.Round:
 		n.dec = decimalType{scale: columnScale}
-	case n.tok == token.QUO || product && (a.open || b.open):
+	case n.tok == token.QUO || product && files:
 		n.dec = decimalType{wide: true, scale: quotientScale}
 	default:
-		n.dec = decimalType{wide: a.wide || b.wide || scale > columnScale, scale: scale}
+		n.dec = decimalType{wide: a.wide || b.wide || scale > columnScale, scale: scale, fine: files}
 	}
 	return nil
 }

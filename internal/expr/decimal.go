@@ -27,7 +27,13 @@ type decimalType struct {
 	// open values come from files: this is the type that holds all of them, but
 	// theirs is known only when the file is read. Mostly it is a column's.
 	open bool
+	// fine values are of open ones, by a choice or a sum: this is their type.
+	fine bool
 }
+
+// ofFiles reports that values may have all the digits that files have, so that
+// a product cannot.
+func (t decimalType) ofFiles() bool { return t.open || t.fine }
 
 // openDecimal is the type of decimals of files.
 func openDecimal() decimalType { return decimalType{wide: true, scale: finestScale, open: true} }
@@ -102,6 +108,9 @@ func (n number) round(scale int) number {
 func (n number) at(scale int) *big.Int {
 	return new(big.Int).Mul(n.mantissa, pow10(scale-n.scale))
 }
+
+// digits counts those of n with scale digits after the point; scale ≥ n.scale.
+func (n number) digits(scale int) int { return len(new(big.Int).Abs(n.at(scale)).String()) }
 
 // text writes n with exactly scale digits after the point; scale ≥ n.scale.
 func (n number) text(scale int) string {

@@ -56,7 +56,7 @@ func oneOfThem(n *node, values []*node) *Error {
 			continue
 		}
 		n.plain, n.finite = n.plain && v.plain, n.finite && v.finite
-		n.dec = decimalType{wide: n.dec.wide || v.dec.wide, scale: max(n.dec.scale, v.dec.scale)}
+		n.dec = decimalType{wide: n.dec.wide || v.dec.wide, scale: max(n.dec.scale, v.dec.scale), fine: n.dec.ofFiles() || v.dec.ofFiles()}
 		if n.zone != nil && (v.zone == nil || n.zone.String() != v.zone.String() || offsetOf(n.zone) != offsetOf(v.zone)) {
 			n.zone = nil
 		}

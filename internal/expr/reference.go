@@ -80,7 +80,8 @@ most 38 digits after the point, and 38 in all. What does not fit is an error, ne
 
 A decimal2 of a Parquet file has all of the file's digits in the expressions of its ` + "`file_table`" + ` (up to 22 after the point), and loses those behind
 the second when it is stored. Operations on it are rounded likewise, once, from all digits; comparisons, ` + "`string`, `float`, `iif` and `coalesce`" + ` see them
-all. In ` + "`having`" + ` a product of such decimals has 16 digits after the point.
+all. In ` + "`having`" + ` a product of such decimals has 16 digits after the point and at most 22 before it, a sum at most 16 before it. A divisor must be
+below 10^14, unless both sides have at most two digits after the point in their files.
 
 **Having** sees each value as its expression computed it, before it is stored: ` + "`w.x`" + ` with ` + "`x: r.x`" + ` is what ` + "`r.x`" + ` is in the expressions of the node (a
 datetime with microseconds, a decimal2 of Parquet with all digits), and ` + "`x: r.d + r.e`" + ` is rounded to 2 digits, because the operation is. What the table

@@ -284,11 +284,7 @@ func (r *renderer) compare(n *node) string {
 	case String:
 		return "(" + r.unquoted(a, `\`) + " " + symbol + " " + r.unquoted(b, `"`) + ")"
 	case Decimal:
-		if a.dec.open || b.dec.open {
-			return r.compareOpen(symbol, a, b)
-		}
-		x, y := r.comparable(a, b)
-		return "(" + x + " " + symbol + " " + y + ")"
+		return r.compareDecimals(symbol, a, b)
 	case Float:
 		return r.compareFloats(n.tok, symbol, a, b)
 	}

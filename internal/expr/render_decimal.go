@@ -3,9 +3,8 @@ package expr
 import (
 	"fmt"
 	"go/token"
-	"math/big"
-
-	"thalweg/internal/sqltext"
+	"math"
+	"strconv"
 )
 
 // cast renders the decimal n as type t. Casting to fewer digits after the
@@ -34,79 +33,94 @@ func (r *renderer) rounded(n *node) string {
 	return r.cast(n, column)
 }
 
-// comparable renders both sides with the same digits after the point.
-func (r *renderer) comparable(a, b *node) (string, string) {
+// compareDecimals renders a comparison, which is exact: of both sides with the
+// same digits after the point, if these leave room for all before it.
+func (r *renderer) compareDecimals(symbol string, a, b *node) string {
+	compare := func(x, y string) string { return "(" + x + " " + symbol + " " + y + ")" }
+	if ofColumns(a, b) && !a.whole() && !b.whole() {
+		return compare(r.asColumn(a), r.asColumn(b)) // DuckDB finds the type that holds both
+	}
+	t := comparable(a, b)
+	switch {
+	case a.outgrows(t):
+		return r.compareOutgrown(a, b, t, compare)
+	case b.outgrows(t):
+		return r.compareOutgrown(b, a, t, func(x, y string) string { return compare(y, x) })
+	}
+	return compare(r.cast(a, t), r.cast(b, t))
+}
+
+// comparable is the type in which both sides are compared.
+func comparable(a, b *node) decimalType {
 	t := decimalType{wide: a.dec.wide || b.dec.wide, scale: max(a.dec.scale, b.dec.scale)}
 	// An int column may have 19 digits: it needs the wide type beside decimals.
-	if (a.op == opConvert && !a.isConst()) || (b.op == opConvert && !b.isConst()) {
+	if a.whole() || b.whole() {
 		t.wide = true
 	}
 	// A constant that does not fit a narrow type of that scale.
 	for _, n := range []*node{a, b} {
-		if v, ok := n.val.(number); ok && len(v.at(t.scale).String()) > narrowDigits {
+		if v, ok := n.val.(number); ok && v.digits(t.scale) > narrowDigits {
 			t.wide = true
 		}
 	}
 	if !t.wide && t.scale > columnScale {
 		t.wide = true // a column has 16 digits before the point
 	}
-	return r.cast(a, t), r.cast(b, t)
+	return t
 }
 
-// compareOpen compares decimals of which one at least is open. As they are
-// where both have at most 16 digits before the point: DuckDB finds the type that
-// holds both, 64 bits for what a column could hold.
-func (r *renderer) compareOpen(symbol string, a, b *node) string {
-	swapped := b.dec.open && !a.dec.open
-	if swapped {
-		a, b = b, a
+// outgrows reports decimals that may have more digits before the point than the
+// wide type t. No other decimal then does: t has its digits after the point.
+func (n *node) outgrows(t decimalType) bool {
+	room := wideDigits - t.scale
+	v, constant := n.val.(number)
+	switch {
+	case !t.wide:
+		return false
+	case constant:
+		return v.digits(t.scale) > wideDigits
+	case n.whole():
+		return len(strconv.FormatInt(math.MaxInt64, 10)) > room
+	case n.dec.open:
+		return narrowDigits-columnScale > room
+	case n.dec.wide:
+		return wideDigits-n.dec.scale > room
 	}
-	compare := func(x, y string) string {
-		if swapped {
-			x, y = y, x
-		}
-		return "(" + x + " " + symbol + " " + y + ")"
+	return narrowDigits-n.dec.scale > room
+}
+
+// compareOutgrown compares n, which outgrows t, with other: where it does, its
+// sign decides.
+func (r *renderer) compareOutgrown(n, other *node, t decimalType, compare func(n, other string) string) string {
+	zero := func(o *node) string { return "CASE WHEN " + r.sql(o) + " IS NOT NULL THEN 0 END" }
+	if v, ok := n.val.(number); ok {
+		return compare(strconv.Itoa(v.mantissa.Sign()), zero(other))
 	}
-	if b.op != opConvert || b.isConst() {
-		if b.columnLike() {
-			return compare(r.sql(a), r.asColumn(b))
-		}
-		x, y := r.comparable(a, b)
-		return compare(x, y)
+	limit := number{pow10(wideDigits - t.scale), 0}
+	if n.whole() {
+		v := n.args[0]
+		return r.bind(r.sql(v), v.cheap(), func(v string) string {
+			return r.name(other, func(o *node) string {
+				return fmt.Sprintf("CASE WHEN %[1]s >= %[2]s OR %[1]s <= -%[2]s THEN %[3]s ELSE %[4]s END", v, limit,
+					compare(v, zero(o)), compare("CAST("+v+" AS "+t.sql()+")", r.cast(o, t)))
+			})
+		})
 	}
-	// An int may have more digits than an open decimal: then its sign decides.
-	return r.bind(r.sql(b.args[0]), b.args[0].cheap(), func(v string) string {
-		limit := pow10(narrowDigits - columnScale).String()
-		fine := decimalType{wide: true, scale: finestScale}
-		return fmt.Sprintf("CASE WHEN %[1]s >= %[2]s OR %[1]s <= -%[2]s THEN %[3]s ELSE %[4]s END", v, limit,
-			compare("CASE WHEN "+r.sql(a)+" IS NOT NULL THEN 0 END", v), compare(r.cast(a, fine), "CAST("+v+" AS "+fine.sql()+")"))
+	return r.name(n, func(v *node) string {
+		return r.name(other, func(o *node) string {
+			return fmt.Sprintf("CASE WHEN abs(%s) >= %s THEN %s ELSE %s END", v.raw, decimalLiteral(limit, decimalType{wide: true, scale: n.dec.scale}),
+				compare(v.raw, zero(o)), compare(r.cast(v, t), r.cast(o, t)))
+		})
 	})
 }
 
-// columnLike reports decimals with at most 16 digits before the point and at
-// most 22 behind it: any two of these have a type that holds both. An int is one
-// where it must fit a column.
-func (n *node) columnLike() bool {
-	if v, ok := n.val.(number); ok && n.isConst() {
-		return v.scale <= columnScale && len(new(big.Int).Abs(v.at(columnScale)).String()) <= narrowDigits
-	}
-	return n.dec.open || !n.dec.wide && n.dec.scale <= columnScale
+// name calls body with the decimal n under a short name.
+func (r *renderer) name(n *node, body func(v *node) string) string {
+	return r.named(n.dec, r.sql(n), n.cheap(), body)
 }
 
-// asColumn renders what is columnLike.
-func (r *renderer) asColumn(n *node) string {
-	if n.dec.open {
-		return r.sql(n)
-	}
-	return r.cast(n, decimalType{scale: columnScale})
-}
-
-// ofColumns renders an operation on x and y, which are columnLike: fast where
-// the file's decimals are like a column's, which DuckDB knows when it binds the
-// statement, else slow.
-func ofColumns(x, y, fast, slow string) string {
-	column := sqltext.String(decimalType{scale: columnScale}.sql())
-	return fmt.Sprintf("CASE WHEN typeof(%s) = %s AND typeof(%s) = %s THEN %s ELSE %s END", x, column, y, column, fast, slow)
+func (r *renderer) named(t decimalType, sql string, cheap bool, body func(v *node) string) string {
+	return r.bind(sql, cheap, func(v string) string { return body(&node{op: opRaw, typ: Decimal, dec: t, raw: v}) })
 }
 
 // decimalArithmetic renders + - * / of decimals. With rounding every result is
@@ -123,8 +137,8 @@ func (r *renderer) decimalArithmetic(n *node) string {
 		return r.multiplyRounded(a, b)
 	}
 	column := decimalType{scale: columnScale}
-	if (a.dec.open || b.dec.open) && a.columnLike() && b.columnLike() {
-		return fmt.Sprintf("CAST(%s %s %s AS %s)", r.asColumn(a), n.tok, r.asColumn(b), column.sql())
+	if ofColumns(a, b) {
+		return r.addOpen(n)
 	}
 	if a.dec.scale <= columnScale && b.dec.scale <= columnScale {
 		return "(" + r.cast(a, column) + " " + n.tok.String() + " " + r.cast(b, column) + ")"
@@ -137,8 +151,10 @@ func (r *renderer) decimalArithmetic(n *node) string {
 func (r *renderer) exact(n *node) string {
 	a, b := n.args[0], n.args[1]
 	if n.tok == token.MUL {
-		if a.dec.open || b.dec.open {
-			return "thalweg_open_multiply(" + r.sql(a) + ", " + r.sql(b) + ")"
+		if a.dec.ofFiles() || b.dec.ofFiles() {
+			return r.factor(a, func(x *node) string {
+				return r.factor(b, func(y *node) string { return r.product(x, y, n.dec) })
+			})
 		}
 		if !n.dec.wide {
 			return "(" + r.cast(a, decimalType{wide: false, scale: a.dec.scale}) + " * " + r.cast(b, decimalType{wide: false, scale: b.dec.scale}) + ")"
@@ -152,7 +168,7 @@ func (r *renderer) multiplyRounded(a, b *node) string {
 	column := decimalType{scale: columnScale}
 	scale := a.dec.scale + b.dec.scale
 	narrow := !a.dec.wide && !b.dec.wide
-	if a.dec.open || b.dec.open {
+	if a.dec.ofFiles() || b.dec.ofFiles() {
 		return r.multiplyOpen(a, b)
 	}
 	switch {
@@ -168,33 +184,6 @@ func (r *renderer) multiplyRounded(a, b *node) string {
 	}
 	return fmt.Sprintf("CAST(%s * %s AS %s)", r.cast(a, decimalType{wide: true, scale: a.dec.scale}),
 		r.cast(b, decimalType{wide: true, scale: b.dec.scale}), column.sql())
-}
-
-// multiplyOpen renders a product of which one factor at least is open, rounded.
-func (r *renderer) multiplyOpen(a, b *node) string {
-	column := decimalType{scale: columnScale}.sql()
-	if whole := func(n *node) bool { return n.op == opConvert && !n.isConst() }; whole(a) || whole(b) {
-		return fmt.Sprintf("CAST(%s * %s AS %s)", r.sql(a), r.sql(b), column) // has no more digits after the point
-	}
-	return r.bind(r.factor(a), a.cheap(), func(x string) string {
-		return r.bind(r.factor(b), b.cheap(), func(y string) string {
-			slow := "thalweg_open_multiply2(" + x + ", " + y + ")"
-			if !a.columnLike() || !b.columnLike() {
-				return slow
-			}
-			if a.dec.open != b.dec.open { // 22 digits after the point and 2 fit what DuckDB multiplies
-				slow = fmt.Sprintf("CAST(%s * %s AS %s)", x, y, column)
-			}
-			return ofColumns(x, y, fmt.Sprintf("thalweg_multiply(CAST(%s AS %s), CAST(%s AS %s))", x, column, y, column), slow)
-		})
-	})
-}
-
-func (r *renderer) factor(n *node) string {
-	if n.columnLike() {
-		return r.asColumn(n)
-	}
-	return r.sql(n)
 }
 
 // divide renders a division: 16 digits after the point, half away from zero,
@@ -216,17 +205,8 @@ func (r *renderer) divide(n *node) string {
 			})
 		})
 	}
-	if r.round && (a.dec.open || b.dec.open) && a.columnLike() && b.columnLike() {
-		return r.bind(r.asColumn(a), a.cheap(), func(x string) string {
-			return r.bind(r.asColumn(b), b.cheap(), func(y string) string {
-				named := func(n *node, name string) *node {
-					return &node{op: opRaw, typ: Decimal, dec: n.dec, raw: name}
-				}
-				fast := fmt.Sprintf("thalweg_divide2(CAST(%s AS %s), CAST(%s AS %s))", x, column.sql(), y, column.sql())
-				slow := r.longDivision(named(a, x), named(b, y), func(_, _, quotient string) string { return quotient })
-				return guard(x, y, ofColumns(x, y, fast, "CAST("+slow+" AS "+column.sql()+")"))
-			})
-		})
+	if ofColumns(a, b) {
+		return r.divideOpen(a, b, guard)
 	}
 	quotient := r.longDivision(a, b, guard)
 	if r.round {
