@@ -212,7 +212,7 @@ func (g generator) leaf(t expr.Type) string {
 	case expr.Decimal:
 		return pick(g, "r.d", "r.e", "r.d", "r.e", "decimal2(1.25)", "decimal2(`0.333`)", "decimal2(7)")
 	case expr.String:
-		return pick(g, "r.s", "r.n", "r.s", "`"+strings.ReplaceAll(g.str(), "`", "")+"`", `"abc"`, "`12`")
+		return pick(g, "r.s", "r.n", "r.s", "`"+strings.NewReplacer("`", "", "\x00", "", "\ufeff", "").Replace(g.str())+"`", `"abc"`, "`12`")
 	case expr.Bool:
 		return pick(g, "r.b", "r.b", "true", "false")
 	}
