@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -144,9 +145,11 @@ func strftimeCode(k elementKind, ancient bool) string {
 func piecesSQL(elements []element, v string, zone *time.Location, ancient bool) string {
 	var parts []string
 	format, codes := "", false
+	shown := false // anything of v
 	flush := func() {
 		switch {
 		case codes:
+			shown = true
 			parts = append(parts, "strftime("+v+", "+sqltext.String(format)+")")
 		case format != "":
 			parts = append(parts, sqltext.String(strings.ReplaceAll(format, "%%", "%")))
@@ -175,13 +178,15 @@ func piecesSQL(elements []element, v string, zone *time.Location, ancient bool) 
 			continue
 		}
 		flush()
+		shown = true
 		parts = append(parts, elementSQL(e, v))
 	}
 	flush()
-	if len(parts) == 0 {
-		return "CASE WHEN " + v + " IS NOT NULL THEN '' END"
+	if shown {
+		return "(" + strings.Join(parts, " || ") + ")"
 	}
-	return "(" + strings.Join(parts, " || ") + ")"
+	// The text is the same for all, but for NULL.
+	return "CASE WHEN " + v + " IS NOT NULL THEN " + cmp.Or(strings.Join(parts, " || "), "''") + " END"
 }
 
 // elementSQL renders an element that strftime does not have.
