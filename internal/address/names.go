@@ -44,8 +44,24 @@ func NameOf(name string) Name {
 	return Harmless
 }
 
-// SecretWords is an expression for texts that have a name of which NameOf may say more than Harmless.
-const SecretWords = `passwor[dt]|passwd|passphrase|pwd|pw|pass|dsn|secret|token|key|credential|creds?|bearer|sig|sas|auth|session|jwt`
+// SecretWords is an expression for texts that have a name of which NameOf may say
+// more than Harmless: plain words in small letters.
+const SecretWords = `password|passwort|passwd|passphrase|pwd|pw|pass|dsn|secret|token|key|credential|creds|cred|` +
+	`bearer|sig|sas|auth|session|jwt`
+
+var secretWords = strings.Split(SecretWords, "|")
+
+// HasSecretWord reports whether one of SecretWords is in a name, in letters of
+// either case.
+func HasSecretWord(name string) bool {
+	name = strings.ToLower(name)
+	for _, word := range secretWords {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return false
+}
 
 // minRandomBytes of a value behind a word that may have another meaning.
 const minRandomBytes = 8
