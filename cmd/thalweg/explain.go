@@ -117,7 +117,7 @@ func explainNode(p plan.Preview, b budget.Budget) explainedNode {
 		out.File = n.Out.URL
 	}
 	if f := p.Task.Output.File; f != nil {
-		out.SQL = f.CopySQL
+		out.SQL = f.Copy.SQL()
 	}
 	out.SQL = sqltext.Format(out.SQL)
 	for _, s := range p.Task.Setup {

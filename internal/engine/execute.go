@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"thalweg/internal/python"
@@ -141,7 +140,7 @@ func (x *execution) writeSide(ctx context.Context, side SideOutput) error {
 	}
 	main := x.res.Written
 	x.res.Written = nil
-	w, err := x.copyPart(ctx, &PartOutput{Stage: side.Stage}, query, -1, true)
+	w, err := x.copyPart(ctx, &PartOutput{Stage: side.Stage, Floats: side.Floats}, query, -1, true)
 	if err == nil {
 		err = x.keep(ctx, w)
 	}
@@ -227,13 +226,8 @@ func (x *execution) copyPart(ctx context.Context, out *PartOutput, query string,
 		group, codec = PartRowGroupRows, partCodec
 	}
 	x.res.Written = append(x.res.Written, w) // known from here on, so that a failure removes it
-	stmt := fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet, COMPRESSION %s, ROW_GROUP_SIZE %d, RETURN_STATS)", query, sqltext.String(path), codec, group)
-	if ordered {
-		if err := InOrder(ctx, x.in, stmt); err != nil {
-			return w, err
-		}
-	}
-	w.Rows, w.Bytes, err = x.copyTo(ctx, stmt)
+	w.Rows, w.Bytes, err = x.in.Copy(ctx, sqltext.Copy{Query: query, Path: path, Floats: out.Floats,
+		Options: []string{"FORMAT parquet", "COMPRESSION " + codec, fmt.Sprintf("ROW_GROUP_SIZE %d", group), "RETURN_STATS"}}, ordered)
 	return w, err
 }
 
@@ -254,54 +248,19 @@ func (x *execution) keep(ctx context.Context, w Written) error {
 }
 
 func (x *execution) writeFile(ctx context.Context, out *FileOutput) error {
-	x.res.Written = append(x.res.Written, Written{Path: out.Path, Bucket: -1})
+	path := out.Copy.Path
+	x.res.Written = append(x.res.Written, Written{Path: path, Bucket: -1})
 	w := &x.res.Written[0]
-	err := InOrder(ctx, x.in, out.CopySQL)
-	if err != nil {
+	var err error
+	if w.Rows, _, err = x.in.Copy(ctx, out.Copy, true); err != nil {
 		return err
 	}
-	if w.Rows, w.Bytes, err = x.copyTo(ctx, out.CopySQL); err != nil {
-		return err
-	}
-	st, err := os.Stat(out.Path)
+	st, err := os.Stat(path)
 	if err != nil {
 		return fmt.Errorf("look at the written file: %w", err)
 	}
 	w.Bytes, w.RawBytes = st.Size(), st.Size()
 	return nil
-}
-
-// copyTo runs a COPY and returns the rows it wrote and, where the statement
-// asks for statistics, the file's size.
-func (x *execution) copyTo(ctx context.Context, stmt string) (rowCount, byteCount int64, err error) {
-	rows, err := x.in.Query(ctx, stmt)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	cols, err := rows.Columns()
-	if err != nil {
-		return 0, 0, err
-	}
-	for rows.Next() {
-		cells := make([]any, len(cols))
-		for i := range cells {
-			cells[i] = new(any)
-		}
-		if err := rows.Scan(cells...); err != nil {
-			return 0, 0, err
-		}
-		for i, c := range cols {
-			v := *cells[i].(*any)
-			switch strings.ToLower(c) {
-			case "count":
-				rowCount += asInt(v)
-			case "file_size_bytes":
-				byteCount += asInt(v)
-			}
-		}
-	}
-	return rowCount, byteCount, rows.Err()
 }
 
 func (x *execution) ints(ctx context.Context, query string) (out []int64, err error) {

@@ -13,6 +13,7 @@ import (
 
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/sqltext"
 )
 
 // ErrOutOfMemory is in the chain of a failure for which an instance with more
@@ -75,6 +76,12 @@ func classifyDuckDB(db *duckdb.Error, err error, task Task) error {
 func diskFull(err error, task Task) error {
 	return &fault.Error{Kind: fault.Environment, Message: task.Name + ": the disk is full", Err: err,
 		Hint: "free space where the state, the spill or the output directory is, then continue with --resume"}
+}
+
+// foundNegativeZero reports whether a guarded COPY failed by its guard.
+func foundNegativeZero(err error) bool {
+	var db *duckdb.Error
+	return errors.As(err, &db) && strings.Contains(db.Msg, sqltext.NegativeZero)
 }
 
 // runtimeMessage finds the text of an expression's own error in DuckDB's message.

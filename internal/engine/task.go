@@ -8,6 +8,7 @@ import (
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/python"
+	"thalweg/internal/sqltext"
 )
 
 // Querier is what a diagnosis may ask of the instance that failed.
@@ -91,6 +92,7 @@ type PartOutput struct {
 	// NumberSQL, if not empty, adds column __o0: this expression, in which
 	// row_number() counts Query's rows from 1.
 	NumberSQL string
+	Floats    []string // DOUBLE columns of Query
 	// RowGroupRows bounds a row group; 0 is PartRowGroupRows. Wide rows need
 	// fewer: a row group is held whole while it is written.
 	RowGroupRows int
@@ -98,14 +100,14 @@ type PartOutput struct {
 
 // FileOutput writes one file.
 type FileOutput struct {
-	Path    string // temporary: the commit renames it
-	CopySQL string // the COPY statement; Query is unused
+	Copy sqltext.Copy // to a temporary path: the commit renames it; the task's Query is unused
 }
 
 // SideOutput keeps rows beside a task's output, in one part.
 type SideOutput struct {
 	Side    string                                    // see state.Part.Side
 	Query   string                                    // SELECT of the rows, in order; temporary tables that the task made are there
+	Floats  []string                                  // DOUBLE columns of Query
 	RowsMax int64                                     // rows that are kept; 0: all
 	Stage   func(ctx context.Context) (string, error) // path for a new file
 }

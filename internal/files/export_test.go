@@ -18,7 +18,7 @@ func WriteRoundTable(t *testing.T, db *sql.Conn, rnd *rand.Rand, path string) (w
 	table := drawTable(rnd, path)
 	query, err := WriteSQL(table.w, table.sql(), "", path)
 	require.NoError(t, err)
-	exec(t, db, query)
+	exec(t, db, query.SQL())
 	return table.w, table.null
 }
 

@@ -186,7 +186,7 @@ func TestChaosCSVRoundTrip(t *testing.T) {
 		table := drawTable(rnd, filepath.Join(dir, fmt.Sprintf("%04d.csv", n)))
 		query, err := WriteSQL(table.w, table.sql(), "", table.path)
 		require.NoError(t, err)
-		_, err = db.ExecContext(t.Context(), query)
+		_, err = db.ExecContext(t.Context(), query.SQL())
 		require.NoError(t, err)
 		requireRead(t, db, table)
 		if table.duckDBMisreads() {

@@ -12,13 +12,13 @@ import (
 // thread buffers one while it writes.
 const outputRowGroupRows = 122_880
 
-// WriteSQL renders the COPY statement that writes to path the columns of w,
+// WriteSQL makes the COPY statement that writes to path the columns of w,
 // which the SELECT from produces under their names with their script types,
 // in the order of the ORDER BY list orderBy over from's columns; if that is
 // "", in the order of from. Path is the file to create; an existing one is
 // replaced. Rows keep their order for any number of threads while
 // preserve_insertion_order is on.
-func WriteSQL(w *script.FileWriter, from, orderBy, path string) (string, error) {
+func WriteSQL(w *script.FileWriter, from, orderBy, path string) (sqltext.Copy, error) {
 	// The order is fixed in a SELECT of its own, because names in a final
 	// ORDER BY would mean the output's columns first.
 	source := "(" + from + ")"
@@ -26,28 +26,32 @@ func WriteSQL(w *script.FileWriter, from, orderBy, path string) (string, error) 
 		source = "(SELECT * FROM " + source + " ORDER BY " + orderBy + ")"
 	}
 	if w.Parquet {
-		return writeParquetSQL(w, source, path)
+		return parquetCopy(w, source, path)
 	}
-	return csvOutput{w}.sql(source, path)
+	return csvOutput{w}.copy(source, path)
 }
 
-// writeParquetSQL follows behaviour §3.5: all columns optional, int INT64,
+// parquetCopy follows behaviour §3.5: all columns optional, int INT64,
 // float DOUBLE, decimal2 INT64 DECIMAL with scale 2 (precision 18, where
 // Capillaries understates it as 2), datetime TIMESTAMP_MILLIS, in which
 // 0001-01-01, their zero value, is null, unless the column is nullable.
-func writeParquetSQL(w *script.FileWriter, source, path string) (string, error) {
+func parquetCopy(w *script.FileWriter, source, path string) (sqltext.Copy, error) {
+	out := sqltext.Copy{Path: path}
 	codec, err := codecSQL(w)
 	if err != nil {
-		return "", err
+		return out, err
 	}
 	cols := make([]string, len(w.Columns))
 	seen := map[string]string{}
 	for i, c := range w.Columns {
 		low := strings.ToLower(c.Parquet)
 		if before, ok := seen[low]; ok {
-			return "", scriptFault(c.Pos, c.Name, "two Parquet columns named %q and %q", before, c.Parquet)
+			return out, scriptFault(c.Pos, c.Name, "two Parquet columns named %q and %q", before, c.Parquet)
 		}
 		seen[low] = c.Parquet
+		if c.Type == expr.Float {
+			out.Floats = append(out.Floats, c.Parquet)
+		}
 		value := sqltext.Ident(c.Name)
 		switch {
 		case c.Type == expr.DateTime && c.Nullable:
@@ -59,8 +63,9 @@ func writeParquetSQL(w *script.FileWriter, source, path string) (string, error) 
 		}
 		cols[i] = value + " AS " + sqltext.Ident(c.Parquet)
 	}
-	return "COPY (SELECT " + strings.Join(cols, ", ") + " FROM " + source + ") TO " + sqltext.String(path) +
-		" (FORMAT parquet, CODEC " + sqltext.String(codec) + ", ROW_GROUP_SIZE " + fmtInt(outputRowGroupRows) + ")", nil
+	out.Query = "SELECT " + strings.Join(cols, ", ") + " FROM " + source
+	out.Options = []string{"FORMAT parquet", "CODEC " + sqltext.String(codec), "ROW_GROUP_SIZE " + fmtInt(outputRowGroupRows)}
+	return out, nil
 }
 
 func codecSQL(w *script.FileWriter) (string, error) {

@@ -70,7 +70,7 @@ func TestWriteCSV(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "it's out.csv")
 			query, err := WriteSQL(test.writer, test.from, test.order, path)
 			require.NoError(t, err)
-			exec(t, db, query, query) // the second replaces the first
+			exec(t, db, query.SQL(), query.SQL()) // the second replaces the first
 			got, err := os.ReadFile(path)
 			require.NoError(t, err)
 			require.Equal(t, test.want, string(got))
@@ -96,7 +96,7 @@ func TestWriteCSVRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			query, err := WriteSQL(test.writer, test.from, "", filepath.Join(t.TempDir(), "out.csv"))
 			require.NoError(t, err)
-			_, err = db.ExecContext(t.Context(), query)
+			_, err = db.ExecContext(t.Context(), query.SQL())
 			require.ErrorContains(t, err, expr.RuntimeMarker+test.want)
 		})
 	}
@@ -132,7 +132,7 @@ func TestWriteKeepsOrder(t *testing.T) {
 			}
 			query, err := WriteSQL(csvWriter(",", "i|int|%d|i"), from, order, filepath.Join(dir, "out.csv"))
 			require.NoError(t, err)
-			exec(t, db, query)
+			exec(t, db, query.SQL())
 			raw, err := os.ReadFile(filepath.Join(dir, "out.csv"))
 			require.NoError(t, err)
 			lines := strings.Split(strings.TrimSuffix(string(raw), "\n"), "\n")[1:]
@@ -145,7 +145,7 @@ func TestWriteKeepsOrder(t *testing.T) {
 			w := &script.FileWriter{Parquet: true, Columns: []*script.OutputColumn{{Name: "i", Type: expr.Int, Parquet: "k"}}}
 			query, err = WriteSQL(w, from, order, filepath.Join(dir, "out.parquet"))
 			require.NoError(t, err)
-			exec(t, db, query)
+			exec(t, db, query.SQL())
 			bad, err := texts(t.Context(), db, fmt.Sprintf("SELECT count(*) FROM '%s/out.parquet' WHERE k <> %s", dir, map[string]string{"": "file_row_number", "k": fmt.Sprintf("%d - file_row_number", rows-1)}[order]))
 			require.NoError(t, err)
 			require.Equal(t, "0", bad[0][0])
@@ -167,7 +167,7 @@ func TestWriteParquet(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "out.parquet")
 		query, err := WriteSQL(w, from, "", path)
 		require.NoError(t, err)
-		exec(t, db, query)
+		exec(t, db, query.SQL())
 		got, err := texts(t.Context(), db, "SELECT DISTINCT compression FROM parquet_metadata('"+path+"')")
 		require.NoError(t, err)
 		require.Equal(t, [][]string{{want}}, got)
@@ -223,7 +223,7 @@ func TestNullsRoundTrip(t *testing.T) {
 		}
 		query, err := WriteSQL(w, from, "", path)
 		require.NoError(t, err)
-		exec(t, db, query)
+		exec(t, db, query.SQL())
 		raw, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Equal(t, text, string(raw))
@@ -243,7 +243,7 @@ func TestNullsRoundTrip(t *testing.T) {
 	slices.SortFunc(r.Columns, func(a, b *script.InputColumn) int { return strings.Index("sit", a.Name) - strings.Index("sit", b.Name) })
 	query, err := WriteSQL(w, from, "", path)
 	require.NoError(t, err)
-	exec(t, db, query)
+	exec(t, db, query.SQL())
 	got, err := readAll(t, db, r, 1<<30, 1, false)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
@@ -263,7 +263,7 @@ func TestRoundTrip(t *testing.T) {
 	query, err := WriteSQL(csvWriter(",", "s|string|%s|text", "d|decimal2|%s|money", "t|datetime|2006-01-02T15:04:05.000|when"),
 		"SELECT 'a,b' AS s, CAST(-0.5 AS DECIMAL(18,2)) AS d, TIMESTAMP '1969-12-31 23:59:59.999' AS t", "", path)
 	require.NoError(t, err)
-	exec(t, db, query)
+	exec(t, db, query.SQL())
 	got, err := readAll(t, db, csvByHeader("text|string money|decimal2 when|datetime|2006-01-02T15:04:05.000", path), 1<<30, 1, false)
 	require.NoError(t, err)
 	require.Equal(t, [][]string{{"a,b", "-0.50", "1969-12-31 23:59:59.999"}}, got)

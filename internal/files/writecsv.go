@@ -22,12 +22,12 @@ type csvOutput struct{ w *script.FileWriter }
 // rowNumber is a column beside those of the script.
 const rowNumber = "__n"
 
-func (o csvOutput) sql(source, path string) (string, error) {
+func (o csvOutput) copy(source, path string) (sqltext.Copy, error) {
 	parts := make([]string, 0, 2*len(o.w.Columns))
 	for i, c := range o.w.Columns {
 		text, err := expr.PrintSQL(c.Type, c.Format, sqltext.Ident(c.Name))
 		if err != nil {
-			return "", scriptFault(c.Pos, c.Name, "format %q of column %s: %s", c.Format, c.Name, err)
+			return sqltext.Copy{}, scriptFault(c.Pos, c.Name, "format %q of column %s: %s", c.Format, c.Name, err)
 		}
 		if i > 0 {
 			parts = append(parts, sqltext.String(o.w.Separator))
@@ -43,8 +43,11 @@ func (o csvOutput) sql(source, path string) (string, error) {
 		source = "(SELECT *, row_number() OVER () AS " + rowNumber + " FROM " + source + ")"
 	}
 	// concat takes NULL for an empty text, where || would lose the line.
-	return "COPY (SELECT concat(" + strings.Join(parts, ", ") + ") AS " + sqltext.Ident(o.header()+end) + " FROM " + source + ") TO " +
-		sqltext.String(path) + " (FORMAT csv, HEADER true, QUOTE '', ESCAPE '', COMPRESSION 'uncompressed')", nil
+	return sqltext.Copy{
+		Query:   "SELECT concat(" + strings.Join(parts, ", ") + ") AS " + sqltext.Ident(o.header()+end) + " FROM " + source,
+		Path:    path,
+		Options: []string{"FORMAT csv", "HEADER true", "QUOTE ''", "ESCAPE ''", "COMPRESSION 'uncompressed'"},
+	}, nil
 }
 
 // alone reports whether a line is one cell, which must not be empty.

@@ -126,7 +126,7 @@ func (p *Planner) checkTask(t engine.Task, n *script.Node, in Inputs, own *Table
 	}
 	t.Paths = append(t.Paths, b.StageDir)
 	t.Output.Inspect = x.inspect
-	t.Sides = []engine.SideOutput{{Side: state.SideFailed, Query: "SELECT * FROM " + failedTable, Stage: b.Stage}}
+	t.Sides = []engine.SideOutput{{Side: state.SideFailed, Query: "SELECT * FROM " + failedTable, Floats: rows.layout.floats(), Stage: b.Stage}}
 	t.Judge = x.verdict
 	t.Explain = x.explain
 	return t, nil

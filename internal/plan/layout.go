@@ -84,6 +84,17 @@ func (l Layout) column(name string) (Column, bool) {
 	return Column{}, false
 }
 
+// floats lists the columns that parts store as DOUBLE.
+func (l Layout) floats() []string {
+	var names []string
+	for _, c := range l.Columns {
+		if c.Type == expr.Float.String() {
+			names = append(names, c.Stored())
+		}
+	}
+	return names
+}
+
 // types maps field names to their types.
 func (l Layout) types() map[string]expr.Type {
 	m := make(map[string]expr.Type, len(l.Columns))

@@ -86,11 +86,11 @@ func (p *Planner) fileTask(t engine.Task, n *script.Node, in Inputs, b Batch) (e
 	// The COPY writes into the directory of the final file, so that the
 	// commit's rename stays within one file system.
 	t.Paths = append(t.Paths, b.OutPath, filepath.Dir(b.OutPath))
-	copySQL, err := files.WriteSQL(n.Out, out.rows, out.orderBy, b.OutPath)
+	file, err := files.WriteSQL(n.Out, out.rows, out.orderBy, b.OutPath)
 	if err != nil {
 		return t, fmt.Errorf("write %s: %w", n.Name, err)
 	}
-	t.Output.File = &engine.FileOutput{Path: b.OutPath, CopySQL: copySQL}
+	t.Output.File = &engine.FileOutput{Copy: file}
 	t.Explain = explainOutput(n, out.rel)
 	return t, nil
 }

@@ -117,8 +117,8 @@ func (f *badFinder) rest(src badSource) (engine.Task, error) {
 	rel := relation{from: src.table + " AS r", order: src.order, refer: src.ref}
 	if f.n.Out != nil {
 		out := outputFrom(f.n, rel)
-		sql, err := files.WriteSQL(f.n.Out, out.rows, out.orderBy, f.b.OutPath)
-		t.Output.File = &engine.FileOutput{Path: f.b.OutPath, CopySQL: sql}
+		file, err := files.WriteSQL(f.n.Out, out.rows, out.orderBy, f.b.OutPath)
+		t.Output.File = &engine.FileOutput{Copy: file}
 		return t, err
 	}
 	t.Query = tableQuery(f.n, f.plan.Layout, rel, nil)

@@ -203,7 +203,7 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 // partOutput says where a table's rows go: one part, or one for each bucket.
 // Rows that are about to leave their canonical order get a number first.
 func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) (*engine.PartOutput, error) {
-	out := &engine.PartOutput{Stage: b.Stage, RowGroupRows: p.rowGroupRows(n, in)}
+	out := &engine.PartOutput{Stage: b.Stage, Floats: plan.Layout.floats(), RowGroupRows: p.rowGroupRows(n, in)}
 	if plan.Layout.Buckets == 0 {
 		return out, nil
 	}

@@ -1,6 +1,7 @@
 package scripttest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -110,11 +111,15 @@ func (v *value) csvRows(columns []column) ([]row, error) {
 // writeParquet makes a file of rows; fields that a row leaves out are NULL
 // where they may be, else their type's zero value.
 func writeParquet(ctx context.Context, in *engine.Instance, path string, columns []column, rows []row) error {
+	file := sqltext.Copy{Query: "FROM given", Path: path, Options: []string{"FORMAT parquet"}}
 	cols, stored := make([]string, len(columns)), make([]string, len(columns))
 	for i, c := range columns {
 		cols[i] = fmt.Sprintf("CAST(NULL AS %s)", c.typ.SQL())
 		if stored[i] = sqltext.Ident(c.name); c.stored != "" {
 			stored[i] = sqltext.Ident(c.stored)
+		}
+		if c.typ == expr.Float {
+			file.Floats = append(file.Floats, cmp.Or(c.stored, c.name))
 		}
 	}
 	lines := []string{"SELECT " + strings.Join(cols, ", ") + " WHERE false"}
@@ -140,7 +145,7 @@ func writeParquet(ctx context.Context, in *engine.Instance, path string, columns
 			return fmt.Errorf("make a table of given rows: %w", err)
 		}
 	}
-	if err := in.Exec(ctx, "COPY given TO "+sqltext.String(path)+" (FORMAT parquet)"); err != nil {
+	if _, _, err := in.Copy(ctx, file, true); err != nil {
 		return fmt.Errorf("write given rows: %w", err)
 	}
 	return nil
