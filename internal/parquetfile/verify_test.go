@@ -2,7 +2,9 @@ package parquetfile
 
 import (
 	"bytes"
+	"compress/gzip"
 	"hash/crc32"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,5 +47,65 @@ func TestLevelsOfFlatColumns(t *testing.T) {
 			}
 			require.ErrorContains(t, err, c.want)
 		})
+	}
+}
+
+// gzipPage is a page of numbers that do not repeat but have few digits, and the
+// bytes that it is unpacked to.
+func gzipPage(t testing.TB, rawBytes int) (packed []byte, raw int64) {
+	t.Helper()
+	random, text := rand.New(rand.NewPCG(1, 2)), make([]byte, rawBytes)
+	for i := range text {
+		if i%4 < 2 {
+			text[i] = byte(random.Uint32())
+		}
+	}
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(text)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.Bytes(), int64(len(text))
+}
+
+// TestGzipPages damages pages that are unpacked from memory and from the file.
+func TestGzipPages(t *testing.T) {
+	t.Parallel()
+	const trailerBytes = 8 // checksum and length
+	for name, rawBytes := range map[string]int{"short": 1000, "long": 3 * packedBytesMax} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			packed, raw := gzipPage(t, rawBytes)
+			require.Equal(t, name == "long", len(packed) > packedBytesMax)
+			v := verifier{codec: Gzip} // one for all: what a page leaves in it must not matter to the next
+			verify := func(raw int64, body []byte) error {
+				v.r = bytes.NewReader(body)
+				return v.page(page{kind: pageData, raw: raw, compressed: int64(len(body))})
+			}
+			require.NoError(t, verify(raw, packed))
+			for _, wrong := range []int64{raw - 1, raw + 1} {
+				require.ErrorContains(t, verify(wrong, packed), "bytes unpacked, its header says")
+			}
+			for _, at := range []int{len(packed) - trailerBytes, len(packed) - 1} {
+				flipped := bytes.Clone(packed)
+				flipped[at] ^= 1
+				require.ErrorContains(t, verify(raw, flipped), "it cannot be unpacked")
+			}
+			flipped := bytes.Clone(packed)
+			flipped[0] ^= 1
+			require.ErrorContains(t, verify(raw, flipped), "it is not gzip")
+			require.ErrorContains(t, verify(raw, packed[:len(packed)-1]), "it cannot be unpacked")
+			require.NoError(t, verify(raw, packed))
+		})
+	}
+}
+
+// BenchmarkGzipPage unpacks a page of the usual size for its checksum.
+func BenchmarkGzipPage(b *testing.B) {
+	packed, raw := gzipPage(b, 1<<20)
+	v := verifier{r: bytes.NewReader(packed), codec: Gzip}
+	b.SetBytes(raw)
+	for b.Loop() {
+		require.NoError(b, v.page(page{kind: pageData, raw: raw, compressed: int64(len(packed))}))
 	}
 }
