@@ -147,10 +147,35 @@ func (g gen) split(in *inputs, src *source, dir string, files int, ending string
 	return urls, nil
 }
 
+// DuckDB computes 2,048 rows at a time, and a sorted output of wide texts has
+// so many of those in memory; less cannot work, and says so (script 574).
+const (
+	vectorRows   = 2_048
+	vectorCopies = 32
+)
+
+// needs gives a variant the memory that the widest row of its script takes.
+func (v *variant) needs(s *script) {
+	widest := 0
+	for _, rows := range s.tables() {
+		for _, row := range rows {
+			width := 0
+			for _, cell := range row {
+				if text, ok := cell.(string); ok {
+					width += len(text)
+				}
+			}
+			widest = max(widest, width)
+		}
+	}
+	v.Memory = max(v.Memory, int64(widest)*vectorRows*vectorCopies)
+}
+
 // run executes a script in dir, in this process or in one that dies, and
 // returns the files that it wrote by their names.
 func (v variant) run(ctx context.Context, s *script, in *inputs, dir string) (map[string]string, error) {
 	at := place{inputs: in, out: filepath.Join(dir, "out"), python: filepath.Join(dir, "formulas.py")}
+	v.needs(s)
 	if v.Cuts > 0 {
 		v.Batch = max(in.bytes/v.Cuts, tiny)
 	}
