@@ -79,32 +79,15 @@ func TestChaosInterrupt(t *testing.T) {
 			dir := heavyDir(t, script, code)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			var stderr strings.Builder
-			run := thalweg(ctx, dir, "run", "script.yaml", "--memory", "1GB", "--json")
-			run.Stderr = &stderr
-			events, err := run.StdoutPipe()
-			require.NoError(t, err)
-			require.NoError(t, run.Start())
-			awaitHeavy(t, events)
+			run := startHeavy(ctx, t, dir, "--memory", "1GB")
 			awaitWork(ctx, t, run.Process.Pid, filepath.Join(dir, "started"))
 			require.NoError(t, run.Process.Signal(syscall.SIGINT))
-			begin, starved := time.Now(), cpuPressure(t)
-			_ = run.Wait()
-			took := time.Since(begin)
-			starved = cpuPressure(t) - starved
-			require.Equal(t, exitInterrupted, run.ProcessState.ExitCode(), stderr.String())
-			require.Less(t, took, interruptedWithin+min(starved, starvedMax), stderr.String())
-			out, err := thalweg(ctx, dir, "runs", "--json").Output()
-			require.NoError(t, err)
-			require.Regexp(t, `"(stopped|interrupted)"`, string(out))
+			requireEndsSoon(t, run, exitInterrupted)
+			require.Regexp(t, `"(stopped|interrupted)"`, listRuns(ctx, t, dir))
 			// The batch is nobody's any more: another run at it may begin.
-			again := thalweg(ctx, dir, "run", "script.yaml", "--resume", "--memory", "1GB", "--json")
-			events, err = again.StdoutPipe()
-			require.NoError(t, err)
-			require.NoError(t, again.Start())
-			awaitHeavy(t, events)
+			again := startHeavy(ctx, t, dir, "--resume", "--memory", "1GB")
 			require.NoError(t, again.Process.Kill())
-			err = again.Wait()
+			err := again.Wait()
 			require.True(t, errors.As(err, new(*exec.ExitError)), "it was killed: %v", err)
 		})
 	}
@@ -129,6 +112,36 @@ func thalweg(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "thalweg", args...)
 	cmd.Dir = dir
 	return cmd
+}
+
+// startHeavy starts a run and waits until a batch of its heavy node has begun.
+func startHeavy(ctx context.Context, t *testing.T, dir string, flags ...string) *exec.Cmd {
+	t.Helper()
+	run := thalweg(ctx, dir, append([]string{"run", "script.yaml", "--json"}, flags...)...)
+	run.Stderr = new(strings.Builder)
+	events, err := run.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, run.Start())
+	awaitHeavy(t, events)
+	return run
+}
+
+// requireEndsSoon waits for a run, which has been told to end, as long as Ctrl-C may take.
+func requireEndsSoon(t *testing.T, run *exec.Cmd, code int) {
+	t.Helper()
+	begin, starved := time.Now(), cpuPressure(t)
+	_ = run.Wait()
+	took := time.Since(begin)
+	starved = cpuPressure(t) - starved
+	require.Equal(t, code, run.ProcessState.ExitCode(), run.Stderr)
+	require.Less(t, took, interruptedWithin+min(starved, starvedMax), run.Stderr)
+}
+
+func listRuns(ctx context.Context, t *testing.T, dir string) string {
+	t.Helper()
+	out, err := thalweg(ctx, dir, "runs", "--json").Output()
+	require.NoError(t, err)
+	return string(out)
 }
 
 // awaitHeavy reads events until a batch of the heavy node has begun; the rest is
@@ -212,23 +225,11 @@ func TestFailureDoesNotWait(t *testing.T) {
 	dir := heavyDir(t, script, code)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var stderr strings.Builder
-	run := thalweg(ctx, dir, "run", "script.yaml", "--memory", "2GB", "--cores", "2", "--json")
-	run.Stderr = &stderr
-	events, err := run.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, run.Start())
-	awaitHeavy(t, events)
+	run := startHeavy(ctx, t, dir, "--memory", "2GB", "--cores", "2")
 	awaitWork(ctx, t, run.Process.Pid, filepath.Join(dir, "started"))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
-	begin, starved := time.Now(), cpuPressure(t)
-	_ = run.Wait()
-	took := time.Since(begin)
-	starved = cpuPressure(t) - starved
-	require.Equal(t, exitUsers, run.ProcessState.ExitCode(), stderr.String())
-	require.Less(t, took, interruptedWithin+min(starved, starvedMax), stderr.String())
-	out, err := thalweg(ctx, dir, "runs", "--json").Output()
-	require.NoError(t, err)
-	require.Contains(t, string(out), `"failed"`)
-	require.Contains(t, string(out), "enough")
+	requireEndsSoon(t, run, exitUsers)
+	runs := listRuns(ctx, t, dir)
+	require.Contains(t, runs, `"failed"`)
+	require.Contains(t, runs, "enough")
 }
