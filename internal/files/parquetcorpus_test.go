@@ -7,11 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -82,23 +83,24 @@ func unzipCorpus(t *testing.T) string {
 	return dir
 }
 
+// readCorpus reads what the files of a corpus hold, by their names.
+func readCorpus(t *testing.T, dir string) (corpus map[string]corpusFile) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(dir, "expected.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(raw, &corpus))
+	return corpus
+}
+
 // refusedSplit is what is refused of the corpus for the sake of its encoding.
 const refusedSplit = "its encoding BYTE_STREAM_SPLIT of FIXED_LEN_BYTE_ARRAY is not supported"
 
 func checkCorpus(t *testing.T, dir string) {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(dir, "expected.json"))
-	require.NoError(t, err)
-	var corpus map[string]corpusFile
-	require.NoError(t, json.Unmarshal(raw, &corpus))
+	corpus := readCorpus(t, dir)
 	require.Greater(t, len(corpus), 300)
-	names := make([]string, 0, len(corpus))
-	for name := range corpus {
-		names = append(names, name)
-	}
-	sort.Strings(names)
 	db := openDB(t, 2)
-	for i, name := range names {
+	for i, name := range slices.Sorted(maps.Keys(corpus)) {
 		if i%sampleOne() != 0 {
 			continue
 		}

@@ -2,7 +2,6 @@ package files
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -85,10 +84,7 @@ func damage(random *rand.Rand, raw []byte) ([]byte, string) {
 func flipSources(t *testing.T) []flipSource {
 	t.Helper()
 	dir := unzipCorpus(t)
-	raw, err := os.ReadFile(filepath.Join(dir, "expected.json"))
-	require.NoError(t, err)
-	var corpus map[string]corpusFile
-	require.NoError(t, json.Unmarshal(raw, &corpus))
+	corpus := readCorpus(t, dir)
 	var names []string
 	for name, f := range corpus {
 		if f.About.Checksums {
@@ -122,10 +118,10 @@ func flipSources(t *testing.T) []flipSource {
 	db := openDB(t, 2)
 	var out []flipSource
 	for _, name := range names {
-		s := flipSource{name: name}
 		path := filepath.Join(dir, name)
-		s.raw, err = os.ReadFile(path)
+		raw, err := os.ReadFile(path)
 		require.NoError(t, err)
+		s := flipSource{name: name, raw: raw}
 		all, err := parquetColumns(Input{Path: path, URL: path})
 		require.NoError(t, err)
 		for _, c := range all {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"database/sql"
 	"encoding/binary"
-	"encoding/json"
 	"maps"
 	"math"
 	"os"
@@ -66,10 +65,7 @@ func checkQuery(t *testing.T, path string) error {
 func TestChaosQueryParquetCorpus(t *testing.T) {
 	t.Parallel()
 	dir := unzipCorpus(t)
-	raw, err := os.ReadFile(filepath.Join(dir, "expected.json"))
-	require.NoError(t, err)
-	var corpus map[string]corpusFile
-	require.NoError(t, json.Unmarshal(raw, &corpus))
+	corpus := readCorpus(t, dir)
 	db := openDB(t, 2)
 	n := 0
 	for _, name := range slices.Sorted(maps.Keys(corpus)) {
