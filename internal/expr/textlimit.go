@@ -90,25 +90,22 @@ func (n *node) grows() bool {
 	return false
 }
 
-// constantBytes is what a format's own text and widths take.
+// constantBytes is what a format's own text and widths take at the most.
 func constantBytes(pieces []piece) int {
-	total := 0
-	for _, p := range pieces {
-		total += len(p.literal)
-		if p.verb != nil {
-			total += max(p.verb.width, p.verb.precision, 0)
-		}
-	}
-	return total
+	return formatBytes(pieces, func(v *verb) int { return max(v.width, v.precision, 0) })
 }
 
 // leastBytes is what a format's own text and widths give in any case.
 func leastBytes(pieces []piece) int {
+	return formatBytes(pieces, func(v *verb) int { return max(v.width, 0) })
+}
+
+func formatBytes(pieces []piece, ofVerb func(*verb) int) int {
 	total := 0
 	for _, p := range pieces {
 		total += len(p.literal)
 		if p.verb != nil {
-			total += max(p.verb.width, 0)
+			total += ofVerb(p.verb)
 		}
 	}
 	return total

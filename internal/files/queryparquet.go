@@ -285,18 +285,13 @@ func (s *parquetSlice) leaves(column int) (list []string) {
 // querySQL reads all files, in order.
 func (p *parquetPlan) querySQL() string {
 	var selects []string
-	for from := 0; from < len(p.slices); {
-		to := from + 1
-		for to < len(p.slices) && mergeable(&p.slices[to-1], &p.slices[to]) {
-			to++
-		}
-		first := &p.slices[from]
+	for run := range p.runs() {
+		first := &run[0]
 		cols := make([]string, len(first.columns))
 		for i, c := range first.columns {
 			cols[i] = first.queryValue(i) + " AS " + sqltext.Ident(c.Name)
 		}
-		selects = append(selects, "SELECT "+strings.Join(cols, ", ")+first.scan(p.slices[from:to]))
-		from = to
+		selects = append(selects, "SELECT "+strings.Join(cols, ", ")+first.scan(run))
 	}
 	return unionAll(selects)
 }

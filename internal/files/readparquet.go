@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -279,22 +280,34 @@ func viewName(i int) string { return fmt.Sprintf("c%d", i) }
 // the other row groups.
 func (p *parquetPlan) sql(withPosition bool) (string, error) {
 	var selects []string
-	for from := 0; from < len(p.slices); {
-		to := from + 1
-		for to < len(p.slices) && mergeable(&p.slices[to-1], &p.slices[to]) {
-			to++
-		}
-		sel, err := p.selectRun(p.slices[from:to], withPosition)
+	for run := range p.runs() {
+		sel, err := p.selectRun(run, withPosition)
 		if err != nil {
 			return "", err
 		}
 		selects = append(selects, sel)
-		from = to
 	}
 	if len(selects) == 0 {
 		selects = []string{emptySelect(p.r, withPosition)}
 	}
 	return unionAll(selects), nil
+}
+
+// runs yields the slices in their order, those together that one read_parquet
+// call can read.
+func (p *parquetPlan) runs() iter.Seq[[]parquetSlice] {
+	return func(yield func([]parquetSlice) bool) {
+		for from := 0; from < len(p.slices); {
+			to := from + 1
+			for to < len(p.slices) && mergeable(&p.slices[to-1], &p.slices[to]) {
+				to++
+			}
+			if !yield(p.slices[from:to]) {
+				return
+			}
+			from = to
+		}
+	}
 }
 
 // mergeable reports whether one read_parquet call can read b after a: whole
