@@ -187,23 +187,26 @@ func TestEndlessRows(t *testing.T) {
 		name, body string
 		text       string
 		line       int64 // in the traceback, of formulas.py
+		killed     bool
 	}{
-		{"busy", "while True: pass", "the time for one row is over", 4},
-		{"asleep", "time.sleep(1e6)", "the time for one row is over", 4},
-		{"insistent", "while True:\n      try: time.sleep(1e6)\n      except BaseException: pass", "took longer than 300ms and did not stop: the Python process was killed", 5},
-		{"deaf", "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1}); time.sleep(1e6)", "did not stop: the Python process was killed", 4},
+		{"busy", "while True: pass", "the time for one row is over", 5, false},
+		{"asleep", "time.sleep(1e6)", "the time for one row is over", 5, false},
+		{"insistent", "while True:\n      try: time.sleep(1e6)\n      except BaseException: pass", "took longer than 300ms and did not stop: the Python process was killed", 6, true},
+		{"deaf", "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1}); time.sleep(1e6)", "did not stop: the Python process was killed", 5, true},
 	}
 	eachInterpreter(t, func(t *testing.T, interpreter string) {
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
 				t.Parallel()
-				pool := newTestPool(t, Config{Interpreter: interpreter, Size: 2, RowTimeout: 300 * time.Millisecond})
-				f := runFault(t, pool, intProgram("hang(r.n)", "import time, signal", "def hang(n):", "  if n == 7:", "    "+test.body, "  return n"), 20)
+				clock := newStillClock(t, test.killed)
+				pool := newTestPool(t, Config{Interpreter: interpreter, Size: 1, RowTimeout: 300 * time.Millisecond, clock: clock.now})
+				f := runFault(t, pool, intProgram("hang(r.n)", "import time, signal", "def hang(n):", "  if n == 7:", "    "+clock.hang(), "    "+test.body, "  return n"), 20)
 				require.Equal(t, fault.Script, f.Kind)
 				require.Equal(t, int64(8), f.Place.Record)
 				require.Equal(t, "y", f.Place.Field)
 				require.Equal(t, "hang(r.n)", f.Place.Expr)
 				require.Contains(t, f.Message, test.text)
+				require.Contains(t, f.Hint, "--row-timeout")
 				if !isPyPy(interpreter) || test.name != "deaf" { // PyPy shows approximate lines only
 					require.Equal(t, "formulas.py", f.Place.File, "%s", f.Detail)
 					require.Equal(t, test.line, f.Place.Line, "%s", f.Detail)
@@ -216,15 +219,36 @@ func TestEndlessRows(t *testing.T) {
 }
 
 func TestEndlessImport(t *testing.T) {
-	t.Parallel()
-	pool := newTestPool(t, Config{Size: 1, RowTimeout: time.Second, ImportTimeout: 300 * time.Millisecond})
-	err := pool.Check(t.Context(), intProgram("1", "x = 1", "while True: pass"))
-	f := fault.Of(err)
-	require.ErrorContains(t, err, "the time for")
-	require.Equal(t, fault.Script, f.Kind)
-	require.Equal(t, "formulas.py", f.Place.File)
-	require.Equal(t, int64(2), f.Place.Line)
-	requireWorks(t, pool)
+	const stubborn = "import time\nwhile True:\n  try: time.sleep(1e6)\n  except BaseException: pass"
+	table := tableProgram(Lists)
+	for name, c := range map[string]struct {
+		prog   *Program
+		body   string
+		killed bool
+		text   string
+		line   int64
+	}{
+		"formulas":               {intProgram("1"), "while True: pass", false, "the Python code cannot be used: the time for its import is over", 2},
+		"function":               {table, "while True: pass", false, "the Python code cannot be used: the time for its import is over", 2},
+		"stubborn formulas":      {intProgram("1"), stubborn, true, "importing the Python code: took longer than 300ms and did not stop: the Python process was killed", 4},
+		"function, and stubborn": {table, stubborn, true, "importing the Python code: took longer than 300ms and did not stop: the Python process was killed", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := newStillClock(t, c.killed)
+			pool := newTestPool(t, Config{Size: 1, RowTimeout: time.Second, ImportTimeout: 300 * time.Millisecond, clock: clock.now})
+			prog := *c.prog
+			prog.Files = source(clock.hang(), c.body)
+			err := pool.Check(t.Context(), &prog)
+			f := fault.Of(err)
+			require.ErrorContains(t, err, c.text)
+			require.Equal(t, fault.Script, f.Kind)
+			require.Equal(t, "formulas.py", f.Place.File)
+			require.Equal(t, c.line, f.Place.Line)
+			require.Equal(t, hintImportTime, f.Hint)
+			requireWorks(t, pool)
+		})
+	}
 }
 
 func TestMemoryLimit(t *testing.T) {

@@ -21,10 +21,12 @@ import (
 const (
 	maxValueChars = 200
 
-	hintMemory = "make the formula need less at a time, or allow a Python process more memory"
-	hintTime   = "see whether it can end at all; if it is merely slow, allow a row more time"
-	hintKilled = "probably the machine was out of memory: run fewer Python processes, or give each a memory limit, so that the formula is told"
-	hintExit   = "a formula, or a library that it uses, has ended the whole interpreter"
+	hintMemory     = "make the formula need less at a time, or allow a Python process more memory"
+	hintRowTime    = "see whether it can end at all; if it is merely slow, allow a row more time with --row-timeout"
+	hintCallTime   = "see whether it can end at all; if it is merely slow, allow a call more time with --group-timeout"
+	hintImportTime = "importing takes too long: see what the files do when they are imported"
+	hintKilled     = "probably the machine was out of memory: run fewer Python processes, or give each a memory limit, so that the formula is told"
+	hintExit       = "a formula, or a library that it uses, has ended the whole interpreter"
 )
 
 func shorten(s string) string {
@@ -52,7 +54,7 @@ func rowFault(prog *program, f *failure, first int64) *fault.Error {
 	case "memory":
 		out.Hint = hintMemory
 	case "timeout":
-		out.Hint = hintTime
+		out.Hint = hintRowTime
 	}
 	return out
 }
@@ -101,7 +103,7 @@ func loadFault(prog *program, f *failure) *fault.Error {
 	case f.Category == "memory":
 		out.Hint = hintMemory
 	case f.Category == "timeout":
-		out.Hint = "importing takes too long: see what the files do when they are imported"
+		out.Hint = hintImportTime
 	}
 	return out
 }
@@ -134,10 +136,17 @@ func crashFault(p *process, c *chunk) *fault.Error {
 	return out
 }
 
-// timeoutFault is the failure of a row that did not stop when asked to.
+// timeoutFault is the failure of a row, a call or an import that did not stop when asked to.
 func timeoutFault(p *process, c *chunk, row int64, limit time.Duration) *fault.Error {
 	out := fault.New(fault.Script, "")
-	out.Hint = hintTime
+	switch {
+	case row == rowImport:
+		out.Hint = hintImportTime
+	case c.run.prog.Table != nil:
+		out.Hint = hintCallTime
+	default:
+		out.Hint = hintRowTime
+	}
 	p.locate(out, c, row, fmt.Sprintf("took longer than %s and did not stop: the Python process was killed", limit))
 	return out
 }

@@ -36,11 +36,11 @@ const (
 	pipeBytes           = 1 << 20 // wished for
 	joinBelowBytes      = 1 << 20
 
-	startTimeout    = 30 * time.Second // from starting a process to its first message
-	stopGrace       = time.Second      // from closing a process's input to killing it
-	deathGrace      = 5 * time.Second  // from the end of a process's stream to its own
-	killGrace       = 2 * time.Second  // from asking a row to stop to killing its process
-	dumpGrace       = 100 * time.Millisecond
+	startTimeout    = 30 * time.Second       // from starting a process to its first message
+	stopGrace       = time.Second            // from closing a process's input to killing it
+	deathGrace      = 5 * time.Second        // from the end of a process's stream to its own
+	killGrace       = 2 * time.Second        // from asking a row to stop to killing its process
+	dumpGrace       = 500 * time.Millisecond // from asking for a stack to killing the process
 	cancelGrace     = 250 * time.Millisecond // that a chunk nobody waits for may still take
 	outputWait      = 2 * time.Second        // for pipes that a process's children keep open
 	stallTimeout    = 5 * time.Minute        // for a process that neither computes nor takes or gives values

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -120,6 +121,46 @@ func runFault(t *testing.T, p *Pool, prog *Program, n int) *fault.Error {
 	require.NotEqual(t, fault.Bug, f.Kind, "%v", err)
 	return f
 }
+
+// stillClock is a clock for Config that stands still, however long something that ends takes,
+// until what does not end has made a file: then its limit passes at once.
+type stillClock struct {
+	path  string // of the file
+	mu    sync.Mutex
+	at    time.Time
+	seen  int       // looks of the watch at what does not end
+	moves bool      // goes on after the limit, for what has to be killed
+	since time.Time // when it began to
+}
+
+func newStillClock(t *testing.T, moves bool) *stillClock {
+	return &stillClock{path: touchFile(t), at: time.Now(), moves: moves}
+}
+
+// hang is Python that says that what comes behind it does not end.
+func (c *stillClock) hang() string { return fmt.Sprintf("open(%q, 'w').close()", c.path) }
+
+// now is asked at each look of the only process's watch. It is the second look at a row that
+// finds it to have been there for too long.
+func (c *stillClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen < 2 {
+		if _, err := os.Stat(c.path); err != nil {
+			return c.at
+		}
+		if c.seen++; c.seen == 2 {
+			c.at, c.since = c.at.Add(stillLimit+time.Second), time.Now()
+		}
+	}
+	if c.moves && c.seen == 2 {
+		return c.at.Add(time.Since(c.since))
+	}
+	return c.at
+}
+
+// stillLimit is what the limits of pools with a stillClock are at most.
+const stillLimit = time.Hour
 
 // requireWorks shows that a pool is still good.
 func requireWorks(t *testing.T, p *Pool) {

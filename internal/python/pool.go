@@ -30,6 +30,8 @@ type Config struct {
 	Keeper         string        // executable that is a keeper when it is called as one (package keeper), so that what formulas start ends with them; "": process groups do what they can
 	Env            []string      // "NAME=value": the interpreters' environment, beyond PATH, HOME and LANG of ours, TZ=UTC, PYTHONHASHSEED=0, PyPy's limits and one thread for libraries
 	Logger         *slog.Logger  // discarded if nil
+
+	clock func() time.Time // of the limits of rows, calls and imports; time.Now if nil
 }
 
 func (c *Config) setDefaults() {
@@ -47,6 +49,9 @@ func (c *Config) setDefaults() {
 	}
 	c.RecycleBytes = or(c.RecycleBytes, DefaultRecycleBytes)
 	c.Logger = or(c.Logger, slog.New(slog.DiscardHandler))
+	if c.clock == nil {
+		c.clock = time.Now
+	}
 }
 
 func or[T comparable](v, otherwise T) T {

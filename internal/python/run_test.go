@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -92,22 +93,13 @@ func TestExpressions(t *testing.T) {
 func TestSkewedRowsKeepBothProcessesBusy(t *testing.T) {
 	t.Parallel()
 	pool := newTestPool(t, Config{Size: 2})
-	// The first row sleeps for as long as all others together. Were any of them
-	// queued behind it, or given to its process, it would take longer.
-	prog := intProgram("wait(r.n)", "import time", "def wait(n):", "  time.sleep(1.0 if n == 0 else 0.01)", "  return n")
-	n := int64(0)
-	_, err := pool.Run(t.Context(), prog, func() ([]any, error) { // until both processes have started
-		if n++; n > 200 {
-			return nil, io.EOF
-		}
-		return []any{n}, nil
-	}, discard)
+	// The first row ends when nearly all others have been computed: but for one chunk of
+	// a few, which may wait behind it. Were more given to its process, it would never end.
+	dir := t.TempDir()
+	prog := intProgram("wait(r.n)", "import os, time", fmt.Sprintf("os.chdir(%q)", dir), "def wait(n):", "  while n == 0 and len(os.listdir()) < 90: time.sleep(0.01)",
+		"  if n: open(str(n), 'w').close()", "  time.sleep(0.01)", "  return n")
+	_, err := pool.Run(t.Context(), prog, ints(101), discard)
 	require.NoError(t, err)
-	began := time.Now()
-	stats, err := pool.Run(t.Context(), prog, ints(101), discard)
-	require.NoError(t, err)
-	require.Greater(t, stats.Busy, 1900*time.Millisecond)
-	require.Less(t, time.Since(began), 1700*time.Millisecond)
 }
 
 func TestRunsShareTheProcesses(t *testing.T) {
@@ -118,17 +110,18 @@ func TestRunsShareTheProcesses(t *testing.T) {
 	defer cancel()
 	under := make(chan struct{})
 	var once sync.Once
+	var done atomic.Int64 // rows of the long Run
 	long := make(chan error, 1)
 	go func() {
-		_, err := pool.Run(ctx, prog, ints(1_000_000), func([]any) error { once.Do(func() { close(under) }); return nil })
+		_, err := pool.Run(ctx, prog, ints(1_000_000), func([]any) error { done.Add(1); once.Do(func() { close(under) }); return nil })
 		long <- err
 	}()
 	<-under
 	// The long Run occupies both processes; the short one must get its share at once.
-	began := time.Now()
+	before := done.Load()
 	_, err := pool.Run(t.Context(), prog, ints(50), discard)
 	require.NoError(t, err)
-	require.Less(t, time.Since(began), 3*time.Second)
+	require.Less(t, done.Load()-before, int64(500), "rows of the long Run that the short one has waited for")
 	cancel()
 	require.Equal(t, fault.Canceled, fault.Of(<-long).Kind)
 }
@@ -309,12 +302,10 @@ func TestCancel(t *testing.T) {
 				cancel(cause)
 			}
 		}()
-		began := time.Now()
 		_, err := pool.Run(ctx, intProgram("hang(r.n)", "import os, time", "def hang(n):", "  if n == 7:", "    open(os.environ['TOUCH'], 'w')", "    time.sleep(1e6)", "  return n"), ints(1000), discard)
 		require.ErrorIs(t, err, cause)
 		require.Equal(t, fault.Canceled, fault.Of(err).Kind)
-		require.Less(t, time.Since(began), 10*time.Second)
-		requireWorks(t, pool) // the process that slept was replaced
+		requireWorks(t, pool) // the process that slept for days was replaced
 	})
 }
 
@@ -392,7 +383,7 @@ func TestInterpretersDieWithTheirParent(t *testing.T) {
 	require.Eventually(t, func() bool {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		return err != nil || bytes.Contains(status, []byte("State:\tZ"))
-	}, 10*time.Second, 10*time.Millisecond)
+	}, time.Minute, 10*time.Millisecond)
 }
 
 func TestPrintFlood(t *testing.T) {

@@ -63,8 +63,8 @@ func (s *slot) serve() {
 		case <-s.wake:
 		case in, ok := <-answers:
 			s.receive(in, ok)
-		case now := <-ticker.C:
-			s.watch(now)
+		case <-ticker.C:
+			s.watch(s.pool.cfg.clock())
 		case <-s.pool.closing:
 			return
 		}

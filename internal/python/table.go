@@ -321,7 +321,7 @@ func resultFault(prog *program, f *failure) *fault.Error {
 	case f.Category == "memory":
 		out.Hint = "pass fewer columns with p.columns, group by more columns, or allow a Python process more memory"
 	case f.Category == "timeout":
-		out.Hint = "see whether it can end at all; if it is merely slow, allow a call more time with --group-timeout"
+		out.Hint = hintCallTime
 	case f.Category == "none":
 		out.Hint = "return a value, or declare the column nullable: true in p.returns"
 	case f.Type == "":

@@ -257,14 +257,22 @@ func TestTableFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pool := newTestPool(t, Config{Size: 1, GroupTimeout: 500 * time.Millisecond, RowTimeout: time.Hour, MemoryBytes: 256 << 20})
-			prog := tableProgram(Lists, "def f(rows):", "    if rows['g'][0] >= 2:", "        "+c.body, "    return "+good)
+			clock := newStillClock(t, name == "stubborn")
+			pool := newTestPool(t, Config{Size: 1, GroupTimeout: 500 * time.Millisecond, RowTimeout: 2 * stillLimit, MemoryBytes: 256 << 20, clock: clock.now})
+			body := c.body
+			if name == "endless" || name == "stubborn" {
+				body = clock.hang() + "\n        " + c.body
+			}
+			prog := tableProgram(Lists, "def f(rows):", "    if rows['g'][0] >= 2:", "        "+body, "    return "+good)
 			got, err := runTable(t, pool, prog, grouped(50, 5))
 			require.ErrorContains(t, err, c.text)
 			f := fault.Of(err)
 			require.Equal(t, c.kind, f.Kind)
 			require.Equal(t, c.field, f.Place.Field)
 			require.LessOrEqual(t, len(got), 2)
+			if name == "endless" || name == "stubborn" {
+				require.Contains(t, f.Hint, "--group-timeout")
+			}
 			if name == "raises" {
 				require.Contains(t, f.Detail, "raise ValueError('no')")
 			}

@@ -67,7 +67,7 @@ LEAST_ROOM_BYTES = 16 << 20  # of address space that a worker needs beyond what 
 
 
 class RowTimeout(BaseException):
-    """The pool found that a row takes too long. Not an Exception, so that formulas do not swallow it by accident."""
+    """The pool found that a row, a call or an import takes too long. Not an Exception, so that formulas do not swallow it by accident."""
 
 
 class BadValue(Exception):
@@ -1042,7 +1042,7 @@ class Worker:
         self.responses = settings["responses_fd"]
         self.page = open_page(settings["progress_fd"])
         self.crash_fd = settings["crash_fd"]
-        self.unit = "row"  # what the page counts
+        self.unit = "row"  # what the page counts, once the program is imported
         self.pid = os.getpid()
         self.programs = {}  # number -> Program, or the description of why it cannot be loaded
 
@@ -1062,7 +1062,8 @@ class Worker:
             return  # the row has ended meanwhile
         # If the row does not care for the exception, this is what there is to see of it.
         os.write(self.crash_fd, stack_text(frame).encode("utf-8", "replace"))
-        raise RowTimeout("the time for one %s is over" % self.unit)
+        step = "its import" if accused[1] == ROW_IMPORT else "one " + self.unit
+        raise RowTimeout("the time for %s is over" % step)
 
     def send(self, kind, buffers):
         if os.getpid() != self.pid:
