@@ -21,12 +21,17 @@ import (
 	"thalweg/internal/effort"
 )
 
-// interruptedWithin is the promise of docs/guarantees.md: how long Ctrl-C takes.
-const interruptedWithin = 2 * time.Second
-
-// starvedMax bounds what a machine with other work may add (see cpuPressure):
-// far less than the runs here would take to end by themselves.
-const starvedMax = 3 * time.Second
+const (
+	// interruptedWithin is the promise of docs/guarantees.md: how long Ctrl-C takes.
+	interruptedWithin = 2 * time.Second
+	// starvedMax bounds what a machine with other work may add (see cpuPressure).
+	starvedMax = 3 * time.Second
+	// interruptedAnywhere is for machines that are slow or shared in ways that the
+	// kernel does not tell: less than the runs here would take to end by themselves.
+	interruptedAnywhere = 20 * time.Second
+	// runsWait is longer than any machine takes for all that a test does.
+	runsWait = 10 * time.Minute
+)
 
 // heavyRuns are scripts that would work for minutes, each in another way. The
 // first node is cheap; when its table is there the second one is at work.
@@ -77,7 +82,7 @@ func TestChaosInterrupt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			script, code, _ := strings.Cut(archive, "-- f.py --\n")
 			dir := heavyDir(t, script, code)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), runsWait)
 			defer cancel()
 			run := startHeavy(ctx, t, dir, "--memory", "1GB")
 			awaitWork(ctx, t, run.Process.Pid, filepath.Join(dir, "started"))
@@ -126,7 +131,9 @@ func startHeavy(ctx context.Context, t *testing.T, dir string, flags ...string) 
 	return run
 }
 
-// requireEndsSoon waits for a run, which has been told to end, as long as Ctrl-C may take.
+// requireEndsSoon waits for a run, which has been told to end. It holds it to the promise
+// where everything is asked for, which is on a machine that has time for it, and to the
+// order of magnitude elsewhere.
 func requireEndsSoon(t *testing.T, run *exec.Cmd, code int) {
 	t.Helper()
 	begin, starved := time.Now(), cpuPressure(t)
@@ -134,7 +141,8 @@ func requireEndsSoon(t *testing.T, run *exec.Cmd, code int) {
 	took := time.Since(begin)
 	starved = cpuPressure(t) - starved
 	require.Equal(t, code, run.ProcessState.ExitCode(), run.Stderr)
-	require.Less(t, took, interruptedWithin+min(starved, starvedMax), run.Stderr)
+	t.Logf("it took %v; something waited for a processor for %v of it", took, starved)
+	require.Less(t, took, effort.Of(interruptedAnywhere, interruptedAnywhere, interruptedWithin+min(starved, starvedMax)), run.Stderr)
 }
 
 func listRuns(ctx context.Context, t *testing.T, dir string) string {
@@ -223,7 +231,7 @@ func TestFailureDoesNotWait(t *testing.T) {
 		"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: fails, fields: {x: {expression: p.x, type: int}}}\n"
 	code := "import os, time\ndef f(a):\n    while not os.path.exists('go'):\n        time.sleep(0.01)\n    raise ValueError('enough')\n"
 	dir := heavyDir(t, script, code)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), runsWait)
 	defer cancel()
 	run := startHeavy(ctx, t, dir, "--memory", "2GB", "--cores", "2")
 	awaitWork(ctx, t, run.Process.Pid, filepath.Join(dir, "started"))

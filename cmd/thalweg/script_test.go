@@ -86,6 +86,9 @@ func pythonWithLibraries() string {
 	return "python3"
 }
 
+// fileWait is longer than any machine takes for what makes the file.
+const fileWait = 5 * time.Minute
+
 // cmdWaitfile waits until a file is there: waitfile FILE.
 func cmdWaitfile(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -93,7 +96,7 @@ func cmdWaitfile(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(fileWait)
 	for {
 		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
 			return

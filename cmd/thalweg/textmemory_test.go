@@ -82,7 +82,7 @@ func TestChaosTextMemory(t *testing.T) {
 			dir, err := os.MkdirTemp(all, "")
 			require.NoError(t, err)
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(strings.ReplaceAll(script, "EXPRESSION", c.expression)), 0o600))
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			run := thalweg(ctx, dir, "run", "script.yaml", "--memory", "512MB")
 			said, err := run.CombinedOutput()

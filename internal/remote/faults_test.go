@@ -29,7 +29,7 @@ import (
 
 // newClient is a client that tries again quickly.
 func newClient(t *testing.T, cfg remote.Config) *remote.Client {
-	cfg.Pause, cfg.PauseMax, cfg.IdleTimeout = time.Millisecond, 10*time.Millisecond, 2*time.Second
+	cfg.Pause, cfg.PauseMax, cfg.IdleTimeout = time.Millisecond, 10*time.Millisecond, patience
 	c := remote.New(cfg)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c

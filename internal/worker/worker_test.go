@@ -19,6 +19,9 @@ import (
 	"thalweg/internal/worker"
 )
 
+// patience bounds what a run may take; only one that does not end reaches it.
+const patience = 5 * time.Minute
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeJob plans batches[node] batches for each node and calls execute for each.
@@ -181,7 +184,7 @@ func TestFailedPlanFailsTheRun(t *testing.T) {
 // run being over.
 func TestFailedPlanEndsTheRunAlthoughOtherNodesAreDue(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	b := newBundle(t)
 	job := &fakeJob{batches: map[string]int{"b": 1, "c": 1}, planErr: map[string]error{"a": fault.New(fault.Environment, "no such file")}}
@@ -221,18 +224,32 @@ func TestShutdownGivesBatchesBackWithoutUsingUpAnAttempt(t *testing.T) {
 	}
 }
 
-// extending tells of each heartbeat that the store has accepted.
-type extending struct {
+// beating is a store with a clock in which time passes with heartbeats only:
+// with each that the store has accepted, nearly a lease.
+type beating struct {
 	state.Store
-	until chan time.Time
+	lease time.Duration
+
+	mu    sync.Mutex
+	at    time.Time
+	beats chan time.Time
 }
 
-func (s extending) Extend(ctx context.Context, c state.Claim, until time.Time) error {
-	err := s.Store.Extend(ctx, c, until)
-	if err == nil {
-		s.until <- until
+func (s *beating) now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at
+}
+
+func (s *beating) Extend(ctx context.Context, c state.Claim, until time.Time) error {
+	if err := s.Store.Extend(ctx, c, until); err != nil {
+		return err
 	}
-	return err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at = s.at.Add(s.lease * 9 / 10)
+	s.beats <- s.at
+	return nil
 }
 
 func TestAnExecutionThatDoesNotEndIsLeftBehind(t *testing.T) {
@@ -305,11 +322,11 @@ func TestAFailedRunLeavesBehindWhatDoesNotEnd(t *testing.T) {
 
 func TestHeartbeatKeepsALongBatch(t *testing.T) {
 	t.Parallel()
-	const lease = 300 * time.Millisecond
+	const lease = 150 * time.Millisecond
 	b := newBundle(t)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	beats := extending{Store: b.store, until: make(chan time.Time, 1000)}
+	store := &beating{Store: b.store, lease: lease, at: time.Now(), beats: make(chan time.Time, 1<<16)}
 	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
 	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
 		if c.Node != "a" {
@@ -317,19 +334,19 @@ func TestHeartbeatKeepsALongBatch(t *testing.T) {
 		}
 		// Until three leases have passed: without heartbeats somebody would
 		// have taken the batch over.
-		claimed := time.Now()
+		claimed := store.now()
 		for {
 			select {
 			case <-ctx.Done():
 				return worker.Result{}, ctx.Err()
-			case until := <-beats.until:
-				if until.After(claimed.Add(4 * lease)) {
+			case now := <-store.beats:
+				if now.After(claimed.Add(3 * lease)) {
 					return worker.Result{}, nil
 				}
 			}
 		}
 	}
-	status, err := b.worker(t, job, func(c *worker.Config) { c.Lease, c.Store = lease, beats }).Run(ctx)
+	status, err := b.worker(t, job, func(c *worker.Config) { c.Lease, c.Store, c.Now = lease, store, store.now }).Run(ctx)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, status)
 	require.Equal(t, 1, job.executed("a"))

@@ -63,7 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) parts.Store) {
 }
 
 // patience bounds what a backend may take; only a hang reaches it.
-const patience = 2 * time.Minute
+const patience = 10 * time.Minute
 
 // bench is what nearly every test needs.
 type bench struct {

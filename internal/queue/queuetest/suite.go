@@ -50,7 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) queue.Queue) {
 }
 
 // patience bounds what a backend may take; only a hang reaches it.
-const patience = time.Minute
+const patience = 10 * time.Minute
 
 // bench is what every test needs.
 type bench struct {

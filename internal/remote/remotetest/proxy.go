@@ -17,6 +17,8 @@ type Proxy struct {
 	open   map[net.Conn]bool
 	plans  []Break // one for each connection to come
 	count  int
+
+	stalled chan struct{} // closed when a connection has stopped passing bytes on
 }
 
 // Break is what happens to a connection after so many bytes from the server
@@ -30,7 +32,7 @@ type Break struct {
 func NewProxy(t TB, target string) *Proxy {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	p := &Proxy{Addr: l.Addr().String(), target: target, open: map[net.Conn]bool{}}
+	p := &Proxy{Addr: l.Addr().String(), target: target, open: map[net.Conn]bool{}, stalled: make(chan struct{})}
 	p.wg.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -59,6 +61,9 @@ func (p *Proxy) Plan(list ...Break) {
 	p.plans = append(p.plans, list...)
 }
 
+// Stalled is closed when the first connection has stopped passing bytes on.
+func (p *Proxy) Stalled() <-chan struct{} { return p.stalled }
+
 // Connections is how many there were.
 func (p *Proxy) Connections() int {
 	p.mu.Lock()
@@ -84,22 +89,37 @@ func (p *Proxy) pass(client net.Conn) {
 		_ = client.Close()
 		_ = server.Close()
 	}
+	var stall func()
+	if b.Stall {
+		stall = p.tellStalled
+	}
 	var wg sync.WaitGroup
-	wg.Go(func() { copyUntil(client, server, b.Down, b.Stall, end) })
-	wg.Go(func() { copyUntil(server, client, b.Up, b.Stall, end) })
+	wg.Go(func() { copyUntil(client, server, b.Down, stall, end) })
+	wg.Go(func() { copyUntil(server, client, b.Up, stall, end) })
 	wg.Wait()
 }
 
+func (p *Proxy) tellStalled() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.stalled:
+	default:
+		close(p.stalled)
+	}
+}
+
 // copyUntil copies at most bytes of them (0: all) and then ends both
-// connections, or swallows what comes.
-func copyUntil(to io.Writer, from io.Reader, bytes int64, stall bool, end func()) {
+// connections, or calls stall and swallows what comes.
+func copyUntil(to io.Writer, from io.Reader, bytes int64, stall, end func()) {
 	if bytes == 0 {
 		_, _ = io.Copy(to, from)
 		end()
 		return
 	}
 	_, err := io.Copy(to, io.LimitReader(from, bytes))
-	if err == nil && stall {
+	if err == nil && stall != nil {
+		stall()
 		_, _ = io.Copy(io.Discard, from)
 	}
 	end()

@@ -145,7 +145,7 @@ func (s *S3) WaitUntilAlone(t TB) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.open) == 0
-	}, 30*time.Second, time.Millisecond, "clients stay connected")
+	}, 5*time.Minute, time.Millisecond, "clients stay connected")
 }
 
 // OpenUploads lists the keys of uploads that were begun and neither completed

@@ -79,7 +79,7 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 }
 
 // patience bounds what a backend may take; only a hang reaches it.
-const patience = 2 * time.Minute
+const patience = 10 * time.Minute
 
 // lease is long enough that no test outlives it: tests move their own clock.
 const lease = time.Hour
