@@ -37,9 +37,10 @@ type Mode struct {
 
 // Compiled is a type-checked expression. It is never changed after Check.
 type Compiled struct {
-	e    *Expr
-	root *node
-	mode Mode
+	e       *Expr
+	root    *node
+	mode    Mode
+	present string // see Among
 }
 
 // Type returns the type of the value.
@@ -103,7 +104,7 @@ func (e *Expr) Check(scope Scope, mode Mode) (*Compiled, error) {
 		}
 		root.typedNull(mode.Null)
 	}
-	return &Compiled{e, root, mode}, nil
+	return &Compiled{e: e, root: root, mode: mode}, nil
 }
 
 type checker struct {

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"strings"
 
 	"thalweg/internal/sqltext"
@@ -18,7 +19,7 @@ func aggregateFunctions() []*function {
 		with.name, with.params = name+"_if", append(append([]param{}, params...), cond)
 		with.doc = "The same over the rows for which cond holds."
 		with.sql = func(r *renderer, n *node) string {
-			r.filter = r.sql(n.args[len(n.args)-1])
+			r.filter = r.counted(n.args[len(n.args)-1])
 			return sql(r, n, " FILTER (WHERE "+r.filter+")")
 		}
 		out = append(out, plain, &with)
@@ -83,11 +84,25 @@ func (r *renderer) inOrder() string {
 // aggregated renders the argument of an aggregate. DuckDB computes it for the
 // rows that FILTER drops too, so an argument that can raise an error is guarded.
 func (r *renderer) aggregated(n *node) string {
-	x := n.args[0]
-	if r.filter == "" || !x.raises {
-		return r.sql(x)
+	return r.whereCounted(n.args[0], cmp.Or(r.filter, r.present))
+}
+
+// counted renders the condition of an _if aggregate.
+func (r *renderer) counted(cond *node) string {
+	sql := r.whereCounted(cond, r.present)
+	if r.present != "" && !cond.raises {
+		return r.present + " AND " + sql
 	}
-	return "CASE WHEN " + r.filter + " THEN " + r.sql(x) + " END"
+	return sql
+}
+
+// whereCounted renders a value that is computed only where the condition holds
+// ("": always), if computing it can fail.
+func (r *renderer) whereCounted(n *node, condition string) string {
+	if condition == "" || !n.raises {
+		return r.sql(n)
+	}
+	return "CASE WHEN " + condition + " THEN " + r.sql(n) + " END"
 }
 
 // orZero renders an aggregate that is NULL over no value: zero in its place

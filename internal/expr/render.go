@@ -17,11 +17,24 @@ import (
 // on it. The value's SQL type is Type().SQL(), except that decimals may have
 // up to 38 digits: see StoreSQL.
 func (c *Compiled) SQL(column func(Ref) string, order string) string {
-	r := &renderer{column: column, order: order, round: c.mode.Round, emptyNull: c.mode.EmptyNull}
+	r := c.renderer(column, order)
 	if c.root.typ == Decimal && c.mode.Round && !c.Aggregate() {
 		return r.rounded(c.root)
 	}
 	return r.sql(c.root)
+}
+
+func (c *Compiled) renderer(column func(Ref) string, order string) *renderer {
+	return &renderer{column: column, order: order, round: c.mode.Round, emptyNull: c.mode.EmptyNull, present: c.present}
+}
+
+// Among is c for groups that may hold rows that do not count, like the one of
+// a left row without a match: nothing that can fail is computed for a row in
+// which the SQL condition present does not hold.
+func (c *Compiled) Among(present string) *Compiled {
+	among := *c
+	among.present = present
+	return &among
 }
 
 // Finer reports whether the value may be finer than what a table keeps of it:
@@ -42,7 +55,7 @@ func (c *Compiled) Zoned() bool { return c.root.typ == DateTime && c.root.zone =
 // ComputedSQL renders the value as having sees it: not rounded and not cut for
 // the table. A datetime whose zone depends on the row is of ZonedType.
 func (c *Compiled) ComputedSQL(column func(Ref) string, order string) string {
-	r := &renderer{column: column, order: order, round: c.mode.Round, emptyNull: c.mode.EmptyNull}
+	r := c.renderer(column, order)
 	if c.Zoned() {
 		return ZonedSQL(r.sql(c.root), r.formatTime(c.root, ZonedLayout))
 	}
@@ -71,6 +84,7 @@ type renderer struct {
 	order     string
 	round     bool
 	emptyNull bool   // aggregates over no value are NULL
+	present   string // the condition of rows that count, "" if all do
 	filter    string // the condition of the _if aggregate that is being rendered
 	bound     int    // names given by let
 	guard     guard  // how texts that grow are rendered

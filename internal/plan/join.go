@@ -207,12 +207,12 @@ func (j joiner) groupedByKey() string {
 	ofRight := func(f *script.Field) bool { return f.Expr.Aggregate() || refersTo(f.Expr, "l") }
 	for i, f := range j.n.Table.Fields {
 		if ofRight(f) {
-			values = append(values, fmt.Sprintf("%s AS %s", j.groupValue(f, order, stored), groupColumn(i, stored)))
+			values = append(values, fmt.Sprintf("%s AS %s", j.groupValue(f, order, stored, ""), groupColumn(i, stored)))
 		}
 	}
 	for _, i := range finerValues(j.n) {
 		if f := j.n.Table.Fields[i]; ofRight(f) {
-			values = append(values, fmt.Sprintf("%s AS %s", j.groupValue(f, order, computed), groupColumn(i, computed)))
+			values = append(values, fmt.Sprintf("%s AS %s", j.groupValue(f, order, computed, ""), groupColumn(i, computed)))
 		}
 	}
 	values = append(append(j.keys("l"), "true AS __m"), values...)
@@ -244,11 +244,14 @@ func groupColumn(field int, v form) string {
 }
 
 // groupValue is a field of a grouped lookup within its group: an aggregate, or
-// the value at the last of the joined rows.
-func (j joiner) groupValue(f *script.Field, order string, v form) string {
+// the value at the last of the joined rows. Rows without present do not count.
+func (j joiner) groupValue(f *script.Field, order string, v form, present string) string {
 	value := v.sql(f, j.ref(), order)
-	if f.Expr.Aggregate() {
+	switch {
+	case f.Expr.Aggregate():
 		return value
+	case present != "":
+		value = "CASE WHEN " + present + " THEN " + value + " END"
 	}
 	return fmt.Sprintf("last(%s ORDER BY %s)", value, order)
 }
@@ -277,15 +280,18 @@ func (j joiner) rowValue(f *script.Field, order string, v form) string {
 	if !f.Expr.Aggregate() && !refersTo(f.Expr, "l") {
 		return fmt.Sprintf("any_value(%s)", v.sql(f, j.ref(), ""))
 	}
-	value := j.groupValue(f, order, v)
 	if !j.n.Lookup.Left {
-		return value
+		return j.groupValue(f, order, v, "")
 	}
+	const matched = "l.__m"
+	among := *f
+	among.Expr = f.Expr.Among(matched)
+	value := j.groupValue(&among, order, v, matched)
 	otherwise := defaultSQL(f)
 	if f.NullUnmatched {
 		otherwise = "NULL"
 	}
-	return fmt.Sprintf("CASE WHEN bool_or(l.__m) THEN %s ELSE %s END", value, otherwise)
+	return fmt.Sprintf("CASE WHEN bool_or(%s) THEN %s ELSE %s END", matched, value, otherwise)
 }
 
 // orZero puts left rows without a match before any that has one.
