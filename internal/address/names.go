@@ -80,7 +80,8 @@ const (
 // LooksLikeNothingElse tells a key from names of columns and files, dates and numbers:
 // it has digits and letters of both cases, or is a long number in hexadecimal.
 func LooksLikeNothingElse(value string) bool {
-	return LooksRandom(value) && strings.ContainsAny(value, lowerLetters) && strings.ContainsAny(value, upperLetters) && !strings.ContainsAny(value, "./:{") ||
+	return LooksRandom(value) && !strings.ContainsAny(value, "./:{") &&
+		strings.ContainsAny(value, lowerLetters) && strings.ContainsAny(value, upperLetters) ||
 		hexadecimal.MatchString(value)
 }
 

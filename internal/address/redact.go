@@ -22,7 +22,8 @@ var bare = regexp.MustCompile(`(^|//|[\s"'(<>\[{,=])([^\s/:@"'<>()\[\]{},=?&]+):
 
 // bareToken is token@host where the scheme was left out: the host has a port, is a
 // number, or ends as hosts of the net do, and a path follows.
-var bareToken = regexp.MustCompile(`(^|[\s"'(<>\[{,=])([^\s/:@"'<>()\[\]{},=?&]+)@((?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*:[0-9]+|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}|localhost)/)`)
+var bareToken = regexp.MustCompile(`(^|[\s"'(<>\[{,=])([^\s/:@"'<>()\[\]{},=?&]+)@` +
+	`((?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*:[0-9]+|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}|localhost)/)`)
 
 // stretch is what may be an address in a text; parameter one of a query.
 var (
@@ -184,7 +185,8 @@ func redactPort(name string) (out string, found []string) {
 	at, host := len(opening.FindString(name)), head(name)
 	user, port, ok := strings.Cut(host, ":")
 	const driveBytes = len("c:/")
-	if !ok || port == Mask || at <= driveBytes || strings.HasPrefix(host, "[") || strings.Trim(placeholder.ReplaceAllString(port, ""), "0123456789") == "" {
+	if !ok || port == Mask || at <= driveBytes || strings.HasPrefix(host, "[") ||
+		strings.Trim(placeholder.ReplaceAllString(port, ""), digits) == "" {
 		return name, nil
 	}
 	return name[:at] + user + ":" + Mask + name[at+len(host):], []string{port}

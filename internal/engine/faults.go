@@ -108,7 +108,8 @@ func Reason(err error) string {
 }
 
 // rangeHint says what the types hold.
-const rangeHint = "an int holds whole numbers of 64 bits, a decimal2 has 16 digits before the point, a datetime ends in the year 294247: keep such values out with iif(…), or compute with float"
+const rangeHint = "an int holds whole numbers of 64 bits, a decimal2 has 16 digits before the point, " +
+	"a datetime ends in the year 294247: keep such values out with iif(…), or compute with float"
 
 // ExpressionReason says why an expression of a script, of which source is the
 // text ("": not known), could not be computed: in its own words, else in ours,

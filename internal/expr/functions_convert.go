@@ -18,10 +18,12 @@ func conversionFunctions() []*function {
 			doc:   "A string must be a base-10 integer without blanks; float and decimal2 are cut toward zero; true is 1. What does not fit raises an error.",
 			check: ofNull(checkInt), sql: sqlInt},
 		{name: "float", group: "Conversions", params: value, result: Float, takesNull: true,
-			doc:   "A string must be a number without blanks, as Go reads it: digits may be separated by underscores (1_000); decimals become the nearest float; true is 1.",
+			doc: "A string must be a number without blanks, as Go reads it: digits may be separated by underscores (1_000); " +
+				"decimals become the nearest float; true is 1.",
 			check: ofNull(checkFloat), sql: sqlFloat},
 		{name: "decimal2", group: "Conversions", params: value, result: Decimal, raises: true, takesNull: true,
-			doc:   "Not rounded to 2 digits by itself: a float becomes its shortest decimal, up to 16 digits after the point; a string must be a number without blanks and underscores, with an exponent or without (1e5); true is 1.",
+			doc: "Not rounded to 2 digits by itself: a float becomes its shortest decimal, up to 16 digits after the point; " +
+				"a string must be a number without blanks and underscores, with an exponent or without (1e5); true is 1.",
 			check: ofNull(checkDecimal), sql: sqlDecimal},
 	}
 }

@@ -28,7 +28,13 @@ func textFunctions() []*function {
 			},
 			sql: func(r *renderer, n *node) string { return "strlen(" + r.sql(n.args[0]) + ")" }},
 		{name: "fmt.Sprintf", group: "Text", params: []param{text("format"), {"a", printable()}}, variadic: true, result: String,
-			doc:   "Go's formatting, with all its verbs and flags; a decimal2 and a datetime are printed as their text. A verb that does not fit its argument, a missing and an extra argument give Go's marks, such as %!d(string=x), and a warning at load time. Usual verbs with a literal format are fast (%d %x %X %o %b for int, %f %e %g for float, %s %x for string, %t for bool, %s for decimal2 and datetime, %v for any; flags - + 0 and blank, width, precision); everything else costs a microsecond or two. Widths end at 1,000 characters. The result has [a limit](#how-long-texts-can-be).",
+			doc: "Go's formatting, with all its verbs and flags; a decimal2 and a datetime are printed as their text. " +
+				"A verb that does not fit its argument, a missing and an extra argument give Go's marks, " +
+				"such as %!d(string=x), and a warning at load time. " +
+				"Usual verbs with a literal format are fast (%d %x %X %o %b for int, %f %e %g for float, " +
+				"%s %x for string, %t for bool, %s for decimal2 and datetime, " +
+				"%v for any; flags - + 0 and blank, width, precision); everything else costs a microsecond or two. " +
+				"Widths end at 1,000 characters. The result has [a limit](#how-long-texts-can-be).",
 			check: checkSprintf, sql: sqlSprintf},
 		{name: "strings.ReplaceAll", group: "Text", params: []param{text("s"), text("old"), text("new")}, result: String,
 			doc: "Every old in s becomes new. The result has [a limit](#how-long-texts-can-be).", check: checkReplace, sql: sqlReplace},
@@ -166,8 +172,9 @@ func sqlReplace(r *renderer, n *node) string {
 	return r.let(s, func(text string) string {
 		return r.let(from, func(old string) string {
 			return r.let(to, func(new string) string {
-				made := "CASE WHEN " + text + " IS NULL THEN NULL WHEN " + old + " = '' THEN " + new + " || coalesce(array_to_string(list_transform(regexp_extract_all(" + text +
-					", '(?s).'), lambda c: c || " + new + "), ''), '') ELSE replace(" + text + ", " + old + ", " + new + ") END"
+				around := "coalesce(array_to_string(list_transform(regexp_extract_all(" + text + ", '(?s).'), lambda c: c || " + new + "), ''), '')"
+				made := "CASE WHEN " + text + " IS NULL THEN NULL WHEN " + old + " = '' THEN " + new + " || " + around +
+					" ELSE replace(" + text + ", " + old + ", " + new + ") END"
 				if !checked {
 					return made
 				}

@@ -20,10 +20,15 @@ func convertMacros() []string {
 		// (5e-324 becomes 1e-16), so no text with an exponent reaches it.
 		`CREATE OR REPLACE TEMP MACRO thalweg_without_exponent(x) AS
 			CASE WHEN NOT contains(x, 'e') AND NOT contains(x, 'E') THEN x ELSE
-				list_transform([regexp_extract(x, '^([+-]?)([0-9]*)\.?([0-9]*)[eE]([+-]?[0-9]+)$', ['sign', 'whole', 'part', 'exponent'])], lambda "thalweg:t":
-					list_transform([{'digits': "thalweg:t".whole || "thalweg:t".part, 'point': strlen("thalweg:t".whole) + greatest(least(TRY_CAST("thalweg:t".exponent AS BIGINT), 60), -400)}], lambda "thalweg:p":
-						CASE WHEN "thalweg:t".exponent = '' OR "thalweg:p".digits = '' THEN NULL ELSE "thalweg:t".sign END || CASE WHEN "thalweg:p".point <= 0 THEN '0.' || repeat('0', -"thalweg:p".point) || "thalweg:p".digits
-							WHEN "thalweg:p".point >= strlen("thalweg:p".digits) THEN "thalweg:p".digits || repeat('0', "thalweg:p".point - strlen("thalweg:p".digits))
+				list_transform([regexp_extract(x, '^([+-]?)([0-9]*)\.?([0-9]*)[eE]([+-]?[0-9]+)$', ['sign', 'whole', 'part', 'exponent'])],
+					lambda "thalweg:t":
+					list_transform([{'digits': "thalweg:t".whole || "thalweg:t".part,
+							'point': strlen("thalweg:t".whole) + greatest(least(TRY_CAST("thalweg:t".exponent AS BIGINT), 60), -400)}],
+						lambda "thalweg:p":
+						CASE WHEN "thalweg:t".exponent = '' OR "thalweg:p".digits = '' THEN NULL ELSE "thalweg:t".sign END
+							|| CASE WHEN "thalweg:p".point <= 0 THEN '0.' || repeat('0', -"thalweg:p".point) || "thalweg:p".digits
+							WHEN "thalweg:p".point >= strlen("thalweg:p".digits)
+								THEN "thalweg:p".digits || repeat('0', "thalweg:p".point - strlen("thalweg:p".digits))
 							ELSE left("thalweg:p".digits, "thalweg:p".point) || '.' || substr("thalweg:p".digits, "thalweg:p".point + 1) END)[1])[1] END`,
 		// decimal2(float): the shortest decimal of the float. Up to 15 digits a decimal and its float
 		// determine each other, so the cheap cast is checked by casting back; the rest goes through
@@ -64,7 +69,8 @@ func decimalMacros() []string {
 			CASE WHEN x BETWEEN -100000000000 AND 100000000000 AND y BETWEEN -100000000000 AND 100000000000
 				THEN CAST((CAST(x * 100 AS BIGINT) * 200 + CAST(y * 100 AS BIGINT) * (CASE WHEN (x < 0) = (y < 0) THEN 1 ELSE -1 END))
 						// (CAST(y * 100 AS BIGINT) * 2) AS DECIMAL(18,0)) * 0.01
-				ELSE CAST(thalweg_quotient(CAST(CAST(x AS DECIMAL(38,2)) * 100 AS HUGEINT), CAST(CAST(y AS DECIMAL(38,2)) * 100 AS HUGEINT)) AS DECIMAL(18,2)) END`,
+				ELSE CAST(thalweg_quotient(CAST(CAST(x AS DECIMAL(38,2)) * 100 AS HUGEINT),
+					CAST(CAST(y AS DECIMAL(38,2)) * 100 AS HUGEINT)) AS DECIMAL(18,2)) END`,
 		// Sum over count, rounded down; 0 over no rows.
 		`CREATE OR REPLACE TEMP MACRO thalweg_average(s, n) AS
 			CASE WHEN n = 0 THEN 0 WHEN s < 0 AND s % n <> 0 THEN s // n - 1 ELSE s // n END`,
@@ -103,9 +109,11 @@ func exactProduct() string {
 	body := fmt.Sprintf("CASE WHEN k > 38 THEN (%[1]s.h + %[2]s.sign * %[3]s) // %[4]s"+
 		" WHEN abs(%[1]s.h) >= %[5]s - 1 THEN %[6]s"+
 		" ELSE %[1]s.h * %[7]s + (%[1]s.l + %[2]s.sign * %[8]s) // %[5]s END",
-		t, p, five("k - 39"), power("k - 38"), power("least(k, 38)"), raise("a product of decimals of more than 38 digits"), power("38 - k"), five("k - 1"))
+		t, p, five("k - 39"), power("k - 38"), power("least(k, 38)"),
+		raise("a product of decimals of more than 38 digits"), power("38 - k"), five("k - 1"))
 	for _, level := range []struct{ name, value string }{
-		{t, fmt.Sprintf("{'h': %[1]s.a * %[1]s.c + %[2]s.carry // %[4]s + %[3]s.carry // %[4]s, 'l': (%[3]s.carry %% %[4]s) * %[4]s + %[2]s.last}", p, q, s, half)},
+		{t, fmt.Sprintf("{'h': %[1]s.a * %[1]s.c + %[2]s.carry // %[4]s + %[3]s.carry // %[4]s, "+
+			"'l': (%[3]s.carry %% %[4]s) * %[4]s + %[2]s.last}", p, q, s, half)},
 		{s, fmt.Sprintf("{'carry': %[1]s.b * %[1]s.c + %[2]s.carry %% %[3]s}", p, q, half)},
 		{q, fmt.Sprintf("{'carry': %[1]s.a * %[1]s.d + (%[1]s.b * %[1]s.d) // %[2]s, 'last': (%[1]s.b * %[1]s.d) %% %[2]s}", p, half)},
 		{p, fmt.Sprintf("{'a': x // %[1]s, 'b': x %% %[1]s, 'c': y // %[1]s, 'd': y %% %[1]s, 'sign': sign(x) * sign(y)}", half)},
@@ -125,7 +133,9 @@ func fineQuotient() string {
 	body := fmt.Sprintf("CAST(%[1]s.q + CASE WHEN abs(%[1]s.r) >= abs(y) - abs(%[1]s.r) THEN sign(x) * sign(y) ELSE 0 END AS DECIMAL(38,0))"+
 		" * CAST('0.0000000000000001' AS DECIMAL(17,16))", last)
 	for i := steps; i > 0; i-- {
-		body = fmt.Sprintf("list_transform([{'q': %[1]s.q * 100 + (%[1]s.r * 100) // y, 'r': (%[1]s.r * 100) %% y}], lambda %[2]s: %[3]s)[1]", step(i-1), step(i), body)
+		body = fmt.Sprintf("list_transform([{'q': %[1]s.q * 100 + (%[1]s.r * 100) // y, 'r': (%[1]s.r * 100) %% y}], lambda %[2]s: %[3]s)[1]",
+			step(i-1), step(i), body)
 	}
-	return "CREATE OR REPLACE TEMP MACRO thalweg_quotient_fine(x, y) AS list_transform([{'q': x // y, 'r': x % y}], lambda " + step(0) + ": " + body + ")[1]"
+	return "CREATE OR REPLACE TEMP MACRO thalweg_quotient_fine(x, y) AS" +
+		" list_transform([{'q': x // y, 'r': x % y}], lambda " + step(0) + ": " + body + ")[1]"
 }

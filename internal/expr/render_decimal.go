@@ -108,7 +108,8 @@ func (r *renderer) compareOutgrown(n, other *node, t decimalType, compare func(n
 	}
 	return r.name(n, func(v *node) string {
 		return r.name(other, func(o *node) string {
-			return fmt.Sprintf("CASE WHEN abs(%s) >= %s THEN %s ELSE %s END", v.raw, decimalLiteral(limit, decimalType{wide: true, scale: n.dec.scale}),
+			return fmt.Sprintf("CASE WHEN abs(%s) >= %s THEN %s ELSE %s END",
+				v.raw, decimalLiteral(limit, decimalType{wide: true, scale: n.dec.scale}),
 				compare(v.raw, zero(o)), compare(r.cast(v, t), r.cast(o, t)))
 		})
 	})
@@ -156,10 +157,8 @@ func (r *renderer) exact(n *node) string {
 				return r.factor(b, func(y *node) string { return r.product(x, y, n.dec) })
 			})
 		}
-		if !n.dec.wide {
-			return "(" + r.cast(a, decimalType{wide: false, scale: a.dec.scale}) + " * " + r.cast(b, decimalType{wide: false, scale: b.dec.scale}) + ")"
-		}
-		return "(" + r.cast(a, decimalType{wide: true, scale: a.dec.scale}) + " * " + r.cast(b, decimalType{wide: true, scale: b.dec.scale}) + ")"
+		of := func(x *node) string { return r.cast(x, decimalType{wide: n.dec.wide, scale: x.dec.scale}) }
+		return "(" + of(a) + " * " + of(b) + ")"
 	}
 	return "(" + r.cast(a, n.dec) + " " + n.tok.String() + " " + r.cast(b, n.dec) + ")"
 }

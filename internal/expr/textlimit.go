@@ -63,11 +63,14 @@ func textMacros(textBytes int64) []string {
 	}
 }
 
-const tooLongSQL = `'the text would have ', bytes, ' bytes, and ', most, ' are the most that the share of --memory holds (give more --memory, or fewer --cores)'`
+// tooLongText is what follows the numbers in the message of a text that is too long.
+const tooLongText = "are the most that the share of --memory holds (give more --memory, or fewer --cores)"
+
+const tooLongSQL = `'the text would have ', bytes, ' bytes, and ', most, ' ` + tooLongText + `'`
 
 // tooLong is thalweg_too_long of functions that are written in Go.
 func tooLong(bytes, most int64) error {
-	return fmt.Errorf("%sthe text would have %d bytes, and %d are the most that the share of --memory holds (give more --memory, or fewer --cores)", RuntimeMarker, bytes, most)
+	return fmt.Errorf("%sthe text would have %d bytes, and %d %s", RuntimeMarker, bytes, most, tooLongText)
 }
 
 // grows reports whether n makes a text that can be much longer than what it is made of.
@@ -330,7 +333,8 @@ func (r *renderer) printedSize(n *node) size {
 
 // checked renders made where a text of that many bytes may be made.
 func (r *renderer) checked(n *node, bytes, made string) string {
-	return "CASE WHEN " + bytes + " > " + r.limit + " THEN thalweg_too_long(" + bytes + ", " + r.limit + ", " + sqltext.String(in(n)) + ") ELSE " + made + " END"
+	tooLong := "thalweg_too_long(" + bytes + ", " + r.limit + ", " + sqltext.String(in(n)) + ")"
+	return "CASE WHEN " + bytes + " > " + r.limit + " THEN " + tooLong + " ELSE " + made + " END"
 }
 
 // textPart is a piece of a text that is put together.

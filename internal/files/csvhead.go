@@ -270,7 +270,8 @@ func SharedHeaders(r *script.FileReader, list []Slice) ([]string, error) {
 		}
 		for _, c := range r.Columns {
 			if n := times[c.Header]; n > 1 {
-				out = append(out, fmt.Sprintf("the header of %s has %d columns %q: the last of them is read as %s", s.URL, n, shorten(c.Header), c.Name))
+				out = append(out, fmt.Sprintf("the header of %s has %d columns %q: the last of them is read as %s",
+					s.URL, n, shorten(c.Header), c.Name))
 			}
 		}
 	}

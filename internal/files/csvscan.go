@@ -117,7 +117,11 @@ func (s *csvScan) sound(block []byte) bool {
 	if len(s.targets) > 0 {
 		until = min(until, s.targets[0]-s.w.offset-1)
 	}
-	search := charSearch{separator: uint64(s.w.separator) * everyByte, quotes: s.quotes.isIn(block, s.w.offset, '"'), crs: s.crs.isIn(block, s.w.offset, '\r')}
+	search := charSearch{
+		separator: uint64(s.w.separator) * everyByte,
+		quotes:    s.quotes.isIn(block, s.w.offset, '"'),
+		crs:       s.crs.isIn(block, s.w.offset, '\r'),
+	}
 	r := takeSound(block, search, fields, int(until))
 	s.found.newline = s.found.newline || r.marks.newline != 0
 	s.found.quotedCR = s.found.quotedCR || r.marks.quotedCR != 0

@@ -89,11 +89,13 @@ func planQuery(s Slice, foot *parquetfile.Footer, view string) (parquetSlice, er
 		return one, nil
 	}
 	if unviewed != nil && viewed != nil {
-		return one, queryFault(s.URL, viewed.Name, fmt.Sprintf("it is %s, of which DuckDB cuts values unless they are read in another way, which there is not for %s of column %s",
+		return one, queryFault(s.URL, viewed.Name, fmt.Sprintf("it is %s, of which DuckDB cuts values "+
+			"unless they are read in another way, which there is not for %s of column %s",
 			viewed.Type, unviewed.Type, quoteList([]string{unviewed.Name})))
 	}
 	if unviewed != nil {
-		return one, queryFault(s.URL, reserved, fmt.Sprintf("DuckDB has a column of this name itself, and there is no other way to read %s of column %s",
+		return one, queryFault(s.URL, reserved, fmt.Sprintf("DuckDB has a column of this name itself, "+
+			"and there is no other way to read %s of column %s",
 			unviewed.Type, quoteList([]string{unviewed.Name})))
 	}
 	one.view = view
@@ -184,8 +186,18 @@ func queryType(c parquetColumn) string {
 	case c.Kind == parquetfile.Timestamp && c.Unit == parquetfile.Nanoseconds:
 		return "TIMESTAMP_NS"
 	}
-	return map[parquetfile.Kind]string{parquetfile.String: "VARCHAR", parquetfile.Binary: "BLOB", parquetfile.Fixed: "BLOB", parquetfile.Bool: "BOOLEAN", parquetfile.Float: "DOUBLE",
-		parquetfile.Date: "DATE", parquetfile.TimestampTZ: "TIMESTAMPTZ", parquetfile.Timestamp: "TIMESTAMP", parquetfile.Int96: "TIMESTAMP", parquetfile.Time: "TIME"}[c.Kind]
+	return map[parquetfile.Kind]string{
+		parquetfile.String:      "VARCHAR",
+		parquetfile.Binary:      "BLOB",
+		parquetfile.Fixed:       "BLOB",
+		parquetfile.Bool:        "BOOLEAN",
+		parquetfile.Float:       "DOUBLE",
+		parquetfile.Date:        "DATE",
+		parquetfile.TimestampTZ: "TIMESTAMPTZ",
+		parquetfile.Timestamp:   "TIMESTAMP",
+		parquetfile.Int96:       "TIMESTAMP",
+		parquetfile.Time:        "TIME",
+	}[c.Kind]
 }
 
 func integerType(c parquetColumn) string {
@@ -220,12 +232,14 @@ func queryViewed(c parquetColumn, col string) (value string, ok bool) {
 		value = exactDecimal(c, col, true)
 		if wideView(c) && c.Precision == wideDigits { // the cast looks at nothing
 			most := decimalText(strings.Repeat("9", wideDigits), c.Scale)
-			value = fmt.Sprintf("CASE WHEN %[1]s BETWEEN CAST('-%[2]s' AS %[3]s) AND CAST('%[2]s' AS %[3]s) THEN %[1]s WHEN %[1]s IS NOT NULL THEN CAST('out of range' AS %[3]s) END", value, most, queryType(c))
+			value = fmt.Sprintf("CASE WHEN %[1]s BETWEEN CAST('-%[2]s' AS %[3]s) AND CAST('%[2]s' AS %[3]s) THEN %[1]s "+
+				"WHEN %[1]s IS NOT NULL THEN CAST('out of range' AS %[3]s) END", value, most, queryType(c))
 		}
 	case parquetfile.Timestamp:
 		if c.Unit == parquetfile.Nanoseconds {
 			const least = "-9223372036854775807" // and below it infinity
-			value = fmt.Sprintf("CASE WHEN %[1]s BETWEEN %[2]s AND 9223372036854775806 THEN make_timestamp_ns(%[1]s) WHEN %[1]s IS NOT NULL THEN CAST('out of range' AS TIMESTAMP_NS) END", col, least)
+			value = fmt.Sprintf("CASE WHEN %[1]s BETWEEN %[2]s AND 9223372036854775806 THEN make_timestamp_ns(%[1]s) "+
+				"WHEN %[1]s IS NOT NULL THEN CAST('out of range' AS TIMESTAMP_NS) END", col, least)
 			break
 		}
 		value = countedTime(c, col)

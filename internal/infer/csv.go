@@ -144,7 +144,15 @@ func (s *source) pass(ctx context.Context, from int, samples []sampled) ([]facts
 	rows, cells := number(cells[0]), cells[1:]
 	out := make([]facts, len(samples))
 	for i, sample := range samples {
-		f := facts{rows: rows, blank: number(cells[0]), nullLike: number(cells[1]), leadingZeros: number(cells[3]), pluses: number(cells[4]), least: cells[5].String, most: cells[6].String}
+		f := facts{
+			rows:         rows,
+			blank:        number(cells[0]),
+			nullLike:     number(cells[1]),
+			leadingZeros: number(cells[3]),
+			pluses:       number(cells[4]),
+			least:        cells[5].String,
+			most:         cells[6].String,
+		}
 		if cells[2].String != "" {
 			f.nullTexts = strings.Split(cells[2].String, "\n")
 		}

@@ -20,7 +20,8 @@ func (p *Proposal) parquet(ctx context.Context, o Options) error {
 		return err
 	}
 	if len(list) > ColumnsMax {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Path}, Message: fmt.Sprintf("the file has %d columns; the limit is %d", len(list), ColumnsMax)}
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Path},
+			Message: fmt.Sprintf("the file has %d columns; the limit is %d", len(list), ColumnsMax)}
 	}
 	for i, c := range list {
 		col := Column{Source: c.Name, Index: i, Type: c.Type}
@@ -83,8 +84,8 @@ func (p *Proposal) parquetFacts(ctx context.Context, o Options, list []script.Fi
 	for _, c := range readable {
 		name := sqltext.Ident(columnName(c.Index))
 		text := "CAST(%s(" + name + ") AS VARCHAR)"
-		cols = append(cols, "count("+name+")", fmt.Sprintf("left("+text+", %d)", "min", exampleChars), fmt.Sprintf("left("+text+", %d)", "max", exampleChars),
-			"typeof(min("+name+"))")
+		example := func(which string) string { return fmt.Sprintf("left("+text+", %d)", which, exampleChars) }
+		cols = append(cols, "count("+name+")", example("min"), example("max"), "typeof(min("+name+"))")
 	}
 	cells, err := s.row(ctx, cols, s.from)
 	if err != nil {

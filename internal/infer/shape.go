@@ -41,7 +41,7 @@ func shapeOf(ctx context.Context, path string, o Options) (shape, error) {
 	candidates := []byte(",;\t|")
 	if o.Separator != "" {
 		if len(o.Separator) != 1 || o.Separator[0] >= 0x80 || strings.ContainsAny(o.Separator, "\"\r\n\x00") {
-			return shape{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the separator %q is not one ASCII character other than a quote or a line end", o.Separator)}
+			return shape{}, fault.New(fault.Script, "the separator %q is not one ASCII character other than a quote or a line end", o.Separator)
 		}
 		candidates = []byte(o.Separator)
 	}
@@ -139,7 +139,8 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte) (s
 // badRecord says what can be done about a record that fits no separator.
 func badRecord(err error) error {
 	f := fault.Of(err)
-	f.Hint = "correct that line, or say how the fields are separated with --separator; bad_rows: quarantine on the node in a script puts such lines aside"
+	f.Hint = "correct that line, or say how the fields are separated with --separator; " +
+		"bad_rows: quarantine on the node in a script puts such lines aside"
 	return f
 }
 

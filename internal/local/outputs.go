@@ -191,7 +191,8 @@ func (t target) replaceable() error {
 		return nil // what cannot be looked at cannot be written either, which the writing says
 	}
 	what := map[fs.FileMode]string{fs.ModeDir: "a directory", fs.ModeNamedPipe: "a pipe", fs.ModeSocket: "a socket"}[st.Mode().Type()]
-	return t.refuse(fmt.Sprintf("node %s would replace %s, which is %s", t.node.Name, t.shown, cmp.Or(what, "a device")), "an output is a regular file, or does not exist yet: write to another place")
+	return t.refuse(fmt.Sprintf("node %s would replace %s, which is %s", t.node.Name, t.shown, cmp.Or(what, "a device")),
+		"an output is a regular file, or does not exist yet: write to another place")
 }
 
 func (t target) refuse(message, hint string) error {

@@ -368,7 +368,8 @@ func readRows(rows *sql.Rows, limit int, res *QueryResult) error {
 
 // isText reports whether cells of a type can be any text.
 func isText(typ string) bool {
-	for _, other := range []string{"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DATE"} {
+	for _, other := range []string{"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT",
+		"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DATE"} {
 		if typ == other {
 			return false
 		}

@@ -98,7 +98,8 @@ func (w wantedPart) fault(err error) error {
 	}
 	what := fmt.Sprintf("the table of node %s in run %d", w.table.Writer, w.table.Run.Run)
 	f := &fault.Error{Kind: fault.Environment, Err: err, Message: fmt.Sprintf("part %s of %s cannot be read", w.part.Key, what),
-		Hint: fmt.Sprintf("the disk or another program has changed the state directory. A new run makes the rows again: of everything, or with --start %s from there on. "+
+		Hint: fmt.Sprintf("the disk or another program has changed the state directory. "+
+			"A new run makes the rows again: of everything, or with --start %s from there on. "+
 			"--resume meets the same part, unless it is brought back from a copy", w.startNodes())}
 	if errors.Is(err, parts.ErrCorrupt) {
 		f.Message = fmt.Sprintf("part %s of %s is damaged", w.part.Key, what)

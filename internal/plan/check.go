@@ -126,7 +126,12 @@ func (p *Planner) checkTask(t engine.Task, n *script.Node, in Inputs, own *Table
 	}
 	t.Paths = append(t.Paths, b.StageDir)
 	t.Output.Inspect = x.inspect
-	t.Sides = []engine.SideOutput{{Side: state.SideFailed, Query: "SELECT * FROM " + failedTable, Floats: rows.layout.floats(), Stage: b.Stage}}
+	t.Sides = []engine.SideOutput{{
+		Side:   state.SideFailed,
+		Query:  "SELECT * FROM " + failedTable,
+		Floats: rows.layout.floats(),
+		Stage:  b.Stage,
+	}}
 	t.Judge = x.verdict
 	t.Explain = x.explain
 	return t, nil
@@ -335,7 +340,8 @@ func (x *inspection) explain(ctx context.Context, db engine.Querier, cause error
 			return err
 		}
 	}
-	found := find(ctx, db, x.node, relation{from: x.rows.from, aliases: columns{"w": x.rows.layout}, order: x.rows.order, unknown: x.rows.unknown}, suspects, nil, cause)
+	rel := relation{from: x.rows.from, aliases: columns{"w": x.rows.layout}, order: x.rows.order, unknown: x.rows.unknown}
+	found := find(ctx, db, x.node, rel, suspects, nil, cause)
 	var f *fault.Error
 	if errors.As(found, &f) && f.Place.File == "" && x.node.Table != nil {
 		f.Place.File = "table " + x.node.Table.Name

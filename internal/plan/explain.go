@@ -105,7 +105,8 @@ func inScript(n *script.Node, suspects []suspect, cause error) error {
 	}
 	reason, hint := engine.ExpressionReason(cause, only)
 	f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("node %s: %s", n.Name, reason),
-		Place: fault.Place{File: n.Pos.File, Line: int64(n.Pos.Line), Column: n.Pos.Col}, Hint: "change the expression, or correct the rows that it meets"}
+		Place: fault.Place{File: n.Pos.File, Line: int64(n.Pos.Line), Column: n.Pos.Col},
+		Hint:  "change the expression, or correct the rows that it meets"}
 	if hint != "" {
 		f.Hint += "; " + hint
 	}
@@ -157,7 +158,8 @@ func find(ctx context.Context, db engine.Querier, n *script.Node, rel relation, 
 // suspects on all of it and halves the rows of the one that fails. A relation
 // that cannot even be read has another cause: nothing is found. held says that
 // all suspects can be computed.
-func search(ctx context.Context, db engine.Querier, n *script.Node, rel relation, suspects []suspect, slices []files.Slice, cause error) (found error, held bool) {
+func search(ctx context.Context, db engine.Querier, n *script.Node, rel relation, suspects []suspect, slices []files.Slice,
+	cause error) (found error, held bool) {
 	e, err := newEvidence(ctx, db, rel, suspects, slices != nil)
 	if err != nil {
 		return nil, false

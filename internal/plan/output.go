@@ -30,7 +30,12 @@ func outputOf(n *script.Node, in Inputs, work Work, paths Paths, ordered bool) o
 	}
 	s := scan{table: in.Reader, paths: paths, fields: usedFields(in.Reader.Layout, "r", refs), order: ordered}
 	source := s.ofFile(n.Out, work)
-	return outputFrom(n, relation{from: "(" + source + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols()), unknown: in.Reader.Scattered()})
+	return outputFrom(n, relation{
+		from:    "(" + source + ") AS r",
+		aliases: columns{"r": in.Reader.Layout},
+		order:   prefixed("r", s.orderCols()),
+		unknown: in.Reader.Scattered(),
+	})
 }
 
 // ofFile renders the scan of what a batch's file is computed from: with order

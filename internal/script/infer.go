@@ -54,7 +54,8 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 			l.warnAt(at, o.keyPath("types"), "column %d of the first file has no header: it is left out", i+1)
 			continue
 		case first < i:
-			l.errorAt(at, o.keyPath("types"), "columns %d and %d of the first file are both called %s", first+1, i+1, quote(c.Name)).Hint = sharedHint(parquet)
+			l.errorAt(at, o.keyPath("types"), "columns %d and %d of the first file are both called %s",
+				first+1, i+1, quote(c.Name)).Hint = sharedHint(parquet)
 			ok = false
 			continue
 		}
@@ -104,7 +105,8 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 // sharedHint says what to do about two columns of the same name.
 func sharedHint(parquet bool) string {
 	if parquet { // whose columns are found by their names only
-		return "list the columns that are wanted: columns: {name: type}. Of two with the same name neither can be read; write the file with different names"
+		return "list the columns that are wanted: columns: {name: type}. " +
+			"Of two with the same name neither can be read; write the file with different names"
 	}
 	return "list the columns and give them csv.col_idx"
 }

@@ -214,7 +214,8 @@ var (
 		{name: "col_hdr", form: text(), doc: "Text of the column's header, exactly."},
 		{name: "col_format", form: text(), doc: "fmt.Sscanf verb for numbers, Go time layout for datetime (required there)."},
 		{name: "null_text", form: either(text(), listOf(text())), doc: "Nullable columns: text or texts that mean NULL; default: the empty cell without quotes."},
-		{name: "quoted_empty", form: text("value", "null"), doc: "Nullable columns: whether \"\", or a null_text, in quotes is a text (default) or NULL."},
+		{name: "quoted_empty", form: text("value", "null"),
+			doc: "Nullable columns: whether \"\", or a null_text, in quotes is a text (default) or NULL."},
 	}}
 
 	parquetColumnShape = &shape{name: "parquet_input_column", keys: []key{

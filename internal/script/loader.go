@@ -204,7 +204,8 @@ func newScope(place string) scope {
 
 // with adds an alias with its fields; known is false if the fields could not be determined.
 func (s scope) with(alias string, fields map[string]expr.Type, known bool) scope {
-	out := scope{types: expr.Scope{}, unknown: map[string]bool{}, broken: map[expr.Ref]bool{}, nulls: s.nulls, zones: s.zones, unstored: s.unstored, values: s.values, place: s.place}
+	out := newScope(s.place)
+	out.nulls, out.zones, out.unstored, out.values = s.nulls, s.zones, s.unstored, s.values
 	out.aliases = append(append(out.aliases, s.aliases...), alias)
 	for a, f := range s.types {
 		out.types[a] = f

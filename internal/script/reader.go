@@ -248,8 +248,8 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft)
 			l.errorAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"), "column %s is found by its header, but hdr_line_idx says that there is none", quote(c.column.Name))
 		}
 	case c.csv.get("col_hdr") != nil && c.csv.get("col_idx") == nil:
-		l.warnAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"), "column %s has an empty col_hdr: it is found by its index, which is 0", quote(c.column.Name)).Hint =
-			"give it the header, or say csv.col_idx: 0"
+		l.warnAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"), "column %s has an empty col_hdr: it is found by its index, which is 0",
+			quote(c.column.Name)).Hint = "give it the header, or say csv.col_idx: 0"
 	}
 	l.columnFormat(c)
 	l.columnNulls(c)

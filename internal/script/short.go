@@ -144,7 +144,8 @@ func identifiers(texts []string) []string {
 // names of a file that differ in case, say, are one to expressions.
 func (l *loader) warnNumbered(at *value, path, header, name string) {
 	if usual := identifier(header); header != "" && usual != name {
-		l.warnAt(at, path, "column %s is r.%s here: r.%s is another column, because names are equal whatever their case", quote(header), name, usual)
+		l.warnAt(at, path, "column %s is r.%s here: r.%s is another column, because names are equal whatever their case",
+			quote(header), name, usual)
 	}
 }
 

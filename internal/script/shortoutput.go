@@ -12,8 +12,9 @@ const defaultTimeFormat = "2006-01-02 15:04:05.999"
 
 // shortOutput replaces columns of a file that are left out, or listed by name
 // or expression. With such columns the file's name says also what separates them:
-// in .tsv a tab. (A script for Capillaries has a comma there, and only long ones.) Whether they are Parquet columns is what another column in
-// the long form says, else the file's name.
+// in .tsv a tab. (A script for Capillaries has a comma there, and only long ones.)
+// Whether they are Parquet columns is what another column in the long form says,
+// else the file's name.
 func (l *loader) shortOutput(d *nodeDraft, w *FileWriter) (ok bool) {
 	o := d.w
 	v := o.get("columns")

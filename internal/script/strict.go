@@ -79,7 +79,8 @@ func (o *object) misplaced(reason string, keys ...string) {
 			o.ignored(reason, key)
 			continue
 		}
-		o.l.errorAt(o.keys[key].key, o.path, "%s has no effect: %s", key, reason).Hint = "leave it out, or give the node the type that has it; " + lenientHint
+		o.l.errorAt(o.keys[key].key, o.path, "%s has no effect: %s", key, reason).Hint =
+			"leave it out, or give the node the type that has it; " + lenientHint
 	}
 }
 
