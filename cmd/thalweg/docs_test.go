@@ -137,6 +137,8 @@ func TestReadmeCommands(t *testing.T) {
 		}
 		place(fmt.Sprintf("readme_%02d", i), alone, "")
 	}
-	place("readme_all", commands, "stdout '(?m)^5 *$'\nstdout 'examples/orders/short.yaml: 5 nodes, no errors'\nexists demo/items.yaml demo/orders.svg demo/orders/orders.csv\n")
+	place("readme_all", commands, "stdout '(?m)^5 *$'\n"+
+		"stdout 'examples/orders/short.yaml: 5 nodes, no errors'\n"+
+		"exists demo/items.yaml demo/orders.svg demo/orders/orders.csv\n")
 	testscript.Run(t, testscript.Params{Dir: dir, RequireExplicitExec: true})
 }

@@ -47,7 +47,8 @@ func heavyRuns() map[string]string {
 		for i := range 100 {
 			each = append(each, fmt.Sprintf("re.MatchString(`[0-7][0-9a-f]{%d}x`, r.s)", 20+i))
 		}
-		return read + "  heavy:\n    type: table_table\n    r: big\n    w: {name: heavy, fields: [{x: 'string(" + strings.Join(each, " || ") + ")'}]}\n" +
+		return read + "  heavy:\n    type: table_table\n    r: big\n" +
+			"    w: {name: heavy, fields: [{x: 'string(" + strings.Join(each, " || ") + ")'}]}\n" +
 			"  big:\n    type: sql\n    r: [t]\n    query: >-\n" +
 			"      SELECT a, list_aggregate(list_transform(range(3000), lambda i: md5(concat(a, ' ', i))), 'string_agg', '') AS s\n" +
 			"      FROM t WHERE a < 300\n    w: {name: big, fields: {a: int, s: string}}\n"
@@ -57,15 +58,20 @@ func heavyRuns() map[string]string {
 			"      calculated_fields: {x: {expression: 'f(r.a)', type: int}}\n    w: {name: heavy, fields: {x: {expression: p.x, type: int}}}\n-- f.py --\n" + code
 	}
 	return map[string]string{
-		"cross join":     sql("SELECT count(*) AS n FROM t AS a, t AS b, t AS c, t AS d WHERE (a.a * b.a + c.a * d.a) % 7 = 8"),
-		"one long row":   sql("SELECT len(list_filter(range(a * 0 + 3000000000), lambda x: x % 7 = 8)) AS n FROM t WHERE a = 0"),
-		"nested lists":   sql("SELECT list_sum(list_transform(range(a * 0 + 100000), lambda x: list_sum(list_transform(range(1000), lambda y: x * y % 7)))) AS n FROM t"),
-		"regular regex":  sql("SELECT count(*) AS n FROM t AS a, t AS b WHERE regexp_matches(repeat('ab', 100000 + a.a + b.a), '(a|b)*c(a|b)*d')"),
-		"sort":           sql("SELECT row_number() OVER (ORDER BY md5(concat(a.a, b.a, c.a))) AS n FROM t AS a, t AS b, t AS c"),
-		"hash aggregate": sql("SELECT count(*) AS n FROM (SELECT md5(concat(a.a, b.a, c.a)) AS k, count(*) AS n FROM t AS a, t AS b, t AS c GROUP BY k) AS g"),
+		"cross join":   sql("SELECT count(*) AS n FROM t AS a, t AS b, t AS c, t AS d WHERE (a.a * b.a + c.a * d.a) % 7 = 8"),
+		"one long row": sql("SELECT len(list_filter(range(a * 0 + 3000000000), lambda x: x % 7 = 8)) AS n FROM t WHERE a = 0"),
+		"nested lists": sql("SELECT list_sum(list_transform(range(a * 0 + 100000), lambda x: " +
+			"list_sum(list_transform(range(1000), lambda y: x * y % 7)))) AS n FROM t"),
+		"regular regex": sql("SELECT count(*) AS n FROM t AS a, t AS b " +
+			"WHERE regexp_matches(repeat('ab', 100000 + a.a + b.a), '(a|b)*c(a|b)*d')"),
+		"sort": sql("SELECT row_number() OVER (ORDER BY md5(concat(a.a, b.a, c.a))) AS n FROM t AS a, t AS b, t AS c"),
+		"hash aggregate": sql("SELECT count(*) AS n FROM (" +
+			"SELECT md5(concat(a.a, b.a, c.a)) AS k, count(*) AS n FROM t AS a, t AS b, t AS c GROUP BY k) AS g"),
 		"patterns":       patterns(),
 		"endless Python": python("def f(a):\n    open(\"started\", \"w\").close()\n    while True:\n        pass\n"),
-		"deaf Python":    python("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ndef f(a):\n    open(\"started\", \"w\").close()\n    while True:\n        try:\n            while True: pass\n        except BaseException:\n            pass\n"),
+		"deaf Python": python("import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" +
+			"def f(a):\n    open(\"started\", \"w\").close()\n    while True:\n        try:\n            while True: pass\n" +
+			"        except BaseException:\n            pass\n"),
 	}
 }
 

@@ -132,7 +132,8 @@ func secretPlaces(host string) map[string]secretPlace {
 		"json":       `"passwd": "` + m + `"`,
 		"with value": "db_password: {value: " + m + "}",
 	}
-	for _, name := range []string{"pw", "pass", "db_pw", "authorization", "auth", "bearer", "sas", "dsn", "key", "apikey", "sig", "signature", "credential", "credentials", "x-api-key", "session"} {
+	for _, name := range []string{"pw", "pass", "db_pw", "authorization", "auth", "bearer", "sas",
+		"dsn", "key", "apikey", "sig", "signature", "credential", "credentials", "x-api-key", "session"} {
 		keyed["name "+name] = name + ": " + m
 	}
 	keyed["header"] = `authorization: "Bearer ` + m + `"`
@@ -151,17 +152,21 @@ func secretPlaces(host string) map[string]secretPlace {
 	places["param of the command line"] = secretPlace{files: map[string]string{"script.yaml": "nodes:\n  read: {type: file_table, r: {urls: [\"{password}.csv\"], columns: {id: int}}, w: t}\n"},
 		commands: [][]string{{"run", "script.yaml", "--param", "password=" + m, "-v"}, {"run", "script.yaml", "--param=password=" + m, "--json"}, {"explain", "script.yaml", "--param", "password=" + m}}}
 	declared := "environment: {API_TOKEN: {secret: true}}\nnodes:\n  read: {type: file_table, r: {urls: [%s], columns: {id: int}}, w: t}\n"
+	const reads = "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {}}, w: t}\n"
 	for name, text := range map[string]string{
 		"flow":     "environment: {TOK: {secret: true, default: " + m + "}}\n",
 		"block":    "environment:\n  TOK:\n    default: \"" + m + "\"\n    # a comment\n    secret: true\n",
 		"mistyped": "environment: {TOK: {secret: treu, default: " + m + "}}\n",
 		"broken":   "environment: {TOK: {default: " + m + ", secret: true}\n",
 	} {
-		places["default of a secret, "+name] = secretPlace{files: map[string]string{"script.yaml": text + "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {}}, w: t}\n"}}
+		places["default of a secret, "+name] = secretPlace{files: map[string]string{"script.yaml": text + reads}}
 	}
-	places["note"] = secretPlace{files: map[string]string{"script.yaml": "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {}}, w: t}\n"}, commands: [][]string{
-		{"run", "script.yaml", "--note", "Authorization: Bearer " + m}, {"run", "script.yaml", "--note", "pw: " + m + " apikey=" + m}, {"run", "script.yaml", "--note", "key " + m + "@" + host + "/x"},
-		{"run", "script.yaml", "--note", "PGPASSWORD=" + m + " psql"}, {"run", "script.yaml", "--param", "pw=" + m, "--note", "with " + m}}}
+	places["note"] = secretPlace{files: map[string]string{"script.yaml": reads}, commands: [][]string{
+		{"run", "script.yaml", "--note", "Authorization: Bearer " + m},
+		{"run", "script.yaml", "--note", "pw: " + m + " apikey=" + m},
+		{"run", "script.yaml", "--note", "key " + m + "@" + host + "/x"},
+		{"run", "script.yaml", "--note", "PGPASSWORD=" + m + " psql"},
+		{"run", "script.yaml", "--param", "pw=" + m, "--note", "with " + m}}}
 	places["declared"] = secretPlace{files: map[string]string{"script.yaml": fmt.Sprintf(declared, `"http://`+host+`/{env.API_TOKEN}/x.csv"`)}}
 	places["declared, a password"] = secretPlace{files: map[string]string{"script.yaml": fmt.Sprintf(declared, `"http://joe:{env.API_TOKEN}@`+host+`/x.csv"`)}}
 	places["declared, a query"] = secretPlace{files: map[string]string{"script.yaml": fmt.Sprintf(declared, `"http://`+host+`/x.csv?q={env.API_TOKEN}"`)}}

@@ -81,7 +81,8 @@ func TestChaosTextMemory(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir, err := os.MkdirTemp(all, "")
 			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(strings.ReplaceAll(script, "EXPRESSION", c.expression)), 0o600))
+			text := strings.ReplaceAll(script, "EXPRESSION", c.expression)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(text), 0o600))
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			run := thalweg(ctx, dir, "run", "script.yaml", "--memory", "512MB")

@@ -119,7 +119,9 @@ func TestParquet(t *testing.T) {
 
 func TestSeparator(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"a.tsv": "\t", "x/A.TAB": "\t", "a.psv": "|", "https://h/a.tsv?x=1": "\t", "a.csv": "", "a.tsv/b": "", "tsv": "", "": ""} {
+	for name, want := range map[string]string{
+		"a.tsv": "\t", "x/A.TAB": "\t", "a.psv": "|", "https://h/a.tsv?x=1": "\t", "a.csv": "", "a.tsv/b": "", "tsv": "", "": "",
+	} {
 		require.Equal(t, want, Separator(name), name)
 	}
 }

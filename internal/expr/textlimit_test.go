@@ -56,7 +56,8 @@ func TestTextLimit(t *testing.T) {
 	} {
 		compiled := compile(t, c.src, scope, mode)
 		var got string
-		err := db.QueryRow("SELECT coalesce(CAST("+compiled.SQL(column, "")+" AS VARCHAR), 'NULL') FROM (SELECT ? AS s, ? AS k, CAST(NULL AS VARCHAR) AS n, 7 AS i) AS r", c.s, c.k).Scan(&got)
+		err := db.QueryRow("SELECT coalesce(CAST("+compiled.SQL(column, "")+" AS VARCHAR), 'NULL') "+
+			"FROM (SELECT ? AS s, ? AS k, CAST(NULL AS VARCHAR) AS n, 7 AS i) AS r", c.s, c.k).Scan(&got)
 		if c.want == "" {
 			require.ErrorContains(t, err, expr.RuntimeMarker, c.src)
 			require.ErrorContains(t, err, "are the most that the share of --memory holds", c.src)
@@ -73,7 +74,8 @@ func TestConstantTextLimit(t *testing.T) {
 	for _, src := range []string{
 		strings.Repeat("strings.ReplaceAll(", 50) + "`aaaaaaaa`" + strings.Repeat(", `a`, `aaaaaaaa`)", 50),
 		strings.Repeat("strings.ReplaceAll(", 50) + "`a`" + strings.Repeat(", ``, `aaaaaaaa`)", 50),
-		"`" + strings.Repeat("a", 500) + "` + " + strings.Repeat("strings.ReplaceAll(", 7) + "`aaaaaaaa`" + strings.Repeat(", `a`, `aaaaaaa`)", 7),
+		"`" + strings.Repeat("a", 500) + "` + " +
+			strings.Repeat("strings.ReplaceAll(", 7) + "`aaaaaaaa`" + strings.Repeat(", `a`, `aaaaaaa`)", 7),
 	} {
 		e, err := expr.Parse(src)
 		require.NoError(t, err)

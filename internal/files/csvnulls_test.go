@@ -125,7 +125,8 @@ func TestCSVQuotedNullTextBeside(t *testing.T) {
 				Columns: []*script.InputColumn{other, nullColumn(expr.String, "NA", false, ""), dash, both}}
 			got, err := readAll(t, db, r, 1<<30, 1, false)
 			require.NoError(t, err)
-			require.Equal(t, [][]string{{"NA", "NULL", "NA", "NULL"}, {"NA", "NA", "NA", "NULL"}, {"5", "5", "5", "5"}, {"\x105", "\x105", "\x105", "\x105"},
+			require.Equal(t, [][]string{{"NA", "NULL", "NA", "NULL"}, {"NA", "NA", "NA", "NULL"}, {"5", "5", "5", "5"},
+				{"\x105", "\x105", "\x105", "\x105"},
 				{"-", "-", "-", "NULL"}, {"-", "-", "NULL", "NULL"}}, got[:6])
 		})
 	}
@@ -134,7 +135,13 @@ func TestCSVQuotedNullTextBeside(t *testing.T) {
 // Only a file with a text in quotes that would else be NULL is rewritten.
 func TestCSVQuotedNullTextIsRewritten(t *testing.T) {
 	t.Parallel()
-	for content, rewritten := range map[string]bool{"NA\n": false, "\"NAN\"\nNA\n": false, "\"NA\"\n": true, "\"a\nb\"\n\"NA\"\n": true, "\x10\n": true} {
+	for content, rewritten := range map[string]bool{
+		"NA\n":               false,
+		"\"NAN\"\nNA\n":      false,
+		"\"NA\"\n":           true,
+		"\"a\nb\"\n\"NA\"\n": true,
+		"\x10\n":             true,
+	} {
 		for _, nulls := range []string{"NA", ""} {
 			r := csvTexts(1, writeFile(t, t.TempDir(), "in.csv", content))
 			r.Columns[0].Nullable, r.Columns[0].NullTexts = true, []string{nulls}

@@ -73,7 +73,8 @@ func soundText(rnd *rand.Rand, separator byte, records int) (text string, fields
 	fields = 1 + rnd.IntN(4)
 	odd, ends := rnd.IntN(9), []string{"\n", "\n", "\r\n", "\n\n", "\r\n\r\n", "\n\r\n"}
 	ends = ends[rnd.IntN(len(ends)):][:1]
-	plain := []string{"", "a", "b1", "12.50", "é", "\x00", " ", "some longer text", "'", "#", "\x01\x8a\xff", "!$&(-+/;"} // neighbours of what counts, too
+	plain := []string{"", "a", "b1", "12.50", "é", "\x00", " ", "some longer text", "'", "#", "\x01\x8a\xff",
+		"!$&(-+/;"} // neighbours of what counts, too
 	inQuotes := append([]string{`""`, string(rune(separator)), "\n", "\r\n", "\r"}, plain...)
 	var b strings.Builder
 	for range records {
@@ -138,7 +139,8 @@ func TestSoundRecordsSameAsOneByOne(t *testing.T) {
 
 func FuzzSoundRecordsSameAsOneByOne(f *testing.F) {
 	long := strings.Repeat("x", charBytes-2)
-	for _, seed := range []string{"a,b\nc,d\n", "\"a\nb\",c\r\nd,e", "\"" + long + "\"\n\"\"\n", long + "\r\n\r\n\r\n", long + ",\"\"\"\"\n", "\"" + long + "\"\"\n"} {
+	for _, seed := range []string{"a,b\nc,d\n", "\"a\nb\",c\r\nd,e", "\"" + long + "\"\n\"\"\n",
+		long + "\r\n\r\n\r\n", long + ",\"\"\"\"\n", "\"" + long + "\"\"\n"} {
 		f.Add(seed, byte(','), uint(2), uint(70), uint(9))
 	}
 	f.Fuzz(func(t *testing.T, text string, separator byte, fields, window, distance uint) {
@@ -153,7 +155,8 @@ func FuzzSoundRecordsSameAsOneByOne(f *testing.F) {
 // the 64 bytes that are looked at together.
 func TestSoundRecordsAreTakenAtOnce(t *testing.T) {
 	t.Parallel()
-	for _, records := range []string{"a,b\n", "\"a\",\"b\"\n", "\"a\",\"b\"\r\n", "\"\",\"\"\r\n", "\"\"\"\",\"a\"\"b\"\n", "a,\"b\n\r\n\"\n", ",\n\n\r\n,\r\n", "\"a\rb\",\r\n"} {
+	for _, records := range []string{"a,b\n", "\"a\",\"b\"\n", "\"a\",\"b\"\r\n", "\"\",\"\"\r\n", "\"\"\"\",\"a\"\"b\"\n",
+		"a,\"b\n\r\n\"\n", ",\n\n\r\n,\r\n", "\"a\rb\",\r\n"} {
 		for shift := range charBytes {
 			text := strings.Repeat("x", shift) + "," + strings.Repeat("\n"+records, charBytes)
 			got := takeSound([]byte(text), charSearch{separator: ',' * everyByte, quotes: true, crs: true}, 2, len(text))

@@ -81,7 +81,8 @@ func TestNotText(t *testing.T) {
 // TestText: these are text, odd as they are.
 func TestText(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"BZh,b\n1,2\n", "PK,b\n1,2\n", "PAR1,PAR2\n1,2\n", "\xEF\xBB\xBFgröße\n1\n", "a\n\x00\x00\n", "a\n", "a", "日,本\n1,2\n", "PAR,b\n1,2\n", "id\n" + strings.Repeat("\x00", 10) + "\n"} {
+	for _, text := range []string{"BZh,b\n1,2\n", "PK,b\n1,2\n", "PAR1,PAR2\n1,2\n", "\xEF\xBB\xBFgröße\n1\n", "a\n\x00\x00\n",
+		"a\n", "a", "日,本\n1,2\n", "PAR,b\n1,2\n", "id\n" + strings.Repeat("\x00", 10) + "\n"} {
 		path := writeFile(t, t.TempDir(), "x.csv", text)
 		_, err := Columns(context.Background(), nil, path, script.CSVReader{Separator: ','}, false)
 		require.NoError(t, err, "%q", text)

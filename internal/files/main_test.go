@@ -29,7 +29,8 @@ func openDB(t testing.TB, threads int) *sql.Conn {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()); require.NoError(t, db.Close()) })
 	require.NoError(t, engine.RegisterGo(conn))
-	statements := append([]string{fmt.Sprintf("SET threads = %d", threads), "SET TimeZone = 'Asia/Kathmandu'"}, expr.Macros(expr.TextBytes(0, 1))...)
+	settings := []string{fmt.Sprintf("SET threads = %d", threads), "SET TimeZone = 'Asia/Kathmandu'"}
+	statements := append(settings, expr.Macros(expr.TextBytes(0, 1))...)
 	for _, s := range statements {
 		_, err := conn.ExecContext(t.Context(), s)
 		require.NoError(t, err)

@@ -111,7 +111,9 @@ func queryCorpusColumn(t *testing.T, db *sql.Conn, path string, c script.FileCol
 	value := sqltext.Ident(c.Name)
 	switch {
 	case c.Type == expr.DateTime:
-		value = "CASE WHEN typeof(" + value + ") = 'TIMESTAMP_NS' THEN epoch_ns(" + value + ") // 1000 - CAST(epoch_ns(" + value + ") % 1000 < 0 AS BIGINT) ELSE epoch_us(" + value + ") END"
+		nanos := "epoch_ns(" + value + ")"
+		value = "CASE WHEN typeof(" + value + ") = 'TIMESTAMP_NS' " +
+			"THEN " + nanos + " // 1000 - CAST(" + nanos + " % 1000 < 0 AS BIGINT) ELSE epoch_us(" + value + ") END"
 	case c.Type == expr.Decimal: // DuckDB prints one without whole digits as .5
 		value = "regexp_replace(CAST(" + value + " AS VARCHAR), '^(-?)[.]', '\\10.')"
 	case c.Type == expr.String:
@@ -231,7 +233,8 @@ func TestParquetStatisticsHideNoCheck(t *testing.T) {
 	t.Parallel()
 	db := openDB(t, 2)
 	path := filepath.Join(t.TempDir(), "lie.parquet")
-	exec(t, db, "COPY (SELECT unnest([TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', TIMESTAMP '2020-01-03']) AS t) TO '"+path+"' (FORMAT parquet, CODEC uncompressed)")
+	exec(t, db, "COPY (SELECT unnest([TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', TIMESTAMP '2020-01-03']) AS t) "+
+		"TO '"+path+"' (FORMAT parquet, CODEC uncompressed)")
 	raw, err := os.ReadFile(path)
 	require.NoError(t, err)
 	last := binary.LittleEndian.AppendUint64(nil, uint64(time.Date(2020, 1, 3, 0, 0, 0, 0, time.UTC).UnixMicro()))

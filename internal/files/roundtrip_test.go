@@ -42,7 +42,8 @@ func drawTable(rnd *rand.Rand, path string) roundTable {
 	case 1:
 		columns = 1 + rnd.IntN(300)
 	}
-	pieces := []string{"a", "B7", " ", "\t", `"`, `""`, ",", ";", "|", "\n", "\r\n", "\r", "'", `\`, "#", "é", "日本", "🙂", "\u00a0", "\ufeff", "null", "NA", "nan", "0", "-1.50", "=1+1", "\u2028", "\x01"}
+	pieces := []string{"a", "B7", " ", "\t", `"`, `""`, ",", ";", "|", "\n", "\r\n", "\r", "'", `\`, "#",
+		"é", "日本", "🙂", "\u00a0", "\ufeff", "null", "NA", "nan", "0", "-1.50", "=1+1", "\u2028", "\x01"}
 	text := func() string {
 		var b strings.Builder
 		for range rnd.IntN(5) {
@@ -197,7 +198,8 @@ func TestChaosCSVRoundTrip(t *testing.T) {
 		forPandas = append(forPandas, [2]string{table.path, table.w.Separator})
 		all = append(all, table)
 	}
-	t.Logf("left out: DuckDB with %d of %d tables, whose CRLF files have another line break inside quotes of the header before any other", leftOut, tables)
+	t.Logf("left out: DuckDB with %d of %d tables, whose CRLF files have another line break inside quotes of the header before any other",
+		leftOut, tables)
 	require.Less(t, leftOut, tables/2)
 	python := pandasPython(t.Context())
 	if python == "" {
@@ -275,8 +277,10 @@ func requireStrict(t *testing.T, db *sql.Conn, table roundTable) {
 		lineEnd = "" // given as '\r\n' it loses rows: docs/decisions/0013
 	}
 	read := func(header bool) [][]string {
-		got, err := texts(t.Context(), db, "SELECT COLUMNS(*) FROM read_csv("+sqltext.String(table.path)+", auto_detect = false, strict_mode = true, "+
-			fmt.Sprintf("header = %t, ", header)+lineEnd+`quote = '"', escape = '"', allow_quoted_nulls = false, nullstr = `+sqltext.String(table.null)+", delim = "+sqltext.String(table.w.Separator)+
+		got, err := texts(t.Context(), db, "SELECT COLUMNS(*) FROM read_csv("+sqltext.String(table.path)+", "+
+			"auto_detect = false, strict_mode = true, "+
+			fmt.Sprintf("header = %t, ", header)+lineEnd+`quote = '"', escape = '"', allow_quoted_nulls = false, `+
+			"nullstr = "+sqltext.String(table.null)+", delim = "+sqltext.String(table.w.Separator)+
 			", columns = {"+strings.Join(columns, ", ")+"})")
 		require.NoError(t, err, "%s", table.path)
 		return got

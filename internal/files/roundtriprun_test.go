@@ -72,7 +72,12 @@ func TestChaosCSVRoundTripRuns(t *testing.T) {
 		require.NoError(t, os.WriteFile(name, raw, 0o600))
 		home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
 		require.NoError(t, err)
-		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: name, Workspace: local.DefaultWorkspace, MemoryBytes: 512 << 20, Cores: 2})
+		sum, err := local.Run(t.Context(), home, local.Options{
+			ScriptPath:  name,
+			Workspace:   local.DefaultWorkspace,
+			MemoryBytes: 512 << 20,
+			Cores:       2,
+		})
 		require.NoError(t, home.Close())
 		require.NoError(t, err)
 		require.Equal(t, state.Complete, sum.Status)

@@ -37,7 +37,8 @@ func TestLevelsOfFlatColumns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			body := c.repeats + c.definitions + "values"
-			p := page{kind: pageDataV2, compressed: int64(len(body)), raw: int64(len(body)), values: c.values, nulls: c.nulls, rows: c.values, encoding: 3, checked: true,
+			p := page{kind: pageDataV2, compressed: int64(len(body)), raw: int64(len(body)),
+				values: c.values, nulls: c.nulls, rows: c.values, encoding: 3, checked: true,
 				crc: crc32.ChecksumIEEE([]byte(body)), repeatBytes: int64(len(c.repeats)), levelBytes: int64(len(c.repeats) + len(c.definitions))}
 			v := verifier{r: bytes.NewReader([]byte(body))}
 			err := v.page(p)

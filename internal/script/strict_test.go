@@ -51,13 +51,23 @@ func TestCapillariesKeys(t *testing.T) {
 // does nothing, each where the language has it somewhere.
 func TestRowKeysElsewhere(t *testing.T) {
 	t.Parallel()
-	const good = "nodes:\n  read:\n    type: file_table\n    NODE\n    r:\n      urls: [in.csv]\n      READER\n      columns: {id: {col_type: int, COLUMN csv: {col_hdr: id}}}\n" +
+	const good = "nodes:\n  read:\n    type: file_table\n    NODE\n    r:\n      urls: [in.csv]\n      READER\n" +
+		"      columns: {id: {col_type: int, COLUMN csv: {col_hdr: id}}}\n" +
 		"    w:\n      name: t\n      WRITER\n      fields: {id: {expression: r.id, type: int, FIELD}}\n"
 	for _, c := range []struct{ place, key, hint string }{
-		{"WRITER", "filter: r.id > 1", "w.having leaves rows out"}, {"WRITER", "checks: [unique: id]", "beside r and w"}, {"WRITER", "Bad_Rows: quarantine", "beside r and w"},
-		{"NODE", "having: w.id > 1", "w.having leaves rows out"}, {"NODE", "filter: r.id > 1", "l.filter chooses"}, {"NODE", "order: id", "w.order sorts files"},
-		{"READER", "having: r.id > 1", "w.having"}, {"READER", "FILTER: r.id > 1", "w.having"}, {"READER", "limit: 5", "w.top.limit"}, {"READER", "top: {limit: 5}", "for files"},
-		{"NODE", "indexes: [unique(id)]", "w.indexes"}, {"FIELD", "checks: [not_null: id]", "beside r and w"}, {"COLUMN", "filter: r.id > 1,", "w.having"},
+		{"WRITER", "filter: r.id > 1", "w.having leaves rows out"},
+		{"WRITER", "checks: [unique: id]", "beside r and w"},
+		{"WRITER", "Bad_Rows: quarantine", "beside r and w"},
+		{"NODE", "having: w.id > 1", "w.having leaves rows out"},
+		{"NODE", "filter: r.id > 1", "l.filter chooses"},
+		{"NODE", "order: id", "w.order sorts files"},
+		{"READER", "having: r.id > 1", "w.having"},
+		{"READER", "FILTER: r.id > 1", "w.having"},
+		{"READER", "limit: 5", "w.top.limit"},
+		{"READER", "top: {limit: 5}", "for files"},
+		{"NODE", "indexes: [unique(id)]", "w.indexes"},
+		{"FIELD", "checks: [not_null: id]", "beside r and w"},
+		{"COLUMN", "filter: r.id > 1,", "w.having"},
 	} {
 		text := strings.Replace(good, c.place, c.key, 1)
 		for _, place := range []string{"NODE", "READER", "WRITER", "COLUMN", ", FIELD"} {
@@ -79,9 +89,11 @@ func TestRowKeysElsewhere(t *testing.T) {
 // and the message says where it belongs.
 func TestKeysElsewhere(t *testing.T) {
 	t.Parallel()
-	const table = "nodes:\n  read:\n    type: file_table\n    NODE\n    r:\n      urls: [in.csv]\n      READER\n      columns: {id: {col_type: int, csv: {col_hdr: id, CSVCOLUMN}, COLUMN}}\n      csv: {RCSV}\n" +
+	const table = "nodes:\n  read:\n    type: file_table\n    NODE\n    r:\n      urls: [in.csv]\n      READER\n" +
+		"      columns: {id: {col_type: int, csv: {col_hdr: id, CSVCOLUMN}, COLUMN}}\n      csv: {RCSV}\n" +
 		"    w:\n      name: t\n      WRITER\n      fields: {id: {expression: r.id, type: int, FIELD}}\n" +
-		"  write:\n    type: table_file\n    r: t\n    w:\n      url_template: out.csv\n      FILE\n      csv: {WCSV}\n      columns: [{expression: r.id, type: int, csv: {header: id, OUTCSV}}]\nROOT\n"
+		"  write:\n    type: table_file\n    r: t\n    w:\n      url_template: out.csv\n      FILE\n      csv: {WCSV}\n" +
+		"      columns: [{expression: r.id, type: int, csv: {header: id, OUTCSV}}]\nROOT\n"
 	places := []string{"NODE", "READER", ", CSVCOLUMN", ", COLUMN", "RCSV", "WRITER", ", FIELD", "FILE", "WCSV", ", OUTCSV", "ROOT"}
 	put := func(where, key string) string {
 		text := table
@@ -95,12 +107,28 @@ func TestKeysElsewhere(t *testing.T) {
 		return text
 	}
 	for _, c := range []struct{ place, key, where string }{
-		{"WRITER", "checks: [unique: id]", "beside r and w"}, {"READER", "bad_rows: quarantine", "beside r and w"}, {"ROOT", "checks: []", "beside r and w"},
-		{"FILE", "line_end: crlf", "to w.csv;"}, {"FILE", "Quote: all", "to w.csv;"}, {"READER", "separator: ;", "to r.csv;"}, {"RCSV", "null_text: NA", "to r.columns.NAME.csv;"},
-		{", COLUMN", "default_value: 3", "here it is called col_default_value;"}, {"FILE", "limit: 3", "w.top.limit"}, {"READER", "hdr_line_idx: 0", "to r.csv;"}, {", COLUMN", "col_hdr: id", "to r.columns.NAME.csv;"},
-		{", CSVCOLUMN", "nullable: true", "to r.columns.NAME;"}, {"FILE", "header: false", "to w.columns.csv;"}, {"FILE", "codec: gzip", "to w.parquet;"}, {", FIELD", "having: w.id > 1", "w.having"},
-		{"NODE", "join_type: left", "to l;"}, {"NODE", "urls: [a]", "to r;"}, {"ROOT", "is_default: true", "to dependency_policies.NAME;"}, {"NODE", "include: [a]", "the top of the script"},
-		{"NODE", "severity: warn", "to checks;"}, {"WRITER", "start_policy: manual", "beside r and w"}, {", FIELD", "null_text: x", "to w.columns.csv;"},
+		{"WRITER", "checks: [unique: id]", "beside r and w"},
+		{"READER", "bad_rows: quarantine", "beside r and w"},
+		{"ROOT", "checks: []", "beside r and w"},
+		{"FILE", "line_end: crlf", "to w.csv;"},
+		{"FILE", "Quote: all", "to w.csv;"},
+		{"READER", "separator: ;", "to r.csv;"},
+		{"RCSV", "null_text: NA", "to r.columns.NAME.csv;"},
+		{", COLUMN", "default_value: 3", "here it is called col_default_value;"},
+		{"FILE", "limit: 3", "w.top.limit"},
+		{"READER", "hdr_line_idx: 0", "to r.csv;"},
+		{", COLUMN", "col_hdr: id", "to r.columns.NAME.csv;"},
+		{", CSVCOLUMN", "nullable: true", "to r.columns.NAME;"},
+		{"FILE", "header: false", "to w.columns.csv;"},
+		{"FILE", "codec: gzip", "to w.parquet;"},
+		{", FIELD", "having: w.id > 1", "w.having"},
+		{"NODE", "join_type: left", "to l;"},
+		{"NODE", "urls: [a]", "to r;"},
+		{"ROOT", "is_default: true", "to dependency_policies.NAME;"},
+		{"NODE", "include: [a]", "the top of the script"},
+		{"NODE", "severity: warn", "to checks;"},
+		{"WRITER", "start_policy: manual", "beside r and w"},
+		{", FIELD", "null_text: x", "to w.columns.csv;"},
 	} {
 		files := memory{"script.yaml": put(c.place, c.key)}
 		s, diags := files.load(t)
@@ -130,13 +158,27 @@ func TestKeysOfOtherTypes(t *testing.T) {
 		reads, writes, node, r, w string
 		refused                   bool
 	}{
-		{w: "top: {order: id}", refused: true}, {w: "order: id", refused: true}, {w: "columns: [id]", refused: true}, {w: "url_template: x.csv", refused: true}, {w: "csv: {quote: all}"},
-		{reads: "types: {}", refused: true}, {reads: "columns: {id: int}", refused: true}, {reads: "urls: [x.csv]"}, {reads: "rowset_size: 5"},
-		{writes: "indexes: [unique(id)]", refused: true}, {writes: "fields: [r.id]", refused: true}, {writes: "name: x"}, {writes: "indexes: null"},
-		{node: "query: SELECT 1", refused: true}, {node: "custom_proc_type: py_calc"}, {node: "p: {x: 1}"},
+		{w: "top: {order: id}", refused: true},
+		{w: "order: id", refused: true},
+		{w: "columns: [id]", refused: true},
+		{w: "url_template: x.csv", refused: true},
+		{w: "csv: {quote: all}"},
+		{reads: "types: {}", refused: true},
+		{reads: "columns: {id: int}", refused: true},
+		{reads: "urls: [x.csv]"},
+		{reads: "rowset_size: 5"},
+		{writes: "indexes: [unique(id)]", refused: true},
+		{writes: "fields: [r.id]", refused: true},
+		{writes: "name: x"},
+		{writes: "indexes: null"},
+		{node: "query: SELECT 1", refused: true},
+		{node: "custom_proc_type: py_calc"},
+		{node: "p: {x: 1}"},
 	} {
-		text := "nodes:\n  read:\n    type: file_table\n    r:\n      urls: [in.csv]\n      columns: {id: int}\n      " + c.r + "\n    w:\n      name: t\n      " + c.w + "\n" +
-			"  write:\n    type: table_file\n    " + c.node + "\n    r:\n      table: t\n      " + c.reads + "\n    w:\n      url_template: out.csv\n      " + c.writes + "\n"
+		text := "nodes:\n  read:\n    type: file_table\n    r:\n      urls: [in.csv]\n      columns: {id: int}\n      " + c.r + "\n" +
+			"    w:\n      name: t\n      " + c.w + "\n" +
+			"  write:\n    type: table_file\n    " + c.node + "\n    r:\n      table: t\n      " + c.reads + "\n" +
+			"    w:\n      url_template: out.csv\n      " + c.writes + "\n"
 		files := memory{"script.yaml": text, "in.csv": "id\n"}
 		s, diags := files.load(t)
 		require.Equal(t, c.refused, s == nil, "%+v: %s", c, diags.Render())

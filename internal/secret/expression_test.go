@@ -33,10 +33,13 @@ func same(t *testing.T, name string, text string) (matches int) {
 // pieces of texts in which the expressions match, nearly match, and meet.
 var pieces = []string{
 	"password", "PassWort", "pw", "dsn", "secret", "token", "key", "Credentials", "creds", "auth", "jwt", "sig", "sas", "session", "default",
-	"bearer", "Basic", "DIGEST", "apikey", "sharedkey", "passwd", "passphrase", "pwd", "name", "x", "_", ".", "-", "9", "é", "\u017f", "\u212a", "\u0130", "\xe2",
-	":", ":", ":", "=", "=", " ", " ", " ", "\n", "\n", "\t", "\r\n", "\v", "\f", "\u00a0", "\"", "\"", "'", "'", "\\", ",", ";", "&", "&a ", "!t ",
+	"bearer", "Basic", "DIGEST", "apikey", "sharedkey", "passwd", "passphrase", "pwd",
+	"name", "x", "_", ".", "-", "9", "é", "\u017f", "\u212a", "\u0130", "\xe2",
+	":", ":", ":", "=", "=", " ", " ", " ", "\n", "\n", "\t", "\r\n", "\v", "\f", "\u00a0",
+	"\"", "\"", "'", "'", "\\", ",", ";", "&", "&a ", "!t ",
 	"{", "}", "{value: ", "[", "]", "#", "|", "|-\n", ">", "(", ")", "true", "yes", "on", "1", "hunter2", "Hunter2Zq9Xw", "a/b+c~0",
-	": ", ": true", ", ", "secret: true\n  default: ", "default: x, secret: t", "default: hunter2\n  secret: yes", "bearer ", "password=", "token: ",
+	": ", ": true", ", ", "secret: true\n  default: ", "default: x, secret: t",
+	"default: hunter2\n  secret: yes", "bearer ", "password=", "token: ",
 }
 
 func TestExpressionsFindTheSameEverywhere(t *testing.T) {
