@@ -294,7 +294,7 @@ func asInt(v any) int64 {
 // explain gives the task's own diagnosis a chance, then classifies what is left.
 func (x *execution) explain(ctx context.Context, cause error) error {
 	classified := classify(ctx, cause, x.task)
-	if x.task.Explain == nil || ctx.Err() != nil || !explainable(classified) {
+	if x.task.Explain == nil || ctx.Err() != nil || !explainable(classified, cause) {
 		return classified
 	}
 	if better := x.task.Explain(ctx, x.in, cause); better != nil {

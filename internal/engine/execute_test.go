@@ -197,6 +197,22 @@ func TestExplainReplacesTheFailure(t *testing.T) {
 	require.EqualValues(t, 42, fault.Of(err).Place.Line)
 }
 
+// A batch for which memory was too short runs again with more: no row and no
+// expression may be called the cause.
+func TestMissingMemoryIsNotExplained(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.MemoryBytes = 64 << 20
+	task := f.task("SELECT repeat('x', 100000000) || i AS a FROM range(3) t(i)", PartOutput{})
+	task.Explain = func(context.Context, Querier, error) error {
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{Record: 1}, Message: "change the expression"}
+	}
+	_, err := Execute(context.Background(), f.cfg, nil, task)
+	require.ErrorIs(t, err, ErrOutOfMemory)
+	require.Equal(t, fault.Environment, fault.Of(err).Kind)
+	require.Zero(t, fault.Of(err).Place)
+}
+
 func TestInspectAsksAndLeavesTablesForTheSides(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

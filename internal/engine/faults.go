@@ -191,15 +191,29 @@ func IsValueFault(err error) bool {
 	return false
 }
 
+// IsMachineFault reports whether a query failed for want of memory or disk, or was
+// interrupted: that says nothing about the values that it met.
+func IsMachineFault(err error) bool {
+	var db *duckdb.Error
+	if !errors.As(err, &db) {
+		return errors.Is(err, ErrOutOfMemory) || errors.Is(err, context.Canceled)
+	}
+	switch db.Type {
+	case duckdb.ErrorTypeOutOfMemory, duckdb.ErrorTypeIO, duckdb.ErrorTypePermission, duckdb.ErrorTypeInterrupt, duckdb.ErrorTypeFatal:
+		return true
+	}
+	return false
+}
+
 // explainable says whether a diagnosis could find a row: full disks and
-// missing memory have none.
-func explainable(err error) bool {
-	f := fault.Of(err)
+// missing memory have none. classified stands for cause, or wraps it.
+func explainable(classified, cause error) bool {
+	f := fault.Of(classified)
 	if f.Kind == fault.Canceled || f.Place.Line > 0 || f.Place.Record > 0 {
 		return false
 	}
 	var db *duckdb.Error
-	if errors.As(err, &db) && (db.Type == duckdb.ErrorTypeOutOfMemory || db.Type == duckdb.ErrorTypeFatal) {
+	if errors.As(cause, &db) && (db.Type == duckdb.ErrorTypeOutOfMemory || db.Type == duckdb.ErrorTypeFatal) {
 		return false
 	}
 	return f.Kind != fault.Environment || f.Detail != ""

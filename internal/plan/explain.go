@@ -156,8 +156,8 @@ func find(ctx context.Context, db engine.Querier, n *script.Node, rel relation, 
 
 // search keeps the values that the suspects look at in a table, tries the
 // suspects on all of it and halves the rows of the one that fails. A relation
-// that cannot even be read has another cause: nothing is found. held says that
-// all suspects can be computed.
+// that cannot even be read has another cause, and so has a suspect for which
+// memory is too short: nothing is found. held says that all suspects can be computed.
 func search(ctx context.Context, db engine.Querier, n *script.Node, rel relation, suspects []suspect, slices []files.Slice,
 	cause error) (found error, held bool) {
 	e, err := newEvidence(ctx, db, rel, suspects, slices != nil)
@@ -165,7 +165,10 @@ func search(ctx context.Context, db engine.Querier, n *script.Node, rel relation
 		return nil, false
 	}
 	for _, s := range suspects {
-		if e.holds(ctx, s, 0, e.rows) {
+		switch err := e.try(ctx, s, 0, e.rows); {
+		case engine.IsMachineFault(err): // the expression may be right, and need more memory here
+			return nil, false
+		case err == nil:
 			continue
 		}
 		at := firstFailure(e.rows, func(from, to int64) bool { return e.holds(ctx, s, from, to) })
