@@ -26,8 +26,8 @@ const (
 )
 
 const (
-	killPatience = 3 * time.Second // from asking the keeper to kill to killing the keeper
-	sweepLimit   = 2 * time.Second // that a keeper tries to end what the program has left
+	killPatience = 10 * time.Second // from asking the keeper to kill to killing the keeper
+	sweepLimit   = 2 * time.Second  // that a keeper tries to end what the program has left
 )
 
 // Cgroups are the versions of cgroups that a keeper tries, the better one first.
