@@ -12,8 +12,9 @@ import (
 	"thalweg/internal/expr"
 )
 
-// outputLayout is how datetimes are written.
-const outputLayout = "2006-01-02 15:04:05"
+// outputLayout is how datetimes are written: with what they have behind the
+// second, as columns in short form are.
+const outputLayout = "2006-01-02 15:04:05.999"
 
 // WriteScript writes a script that loads the file and writes it as CSV again,
 // with the evidence as comments.
