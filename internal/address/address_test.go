@@ -37,6 +37,9 @@ func TestRedact(t *testing.T) {
 		"s3://joe:passbucket/x":          "s3://joe:xxxxx/x",
 		"ftp://joe:passh":                "ftp://joe:xxxxx",
 		"http://{host}:{port}/x":         "http://{host}:{port}/x",
+		"http://h/x?token={env.TOKEN}":   "http://h/x?token={env.TOKEN}", // a reference is no secret
+		"http://h/x?token={t}&sig=a{t}":  "http://h/x?token={t}&sig=xxxxx",
+		"http://h/x?sig={t}b.":           "http://h/x?sig=xxxxx.",
 		"http://[::1]:80/x":              "http://[::1]:80/x",
 		"c:/a:b/x":                       "c:/a:b/x",
 	} {

@@ -28,7 +28,7 @@ var bareToken = regexp.MustCompile(`(^|[\s"'(<>\[{,=])([^\s/:@"'<>()\[\]{},=?&]+
 // stretch is what may be an address in a text; parameter one of a query.
 var (
 	stretch   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*:/{1,3}[^\s"'<>\x60]+`)
-	parameter = regexp.MustCompile(`([?&;#])([A-Za-z0-9_.%\[\]-]+)=([^&;\s"'<>#\x60\\,)\]}]+)`)
+	parameter = regexp.MustCompile(`([?&;#])([A-Za-z0-9_.%\[\]-]+)=((?:\{[A-Za-z0-9_.|]+\}|[^&;\s"'<>#\x60\\,)\]}])+)`)
 )
 
 // Redact removes passwords, tokens and signed query parameters from an address,
@@ -98,9 +98,10 @@ func sentence(name string) (address, rest string) {
 func redactQuery(text string) (out string, found []string) {
 	out = parameter.ReplaceAllStringFunc(text, func(pair string) string {
 		m := parameter.FindStringSubmatch(pair)
-		value, rest := sentence(m[3])
-		if value == Mask || value == "" || !secretParameter(m[2]) {
-			return pair
+		value := strings.TrimRight(m[3], ":.") // those belong to the text around
+		rest := m[3][len(value):]
+		if value == Mask || placeholder.ReplaceAllString(value, "") == "" || !secretParameter(m[2]) {
+			return pair // a reference is no secret, and not half of one
 		}
 		found = append(found, value)
 		return m[1] + m[2] + "=" + Mask + rest
