@@ -122,15 +122,16 @@ func (s *script) fails(ctx context.Context, variants []variant) *failure {
 		}
 		in = append(in, one)
 	}
-	var first map[string]string
+	tables, first := s.tables(), map[string]string(nil)
 	for i, v := range variants {
 		sub := filepath.Join(dir, fmt.Sprintf("run%d", i))
 		if err := os.Mkdir(sub, 0o755); err != nil {
 			return &failure{err: err}
 		}
+		v.Memory = max(v.Memory, memoryFor(tables))
 		files, err := v.run(ctx, s, in[v.Inputs], sub)
 		if err == nil {
-			err = s.check(files)
+			err = s.check(files, tables)
 		}
 		if err != nil {
 			return &failure{err: fmt.Errorf("%s: %w", v.Name, err), variants: []variant{v}}

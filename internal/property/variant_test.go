@@ -154,10 +154,10 @@ const (
 	vectorCopies = 32
 )
 
-// needs gives a variant the memory that the widest row of its script takes.
-func (v *variant) needs(s *script) {
+// memoryFor is the memory that the widest row of some tables takes.
+func memoryFor(tables map[string][][]any) int64 {
 	widest := 0
-	for _, rows := range s.tables() {
+	for _, rows := range tables {
 		for _, row := range rows {
 			width := 0
 			for _, cell := range row {
@@ -168,14 +168,13 @@ func (v *variant) needs(s *script) {
 			widest = max(widest, width)
 		}
 	}
-	v.Memory = max(v.Memory, int64(widest)*vectorRows*vectorCopies)
+	return int64(widest) * vectorRows * vectorCopies
 }
 
 // run executes a script in dir, in this process or in one that dies, and
 // returns the files that it wrote by their names.
 func (v variant) run(ctx context.Context, s *script, in *inputs, dir string) (map[string]string, error) {
 	at := place{inputs: in, out: filepath.Join(dir, "out"), python: filepath.Join(dir, "formulas.py")}
-	v.needs(s)
 	if v.Cuts > 0 {
 		v.Batch = max(in.bytes/v.Cuts, tiny)
 	}
