@@ -144,6 +144,7 @@ func (l *loader) readNodes(ctx context.Context, root *object) {
 		}
 	}
 	l.indexUse()
+	l.sideTables()
 	l.cycles()
 }
 
