@@ -355,16 +355,14 @@ func badRecordFault(u string, line, record int64, bad csvBadRecord, fields int) 
 	case flawLong:
 		f = inputFault(fault.UserData, u, "the record is longer than %d MiB", MaxRecordBytes>>20)
 		f.Hint = "look for a missing line end"
-	case flawOpen:
-		f = inputFault(fault.UserData, u, "field %d begins with a quote that is not closed", bad.fields+1)
-	case flawStray:
-		f = inputFault(fault.UserData, u, "field %d has a quote out of place: one is missing, or text follows a closing quote", bad.fields+1)
+	case flawQuotes:
+		// The same words whether a later quote of the file happens to close it: what
+		// is said of a record must not depend on where the file was cut.
+		f = inputFault(fault.UserData, u, "field %d begins with a quote that is not closed, or another quote of the record is out of place", bad.fields+1)
+		f.Hint = fmt.Sprintf("quotes inside of a quoted field are doubled, and it is closed before a separator or a line end, within %d MiB", MaxRecordBytes>>20)
 	default:
 		f = inputFault(fault.UserData, u, "the record has %d fields, the first record of the file has %d", bad.fields, fields)
 		f.Hint = "every record needs the same number of fields; look for an unquoted separator or a missing quote"
-	}
-	if bad.flaw.broken() {
-		f.Hint = fmt.Sprintf("quotes inside of a quoted field are doubled, and it is closed before a separator or a line end, within %d MiB", MaxRecordBytes>>20)
 	}
 	f.Place.Line, f.Place.Record = line, record+1
 	return f

@@ -30,12 +30,11 @@ const (
 	flawNone   csvFlaw = iota
 	flawRagged         // another number of fields
 	flawLong           // a line longer than MaxRecordBytes
-	flawOpen           // a quote that is not closed
-	flawStray          // a record of several lines with a quote out of place
+	flawQuotes         // a line ends inside quotes that are not closed, or with a quote out of place in the record
 )
 
 // broken reports whether the quotes do not say where the record ends.
-func (f csvFlaw) broken() bool { return f == flawOpen || f == flawStray }
+func (f csvFlaw) broken() bool { return f == flawQuotes }
 
 // csvField is where a field is in its record's text, without its quotes.
 type csvField struct {
@@ -46,13 +45,14 @@ type csvField struct {
 
 // csvShape is what the grammar says of one record.
 type csvShape struct {
-	fields   []csvField // of a broken record those before the one that breaks it
+	fields   []csvField // of a broken record those before the one in which its first line ends
 	size     int        // bytes, the line end included
 	body     int        // of them without the line end
 	lines    int        // line ends passed
 	flaw     csvFlaw
 	odd      bool // a quote out of place
 	newline  bool // a line end inside quotes
+	opened   int  // the field with the first of these
 	quotedCR bool // a CR inside quotes
 	strayCR  bool // a CR outside of quotes that belongs to no line end
 }
@@ -84,7 +84,7 @@ func (s *csvShape) split(text []byte, separator byte, whole bool) (more bool) {
 		}
 	}
 	if s.flaw.broken() {
-		s.size, s.lines = first, min(s.lines, 1)
+		s.size, s.lines, s.fields = first, min(s.lines, 1), s.fields[:s.opened]
 		body, _ := splitLineEnd(text[:first])
 		s.body = len(body)
 	}
@@ -160,20 +160,20 @@ func (s *csvShape) quoted(text []byte, from int, separator byte, whole bool) (ne
 
 // nextLine goes on in the next line, inside quotes.
 func (s *csvShape) nextLine(text []byte, whole bool) (at int, more bool) {
-	s.newline = true
+	if !s.newline {
+		s.newline, s.opened = true, len(s.fields)
+	}
 	from := s.size
 	switch {
-	case s.odd:
-		s.flaw = flawStray
-	case from == len(text) && whole || from > MaxRecordBytes:
-		s.flaw = flawOpen
+	case s.odd, from == len(text) && whole, from > MaxRecordBytes:
+		s.flaw = flawQuotes
 	case !s.line(text, from, whole):
 		if len(text) <= MaxRecordBytes {
 			return 0, true
 		}
-		s.flaw = flawOpen
+		s.flaw = flawQuotes
 	case s.size > MaxRecordBytes:
-		s.flaw = flawOpen
+		s.flaw = flawQuotes
 	}
 	return from, false
 }
@@ -182,7 +182,7 @@ func (s *csvShape) nextLine(text []byte, whole bool) (at int, more bool) {
 func (s *csvShape) outOfPlace() {
 	s.odd = true
 	if s.newline {
-		s.flaw = flawStray
+		s.flaw = flawQuotes
 	}
 }
 
