@@ -92,10 +92,16 @@ type renderer struct {
 }
 
 func (r *renderer) sql(n *node) string {
+	render := r.unguarded
 	if r.guard == guardAround && n.grows() {
-		return r.guarded(n, r.unguarded)
+		render = func(n *node) string { return r.guarded(n, r.unguarded) }
 	}
-	return r.unguarded(n)
+	if n.typ == String && n.null && n.op != opRef && n.op != opRaw && n.op != opNull {
+		// DuckDB takes a text for an INTEGER that is joined with one of which it
+		// sees that it is always NULL; a cast to what it is already costs nothing.
+		return "CAST(" + render(n) + " AS VARCHAR)"
+	}
+	return render(n)
 }
 
 func (r *renderer) unguarded(n *node) string {
