@@ -78,9 +78,10 @@ func (n *lookup) rows(tables map[string][][]any) [][]any {
 			out = append(out, row)
 		}
 	}
-	matches := n.matches(tables[n.to])
+	matches, pairs := n.matches(tables[n.to]), 0
 	for _, left := range tables[n.from] {
 		found := matches(left)
+		pairs += len(found)
 		switch {
 		case len(found) == 0 && !n.left:
 		case len(found) == 0:
@@ -93,15 +94,20 @@ func (n *lookup) rows(tables map[string][][]any) [][]any {
 				add(row)
 			}
 		}
-		if len(out) > maxRows {
+		if len(out) > maxRows || pairs > maxPairs {
 			panic(refuse{})
 		}
 	}
 	return out
 }
 
-// maxRows that a node may write.
-const maxRows = 20_000
+const (
+	// maxRows that a node may write.
+	maxRows = 20_000
+	// maxPairs of rows that a lookup may look at. The lists of a group that needs
+	// both sides are in memory (seed 1812: 12 million pairs, and 800 MiB too little).
+	maxPairs = 4_000_000
+)
 
 // alone is the row of a left one without a match.
 func (n *lookup) alone(left []any) []any {
