@@ -105,7 +105,7 @@ const (
 	// maxRows that a node may write.
 	maxRows = 20_000
 	// maxPairs of rows that a lookup may look at. The lists of a group that needs
-	// both sides are in memory (seed 1812: 12 million pairs, and 800 MiB too little).
+	// both sides are in memory: seed 1812 failed for want of more than 800 MiB.
 	maxPairs = 4_000_000
 )
 
