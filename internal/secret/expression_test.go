@@ -3,10 +3,12 @@ package secret
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -44,7 +46,7 @@ var pieces = []string{
 
 func TestExpressionsFindTheSameEverywhere(t *testing.T) {
 	t.Parallel()
-	const texts, piecesMost = 20_000, 24
+	const texts, piecesMost = 5_000, 24
 	for name := range expressions() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,7 +67,7 @@ func TestExpressionsFindTheSameEverywhere(t *testing.T) {
 // people write, with damage here and there.
 func TestExpressionsFindTheSameInScripts(t *testing.T) {
 	t.Parallel()
-	const most, textBytesMax = 150, 6 << 10
+	const most, textBytesMax = 100, 6 << 10
 	var texts []string
 	for _, root := range []string{"../../testdata", "../../examples", "../../cmd/thalweg/testdata"} {
 		require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -80,10 +82,11 @@ func TestExpressionsFindTheSameInScripts(t *testing.T) {
 	require.Greater(t, len(texts), most)
 	random, matches := rand.New(rand.NewPCG(3, 4)), map[string]int{}
 	random.Shuffle(len(texts), func(i, j int) { texts[i], texts[j] = texts[j], texts[i] })
-	for _, text := range texts[:most] {
+	names := slices.Sorted(maps.Keys(expressions())) // in one order, so that each run damages alike
+	for _, text := range append(texts[:most], "DB_PASSWORD=hunter2hunter2\npassword: hunter2hunter2\n") {
 		text = text[:min(len(text), textBytesMax)]
 		at := random.IntN(len(text) + 1)
-		for name := range expressions() {
+		for _, name := range names {
 			matches[name] += same(t, name, text)
 			matches[name] += same(t, name, text[:at]+pieces[random.IntN(len(pieces))]+text[at:])
 		}
