@@ -159,6 +159,9 @@ func TestDescendantsEndWithTheirInterpreter(t *testing.T) {
 			if cgroups != "" && name != "normal" && name != "exit" {
 				continue // the ways to this end are the same
 			}
+			if effort.Of(name != "normal" && name != "deaf" && name != "killed", false, false) {
+				continue
+			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				dir := t.TempDir()
@@ -207,8 +210,9 @@ func TestCancelEndsEverything(t *testing.T) {
 
 // TestDescendantsEndWithUs kills the process that runs a pool.
 func TestDescendantsEndWithUs(t *testing.T) {
+	all := []unix.Signal{unix.SIGKILL, unix.SIGTERM, unix.SIGSEGV}
 	eachMechanism(t, func(t *testing.T, cgroups string) {
-		for _, sig := range []unix.Signal{unix.SIGKILL, unix.SIGTERM, unix.SIGSEGV} {
+		for _, sig := range effort.Of([]unix.Signal{unix.SIGKILL}, all, all) {
 			t.Run(sig.String(), func(t *testing.T) {
 				t.Parallel()
 				r := startRunner(t, cgroups)
