@@ -31,7 +31,7 @@ type flipSource struct {
 // bytes, or their end. What is read then is an error or the same values.
 func TestChaosParquetFlips(t *testing.T) {
 	t.Parallel()
-	trials := effort.Of(50, 150, 10_000)
+	trials := effort.Of(30, 150, 10_000)
 	sources := flipSources(t)
 	db := openDB(t, 2)
 	random := rand.New(rand.NewPCG(6, 2))

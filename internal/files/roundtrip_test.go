@@ -176,7 +176,7 @@ func pandasPython(ctx context.Context) string {
 // DuckDB in strict mode, and with pandas.
 func TestChaosCSVRoundTrip(t *testing.T) {
 	t.Parallel()
-	tables := effort.Of(20, 25, 1000)
+	tables := effort.Of(10, 25, 1000)
 	const seed = 13
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	db, dir := openDB(t, 2), t.TempDir()

@@ -142,7 +142,7 @@ func TestChaosDamagedParts(t *testing.T) {
 
 	rng := rand.New(rand.NewPCG(7, 8))
 	refused := 0
-	for n := range effort.Of(30, 60, 5_000) {
+	for n := range effort.Of(20, 60, 5_000) {
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, "out")))
 		path := stored[rng.IntN(len(stored))]
 		what, undo := damage(t, path, rng)

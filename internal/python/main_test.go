@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/keeper"
@@ -35,7 +36,8 @@ func TestMain(m *testing.M) {
 func eachInterpreter(t *testing.T, test func(t *testing.T, interpreter string)) {
 	t.Helper()
 	t.Parallel()
-	names := []string{"python3", "pypy3"}
+	both := []string{"python3", "pypy3"}
+	names := effort.Of(both[:1], both, both)
 	if list := os.Getenv("THALWEG_TEST_PYTHONS"); list != "" {
 		names = strings.Split(list, ",")
 	}
