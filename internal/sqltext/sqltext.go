@@ -1,8 +1,9 @@
 // Package sqltext quotes names and values for DuckDB SQL. Nothing else in the
 // project may put a name or a value into SQL text.
 //
-// It promises that whatever the input, the result is one token of the kind
-// asked for. It cannot fail.
+// It promises that whatever the input, a quoted name or value is one token of
+// the kind asked for, and that a [Copy] to Parquet can be written without taking
+// one float for another. It cannot fail.
 package sqltext
 
 import (
