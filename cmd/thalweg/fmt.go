@@ -11,8 +11,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"thalweg/internal/document"
 	"thalweg/internal/fault"
-	"thalweg/internal/script"
 )
 
 type fmtCmd struct {
@@ -46,12 +46,12 @@ func (c *fmtCmd) Run(a *app) error {
 
 // file formats one file and reports whether that changes it.
 func (c *fmtCmd) file(a *app, name string) (changed bool, err error) {
-	text, mode, err := readBounded(name, script.MaxScriptBytes)
+	text, mode, err := readBounded(name, document.MaxBytes)
 	if err != nil {
 		return false, err
 	}
 	a.known.Learn(string(text))
-	out, err := script.Format(name, text)
+	out, err := document.Format(name, text)
 	if err != nil || bytes.Equal(text, out) {
 		return false, err
 	}

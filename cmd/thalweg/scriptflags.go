@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"thalweg/internal/document"
 	"thalweg/internal/local"
 	"thalweg/internal/script"
 )
@@ -17,7 +18,7 @@ type scriptFlags struct {
 }
 
 // load loads the script, wherever it is.
-func (f *scriptFlags) load(ctx context.Context, a *app) (*script.Script, script.Diagnostics, error) {
+func (f *scriptFlags) load(ctx context.Context, a *app) (*script.Script, document.Diagnostics, error) {
 	client, err := f.client(nil)
 	if err != nil {
 		return nil, nil, err

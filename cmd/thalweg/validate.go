@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/script"
+	"thalweg/internal/document"
 )
 
 type validateCmd struct {
@@ -14,9 +14,9 @@ type validateCmd struct {
 
 // validated is the JSON form of the result.
 type validated struct {
-	OK          bool               `json:"ok"`
-	Nodes       int                `json:"nodes"`
-	Diagnostics script.Diagnostics `json:"diagnostics"`
+	OK          bool                 `json:"ok"`
+	Nodes       int                  `json:"nodes"`
+	Diagnostics document.Diagnostics `json:"diagnostics"`
 }
 
 func (c *validateCmd) Run(ctx context.Context, a *app) error {
@@ -30,7 +30,7 @@ func (c *validateCmd) Run(ctx context.Context, a *app) error {
 	}
 	if c.JSON {
 		if diags == nil {
-			out.Diagnostics = script.Diagnostics{}
+			out.Diagnostics = document.Diagnostics{}
 		}
 		if err := printJSON(a.stdout, out); err != nil {
 			return err

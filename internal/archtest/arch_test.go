@@ -37,8 +37,9 @@ var allowed = map[string]string{
 	"internal/similar":              "",
 	"internal/expr":                 "similar sqltext",
 	"internal/secret":               "address fault",
-	"internal/script":               "address expr fault secret similar",
-	"internal/files":                "address expr fault parquetfile script sqltext",
+	"internal/document":             "fault secret similar",
+	"internal/script":               "address document expr fault secret similar",
+	"internal/files":                "address document expr fault parquetfile script sqltext",
 	"internal/parquetfile":          "",
 	"internal/keeper":               "",
 	"internal/python":               "expr fault keeper",
@@ -53,8 +54,8 @@ var allowed = map[string]string{
 	"internal/queue/queuetest":      "queue state",
 	"internal/queue/inproc":         "queue state",
 	"internal/engine":               "expr fault python sqltext",
-	"internal/query":                "address engine expr fault files script similar sqltext",
-	"internal/plan":                 "address budget engine expr fault files python script sqltext state",
+	"internal/query":                "address document engine expr fault files script similar sqltext",
+	"internal/plan":                 "address document budget engine expr fault files python script sqltext state",
 	"internal/worker":               "fault queue state",
 	"internal/worker/workertest":    "worker",
 	"internal/pipeline":             "address budget engine expr fault files parts plan python remote script sqltext state worker",
@@ -62,10 +63,10 @@ var allowed = map[string]string{
 	"internal/infer":                "address engine expr fault files script sqltext",
 	"internal/scripttest":           "engine expr fault files local remote script secret similar sqltext state",
 	"internal/bench":                "fault generate",
-	"internal/local": "address budget engine fault files parts parts/local pipeline plan python query queue/inproc remote script secret sqltext state state/sqlite " +
+	"internal/local": "address document budget engine fault files parts parts/local pipeline plan python query queue/inproc remote script secret sqltext state state/sqlite " +
 		"worker",
 	"internal/graph": "address script",
-	"cmd/thalweg":    "address keeper scripttest budget infer graph engine fault generate local plan remote script secret similar sqltext state worker",
+	"cmd/thalweg":    "address document keeper scripttest budget infer graph engine fault generate local plan remote script secret similar sqltext state worker",
 }
 
 // banned imports, each with what to use instead.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/script"
@@ -16,7 +17,7 @@ import (
 // nullColumn makes a nullable column of the first field. texts are separated by |.
 func nullColumn(typ expr.Type, texts string, quotedNull bool, def string) *script.InputColumn {
 	return &script.InputColumn{Name: "c", Header: "c", Type: typ, Default: def, Nullable: true, NullTexts: strings.Split(texts, "|"),
-		QuotedEmptyNull: quotedNull, Pos: script.Pos{File: "s.yaml", Line: 20, Col: 7}}
+		QuotedEmptyNull: quotedNull, Pos: document.Pos{File: "s.yaml", Line: 20, Col: 7}}
 }
 
 // inForms writes lines of two fields so that each way of bringing a file to

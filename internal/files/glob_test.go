@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/document"
 	"thalweg/internal/fault"
 	"thalweg/internal/script"
 )
@@ -40,7 +41,7 @@ func TestExpand(t *testing.T) {
 		require.Equal(t, tt.want, strings.Join(names, " "), tt.pattern)
 	}
 	for _, pattern := range []string{"a/*.txt", "none/*.csv", "*/none.csv", "Z.csv/*"} {
-		_, err := Expand(context.Background(), []script.FileURL{{URL: dir + "/" + pattern, Pos: script.Pos{File: "s.yaml", Line: 3, Col: 7}}})
+		_, err := Expand(context.Background(), []script.FileURL{{URL: dir + "/" + pattern, Pos: document.Pos{File: "s.yaml", Line: 3, Col: 7}}})
 		require.Error(t, err, pattern)
 		require.Equal(t, fault.UserData, fault.Of(err).Kind, pattern)
 		require.Equal(t, int64(3), fault.Of(err).Place.Line)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thalweg/internal/address"
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/parquetfile"
@@ -148,12 +149,12 @@ func inputFault(kind fault.Kind, u, format string, args ...any) *fault.Error {
 	return f
 }
 
-func scriptPlace(p script.Pos) fault.Place {
+func scriptPlace(p document.Pos) fault.Place {
 	return fault.Place{File: p.File, Line: int64(p.Line), Column: p.Col}
 }
 
 // scriptFault places a wrong declaration.
-func scriptFault(p script.Pos, field, format string, args ...any) *fault.Error {
+func scriptFault(p document.Pos, field, format string, args ...any) *fault.Error {
 	f := fault.New(fault.Script, format, args...)
 	f.Place = scriptPlace(p)
 	f.Place.Field = field

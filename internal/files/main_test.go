@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"thalweg/internal/document"
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/script"
@@ -92,7 +93,7 @@ func writeFile(t testing.TB, dir, name, content string) string {
 func urls(paths ...string) []script.FileURL {
 	out := make([]script.FileURL, len(paths))
 	for i, p := range paths {
-		out[i] = script.FileURL{URL: p, Pos: script.Pos{File: "s.yaml", Line: 10 + i, Col: 5}}
+		out[i] = script.FileURL{URL: p, Pos: document.Pos{File: "s.yaml", Line: 10 + i, Col: 5}}
 	}
 	return out
 }
@@ -104,7 +105,7 @@ func csvByHeader(columns string, paths ...string) *script.FileReader {
 		p := append(strings.Split(c, "|"), "", "", "")
 		typ, _ := expr.ParseType(p[1])
 		r.Columns = append(r.Columns, &script.InputColumn{Name: "f_" + p[0], Header: p[0], Type: typ, Format: p[2], Default: p[3],
-			Pos: script.Pos{File: "s.yaml", Line: 20, Col: 7}})
+			Pos: document.Pos{File: "s.yaml", Line: 20, Col: 7}})
 	}
 	return r
 }

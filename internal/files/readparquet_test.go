@@ -12,6 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/script"
@@ -24,7 +25,7 @@ func parquetReader(columns string, paths ...string) *script.FileReader {
 		name, typ, _ := strings.Cut(c, "|")
 		t, _ := expr.ParseType(typ)
 		r.Columns = append(r.Columns, &script.InputColumn{Name: "f_" + name, Parquet: name, Type: t,
-			Pos: script.Pos{File: "s.yaml", Line: 20, Col: 7}})
+			Pos: document.Pos{File: "s.yaml", Line: 20, Col: 7}})
 	}
 	return r
 }

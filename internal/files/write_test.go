@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/document"
 	"thalweg/internal/effort"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
@@ -22,7 +23,7 @@ func csvWriter(separator string, columns ...string) *script.FileWriter {
 	for _, c := range columns {
 		p := strings.SplitN(c, "|", 4)
 		typ, _ := expr.ParseType(p[1])
-		w.Columns = append(w.Columns, &script.OutputColumn{Name: p[0], Type: typ, Format: p[2], Header: p[3], Pos: script.Pos{File: "s.yaml", Line: 3, Col: 1}})
+		w.Columns = append(w.Columns, &script.OutputColumn{Name: p[0], Type: typ, Format: p[2], Header: p[3], Pos: document.Pos{File: "s.yaml", Line: 3, Col: 1}})
 	}
 	return w
 }

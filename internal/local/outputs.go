@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"thalweg/internal/address"
+	"thalweg/internal/document"
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
 	"thalweg/internal/remote"
@@ -23,7 +24,7 @@ import (
 type target struct {
 	node  *script.Node // nil: a file of the script itself
 	shown string
-	pos   script.Pos
+	pos   document.Pos
 	at    string         // one file: a path without symbolic links, or a remote address in parts
 	other *regexp.Regexp // the forms of all files that the name stands for; nil: at is the only one
 	local bool

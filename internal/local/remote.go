@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"thalweg/internal/address"
+	"thalweg/internal/document"
 	"thalweg/internal/fault"
 	"thalweg/internal/pipeline"
 	"thalweg/internal/remote"
@@ -86,7 +87,7 @@ func globEscape(path string) string {
 }
 
 // checkAddress refuses, before a run exists, what cannot be read or written.
-func checkAddress(ctx context.Context, client *remote.Client, s *script.Script, url string, pos script.Pos) error {
+func checkAddress(ctx context.Context, client *remote.Client, s *script.Script, url string, pos document.Pos) error {
 	var err error
 	if address.Remote(url) {
 		err = client.Check(ctx, url, s)

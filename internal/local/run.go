@@ -13,6 +13,7 @@ import (
 
 	"thalweg/internal/address"
 	"thalweg/internal/budget"
+	"thalweg/internal/document"
 	"thalweg/internal/fault"
 	"thalweg/internal/pipeline"
 	"thalweg/internal/plan"
@@ -59,7 +60,7 @@ type Started struct {
 	Resumed  bool
 	Nodes    []state.Node
 	Budget   budget.Budget
-	Warnings script.Diagnostics
+	Warnings document.Diagnostics
 	// PythonRows tells how many rows Python has finished in the whole process.
 	PythonRows func() int64
 }
@@ -90,7 +91,7 @@ func Run(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
 		opts.Remote = remote.New(remote.Config{Logger: opts.Logger})
 		defer func() { err = errors.Join(err, opts.Remote.Close()) }()
 	}
-	s, diags := opts.Script, script.Diagnostics(nil)
+	s, diags := opts.Script, document.Diagnostics(nil)
 	if s == nil {
 		src := Sources(opts.Remote, opts.ScriptPath, opts.ParamsPath)
 		src.Known = opts.Known
@@ -104,7 +105,7 @@ func Run(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
 }
 
 // InvalidScriptError is returned for a script that cannot be loaded.
-type InvalidScriptError struct{ Diagnostics script.Diagnostics }
+type InvalidScriptError struct{ Diagnostics document.Diagnostics }
 
 // Error gives the first problem in one line.
 func (e *InvalidScriptError) Error() string { return e.Diagnostics.Err().Error() }
@@ -131,7 +132,7 @@ type runner struct {
 
 // run prepares what may fail before a run exists, so that a bad script leaves
 // no run behind, and then works on it.
-func (r *runner) run(ctx context.Context, warnings script.Diagnostics) (sum Summary, err error) {
+func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Summary, err error) {
 	if err := CheckWorkspace(r.opts.Workspace); err != nil {
 		return sum, err
 	}
@@ -350,7 +351,7 @@ func (r *runner) openJob() {
 }
 
 // drive works on the run until it is over or ctx ends.
-func (r *runner) drive(ctx context.Context, warnings script.Diagnostics) (sum Summary, err error) {
+func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum Summary, err error) {
 	sum = Summary{Key: r.key, Status: state.Running}
 	previous := debug.SetMemoryLimit(r.budget.GoBytes)
 	defer debug.SetMemoryLimit(previous)

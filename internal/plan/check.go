@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/document"
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
@@ -40,7 +41,7 @@ const indexFailedRows = script.DefaultFailedRows
 // rule is a check in terms of SQL over w.
 type rule struct {
 	name, kind, severity string
-	pos                  script.Pos
+	pos                  document.Pos
 	fields               []string // that it is about
 	rowsMax              int
 

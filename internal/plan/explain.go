@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
@@ -17,7 +18,7 @@ import (
 type suspect struct {
 	name string // field, or what it is for
 	what string // what has that name; "": a field
-	pos  script.Pos
+	pos  document.Pos
 	expr *expr.Compiled
 	typ  expr.Type
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
@@ -251,7 +252,7 @@ func (f *badFinder) pairs(ctx context.Context, db *engine.Instance, src badSourc
 // outputs lists what the node computes of each row, and its having.
 func (f *badFinder) outputs() ([]suspect, *suspect) {
 	var values []suspect
-	var pos script.Pos
+	var pos document.Pos
 	if f.n.Out != nil {
 		values, pos = columnSuspects(f.n.Out), f.n.Out.Pos
 	} else {
@@ -263,7 +264,7 @@ func (f *badFinder) outputs() ([]suspect, *suspect) {
 	return values, havingSuspect(f.n.Having(), pos)
 }
 
-func havingSuspect(e *expr.Compiled, pos script.Pos) *suspect {
+func havingSuspect(e *expr.Compiled, pos document.Pos) *suspect {
 	if e == nil {
 		return nil
 	}

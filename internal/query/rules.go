@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/script"
 	"thalweg/internal/similar"
 )
@@ -74,7 +75,7 @@ func (c *checker) problem(offset int, hint, format string, args ...any) {
 		return
 	}
 	start, end := c.src.span(max(offset, 0))
-	c.problems = append(c.problems, script.QueryProblem{Severity: script.Error, Start: start, End: end, Message: fmt.Sprintf(format, args...), Hint: hint})
+	c.problems = append(c.problems, script.QueryProblem{Severity: document.Error, Start: start, End: end, Message: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // check goes over a whole query.

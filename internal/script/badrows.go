@@ -2,8 +2,11 @@ package script
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+
+	"thalweg/internal/document"
 )
 
 // What becomes of rows that a node cannot compute.
@@ -27,7 +30,7 @@ const (
 // BadRows says what becomes of rows that a node cannot compute, and how many
 // there may be before the node fails all the same.
 type BadRows struct {
-	Pos        Pos
+	Pos        document.Pos
 	Action     string  // BadQuarantine or BadNull
 	MaxRows    int64   // of the node, over all batches; 0 to BadRowsMax
 	MaxPercent float64 // of the rows that the node reads; 0 to 100
@@ -40,15 +43,15 @@ func (l *loader) badRows(d *nodeDraft) {
 	if e == nil {
 		return
 	}
-	if !e.val.present() {
-		l.warnAt(e.key, o.path, "bad_rows: null is the same as no bad_rows at all: the first bad row fails the node").Hint = badRowsExample
+	if !e.Value.Present() {
+		l.WarnAt(e.Key, o.path, "bad_rows: null is the same as no bad_rows at all: the first bad row fails the node").Hint = badRowsExample
 		return
 	}
-	b := &BadRows{Pos: l.pos(e.key), MaxRows: BadRowsDefault, MaxPercent: BadPercentDefault}
-	word, path := e.val, o.keyPath(key)
-	if e.val.kind == mapKind {
-		m := l.object(e.val, path, badRowsShape)
-		m.at = e.key
+	b := &BadRows{Pos: l.pos(e.Key), MaxRows: BadRowsDefault, MaxPercent: BadPercentDefault}
+	word, path := e.Value, o.keyPath(key)
+	if e.Value.Kind == document.Map {
+		m := l.object(e.Value, path, badRowsShape)
+		m.at = e.Key
 		if word = m.word("action"); word == nil {
 			m.missing("action", badRowsExample)
 			return
@@ -56,44 +59,44 @@ func (l *loader) badRows(d *nodeDraft) {
 		path = m.keyPath("action")
 		b.MaxRows = int64(m.integer("max_rows", BadRowsDefault, 0, BadRowsMax))
 		b.MaxPercent = m.number("max_percent", BadPercentDefault, 0, badPercentMax)
-		if word.text == BadFail {
+		if word.Text == BadFail {
 			m.ignored("with action fail the first bad row fails the node", "max_rows", "max_percent")
 		}
 	}
-	if !l.badAction(d, word, path) || word.text == BadFail {
+	if !l.badAction(d, word, path) || word.Text == BadFail {
 		return
 	}
-	b.Action = word.text
+	b.Action = word.Text
 	d.node.BadRows = b
 }
 
 // badAction checks the word and whether the node can do what it says.
-func (l *loader) badAction(d *nodeDraft, v *value, path string) bool {
+func (l *loader) badAction(d *nodeDraft, v *document.Value, path string) bool {
 	words := []string{BadFail, BadQuarantine, BadNull}
-	if v.kind != stringKind || !contains(words, v.text) {
-		at := l.errorAt(v, path, "bad_rows cannot be %s", describe(v))
-		if at.Hint = badRowsExample; v.kind == stringKind {
-			at.Message = "there is no action " + quote(v.text) + " for bad rows"
-			at.Hint = didYouMean(v.text, words)
+	if v.Kind != document.String || !slices.Contains(words, v.Text) {
+		at := l.ErrorAt(v, path, "bad_rows cannot be %s", describe(v))
+		if at.Hint = badRowsExample; v.Kind == document.String {
+			at.Message = "there is no action " + document.Quote(v.Text) + " for bad rows"
+			at.Hint = document.DidYouMean(v.Text, words)
 		}
 		return false
 	}
 	proc := ""
 	if p := d.o.get("custom_proc_type"); p != nil {
-		proc = p.text
+		proc = p.Text
 	}
 	switch t := d.node.Type; {
-	case v.text == BadFail, t == "":
+	case v.Text == BadFail, t == "":
 	case t == TableFile && d.o.has("checks"):
-		l.errorAt(v, path, "a %s with checks cannot quarantine rows: files are checked before their rows are computed", t).Hint = badRowsInsteadHint
+		l.ErrorAt(v, path, "a %s with checks cannot quarantine rows: files are checked before their rows are computed", t).Hint = badRowsInsteadHint
 		return false
 	case t == FileTable, t == TableTable, t == TableFile, t == CustomTable:
-		if v.text == BadNull && proc != ProcPyCalc {
-			l.errorAt(v, path, "only a %s can go on with NULL in its calculated fields", ProcPyCalc).Hint = "write quarantine"
+		if v.Text == BadNull && proc != ProcPyCalc {
+			l.ErrorAt(v, path, "only a %s can go on with NULL in its calculated fields", ProcPyCalc).Hint = "write quarantine"
 			return false
 		}
 	default:
-		l.errorAt(v, path, "a %s cannot quarantine rows: %s", t, badRowsWhere).Hint = badRowsInsteadHint
+		l.ErrorAt(v, path, "a %s cannot quarantine rows: %s", t, badRowsWhere).Hint = badRowsInsteadHint
 		return false
 	}
 	return true
@@ -101,15 +104,15 @@ func (l *loader) badAction(d *nodeDraft, v *value, path string) bool {
 
 // word is the value of a key in which null is a word like others; nil if it is
 // not there. What it returns is text, so that the definition keeps it.
-func (o *object) word(key string) *value {
+func (o *object) word(key string) *document.Value {
 	e := o.keys[key]
 	if e == nil {
 		return nil
 	}
-	if e.val.kind == nullKind {
-		e.val.kind, e.val.text = stringKind, BadNull
+	if e.Value.Kind == document.Null {
+		e.Value.Kind, e.Value.Text = document.String, BadNull
 	}
-	return e.val
+	return e.Value
 }
 
 // number gives the value of a number between low and high, def if it is
@@ -119,13 +122,13 @@ func (o *object) number(key string, def, low, high float64) float64 {
 	if v == nil {
 		return def
 	}
-	f, err := strconv.ParseFloat(strings.ReplaceAll(v.text, "_", ""), 64)
-	if v.kind != numberKind || err != nil || math.IsNaN(f) {
-		o.l.errorAt(v, o.keyPath(key), "%s must be a number, found %s", key, describe(v)).Hint = o.typedHint(v, "number", "write it without quotes")
+	f, err := strconv.ParseFloat(strings.ReplaceAll(v.Text, "_", ""), 64)
+	if v.Kind != document.Number || err != nil || math.IsNaN(f) {
+		o.l.ErrorAt(v, o.keyPath(key), "%s must be a number, found %s", key, describe(v)).Hint = o.typedHint(v, "number", "write it without quotes")
 		return def
 	}
 	if f < low || f > high {
-		o.l.errorAt(v, o.keyPath(key), "%s is %s, which is out of range", key, v.text).Hint =
+		o.l.ErrorAt(v, o.keyPath(key), "%s is %s, which is out of range", key, v.Text).Hint =
 			"it is between " + strconv.FormatFloat(low, 'g', -1, 64) + " and " + strconv.FormatFloat(high, 'g', -1, 64)
 		return def
 	}

@@ -3,6 +3,7 @@ package script
 import (
 	"time"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
@@ -32,7 +33,7 @@ const (
 type Check struct {
 	Name     string // unique in the node
 	Kind     CheckKind
-	Pos      Pos
+	Pos      document.Pos
 	Severity string
 	MaxRows  int            // failing rows that are kept at most
 	Where    *expr.Compiled // over w.*: the rows that it looks at; nil: all

@@ -6,12 +6,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
 	"thalweg/internal/address"
+	"thalweg/internal/document"
 )
 
 // fingerprintVersion changes whenever the same script would get another
@@ -33,10 +36,10 @@ func (s *Script) Text(name string) (text string, ok bool) {
 }
 
 // Files names the files that were read during Load, as Text knows them.
-func (s *Script) Files() []string { return sortedKeys(s.texts) }
+func (s *Script) Files() []string { return slices.Sorted(maps.Keys(s.texts)) }
 
 // identify computes definition and fingerprints.
-func (l *loader) identify(doc *value) {
+func (l *loader) identify(doc *document.Value) {
 	l.script.definition = canonicalJSON(doc, canonicalOptions{redact: true})
 	h := sha256.New()
 	fmt.Fprintln(h, fingerprintVersion)
@@ -49,7 +52,7 @@ func (l *loader) identify(doc *value) {
 	}
 	sort.Strings(names)
 	for _, name := range names {
-		writePulled(h, name, l.fetched[name].src.original)
+		writePulled(h, name, l.fetched[name].src.Original)
 	}
 	l.script.Fingerprint = hex.EncodeToString(h.Sum(nil))
 	for _, d := range l.nodes {
@@ -73,7 +76,7 @@ func (l *loader) identifyNode(d *nodeDraft) {
 		writePulled(h, f.URL, f.Text)
 	}
 	for _, p := range d.pulled {
-		writePulled(h, p.url, p.src.original)
+		writePulled(h, p.url, p.src.Original)
 	}
 	d.node.Fingerprint = hex.EncodeToString(h.Sum(nil))
 }
@@ -92,29 +95,29 @@ type canonicalOptions struct {
 // nodeDepth is the depth of the keys of a node: root, nodes, node.
 const nodeDepth = 2
 
-func canonicalJSON(v *value, o canonicalOptions) []byte {
+func canonicalJSON(v *document.Value, o canonicalOptions) []byte {
 	var b bytes.Buffer
 	writeCanonical(&b, v, o)
 	return b.Bytes()
 }
 
-func writeCanonical(b *bytes.Buffer, v *value, o canonicalOptions) {
-	switch v.kind {
-	case nullKind:
+func writeCanonical(b *bytes.Buffer, v *document.Value, o canonicalOptions) {
+	switch v.Kind {
+	case document.Null:
 		b.WriteString("null")
-	case boolKind:
-		b.WriteString(strings.ToLower(v.text))
-	case numberKind:
-		b.WriteString(canonicalNumber(v.text))
-	case stringKind:
-		text := v.text
+	case document.Bool:
+		b.WriteString(strings.ToLower(v.Text))
+	case document.Number:
+		b.WriteString(canonicalNumber(v.Text))
+	case document.String:
+		text := v.Text
 		if o.redact {
 			text = address.RedactText(text)
 		}
 		writeJSONString(b, text)
-	case listKind:
+	case document.List:
 		b.WriteByte('[')
-		for i, item := range v.items {
+		for i, item := range v.Items {
 			if i > 0 {
 				b.WriteByte(',')
 			}
@@ -123,31 +126,31 @@ func writeCanonical(b *bytes.Buffer, v *value, o canonicalOptions) {
 			writeCanonical(b, item, inner)
 		}
 		b.WriteByte(']')
-	case mapKind:
+	case document.Map:
 		writeCanonicalMap(b, v, o)
 	}
 }
 
-func writeCanonicalMap(b *bytes.Buffer, v *value, o canonicalOptions) {
-	last := make(map[string]*entry, len(v.entries))
-	for _, e := range v.entries {
-		last[e.name] = e
+func writeCanonicalMap(b *bytes.Buffer, v *document.Value, o canonicalOptions) {
+	last := make(map[string]*document.Entry, len(v.Entries))
+	for _, e := range v.Entries {
+		last[e.Name] = e
 	}
 	inner := o
 	inner.depth++
 	b.WriteByte('{')
 	comma := false
-	for _, e := range v.entries {
-		if last[e.name] != e || e.val.kind == nullKind || (o.noDesc && o.depth == nodeDepth && e.name == "desc") {
+	for _, e := range v.Entries {
+		if last[e.Name] != e || e.Value.Kind == document.Null || (o.noDesc && o.depth == nodeDepth && e.Name == "desc") {
 			continue
 		}
 		if comma {
 			b.WriteByte(',')
 		}
 		comma = true
-		writeJSONString(b, e.name)
+		writeJSONString(b, e.Name)
 		b.WriteByte(':')
-		writeCanonical(b, e.val, inner)
+		writeCanonical(b, e.Value, inner)
 	}
 	b.WriteByte('}')
 }
@@ -158,7 +161,7 @@ func canonicalNumber(text string) string {
 	if n, ok := wholeNumber(text); ok {
 		return strconv.FormatInt(n, 10)
 	}
-	if validJSONNumber(text) {
+	if document.IsJSONNumber(text) {
 		return text
 	}
 	f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)

@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
@@ -31,7 +32,7 @@ type QueryTable struct {
 
 // QueryProblem is a problem of a query, at bytes [Start, End) of its text.
 type QueryProblem struct {
-	Severity   Severity
+	Severity   document.Severity
 	Start, End int
 	Message    string
 	Hint       string

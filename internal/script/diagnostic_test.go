@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/document"
 	"thalweg/internal/fault"
 )
 
@@ -87,7 +88,7 @@ func TestLocalFiles(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	_, diags := memory{"script.yaml": "nodes: {}\n#" + strings.Repeat("x", MaxScriptBytes)}.load(t)
+	_, diags := memory{"script.yaml": "nodes: {}\n#" + strings.Repeat("x", document.MaxBytes)}.load(t)
 	require.Contains(t, diags.Render(), "larger than 16 MiB")
 
 	_, diags = memory{"script.yaml": strings.Repeat("# {x}\n", MaxReferencesCount+1)}.load(t)
@@ -96,17 +97,6 @@ func TestLimits(t *testing.T) {
 	_, diags = memory{"script.yaml": strings.Repeat("# {x}\n", 1000), "params.json": `{"x": "` + strings.Repeat("y", 20_000) + `"}`}.load(t)
 	require.Contains(t, diags.Render(), "with its parameters is larger")
 
-	_, diags = memory{"script.yaml": "nodes:\n" + strings.Repeat("  a: 1\n", 3*MaxDiagnosticsCount)}.load(t)
-	require.Len(t, diags, MaxDiagnosticsCount+1)
-}
-
-func TestRenderControlsAndTabs(t *testing.T) {
-	t.Parallel()
-	d := Diagnostic{Severity: Error, Pos: Pos{"f", 1, 3}, End: Pos{"f", 2, 1}, Message: "m", Source: "\t\x1b[31mred"}
-	require.Equal(t, "f:1:3: error: m\n    \t\ufffd[31mred\n    \t ^^^^^^^\n", d.Render())
-	d.Pos.Col, d.End = 900, Pos{}
-	d.Source = strings.Repeat("é", 1000)
-	lines := strings.Split(d.Render(), "\n")
-	require.LessOrEqual(t, len([]rune(lines[1])), maxRenderedLineChars+6)
-	require.Equal(t, len([]rune(lines[2])), 4+1+maxRenderedLineChars/3+1)
+	_, diags = memory{"script.yaml": "nodes:\n" + strings.Repeat("  a: 1\n", 3*document.MaxDiagnosticsCount)}.load(t)
+	require.Len(t, diags, document.MaxDiagnosticsCount+1)
 }

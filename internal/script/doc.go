@@ -3,11 +3,11 @@
 // over a model (see Script) in which every name is resolved and every
 // expression has a type.
 //
-// It owns the syntax (YAML and JSON), the parameters, the rules about names,
-// references and types, the diagnostics that people read, the fingerprint
-// that says whether two scripts do the same, and the choice of the nodes that
-// a run affects. It does not run anything: no SQL, no Python, no input file
-// is opened.
+// It owns the keys of the language, the parameters, the rules about names,
+// references and types, the fingerprint that says whether two scripts do the
+// same, and the choice of the nodes that a run affects. Values, places and
+// diagnostics are those of package document. It does not run anything: no SQL,
+// no Python, no input file is opened.
 //
 // It promises:
 //

@@ -6,17 +6,18 @@ import (
 	"strings"
 
 	"thalweg/internal/address"
+	"thalweg/internal/document"
 )
 
 // scriptFile is the script, or a file that it includes.
 type scriptFile struct {
-	src  *source
+	src  *document.Source
 	root *object
 }
 
 // document reads the script and what it includes, and gives them as one map,
 // included files first; nil if there is nothing to go on with.
-func (l *loader) document(ctx context.Context, script *source, params *parameters) *object {
+func (l *loader) document(ctx context.Context, script *document.Source, params *parameters) *object {
 	l.readScript(ctx, script, params, nil)
 	if len(l.files) == 0 || l.files[len(l.files)-1].src != script {
 		return nil // the script itself is not readable
@@ -38,12 +39,12 @@ func (l *loader) name(main *object) {
 	}
 	switch v := main.text("name"); {
 	case v == nil: // an error
-	case isScriptName(v.text):
-		l.script.Name = v.text
+	case isScriptName(v.Text):
+		l.script.Name = v.Text
 	default:
-		l.errorAt(v, "name", "%s cannot be the name of a script", quote(v.text)).Hint = fmt.Sprintf("use 1 to %d letters, digits, -, _ and ., beginning with a letter or digit", MaxScriptNameChars)
+		l.ErrorAt(v, "name", "%s cannot be the name of a script", document.Quote(v.Text)).Hint = fmt.Sprintf("use 1 to %d letters, digits, -, _ and ., beginning with a letter or digit", MaxScriptNameChars)
 	}
-	main.v = &value{src: main.v.src, kind: mapKind, off: main.v.off, end: main.v.end, entries: append([]*entry(nil), main.v.entries...), weight: main.v.weight}
+	main.v = &document.Value{Src: main.v.Src, Kind: document.Map, Off: main.v.Off, End: main.v.End, Entries: append([]*document.Entry(nil), main.v.Entries...), Weight: main.v.Weight}
 	main.drop("name")
 }
 
@@ -65,13 +66,13 @@ func isScriptName(text string) bool {
 
 // including is a file that is being read, and the value that includes the next one.
 type including struct {
-	src *source
-	at  *value
+	src *document.Source
+	at  *document.Value
 }
 
 // readScript puts parameters into a file, parses it, and does the same with
 // what it includes. chain holds the files that lead to it.
-func (l *loader) readScript(ctx context.Context, src *source, params *parameters, chain []including) {
+func (l *loader) readScript(ctx context.Context, src *document.Source, params *parameters, chain []including) {
 	issues := l.substitute(src, params)
 	doc := l.parse(src)
 	l.reportPending(src, doc, issues)
@@ -96,28 +97,28 @@ func (l *loader) readScript(ctx context.Context, src *source, params *parameters
 
 // included fetches a file that a script includes; nil after an error, and if
 // it has been read already.
-func (l *loader) included(ctx context.Context, v *value, chain []including) *source {
+func (l *loader) included(ctx context.Context, v *document.Value, chain []including) *document.Source {
 	switch {
-	case v.src.isPending(v.span()):
+	case v.Src.IsPending(v.Span()):
 		return nil
-	case strings.TrimSpace(v.text) == "":
-		l.errorAt(v, "include", "the file's name is empty")
+	case strings.TrimSpace(v.Text) == "":
+		l.ErrorAt(v, "include", "the file's name is empty")
 		return nil
-	case hasEnvironment(v.text):
-		l.errorAt(v, "include", "include takes no environment values").Hint = "use a parameter"
+	case hasEnvironment(v.Text):
+		l.ErrorAt(v, "include", "include takes no environment values").Hint = "use a parameter"
 		return nil
 	case len(chain) > MaxIncludeLevels:
-		l.errorAt(v, "include", "files include each other too deeply: the limit is %d levels", MaxIncludeLevels)
+		l.ErrorAt(v, "include", "files include each other too deeply: the limit is %d levels", MaxIncludeLevels)
 		return nil
 	}
-	name := v.text
-	if beside := address.Beside(v.src.url, name); beside != "" {
+	name := v.Text
+	if beside := address.Beside(v.Src.URL, name); beside != "" {
 		name = beside
 	}
-	src := l.fetchExactly(ctx, name, v, "include", MaxScriptBytes)
+	src := l.fetchExactly(ctx, name, v, "include", document.MaxBytes)
 	for i, c := range chain {
 		if c.src == src {
-			d := l.errorAt(v, "include", "files include each other in a cycle")
+			d := l.ErrorAt(v, "include", "files include each other in a cycle")
 			for _, c := range chain[i : len(chain)-1] {
 				d.Related = append(d.Related, l.pos(c.at))
 			}
@@ -133,13 +134,13 @@ func (l *loader) included(ctx context.Context, v *value, chain []including) *sou
 
 // merge puts the maps of all files together. What occurs in two of them is an error.
 func (l *loader) merge(main *object) *object {
-	merged := &value{src: main.v.src, kind: mapKind, off: main.v.off, end: main.v.end, weight: 1}
+	merged := &document.Value{Src: main.v.Src, Kind: document.Map, Off: main.v.Off, End: main.v.End, Weight: 1}
 	for _, k := range rootShape.keys {
 		if k.name == "include" {
 			continue
 		}
 		if e := l.mergeKey(main, k.name); e != nil {
-			merged.entries = append(merged.entries, e)
+			merged.Entries = append(merged.Entries, e)
 		}
 	}
 	o := l.object(merged, "", rootShape)
@@ -148,32 +149,32 @@ func (l *loader) merge(main *object) *object {
 }
 
 // mergeKey puts what the files have under one key together.
-func (l *loader) mergeKey(main *object, key string) *entry {
-	var out *entry
-	first := map[string]*entry{}
+func (l *loader) mergeKey(main *object, key string) *document.Entry {
+	var out *document.Entry
+	first := map[string]*document.Entry{}
 	for _, f := range l.files {
 		members := f.root.members(key)
 		e := f.root.keys[key]
 		switch {
-		case !f.root.has(key) || e.val.kind != mapKind:
+		case !f.root.has(key) || e.Value.Kind != document.Map:
 			continue
 		case out == nil || f.root == main:
-			v := &value{src: e.val.src, kind: mapKind, off: e.val.off, end: e.val.end, weight: 1}
+			v := &document.Value{Src: e.Value.Src, Kind: document.Map, Off: e.Value.Off, End: e.Value.End, Weight: 1}
 			if out != nil {
-				v.entries = out.val.entries
+				v.Entries = out.Value.Entries
 			}
-			out = &entry{name: key, key: e.key, val: v}
+			out = &document.Entry{Name: key, Key: e.Key, Value: v}
 		}
 		for _, m := range members {
-			if other := first[m.name]; other != nil {
-				d := l.errorAt(m.key, join(key, m.name), "%s is defined in two files", quote(m.name))
+			if other := first[m.Name]; other != nil {
+				d := l.ErrorAt(m.Key, join(key, m.Name), "%s is defined in two files", document.Quote(m.Name))
 				if d.Severity != "" {
-					d.Related = append(d.Related, l.pos(other.key))
+					d.Related = append(d.Related, l.pos(other.Key))
 				}
 				continue
 			}
-			first[m.name] = m
-			out.val.entries = append(out.val.entries, m)
+			first[m.Name] = m
+			out.Value.Entries = append(out.Value.Entries, m)
 		}
 	}
 	return out

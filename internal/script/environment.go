@@ -1,11 +1,13 @@
 package script
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"thalweg/internal/document"
 	"thalweg/internal/fault"
 	"thalweg/internal/secret"
 )
@@ -46,7 +48,7 @@ type envValue struct {
 func (l *loader) environment(root *object) {
 	declared := map[string]envValue{}
 	for _, e := range root.members("environment") {
-		declared[e.name] = l.declareEnvironment(e)
+		declared[e.Name] = l.declareEnvironment(e)
 	}
 	if e := root.keys["environment"]; e != nil {
 		l.keepSecrets(root, declared)
@@ -54,53 +56,53 @@ func (l *loader) environment(root *object) {
 	if len(l.script.secrets) > 0 && l.src.Secrets != nil {
 		l.src.Secrets(l.script)
 	}
-	names := sortedKeys(declared)
-	seen := map[*value]bool{}
+	names := slices.Sorted(maps.Keys(declared))
+	seen := map[*document.Value]bool{}
 	l.useEnvironment(root.v, "", declared, names, seen)
 }
 
 // declareEnvironment reads {NAME: {secret: true}} and the like.
-func (l *loader) declareEnvironment(e *entry) envValue {
-	path := join("environment", e.name)
-	o := l.object(e.val, path, environmentShape)
+func (l *loader) declareEnvironment(e *document.Entry) envValue {
+	path := join("environment", e.Name)
+	o := l.object(e.Value, path, environmentShape)
 	var out envValue
 	if o == nil {
 		return out
 	}
-	o.at = e.key
-	if !isWord(e.name) || len(e.name) > MaxEnvironmentNameChars {
-		l.errorAt(e.key, path, "%s is not the name of an environment value", quote(e.name)).Hint = "use letters, digits and underscores"
+	o.at = e.Key
+	if !isWord(e.Name) || len(e.Name) > MaxEnvironmentNameChars {
+		l.ErrorAt(e.Key, path, "%s is not the name of an environment value", document.Quote(e.Name)).Hint = "use letters, digits and underscores"
 		return out
 	}
 	out.secret = o.boolean("secret")
 	def := o.text("default")
 	if def != nil && out.secret {
-		l.src.Known.Add(def.text, secret.Mask)
-		l.errorAt(def, o.keyPath("default"), "a secret cannot have its value in the script")
+		l.src.Known.Add(def.Text, secret.Mask)
+		l.ErrorAt(def, o.keyPath("default"), "a secret cannot have its value in the script")
 		return out
 	}
 	text, ok := "", false
 	if l.src.Environment != nil {
-		text, ok = l.src.Environment(e.name)
+		text, ok = l.src.Environment(e.Name)
 	}
 	switch {
 	case ok && (len(text) > MaxEnvironmentValueBytes || !utf8.ValidString(text) || strings.Contains(text, "\x00")):
-		l.errorAt(e.key, path, "the environment variable %s is not UTF-8 text of at most %d KiB", e.name, MaxEnvironmentValueBytes>>10)
+		l.ErrorAt(e.Key, path, "the environment variable %s is not UTF-8 text of at most %d KiB", e.Name, MaxEnvironmentValueBytes>>10)
 		return out
 	case ok:
 		out.text, out.known = text, true
 	case def != nil:
-		out.text, out.known = def.text, true
+		out.text, out.known = def.Text, true
 	default:
-		at := l.errorAt(e.key, path, "the environment variable %s is not set", e.name)
+		at := l.ErrorAt(e.Key, path, "the environment variable %s is not set", e.Name)
 		if at.Hint = "set it, or give it a default here"; out.secret {
 			at.Hint = "set it where the command runs"
 		}
 		return out
 	}
 	if out.secret && out.text != "" {
-		l.script.secrets[e.name] = out.text
-		l.src.Known.Add(out.text, envReference(e.name))
+		l.script.secrets[e.Name] = out.text
+		l.src.Known.Add(out.text, envReference(e.Name))
 	}
 	return out
 }
@@ -109,77 +111,77 @@ func (l *loader) declareEnvironment(e *entry) envValue {
 // other values become part of it.
 func (l *loader) keepSecrets(root *object, declared map[string]envValue) {
 	e := root.keys["environment"]
-	if e.val.kind != mapKind {
+	if e.Value.Kind != document.Map {
 		return
 	}
 	kept := own(e)
-	var entries []*entry
-	for _, x := range kept.entries {
-		if declared[x.name].secret {
+	var entries []*document.Entry
+	for _, x := range kept.Entries {
+		if declared[x.Name].secret {
 			entries = append(entries, x)
 		}
 	}
-	if kept.entries = entries; len(entries) == 0 {
-		root.v = &value{src: root.v.src, kind: mapKind, off: root.v.off, end: root.v.end, entries: append([]*entry(nil), root.v.entries...), weight: root.v.weight}
+	if kept.Entries = entries; len(entries) == 0 {
+		root.v = &document.Value{Src: root.v.Src, Kind: document.Map, Off: root.v.Off, End: root.v.End, Entries: append([]*document.Entry(nil), root.v.Entries...), Weight: root.v.Weight}
 		root.drop("environment")
 	}
 }
 
 // useEnvironment replaces the references in v and below.
-func (l *loader) useEnvironment(v *value, path string, declared map[string]envValue, names []string, seen map[*value]bool) {
+func (l *loader) useEnvironment(v *document.Value, path string, declared map[string]envValue, names []string, seen map[*document.Value]bool) {
 	if seen[v] {
 		return
 	}
 	seen[v] = true
-	for _, e := range v.entries {
-		if hasEnvironment(e.name) {
-			l.errorAt(e.key, path, "a name cannot be an environment value")
-			e.name = envMark.ReplaceAllString(e.name, "{env.$1}")
+	for _, e := range v.Entries {
+		if hasEnvironment(e.Name) {
+			l.ErrorAt(e.Key, path, "a name cannot be an environment value")
+			e.Name = envMark.ReplaceAllString(e.Name, "{env.$1}")
 		}
-		l.useEnvironment(e.val, join(path, e.name), declared, names, seen)
+		l.useEnvironment(e.Value, join(path, e.Name), declared, names, seen)
 	}
-	for _, item := range v.items {
+	for _, item := range v.Items {
 		l.useEnvironment(item, path, declared, names, seen)
 	}
-	if !v.scalar() || !hasEnvironment(v.text) {
+	if !v.Scalar() || !hasEnvironment(v.Text) {
 		return
 	}
-	_, v.end = v.span() // the text changes: its end can be found only now
-	marks := envMark.FindAllStringSubmatchIndex(v.text, -1)
-	problems, missing := len(l.diags), false
+	_, v.End = v.Span() // the text changes: its end can be found only now
+	marks := envMark.FindAllStringSubmatchIndex(v.Text, -1)
+	problems, missing := l.Count(), false
 	var b strings.Builder
 	copied := 0
 	for _, m := range marks {
-		name, typ := v.text[m[2]:m[3]], ""
+		name, typ := v.Text[m[2]:m[3]], ""
 		if m[4] >= 0 {
-			typ = v.text[m[4]:m[5]]
+			typ = v.Text[m[4]:m[5]]
 		}
-		b.WriteString(v.text[copied:m[0]])
+		b.WriteString(v.Text[copied:m[0]])
 		missing = missing || !declared[name].known
-		alone := m[0] == 0 && m[1] == len(v.text)
+		alone := m[0] == 0 && m[1] == len(v.Text)
 		b.WriteString(l.envText(v, path, name, typ, alone, declared, names))
 		copied = m[1]
 	}
-	v.text = b.String() + v.text[copied:]
-	if missing || len(l.diags) > problems { // what else is wrong with the value follows from that
-		start, end := v.span()
-		v.src.pending = append(v.src.pending, textRef{start, end})
+	v.Text = b.String() + v.Text[copied:]
+	if missing || l.Count() > problems { // what else is wrong with the value follows from that
+		start, end := v.Span()
+		v.Src.Pending = append(v.Src.Pending, document.Span{Start: start, End: end})
 	}
 }
 
 // envText is what a reference is replaced by. typ number or bool makes v one.
-func (l *loader) envText(v *value, path, name, typ string, alone bool, declared map[string]envValue, names []string) string {
+func (l *loader) envText(v *document.Value, path, name, typ string, alone bool, declared map[string]envValue, names []string) string {
 	env, ok := declared[name]
 	switch {
 	case !ok:
-		d := l.errorAt(v, path, "the environment value %s is not declared", quote(name))
-		if d.Hint = didYouMean(name, names); d.Hint == "" {
+		d := l.ErrorAt(v, path, "the environment value %s is not declared", document.Quote(name))
+		if d.Hint = document.DidYouMean(name, names); d.Hint == "" {
 			d.Hint = "declare it: environment: {" + name + ": {}}"
 		}
 	case !env.known:
-		v.secret = env.secret
+		v.Secret = env.secret
 	case env.secret:
-		v.secret = true
+		v.Secret = true
 	case typ == "" || typ == "string":
 		return env.text
 	default:
@@ -188,45 +190,45 @@ func (l *loader) envText(v *value, path, name, typ string, alone bool, declared 
 	return envReference(name)
 }
 
-func (l *loader) typedEnv(v *value, path, name, typ string, alone bool, text string) string {
+func (l *loader) typedEnv(v *document.Value, path, name, typ string, alone bool, text string) string {
 	switch {
 	case typ != "number" && typ != "bool":
-		l.errorAt(v, path, "environment value %s: there is no type %s", quote(name), quote(typ)).Hint = didYouMean(typ, []string{"string", "number", "bool"})
+		l.ErrorAt(v, path, "environment value %s: there is no type %s", document.Quote(name), document.Quote(typ)).Hint = document.DidYouMean(typ, []string{"string", "number", "bool"})
 	case !alone:
-		l.errorAt(v, path, "a %s environment value must stand alone", typ).Hint = `write "{env.` + name + "|" + typ + `}"`
+		l.ErrorAt(v, path, "a %s environment value must stand alone", typ).Hint = `write "{env.` + name + "|" + typ + `}"`
 	case typ == "number":
 		number, _, ok := numberText(strings.TrimSpace(text))
 		if !ok {
-			l.errorAt(v, path, "the environment variable %s is not a number", name)
+			l.ErrorAt(v, path, "the environment variable %s is not a number", name)
 			return text
 		}
-		v.kind = numberKind
+		v.Kind = document.Number
 		return number
 	default:
 		word := strings.ToLower(strings.TrimSpace(text))
 		if word != "true" && word != "false" {
-			l.errorAt(v, path, "the environment variable %s is not true or false", name)
+			l.ErrorAt(v, path, "the environment variable %s is not true or false", name)
 			return text
 		}
-		v.kind = boolKind
+		v.Kind = document.Bool
 		return word
 	}
 	return text
 }
 
 // misplacedSecrets reports secrets outside of addresses of remote files.
-func (l *loader) misplacedSecrets(v *value, path string, seen map[*value]bool) {
+func (l *loader) misplacedSecrets(v *document.Value, path string, seen map[*document.Value]bool) {
 	if len(l.script.secrets) == 0 || seen[v] {
 		return
 	}
 	seen[v] = true
-	if v.secret && !l.secretPlaces[v] {
-		l.errorAt(v, path, "a secret can be used in http:// and https:// addresses only").Hint = "it would be stored and shown anywhere else"
+	if v.Secret && !l.secretPlaces[v] {
+		l.ErrorAt(v, path, "a secret can be used in http:// and https:// addresses only").Hint = "it would be stored and shown anywhere else"
 	}
-	for _, e := range v.entries {
-		l.misplacedSecrets(e.val, join(path, e.name), seen)
+	for _, e := range v.Entries {
+		l.misplacedSecrets(e.Value, join(path, e.Name), seen)
 	}
-	for _, item := range v.items {
+	for _, item := range v.Items {
 		l.misplacedSecrets(item, path, seen)
 	}
 }
@@ -248,7 +250,7 @@ func (s *Script) Reveal(text string) string {
 // whoever was given a revealed address may. Long values come first: of one
 // that has another in it nothing stays.
 func (s *Script) Hide(text string) string {
-	names := sortedKeys(s.secrets)
+	names := slices.Sorted(maps.Keys(s.secrets))
 	slices.SortStableFunc(names, func(a, b string) int { return len(s.secrets[b]) - len(s.secrets[a]) })
 	var pairs []string
 	for _, name := range names {

@@ -4,6 +4,7 @@ import (
 	"sort"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/fault"
 )
 
@@ -57,19 +58,19 @@ func (l *loader) dependencyOrder() []*nodeDraft {
 // namedSources lists the nodes whose tables and indexes a node names.
 func (l *loader) namedSources(d *nodeDraft) []*Node {
 	var out []*Node
-	if v := d.r.get("table"); v != nil && l.script.byTable[v.text] != nil {
-		out = append(out, l.script.byTable[v.text])
+	if v := d.r.get("table"); v != nil && l.script.byTable[v.Text] != nil {
+		out = append(out, l.script.byTable[v.Text])
 	}
-	if v := d.l.get("table"); v != nil && l.script.byTable[v.text] != nil {
-		out = append(out, l.script.byTable[v.text])
+	if v := d.l.get("table"); v != nil && l.script.byTable[v.Text] != nil {
+		out = append(out, l.script.byTable[v.Text])
 	}
 	for _, e := range l.queryTables(d) {
-		if n := l.script.byTable[e.val.text]; n != nil {
+		if n := l.script.byTable[e.Value.Text]; n != nil {
 			out = append(out, n)
 		}
 	}
-	if v := d.l.get("index_name"); v != nil && l.script.byIndex[v.text] != nil {
-		out = append(out, l.script.byIndex[v.text].Node)
+	if v := d.l.get("index_name"); v != nil && l.script.byIndex[v.Text] != nil {
+		out = append(out, l.script.byIndex[v.Text].Node)
 	}
 	return append(out, l.checkedTables(d)...)
 }
@@ -78,7 +79,7 @@ func (l *loader) namedSources(d *nodeDraft) []*Node {
 func (l *loader) cycles() {
 	const fresh, open, done = 0, 1, 2
 	state := map[*Node]int{}
-	keys := map[*Node]*value{}
+	keys := map[*Node]*document.Value{}
 	for _, d := range l.nodes {
 		keys[d.node] = d.key
 	}
@@ -115,19 +116,19 @@ type step struct {
 }
 
 // cycle reports the cycle that closes at n, written in the direction of the data.
-func (l *loader) cycle(stack []step, n *Node, keys map[*Node]*value) {
+func (l *loader) cycle(stack []step, n *Node, keys map[*Node]*document.Value) {
 	first := len(stack) - 1
 	for stack[first].node != n {
 		first--
 	}
 	var names []string
-	var related []Pos
+	var related []document.Pos
 	for i := len(stack) - 1; i >= first; i-- {
 		names = append(names, stack[i].node.Name)
 		related = append(related, stack[i].node.Pos)
 	}
 	// The walk went against the data: n needs …, needs the top of the stack, needs n.
-	d := l.errorAt(keys[n], join("nodes", n.Name), "nodes depend on each other in a cycle: %s", strings.Join(append([]string{n.Name}, names...), " -> "))
+	d := l.ErrorAt(keys[n], join("nodes", n.Name), "nodes depend on each other in a cycle: %s", strings.Join(append([]string{n.Name}, names...), " -> "))
 	d.Hint = "an arrow means: its table is read by"
 	if d.Severity != "" && len(related) > 1 {
 		d.Related = related[:len(related)-1]
@@ -230,9 +231,9 @@ func (s *Script) Affected(start []string) ([]*Node, error) {
 		}
 		n := s.Node(name)
 		if n == nil {
-			err := fault.New(fault.Script, "the script has no node %s", quote(name))
+			err := fault.New(fault.Script, "the script has no node %s", document.Quote(name))
 			err.Place.File = s.Path
-			err.Hint = suggestKey(name, s.byName)
+			err.Hint = document.SuggestKey(name, s.byName)
 			return nil, err
 		}
 		first[n] = true

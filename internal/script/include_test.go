@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/document"
 )
 
 // parts is oneScript in several files.
@@ -79,13 +81,13 @@ func TestIncludeProblems(t *testing.T) {
 	require.Equal(t, "a.yaml:1:11", find(diags, "cycle").Related[0].String())
 }
 
-func find(diags Diagnostics, text string) Diagnostic {
+func find(diags document.Diagnostics, text string) document.Diagnostic {
 	for _, d := range diags {
 		if strings.Contains(d.Message, text) {
 			return d
 		}
 	}
-	return Diagnostic{}
+	return document.Diagnostic{}
 }
 
 func TestIncludeDepth(t *testing.T) {
@@ -106,7 +108,7 @@ func env(name string) (string, bool) {
 	return v, ok
 }
 
-func loadEnv(t *testing.T, m memory, params map[string]string) (*Script, Diagnostics) {
+func loadEnv(t *testing.T, m memory, params map[string]string) (*Script, document.Diagnostics) {
 	t.Helper()
 	return Load(t.Context(), Sources{Path: "script.yaml", Read: m.read, Columns: m.columns, Environment: env, Params: params})
 }

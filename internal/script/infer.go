@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"thalweg/internal/address"
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 )
@@ -27,7 +28,7 @@ type FileColumn struct {
 func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) {
 	o := d.r
 	if v := o.get("columns"); v != nil {
-		l.errorAt(o.keys["types"].key, o.keyPath("types"), "columns and types cannot both be given").Hint =
+		l.ErrorAt(o.keys["types"].Key, o.keyPath("types"), "columns and types cannot both be given").Hint =
 			"with types the columns are those of the first file; columns lists them itself"
 		l.shortColumns(d)
 		return
@@ -47,35 +48,35 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 	names := identifiers(headers)
 	var unread []string                                                     // columns, each with its type in the file
 	single := len(f.URLs) == 1 && !strings.ContainsAny(f.URLs[0].URL, "*?") // of other files nobody has seen the schema
-	at, ok := o.keys["types"].key, true
+	at, ok := o.keys["types"].Key, true
 	for i, c := range have {
 		switch first := slices.Index(headers, c.Name); {
 		case c.Name == "":
-			l.warnAt(at, o.keyPath("types"), "column %d of the first file has no header: it is left out", i+1)
+			l.WarnAt(at, o.keyPath("types"), "column %d of the first file has no header: it is left out", i+1)
 			continue
 		case first < i:
-			l.errorAt(at, o.keyPath("types"), "columns %d and %d of the first file are both called %s",
-				first+1, i+1, quote(c.Name)).Hint = sharedHint(parquet)
+			l.ErrorAt(at, o.keyPath("types"), "columns %d and %d of the first file are both called %s",
+				first+1, i+1, document.Quote(c.Name)).Hint = sharedHint(parquet)
 			ok = false
 			continue
 		}
 		short, key := shortColumn{typ: textAt(at, c.Type.String())}, textAt(at, c.Name)
 		if e := declaredType(declared, c.Name, names[i]); e != nil {
-			used[e.name] = true
-			if !isText(e.val) {
-				l.errorAt(e.val, join(o.keyPath("types"), e.name), "a column's type is text, found %s", e.val.kind)
+			used[e.Name] = true
+			if !isText(e.Value) {
+				l.ErrorAt(e.Value, join(o.keyPath("types"), e.Name), "a column's type is text, found %s", e.Value.Kind)
 				continue
 			}
-			short, key = parseShortColumn(e.val), e.key
+			short, key = parseShortColumn(e.Value), e.Key
 		} else if c.Type == expr.Invalid {
-			unread = append(unread, quote(c.Name)+" is "+c.Kind)
+			unread = append(unread, document.Quote(c.Name)+" is "+c.Kind)
 			continue
 		}
 		l.warnNumbered(at, o.keyPath("types"), c.Name, names[i])
 		short.required = c.Required && single
-		m.entries = append(m.entries, columnEntry(names[i], key, short, c.Name, 0, parquet))
+		m.Entries = append(m.Entries, columnEntry(names[i], key, short, c.Name, 0, parquet))
 	}
-	if ok && len(m.entries) == 0 && len(declared) == 0 {
+	if ok && len(m.Entries) == 0 && len(declared) == 0 {
 		const shownMax = 5
 		reason := "none has a name"
 		if len(unread) > 0 {
@@ -84,19 +85,19 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		if len(unread) > shownMax {
 			reason += fmt.Sprintf(" and %d more", len(unread)-shownMax)
 		}
-		l.errorAt(o.get("urls").items[0], join(o.keyPath("urls"), "0"), "no column of the file can be read: %s", reason).Hint =
+		l.ErrorAt(o.get("urls").Items[0], join(o.keyPath("urls"), "0"), "no column of the file can be read: %s", reason).Hint =
 			"read are text, numbers, decimals, booleans, dates and timestamps that are no part of lists, maps or structs"
 	} else {
 		for _, column := range unread {
-			l.warnAt(at, o.keyPath("types"), "column %s in the file, which cannot be read: it is left out", column)
+			l.WarnAt(at, o.keyPath("types"), "column %s in the file, which cannot be read: it is left out", column)
 		}
 	}
 	for _, e := range declared {
-		if !used[e.name] {
-			l.errorAt(e.key, join(o.keyPath("types"), e.name), "the first file has no column %s", quote(e.name)).Hint = didYouMean(e.name, headers)
+		if !used[e.Name] {
+			l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first file has no column %s", document.Quote(e.Name)).Hint = document.DidYouMean(e.Name, headers)
 		}
 	}
-	if ok && len(m.entries) > 0 {
+	if ok && len(m.Entries) > 0 {
 		o.drop("types")
 		o.add("columns", m)
 	}
@@ -112,14 +113,14 @@ func sharedHint(parquet bool) string {
 }
 
 // declaredType finds the type of a column by its header, or by its name in r.*.
-func declaredType(declared []*entry, header, name string) *entry {
+func declaredType(declared []*document.Entry, header, name string) *document.Entry {
 	for _, e := range declared {
-		if e.name == header {
+		if e.Name == header {
 			return e
 		}
 	}
 	for _, e := range declared {
-		if e.name == name {
+		if e.Name == name {
 			return e
 		}
 	}
@@ -128,18 +129,18 @@ func declaredType(declared []*entry, header, name string) *entry {
 
 // fileColumns asks what the first input file has; nil after an error.
 func (l *loader) fileColumns(ctx context.Context, o *object, f *FileReader, parquet bool) []FileColumn {
-	at := o.keys["types"].key
+	at := o.keys["types"].Key
 	switch {
 	case len(f.URLs) == 0 || strings.TrimSpace(f.URLs[0].URL) == "":
 		return nil
 	case f.CSV.HeaderRecord < 0 && !parquet:
-		l.errorAt(at, o.keyPath("types"), "the files have no header to take columns from").Hint = "list the columns in their order: columns: {name: type}"
+		l.ErrorAt(at, o.keyPath("types"), "the files have no header to take columns from").Hint = "list the columns in their order: columns: {name: type}"
 		return nil
 	case l.src.Columns == nil:
-		l.errorAt(at, o.keyPath("types"), "columns cannot be taken from files here").Hint = "list them: columns: {name: type}"
+		l.ErrorAt(at, o.keyPath("types"), "columns cannot be taken from files here").Hint = "list them: columns: {name: type}"
 		return nil
 	}
-	if v := o.get("urls").items[0]; v.src.isPending(v.span()) {
+	if v := o.get("urls").Items[0]; v.Src.IsPending(v.Span()) {
 		return nil // the missing parameter is the problem
 	}
 	columns, err := l.src.Columns(ctx, l.revealed(f.URLs[0].URL), f.CSV, parquet)
@@ -151,8 +152,8 @@ func (l *loader) fileColumns(ctx context.Context, o *object, f *FileReader, parq
 		err = fault.New(fault.UserData, "it has no columns")
 	}
 	if err != nil {
-		var v = o.get("urls").items[0]
-		d := l.errorAt(v, o.keyPath("urls"), "cannot take the columns from %s: %s", address.Redact(f.URLs[0].URL), err)
+		var v = o.get("urls").Items[0]
+		d := l.ErrorAt(v, o.keyPath("urls"), "cannot take the columns from %s: %s", address.Redact(f.URLs[0].URL), err)
 		d.Cause, d.Hint = err, "the first file has to be there when the script is loaded; or list the columns: columns: {name: type}"
 		var known *fault.Error
 		if !errors.As(err, &known) {

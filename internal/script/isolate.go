@@ -3,6 +3,7 @@ package script
 import (
 	"fmt"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 )
@@ -26,7 +27,7 @@ func (s *Script) Isolate(names []string) (*Isolation, error) {
 			for _, other := range s.Nodes {
 				known = append(known, other.Name)
 			}
-			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the script has no node %s", quote(name)), Hint: didYouMean(name, known)}
+			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the script has no node %s", document.Quote(name)), Hint: document.DidYouMean(name, known)}
 		}
 		i.inside[n] = true
 	}

@@ -3,14 +3,10 @@ package script
 // Limits of what a script may be. They keep hostile or mistaken input from
 // taking the process down; a real script stays far below.
 const (
-	MaxScriptBytes           = 16 << 20  // script, after parameters were put in; also the parameters file and tag criteria
-	MaxPythonBytes           = 64 << 20  // each Python file: data tables are often part of it
-	MaxPulledFilesCount      = 1000      // Python and tag criteria files of one script
-	MaxDepthLevels           = 64        // nesting of maps and lists
-	MaxValuesCount           = 2_000_000 // values after YAML aliases are followed
-	MaxReferencesCount       = 100_000   // {param} references in the text
-	MaxDiagnosticsCount      = 500       // problems reported of one load
-	MaxIncludeLevels         = 16        // files that include each other
+	MaxPythonBytes           = 64 << 20 // each Python file: data tables are often part of it
+	MaxPulledFilesCount      = 1000     // Python and tag criteria files of one script
+	MaxReferencesCount       = 100_000  // {param} references in the text
+	MaxIncludeLevels         = 16       // files that include each other
 	MaxEnvironmentNameChars  = 200
 	MaxEnvironmentValueBytes = 64 << 10
 	MaxInferredColumnsCount  = 10_000 // columns taken from a file's header
@@ -25,8 +21,6 @@ const (
 	MaxNullTextsCount        = 100       // null_text of one column
 	DefaultRowsetRows        = 1000
 	DefaultTopLimitRows      = MaxTopLimitRows
-	maxShownTextChars        = 60  // text quoted in a message
-	maxRenderedLineChars     = 120 // source line shown under a message
 )
 
 // Limits of checks.

@@ -7,11 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
-	"strings"
-	"unicode/utf8"
+	"slices"
 
 	"thalweg/internal/address"
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/secret"
@@ -55,25 +54,25 @@ type Sources struct {
 // Load reads and checks a script. The diagnostics are all problems and
 // warnings that were found, in the order of the text; if one of them is an
 // error the Script is nil. It may be called by many goroutines at once.
-func Load(ctx context.Context, src Sources) (*Script, Diagnostics) {
+func Load(ctx context.Context, src Sources) (*Script, document.Diagnostics) {
 	if src.Read == nil {
 		src.Read = ReadLocal
 	}
-	l := &loader{src: src, fetched: map[string]fetched{}, isIncluded: map[*source]bool{}, secretPlaces: map[*value]bool{},
-		fileOrdinals: map[string]int{}, templates: map[*source][]textRef{},
-		tables: map[string]*Node{}, indexKeys: map[*Index]*value{}, byPolicy: map[string]*DependencyPolicy{}, drafts: map[*Node]*nodeDraft{},
+	l := &loader{Report: &document.Report{}, src: src, fetched: map[string]fetched{}, isIncluded: map[*document.Source]bool{}, secretPlaces: map[*document.Value]bool{},
+		fileOrdinals: map[string]int{}, templates: map[*document.Source][]document.Span{},
+		tables: map[string]*Node{}, indexKeys: map[*Index]*document.Value{}, byPolicy: map[string]*DependencyPolicy{}, drafts: map[*Node]*nodeDraft{},
 		script: &Script{Path: address.Redact(src.Path), byName: map[string]*Node{}, byTable: map[string]*Node{},
 			byIndex: map[string]*Index{}, texts: map[string]string{}, secrets: map[string]string{}}}
 	l.load(ctx)
 	if l.describer != nil {
 		if err := l.describer.Close(); err != nil {
-			l.file(Error, l.script.Path, "", "closing what checked the queries: "+err.Error()).Cause = err
+			l.AddFile(document.Error, l.script.Path, "", "closing what checked the queries: "+err.Error()).Cause = err
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		l.file(Error, l.script.Path, "", "loading was canceled").Cause = &fault.Error{Kind: fault.Canceled, Message: "loading " + l.script.Path, Err: err}
+		l.AddFile(document.Error, l.script.Path, "", "loading was canceled").Cause = &fault.Error{Kind: fault.Canceled, Message: "loading " + l.script.Path, Err: err}
 	}
-	diags := l.result()
+	diags := l.Result(l.script.Path, l.fileRank, l.src.Known)
 	if diags.HasErrors() {
 		return nil, diags
 	}
@@ -81,11 +80,11 @@ func Load(ctx context.Context, src Sources) (*Script, Diagnostics) {
 }
 
 func (l *loader) load(ctx context.Context) {
-	script := l.fetch(ctx, l.src.Path, nil, "", MaxScriptBytes)
+	script := l.fetch(ctx, l.src.Path, nil, "", document.MaxBytes)
 	params := &parameters{values: map[string]paramValue{}, given: l.src.ParamsPath != "", used: map[string]bool{}}
 	if l.src.ParamsPath != "" {
 		params.broken = true
-		if src := l.fetch(ctx, l.src.ParamsPath, nil, "", MaxScriptBytes); src != nil {
+		if src := l.fetch(ctx, l.src.ParamsPath, nil, "", document.MaxBytes); src != nil {
 			params.values, params.broken = l.readParams(src)
 		}
 	}
@@ -106,7 +105,7 @@ func (l *loader) load(ctx context.Context) {
 	for _, f := range l.files {
 		l.misplacedBuiltins(f.src, root.v)
 	}
-	l.misplacedSecrets(root.v, "", map[*value]bool{})
+	l.misplacedSecrets(root.v, "", map[*document.Value]bool{})
 	l.identify(root.v)
 }
 
@@ -116,19 +115,19 @@ func (l *loader) load(ctx context.Context) {
 func (l *loader) readNodes(ctx context.Context, root *object) {
 	members := root.members("nodes")
 	if len(members) == 0 {
-		if !root.has("nodes") || root.get("nodes").kind == mapKind {
+		if !root.has("nodes") || root.get("nodes").Kind == document.Map {
 			root.missing("nodes", "a script is a map with the key nodes")
 		}
 		return
 	}
 	for _, e := range members {
-		if l.full {
+		if l.IsFull() {
 			return
 		}
 		l.node(e)
 	}
 	for _, d := range l.nodes {
-		if l.full {
+		if l.IsFull() {
 			return
 		}
 		l.declareTable(d)
@@ -137,7 +136,7 @@ func (l *loader) readNodes(ctx context.Context, root *object) {
 		func(d *nodeDraft) { l.sqlNode(ctx, d) }, l.tableExpressions, l.indexes, l.fileWriter, l.checks}
 	for _, d := range l.dependencyOrder() {
 		for _, pass := range passes {
-			if l.full || ctx.Err() != nil {
+			if l.IsFull() || ctx.Err() != nil {
 				return
 			}
 			pass(d)
@@ -149,41 +148,41 @@ func (l *loader) readNodes(ctx context.Context, root *object) {
 }
 
 // fetched is a pulled-in file, or the failure to get it.
-type fetched struct{ src *source }
+type fetched struct{ src *document.Source }
 
 // fetch reads a file once; failures are reported at the value that names it.
 // A relative name in a value is looked for beside the file that the value is
 // in, beside the script, and then as it is.
-func (l *loader) fetch(ctx context.Context, name string, at *value, where string, limit int) *source {
+func (l *loader) fetch(ctx context.Context, name string, at *document.Value, where string, limit int) *document.Source {
 	if at == nil {
 		return l.fetchFirst(ctx, name, []string{name}, nil, where, limit)
 	}
 	l.secretPlaces[at] = takesSecrets(name)
 	var places []string
 	key := name
-	for _, base := range []string{at.src.url, l.src.Path} {
-		if place := address.Beside(base, name); place != "" && !contains(places, place) {
+	for _, base := range []string{at.Src.URL, l.src.Path} {
+		if place := address.Beside(base, name); place != "" && !slices.Contains(places, place) {
 			places = append(places, place)
 		}
 	}
-	if at.src.url != l.src.Path && len(places) > 0 {
+	if at.Src.URL != l.src.Path && len(places) > 0 {
 		key = places[0]
 	}
 	return l.fetchFirst(ctx, key, append(places, name), at, where, limit)
 }
 
 // fetchExactly reads a file at one place.
-func (l *loader) fetchExactly(ctx context.Context, name string, at *value, where string, limit int) *source {
+func (l *loader) fetchExactly(ctx context.Context, name string, at *document.Value, where string, limit int) *document.Source {
 	return l.fetchFirst(ctx, name, []string{name}, at, where, limit)
 }
 
 // fetchFirst reads the file that is found first, once for each key.
-func (l *loader) fetchFirst(ctx context.Context, key string, places []string, at *value, where string, limit int) *source {
+func (l *loader) fetchFirst(ctx context.Context, key string, places []string, at *document.Value, where string, limit int) *document.Source {
 	if f, ok := l.fetched[key]; ok {
 		return f.src
 	}
 	if len(l.fetched) >= MaxPulledFilesCount {
-		l.errorAt(at, where, "too many files: the limit is %d", MaxPulledFilesCount)
+		l.ErrorAt(at, where, "too many files: the limit is %d", MaxPulledFilesCount)
 		return nil
 	}
 	text, found, err := l.read(ctx, places)
@@ -197,11 +196,11 @@ func (l *loader) fetchFirst(ctx context.Context, key string, places []string, at
 		return nil
 	}
 	l.src.Known.Learn(string(text))
-	src := newSource(shown, string(text))
-	src.url = found
+	src := document.NewSource(shown, string(text))
+	src.URL = found
 	l.fetched[key] = fetched{src}
 	l.fileOrdinals[shown] = len(l.fileOrdinals) + 1
-	l.script.texts[shown] = src.original
+	l.script.texts[shown] = src.Original
 	return src
 }
 
@@ -224,13 +223,13 @@ func (l *loader) read(ctx context.Context, places []string) (text []byte, found 
 	return text, found, l.script.hideError(err)
 }
 
-func (l *loader) unreadable(shown string, at *value, where string, err error) {
+func (l *loader) unreadable(shown string, at *document.Value, where string, err error) {
 	message := fmt.Sprintf("cannot read %s: %s", shown, err)
-	var d *Diagnostic
+	var d *document.Diagnostic
 	if at == nil {
-		d = l.file(Error, shown, where, message)
+		d = l.AddFile(document.Error, shown, where, message)
 	} else {
-		d = l.errorAt(at, where, "%s", message)
+		d = l.ErrorAt(at, where, "%s", message)
 	}
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -241,51 +240,15 @@ func (l *loader) unreadable(shown string, at *value, where string, err error) {
 }
 
 // parse reads a source as its name says. nil after an error.
-func (l *loader) parse(src *source) *value {
-	var doc *value
-	var fail *syntaxError
-	switch bad := invalidUTF8(src.text); {
-	case bad >= 0:
-		fail = &syntaxError{off: bad, end: bad + 1, message: "the text is not UTF-8", hint: "save the file with the encoding UTF-8"}
-	case isJSON(src.name):
-		doc, fail = readJSON(src)
-	case isYAML(src.name):
-		doc, fail = readYAML(src)
-	default:
-		l.file(Error, src.name, "", "the format is unknown").Hint = "the name must end in .yaml, .yml or .json"
-		return nil
-	}
+func (l *loader) parse(src *document.Source) *document.Value {
+	doc, fail := document.Read(src)
 	if fail != nil {
-		l.errorSpan(src, fail.off, fail.end, "", "%s", fail.message).Hint = fail.hint
+		l.AddSyntax(src, fail)
 		return nil
 	}
-	l.equalKeys(doc, "", map[*value]bool{})
+	l.equalKeys(doc, "", map[*document.Value]bool{})
 	return doc
 }
-
-// invalidUTF8 gives the offset of the first byte that is not UTF-8, -1 if all are.
-func invalidUTF8(text string) int {
-	if utf8.ValidString(text) {
-		return -1
-	}
-	for i, r := range text {
-		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
-			return i
-		}
-	}
-	return -1
-}
-
-func extension(name string) string {
-	if i := strings.IndexAny(name, "?#"); i >= 0 && strings.Contains(name, "://") {
-		name = name[:i]
-	}
-	return strings.ToLower(path.Ext(name))
-}
-
-func isJSON(name string) bool { return extension(name) == ".json" }
-
-func isYAML(name string) bool { return extension(name) == ".yaml" || extension(name) == ".yml" }
 
 // ReadLocal reads a file of this machine.
 func ReadLocal(ctx context.Context, name string) ([]byte, error) {

@@ -11,6 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"thalweg/internal/document"
 )
 
 // FuzzLoad checks that no script and no parameters make Load panic, hang, or
@@ -104,7 +106,7 @@ func FuzzPython(f *testing.F) {
 	f.Add("from x import (a as b,\n c)\n@d\nclass E: pass\n", "[x for x in r.y if (lambda a, b=1: a)(x)]")
 	f.Fuzz(func(t *testing.T, code, text string) {
 		m := newPyModule()
-		m.add(newSource("x.py", code))
+		m.add(document.NewSource("x.py", code))
 		e := parsePyExpression(text)
 		require.LessOrEqual(t, e.end, len(text))
 		for _, r := range e.refs {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 )
@@ -36,7 +37,7 @@ func TestReadLocalRefusesPipes(t *testing.T) {
 }
 
 // load loads a case: the first file named script.* is the script, params.* the parameters.
-func (m memory) load(t *testing.T) (*Script, Diagnostics) {
+func (m memory) load(t *testing.T) (*Script, document.Diagnostics) {
 	t.Helper()
 	src := Sources{Read: m.read, Columns: m.columns}
 	for name := range m {

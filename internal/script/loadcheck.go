@@ -3,10 +3,12 @@ package script
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
@@ -74,16 +76,16 @@ func writtenRows(n *Node) *rowShape {
 func (l *loader) checks(d *nodeDraft) {
 	items := d.o.list("checks")
 	if len(items) > MaxChecksCount {
-		l.errorAt(d.o.get("checks"), d.o.keyPath("checks"), "the node has %d checks; the limit is %d", len(items), MaxChecksCount)
+		l.ErrorAt(d.o.get("checks"), d.o.keyPath("checks"), "the node has %d checks; the limit is %d", len(items), MaxChecksCount)
 		return
 	}
 	w := writtenRows(d.node)
 	if w == nil || d.node.Type == "" {
 		return // what is wrong was reported
 	}
-	names := map[string]*value{}
+	names := map[string]*document.Value{}
 	for i, item := range items {
-		if l.full {
+		if l.IsFull() {
 			return
 		}
 		path := join(d.o.keyPath("checks"), indexText(i))
@@ -106,14 +108,14 @@ func (l *loader) checks(d *nodeDraft) {
 // checkedTables lists the nodes whose tables a node's checks name.
 func (l *loader) checkedTables(d *nodeDraft) []*Node {
 	v := d.o.get("checks")
-	if v == nil || v.kind != listKind {
+	if v == nil || v.Kind != document.List {
 		return nil
 	}
 	var out []*Node
-	for _, item := range v.items {
-		for _, kind := range item.entries {
-			for _, e := range kind.val.entries {
-				if n := l.script.byTable[e.val.text]; n != nil && n != d.node && strings.EqualFold(e.name, "table") {
+	for _, item := range v.Items {
+		for _, kind := range item.Entries {
+			for _, e := range kind.Value.Entries {
+				if n := l.script.byTable[e.Value.Text]; n != nil && n != d.node && strings.EqualFold(e.Name, "table") {
 					out = append(out, n)
 				}
 			}
@@ -132,15 +134,15 @@ func (c *checkDraft) read() bool {
 	}
 	switch {
 	case len(kinds) == 0:
-		c.l.errorAt(c.o.where(), c.o.path, "this check does not say what it checks").Hint = oneOf(checkKinds())
+		c.l.ErrorAt(c.o.where(), c.o.path, "this check does not say what it checks").Hint = document.OneOf(checkKinds())
 		return false
 	case len(kinds) > 1:
-		c.l.errorAt(c.o.keys[kinds[1]].key, c.o.path, "a check is of one kind, this one is %s", strings.Join(kinds, " and ")).Hint = "make them items of their own: each begins with -"
+		c.l.ErrorAt(c.o.keys[kinds[1]].Key, c.o.path, "a check is of one kind, this one is %s", strings.Join(kinds, " and ")).Hint = "make them items of their own: each begins with -"
 		return false
 	}
 	c.key = kinds[0]
 	c.check.Kind = CheckKind(c.key)
-	c.check.Pos = c.l.pos(c.o.keys[c.key].key)
+	c.check.Pos = c.l.pos(c.o.keys[c.key].Key)
 	c.check.Severity = c.o.choice("severity", SeverityError, SeverityError, SeverityWarn)
 	c.check.MaxRows = c.o.integer("max_rows", DefaultFailedRows, 0, MaxFailedRows)
 	ok := true
@@ -173,7 +175,7 @@ func (c *checkDraft) readKind() bool {
 	if o == nil {
 		return false
 	}
-	o.at = c.o.keys[c.key].key
+	o.at = c.o.keys[c.key].Key
 	switch c.check.Kind {
 	case CheckRange:
 		return c.bounds(o)
@@ -196,13 +198,13 @@ func (c *checkDraft) needless() {
 	}
 	for _, name := range c.check.Fields {
 		if !c.w.nulls[name] {
-			c.l.warnAt(c.o.get(c.key), c.o.keyPath(c.key), "field %s cannot be NULL: it is not nullable", quote(name)).Hint = "a file's empty cell becomes the type's zero value, unless column and field say nullable: true"
+			c.l.WarnAt(c.o.get(c.key), c.o.keyPath(c.key), "field %s cannot be NULL: it is not nullable", document.Quote(name)).Hint = "a file's empty cell becomes the type's zero value, unless column and field say nullable: true"
 		}
 	}
 }
 
 // name gives the check its name: the script's, or one made of what it does.
-func (c *checkDraft) name(taken map[string]*value) {
+func (c *checkDraft) name(taken map[string]*document.Value) {
 	v := c.o.expression("name")
 	if v == nil {
 		c.check.Name = c.ownName()
@@ -213,16 +215,16 @@ func (c *checkDraft) name(taken map[string]*value) {
 		return
 	}
 	path := c.o.keyPath("name")
-	c.check.Name = v.text
-	if len([]rune(v.text)) > MaxCheckNameChars || strings.ContainsFunc(v.text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		c.l.errorAt(v, path, "a check's name is one line of at most %d characters", MaxCheckNameChars)
+	c.check.Name = v.Text
+	if len([]rune(v.Text)) > MaxCheckNameChars || strings.ContainsFunc(v.Text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		c.l.ErrorAt(v, path, "a check's name is one line of at most %d characters", MaxCheckNameChars)
 		return
 	}
-	if first := taken[v.text]; first != nil {
-		c.l.errorAt(v, path, "the node has two checks named %s", quote(v.text)).Related = []Pos{c.l.pos(first)}
+	if first := taken[v.Text]; first != nil {
+		c.l.ErrorAt(v, path, "the node has two checks named %s", document.Quote(v.Text)).Related = []document.Pos{c.l.pos(first)}
 		return
 	}
-	taken[v.text] = v
+	taken[v.Text] = v
 }
 
 func (c *checkDraft) ownName() string {
@@ -230,11 +232,11 @@ func (c *checkDraft) ownName() string {
 	case CheckRows:
 		return c.key
 	case CheckExpression:
-		return shorten(strings.Join(strings.Fields(c.check.Expr.Source()), " "), maxShownTextChars)
+		return document.Shorten(strings.Join(strings.Fields(c.check.Expr.Source()), " "), document.MaxShownTextChars)
 	case CheckReconcile:
-		return c.key + "(" + shorten(c.check.Value.Source(), maxShownTextChars) + ")"
+		return c.key + "(" + document.Shorten(c.check.Value.Source(), document.MaxShownTextChars) + ")"
 	}
-	return c.key + "(" + shorten(strings.Join(c.check.Fields, ", "), maxShownTextChars) + ")"
+	return c.key + "(" + document.Shorten(strings.Join(c.check.Fields, ", "), document.MaxShownTextChars) + ")"
 }
 
 // fields reads names of fields: a list, or text such as a, b. nil after an error.
@@ -245,12 +247,12 @@ func (c *checkDraft) fields(o *object, key string, of *rowShape) []string {
 		return nil
 	}
 	var names []namedAt
-	if v.kind == listKind {
+	if v.Kind == document.List {
 		for _, item := range o.texts(key) {
-			names = append(names, namedAt{item.text, item})
+			names = append(names, namedAt{item.Text, item})
 		}
 	} else if o.text(key) != nil {
-		for _, name := range strings.Split(v.text, ",") {
+		for _, name := range strings.Split(v.Text, ",") {
 			names = append(names, namedAt{strings.TrimSpace(name), v})
 		}
 	} else {
@@ -260,10 +262,10 @@ func (c *checkDraft) fields(o *object, key string, of *rowShape) []string {
 	for _, n := range names {
 		switch _, known := of.types[n.name]; {
 		case !known:
-			c.l.errorAt(n.at, o.keyPath(key), "%s has no field %s", of.what, quote(n.name)).Hint = didYouMean(n.name, of.names)
+			c.l.ErrorAt(n.at, o.keyPath(key), "%s has no field %s", of.what, document.Quote(n.name)).Hint = document.DidYouMean(n.name, of.names)
 			return nil
-		case contains(out, n.name):
-			c.l.errorAt(n.at, o.keyPath(key), "field %s is there twice", quote(n.name))
+		case slices.Contains(out, n.name):
+			c.l.ErrorAt(n.at, o.keyPath(key), "field %s is there twice", document.Quote(n.name))
 			return nil
 		case of.types[n.name] == expr.Invalid:
 			return nil // reported where it is declared
@@ -271,14 +273,14 @@ func (c *checkDraft) fields(o *object, key string, of *rowShape) []string {
 		out = append(out, n.name)
 	}
 	if len(out) == 0 {
-		c.l.errorAt(v, o.keyPath(key), "%s names no field", key)
+		c.l.ErrorAt(v, o.keyPath(key), "%s names no field", key)
 	}
 	return out
 }
 
 type namedAt struct {
 	name string
-	at   *value
+	at   *document.Value
 }
 
 // field reads the name of one field and gives its type.
@@ -287,12 +289,12 @@ func (c *checkDraft) field(o *object) (expr.Type, bool) {
 	if v == nil {
 		return expr.Invalid, false
 	}
-	t, known := c.w.types[v.text]
+	t, known := c.w.types[v.Text]
 	if !known {
-		c.l.errorAt(v, o.keyPath("field"), "%s has no field %s", c.w.what, quote(v.text)).Hint = didYouMean(v.text, c.w.names)
+		c.l.ErrorAt(v, o.keyPath("field"), "%s has no field %s", c.w.what, document.Quote(v.Text)).Hint = document.DidYouMean(v.Text, c.w.names)
 		return t, false
 	}
-	c.check.Fields = []string{v.text}
+	c.check.Fields = []string{v.Text}
 	return t, t != expr.Invalid
 }
 
@@ -302,7 +304,7 @@ func (c *checkDraft) bounds(o *object) bool {
 		return false
 	}
 	if t == expr.Bool {
-		c.l.errorAt(o.get("field"), o.keyPath("field"), "a bool has no range").Hint = "use expression: w." + c.check.Fields[0]
+		c.l.ErrorAt(o.get("field"), o.keyPath("field"), "a bool has no range").Hint = "use expression: w." + c.check.Fields[0]
 		return false
 	}
 	if !o.has("min") && !o.has("max") {
@@ -332,10 +334,10 @@ func (c *checkDraft) values(o *object) bool {
 		o.missing("values", "list the values that are accepted")
 		return false
 	case len(items) > MaxAcceptedValuesCount:
-		c.l.errorAt(o.get("values"), o.keyPath("values"), "%d values; the limit is %d", len(items), MaxAcceptedValuesCount).Hint = "make a table of them and use references"
+		c.l.ErrorAt(o.get("values"), o.keyPath("values"), "%d values; the limit is %d", len(items), MaxAcceptedValuesCount).Hint = "make a table of them and use references"
 		return false
-	case len(items) == 0 && o.get("values").kind == listKind:
-		c.l.errorAt(o.get("values"), o.keyPath("values"), "values lists nothing")
+	case len(items) == 0 && o.get("values").Kind == document.List:
+		c.l.ErrorAt(o.get("values"), o.keyPath("values"), "values lists nothing")
 	}
 	for _, item := range items {
 		v, good := c.constant(item, o.keyPath("values"), t)
@@ -354,21 +356,21 @@ func timeLayouts() []string {
 }
 
 // constant reads a value that a field of type t is compared with.
-func (c *checkDraft) constant(v *value, path string, t expr.Type) (*Constant, bool) {
-	if !v.present() || !v.scalar() {
-		c.l.errorAt(v, path, "expected a value of type %s, found %s", t, v.kind)
+func (c *checkDraft) constant(v *document.Value, path string, t expr.Type) (*Constant, bool) {
+	if !v.Present() || !v.Scalar() {
+		c.l.ErrorAt(v, path, "expected a value of type %s, found %s", t, v.Kind)
 		return nil, false
 	}
-	text := v.text
+	text := v.Text
 	layouts := []string{""}
 	switch {
 	case t == expr.DateTime:
 		layouts = timeLayouts()
 	case t != expr.String && strings.TrimSpace(text) == "":
-		c.l.errorAt(v, path, "an empty text is not %s", article(t))
+		c.l.ErrorAt(v, path, "an empty text is not %s", article(t))
 		return nil, false
 	case t == expr.Decimal && tooFine(text):
-		c.l.errorAt(v, path, "%s has more than the two digits of a decimal2 behind the point", quote(text))
+		c.l.ErrorAt(v, path, "%s has more than the two digits of a decimal2 behind the point", document.Quote(text))
 		return nil, false
 	}
 	for _, layout := range layouts {
@@ -376,7 +378,7 @@ func (c *checkDraft) constant(v *value, path string, t expr.Type) (*Constant, bo
 			return &Constant{Text: text, SQL: sql}, true
 		}
 	}
-	d := c.l.errorAt(v, path, "%s is not %s", quote(text), article(t))
+	d := c.l.ErrorAt(v, path, "%s is not %s", document.Quote(text), article(t))
 	if t == expr.DateTime {
 		d.Hint = "write 2024-12-31 or 2024-12-31 23:59:59; it is UTC"
 	}
@@ -404,17 +406,17 @@ func (c *checkDraft) rows(o *object) bool {
 		o.missing("min, max or change_percent", "say how many rows there may be")
 		return false
 	case c.check.RowsMax >= 0 && c.check.RowsMin > c.check.RowsMax:
-		c.l.errorAt(o.get("min"), o.keyPath("min"), "min is above max: no count of rows would pass")
+		c.l.ErrorAt(o.get("min"), o.keyPath("min"), "min is above max: no count of rows would pass")
 		return false
 	}
 	return true
 }
 
 // number reads a number that is not negative.
-func (c *checkDraft) number(v *value, path string) (float64, bool) {
-	f, err := strconv.ParseFloat(strings.TrimSuffix(v.text, "%"), 64)
-	if !v.scalar() || err != nil || math.IsNaN(f) || math.IsInf(f, 0) || f < 0 {
-		c.l.errorAt(v, path, "expected a number that is not negative, found %s", describe(v))
+func (c *checkDraft) number(v *document.Value, path string) (float64, bool) {
+	f, err := strconv.ParseFloat(strings.TrimSuffix(v.Text, "%"), 64)
+	if !v.Scalar() || err != nil || math.IsNaN(f) || math.IsInf(f, 0) || f < 0 {
+		c.l.ErrorAt(v, path, "expected a number that is not negative, found %s", describe(v))
 		return 0, false
 	}
 	return f, true
@@ -426,7 +428,7 @@ func (c *checkDraft) freshness(o *object) bool {
 		return false
 	}
 	if t == expr.Bool {
-		c.l.errorAt(o.get("field"), o.keyPath("field"), "a bool is never newer than another").Hint = "name a datetime, or a number that grows"
+		c.l.ErrorAt(o.get("field"), o.keyPath("field"), "a bool is never newer than another").Hint = "name a datetime, or a number that grows"
 		return false
 	}
 	c.check.Newer = o.boolean("newer_than_previous")
@@ -435,11 +437,11 @@ func (c *checkDraft) freshness(o *object) bool {
 		return true
 	}
 	if t != expr.DateTime {
-		c.l.errorAt(v, o.keyPath("max_age"), "max_age needs a datetime, but field %s is %s", c.check.Fields[0], article(t))
+		c.l.ErrorAt(v, o.keyPath("max_age"), "max_age needs a datetime, but field %s is %s", c.check.Fields[0], article(t))
 		return false
 	}
-	if c.check.MaxAge, ok = duration(v.text); !ok {
-		c.l.errorAt(v, o.keyPath("max_age"), "%s is not a length of time", quote(v.text)).Hint = "write 3d, 36h or 90m"
+	if c.check.MaxAge, ok = duration(v.Text); !ok {
+		c.l.ErrorAt(v, o.keyPath("max_age"), "%s is not a length of time", document.Quote(v.Text)).Hint = "write 3d, 36h or 90m"
 	}
 	return ok
 }
@@ -461,9 +463,9 @@ func (c *checkDraft) target(o *object) *rowShape {
 	if v == nil {
 		return nil
 	}
-	n := c.l.script.byTable[v.text]
+	n := c.l.script.byTable[v.Text]
 	if n == nil {
-		c.l.errorAt(v, o.keyPath("table"), "no node creates table %s", quote(v.text)).Hint = suggestKey(v.text, c.l.script.byTable)
+		c.l.ErrorAt(v, o.keyPath("table"), "no node creates table %s", document.Quote(v.Text)).Hint = document.SuggestKey(v.Text, c.l.script.byTable)
 		return nil
 	}
 	c.check.Target, c.check.references = n, n != c.d.node
@@ -497,12 +499,12 @@ func (c *checkDraft) correspond(o *object, key string, own, other []string, targ
 		at = o.where()
 	}
 	if len(own) != len(other) {
-		c.l.errorAt(at, o.keyPath(key), "%d fields are compared with %d", len(own), len(other)).Hint = "they correspond one by one"
+		c.l.ErrorAt(at, o.keyPath(key), "%d fields are compared with %d", len(own), len(other)).Hint = "they correspond one by one"
 		return false
 	}
 	for i, name := range own {
 		if a, b := c.w.types[name], target.types[other[i]]; a != b && b != expr.Invalid {
-			c.l.errorAt(at, o.keyPath(key), "field %s is %s, but %s of %s is %s", name, article(a), other[i], target.what, article(b))
+			c.l.ErrorAt(at, o.keyPath(key), "field %s is %s, but %s of %s is %s", name, article(a), other[i], target.what, article(b))
 			return false
 		}
 	}
@@ -525,16 +527,16 @@ func (c *checkDraft) reconcile(o *object) bool {
 	}
 	a, b := c.check.Value.Type(), c.check.Equals.Type()
 	if a != b && (!isNumber(a) || !isNumber(b)) {
-		c.l.errorAt(o.get("equals"), o.keyPath("equals"), "%s cannot be compared with %s", article(b), article(a))
+		c.l.ErrorAt(o.get("equals"), o.keyPath("equals"), "%s cannot be compared with %s", article(b), article(a))
 		return false
 	}
 	return c.groups(o, target) && c.tolerance(o, a, b)
 }
 
-func (c *checkDraft) aggregate(v *value, path string, sc scope) *expr.Compiled {
+func (c *checkDraft) aggregate(v *document.Value, path string, sc scope) *expr.Compiled {
 	x := c.l.compile(v, path, sc, expr.Mode{Round: true, Aggregates: true})
 	if x != nil && !x.Aggregate() {
-		c.l.errorAt(v, path, "%s must be an aggregate", sc.place).Hint = "such as sum(…), count() or max(…)"
+		c.l.ErrorAt(v, path, "%s must be an aggregate", sc.place).Hint = "such as sum(…), count() or max(…)"
 		return nil
 	}
 	return x
@@ -550,13 +552,13 @@ func (c *checkDraft) groups(o *object, target *rowShape) bool {
 	if v == nil {
 		return true
 	}
-	if v.kind != mapKind {
+	if v.Kind != document.Map {
 		if c.check.By = c.fields(o, "by", c.w); len(c.check.By) == 0 {
 			return false
 		}
 		for _, name := range c.check.By {
 			if _, known := target.types[name]; !known {
-				c.l.errorAt(v, o.keyPath("by"), "%s has no field %s", target.what, quote(name)).Hint = "write by: {" + name + ": its name there}"
+				c.l.ErrorAt(v, o.keyPath("by"), "%s has no field %s", target.what, document.Quote(name)).Hint = "write by: {" + name + ": its name there}"
 				return false
 			}
 		}
@@ -564,15 +566,15 @@ func (c *checkDraft) groups(o *object, target *rowShape) bool {
 		return c.correspond(o, "by", c.check.By, c.check.ByEq, target)
 	}
 	for _, e := range o.members("by") {
-		if _, known := c.w.types[e.name]; !known {
-			c.l.errorAt(e.key, o.keyPath("by"), "%s has no field %s", c.w.what, quote(e.name)).Hint = didYouMean(e.name, c.w.names)
+		if _, known := c.w.types[e.Name]; !known {
+			c.l.ErrorAt(e.Key, o.keyPath("by"), "%s has no field %s", c.w.what, document.Quote(e.Name)).Hint = document.DidYouMean(e.Name, c.w.names)
 			return false
 		}
-		if _, known := target.types[e.val.text]; !known || !e.val.scalar() {
-			c.l.errorAt(e.val, o.keyPath("by"), "%s has no field %s", target.what, quote(e.val.text)).Hint = didYouMean(e.val.text, target.names)
+		if _, known := target.types[e.Value.Text]; !known || !e.Value.Scalar() {
+			c.l.ErrorAt(e.Value, o.keyPath("by"), "%s has no field %s", target.what, document.Quote(e.Value.Text)).Hint = document.DidYouMean(e.Value.Text, target.names)
 			return false
 		}
-		c.check.By, c.check.ByEq = append(c.check.By, e.name), append(c.check.ByEq, e.val.text)
+		c.check.By, c.check.ByEq = append(c.check.By, e.Name), append(c.check.ByEq, e.Value.Text)
 	}
 	return c.correspond(o, "by", c.check.By, c.check.ByEq, target)
 }
@@ -585,7 +587,7 @@ func (c *checkDraft) tolerance(o *object, a, b expr.Type) bool {
 		return true
 	}
 	if !isNumber(a) || !isNumber(b) {
-		c.l.errorAt(v, o.keyPath("tolerance"), "tolerance needs numbers, but the values are %s", a)
+		c.l.ErrorAt(v, o.keyPath("tolerance"), "tolerance needs numbers, but the values are %s", a)
 		return false
 	}
 	f, ok := c.number(v, o.keyPath("tolerance"))
@@ -595,7 +597,7 @@ func (c *checkDraft) tolerance(o *object, a, b expr.Type) bool {
 	c.check.Tolerance = strconv.FormatFloat(f, 'f', -1, 64)
 	whole, fraction, _ := strings.Cut(c.check.Tolerance, ".")
 	if len(whole) > wholeMax || len(fraction) > digitsMax && a != expr.Float && b != expr.Float {
-		c.l.errorAt(v, o.keyPath("tolerance"), "the tolerance has more digits than the values")
+		c.l.ErrorAt(v, o.keyPath("tolerance"), "the tolerance has more digits than the values")
 		return false
 	}
 	return true

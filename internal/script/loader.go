@@ -1,139 +1,50 @@
 package script
 
 import (
-	"fmt"
-	"sort"
+	"slices"
 	"strings"
 
 	"thalweg/internal/address"
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
 // loader holds the state of one Load: what was found so far, and what is wrong.
 type loader struct {
+	*document.Report
 	script    *Script
 	src       Sources
 	fetched   map[string]fetched // pulled-in files by URL
-	diags     []*Diagnostic
-	files     []scriptFile // the script and what it includes, in the order of their nodes
+	files     []scriptFile       // the script and what it includes, in the order of their nodes
 	nodes     []*nodeDraft
 	drafts    map[*Node]*nodeDraft
 	keyPlaces map[string][]string // where each key of the language belongs; nil: nobody asked
-	full      bool                // MaxDiagnosticsCount was reached: no need to look on
 	describer Describer           // once a sql node needed one
 
-	tables       map[string]*Node  // by name in lower case
-	indexKeys    map[*Index]*value // where an index is defined
+	tables       map[string]*Node           // by name in lower case
+	indexKeys    map[*Index]*document.Value // where an index is defined
 	byPolicy     map[string]*DependencyPolicy
-	isIncluded   map[*source]bool
-	secretPlaces map[*value]bool // where a secret's reference may be
-	fileOrdinals map[string]int  // files in the order of their first mention
+	isIncluded   map[*document.Source]bool
+	secretPlaces map[*document.Value]bool // where a secret's reference may be
+	fileOrdinals map[string]int           // files in the order of their first mention
 
-	standard  *DependencyPolicy     // the default one
-	templates map[*source][]textRef // where {batch_idx} and {run_id} have a meaning
-}
-
-// errorSpan reports an error at src.text[start:end]. What it returns may be
-// given a hint and related places.
-func (l *loader) errorSpan(src *source, start, end int, path, format string, args ...any) *Diagnostic {
-	return l.report(Error, src, start, end, path, fmt.Sprintf(format, args...))
-}
-
-// errorAt reports an error at a value: at all of a scalar, at the opening of a map or list.
-func (l *loader) errorAt(v *value, path, format string, args ...any) *Diagnostic {
-	return l.at(Error, v, path, fmt.Sprintf(format, args...))
-}
-
-// warnAt reports a warning at a value.
-func (l *loader) warnAt(v *value, path, format string, args ...any) *Diagnostic {
-	return l.at(Warning, v, path, fmt.Sprintf(format, args...))
-}
-
-func (l *loader) at(sev Severity, v *value, path, message string) *Diagnostic {
-	if v == nil {
-		return l.file(sev, "", path, message)
-	}
-	start, end := v.span()
-	if v.src.isPending(start, end) {
-		return &Diagnostic{} // the missing parameter is the problem
-	}
-	return l.report(sev, v.src, start, end, path, message)
-}
-
-// isPending reports whether the text contains a reference that has no value.
-func (s *source) isPending(start, end int) bool {
-	for _, p := range s.pending {
-		if p.start < end && start < p.end {
-			return true
-		}
-	}
-	return false
-}
-
-func (l *loader) report(sev Severity, src *source, start, end int, path, message string) *Diagnostic {
-	d := &Diagnostic{Severity: sev, Path: path, Message: message, Params: src.params(start, end)}
-	from := src.origin(start, false)
-	to := max(from, src.origin(end, true))
-	d.Pos = src.pos(from)
-	d.Source = src.line(d.Pos.Line)
-	d.End = src.pos(to)
-	return l.add(d)
-}
-
-// file reports a problem of a file as a whole.
-func (l *loader) file(sev Severity, name, path, message string) *Diagnostic {
-	return l.add(&Diagnostic{Severity: sev, Pos: Pos{File: name}, End: Pos{File: name}, Path: path, Message: message})
-}
-
-func (l *loader) add(d *Diagnostic) *Diagnostic {
-	if len(l.diags) >= MaxDiagnosticsCount {
-		l.full = true
-		return &Diagnostic{}
-	}
-	l.diags = append(l.diags, d)
-	return d
+	standard  *DependencyPolicy                    // the default one
+	templates map[*document.Source][]document.Span // where {batch_idx} and {run_id} have a meaning
 }
 
 // exprError reports err, usually an *expr.Error, with its place inside v.
-func (l *loader) exprError(v *value, path string, err error) *Diagnostic {
+func (l *loader) exprError(v *document.Value, path string, err error) *document.Diagnostic {
 	e, ok := asExprError(err)
 	if !ok {
-		return l.errorAt(v, path, "%s", err.Error())
+		return l.ErrorAt(v, path, "%s", err.Error())
 	}
-	start, end := v.part(e.Offset, e.Offset+max(e.Length, 1))
-	if v.src.isPending(v.span()) {
-		return &Diagnostic{}
+	start, end := v.Part(e.Offset, e.Offset+max(e.Length, 1))
+	if v.Src.IsPending(v.Span()) {
+		return &document.Diagnostic{}
 	}
-	d := l.errorSpan(v.src, start, end, path, "%s", e.Message)
+	d := l.ErrorSpan(v.Src, start, end, path, "%s", e.Message)
 	d.Hint = e.Hint
 	return d
-}
-
-// result sorts the diagnostics and drops repeated ones (an aliased value is
-// checked once for each place where it is used).
-func (l *loader) result() Diagnostics {
-	sort.SliceStable(l.diags, func(i, j int) bool {
-		a, b := l.diags[i], l.diags[j]
-		if x, y := l.fileRank(a.Pos.File), l.fileRank(b.Pos.File); x != y {
-			return x < y
-		}
-		if a.Pos.Line != b.Pos.Line {
-			return a.Pos.Line < b.Pos.Line
-		}
-		return a.Pos.Col < b.Pos.Col
-	})
-	var out Diagnostics
-	for i, d := range l.diags {
-		if i > 0 && d.Pos == l.diags[i-1].Pos && d.Message == l.diags[i-1].Message && d.Pos.Line > 0 {
-			continue
-		}
-		out = append(out, d.without(l.src.Known))
-	}
-	if l.full {
-		out = append(out, Diagnostic{Severity: Error, Pos: Pos{File: l.script.Path}, End: Pos{File: l.script.Path},
-			Message: fmt.Sprintf("there are more problems: only the first %d are shown", MaxDiagnosticsCount)})
-	}
-	return out
 }
 
 // fileRank orders files: parameters, script, then the rest by first mention.
@@ -153,11 +64,11 @@ func (l *loader) fileRank(name string) int {
 // compile parses and types an expression. It gives nil after an error, and
 // also, silently, when the types of what it refers to are unknown because of
 // another error.
-func (l *loader) compile(v *value, path string, sc scope, mode expr.Mode) *expr.Compiled {
-	if v.secret {
+func (l *loader) compile(v *document.Value, path string, sc scope, mode expr.Mode) *expr.Compiled {
+	if v.Secret {
 		return nil // see misplacedSecrets
 	}
-	e, err := expr.Parse(v.text)
+	e, err := expr.Parse(v.Text)
 	if err != nil {
 		l.exprError(v, path, err)
 		return nil
@@ -180,7 +91,7 @@ func (l *loader) compile(v *value, path string, sc scope, mode expr.Mode) *expr.
 		return nil
 	}
 	for _, note := range c.Notes() {
-		l.exprError(v, path, note).Severity = Warning
+		l.exprError(v, path, note).Severity = document.Warning
 	}
 	return c
 }
@@ -230,15 +141,15 @@ func (s scope) with(alias string, fields map[string]expr.Type, known bool) scope
 }
 
 // foreignAlias reports references to aliases that exist elsewhere but not here.
-func (l *loader) foreignAlias(v *value, path string, sc scope, refs []expr.Ref) bool {
+func (l *loader) foreignAlias(v *document.Value, path string, sc scope, refs []expr.Ref) bool {
 	found := false
 	for _, ref := range refs {
-		if contains(sc.aliases, ref.Alias) || !contains([]string{"r", "l", "p", "w", statusAlias, constantAlias}, ref.Alias) {
+		if slices.Contains(sc.aliases, ref.Alias) || !slices.Contains([]string{"r", "l", "p", "w", statusAlias, constantAlias}, ref.Alias) {
 			continue
 		}
-		start, end := findRef(v.text, ref)
-		start, end = v.part(start, end)
-		d := l.errorSpan(v.src, start, end, path, "%s.%s cannot be used in %s", ref.Alias, ref.Field, sc.place)
+		start, end := findRef(v.Text, ref)
+		start, end = v.Part(start, end)
+		d := l.ErrorSpan(v.Src, start, end, path, "%s.%s cannot be used in %s", ref.Alias, ref.Field, sc.place)
 		d.Hint = "allowed here: " + strings.Join(starred(sc.aliases), ", ")
 		if ref.Alias == "l" {
 			d.Hint += "; l.* needs a node of type table_lookup_table"

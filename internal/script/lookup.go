@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
@@ -34,8 +35,8 @@ func (l *loader) lookup(d *nodeDraft) {
 func (l *loader) indexLookup(d *nodeDraft, k *Lookup) {
 	o := d.l
 	if v := o.one("index_name", "name the index to look up; or say table: name, on: field"); v != nil {
-		if k.Index = l.script.byIndex[v.text]; k.Index == nil {
-			l.errorAt(v, o.keyPath("index_name"), "no table has index %s", quote(v.text)).Hint = suggestKey(v.text, l.script.byIndex)
+		if k.Index = l.script.byIndex[v.Text]; k.Index == nil {
+			l.ErrorAt(v, o.keyPath("index_name"), "no table has index %s", document.Quote(v.Text)).Hint = document.SuggestKey(v.Text, l.script.byIndex)
 		} else {
 			d.looks, d.looksOrder, d.looksOK = l.fieldsOf(k.Index.Node)
 		}
@@ -48,12 +49,12 @@ func (l *loader) joinType(o *object, k *Lookup) {
 	if v == nil {
 		return
 	}
-	switch v.text {
+	switch v.Text {
 	case "inner":
 	case "left":
 		k.Left = true
 	default:
-		l.errorAt(v, o.keyPath("join_type"), "there is no join_type %s", quote(v.text)).Hint = "it is inner or left"
+		l.ErrorAt(v, o.keyPath("join_type"), "there is no join_type %s", document.Quote(v.Text)).Hint = "it is inner or left"
 	}
 }
 
@@ -67,44 +68,44 @@ func (l *loader) joinOn(d *nodeDraft, k *Lookup) {
 	}
 	path := o.keyPath("join_on")
 	at := 0
-	for _, item := range strings.Split(v.text, ",") {
+	for _, item := range strings.Split(v.Text, ",") {
 		name := strings.TrimSpace(item)
 		start := at + strings.Index(item, name)
-		from, to := v.part(start, start+len(name))
+		from, to := v.Part(start, start+len(name))
 		at += len(item) + 1
 		field, isRead := strings.CutPrefix(name, "r.")
 		switch {
 		case !isRead:
-			l.errorSpan(v.src, from, to, path, "%s is not a field of r", quote(name)).Hint = "join_on lists fields such as r.name, separated by commas"
+			l.ErrorSpan(v.Src, from, to, path, "%s is not a field of r", document.Quote(name)).Hint = "join_on lists fields such as r.name, separated by commas"
 			return
 		case !d.readsOK:
 			return
 		}
 		if _, ok := d.reads[field]; !ok {
-			l.errorSpan(v.src, from, to, path, "r has no field %s", quote(field)).Hint = suggestKey(field, d.reads)
+			l.ErrorSpan(v.Src, from, to, path, "r has no field %s", document.Quote(field)).Hint = document.SuggestKey(field, d.reads)
 			return
 		}
 		k.JoinOn = append(k.JoinOn, field)
-		l.joinComponent(d, k, v.src, from, to, path)
+		l.joinComponent(d, k, v.Src, from, to, path)
 	}
 	if k.Index != nil && k.Index.Key != nil && len(k.JoinOn) < len(k.Index.Key) {
-		l.errorAt(v, path, "join_on has %d fields, but index %s has %d", len(k.JoinOn), quote(k.Index.Name), len(k.Index.Key)).Related = []Pos{k.Index.Pos}
+		l.ErrorAt(v, path, "join_on has %d fields, but index %s has %d", len(k.JoinOn), document.Quote(k.Index.Name), len(k.Index.Key)).Related = []document.Pos{k.Index.Pos}
 	}
 }
 
 // joinComponent compares the field added last with its component of the index.
-func (l *loader) joinComponent(d *nodeDraft, k *Lookup, src *source, from, to int, path string) {
+func (l *loader) joinComponent(d *nodeDraft, k *Lookup, src *document.Source, from, to int, path string) {
 	if k.Index == nil || k.Index.Key == nil {
 		return
 	}
 	i := len(k.JoinOn) - 1
 	if i >= len(k.Index.Key) {
-		l.errorSpan(src, from, to, path, "join_on has more fields than index %s, which has %d", quote(k.Index.Name), len(k.Index.Key)).Related = []Pos{k.Index.Pos}
+		l.ErrorSpan(src, from, to, path, "join_on has more fields than index %s, which has %d", document.Quote(k.Index.Name), len(k.Index.Key)).Related = []document.Pos{k.Index.Pos}
 		return
 	}
 	left, right := d.reads[k.JoinOn[i]], d.looks[k.Index.Key[i].Field]
 	if left != right && left != expr.Invalid && right != expr.Invalid {
-		l.errorSpan(src, from, to, path, "r.%s is %s, but field %s of index %s is %s", k.JoinOn[i], article(left),
-			quote(k.Index.Key[i].Field), quote(k.Index.Name), article(right)).Related = []Pos{k.Index.Pos}
+		l.ErrorSpan(src, from, to, path, "r.%s is %s, but field %s of index %s is %s", k.JoinOn[i], article(left),
+			document.Quote(k.Index.Key[i].Field), document.Quote(k.Index.Name), article(right)).Related = []document.Pos{k.Index.Pos}
 	}
 }

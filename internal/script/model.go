@@ -4,15 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
-
-// Pos is a place in a script's text.
-type Pos struct {
-	File string // as the user named it
-	Line int    // 1-based; 0: unknown
-	Col  int    // 1-based, in characters
-}
 
 // NodeType is what a node does.
 type NodeType string
@@ -62,7 +56,7 @@ func (s *Script) Index(name string) *Index { return s.byIndex[name] }
 // Node is one step.
 type Node struct {
 	Name         string
-	Pos          Pos
+	Pos          document.Pos
 	Type         NodeType
 	Desc         string
 	StartPolicy  string // PolicyAuto, PolicyManual
@@ -139,7 +133,7 @@ func (n *Node) PythonCode() []PyFile {
 
 // FileReader reads input files.
 type FileReader struct {
-	Pos     Pos
+	Pos     document.Pos
 	URLs    []FileURL
 	Parquet bool // else CSV
 	CSV     CSVReader
@@ -152,7 +146,7 @@ type FileReader struct {
 // FileURL is an input file and where the script names it.
 type FileURL struct {
 	URL string
-	Pos Pos
+	Pos document.Pos
 }
 
 // CSVReader says how to read CSV.
@@ -166,7 +160,7 @@ type CSVReader struct {
 // InputColumn is a column of an input file: r.<Name>.
 type InputColumn struct {
 	Name    string
-	Pos     Pos
+	Pos     document.Pos
 	Type    expr.Type
 	Default string // text as given: CSV: col_default_value, for an empty cell; Parquet: parquet.default_value, for a null
 	Header  string // CSV by header
@@ -188,7 +182,7 @@ func (c *InputColumn) Zoned() bool {
 
 // TableReader reads a table: r.*.
 type TableReader struct {
-	Pos             Pos
+	Pos             document.Pos
 	Table           string
 	Creator         *Node
 	ExpectedBatches int // ≥ 1: upper bound on parallelism, exact when the output name has {batch_idx}
@@ -197,7 +191,7 @@ type TableReader struct {
 
 // Lookup joins a second table: l.*.
 type Lookup struct {
-	Pos        Pos
+	Pos        document.Pos
 	Index      *Index
 	JoinOn     []string // fields of r, positionally against Index.Key
 	Group      bool
@@ -209,7 +203,7 @@ type Lookup struct {
 // Index is an index definition of a table.
 type Index struct {
 	Name   string
-	Pos    Pos
+	Pos    document.Pos
 	Node   *Node // creator of the table
 	Unique bool
 	Key    expr.Order
@@ -217,7 +211,7 @@ type Index struct {
 
 // TableWriter creates a table.
 type TableWriter struct {
-	Pos     Pos
+	Pos     document.Pos
 	Name    string
 	Having  *expr.Compiled // over w.*; nil: none
 	Fields  []*Field       // in the order of the document
@@ -237,11 +231,11 @@ func (w *TableWriter) Field(name string) *Field {
 // Field is a column of a table.
 type Field struct {
 	Name    string
-	Pos     Pos
+	Pos     document.Pos
 	Type    expr.Type
 	Expr    *expr.Compiled // nil in a table of SQLTable
 	Default string         // default_value as text: for left joins without a match; "" is the type's zero value
-	ExprPos Pos
+	ExprPos document.Pos
 
 	Nullable      bool // else Expr is never NULL
 	NullUnmatched bool // left joins without a match: l.* is NULL, an aggregate is NULL, and Default does not count
@@ -249,7 +243,7 @@ type Field struct {
 
 // FileWriter writes a file family.
 type FileWriter struct {
-	Pos       Pos
+	Pos       document.Pos
 	URL       string // may contain {batch_idx|string} and {run_id|string}
 	Having    *expr.Compiled
 	Order     expr.Order // nil: as they come
@@ -287,7 +281,7 @@ func (w *FileWriter) PerBatch() bool { return containsBatchIndex(w.URL) }
 // OutputColumn is a column of an output file.
 type OutputColumn struct {
 	Name    string // w.<Name> in having and top; #N of the Nth column if that has no name of its own
-	Pos     Pos
+	Pos     document.Pos
 	Type    expr.Type
 	Expr    *expr.Compiled
 	Header  string // CSV
@@ -334,7 +328,7 @@ func (n *Node) Having() *expr.Compiled {
 // SQLQuery is the SELECT of a node of type SQLTable.
 type SQLQuery struct {
 	Text    string
-	Pos     Pos // of the text's first character
+	Pos     document.Pos // of the text's first character
 	Inputs  []QueryInput
 	Ordered bool       // rows have an order that depends on nothing but the rows
 	Info    *QueryInfo // nil if Sources.Describe was: such a node cannot run
@@ -343,14 +337,14 @@ type SQLQuery struct {
 // QueryInput is a table that a query reads, under the name that it has there.
 type QueryInput struct {
 	Name    string
-	Pos     Pos
+	Pos     document.Pos
 	Table   string
 	Creator *Node
 }
 
 // PyCalc computes p.* in Python.
 type PyCalc struct {
-	Pos    Pos
+	Pos    document.Pos
 	Code   []PyFile
 	Fields []*PyField // in an order in which each only needs earlier ones
 }
@@ -358,14 +352,14 @@ type PyCalc struct {
 // PyFile is a Python source that the script pulls in.
 type PyFile struct {
 	URL  string
-	Pos  Pos
+	Pos  document.Pos
 	Text string
 }
 
 // PyField is a calculated field: p.<Name>.
 type PyField struct {
 	Name     string
-	Pos      Pos
+	Pos      document.Pos
 	Type     expr.Type
 	Expr     string     // Python text in which r.x and p.x are references; "" in PyTable.Returns
 	Refs     []expr.Ref // r.* and p.* that it uses
@@ -383,7 +377,7 @@ const (
 
 // PyTable computes p.* with a Python function over many rows at once.
 type PyTable struct {
-	Pos       Pos
+	Pos       document.Pos
 	Code      []PyFile
 	Function  string
 	Arguments []PyArgument // given to every call by name
@@ -402,7 +396,7 @@ type PyArgument struct {
 
 // Tag emits one row for each criterion that holds.
 type Tag struct {
-	Pos      Pos
+	Pos      document.Pos
 	Field    string // p.<Field>, a string
 	Criteria []TagCriterion
 	URL      string // tag_criteria_url; "" if the criteria are in the script
@@ -417,7 +411,7 @@ type TagCriterion struct {
 // DependencyPolicy decides which run's table a node reads.
 type DependencyPolicy struct {
 	Name    string
-	Pos     Pos
+	Pos     document.Pos
 	Default bool
 	Order   expr.Order
 	Rules   []DependencyRule

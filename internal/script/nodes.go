@@ -2,8 +2,10 @@ package script
 
 import (
 	"math"
+	"slices"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 	"thalweg/internal/similar"
 )
@@ -11,7 +13,7 @@ import (
 // nodeDraft is a node while it is being put together.
 type nodeDraft struct {
 	node       *Node
-	key        *value // its name
+	key        *document.Value // its name
 	path       string
 	o          *object // its keys
 	r, l, p, w *object
@@ -35,7 +37,7 @@ type nodeDraft struct {
 // pulledFile is a file that a node pulls in.
 type pulledFile struct {
 	url string
-	src *source
+	src *document.Source
 }
 
 // fieldDraft is a field before its expression is checked.
@@ -48,7 +50,7 @@ type fieldDraft struct {
 // indexDraft is an index before its key is read.
 type indexDraft struct {
 	index *Index
-	e     *entry
+	e     *document.Entry
 }
 
 func nodeTypes() []string {
@@ -56,26 +58,26 @@ func nodeTypes() []string {
 }
 
 // node reads the keys that all nodes have and opens the parts.
-func (l *loader) node(e *entry) {
-	path := join("nodes", e.name)
+func (l *loader) node(e *document.Entry) {
+	path := join("nodes", e.Name)
 	l.nodeName(e, path)
-	if e.val.kind == mapKind {
+	if e.Value.Kind == document.Map {
 		own(e)
 	}
-	o := l.object(e.val, path, nodeShape)
+	o := l.object(e.Value, path, nodeShape)
 	if o == nil {
 		return
 	}
-	o.at = e.key
-	n := &Node{Name: e.name, Pos: l.pos(e.key)}
-	d := &nodeDraft{node: n, key: e.key, path: path, o: o}
+	o.at = e.Key
+	n := &Node{Name: e.Name, Pos: l.pos(e.Key)}
+	d := &nodeDraft{node: n, key: e.Key, path: path, o: o}
 	n.Type = l.nodeType(o)
 	n.Desc = o.str("desc")
 	n.StartPolicy = o.choice("start_policy", PolicyAuto, PolicyAuto, PolicyManual)
 	n.RerunPolicy = l.rerunPolicy(o, n)
 	o.str("handler_exe_type")
 	if n.MaxBatchMSec = o.integer("max_batch_processing_time", 0, math.MinInt, math.MaxInt); n.MaxBatchMSec < 0 {
-		l.warnAt(o.get("max_batch_processing_time"), o.keyPath("max_batch_processing_time"), "max_batch_processing_time is negative: the default is used").Hint = "it is in milliseconds"
+		l.WarnAt(o.get("max_batch_processing_time"), o.keyPath("max_batch_processing_time"), "max_batch_processing_time is negative: the default is used").Hint = "it is in milliseconds"
 		n.MaxBatchMSec = 0
 	}
 	l.badRows(d)
@@ -87,34 +89,34 @@ func (l *loader) node(e *entry) {
 	l.nodePolicy(d)
 }
 
-func (l *loader) nodeName(e *entry, path string) {
-	switch name := e.name; {
+func (l *loader) nodeName(e *document.Entry, path string) {
+	switch name := e.Name; {
 	case strings.TrimSpace(name) == "":
-		l.errorAt(e.key, path, "a node needs a name")
+		l.ErrorAt(e.Key, path, "a node needs a name")
 	case len([]rune(name)) > MaxNodeNameChars:
-		l.errorAt(e.key, path, "the node's name is longer than %d characters", MaxNodeNameChars)
+		l.ErrorAt(e.Key, path, "the node's name is longer than %d characters", MaxNodeNameChars)
 	case strings.ContainsAny(name, ",/\\") || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		l.errorAt(e.key, path, "the node's name %s contains a character that lists and addresses of nodes cannot hold", quote(name)).Hint = "use letters, digits and underscores"
+		l.ErrorAt(e.Key, path, "the node's name %s contains a character that lists and addresses of nodes cannot hold", document.Quote(name)).Hint = "use letters, digits and underscores"
 	case !isWord(name):
-		l.warnAt(e.key, path, "the node's name %s has other characters than letters, digits and underscores", quote(name)).Hint = "it has to be quoted on command lines and in addresses"
+		l.WarnAt(e.Key, path, "the node's name %s has other characters than letters, digits and underscores", document.Quote(name)).Hint = "it has to be quoted on command lines and in addresses"
 	}
 }
 
 // nodeType reads the type. After an error it is what was most likely meant, so
 // that the node's other problems are found too; "" if that is not clear.
 func (l *loader) nodeType(o *object) NodeType {
-	v := o.one("type", oneOf(nodeTypes()))
+	v := o.one("type", document.OneOf(nodeTypes()))
 	switch {
 	case v == nil:
 		return likelyType(o)
-	case contains(nodeTypes(), v.text):
-		return NodeType(v.text)
+	case slices.Contains(nodeTypes(), v.Text):
+		return NodeType(v.Text)
 	}
-	l.errorAt(v, o.keyPath("type"), "there is no node type %s", quote(v.text)).Hint = didYouMean(v.text, nodeTypes())
+	l.ErrorAt(v, o.keyPath("type"), "there is no node type %s", document.Quote(v.Text)).Hint = document.DidYouMean(v.Text, nodeTypes())
 	if t := likelyType(o); t != "" {
 		return t
 	}
-	return NodeType(similar.Nearest(v.text, nodeTypes()))
+	return NodeType(similar.Nearest(v.Text, nodeTypes()))
 }
 
 // likelyType tells a node's type by keys that no other type has.
@@ -124,8 +126,8 @@ func likelyType(o *object) NodeType {
 		if v == nil {
 			return false
 		}
-		for _, e := range v.entries {
-			if strings.EqualFold(e.name, key) {
+		for _, e := range v.Entries {
+			if strings.EqualFold(e.Name, key) {
 				return true
 			}
 		}
@@ -154,9 +156,9 @@ func (l *loader) rerunPolicy(o *object, n *Node) string {
 	}
 	if o.choice("rerun_policy", PolicyRerun, PolicyRerun, PolicyFail) != PolicyFail {
 		if v := o.get("rerun_policy"); v != nil {
-			l.errorAt(v, o.keyPath("rerun_policy"), "a distinct_table must have rerun_policy fail")
+			l.ErrorAt(v, o.keyPath("rerun_policy"), "a distinct_table must have rerun_policy fail")
 		} else {
-			l.errorAt(o.where(), o.path, "a distinct_table must say rerun_policy: fail")
+			l.ErrorAt(o.where(), o.path, "a distinct_table must say rerun_policy: fail")
 		}
 	}
 	return PolicyFail
@@ -199,7 +201,7 @@ func (l *loader) parts(d *nodeDraft) {
 	if t != SQLTable {
 		o.misplaced("only a sql node has a query", "query", "query_url", "ordered")
 	} else if d.w.has("having") {
-		l.errorAt(d.w.keys["having"].key, d.w.keyPath("having"), "a sql node takes no having").Hint = "write WHERE, HAVING or QUALIFY in the query"
+		l.ErrorAt(d.w.keys["having"].Key, d.w.keyPath("having"), "a sql node takes no having").Hint = "write WHERE, HAVING or QUALIFY in the query"
 	}
 	if t == FileTable {
 		o.ignored("a file_table depends on no node", "dependency_policy")
@@ -215,12 +217,12 @@ func (l *loader) part(d *nodeDraft, key string, s *shape) *object {
 		return nil
 	}
 	e := d.o.keys[key]
-	if e.val = d.shortPart(key, v); !e.val.made {
+	if e.Value = d.shortPart(key, v); !e.Value.Made {
 		own(e)
 	}
-	part := l.object(e.val, d.o.keyPath(key), s)
+	part := l.object(e.Value, d.o.keyPath(key), s)
 	if part != nil {
-		part.at = d.o.keys[key].key
+		part.at = d.o.keys[key].Key
 	}
 	return part
 }
@@ -237,16 +239,16 @@ func isWord(name string) bool {
 
 // fieldName checks the name of a field or column: it is used as r.name in
 // expressions and as a column of a table, where case does not distinguish.
-func (l *loader) fieldName(key *value, name, path, what string, seen map[string]*value) {
+func (l *loader) fieldName(key *document.Value, name, path, what string, seen map[string]*document.Value) {
 	if !isWord(name) || (name[0] >= '0' && name[0] <= '9') {
-		l.errorAt(key, path, "%s is not a name for a %s", quote(name), what).Hint = "use letters, digits and underscores, beginning with a letter"
+		l.ErrorAt(key, path, "%s is not a name for a %s", document.Quote(name), what).Hint = "use letters, digits and underscores, beginning with a letter"
 		return
 	}
 	folded := strings.ToLower(name)
 	if first := seen[folded]; first != nil {
-		d := l.errorAt(key, path, "the name %s is taken: names of %ss that differ only by case are the same", quote(name), what)
-		if first.text == name {
-			d.Message = "the " + what + " " + quote(name) + " occurs twice"
+		d := l.ErrorAt(key, path, "the name %s is taken: names of %ss that differ only by case are the same", document.Quote(name), what)
+		if first.Text == name {
+			d.Message = "the " + what + " " + document.Quote(name) + " occurs twice"
 		}
 		if d.Severity != "" {
 			d.Related = append(d.Related, l.pos(first))
@@ -258,7 +260,7 @@ func (l *loader) fieldName(key *value, name, path, what string, seen map[string]
 
 // columnType reads a key that names one of the six types.
 func (l *loader) columnType(o *object, key string) expr.Type {
-	v := o.one(key, oneOf(typeWords()))
+	v := o.one(key, document.OneOf(typeWords()))
 	if v == nil {
 		return expr.Invalid
 	}
@@ -266,14 +268,14 @@ func (l *loader) columnType(o *object, key string) expr.Type {
 }
 
 // typeWord reads a value that names one of the six types.
-func (l *loader) typeWord(v *value, path string) expr.Type {
-	if !v.scalar() {
-		l.errorAt(v, path, "expected a type, found %s", v.kind).Hint = oneOf(typeWords())
+func (l *loader) typeWord(v *document.Value, path string) expr.Type {
+	if !v.Scalar() {
+		l.ErrorAt(v, path, "expected a type, found %s", v.Kind).Hint = document.OneOf(typeWords())
 		return expr.Invalid
 	}
-	t, ok := expr.ParseType(v.text)
+	t, ok := expr.ParseType(v.Text)
 	if !ok {
-		l.errorAt(v, path, "there is no type %s", quote(v.text)).Hint = didYouMean(v.text, typeWords())
+		l.ErrorAt(v, path, "there is no type %s", document.Quote(v.Text)).Hint = document.DidYouMean(v.Text, typeWords())
 		return expr.Invalid
 	}
 	return t

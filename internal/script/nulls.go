@@ -2,8 +2,10 @@ package script
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
@@ -152,12 +154,12 @@ func unmatchedNull(f *Field, c *expr.Compiled, group bool) bool {
 }
 
 // fieldNull reports an expression that may be NULL where NULL is not allowed.
-func (l *loader) fieldNull(v *value, path, what string, nullable bool, c *expr.Compiled) {
+func (l *loader) fieldNull(v *document.Value, path, what string, nullable bool, c *expr.Compiled) {
 	if c == nil || nullable || !c.Nullable() {
 		return
 	}
-	text := shorten(v.text, maxShownTextChars)
-	l.errorAt(v, path, "the expression can be NULL, but the %s is not nullable", what).Hint =
+	text := document.Shorten(v.Text, document.MaxShownTextChars)
+	l.ErrorAt(v, path, "the expression can be NULL, but the %s is not nullable", what).Hint =
 		"write coalesce(" + strings.TrimSpace(text) + ", …), or give the " + what + " nullable: true"
 }
 
@@ -167,7 +169,7 @@ func (l *loader) columnNulls(c *columnDraft) {
 	if !c.column.Nullable {
 		for _, key := range []string{"null_text", "quoted_empty"} {
 			if v := c.csv.get(key); v != nil {
-				l.errorAt(v, c.csv.keyPath(key), "%s is given, but column %s is not nullable", key, quote(c.column.Name)).Hint = "say nullable: true"
+				l.ErrorAt(v, c.csv.keyPath(key), "%s is given, but column %s is not nullable", key, document.Quote(c.column.Name)).Hint = "say nullable: true"
 			}
 		}
 		return
@@ -177,47 +179,47 @@ func (l *loader) columnNulls(c *columnDraft) {
 		c.column.NullTexts = l.nullTexts(c, v)
 	}
 	c.column.QuotedEmptyNull = c.csv.choice("quoted_empty", "value", "value", "null") == "null"
-	if v := c.o.get("col_default_value"); v != nil && contains(c.column.NullTexts, "") {
+	if v := c.o.get("col_default_value"); v != nil && slices.Contains(c.column.NullTexts, "") {
 		l.unusedDefault(v, c, c.o.keyPath("col_default_value"), "an empty cell", "leave it out, or say with csv.null_text which text is NULL, so that an empty cell is not")
 	}
 }
 
 // unusedDefault reports a column that is NULL and has a value for NULL.
-func (l *loader) unusedDefault(v *value, c *columnDraft, path, what, hint string) {
+func (l *loader) unusedDefault(v *document.Value, c *columnDraft, path, what, hint string) {
 	message := lastName(path) + " would never be used: " + what + " of a nullable column is NULL"
-	if c.o.v.made {
+	if c.o.v.Made {
 		message, hint = "the column is NULL where it is empty because of ?, so the value behind = would never be used", "leave out one of them"
 	}
-	l.errorAt(v, path, "%s", message).Hint = hint
+	l.ErrorAt(v, path, "%s", message).Hint = hint
 }
 
 // emptyDefault reports a = with nothing behind it. Behind a string's there is the empty text.
-func (l *loader) emptyDefault(v *value, c *columnDraft, path string) bool {
-	if !c.o.v.made || v.text != "" || c.column.Type == expr.String {
+func (l *loader) emptyDefault(v *document.Value, c *columnDraft, path string) bool {
+	if !c.o.v.Made || v.Text != "" || c.column.Type == expr.String {
 		return false
 	}
-	l.errorAt(v, path, "there is no value behind =").Hint = "write one, such as " + c.column.Type.String() + " = 0, or leave = out: the column is nullable then"
+	l.ErrorAt(v, path, "there is no value behind =").Hint = "write one, such as " + c.column.Type.String() + " = 0, or leave = out: the column is nullable then"
 	return true
 }
 
 func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 // nullTexts reads one text or a list.
-func (l *loader) nullTexts(c *columnDraft, v *value) []string {
+func (l *loader) nullTexts(c *columnDraft, v *document.Value) []string {
 	path := c.csv.keyPath("null_text")
-	items := []*value{v}
-	if v.kind == listKind {
+	items := []*document.Value{v}
+	if v.Kind == document.List {
 		items = c.csv.texts("null_text")
 	} else if c.csv.text("null_text") == nil {
 		return nil
 	}
 	if len(items) == 0 || len(items) > MaxNullTextsCount {
-		l.errorAt(v, path, "null_text has %d texts: it is one text, or a list of 1 to %d", len(items), MaxNullTextsCount)
+		l.ErrorAt(v, path, "null_text has %d texts: it is one text, or a list of 1 to %d", len(items), MaxNullTextsCount)
 		return nil
 	}
 	texts := make([]string, len(items))
 	for i, item := range items {
-		texts[i] = item.text
+		texts[i] = item.Text
 	}
 	return texts
 }
@@ -229,10 +231,10 @@ func (l *loader) nullWords(o *object, keys ...string) {
 		if o == nil || o.keys[key] == nil {
 			continue
 		}
-		v := o.keys[key].val
-		for _, item := range append([]*value{v}, v.items...) {
-			if item.kind == nullKind && item.text != "" && !isJSON(item.src.name) {
-				item.kind = stringKind
+		v := o.keys[key].Value
+		for _, item := range append([]*document.Value{v}, v.Items...) {
+			if item.Kind == document.Null && item.Text != "" && !document.IsJSON(item.Src.Name) {
+				item.Kind = document.String
 			}
 		}
 	}
@@ -248,9 +250,9 @@ func (l *loader) outputNull(w *FileWriter, csv *object, col *OutputColumn) {
 	path := csv.keyPath("null_text")
 	switch {
 	case !col.Nullable:
-		l.errorAt(v, path, "null_text is given, but column %s is not nullable", quote(col.Name)).Hint = "say nullable: true"
-	case strings.ContainsAny(v.text, "\"\r\n"+w.Separator):
-		l.errorAt(v, path, "null_text must not contain quotes, line breaks and the separator")
+		l.ErrorAt(v, path, "null_text is given, but column %s is not nullable", document.Quote(col.Name)).Hint = "say nullable: true"
+	case strings.ContainsAny(v.Text, "\"\r\n"+w.Separator):
+		l.ErrorAt(v, path, "null_text must not contain quotes, line breaks and the separator")
 	}
-	col.NullText = v.text
+	col.NullText = v.Text
 }

@@ -2,34 +2,37 @@ package script
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+
+	"thalweg/internal/document"
 )
 
 // object reads the keys of one map of the document. All of its methods work
 // on a nil object, which has no keys: what is wrong was reported already.
 type object struct {
 	l    *loader
-	v    *value
+	v    *document.Value
 	path string
-	keys map[string]*entry
-	at   *value // where messages about the whole map point; nil: its first key
+	keys map[string]*document.Entry
+	at   *document.Value // where messages about the whole map point; nil: its first key
 }
 
 // object opens a map whose keys are those of a shape: of other keys it reports
 // those that look like typing errors as errors, the rest as warnings. Keys match
 // whatever their case; the last of equal keys counts, where they are allowed.
-func (l *loader) object(v *value, path string, s *shape) *object {
-	if !v.present() {
+func (l *loader) object(v *document.Value, path string, s *shape) *object {
+	if !v.Present() {
 		return nil
 	}
-	if v.kind != mapKind {
-		l.errorAt(v, path, "expected a map here, found %s", v.kind)
+	if v.Kind != document.Map {
+		l.ErrorAt(v, path, "expected a map here, found %s", v.Kind)
 		return nil
 	}
-	o := &object{l: l, v: v, path: path, keys: make(map[string]*entry, len(v.entries))}
-	for _, e := range v.entries {
-		at := s.index(e.name)
+	o := &object{l: l, v: v, path: path, keys: make(map[string]*document.Entry, len(v.Entries))}
+	for _, e := range v.Entries {
+		at := s.index(e.Name)
 		if at < 0 {
 			l.unknownKey(e, path, s)
 			continue
@@ -38,28 +41,28 @@ func (l *loader) object(v *value, path string, s *shape) *object {
 		if first := o.keys[name]; first != nil {
 			l.duplicate(e, first, path)
 		}
-		e.name = name
+		e.Name = name
 		o.keys[name] = e
 	}
 	return o
 }
 
 // pos gives a value's place in the original text.
-func (l *loader) pos(v *value) Pos { return v.src.pos(v.src.origin(v.off, false)) }
+func (l *loader) pos(v *document.Value) document.Pos { return v.Src.Pos(v.Src.Origin(v.Off, false)) }
 
 // uniqueEntries lists a map's entries under free names in the order of the
 // document; of equal names the last one counts, null values are absent.
-func (l *loader) uniqueEntries(v *value, path string) []*entry {
-	last := make(map[string]*entry, len(v.entries))
-	for _, e := range v.entries {
-		if first := last[e.name]; first != nil {
+func (l *loader) uniqueEntries(v *document.Value, path string) []*document.Entry {
+	last := make(map[string]*document.Entry, len(v.Entries))
+	for _, e := range v.Entries {
+		if first := last[e.Name]; first != nil {
 			l.duplicate(e, first, path)
 		}
-		last[e.name] = e
+		last[e.Name] = e
 	}
-	out := make([]*entry, 0, len(last))
-	for _, e := range v.entries {
-		if last[e.name] == e && e.val.kind != nullKind {
+	out := make([]*document.Entry, 0, len(last))
+	for _, e := range v.Entries {
+		if last[e.Name] == e && e.Value.Kind != document.Null {
 			out = append(out, e)
 		}
 	}
@@ -67,11 +70,11 @@ func (l *loader) uniqueEntries(v *value, path string) []*entry {
 }
 
 // get gives the value of a key; nil if it is absent or null.
-func (o *object) get(key string) *value {
-	if o == nil || o.keys[key] == nil || !o.keys[key].val.present() {
+func (o *object) get(key string) *document.Value {
+	if o == nil || o.keys[key] == nil || !o.keys[key].Value.Present() {
 		return nil
 	}
-	return o.keys[key].val
+	return o.keys[key].Value
 }
 
 // has reports whether a key is there and not null.
@@ -96,7 +99,7 @@ func join(path, key string) string {
 func (o *object) ignored(reason string, keys ...string) {
 	for _, key := range keys {
 		if o.has(key) {
-			o.l.warnAt(o.keys[key].key, o.path, "%s has no effect: %s", key, reason)
+			o.l.WarnAt(o.keys[key].Key, o.path, "%s has no effect: %s", key, reason)
 		}
 	}
 }
@@ -104,45 +107,45 @@ func (o *object) ignored(reason string, keys ...string) {
 // missing reports that a key has to be there.
 func (o *object) missing(key, hint string) {
 	if o != nil {
-		o.l.errorAt(o.where(), o.path, "%s is missing", key).Hint = hint
+		o.l.ErrorAt(o.where(), o.path, "%s is missing", key).Hint = hint
 	}
 }
 
 // where gives the value that stands for the map in messages: its first key,
 // which is what a reader recognises, else the map itself.
-func (o *object) where() *value {
+func (o *object) where() *document.Value {
 	if o.at != nil {
 		return o.at
 	}
-	if len(o.v.entries) > 0 {
-		return o.v.entries[0].key
+	if len(o.v.Entries) > 0 {
+		return o.v.Entries[0].Key
 	}
 	return o.v
 }
 
 // text gives the value of a text key; nil if it is absent or not text.
 // YAML without quotes is text as written; JSON numbers and booleans are not text.
-func (o *object) text(key string) *value {
+func (o *object) text(key string) *document.Value {
 	v := o.get(key)
 	if v == nil || isText(v) {
 		return v
 	}
-	o.l.errorAt(v, o.keyPath(key), "%s must be text, found %s", key, v.kind).Hint = "put it in double quotes"
+	o.l.ErrorAt(v, o.keyPath(key), "%s must be text, found %s", key, v.Kind).Hint = "put it in double quotes"
 	return nil
 }
 
 // str gives the text of a key, "" if it is absent or not text.
 func (o *object) str(key string) string {
 	if v := o.text(key); v != nil {
-		return v.text
+		return v.Text
 	}
 	return ""
 }
 
 // expression is text, except that it must not be blank to count.
-func (o *object) expression(key string) *value {
+func (o *object) expression(key string) *document.Value {
 	v := o.text(key)
-	if v == nil || strings.TrimSpace(v.text) == "" {
+	if v == nil || strings.TrimSpace(v.Text) == "" {
 		return nil
 	}
 	return v
@@ -154,18 +157,18 @@ func (o *object) boolean(key string) bool {
 	if v == nil {
 		return false
 	}
-	if v.kind != boolKind {
-		d := o.l.errorAt(v, o.keyPath(key), "%s must be true or false, found %s", key, v.kind)
+	if v.Kind != document.Bool {
+		d := o.l.ErrorAt(v, o.keyPath(key), "%s must be true or false, found %s", key, v.Kind)
 		d.Hint = o.typedHint(v, "bool", "write true or false without quotes")
 		return false
 	}
-	return strings.EqualFold(v.text, "true")
+	return strings.EqualFold(v.Text, "true")
 }
 
 // typedHint says how to use a parameter if the value comes from one.
-func (o *object) typedHint(v *value, kind, otherwise string) string {
-	start, end := v.span()
-	if names := v.src.params(start, end); len(names) == 1 {
+func (o *object) typedHint(v *document.Value, kind, otherwise string) string {
+	start, end := v.Span()
+	if names := v.Src.Params(start, end); len(names) == 1 {
 		return useAs(names[0], kind)
 	}
 	return otherwise
@@ -178,9 +181,9 @@ func (o *object) integer(key string, def, low, high int) int {
 	if v == nil {
 		return def
 	}
-	n, ok := wholeNumber(v.text)
-	if v.kind != numberKind || !ok {
-		d := o.l.errorAt(v, o.keyPath(key), "%s must be a whole number, found %s", key, describe(v))
+	n, ok := wholeNumber(v.Text)
+	if v.Kind != document.Number || !ok {
+		d := o.l.ErrorAt(v, o.keyPath(key), "%s must be a whole number, found %s", key, describe(v))
 		hint := ""
 		if ok {
 			hint = "write it without quotes"
@@ -189,7 +192,7 @@ func (o *object) integer(key string, def, low, high int) int {
 		return def
 	}
 	if n < int64(low) || n > int64(high) {
-		o.l.errorAt(v, o.keyPath(key), "%s is %d, which is out of range", key, n).Hint = rangeHint(low, high)
+		o.l.ErrorAt(v, o.keyPath(key), "%s is %d, which is out of range", key, n).Hint = rangeHint(low, high)
 		return def
 	}
 	return int(n)
@@ -207,11 +210,11 @@ func rangeHint(low, high int) string {
 	return "it is between " + strconv.Itoa(low) + " and " + strconv.Itoa(high)
 }
 
-func describe(v *value) string {
-	if v.scalar() {
-		return v.kind.String() + " " + quote(v.text)
+func describe(v *document.Value) string {
+	if v.Scalar() {
+		return v.Kind.String() + " " + document.Quote(v.Text)
 	}
-	return v.kind.String()
+	return v.Kind.String()
 }
 
 func wholeNumber(text string) (int64, bool) {
@@ -227,42 +230,42 @@ func wholeNumber(text string) (int64, bool) {
 }
 
 // list gives the items of a list key; nil if it is absent or not a list.
-func (o *object) list(key string) []*value {
+func (o *object) list(key string) []*document.Value {
 	v := o.get(key)
 	if v == nil {
 		return nil
 	}
-	if v.kind != listKind {
-		d := o.l.errorAt(v, o.keyPath(key), "%s must be a list, found %s", key, v.kind)
-		if v.kind == stringKind {
-			d.Hint = o.typedHint(v, "stringlist", "write ["+quote(v.text)+"]")
+	if v.Kind != document.List {
+		d := o.l.ErrorAt(v, o.keyPath(key), "%s must be a list, found %s", key, v.Kind)
+		if v.Kind == document.String {
+			d.Hint = o.typedHint(v, "stringlist", "write ["+document.Quote(v.Text)+"]")
 		}
 		return nil
 	}
-	return v.items
+	return v.Items
 }
 
 // texts gives the items of a list of texts.
-func (o *object) texts(key string) []*value {
-	var out []*value
+func (o *object) texts(key string) []*document.Value {
+	var out []*document.Value
 	for _, item := range o.list(key) {
 		if isText(item) {
 			out = append(out, item)
 		} else {
-			o.l.errorAt(item, o.keyPath(key), "%s must hold texts, found %s", key, item.kind)
+			o.l.ErrorAt(item, o.keyPath(key), "%s must hold texts, found %s", key, item.Kind)
 		}
 	}
 	return out
 }
 
 // members gives the entries of a map key with free names; nil if it is absent.
-func (o *object) members(key string) []*entry {
+func (o *object) members(key string) []*document.Entry {
 	v := o.get(key)
 	if v == nil {
 		return nil
 	}
-	if v.kind != mapKind {
-		o.l.errorAt(v, o.keyPath(key), "%s must be a map of names, found %s", key, v.kind)
+	if v.Kind != document.Map {
+		o.l.ErrorAt(v, o.keyPath(key), "%s must be a map of names, found %s", key, v.Kind)
 		return nil
 	}
 	return o.l.uniqueEntries(v, o.keyPath(key))
@@ -271,18 +274,18 @@ func (o *object) members(key string) []*entry {
 // choice gives the text of a key that is one of a few words; def if absent or wrong.
 func (o *object) choice(key, def string, words ...string) string {
 	v := o.text(key)
-	if v == nil || v.text == "" {
+	if v == nil || v.Text == "" {
 		return def
 	}
-	if contains(words, v.text) {
-		return v.text
+	if slices.Contains(words, v.Text) {
+		return v.Text
 	}
-	o.l.errorAt(v, o.keyPath(key), "%s cannot be %s", key, quote(v.text)).Hint = didYouMean(v.text, words)
+	o.l.ErrorAt(v, o.keyPath(key), "%s cannot be %s", key, document.Quote(v.Text)).Hint = document.DidYouMean(v.Text, words)
 	return def
 }
 
 // one gives the text of a key that must be there; nil if it is not.
-func (o *object) one(key, hint string) *value {
+func (o *object) one(key, hint string) *document.Value {
 	v := o.text(key)
 	if v == nil {
 		if !o.has(key) {
@@ -290,8 +293,8 @@ func (o *object) one(key, hint string) *value {
 		}
 		return nil
 	}
-	if strings.TrimSpace(v.text) == "" {
-		o.l.errorAt(v, o.keyPath(key), "%s is empty", key).Hint = hint
+	if strings.TrimSpace(v.Text) == "" {
+		o.l.ErrorAt(v, o.keyPath(key), "%s is empty", key).Hint = hint
 		return nil
 	}
 	return v

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"thalweg/internal/address"
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
@@ -20,15 +21,15 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	d.node.Out = w
 	if v := o.one("url_template", "it is the file's address; {batch_idx} is replaced by the number of the batch"); v != nil {
 		l.fileURL(v, o.keyPath("url_template"), "file", "sftp", "s3")
-		w.URL = v.text
-		start, end := v.span()
-		l.templates[v.src] = append(l.templates[v.src], textRef{start, end})
+		w.URL = v.Text
+		start, end := v.Span()
+		l.templates[v.Src] = append(l.templates[v.Src], document.Span{Start: start, End: end})
 	}
 	csv := l.object(o.get("csv"), o.keyPath("csv"), csvWriterShape)
 	if sep := csv.str("separator"); sep != "" {
 		w.Separator = sep
 		if v := csv.get("separator"); strings.ContainsAny(sep, "\"\r\n") {
-			l.errorAt(v, csv.keyPath("separator"), "%s cannot separate columns", quote(sep)).Hint = "use text without quotes and line breaks"
+			l.ErrorAt(v, csv.keyPath("separator"), "%s cannot separate columns", document.Quote(sep)).Hint = "use text without quotes and line breaks"
 		}
 	}
 	w.CRLF = csv.choice("line_end", "lf", "lf", "crlf") == "crlf"
@@ -61,7 +62,7 @@ func (l *loader) fileFormat(o *object, w *FileWriter) {
 	if claims == "" || claims == is {
 		return
 	}
-	l.errorAt(o.get("url_template"), o.keyPath("url_template"), "the file's name says %s, but its columns make it %s", claims, is).Hint =
+	l.ErrorAt(o.get("url_template"), o.keyPath("url_template"), "the file's name says %s, but its columns make it %s", claims, is).Hint =
 		"Thalweg writes CSV (.csv, .tsv, .txt …) and Parquet (.parquet), neither in an archive nor compressed as a whole"
 }
 
@@ -77,7 +78,7 @@ func (l *loader) fileOrder(o *object, w *FileWriter, types map[string]expr.Type)
 	if v := top.expression("order"); v != nil {
 		w.Order, w.LimitRows = l.orderOf(v, top.keyPath("order"), types), limit
 		if all != nil {
-			l.errorAt(all, o.keyPath("order"), "order and top.order both sort the file").Hint = "order keeps all rows, top.order the first top.limit: leave one of them out"
+			l.ErrorAt(all, o.keyPath("order"), "order and top.order both sort the file").Hint = "order keeps all rows, top.order the first top.limit: leave one of them out"
 			return
 		}
 	}
@@ -86,12 +87,12 @@ func (l *loader) fileOrder(o *object, w *FileWriter, types map[string]expr.Type)
 	}
 }
 
-func (l *loader) orderOf(v *value, path string, types map[string]expr.Type) expr.Order {
+func (l *loader) orderOf(v *document.Value, path string, types map[string]expr.Type) expr.Order {
 	if types == nil {
 		return nil
 	}
-	order, err := expr.ParseOrder(v.text, types)
-	if err != nil && !mentionsBroken(v.text, types) {
+	order, err := expr.ParseOrder(v.Text, types)
+	if err != nil && !mentionsBroken(v.Text, types) {
 		l.exprError(v, path, err)
 	}
 	return order
@@ -105,16 +106,16 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 	w.Separator = cmp.Or(w.Separator, ",")
 	items := o.list("columns")
 	if len(items) == 0 {
-		if v := o.get("columns"); (v == nil || v.kind == listKind) && complete {
+		if v := o.get("columns"); (v == nil || v.Kind == document.List) && complete {
 			o.missing("columns", "a file has at least one column")
 		}
 		return nil
 	}
 	types := map[string]expr.Type{}
 	sc := newScope("a file's column").nullable(d.nulls()).with("r", d.reads, d.readsOK)
-	names, headers := map[string]bool{}, map[string]*value{}
+	names, headers := map[string]bool{}, map[string]*document.Value{}
 	for i, item := range items {
-		if l.full {
+		if l.IsFull() {
 			return nil
 		}
 		path := join(o.keyPath("columns"), indexText(i))
@@ -122,7 +123,7 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 		if c == nil {
 			return nil
 		}
-		col := l.outputColumn(c, sc, item.made)
+		col := l.outputColumn(c, sc, item.Made)
 		named := l.nameOutput(c, col, i, names)
 		csv := l.object(c.get("csv"), c.keyPath("csv"), csvOutputShape)
 		parquet := l.object(c.get("parquet"), c.keyPath("parquet"), parquetOutputShape)
@@ -130,7 +131,7 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 		if i == 0 {
 			w.Parquet = col.Parquet != ""
 			if col.Parquet == "" && col.Header == "" {
-				l.errorAt(c.where(), path, "the first column does not say whether the file is CSV or Parquet").Hint = "give the columns csv.header or parquet.column_name"
+				l.ErrorAt(c.where(), path, "the first column does not say whether the file is CSV or Parquet").Hint = "give the columns csv.header or parquet.column_name"
 				return types
 			}
 		}
@@ -184,23 +185,23 @@ func (l *loader) nameOutput(c *object, col *OutputColumn, i int, seen map[string
 		return false
 	}
 	col.Pos = l.pos(v)
-	folded := strings.ToLower(v.text)
-	if !isWord(v.text) || v.text[0] >= '0' && v.text[0] <= '9' || seen[folded] {
+	folded := strings.ToLower(v.Text)
+	if !isWord(v.Text) || v.Text[0] >= '0' && v.Text[0] <= '9' || seen[folded] {
 		return false
 	}
 	seen[folded] = true
-	col.Name = v.text
+	col.Name = v.Text
 	return true
 }
 
-func (l *loader) parquetOutput(c, parquet *object, col *OutputColumn, seen map[string]*value) {
+func (l *loader) parquetOutput(c, parquet *object, col *OutputColumn, seen map[string]*document.Value) {
 	v := parquet.get("column_name")
 	if col.Parquet == "" || v == nil {
-		l.errorAt(c.where(), c.path, "column %s has no parquet.column_name, but the first column has one", quote(col.Name))
+		l.ErrorAt(c.where(), c.path, "column %s has no parquet.column_name, but the first column has one", document.Quote(col.Name))
 		return
 	}
 	if first := seen[col.Parquet]; first != nil {
-		l.errorAt(v, parquet.keyPath("column_name"), "the Parquet column %s occurs twice", quote(col.Parquet)).Related = []Pos{l.pos(first)}
+		l.ErrorAt(v, parquet.keyPath("column_name"), "the Parquet column %s occurs twice", document.Quote(col.Parquet)).Related = []document.Pos{l.pos(first)}
 	}
 	seen[col.Parquet] = v
 	c.ignored("the file is Parquet", "csv")
@@ -213,28 +214,28 @@ func (l *loader) csvOutput(c, csv *object, w *FileWriter, col *OutputColumn) {
 		if name == "" {
 			name = col.Name
 		}
-		l.warnAt(c.where(), c.path, "column %s has no csv.header: its header is empty", quote(name))
+		l.WarnAt(c.where(), c.path, "column %s has no csv.header: its header is empty", document.Quote(name))
 	case w.Quote == QuoteNone && w.NeedsQuotes(col.Header):
-		l.errorAt(csv.get("header"), csv.keyPath("header"), "the header %s needs quotes, but csv.quote is none", quote(col.Header))
+		l.ErrorAt(csv.get("header"), csv.keyPath("header"), "the header %s needs quotes, but csv.quote is none", document.Quote(col.Header))
 	}
 	c.ignored("the file is CSV", "parquet")
 	if col.Type == expr.Invalid {
 		return
 	}
 	if col.Type == expr.DateTime && strings.TrimSpace(col.Format) == "" {
-		l.errorAt(c.where(), c.path, "a datetime column of a CSV file needs csv.format").Hint = `a Go layout, such as "2006-01-02 15:04:05"`
+		l.ErrorAt(c.where(), c.path, "a datetime column of a CSV file needs csv.format").Hint = `a Go layout, such as "2006-01-02 15:04:05"`
 		return
 	}
 	_, err := expr.PrintSQL(col.Type, col.Format, "x")
-	severity := Error
+	severity := document.Error
 	if err == nil {
-		err, severity = expr.PrintNote(col.Type, col.Format), Warning
+		err, severity = expr.PrintNote(col.Type, col.Format), document.Warning
 	}
 	if err != nil {
 		if v := csv.get("format"); v != nil {
 			l.exprError(v, csv.keyPath("format"), err).Severity = severity
 		} else {
-			l.errorAt(c.where(), c.path, "column %s needs csv.format: %s", quote(col.Name), errorText(err))
+			l.ErrorAt(c.where(), c.path, "column %s needs csv.format: %s", document.Quote(col.Name), errorText(err))
 		}
 	}
 }

@@ -2,18 +2,22 @@ package script
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
+
+	"thalweg/internal/document"
 )
 
 // paramValue is the value of a parameter.
 type paramValue struct {
 	kind string // string, number, bool, stringlist: as a reference names it
 	text string // what a reference is replaced by
-	at   *value
+	at   *document.Value
 }
 
 // builtins are the references that are replaced when a file is written, not when the script is loaded.
@@ -32,9 +36,6 @@ func containsBatchIndex(url string) bool { return strings.Contains(url, batchRef
 func ExpandURL(template string, run, batch int) string {
 	return strings.NewReplacer(batchRef, fmt.Sprintf("%05d", batch), runRef, strconv.Itoa(run)).Replace(template)
 }
-
-// reference finds {name} and {name|type}, and the same of {env.name}, blanks allowed.
-var reference = regexp.MustCompile(`\{[ \t]*(env\.)?([A-Za-z0-9_]+)[ \t]*(?:\|[ \t]*([A-Za-z]+)[ \t]*)?\}`)
 
 // parameters are the values that references can have.
 type parameters struct {
@@ -81,9 +82,9 @@ func (p paramValue) as(typ string) (paramValue, bool) {
 
 // unused reports parameters of the command line to which nothing refers.
 func (l *loader) unusedParams(p *parameters) {
-	for _, name := range sortedKeys(l.src.Params) {
+	for _, name := range slices.Sorted(maps.Keys(l.src.Params)) {
 		if !p.used[name] {
-			l.file(Error, l.script.Path, "", "the script has no reference to parameter "+quote(name)+" of the command line")
+			l.AddFile(document.Error, l.script.Path, "", "the script has no reference to parameter "+document.Quote(name)+" of the command line")
 		}
 	}
 }
@@ -95,64 +96,64 @@ func oneLine(text string) string {
 
 // readParams reads the parameters file: a flat map of names to values.
 // broken: there is none in it, and that is reported.
-func (l *loader) readParams(src *source) (params map[string]paramValue, broken bool) {
+func (l *loader) readParams(src *document.Source) (params map[string]paramValue, broken bool) {
 	params = map[string]paramValue{}
 	doc := l.parse(src)
 	if doc == nil {
 		return params, true
 	}
-	if doc.kind == nullKind {
+	if doc.Kind == document.Null {
 		return params, false
 	}
-	if doc.kind != mapKind {
-		l.errorAt(doc, "", "the parameters must be a map of names to values, not %s", doc.kind)
+	if doc.Kind != document.Map {
+		l.ErrorAt(doc, "", "the parameters must be a map of names to values, not %s", doc.Kind)
 		return params, true
 	}
 	for _, e := range l.uniqueEntries(doc, "") {
 		if p, ok := l.paramValue(e); ok {
-			params[e.name] = p
+			params[e.Name] = p
 		}
 	}
 	return params, false
 }
 
-func (l *loader) paramValue(e *entry) (paramValue, bool) {
-	v := e.val
-	p := paramValue{at: v, text: v.text}
-	switch v.kind {
-	case stringKind:
+func (l *loader) paramValue(e *document.Entry) (paramValue, bool) {
+	v := e.Value
+	p := paramValue{at: v, text: v.Text}
+	switch v.Kind {
+	case document.String:
 		p.kind = "string"
-		p.text = oneLine(v.text)
-	case boolKind:
-		p.kind, p.text = "bool", strings.ToLower(v.text)
-	case numberKind:
+		p.text = oneLine(v.Text)
+	case document.Bool:
+		p.kind, p.text = "bool", strings.ToLower(v.Text)
+	case document.Number:
 		p.kind = "number"
-		text, exact, ok := numberText(v.text)
+		text, exact, ok := numberText(v.Text)
 		if !ok {
-			l.errorAt(v, e.name, "parameter %s is not a finite number", quote(e.name))
+			l.ErrorAt(v, e.Name, "parameter %s is not a finite number", document.Quote(e.Name))
 			return p, false
 		}
 		if p.text = text; !exact {
-			l.warnAt(v, e.name, "parameter %s is cut to six decimals: %s", quote(e.name), text).Hint = "make it a string to keep all of its digits"
+			l.WarnAt(v, e.Name, "parameter %s is cut to six decimals: %s", document.Quote(e.Name), text).Hint = "make it a string to keep all of its digits"
 		}
-	case listKind:
+	case document.List:
 		return l.paramList(e, p)
 	default:
-		l.errorAt(e.key, e.name, "parameter %s is %s", quote(e.name), v.kind).Hint = "a parameter is text, a number, a boolean or a list of texts"
+		l.ErrorAt(e.Key, e.Name, "parameter %s is %s", document.Quote(e.Name), v.Kind).Hint = "a parameter is text, a number, a boolean or a list of texts"
 		return p, false
 	}
 	return p, true
 }
 
-func (l *loader) paramList(e *entry, p paramValue) (paramValue, bool) {
+func (l *loader) paramList(e *document.Entry, p paramValue) (paramValue, bool) {
 	p.kind = "stringlist"
-	quoted := make([]string, 0, len(e.val.items))
-	for _, item := range e.val.items {
-		if item.kind != stringKind {
-			l.errorAt(item, e.name, "parameter %s has an item that is %s", quote(e.name), item.kind).Hint = "a list parameter holds texts only"
+	quoted := make([]string, 0, len(e.Value.Items))
+	for _, item := range e.Value.Items {
+		if item.Kind != document.String {
+			l.ErrorAt(item, e.Name, "parameter %s has an item that is %s", document.Quote(e.Name), item.Kind).Hint = "a list parameter holds texts only"
 			return p, false
 		}
-		quoted = append(quoted, `"`+oneLine(item.text)+`"`)
+		quoted = append(quoted, `"`+oneLine(item.Text)+`"`)
 	}
 	p.text = "[" + strings.Join(quoted, ", ") + "]"
 	return p, true
@@ -179,10 +180,10 @@ func numberText(text string) (out string, exact, ok bool) {
 // substitution is the work of putting parameters into one text.
 type substitution struct {
 	l      *loader
-	src    *source
+	src    *document.Source
 	params *parameters
 	out    strings.Builder
-	swaps  []swap
+	swaps  []document.Swap
 	copied int // how much of the original is in out
 	issues []pendingIssue
 }
@@ -190,42 +191,42 @@ type substitution struct {
 // pendingIssue is a reference that cannot be replaced. It is reported once the
 // document is parsed, and only if it is not in a comment.
 type pendingIssue struct {
-	ref           textRef
+	ref           document.Span
 	message, hint string
 }
 
 // substitute puts the parameters into the raw text of a script, before it is
 // parsed. There is one pass: values are not looked through again.
-func (l *loader) substitute(src *source, params *parameters) []pendingIssue {
+func (l *loader) substitute(src *document.Source, params *parameters) []pendingIssue {
 	s := &substitution{l: l, src: src, params: params}
 	for name, p := range params.values {
 		if isBuiltin(name) {
-			l.warnAt(p.at, name, "parameter %s hides the built-in of that name", quote(name))
+			l.WarnAt(p.at, name, "parameter %s hides the built-in of that name", document.Quote(name))
 		}
 	}
-	matches := reference.FindAllStringSubmatchIndex(src.original, MaxReferencesCount+1)
+	matches := document.Reference.FindAllStringSubmatchIndex(src.Original, MaxReferencesCount+1)
 	if len(matches) > MaxReferencesCount {
-		l.errorSpan(src, 0, 0, "", "too many references to parameters: the limit is %d", MaxReferencesCount)
+		l.ErrorSpan(src, 0, 0, "", "too many references to parameters: the limit is %d", MaxReferencesCount)
 		return nil
 	}
 	for _, m := range matches {
-		name, typ := src.original[m[4]:m[5]], ""
+		name, typ := src.Original[m[4]:m[5]], ""
 		if m[6] >= 0 {
-			typ = src.original[m[6]:m[7]]
+			typ = src.Original[m[6]:m[7]]
 		}
 		if m[2] >= 0 {
 			s.swap(m[0], m[1], markEnvironment(name, typ), "")
-			s.swaps[len(s.swaps)-1].env = true
+			s.swaps[len(s.swaps)-1].Env = true
 		} else {
 			s.reference(m[0], m[1], name, typ)
 		}
-		if size := len(src.original) - s.copied + s.out.Len(); size > MaxScriptBytes {
-			l.errorSpan(src, m[0], m[1], "", "the script with its parameters is larger than %d MiB", MaxScriptBytes>>20)
+		if size := len(src.Original) - s.copied + s.out.Len(); size > document.MaxBytes {
+			l.ErrorSpan(src, m[0], m[1], "", "the script with its parameters is larger than %d MiB", document.MaxBytes>>20)
 			return nil
 		}
 	}
-	s.out.WriteString(src.original[s.copied:])
-	src.replaced(s.out.String(), s.swaps)
+	s.out.WriteString(src.Original[s.copied:])
+	src.Replace(s.out.String(), s.swaps)
 	return s.issues
 }
 
@@ -236,8 +237,8 @@ func (s *substitution) reference(start, end int, name, typ string) {
 	case "", "string", "number", "bool", "stringlist":
 	default:
 		if known { // else it is some other text in braces
-			s.issue(start, end, fmt.Sprintf("parameter %s: there is no type %s", quote(name), quote(typ)),
-				didYouMean(typ, []string{"string", "number", "bool", "stringlist"}))
+			s.issue(start, end, fmt.Sprintf("parameter %s: there is no type %s", document.Quote(name), document.Quote(typ)),
+				document.DidYouMean(typ, []string{"string", "number", "bool", "stringlist"}))
 		}
 		return
 	}
@@ -251,15 +252,15 @@ func (s *substitution) reference(start, end int, name, typ string) {
 	case !known && isBuiltin(name) && typ == "string":
 		s.swap(start, end, "{"+name+"|string}", "")
 	case !known && isBuiltin(name):
-		s.issue(start, end, fmt.Sprintf("the built-in %s is text, not a %s", quote(name), typ), "write {"+name+"}")
+		s.issue(start, end, fmt.Sprintf("the built-in %s is text, not a %s", document.Quote(name), typ), "write {"+name+"}")
 	case !known:
 		s.unknown(start, end, name)
 	case p.kind == anyKind:
 		s.overridden(start, end, name, typ, p)
 	case p.kind != typ:
-		s.issue(start, end, fmt.Sprintf("parameter %s is a %s, but is used as a %s", quote(name), p.kind, typ), useAs(name, p.kind))
+		s.issue(start, end, fmt.Sprintf("parameter %s is a %s, but is used as a %s", document.Quote(name), p.kind, typ), useAs(name, p.kind))
 	case nestedIn(p) != "":
-		s.issue(start, end, fmt.Sprintf("parameter %s holds the reference %s, and values are not looked through", quote(name), nestedIn(p)), "write out in it what the reference stands for")
+		s.issue(start, end, fmt.Sprintf("parameter %s holds the reference %s, and values are not looked through", document.Quote(name), nestedIn(p)), "write out in it what the reference stands for")
 	case typ == "string":
 		s.swap(start, end, p.text, name)
 	case !s.enclosed(start, end):
@@ -290,7 +291,7 @@ func (s *substitution) overridden(start, end int, name, typ string, p paramValue
 	v, ok := p.as(typ)
 	switch {
 	case !ok:
-		s.issue(start, end, fmt.Sprintf("parameter %s of the command line is not a %s: %s", quote(name), typ, quote(p.text)), "")
+		s.issue(start, end, fmt.Sprintf("parameter %s of the command line is not a %s: %s", document.Quote(name), typ, document.Quote(p.text)), "")
 	case typ == "string":
 		s.swap(start, end, v.text, name)
 	case !s.enclosed(start, end):
@@ -308,11 +309,11 @@ func useAs(name, kind string) string {
 }
 
 func (s *substitution) unknown(start, end int, name string) {
-	hint := didYouMean(name, append(sortedKeys(s.params.values), "batch_idx", "run_id"))
+	hint := document.DidYouMean(name, append(slices.Sorted(maps.Keys(s.params.values)), "batch_idx", "run_id"))
 	if !s.params.given {
 		hint = "no parameters file was given: give one with --params FILE, or the value with --param " + name + "=VALUE"
 	}
-	message := "parameter " + quote(name) + " has no value"
+	message := "parameter " + document.Quote(name) + " has no value"
 	if s.params.broken {
 		message = "" // what keeps the file from being read is reported
 	}
@@ -320,27 +321,27 @@ func (s *substitution) unknown(start, end int, name string) {
 }
 
 func (s *substitution) enclosed(start, end int) bool {
-	t := s.src.original
+	t := s.src.Original
 	return start-1 >= s.copied && t[start-1] == '"' && end < len(t) && t[end] == '"' && (start < 2 || t[start-2] != '\\')
 }
 
 func (s *substitution) swap(start, end int, text, param string) {
-	s.out.WriteString(s.src.original[s.copied:start])
+	s.out.WriteString(s.src.Original[s.copied:start])
 	from := s.out.Len()
 	s.out.WriteString(text)
-	s.swaps = append(s.swaps, swap{textStart: from, textEnd: s.out.Len(), origStart: start, origEnd: end, param: param})
+	s.swaps = append(s.swaps, document.Swap{TextStart: from, TextEnd: s.out.Len(), OrigStart: start, OrigEnd: end, Param: param})
 	s.copied = end
 }
 
 // issue leaves the reference in the text and remembers what is wrong with it.
 func (s *substitution) issue(start, end int, message, hint string) {
 	from := s.out.Len() + start - s.copied
-	s.issues = append(s.issues, pendingIssue{ref: textRef{from, from + end - start}, message: message, hint: hint})
+	s.issues = append(s.issues, pendingIssue{ref: document.Span{Start: from, End: from + end - start}, message: message, hint: hint})
 }
 
 // reportPending reports the references without a value; inside of a comment
 // they do not matter. doc is nil when the text could not be parsed.
-func (l *loader) reportPending(src *source, doc *value, issues []pendingIssue) {
+func (l *loader) reportPending(src *document.Source, doc *document.Value, issues []pendingIssue) {
 	if len(issues) == 0 {
 		return
 	}
@@ -348,61 +349,61 @@ func (l *loader) reportPending(src *source, doc *value, issues []pendingIssue) {
 	for _, p := range issues {
 		if doc == nil || overlaps(scalars, p.ref) {
 			if p.message != "" {
-				l.errorSpan(src, p.ref.start, p.ref.end, "", "%s", p.message).Hint = p.hint
+				l.ErrorSpan(src, p.ref.Start, p.ref.End, "", "%s", p.message).Hint = p.hint
 			}
-			src.pending = append(src.pending, p.ref)
+			src.Pending = append(src.Pending, p.ref)
 		}
 	}
 }
 
 // misplacedBuiltins warns of {batch_idx} and {run_id} where they stay as they are.
-func (l *loader) misplacedBuiltins(src *source, doc *value) {
-	var scalars []textRef
+func (l *loader) misplacedBuiltins(src *document.Source, doc *document.Value) {
+	var scalars []document.Span
 	templates := l.templates[src]
-	sort.Slice(templates, func(i, j int) bool { return templates[i].start < templates[j].start })
-	for _, s := range src.swaps {
-		at := textRef{s.textStart, s.textEnd}
-		if s.param != "" || s.env || overlaps(templates, at) {
+	sort.Slice(templates, func(i, j int) bool { return templates[i].Start < templates[j].Start })
+	for _, s := range src.Swaps {
+		at := document.Span{Start: s.TextStart, End: s.TextEnd}
+		if s.Param != "" || s.Env || overlaps(templates, at) {
 			continue
 		}
 		if scalars == nil {
 			scalars = scalarSpans(src, doc)
 		}
 		if overlaps(scalars, at) {
-			l.report(Warning, src, at.start, at.end, "", "this is replaced in url_template only: here it stays as it is")
+			l.AddSpan(document.Warning, src, at.Start, at.End, "", "this is replaced in url_template only: here it stays as it is")
 		}
 	}
 }
 
 // overlaps reports whether one of the spans, which are in order, shares text with ref.
-func overlaps(spans []textRef, ref textRef) bool {
-	i := sort.Search(len(spans), func(i int) bool { return spans[i].start >= ref.end }) - 1
-	return i >= 0 && spans[i].end > ref.start
+func overlaps(spans []document.Span, ref document.Span) bool {
+	i := sort.Search(len(spans), func(i int) bool { return spans[i].Start >= ref.End }) - 1
+	return i >= 0 && spans[i].End > ref.Start
 }
 
 // scalarSpans lists where the document's scalars and keys lie, in order.
-func scalarSpans(src *source, doc *value) []textRef {
-	var spans []textRef
-	collectScalars(src, doc, map[*value]bool{}, &spans)
-	sort.Slice(spans, func(i, j int) bool { return spans[i].start < spans[j].start })
+func scalarSpans(src *document.Source, doc *document.Value) []document.Span {
+	var spans []document.Span
+	collectScalars(src, doc, map[*document.Value]bool{}, &spans)
+	sort.Slice(spans, func(i, j int) bool { return spans[i].Start < spans[j].Start })
 	return spans
 }
 
 // collectScalars lists where the document's scalars and keys lie.
-func collectScalars(src *source, v *value, seen map[*value]bool, out *[]textRef) {
+func collectScalars(src *document.Source, v *document.Value, seen map[*document.Value]bool, out *[]document.Span) {
 	if v == nil || seen[v] {
 		return
 	}
 	seen[v] = true
-	if v.scalar() && v.src == src && !v.made {
-		start, end := v.span()
-		*out = append(*out, textRef{start, end})
+	if v.Scalar() && v.Src == src && !v.Made {
+		start, end := v.Span()
+		*out = append(*out, document.Span{Start: start, End: end})
 	}
-	for _, e := range v.entries {
-		collectScalars(src, e.key, seen, out)
-		collectScalars(src, e.val, seen, out)
+	for _, e := range v.Entries {
+		collectScalars(src, e.Key, seen, out)
+		collectScalars(src, e.Value, seen, out)
 	}
-	for _, item := range v.items {
+	for _, item := range v.Items {
 		collectScalars(src, item, seen, out)
 	}
 }

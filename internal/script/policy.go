@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
@@ -69,14 +70,14 @@ func oldNames() map[string]string {
 func (l *loader) policies(root *object) {
 	members := root.members("dependency_policies")
 	if len(members) == 0 {
-		if v := root.get("dependency_policies"); v == nil || v.kind == mapKind {
+		if v := root.get("dependency_policies"); v == nil || v.Kind == document.Map {
 			l.standardPolicy()
 		}
 		return
 	}
 	var defaults []*DependencyPolicy
 	for _, e := range members {
-		p := l.policy(e.name, e.val, e.key, join("dependency_policies", e.name))
+		p := l.policy(e.Name, e.Value, e.Key, join("dependency_policies", e.Name))
 		if p == nil {
 			continue
 		}
@@ -90,9 +91,9 @@ func (l *loader) policies(root *object) {
 	case len(defaults) == 1:
 		l.standard = defaults[0]
 	case len(defaults) == 0:
-		l.errorAt(root.keys["dependency_policies"].key, "dependency_policies", "no policy is the default one").Hint = "give one of them is_default: true"
+		l.ErrorAt(root.keys["dependency_policies"].Key, "dependency_policies", "no policy is the default one").Hint = "give one of them is_default: true"
 	default:
-		at := l.errorAt(root.keys["dependency_policies"].key, "dependency_policies", "%d policies are the default one", len(defaults))
+		at := l.ErrorAt(root.keys["dependency_policies"].Key, "dependency_policies", "%d policies are the default one", len(defaults))
 		at.Hint = "leave is_default: true with one of them"
 		for _, p := range defaults {
 			at.Related = append(at.Related, p.Pos)
@@ -101,17 +102,17 @@ func (l *loader) policies(root *object) {
 }
 
 func (l *loader) standardPolicy() {
-	src := newSource(builtIn, StandardPolicy)
-	doc, fail := readYAML(src)
+	src := document.NewSource(builtIn, StandardPolicy)
+	doc, fail := document.ReadYAML(src)
 	if fail != nil {
-		l.file(Error, "built-in", "", "the standard policy is broken: "+fail.message)
+		l.AddFile(document.Error, "built-in", "", "the standard policy is broken: "+fail.Message)
 		return
 	}
 	l.standard = l.policy(StandardPolicyName, doc, doc, "dependency_policies."+StandardPolicyName)
 	l.script.Policies = append(l.script.Policies, l.standard)
 }
 
-func (l *loader) policy(name string, v, key *value, path string) *DependencyPolicy {
+func (l *loader) policy(name string, v, key *document.Value, path string) *DependencyPolicy {
 	o := l.object(v, path, policyShape)
 	if o == nil {
 		return nil
@@ -119,8 +120,8 @@ func (l *loader) policy(name string, v, key *value, path string) *DependencyPoli
 	o.at = key
 	p := &DependencyPolicy{Name: name, Pos: l.pos(key), Default: o.boolean("is_default")}
 	l.policyOrder(o, p)
-	if len(o.list("rules")) == 0 && (o.get("rules") == nil || o.get("rules").kind == listKind) {
-		l.warnAt(key, path, "policy %s has no rules: nodes that use it wait for ever", quote(name))
+	if len(o.list("rules")) == 0 && (o.get("rules") == nil || o.get("rules").Kind == document.List) {
+		l.WarnAt(key, path, "policy %s has no rules: nodes that use it wait for ever", document.Quote(name))
 	}
 	for i, item := range o.list("rules") {
 		rulePath := join(o.keyPath("rules"), indexText(i))
@@ -146,7 +147,7 @@ func (l *loader) policyOrder(o *object, p *DependencyPolicy) {
 	v := o.expression("event_priority_order")
 	types := statusFields()
 	if v != nil {
-		text = v.text
+		text = v.Text
 		for old := range oldNames() {
 			types[old] = expr.Int
 		}
@@ -161,7 +162,7 @@ func (l *loader) policyOrder(o *object, p *DependencyPolicy) {
 	}
 	for i := range order {
 		if now, ok := oldNames()[order[i].Field]; ok {
-			l.warnAt(v, o.keyPath("event_priority_order"), "%s is an older name: %s is used", order[i].Field, now)
+			l.WarnAt(v, o.keyPath("event_priority_order"), "%s is an older name: %s is used", order[i].Field, now)
 			order[i].Field = now
 		}
 	}
@@ -170,7 +171,7 @@ func (l *loader) policyOrder(o *object, p *DependencyPolicy) {
 
 // rule parses a rule's condition, in which e.* stands for nrs.* as it did in
 // earlier scripts.
-func (l *loader) rule(v *value, path string, rule *DependencyRule) {
+func (l *loader) rule(v *document.Value, path string, rule *DependencyRule) {
 	constants := map[string]expr.Type{}
 	for name := range policyConstants() {
 		constants[name] = expr.Int
@@ -182,13 +183,13 @@ func (l *loader) rule(v *value, path string, rule *DependencyRule) {
 	if c == nil {
 		return
 	}
-	e, err := expr.Parse(modernRule(v.text))
+	e, err := expr.Parse(modernRule(v.Text))
 	if err != nil {
 		l.exprError(v, path, err)
 		return
 	}
 	if mentions(c, oldStatusAlias) {
-		l.warnAt(v, path, "e.* is an older name of nrs.*").Hint = "write " + modernRule(v.text)
+		l.WarnAt(v, path, "e.* is an older name of nrs.*").Hint = "write " + modernRule(v.Text)
 	}
 	rule.Expr = e
 	rule.Cond, err = e.Check(sc.types, expr.Mode{})
@@ -238,12 +239,12 @@ func (l *loader) nodePolicy(d *nodeDraft) {
 		return
 	}
 	d.node.Policy = l.standard
-	if v == nil || v.text == "" {
+	if v == nil || v.Text == "" {
 		return
 	}
-	if p := l.byPolicy[v.text]; p != nil {
+	if p := l.byPolicy[v.Text]; p != nil {
 		d.node.Policy = p
 		return
 	}
-	l.errorAt(v, d.o.keyPath("dependency_policy"), "there is no dependency policy %s", quote(v.text)).Hint = suggestKey(v.text, l.byPolicy)
+	l.ErrorAt(v, d.o.keyPath("dependency_policy"), "there is no dependency policy %s", document.Quote(v.Text)).Hint = document.SuggestKey(v.Text, l.byPolicy)
 }

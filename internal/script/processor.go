@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
@@ -24,21 +25,21 @@ func (l *loader) processor(ctx context.Context, d *nodeDraft) {
 	if v == nil {
 		return
 	}
-	switch v.text {
+	switch v.Text {
 	case ProcPyCalc:
 		l.pyCalc(ctx, d)
 	case ProcTag:
 		l.tag(ctx, d)
 	default:
-		l.errorAt(v, d.o.keyPath("custom_proc_type"), "there is no processor %s", quote(v.text)).Hint = didYouMean(v.text, []string{ProcPyCalc, ProcTag})
+		l.ErrorAt(v, d.o.keyPath("custom_proc_type"), "there is no processor %s", document.Quote(v.Text)).Hint = document.DidYouMean(v.Text, []string{ProcPyCalc, ProcTag})
 	}
 }
 
 // pyFieldDraft is a calculated field before they are put in order.
 type pyFieldDraft struct {
 	field *PyField
-	key   *value
-	v     *value // its expression
+	key   *document.Value
+	v     *document.Value // its expression
 	path  string
 }
 
@@ -52,30 +53,30 @@ func (l *loader) pyCalc(ctx context.Context, d *nodeDraft) {
 	var module *pyModule
 	c.Code, module = l.pythonFiles(ctx, o)
 	members := o.members("calculated_fields")
-	if v := o.get("calculated_fields"); len(members) == 0 && (v == nil || v.kind == mapKind) {
+	if v := o.get("calculated_fields"); len(members) == 0 && (v == nil || v.Kind == document.Map) {
 		o.missing("calculated_fields", "list the fields to calculate")
 		return
 	}
 	d.calcs, d.calcsOK = map[string]expr.Type{}, true
 	var drafts []*pyFieldDraft
-	seen := map[string]*value{}
+	seen := map[string]*document.Value{}
 	for _, e := range members {
-		path := join(o.keyPath("calculated_fields"), e.name)
-		l.fieldName(e.key, e.name, path, "calculated field", seen)
-		f := &pyFieldDraft{key: e.key, path: path, field: &PyField{Name: e.name, Pos: l.pos(e.key)}}
+		path := join(o.keyPath("calculated_fields"), e.Name)
+		l.fieldName(e.Key, e.Name, path, "calculated field", seen)
+		f := &pyFieldDraft{key: e.Key, path: path, field: &PyField{Name: e.Name, Pos: l.pos(e.Key)}}
 		drafts = append(drafts, f)
-		fo := l.object(e.val, path, pyFieldShape)
+		fo := l.object(e.Value, path, pyFieldShape)
 		if fo != nil {
-			fo.at = e.key
+			fo.at = e.Key
 			f.field.Type = l.columnType(fo, "type")
 			f.field.Nullable = fo.boolean("nullable")
 			f.v = fo.one("expression", "a calculated field needs a Python expression")
 		}
-		d.calcs[e.name] = f.field.Type
-		d.calcsOrder = append(d.calcsOrder, e.name)
+		d.calcs[e.Name] = f.field.Type
+		d.calcsOrder = append(d.calcsOrder, e.Name)
 	}
 	for _, f := range drafts {
-		if f.v != nil && !l.full {
+		if f.v != nil && !l.IsFull() {
 			l.pyField(d, f, module)
 		}
 	}
@@ -92,12 +93,12 @@ func (l *loader) pythonFiles(ctx context.Context, o *object) (code []PyFile, mod
 	}
 	module = newPyModule()
 	for _, v := range urls {
-		src := l.fetch(ctx, v.text, v, o.keyPath("python_code_urls"), MaxPythonBytes)
+		src := l.fetch(ctx, v.Text, v, o.keyPath("python_code_urls"), MaxPythonBytes)
 		if src == nil {
 			module = nil
 			continue
 		}
-		code = append(code, PyFile{URL: v.text, Pos: l.pos(v), Text: src.original})
+		code = append(code, PyFile{URL: v.Text, Pos: l.pos(v), Text: src.Original})
 		if module != nil {
 			module.add(src)
 		}
@@ -107,8 +108,8 @@ func (l *loader) pythonFiles(ctx context.Context, o *object) (code []PyFile, mod
 
 // pyField checks one calculated field's references and calls.
 func (l *loader) pyField(d *nodeDraft, f *pyFieldDraft, module *pyModule) {
-	e := parsePyExpression(f.v.text)
-	f.field.Expr = strings.TrimSpace(f.v.text)
+	e := parsePyExpression(f.v.Text)
+	f.field.Expr = strings.TrimSpace(f.v.Text)
 	path := join(f.path, "expression")
 	if e.problem != "" {
 		l.pyError(f.v, path, e.start, e.end, e.problem)
@@ -125,7 +126,7 @@ func (l *loader) pyField(d *nodeDraft, f *pyFieldDraft, module *pyModule) {
 			fields, known = d.calcs, true
 		}
 		if _, ok := fields[ref.Field]; known && !ok {
-			l.pyError(f.v, path, ref.start, ref.end, ref.Alias+" has no field "+quote(ref.Field)).Hint = suggestKey(ref.Field, fields)
+			l.pyError(f.v, path, ref.start, ref.end, ref.Alias+" has no field "+document.Quote(ref.Field)).Hint = document.SuggestKey(ref.Field, fields)
 		}
 	}
 	if module == nil {
@@ -141,15 +142,15 @@ func (l *loader) pyField(d *nodeDraft, f *pyFieldDraft, module *pyModule) {
 	}
 }
 
-func (l *loader) pyError(v *value, path string, start, end int, message string) *Diagnostic {
-	start, end = v.part(start, end)
-	if v.src.isPending(v.span()) {
-		return &Diagnostic{}
+func (l *loader) pyError(v *document.Value, path string, start, end int, message string) *document.Diagnostic {
+	start, end = v.Part(start, end)
+	if v.Src.IsPending(v.Span()) {
+		return &document.Diagnostic{}
 	}
-	return l.errorSpan(v.src, start, end, path, "%s", message)
+	return l.ErrorSpan(v.Src, start, end, path, "%s", message)
 }
 
-func (l *loader) pyCall(v *value, path string, call *pyCall, e *pyExpression, module *pyModule) {
+func (l *loader) pyCall(v *document.Value, path string, call *pyCall, e *pyExpression, module *pyModule) {
 	if e.bound[call.name] {
 		return
 	}
@@ -160,10 +161,10 @@ func (l *loader) pyCall(v *value, path string, call *pyCall, e *pyExpression, mo
 	switch {
 	case f == nil && module.star:
 	case f == nil:
-		l.pyError(v, path, call.start, call.end, "function "+quote(call.name)+" is not in the Python files").Hint = didYouMean(call.name, module.words())
+		l.pyError(v, path, call.start, call.end, "function "+document.Quote(call.name)+" is not in the Python files").Hint = document.DidYouMean(call.name, module.words())
 	default:
 		if why := f.accepts(call); why != "" {
-			at := l.pyError(v, path, call.start, call.end, "function "+quote(call.name)+" "+why)
+			at := l.pyError(v, path, call.start, call.end, "function "+document.Quote(call.name)+" "+why)
 			if f.pos.Line > 0 && at.Severity != "" {
 				at.Related = append(at.Related, f.pos)
 			}
@@ -211,14 +212,14 @@ func (l *loader) pyCycle(chain []*pyFieldDraft, f *pyFieldDraft) {
 		i--
 	}
 	names := []string{}
-	var related []Pos
+	var related []document.Pos
 	for _, c := range chain[i:] {
 		names = append(names, "p."+c.field.Name)
 		if c != f {
 			related = append(related, c.field.Pos)
 		}
 	}
-	at := l.errorAt(f.key, f.path, "calculated fields need each other in a cycle: %s", strings.Join(append(names, "p."+f.field.Name), " -> "))
+	at := l.ErrorAt(f.key, f.path, "calculated fields need each other in a cycle: %s", strings.Join(append(names, "p."+f.field.Name), " -> "))
 	at.Hint = "an arrow means: needs"
 	at.Related = related
 }
@@ -232,75 +233,75 @@ func (l *loader) tag(ctx context.Context, d *nodeDraft) {
 	t := &Tag{Pos: l.pos(o.where())}
 	d.node.Tag, d.p = t, o
 	if v := o.one("tag_field_name", "it is the name of the field p.<name> that holds the tag"); v != nil {
-		l.fieldName(v, v.text, o.keyPath("tag_field_name"), "field", map[string]*value{})
-		t.Field = v.text
+		l.fieldName(v, v.Text, o.keyPath("tag_field_name"), "field", map[string]*document.Value{})
+		t.Field = v.Text
 		d.calcs, d.calcsOK, d.calcsOrder = map[string]expr.Type{t.Field: expr.String}, true, []string{t.Field}
 	}
 	criteria, path := o.get("tag_criteria"), o.keyPath("tag_criteria")
 	url := o.text("tag_criteria_url")
 	switch {
-	case criteria != nil && url != nil && url.text != "":
-		l.errorAt(url, o.keyPath("tag_criteria_url"), "tag_criteria and tag_criteria_url cannot both be given")
+	case criteria != nil && url != nil && url.Text != "":
+		l.ErrorAt(url, o.keyPath("tag_criteria_url"), "tag_criteria and tag_criteria_url cannot both be given")
 		return
 	case criteria != nil:
-	case url != nil && url.text != "":
-		src := l.fetch(ctx, url.text, url, o.keyPath("tag_criteria_url"), MaxScriptBytes)
+	case url != nil && url.Text != "":
+		src := l.fetch(ctx, url.Text, url, o.keyPath("tag_criteria_url"), document.MaxBytes)
 		if src == nil {
 			return
 		}
 		if criteria, path = l.tagFile(src), ""; criteria == nil {
 			return
 		}
-		t.URL = url.text
-		d.pulled = append(d.pulled, pulledFile{url.text, src})
+		t.URL = url.Text
+		d.pulled = append(d.pulled, pulledFile{url.Text, src})
 	case !o.has("tag_criteria_url"):
 		o.missing("tag_criteria", "give the tags with their conditions, or tag_criteria_url")
 		return
 	default:
-		l.errorAt(url, o.keyPath("tag_criteria_url"), "tag_criteria_url is empty")
+		l.ErrorAt(url, o.keyPath("tag_criteria_url"), "tag_criteria_url is empty")
 		return
 	}
 	l.criteria(d, t, criteria, path)
 }
 
 // tagFile parses a file of criteria: JSON whatever its name, unless it says YAML.
-func (l *loader) tagFile(src *source) *value {
-	read := readJSON
-	if isYAML(src.name) {
-		read = readYAML
+func (l *loader) tagFile(src *document.Source) *document.Value {
+	read := document.ReadJSON
+	if document.IsYAML(src.Name) {
+		read = document.ReadYAML
 	}
 	doc, fail := read(src)
 	if fail != nil {
-		l.errorSpan(src, fail.off, fail.end, "", "%s", fail.message).Hint = fail.hint
+		l.AddSyntax(src, fail)
 		return nil
 	}
-	l.equalKeys(doc, "", map[*value]bool{})
+	l.equalKeys(doc, "", map[*document.Value]bool{})
 	return doc
 }
 
-func (l *loader) criteria(d *nodeDraft, t *Tag, v *value, path string) {
-	if v.kind != mapKind {
-		l.errorAt(v, path, "the criteria must be a map of tags to conditions, found %s", v.kind)
+func (l *loader) criteria(d *nodeDraft, t *Tag, v *document.Value, path string) {
+	if v.Kind != document.Map {
+		l.ErrorAt(v, path, "the criteria must be a map of tags to conditions, found %s", v.Kind)
 		return
 	}
 	entries := l.uniqueEntries(v, path)
 	if len(entries) == 0 {
-		l.errorAt(v, path, "there are no tags")
+		l.ErrorAt(v, path, "there are no tags")
 	}
 	sc := newScope("a tag's condition").nullable(d.nulls()).with("r", d.reads, d.readsOK)
 	for _, e := range entries {
-		if l.full {
+		if l.IsFull() {
 			return
 		}
-		where := join(path, e.name)
-		if !e.val.scalar() || (e.val.kind != stringKind && isJSON(e.val.src.name)) {
-			l.errorAt(e.val, where, "a tag's condition must be text, found %s", e.val.kind)
+		where := join(path, e.Name)
+		if !e.Value.Scalar() || (e.Value.Kind != document.String && document.IsJSON(e.Value.Src.Name)) {
+			l.ErrorAt(e.Value, where, "a tag's condition must be text, found %s", e.Value.Kind)
 			continue
 		}
-		if strings.TrimSpace(e.val.text) == "" {
-			l.errorAt(e.val, where, "tag %s has no condition", quote(e.name))
+		if strings.TrimSpace(e.Value.Text) == "" {
+			l.ErrorAt(e.Value, where, "tag %s has no condition", document.Quote(e.Name))
 			continue
 		}
-		t.Criteria = append(t.Criteria, TagCriterion{Tag: e.name, Expr: l.condition(e.val, where, sc)})
+		t.Criteria = append(t.Criteria, TagCriterion{Tag: e.Name, Expr: l.condition(e.Value, where, sc)})
 	}
 }

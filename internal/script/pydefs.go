@@ -1,11 +1,17 @@
 package script
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"thalweg/internal/document"
+)
 
 // pyFunction is a function that an expression may call.
 type pyFunction struct {
 	name     string
-	pos      Pos
+	pos      document.Pos
 	min, max int             // positional arguments; max -1: any number
 	params   map[string]bool // names that may be given as keywords
 	needed   []string        // parameters without a default, positional first
@@ -23,8 +29,8 @@ func newPyModule() *pyModule { return &pyModule{functions: map[string]*pyFunctio
 
 // add collects what a file defines. Python is not executed and its syntax
 // not checked: that is the interpreters' part.
-func (m *pyModule) add(src *source) {
-	s := newPyScanner(src.text)
+func (m *pyModule) add(src *document.Source) {
+	s := newPyScanner(src.Text)
 	body := -1 // indentation of the def or class whose body is being passed over
 	decorated := false
 	for t := s.next(); t.kind != pyEnd; t = s.next() {
@@ -124,13 +130,13 @@ func (m *pyModule) assigned(s *pyScanner, first pyToken) {
 }
 
 // define reads a function's head behind "def".
-func (m *pyModule) define(s *pyScanner, src *source, decorated bool) {
+func (m *pyModule) define(s *pyScanner, src *document.Source, decorated bool) {
 	t := s.next()
 	if t.kind != pyName {
 		s.skipLine()
 		return
 	}
-	f := &pyFunction{name: t.text, pos: src.pos(t.start), params: map[string]bool{}, unknown: decorated}
+	f := &pyFunction{name: t.text, pos: src.Pos(t.start), params: map[string]bool{}, unknown: decorated}
 	m.functions[f.name] = f
 	for t = s.next(); t.text != "(" && t.kind != pyEnd && t.kind != pyNewline; t = s.next() {
 	}
@@ -198,7 +204,7 @@ func (f *pyFunction) accepts(c *pyCall) string {
 	for _, k := range c.keywords {
 		given[k] = true
 		if !f.params[k] && !f.keywords {
-			return "has no parameter " + quote(k)
+			return "has no parameter " + document.Quote(k)
 		}
 	}
 	if f.max >= 0 && c.positional > f.max {
@@ -207,7 +213,7 @@ func (f *pyFunction) accepts(c *pyCall) string {
 	for i, name := range f.needed {
 		if i >= c.positional || i >= f.min {
 			if !given[name] {
-				return "takes " + count(f.max, f.min) + ", but is given " + plural(c.positional+len(c.keywords)) + ": " + quote(name) + " is missing"
+				return "takes " + count(f.max, f.min) + ", but is given " + plural(c.positional+len(c.keywords)) + ": " + document.Quote(name) + " is missing"
 			}
 		}
 	}
@@ -243,5 +249,5 @@ func builtinFunction(name string) *pyFunction {
 
 // words lists the names that a message may suggest.
 func (m *pyModule) words() []string {
-	return append(sortedKeys(m.functions), strings.Fields("str int float round len bool abs")...)
+	return append(slices.Sorted(maps.Keys(m.functions)), strings.Fields("str int float round len bool abs")...)
 }

@@ -3,6 +3,7 @@ package script
 import (
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
@@ -82,10 +83,10 @@ func (e *pyExpression) scan(text string, base, depth int) {
 		}
 	}
 	if open := w.top(); len(w.frames) > 1 {
-		e.fail("the bracket "+quote(open.open.text)+" is not closed", base+open.open.start, base+open.open.end)
+		e.fail("the bracket "+document.Quote(open.open.text)+" is not closed", base+open.open.start, base+open.open.end)
 	}
 	if last := w.prev[0]; last.kind == pyOp && depth == 0 && !strings.Contains(")]}", last.text) && last.text != "..." {
-		e.fail("the expression ends in "+quote(last.text), base+last.start, base+last.end)
+		e.fail("the expression ends in "+document.Quote(last.text), base+last.start, base+last.end)
 	}
 }
 
@@ -123,7 +124,7 @@ func badToken(t pyToken) string {
 	if strings.ContainsAny(t.text, "'\"") {
 		return "the string has no closing quote"
 	}
-	return "Python has no " + quote(t.text)
+	return "Python has no " + document.Quote(t.text)
 }
 
 // word looks at a name: a field, a function, a bound variable, or of no interest.
@@ -181,7 +182,7 @@ func (w *pyExprScan) operator(t pyToken) {
 			}
 		}
 	case ";", "@=", "+=", "-=", "*=", "/=", "%=", "->":
-		w.e.fail(quote(t.text)+" cannot be part of an expression", w.base+t.start, w.base+t.end)
+		w.e.fail(document.Quote(t.text)+" cannot be part of an expression", w.base+t.start, w.base+t.end)
 	}
 }
 
@@ -189,7 +190,7 @@ func (w *pyExprScan) close(t pyToken) {
 	f := w.top()
 	pairs := map[string]string{"(": ")", "[": "]", "{": "}"}
 	if len(w.frames) == 1 || pairs[f.open.text] != t.text {
-		w.e.fail("the bracket "+quote(t.text)+" closes nothing", w.base+t.start, w.base+t.end)
+		w.e.fail("the bracket "+document.Quote(t.text)+" closes nothing", w.base+t.start, w.base+t.end)
 		return
 	}
 	w.argument(f)

@@ -3,8 +3,11 @@ package script
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
@@ -44,10 +47,10 @@ func (l *loader) pyTableFunction(o *object, t *PyTable, module *pyModule) {
 	if v == nil {
 		return
 	}
-	t.Function = strings.TrimSpace(v.text)
+	t.Function = strings.TrimSpace(v.Text)
 	path := o.keyPath("function")
 	if !isWord(t.Function) || t.Function[0] >= '0' && t.Function[0] <= '9' || isPyKeyword(t.Function) {
-		l.errorAt(v, path, "%s is not the name of a function", quote(t.Function)).Hint = "write the name alone: the function is given the rows as its only argument"
+		l.ErrorAt(v, path, "%s is not the name of a function", document.Quote(t.Function)).Hint = "write the name alone: the function is given the rows as its only argument"
 		return
 	}
 	if module == nil {
@@ -57,14 +60,14 @@ func (l *loader) pyTableFunction(o *object, t *PyTable, module *pyModule) {
 	switch {
 	case f == nil && module.star:
 	case f == nil:
-		l.errorAt(v, path, "function %s is not in the Python files", quote(t.Function)).Hint = didYouMean(t.Function, sortedKeys(module.functions))
+		l.ErrorAt(v, path, "function %s is not in the Python files", document.Quote(t.Function)).Hint = document.DidYouMean(t.Function, slices.Sorted(maps.Keys(module.functions)))
 	default:
 		call := &pyCall{name: t.Function, positional: 1}
 		for _, a := range t.Arguments {
 			call.keywords = append(call.keywords, a.Name)
 		}
 		if why := f.accepts(call); why != "" {
-			at := l.errorAt(v, path, "function %s %s", quote(t.Function), why)
+			at := l.ErrorAt(v, path, "function %s %s", document.Quote(t.Function), why)
 			at.Hint = "its first parameter gets the rows, the others are filled by p.arguments"
 			if f.pos.Line > 0 && at.Severity != "" {
 				at.Related = append(at.Related, f.pos)
@@ -75,27 +78,27 @@ func (l *loader) pyTableFunction(o *object, t *PyTable, module *pyModule) {
 
 // pyTableArguments reads the constants that every call is given by name.
 func (l *loader) pyTableArguments(o *object, t *PyTable) {
-	seen := map[string]*value{}
+	seen := map[string]*document.Value{}
 	for _, e := range o.members("arguments") {
-		path := join(o.keyPath("arguments"), e.name)
-		l.fieldName(e.key, e.name, path, "argument", seen)
-		if isPyKeyword(e.name) {
-			l.errorAt(e.key, path, "%s is a keyword of Python", quote(e.name))
+		path := join(o.keyPath("arguments"), e.Name)
+		l.fieldName(e.Key, e.Name, path, "argument", seen)
+		if isPyKeyword(e.Name) {
+			l.ErrorAt(e.Key, path, "%s is a keyword of Python", document.Quote(e.Name))
 		}
-		if !constant(e.val) {
-			l.errorAt(e.val, path, "an argument is text, a number, a boolean or a list of them, found %s", e.val.kind)
+		if !constant(e.Value) {
+			l.ErrorAt(e.Value, path, "an argument is text, a number, a boolean or a list of them, found %s", e.Value.Kind)
 			continue
 		}
-		t.Arguments = append(t.Arguments, PyArgument{Name: e.name, JSON: json.RawMessage(canonicalJSON(e.val, canonicalOptions{}))})
+		t.Arguments = append(t.Arguments, PyArgument{Name: e.Name, JSON: json.RawMessage(canonicalJSON(e.Value, canonicalOptions{}))})
 	}
 }
 
-func constant(v *value) bool {
-	if v.kind != listKind {
-		return v.scalar()
+func constant(v *document.Value) bool {
+	if v.Kind != document.List {
+		return v.Scalar()
 	}
-	for _, item := range v.items {
-		if !item.scalar() {
+	for _, item := range v.Items {
+		if !item.Scalar() {
 			return false
 		}
 	}
@@ -111,20 +114,20 @@ func (l *loader) pyTableGroups(d *nodeDraft, o *object, t *PyTable) {
 	}
 	path := o.keyPath("group_by")
 	if t.Whole {
-		l.errorAt(v, path, "group_by and batch: table cannot both be given").Hint = "batch: table makes one group of all rows"
+		l.ErrorAt(v, path, "group_by and batch: table cannot both be given").Hint = "batch: table makes one group of all rows"
 	}
-	if strings.TrimSpace(v.text) == "" {
-		l.errorAt(v, path, "group_by is empty").Hint = "name fields of r; for one call with all rows say batch: table"
+	if strings.TrimSpace(v.Text) == "" {
+		l.ErrorAt(v, path, "group_by is empty").Hint = "name fields of r; for one call with all rows say batch: table"
 		return
 	}
 	seen := map[string]bool{}
-	for _, name := range strings.Split(v.text, ",") {
+	for _, name := range strings.Split(v.Text, ",") {
 		name = strings.TrimPrefix(strings.TrimSpace(name), "r.")
 		switch {
 		case name == "":
-			l.errorAt(v, path, "group_by has an empty name")
+			l.ErrorAt(v, path, "group_by has an empty name")
 		case seen[name]:
-			l.errorAt(v, path, "group_by names %s twice", quote(name))
+			l.ErrorAt(v, path, "group_by names %s twice", document.Quote(name))
 		case l.readable(d, v, path, name):
 			t.GroupBy = append(t.GroupBy, name)
 		}
@@ -133,9 +136,9 @@ func (l *loader) pyTableGroups(d *nodeDraft, o *object, t *PyTable) {
 }
 
 // readable reports whether r has the field, and says so if it does not.
-func (l *loader) readable(d *nodeDraft, v *value, path, name string) bool {
+func (l *loader) readable(d *nodeDraft, v *document.Value, path, name string) bool {
 	if _, ok := d.reads[name]; !ok && d.readsOK {
-		l.errorAt(v, path, "r has no field %s", quote(name)).Hint = suggestKey(name, d.reads)
+		l.ErrorAt(v, path, "r has no field %s", document.Quote(name)).Hint = document.SuggestKey(name, d.reads)
 		return false
 	}
 	return d.readsOK
@@ -148,14 +151,14 @@ func (l *loader) pyTableColumns(d *nodeDraft, o *object, t *PyTable) {
 		return
 	}
 	items, path := o.texts("columns"), o.keyPath("columns")
-	if len(items) == 0 && len(o.list("columns")) == 0 && o.get("columns").kind == listKind {
-		l.errorAt(o.get("columns"), path, "columns is empty: the function would get nothing")
+	if len(items) == 0 && len(o.list("columns")) == 0 && o.get("columns").Kind == document.List {
+		l.ErrorAt(o.get("columns"), path, "columns is empty: the function would get nothing")
 	}
 	seen := map[string]bool{}
 	for _, v := range items {
-		name := strings.TrimPrefix(strings.TrimSpace(v.text), "r.")
+		name := strings.TrimPrefix(strings.TrimSpace(v.Text), "r.")
 		if seen[name] {
-			l.errorAt(v, path, "column %s is named twice", quote(name))
+			l.ErrorAt(v, path, "column %s is named twice", document.Quote(name))
 		} else if l.readable(d, v, path, name) {
 			t.Columns = append(t.Columns, name)
 		}
@@ -166,27 +169,27 @@ func (l *loader) pyTableColumns(d *nodeDraft, o *object, t *PyTable) {
 // pyTableReturns reads the columns that the function gives back.
 func (l *loader) pyTableReturns(d *nodeDraft, o *object, t *PyTable) {
 	members := o.members("returns")
-	if v := o.get("returns"); len(members) == 0 && (v == nil || v.kind == mapKind) {
+	if v := o.get("returns"); len(members) == 0 && (v == nil || v.Kind == document.Map) {
 		o.missing("returns", "list the columns that the function returns, with their types")
 		return
 	}
 	d.calcs, d.calcsOK = map[string]expr.Type{}, true
-	seen := map[string]*value{}
+	seen := map[string]*document.Value{}
 	for _, e := range members {
-		path := join(o.keyPath("returns"), e.name)
-		l.fieldName(e.key, e.name, path, "returned column", seen)
-		f := &PyField{Name: e.name, Pos: l.pos(e.key)}
-		if e.val.kind == mapKind {
-			if fo := l.object(e.val, path, pyReturnShape); fo != nil {
-				fo.at = e.key
+		path := join(o.keyPath("returns"), e.Name)
+		l.fieldName(e.Key, e.Name, path, "returned column", seen)
+		f := &PyField{Name: e.Name, Pos: l.pos(e.Key)}
+		if e.Value.Kind == document.Map {
+			if fo := l.object(e.Value, path, pyReturnShape); fo != nil {
+				fo.at = e.Key
 				f.Type, f.Nullable = l.columnType(fo, "type"), fo.boolean("nullable")
 			}
 		} else {
-			f.Type = l.typeWord(e.val, path)
+			f.Type = l.typeWord(e.Value, path)
 		}
 		t.Returns = append(t.Returns, f)
-		d.calcs[e.name] = f.Type
-		d.calcsOrder = append(d.calcsOrder, e.name)
+		d.calcs[e.Name] = f.Type
+		d.calcsOrder = append(d.calcsOrder, e.Name)
 	}
 }
 

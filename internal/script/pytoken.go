@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"thalweg/internal/document"
 )
 
 // pyKind is the kind of a Python token.
@@ -40,8 +42,8 @@ type pyScanner struct {
 
 func newPyScanner(text string) *pyScanner {
 	s := &pyScanner{text: text, fresh: true}
-	if strings.HasPrefix(text, byteOrderMark) {
-		s.at = len(byteOrderMark)
+	if strings.HasPrefix(text, document.ByteOrderMark) {
+		s.at = len(document.ByteOrderMark)
 		s.lineStart = s.at
 	}
 	return s

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"thalweg/internal/address"
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 )
@@ -24,13 +25,13 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 	urls := o.texts("urls")
 	for _, v := range urls {
 		l.fileURL(v, o.keyPath("urls"), "file", "http", "https", "sftp", "s3")
-		f.URLs = append(f.URLs, FileURL{URL: v.text, Pos: l.pos(v)})
+		f.URLs = append(f.URLs, FileURL{URL: v.Text, Pos: l.pos(v)})
 	}
 	switch {
 	case !o.has("urls"):
 		o.missing("urls", "list the input files")
-	case len(urls) == 0 && o.get("urls").kind == listKind && len(o.get("urls").items) == 0:
-		l.errorAt(o.get("urls"), o.keyPath("urls"), "urls lists no file")
+	case len(urls) == 0 && o.get("urls").Kind == document.List && len(o.get("urls").Items) == 0:
+		l.ErrorAt(o.get("urls"), o.keyPath("urls"), "urls lists no file")
 	}
 	csv := l.object(o.get("csv"), o.keyPath("csv"), csvReaderShape)
 	f.CSV = l.csvReader(csv)
@@ -51,7 +52,7 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 // inShort reports whether a reader of files has columns of Thalweg's short forms.
 func (o *object) inShort() bool {
 	v := o.get("columns")
-	return o.has("types") || v != nil && slices.ContainsFunc(v.entries, func(e *entry) bool { return e.val.kind == stringKind })
+	return o.has("types") || v != nil && slices.ContainsFunc(v.Entries, func(e *document.Entry) bool { return e.Value.Kind == document.String })
 }
 
 // namedSeparator is what the files' names say of it, if they agree; else a comma.
@@ -75,30 +76,30 @@ func takesSecrets(url string) bool {
 }
 
 // fileURL checks that a file's address has one of the schemes.
-func (l *loader) fileURL(v *value, path string, schemes ...string) {
-	if strings.TrimSpace(v.text) == "" {
-		l.errorAt(v, path, "the file's address is empty")
+func (l *loader) fileURL(v *document.Value, path string, schemes ...string) {
+	if strings.TrimSpace(v.Text) == "" {
+		l.ErrorAt(v, path, "the file's address is empty")
 		return
 	}
-	s := address.Scheme(v.text)
-	if s != "" && !contains(schemes, s) {
-		l.errorAt(v, path, "%s:// files are not supported here", s).Hint = "a local path, or " + strings.Join(schemes, "://, ") + "://"
+	s := address.Scheme(v.Text)
+	if s != "" && !slices.Contains(schemes, s) {
+		l.ErrorAt(v, path, "%s:// files are not supported here", s).Hint = "a local path, or " + strings.Join(schemes, "://, ") + "://"
 		return
 	}
-	if how := address.Mistyped(v.text); how != "" {
-		l.errorAt(v, path, "%s %s", quote(address.RedactText(v.text)), how).Hint = "write " + strings.Join(schemes, "://, ") + ":// for an address, or ./NAME for a file of this machine"
+	if how := address.Mistyped(v.Text); how != "" {
+		l.ErrorAt(v, path, "%s %s", document.Quote(address.RedactText(v.Text)), how).Hint = "write " + strings.Join(schemes, "://, ") + ":// for an address, or ./NAME for a file of this machine"
 		return
 	}
 	var err error
-	if address.Remote(v.text) {
-		l.secretPlaces[v] = takesSecrets(v.text)
-		_, err = address.Parse(l.script.Reveal(v.text))
+	if address.Remote(v.Text) {
+		l.secretPlaces[v] = takesSecrets(v.Text)
+		_, err = address.Parse(l.script.Reveal(v.Text))
 	} else {
-		_, err = address.Local(v.text)
+		_, err = address.Local(v.Text)
 	}
 	if err != nil {
 		f := fault.Of(l.script.hideError(err))
-		l.warnAt(v, path, "%s", f.Message).Hint = f.Hint // only a run that uses it has to do without
+		l.WarnAt(v, path, "%s", f.Message).Hint = f.Hint // only a run that uses it has to do without
 	}
 }
 
@@ -106,21 +107,21 @@ func (l *loader) csvReader(o *object) CSVReader {
 	c := CSVReader{Separator: ','}
 	c.HeaderRecord = o.integer("hdr_line_idx", 0, math.MinInt, math.MaxInt32)
 	if c.HeaderRecord < -1 {
-		l.warnAt(o.get("hdr_line_idx"), o.keyPath("hdr_line_idx"), "hdr_line_idx is taken as -1: no header")
+		l.WarnAt(o.get("hdr_line_idx"), o.keyPath("hdr_line_idx"), "hdr_line_idx is taken as -1: no header")
 		c.HeaderRecord = -1
 	}
 	c.FirstDataRecord = o.integer("first_data_line_idx", 0, math.MinInt, math.MaxInt32)
 	if c.FirstDataRecord < 0 {
-		l.warnAt(o.get("first_data_line_idx"), o.keyPath("first_data_line_idx"), "first_data_line_idx is taken as 0")
+		l.WarnAt(o.get("first_data_line_idx"), o.keyPath("first_data_line_idx"), "first_data_line_idx is taken as 0")
 		c.FirstDataRecord = 0
 	}
-	if v := o.text("separator"); v != nil && v.text != "" {
-		c.Separator = v.text[0]
-		if len(v.text) > 1 {
-			l.warnAt(v, o.keyPath("separator"), "only the first byte of the separator is used")
+	if v := o.text("separator"); v != nil && v.Text != "" {
+		c.Separator = v.Text[0]
+		if len(v.Text) > 1 {
+			l.WarnAt(v, o.keyPath("separator"), "only the first byte of the separator is used")
 		}
 		if strings.ContainsRune("\"\r\n", rune(c.Separator)) || c.Separator >= 0x80 || c.Separator == 0 {
-			l.errorAt(v, o.keyPath("separator"), "%s cannot separate columns", quote(v.text)).Hint = "use one ASCII character that is neither a quote nor a line break"
+			l.ErrorAt(v, o.keyPath("separator"), "%s cannot separate columns", document.Quote(v.Text)).Hint = "use one ASCII character that is neither a quote nor a line break"
 		}
 	}
 	return c
@@ -129,7 +130,7 @@ func (l *loader) csvReader(o *object) CSVReader {
 // columnDraft is a column of an input file before the kind of file is known.
 type columnDraft struct {
 	column       *InputColumn
-	key          *value
+	key          *document.Value
 	path         string
 	o, csv, parq *object
 }
@@ -140,20 +141,20 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 	members := o.members("columns")
 	if len(members) == 0 {
 		d.readsOK = false
-		if v := o.get("columns"); (v == nil || v.kind == mapKind) && !o.has("types") {
+		if v := o.get("columns"); (v == nil || v.Kind == document.Map) && !o.has("types") {
 			o.missing("columns", "a file_table names the columns that it reads, or takes them from the files with types: {}")
 		}
 		return
 	}
 	var drafts []*columnDraft
-	seen := map[string]*value{}
+	seen := map[string]*document.Value{}
 	for _, e := range members {
-		path := join(o.keyPath("columns"), e.name)
-		l.fieldName(e.key, e.name, path, "column", seen)
-		c := &columnDraft{key: e.key, path: path, column: &InputColumn{Name: e.name, Pos: l.pos(e.key)}}
-		if c.o = l.object(e.val, path, columnShape); c.o != nil {
-			c.o.at = e.key
-			c.column.Short = c.o.v.made
+		path := join(o.keyPath("columns"), e.Name)
+		l.fieldName(e.Key, e.Name, path, "column", seen)
+		c := &columnDraft{key: e.Key, path: path, column: &InputColumn{Name: e.Name, Pos: l.pos(e.Key)}}
+		if c.o = l.object(e.Value, path, columnShape); c.o != nil {
+			c.o.at = e.Key
+			c.column.Short = c.o.v.Made
 			c.column.Type = l.columnType(c.o, "col_type")
 			c.column.Default = c.o.str("col_default_value")
 			c.column.Nullable = c.o.boolean("nullable")
@@ -164,8 +165,8 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 		c.column.Header = c.csv.str("col_hdr")
 		c.column.Index = c.csv.integer("col_idx", 0, 0, math.MaxInt32)
 		c.column.Format = c.csv.str("col_format")
-		d.reads[e.name] = c.column.Type
-		d.readsOrder = append(d.readsOrder, e.name)
+		d.reads[e.Name] = c.column.Type
+		d.readsOrder = append(d.readsOrder, e.Name)
 		f.Columns = append(f.Columns, c.column)
 		drafts = append(drafts, c)
 	}
@@ -197,7 +198,7 @@ func (l *loader) fileKind(d *nodeDraft, f *FileReader, drafts []*columnDraft) {
 			l.csvColumn(c, f, byHeader)
 		}
 	default:
-		l.errorAt(d.r.keys["columns"].key, d.r.keyPath("columns"), "the columns do not say whether the files are CSV or Parquet").Hint =
+		l.ErrorAt(d.r.keys["columns"].Key, d.r.keyPath("columns"), "the columns do not say whether the files are CSV or Parquet").Hint =
 			"give each column csv.col_hdr, csv.col_idx or parquet.col_name"
 	}
 }
@@ -214,7 +215,7 @@ func (l *loader) parquetColumn(c, other *columnDraft) {
 		return
 	}
 	if c.column.Parquet == "" {
-		d := l.errorAt(c.key, c.path, "column %s has no parquet.col_name, but other columns have one", quote(c.column.Name))
+		d := l.ErrorAt(c.key, c.path, "column %s has no parquet.col_name, but other columns have one", document.Quote(c.column.Name))
 		d.Hint = "the files of one node are either all CSV or all Parquet"
 		d.Related = append(d.Related, l.pos(other.key))
 	}
@@ -222,7 +223,7 @@ func (l *loader) parquetColumn(c, other *columnDraft) {
 	c.column.Default = c.parq.str("default_value")
 	v := c.parq.get("default_value")
 	switch {
-	case v == nil || !v.scalar() || c.column.Type == expr.Invalid:
+	case v == nil || !v.Scalar() || c.column.Type == expr.Invalid:
 	case c.column.Nullable:
 		l.unusedDefault(v, c, c.parq.keyPath("default_value"), "a null", "leave out one of them")
 	case l.emptyDefault(v, c, c.parq.keyPath("default_value")):
@@ -239,17 +240,17 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft)
 	}
 	switch {
 	case byHeader != nil && c.column.Header == "":
-		d := l.errorAt(c.key, c.path, "column %s is found by index, but other columns are found by header", quote(c.column.Name))
+		d := l.ErrorAt(c.key, c.path, "column %s is found by index, but other columns are found by header", document.Quote(c.column.Name))
 		d.Hint = "give all columns csv.col_hdr, or all of them csv.col_idx"
 		d.Related = append(d.Related, l.pos(byHeader.key))
 	case byHeader != nil:
 		c.csv.ignored("the column is found by its header", "col_idx")
 		if f.CSV.HeaderRecord < 0 {
-			l.errorAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"), "column %s is found by its header, but hdr_line_idx says that there is none", quote(c.column.Name))
+			l.ErrorAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"), "column %s is found by its header, but hdr_line_idx says that there is none", document.Quote(c.column.Name))
 		}
 	case c.csv.get("col_hdr") != nil && c.csv.get("col_idx") == nil:
-		l.warnAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"), "column %s has an empty col_hdr: it is found by its index, which is 0",
-			quote(c.column.Name)).Hint = "give it the header, or say csv.col_idx: 0"
+		l.WarnAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"), "column %s has an empty col_hdr: it is found by its index, which is 0",
+			document.Quote(c.column.Name)).Hint = "give it the header, or say csv.col_idx: 0"
 	}
 	l.columnFormat(c)
 	l.columnNulls(c)
@@ -261,11 +262,11 @@ func (l *loader) columnFormat(c *columnDraft) {
 	switch {
 	case t == expr.Invalid:
 		return
-	case format != nil && format.text != "" && (t == expr.String || t == expr.Bool):
-		l.errorAt(format, c.csv.keyPath("col_format"), "a %s column takes no col_format", t)
+	case format != nil && format.Text != "" && (t == expr.String || t == expr.Bool):
+		l.ErrorAt(format, c.csv.keyPath("col_format"), "a %s column takes no col_format", t)
 		return
 	case t == expr.DateTime && c.column.Format == "":
-		l.errorAt(c.key, c.path, "a datetime column of a CSV file needs csv.col_format").Hint = c.layoutHint()
+		l.ErrorAt(c.key, c.path, "a datetime column of a CSV file needs csv.col_format").Hint = c.layoutHint()
 		return
 	case c.column.Format != "":
 		if _, err := expr.ScanSQL(t, c.column.Format, "x"); err != nil {
@@ -273,7 +274,7 @@ func (l *loader) columnFormat(c *columnDraft) {
 			return
 		}
 	}
-	if v := c.o.get("col_default_value"); v != nil && v.scalar() && !l.emptyDefault(v, c, c.o.keyPath("col_default_value")) && c.column.Default != "" {
+	if v := c.o.get("col_default_value"); v != nil && v.Scalar() && !l.emptyDefault(v, c, c.o.keyPath("col_default_value")) && c.column.Default != "" {
 		if _, err := expr.DefaultSQL(t, c.column.Default, c.column.Format); err != nil {
 			l.exprError(v, c.o.keyPath("col_default_value"), err)
 		}
@@ -281,7 +282,7 @@ func (l *loader) columnFormat(c *columnDraft) {
 }
 
 func (c *columnDraft) layoutHint() string {
-	if c.o.v.made {
+	if c.o.v.Made {
 		return "write a Go layout behind the type: datetime 2006-01-02 15:04:05"
 	}
 	return `a Go layout, such as "2006-01-02 15:04:05"`
@@ -312,10 +313,10 @@ func (l *loader) tableReader(ctx context.Context, d *nodeDraft) {
 	if v == nil {
 		return
 	}
-	r.Table = v.text
-	r.Creator = l.script.byTable[v.text]
+	r.Table = v.Text
+	r.Creator = l.script.byTable[v.Text]
 	if r.Creator == nil {
-		l.errorAt(v, o.keyPath("table"), "no node creates table %s", quote(v.text)).Hint = suggestKey(v.text, l.script.byTable)
+		l.ErrorAt(v, o.keyPath("table"), "no node creates table %s", document.Quote(v.Text)).Hint = document.SuggestKey(v.Text, l.script.byTable)
 		return
 	}
 	d.reads, d.readsOrder, d.readsOK = l.fieldsOf(r.Creator)

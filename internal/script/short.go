@@ -2,11 +2,13 @@ package script
 
 import (
 	"go/token"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"thalweg/internal/address"
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
@@ -16,81 +18,81 @@ import (
 
 // own gives an entry a value of its own, one level deep: one that was aliased
 // belongs to several places, and what is right in one may be wrong in another.
-func own(e *entry) *value {
-	v := *e.val
-	v.entries = make([]*entry, len(e.val.entries))
-	for i, x := range e.val.entries {
+func own(e *document.Entry) *document.Value {
+	v := *e.Value
+	v.Entries = make([]*document.Entry, len(e.Value.Entries))
+	for i, x := range e.Value.Entries {
 		c := *x
-		v.entries[i] = &c
+		v.Entries[i] = &c
 	}
-	v.items = append([]*value(nil), v.items...)
-	e.val = &v
-	return e.val
+	v.Items = append([]*document.Value(nil), v.Items...)
+	e.Value = &v
+	return e.Value
 }
 
 // textAt makes a text that stands where v is.
-func textAt(v *value, text string) *value {
-	start, end := v.span()
-	return &value{src: v.src, kind: stringKind, text: text, off: start, end: max(end, start+1), weight: 1, made: true}
+func textAt(v *document.Value, text string) *document.Value {
+	start, end := v.Span()
+	return &document.Value{Src: v.Src, Kind: document.String, Text: text, Off: start, End: max(end, start+1), Weight: 1, Made: true}
 }
 
 // partAt is text[start:end] of v as a text of its own.
-func partAt(v *value, start, end int) *value {
-	from, to := v.part(start, end)
-	return &value{src: v.src, kind: stringKind, text: v.text[start:end], off: from, end: max(to, from+1), weight: 1, made: true}
+func partAt(v *document.Value, start, end int) *document.Value {
+	from, to := v.Part(start, end)
+	return &document.Value{Src: v.Src, Kind: document.String, Text: v.Text[start:end], Off: from, End: max(to, from+1), Weight: 1, Made: true}
 }
 
 // mapAt makes a map that stands where v is.
-func mapAt(v *value, entries ...*entry) *value {
-	start, _ := v.span()
-	return &value{src: v.src, kind: mapKind, off: start, end: start + 1, entries: entries, weight: 1, made: true}
+func mapAt(v *document.Value, entries ...*document.Entry) *document.Value {
+	start, _ := v.Span()
+	return &document.Value{Src: v.Src, Kind: document.Map, Off: start, End: start + 1, Entries: entries, Weight: 1, Made: true}
 }
 
 // listAt makes a list that stands where v is.
-func listAt(v *value, items ...*value) *value {
-	return &value{src: v.src, kind: listKind, off: v.off, end: v.off + 1, items: items, weight: 1 + len(items), made: true}
+func listAt(v *document.Value, items ...*document.Value) *document.Value {
+	return &document.Value{Src: v.Src, Kind: document.List, Off: v.Off, End: v.Off + 1, Items: items, Weight: 1 + len(items), Made: true}
 }
 
 // entryAt makes an entry whose key stands where v is.
-func entryAt(v *value, name string, val *value) *entry {
-	return &entry{name: name, key: textAt(v, name), val: val}
+func entryAt(v *document.Value, name string, val *document.Value) *document.Entry {
+	return &document.Entry{Name: name, Key: textAt(v, name), Value: val}
 }
 
 // add adds a key that the long form has and the text has not.
-func (o *object) add(name string, val *value) {
+func (o *object) add(name string, val *document.Value) {
 	e := entryAt(val, name, val)
-	o.v.entries = append(o.v.entries, e)
+	o.v.Entries = append(o.v.Entries, e)
 	o.keys[name] = e
 }
 
 // replace gives a key another value.
-func (o *object) replace(name string, val *value) { o.keys[name].val = val }
+func (o *object) replace(name string, val *document.Value) { o.keys[name].Value = val }
 
 // drop removes a key.
 func (o *object) drop(name string) {
 	delete(o.keys, name)
-	kept := o.v.entries[:0]
-	for _, e := range o.v.entries {
-		if e.name != name {
+	kept := o.v.Entries[:0]
+	for _, e := range o.v.Entries {
+		if e.Name != name {
 			kept = append(kept, e)
 		}
 	}
-	o.v.entries = kept
+	o.v.Entries = kept
 }
 
 // isText reports whether v is a text where texts are expected: in YAML that is
 // anything without quotes.
-func isText(v *value) bool {
-	return v.kind == stringKind || (v.scalar() && v.present() && !isJSON(v.src.name))
+func isText(v *document.Value) bool {
+	return v.Kind == document.String || (v.Scalar() && v.Present() && !document.IsJSON(v.Src.Name))
 }
 
 // asText is v as text, whatever YAML takes it for.
-func asText(v *value) *value {
-	if v.kind == stringKind {
+func asText(v *document.Value) *document.Value {
+	if v.Kind == document.String {
 		return v
 	}
 	c := *v
-	c.kind = stringKind
+	c.Kind = document.String
 	return &c
 }
 
@@ -118,7 +120,7 @@ func identifier(text string) string {
 		return "column"
 	case name[0] >= '0' && name[0] <= '9':
 		return "_" + name
-	case token.IsKeyword(name) || contains(reservedFields(), strings.ToLower(name)):
+	case token.IsKeyword(name) || slices.Contains(reservedFields(), strings.ToLower(name)):
 		return name + "_"
 	}
 	return name
@@ -142,18 +144,18 @@ func identifiers(texts []string) []string {
 
 // warnNumbered says that a column has a name that one would not expect: two
 // names of a file that differ in case, say, are one to expressions.
-func (l *loader) warnNumbered(at *value, path, header, name string) {
+func (l *loader) warnNumbered(at *document.Value, path, header, name string) {
 	if usual := identifier(header); header != "" && usual != name {
-		l.warnAt(at, path, "column %s is r.%s here: r.%s is another column, because names are equal whatever their case",
-			quote(header), name, usual)
+		l.WarnAt(at, path, "column %s is r.%s here: r.%s is another column, because names are equal whatever their case",
+			document.Quote(header), name, usual)
 	}
 }
 
 // shortPart replaces r: orders, w: orders and the like.
-func (d *nodeDraft) shortPart(part string, v *value) *value {
+func (d *nodeDraft) shortPart(part string, v *document.Value) *document.Value {
 	t := d.node.Type
 	switch {
-	case part == "r" && t == SQLTable && v.kind == listKind:
+	case part == "r" && t == SQLTable && v.Kind == document.List:
 		return mapAt(v, entryAt(v, "tables", v))
 	case !isText(v):
 		return v
@@ -174,11 +176,11 @@ func (d *nodeDraft) shortPart(part string, v *value) *value {
 
 // shortColumn is what the text of an input column says: "decimal2 = 0", "datetime 2006-01-02", "string?".
 type shortColumn struct {
-	typ       *value
-	layout    *value // nil: none
-	otherwise *value // value of what is NULL; nil: it is NULL
-	nullable  bool   // it says so
-	required  bool   // the file says that there are no NULLs
+	typ       *document.Value
+	layout    *document.Value // nil: none
+	otherwise *document.Value // value of what is NULL; nil: it is NULL
+	nullable  bool            // it says so
+	required  bool            // the file says that there are no NULLs
 }
 
 // mayBeNull decides whether a column that is given in short form is nullable:
@@ -191,11 +193,11 @@ func (c shortColumn) mayBeNull(parquet bool) bool {
 	case c.otherwise != nil, c.required:
 		return false
 	}
-	return parquet || c.typ.text != expr.String.String()
+	return parquet || c.typ.Text != expr.String.String()
 }
 
-func parseShortColumn(v *value) shortColumn {
-	text := strings.TrimRight(v.text, " \t\r\n")
+func parseShortColumn(v *document.Value) shortColumn {
+	text := strings.TrimRight(v.Text, " \t\r\n")
 	start := len(text) - len(strings.TrimLeft(text, " \t\r\n"))
 	var c shortColumn
 	// A layout or format may have a = of its own; that of a default has a blank, or nothing but the type, in front of it.
@@ -217,78 +219,78 @@ func parseShortColumn(v *value) shortColumn {
 
 // columnEntry is the long form of a column that is found by its header, by its
 // index if header is "", or by its name in a Parquet file.
-func columnEntry(name string, key *value, c shortColumn, header string, index int, parquet bool) *entry {
+func columnEntry(name string, key *document.Value, c shortColumn, header string, index int, parquet bool) *document.Entry {
 	v := mapAt(c.typ, entryAt(c.typ, "col_type", c.typ))
 	if c.mayBeNull(parquet) {
-		v.entries = append(v.entries, entryAt(c.typ, "nullable", &value{src: c.typ.src, kind: boolKind, text: "true", off: c.typ.off, end: c.typ.end, weight: 1, made: true}))
+		v.Entries = append(v.Entries, entryAt(c.typ, "nullable", &document.Value{Src: c.typ.Src, Kind: document.Bool, Text: "true", Off: c.typ.Off, End: c.typ.End, Weight: 1, Made: true}))
 	}
 	if parquet {
 		where := mapAt(key, entryAt(key, "col_name", textAt(key, header)))
 		if c.otherwise != nil {
-			where.entries = append(where.entries, entryAt(c.otherwise, "default_value", c.otherwise))
+			where.Entries = append(where.Entries, entryAt(c.otherwise, "default_value", c.otherwise))
 		}
-		v.entries = append(v.entries, entryAt(key, "parquet", where))
-		return &entry{name: name, key: key, val: v}
+		v.Entries = append(v.Entries, entryAt(key, "parquet", where))
+		return &document.Entry{Name: name, Key: key, Value: v}
 	}
 	if c.otherwise != nil {
-		v.entries = append(v.entries, entryAt(c.otherwise, "col_default_value", c.otherwise))
+		v.Entries = append(v.Entries, entryAt(c.otherwise, "col_default_value", c.otherwise))
 	}
 	where := entryAt(key, "col_hdr", textAt(key, header))
 	if header == "" {
-		where = entryAt(key, "col_idx", &value{src: key.src, kind: numberKind, text: strconv.Itoa(index), off: key.off, end: key.end, weight: 1, made: true})
+		where = entryAt(key, "col_idx", &document.Value{Src: key.Src, Kind: document.Number, Text: strconv.Itoa(index), Off: key.Off, End: key.End, Weight: 1, Made: true})
 	}
 	csv := mapAt(key, where)
 	if c.layout != nil {
-		csv.entries = append(csv.entries, entryAt(c.layout, "col_format", c.layout))
+		csv.Entries = append(csv.Entries, entryAt(c.layout, "col_format", c.layout))
 	}
-	v.entries = append(v.entries, entryAt(key, "csv", csv))
-	return &entry{name: name, key: key, val: v}
+	v.Entries = append(v.Entries, entryAt(key, "csv", csv))
+	return &document.Entry{Name: name, Key: key, Value: v}
 }
 
 // shortColumns replaces columns that are given as text.
 func (l *loader) shortColumns(d *nodeDraft) {
 	o := d.r
 	e := o.keys["columns"]
-	if e == nil || e.val.kind != mapKind {
+	if e == nil || e.Value.Kind != document.Map {
 		return
 	}
 	columns := own(e)
-	var short []*entry
+	var short []*document.Entry
 	var headers []string
 	parquet := l.looksParquet(o)
-	for _, c := range columns.entries {
-		if c.val.kind == stringKind {
-			short, headers = append(short, c), append(headers, c.name)
+	for _, c := range columns.Entries {
+		if c.Value.Kind == document.String {
+			short, headers = append(short, c), append(headers, c.Name)
 		}
-		parquet = parquet || namesParquet(c.val)
+		parquet = parquet || namesParquet(c.Value)
 	}
 	byIndex := o.headerless()
 	names := identifiers(headers)
 	for i, c := range short {
-		header := c.name
-		l.warnNumbered(c.key, o.keyPath("columns"), header, names[i])
+		header := c.Name
+		l.warnNumbered(c.Key, o.keyPath("columns"), header, names[i])
 		if byIndex && !parquet {
 			header = ""
 		} else if header == "" { // it would be read by index, the header as a row
-			l.errorAt(c.key, o.keyPath("columns"), "a column without a header cannot be found by it").Hint =
+			l.ErrorAt(c.Key, o.keyPath("columns"), "a column without a header cannot be found by it").Hint =
 				"give all columns csv.col_idx in the long form, or the file a header for it"
 		}
 		at := 0
-		for k, x := range columns.entries {
+		for k, x := range columns.Entries {
 			if x == c {
 				at = k
 			}
 		}
-		*c = *columnEntry(names[i], c.key, parseShortColumn(c.val), header, at, parquet)
+		*c = *columnEntry(names[i], c.Key, parseShortColumn(c.Value), header, at, parquet)
 	}
 }
 
 // namesParquet reports whether a column in long form says that it is one of a
 // Parquet file.
-func namesParquet(column *value) bool {
-	for _, e := range column.entries {
-		if strings.EqualFold(e.name, "parquet") {
-			return e.val.present()
+func namesParquet(column *document.Value) bool {
+	for _, e := range column.Entries {
+		if strings.EqualFold(e.Name, "parquet") {
+			return e.Value.Present()
 		}
 	}
 	return false
@@ -300,9 +302,9 @@ func (o *object) headerless() bool {
 	if csv == nil {
 		return false
 	}
-	for _, e := range csv.entries {
-		if strings.EqualFold(e.name, "hdr_line_idx") {
-			n, ok := wholeNumber(e.val.text)
+	for _, e := range csv.Entries {
+		if strings.EqualFold(e.Name, "hdr_line_idx") {
+			n, ok := wholeNumber(e.Value.Text)
 			return ok && n < 0
 		}
 	}
@@ -312,45 +314,45 @@ func (o *object) headerless() bool {
 // looksParquet reports whether the name of the first input file is that of a Parquet file.
 func (l *loader) looksParquet(o *object) bool {
 	v := o.get("urls")
-	if v == nil || v.kind != listKind || len(v.items) == 0 {
+	if v == nil || v.Kind != document.List || len(v.Items) == 0 {
 		return false
 	}
-	return address.Parquet(v.items[0].text)
+	return address.Parquet(v.Items[0].Text)
 }
 
 // shortItem is an element of a list of fields or columns: a name with what
 // follows it, all fields of an alias (r.*), or {name: expression}.
 type shortItem struct {
-	name *value
-	expr *value // expression; nil: all fields of alias
-	all  string // alias
-	rest *value // what follows the name, for columns of files; nil: nothing
+	name *document.Value
+	expr *document.Value // expression; nil: all fields of alias
+	all  string          // alias
+	rest *document.Value // what follows the name, for columns of files; nil: nothing
 }
 
 // singles writes {a: x, b: y} in a list as {a: x}, {b: y}.
-func singles(items []*value) []*value {
-	var out []*value
+func singles(items []*document.Value) []*document.Value {
+	var out []*document.Value
 	for _, item := range items {
-		if item.kind != mapKind || len(item.entries) < 2 {
+		if item.Kind != document.Map || len(item.Entries) < 2 {
 			out = append(out, item)
 			continue
 		}
-		for _, e := range item.entries {
-			out = append(out, mapAt(e.key, e))
+		for _, e := range item.Entries {
+			out = append(out, mapAt(e.Key, e))
 		}
 	}
 	return out
 }
 
 // parseShortItem reads an element; ok is false if it is none.
-func parseShortItem(v *value) (it shortItem, ok bool) {
+func parseShortItem(v *document.Value) (it shortItem, ok bool) {
 	switch {
-	case v.kind == mapKind && len(v.entries) == 1 && isText(v.entries[0].val):
-		return shortItem{name: v.entries[0].key, expr: asText(v.entries[0].val)}, true
+	case v.Kind == document.Map && len(v.Entries) == 1 && isText(v.Entries[0].Value):
+		return shortItem{name: v.Entries[0].Key, expr: asText(v.Entries[0].Value)}, true
 	case !isText(v):
 		return shortItem{}, false
 	}
-	text := strings.TrimRight(v.text, " \t")
+	text := strings.TrimRight(v.Text, " \t")
 	word, rest, _ := strings.Cut(text, " ")
 	if rest = strings.TrimLeft(rest, " \t"); rest != "" {
 		it.rest = partAt(v, len(text)-len(rest), len(text))
@@ -364,7 +366,7 @@ func parseShortItem(v *value) (it shortItem, ok bool) {
 	if _, field, ok := strings.Cut(word, "."); ok {
 		it.name = partAt(v, len(word)-len(field), len(word))
 	} else {
-		it.expr.text = "r." + word
+		it.expr.Text = "r." + word
 	}
 	return it, true
 }
@@ -388,16 +390,16 @@ func (d *nodeDraft) aliasFields(alias string) ([]string, bool) {
 // shortIndexes replaces a list of indexes by a map with names.
 func (l *loader) shortIndexes(d *nodeDraft) {
 	e := d.w.keys["indexes"]
-	if e == nil || e.val.kind != listKind {
+	if e == nil || e.Value.Kind != document.List {
 		return
 	}
-	m := mapAt(e.val)
-	for _, item := range e.val.items {
+	m := mapAt(e.Value)
+	for _, item := range e.Value.Items {
 		if !isText(item) {
-			l.errorAt(item, d.w.keyPath("indexes"), "an index is text such as unique(field), found %s", item.kind)
+			l.ErrorAt(item, d.w.keyPath("indexes"), "an index is text such as unique(field), found %s", item.Kind)
 			continue
 		}
-		def, key := item.text, item.text
+		def, key := item.Text, item.Text
 		if inner, ok := strings.CutPrefix(strings.TrimSpace(def), "unique("); ok {
 			key = inner
 		} else if inner, ok := strings.CutPrefix(strings.TrimSpace(def), "non_unique("); ok {
@@ -406,9 +408,9 @@ func (l *loader) shortIndexes(d *nodeDraft) {
 			def = "non_unique(" + def + ")"
 		}
 		val := *item
-		val.text, val.kind, val.made = def, stringKind, val.made || def != item.text
+		val.Text, val.Kind, val.Made = def, document.String, val.Made || def != item.Text
 		name := l.indexNameFor(d.node.Table.Name, key)
-		m.entries = append(m.entries, &entry{name: name, key: textAt(item, name), val: &val})
+		m.Entries = append(m.Entries, &document.Entry{Name: name, Key: textAt(item, name), Value: &val})
 	}
 	d.w.replace("indexes", m)
 }

@@ -4,11 +4,12 @@ import (
 	"slices"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
 // joinPair is one equality of on: fields of r and l, with the place of each.
-type joinPair struct{ left, right *value }
+type joinPair struct{ left, right *document.Value }
 
 // shortLookup reads a lookup that names a table and fields instead of an
 // index: it puts the index into the table's long form, and uses it.
@@ -16,7 +17,7 @@ func (l *loader) shortLookup(d *nodeDraft, k *Lookup) {
 	o := d.l
 	for _, key := range []string{"index_name", "join_on"} {
 		if o.has(key) {
-			l.errorAt(o.keys[key].key, o.keyPath(key), "a lookup names either table and on, or index_name and join_on")
+			l.ErrorAt(o.keys[key].Key, o.keyPath(key), "a lookup names either table and on, or index_name and join_on")
 			return
 		}
 	}
@@ -24,9 +25,9 @@ func (l *loader) shortLookup(d *nodeDraft, k *Lookup) {
 	if table == nil {
 		return
 	}
-	creator := l.script.byTable[table.text]
+	creator := l.script.byTable[table.Text]
 	if creator == nil {
-		l.errorAt(table, o.keyPath("table"), "no node creates table %s", quote(table.text)).Hint = suggestKey(table.text, l.script.byTable)
+		l.ErrorAt(table, o.keyPath("table"), "no node creates table %s", document.Quote(table.Text)).Hint = document.SuggestKey(table.Text, l.script.byTable)
 		return
 	}
 	d.looks, d.looksOrder, d.looksOK = l.fieldsOf(creator)
@@ -41,10 +42,10 @@ func (l *loader) shortLookup(d *nodeDraft, k *Lookup) {
 	k.Index = l.indexOn(creator, pairs)
 	var names []string
 	for _, p := range pairs {
-		k.JoinOn = append(k.JoinOn, p.left.text)
-		names = append(names, "r."+p.left.text)
-		start, end := p.left.span()
-		l.joinComponent(d, k, p.left.src, start, end, o.keyPath("on"))
+		k.JoinOn = append(k.JoinOn, p.left.Text)
+		names = append(names, "r."+p.left.Text)
+		start, end := p.left.Span()
+		l.joinComponent(d, k, p.left.Src, start, end, o.keyPath("on"))
 	}
 	o.drop("table")
 	o.drop("on")
@@ -53,10 +54,10 @@ func (l *loader) shortLookup(d *nodeDraft, k *Lookup) {
 }
 
 // joinPairs reads "a = b, c": fields of r and of l; one name stands for both.
-func (l *loader) joinPairs(d *nodeDraft, on *value) ([]joinPair, bool) {
+func (l *loader) joinPairs(d *nodeDraft, on *document.Value) ([]joinPair, bool) {
 	var pairs []joinPair
 	at, ok := 0, true
-	for _, item := range strings.Split(on.text, ",") {
+	for _, item := range strings.Split(on.Text, ",") {
 		left, _, found := strings.Cut(item, "=")
 		p := joinPair{left: trimmedPart(on, at, at+len(left))}
 		p.right = p.left
@@ -64,7 +65,7 @@ func (l *loader) joinPairs(d *nodeDraft, on *value) ([]joinPair, bool) {
 			p.right = trimmedPart(on, at+len(left)+1, at+len(item))
 		}
 		at += len(item) + 1
-		if strings.HasPrefix(p.left.text, "l.") && strings.HasPrefix(p.right.text, "r.") {
+		if strings.HasPrefix(p.left.Text, "l.") && strings.HasPrefix(p.right.Text, "r.") {
 			p.left, p.right = p.right, p.left
 		}
 		ok = l.joinSide(d, &p.left, "r", d.reads, d.readsOK) && l.joinSide(d, &p.right, "l", d.looks, d.looksOK) && ok
@@ -74,24 +75,24 @@ func (l *loader) joinPairs(d *nodeDraft, on *value) ([]joinPair, bool) {
 }
 
 // trimmedPart is text[start:end] of v without blanks around it.
-func trimmedPart(v *value, start, end int) *value {
-	text := v.text[start:end]
+func trimmedPart(v *document.Value, start, end int) *document.Value {
+	text := v.Text[start:end]
 	start += len(text) - len(strings.TrimLeft(text, " \t\r\n"))
 	return partAt(v, start, start+len(strings.TrimSpace(text)))
 }
 
 // joinSide takes the alias off one side of an equality and looks for its field.
-func (l *loader) joinSide(d *nodeDraft, side **value, alias string, fields map[string]expr.Type, known bool) bool {
+func (l *loader) joinSide(d *nodeDraft, side **document.Value, alias string, fields map[string]expr.Type, known bool) bool {
 	v, path := *side, d.l.keyPath("on")
 	bare := *v
-	bare.text = strings.TrimPrefix(v.text, alias+".")
+	bare.Text = strings.TrimPrefix(v.Text, alias+".")
 	*side = &bare
-	if !isWord(bare.text) {
-		l.errorSpan(v.src, v.off, v.end, path, "%s is not a field of %s", quote(v.text), alias).Hint = "on lists equalities such as id = order_id, separated by commas: a field of r, then one of l"
+	if !isWord(bare.Text) {
+		l.ErrorSpan(v.Src, v.Off, v.End, path, "%s is not a field of %s", document.Quote(v.Text), alias).Hint = "on lists equalities such as id = order_id, separated by commas: a field of r, then one of l"
 		return false
 	}
-	if _, ok := fields[bare.text]; known && !ok {
-		l.errorSpan(v.src, v.off, v.end, path, "%s has no field %s", alias, quote(bare.text)).Hint = suggestKey(bare.text, fields)
+	if _, ok := fields[bare.Text]; known && !ok {
+		l.ErrorSpan(v.Src, v.Off, v.End, path, "%s has no field %s", alias, document.Quote(bare.Text)).Hint = document.SuggestKey(bare.Text, fields)
 		return false
 	}
 	return true
@@ -103,13 +104,13 @@ func (l *loader) indexOn(creator *Node, pairs []joinPair) *Index {
 	cd := l.drafts[creator]
 	var items []string
 	for _, p := range pairs {
-		items = append(items, p.right.text)
+		items = append(items, p.right.Text)
 	}
 	def := strings.Join(items, ", ")
 	_, key, err := expr.ParseIndex("non_unique("+def+")", fieldTypes(creator.Table))
 	if err != nil { // a field occurs twice, or its type is not known
 		if !mentionsBroken(def, fieldTypes(creator.Table)) {
-			l.errorAt(pairs[0].right, "", "%s", errorText(err))
+			l.ErrorAt(pairs[0].right, "", "%s", errorText(err))
 		}
 		return &Index{Node: creator}
 	}
@@ -125,7 +126,7 @@ func (l *loader) indexOn(creator *Node, pairs []joinPair) *Index {
 	l.indexKeys[ix] = pairs[0].right
 	e := entryAt(pairs[0].right, name, textAt(pairs[0].right, "non_unique("+def+")"))
 	if cd.w.has("indexes") {
-		own(cd.w.keys["indexes"]).entries = append(cd.w.get("indexes").entries, e)
+		own(cd.w.keys["indexes"]).Entries = append(cd.w.get("indexes").Entries, e)
 	} else {
 		cd.w.drop("indexes")
 		cd.w.add("indexes", mapAt(pairs[0].right, e))

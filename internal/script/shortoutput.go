@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"thalweg/internal/address"
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
@@ -23,13 +24,13 @@ func (l *loader) shortOutput(d *nodeDraft, w *FileWriter) (ok bool) {
 		return true
 	case v == nil:
 		v = listAt(o.where(), textAt(o.where(), "r.*"))
-	case v.kind == mapKind:
+	case v.Kind == document.Map:
 		v = entriesAsItems(v)
-	case v.kind != listKind:
+	case v.Kind != document.List:
 		return true
 	}
-	parquet, short := address.Parquet(w.URL), v.made
-	for _, item := range v.items {
+	parquet, short := address.Parquet(w.URL), v.Made
+	for _, item := range v.Items {
 		if isShortOutput(item) {
 			short = true
 		} else {
@@ -44,11 +45,11 @@ func (l *loader) shortOutput(d *nodeDraft, w *FileWriter) (ok bool) {
 	}
 	list := listAt(v)
 	ok = true
-	for _, item := range v.items {
+	for _, item := range v.Items {
 		if isShortOutput(item) {
 			ok = l.shortOutputItem(d, item, parquet, list) && ok
 		} else {
-			list.items = append(list.items, item)
+			list.Items = append(list.Items, item)
 		}
 	}
 	o.drop("columns")
@@ -57,55 +58,55 @@ func (l *loader) shortOutput(d *nodeDraft, w *FileWriter) (ok bool) {
 }
 
 // shortOutputItem adds the long form of an item to list; false if there is none.
-func (l *loader) shortOutputItem(d *nodeDraft, item *value, parquet bool, list *value) bool {
+func (l *loader) shortOutputItem(d *nodeDraft, item *document.Value, parquet bool, list *document.Value) bool {
 	path := d.w.keyPath("columns")
 	it, ok := parseShortItem(item)
 	switch {
 	case !ok:
-		l.errorAt(item, path, "a column is a field such as r.name, all of them as r.*, {header: expression}, or a map with name, expression and type")
+		l.ErrorAt(item, path, "a column is a field such as r.name, all of them as r.*, {header: expression}, or a map with name, expression and type")
 		return false
 	case it.rest != nil && (parquet || it.all != ""):
-		l.errorAt(it.rest, path, "only a column of a CSV file takes a format")
+		l.ErrorAt(it.rest, path, "only a column of a CSV file takes a format")
 		return false
 	case it.all != "":
-		return l.allFields(d, it, item, path, func(name string, e *value) {
-			list.items = append(list.items, outputItem(textAt(item, name), e, nil, parquet))
+		return l.allFields(d, it, item, path, func(name string, e *document.Value) {
+			list.Items = append(list.Items, outputItem(textAt(item, name), e, nil, parquet))
 		})
 	}
-	list.items = append(list.items, outputItem(it.name, it.expr, it.rest, parquet))
+	list.Items = append(list.Items, outputItem(it.name, it.expr, it.rest, parquet))
 	return true
 }
 
 // entriesAsItems writes {header: expression, …} as [{header: expression}, …].
-func entriesAsItems(m *value) *value {
+func entriesAsItems(m *document.Value) *document.Value {
 	list := listAt(m)
-	for _, e := range m.entries {
-		list.items = append(list.items, mapAt(e.key, e))
+	for _, e := range m.Entries {
+		list.Items = append(list.Items, mapAt(e.Key, e))
 	}
 	return list
 }
 
 // isShortOutput tells a column's short form from its long one, which has at
 // least three keys.
-func isShortOutput(item *value) bool {
-	if item.kind != mapKind {
+func isShortOutput(item *document.Value) bool {
+	if item.Kind != document.Map {
 		return true
 	}
-	return len(item.entries) == 1 && (item.made || outputColumnShape.index(item.entries[0].name) < 0)
+	return len(item.Entries) == 1 && (item.Made || outputColumnShape.index(item.Entries[0].Name) < 0)
 }
 
 // outputItem is the long form of a column, but for its type.
-func outputItem(header, expression, format *value, parquet bool) *value {
-	v := mapAt(header, entryAt(header, "name", textAt(header, identifier(header.text))), entryAt(expression, "expression", expression))
+func outputItem(header, expression, format *document.Value, parquet bool) *document.Value {
+	v := mapAt(header, entryAt(header, "name", textAt(header, identifier(header.Text))), entryAt(expression, "expression", expression))
 	if parquet {
-		v.entries = append(v.entries, entryAt(header, "parquet", mapAt(header, entryAt(header, "column_name", header))))
+		v.Entries = append(v.Entries, entryAt(header, "parquet", mapAt(header, entryAt(header, "column_name", header))))
 		return v
 	}
 	csv := mapAt(header, entryAt(header, "header", header))
 	if format != nil {
-		csv.entries = append(csv.entries, entryAt(format, "format", format))
+		csv.Entries = append(csv.Entries, entryAt(format, "format", format))
 	}
-	v.entries = append(v.entries, entryAt(header, "csv", csv))
+	v.Entries = append(v.Entries, entryAt(header, "csv", csv))
 	return v
 }
 
@@ -115,10 +116,10 @@ func (o *object) defaultFormat(t expr.Type) {
 	if t != expr.DateTime || csv == nil {
 		return
 	}
-	for _, e := range csv.entries {
-		if strings.EqualFold(e.name, "format") {
+	for _, e := range csv.Entries {
+		if strings.EqualFold(e.Name, "format") {
 			return
 		}
 	}
-	csv.entries = append(csv.entries, entryAt(csv, "format", textAt(csv, defaultTimeFormat)))
+	csv.Entries = append(csv.Entries, entryAt(csv, "format", textAt(csv, defaultTimeFormat)))
 }

@@ -1,6 +1,10 @@
 package script
 
-import "strings"
+import (
+	"strings"
+
+	"thalweg/internal/document"
+)
 
 // sideTables refuses tables whose names are those of the rows kept beside
 // others: a query would show the one in place of the other. Node.sides are the
@@ -14,8 +18,8 @@ func (l *loader) sideTables() {
 				owners[side] = d.node
 				continue
 			}
-			at := l.errorAt(d.key, d.path, "the rows kept beside node %s would be in table %s, as are those beside node %s",
-				quote(d.node.Name), quote(side), quote(owner.Name))
+			at := l.ErrorAt(d.key, d.path, "the rows kept beside node %s would be in table %s, as are those beside node %s",
+				document.Quote(d.node.Name), document.Quote(side), document.Quote(owner.Name))
 			at.Hint = "give the node another name"
 		}
 	}
@@ -24,8 +28,8 @@ func (l *loader) sideTables() {
 			continue
 		}
 		owner := owners[strings.ToLower(d.node.Table.Name)]
-		at := l.errorAt(d.w.get("name"), d.w.keyPath("name"), "table %s has the name of the rows kept beside node %s",
-			quote(d.node.Table.Name), quote(owner.Name))
+		at := l.ErrorAt(d.w.get("name"), d.w.keyPath("name"), "table %s has the name of the rows kept beside node %s",
+			document.Quote(d.node.Table.Name), document.Quote(owner.Name))
 		at.Hint = "choose another name: those that end in __bad and __failed are where bad rows and the findings of checks are queried"
 	}
 }

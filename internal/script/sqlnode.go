@@ -2,26 +2,28 @@ package script
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 )
 
 // queryTables lists what r.tables of a sql node says: tables under their own
 // names, or a map of names to tables.
-func (l *loader) queryTables(d *nodeDraft) []*entry {
+func (l *loader) queryTables(d *nodeDraft) []*document.Entry {
 	v := d.r.get("tables")
 	switch {
 	case v == nil:
 		return nil
-	case v.kind == mapKind:
+	case v.Kind == document.Map:
 		return d.r.members("tables")
 	}
-	var out []*entry
+	var out []*document.Entry
 	for _, item := range d.r.texts("tables") {
-		out = append(out, &entry{name: item.text, key: item, val: item})
+		out = append(out, &document.Entry{Name: item.Text, Key: item, Value: item})
 	}
 	return out
 }
@@ -42,17 +44,17 @@ func (l *loader) sqlNode(ctx context.Context, d *nodeDraft) {
 	if text == nil || d.node.Table == nil {
 		return
 	}
-	q.Text, q.Pos = text.text, l.pos(text)
-	if text.style == blockStyle || text.style == rawStyle {
-		first := len(text.text) - len(strings.TrimLeft(text.text, " \t\r\n"))
-		start, _ := text.part(first, first)
-		q.Pos = text.src.pos(text.src.origin(start, false))
+	q.Text, q.Pos = text.Text, l.pos(text)
+	if text.Style == document.BlockStyle || text.Style == document.RawStyle {
+		first := len(text.Text) - len(strings.TrimLeft(text.Text, " \t\r\n"))
+		start, _ := text.Part(first, first)
+		q.Pos = text.Src.Pos(text.Src.Origin(start, false))
 	}
-	if v := d.w.get("fields"); v != nil && v.kind == listKind {
-		l.errorAt(v, d.w.keyPath("fields"), "fields of a sql node is a map of names to types").Hint = "write {name: type}, or leave fields out: they are inferred from the query"
+	if v := d.w.get("fields"); v != nil && v.Kind == document.List {
+		l.ErrorAt(v, d.w.keyPath("fields"), "fields of a sql node is a map of names to types").Hint = "write {name: type}, or leave fields out: they are inferred from the query"
 		return
 	}
-	if !known || l.full {
+	if !known || l.IsFull() {
 		return
 	}
 	if l.src.Describe == nil {
@@ -68,18 +70,18 @@ func (l *loader) sqlNode(ctx context.Context, d *nodeDraft) {
 func (l *loader) queryInputs(d *nodeDraft, q *SQLQuery) bool {
 	known := true
 	path := d.r.keyPath("tables")
-	seen := map[string]*value{}
+	seen := map[string]*document.Value{}
 	for _, e := range l.queryTables(d) {
-		if !e.val.scalar() || !e.val.present() {
-			l.errorAt(e.val, join(path, e.name), "the name of a table is expected here, found %s", e.val.kind)
+		if !e.Value.Scalar() || !e.Value.Present() {
+			l.ErrorAt(e.Value, join(path, e.Name), "the name of a table is expected here, found %s", e.Value.Kind)
 			known = false
 			continue
 		}
-		l.fieldName(e.key, e.name, join(path, e.name), "table in a query", seen)
-		in := QueryInput{Name: e.name, Pos: l.pos(e.val), Table: e.val.text, Creator: l.script.byTable[e.val.text]}
+		l.fieldName(e.Key, e.Name, join(path, e.Name), "table in a query", seen)
+		in := QueryInput{Name: e.Name, Pos: l.pos(e.Value), Table: e.Value.Text, Creator: l.script.byTable[e.Value.Text]}
 		q.Inputs = append(q.Inputs, in)
 		if in.Creator == nil {
-			l.errorAt(e.val, join(path, e.name), "no node creates table %s", quote(in.Table)).Hint = suggestKey(in.Table, l.script.byTable)
+			l.ErrorAt(e.Value, join(path, e.Name), "no node creates table %s", document.Quote(in.Table)).Hint = document.SuggestKey(in.Table, l.script.byTable)
 			known = false
 			continue
 		}
@@ -92,12 +94,12 @@ func (l *loader) queryInputs(d *nodeDraft, q *SQLQuery) bool {
 }
 
 // queryText gives the query: the script's own text, or all of a file's.
-func (l *loader) queryText(ctx context.Context, d *nodeDraft) (text *value, path string) {
+func (l *loader) queryText(ctx context.Context, d *nodeDraft) (text *document.Value, path string) {
 	o := d.o
 	inline, url := o.expression("query"), o.expression("query_url")
 	switch {
 	case inline != nil && url != nil:
-		l.errorAt(o.keys["query_url"].key, o.keyPath("query_url"), "a sql node has either query or query_url").Related = []Pos{l.pos(o.keys["query"].key)}
+		l.ErrorAt(o.keys["query_url"].Key, o.keyPath("query_url"), "a sql node has either query or query_url").Related = []document.Pos{l.pos(o.keys["query"].Key)}
 		return nil, ""
 	case inline != nil:
 		return inline, o.keyPath("query")
@@ -105,30 +107,30 @@ func (l *loader) queryText(ctx context.Context, d *nodeDraft) (text *value, path
 		o.missing("query", "write one SELECT over the tables in r.tables")
 		return nil, ""
 	}
-	src := l.fetch(ctx, url.text, url, o.keyPath("query_url"), MaxScriptBytes)
+	src := l.fetch(ctx, url.Text, url, o.keyPath("query_url"), document.MaxBytes)
 	if src == nil {
 		return nil, ""
 	}
-	if bad := invalidUTF8(src.text); bad >= 0 {
-		l.errorSpan(src, bad, bad+1, o.keyPath("query_url"), "the text is not UTF-8").Hint = "save the file with the encoding UTF-8"
+	if bad := document.InvalidUTF8(src.Text); bad >= 0 {
+		l.ErrorSpan(src, bad, bad+1, o.keyPath("query_url"), "the text is not UTF-8").Hint = "save the file with the encoding UTF-8"
 		return nil, ""
 	}
-	d.pulled = append(d.pulled, pulledFile{url.text, src})
-	text = &value{src: src, kind: stringKind, style: rawStyle, text: strings.TrimPrefix(src.text, byteOrderMark)}
-	text.off, text.end = len(src.text)-len(text.text), len(src.text)
+	d.pulled = append(d.pulled, pulledFile{url.Text, src})
+	text = &document.Value{Src: src, Kind: document.String, Style: document.RawStyle, Text: strings.TrimPrefix(src.Text, document.ByteOrderMark)}
+	text.Off, text.End = len(src.Text)-len(text.Text), len(src.Text)
 	return text, o.keyPath("query_url")
 }
 
 // describe asks what the query gives, and completes or checks the fields.
-func (l *loader) describe(ctx context.Context, d *nodeDraft, text *value, path string) {
+func (l *loader) describe(ctx context.Context, d *nodeDraft, text *document.Value, path string) {
 	q := d.node.Query
-	ask := QueryText{Text: text.text, Others: sortedKeys(l.script.byTable)}
+	ask := QueryText{Text: text.Text, Others: slices.Sorted(maps.Keys(l.script.byTable))}
 	for _, in := range q.Inputs {
 		ask.Tables = append(ask.Tables, QueryTable{Name: in.Name, Fields: in.Creator.Table.Fields})
 	}
 	info, problems, err := l.askDescriber(ctx, ask)
 	if err != nil {
-		at := l.errorAt(text, path, "the query could not be checked: %s", err)
+		at := l.ErrorAt(text, path, "the query could not be checked: %s", err)
 		at.Cause = &fault.Error{Kind: fault.Of(err).Kind, Message: "check a query", Err: err}
 		return
 	}
@@ -147,8 +149,8 @@ func (l *loader) describe(ctx context.Context, d *nodeDraft, text *value, path s
 	}
 	for _, name := range info.Unused {
 		for _, e := range l.queryTables(d) {
-			if e.name == name {
-				l.warnAt(e.key, join(d.r.keyPath("tables"), name), "the query does not read %s", quote(name)).Hint = "the node waits for its table all the same: leave it out"
+			if e.Name == name {
+				l.WarnAt(e.Key, join(d.r.keyPath("tables"), name), "the query does not read %s", document.Quote(name)).Hint = "the node waits for its table all the same: leave it out"
 			}
 		}
 	}
@@ -169,22 +171,22 @@ func (l *loader) askDescriber(ctx context.Context, q QueryText) (*QueryInfo, []Q
 	return l.describer.Describe(ctx, q)
 }
 
-func (l *loader) queryProblem(text *value, path string, p QueryProblem) {
-	if text.src.isPending(text.span()) {
+func (l *loader) queryProblem(text *document.Value, path string, p QueryProblem) {
+	if text.Src.IsPending(text.Span()) {
 		return
 	}
-	start, end := text.part(p.Start, p.End)
-	d := l.report(p.Severity, text.src, start, end, path, p.Message)
+	start, end := text.Part(p.Start, p.End)
+	d := l.AddSpan(p.Severity, text.Src, start, end, path, p.Message)
 	d.Hint = p.Hint
 }
 
 // declaredFields compares the fields with the query's columns.
-func (l *loader) declaredFields(d *nodeDraft, text *value, path string) {
+func (l *loader) declaredFields(d *nodeDraft, text *document.Value, path string) {
 	columns := map[string]*QueryColumn{}
 	for i := range d.node.Query.Info.Columns {
 		c := &d.node.Query.Info.Columns[i]
 		if columns[c.Name] != nil {
-			l.columnProblem(text, path, *c, "the query gives two columns %s", quote(c.Name)).Hint = "name one of them with AS"
+			l.columnProblem(text, path, *c, "the query gives two columns %s", document.Quote(c.Name)).Hint = "name one of them with AS"
 		}
 		columns[c.Name] = c
 	}
@@ -198,24 +200,24 @@ func (l *loader) declaredFields(d *nodeDraft, text *value, path string) {
 			for _, c := range d.node.Query.Info.Columns {
 				names = append(names, c.Name)
 			}
-			l.errorAt(f.o.where(), at, "the query gives no column %s", quote(f.field.Name)).Hint = didYouMean(f.field.Name, names)
+			l.ErrorAt(f.o.where(), at, "the query gives no column %s", document.Quote(f.field.Name)).Hint = document.DidYouMean(f.field.Name, names)
 		case f.field.Type == expr.Invalid || slices.Contains(c.Fits, f.field.Type):
 		default:
-			l.errorAt(f.o.where(), at, "the query gives %s as %s, which %s cannot hold without loss", quote(c.Name), c.SQLType, f.field.Type).Hint = castHint(c.Name, f.field.Type)
+			l.ErrorAt(f.o.where(), at, "the query gives %s as %s, which %s cannot hold without loss", document.Quote(c.Name), c.SQLType, f.field.Type).Hint = castHint(c.Name, f.field.Type)
 		}
 	}
-	for _, name := range sortedKeys(columns) {
-		l.columnProblem(text, path, *columns[name], "the query gives a column %s that fields does not have", quote(name)).Hint = "add it to w.fields, or leave it out of the SELECT"
+	for _, name := range slices.Sorted(maps.Keys(columns)) {
+		l.columnProblem(text, path, *columns[name], "the query gives a column %s that fields does not have", document.Quote(name)).Hint = "add it to w.fields, or leave it out of the SELECT"
 	}
 }
 
 // columnProblem reports an error at what gives a column, or at the whole query.
-func (l *loader) columnProblem(text *value, path string, c QueryColumn, format string, args ...any) *Diagnostic {
-	if c.Start >= c.End || text.src.isPending(text.span()) {
-		return l.errorAt(text, path, format, args...)
+func (l *loader) columnProblem(text *document.Value, path string, c QueryColumn, format string, args ...any) *document.Diagnostic {
+	if c.Start >= c.End || text.Src.IsPending(text.Span()) {
+		return l.ErrorAt(text, path, format, args...)
 	}
-	start, end := text.part(c.Start, c.End)
-	return l.errorSpan(text.src, start, end, path, format, args...)
+	start, end := text.Part(c.Start, c.End)
+	return l.ErrorSpan(text.Src, start, end, path, format, args...)
 }
 
 // castHint says how a query gives a column of a type.
@@ -228,8 +230,8 @@ func castHint(name string, t expr.Type) string {
 }
 
 // inferredFields makes the fields of the query's columns.
-func (l *loader) inferredFields(d *nodeDraft, text *value, path string) {
-	seen := map[string]*value{}
+func (l *loader) inferredFields(d *nodeDraft, text *document.Value, path string) {
+	seen := map[string]*document.Value{}
 	for _, c := range d.node.Query.Info.Columns {
 		f := &Field{Name: c.Name, Nullable: true, Pos: d.node.Query.Pos, ExprPos: d.node.Query.Pos}
 		named := isWord(c.Name) && (c.Name[0] < '0' || c.Name[0] > '9')
@@ -238,16 +240,16 @@ func (l *loader) inferredFields(d *nodeDraft, text *value, path string) {
 		}
 		switch {
 		case !named:
-			l.columnProblem(text, path, c, "the query gives a column %s, which is not a name for a field", quote(c.Name)).Hint = "name it with AS: letters, digits and underscores, beginning with a letter"
+			l.columnProblem(text, path, c, "the query gives a column %s, which is not a name for a field", document.Quote(c.Name)).Hint = "name it with AS: letters, digits and underscores, beginning with a letter"
 			continue
 		case seen[strings.ToLower(c.Name)] != nil:
-			l.columnProblem(text, path, c, "the query gives two columns %s", quote(c.Name)).Hint = "name one of them with AS; names that differ only by case are the same"
+			l.columnProblem(text, path, c, "the query gives two columns %s", document.Quote(c.Name)).Hint = "name one of them with AS; names that differ only by case are the same"
 			continue
-		case contains(reservedFields(), strings.ToLower(c.Name)):
-			l.columnProblem(text, path, c, "the name %s of the query's column is reserved", quote(c.Name)).Hint = "give it another name with AS"
+		case slices.Contains(reservedFields(), strings.ToLower(c.Name)):
+			l.columnProblem(text, path, c, "the name %s of the query's column is reserved", document.Quote(c.Name)).Hint = "give it another name with AS"
 			continue
 		case len(c.Fits) == 0:
-			l.columnProblem(text, path, c, "the query gives %s as %s, which is none of the types of fields", quote(c.Name), c.SQLType).Hint = c.Advice
+			l.columnProblem(text, path, c, "the query gives %s as %s, which is none of the types of fields", document.Quote(c.Name), c.SQLType).Hint = c.Advice
 			continue
 		}
 		seen[strings.ToLower(c.Name)] = text

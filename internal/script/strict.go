@@ -1,10 +1,12 @@
 package script
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"thalweg/internal/document"
 	"thalweg/internal/similar"
 )
 
@@ -18,28 +20,28 @@ import (
 const lenientHint = "with --lenient it is ignored"
 
 // unknownKey reports a key that the shape does not have.
-func (l *loader) unknownKey(e *entry, path string, s *shape) {
-	lenient := l.src.Lenient || !e.val.present() // null switches nothing off
-	if where := rowKeys()[strings.ToLower(e.name)]; where != "" && !lenient {
-		l.errorAt(e.key, path, "key %s chooses no rows here", quote(e.name)).Hint = where + "; " + lenientHint
+func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
+	lenient := l.src.Lenient || !e.Value.Present() // null switches nothing off
+	if where := rowKeys()[strings.ToLower(e.Name)]; where != "" && !lenient {
+		l.ErrorAt(e.Key, path, "key %s chooses no rows here", document.Quote(e.Name)).Hint = where + "; " + lenientHint
 		return
 	}
-	if where := l.belongs(strings.ToLower(e.name), path); where != "" && !lenient {
+	if where := l.belongs(strings.ToLower(e.Name), path); where != "" && !lenient {
 		hint := "it belongs to " + where
 		for _, name := range s.names() {
-			if strings.HasSuffix(name, "_"+strings.ToLower(e.name)) { // col_default_value
+			if strings.HasSuffix(name, "_"+strings.ToLower(e.Name)) { // col_default_value
 				hint = "here it is called " + name
 			}
 		}
-		l.errorAt(e.key, path, "key %s means nothing here", quote(e.name)).Hint = hint + "; " + lenientHint
+		l.ErrorAt(e.Key, path, "key %s means nothing here", document.Quote(e.Name)).Hint = hint + "; " + lenientHint
 		return
 	}
-	meant := typingError(e.name, s.names())
+	meant := typingError(e.Name, s.names())
 	if meant == "" || lenient {
-		l.warnAt(e.key, path, "unknown key %s is ignored", quote(e.name)).Hint = didYouMean(e.name, s.names())
+		l.WarnAt(e.Key, path, "unknown key %s is ignored", document.Quote(e.Name)).Hint = document.DidYouMean(e.Name, s.names())
 		return
 	}
-	l.errorAt(e.key, path, "unknown key %s", quote(e.name)).Hint = "did you mean " + quote(meant) + "? " + lenientHint
+	l.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint = "did you mean " + document.Quote(meant) + "? " + lenientHint
 }
 
 // rowKeys are the keys that choose, check or put aside rows, each with where it does.
@@ -75,11 +77,11 @@ func choosingKeys() []string {
 func (o *object) misplaced(reason string, keys ...string) {
 	for _, key := range keys {
 		v := o.get(key)
-		if v == nil || v.text == "" && len(v.items)+len(v.entries) == 0 && key != "types" || o.l.src.Lenient || !contains(choosingKeys(), key) {
+		if v == nil || v.Text == "" && len(v.Items)+len(v.Entries) == 0 && key != "types" || o.l.src.Lenient || !slices.Contains(choosingKeys(), key) {
 			o.ignored(reason, key)
 			continue
 		}
-		o.l.errorAt(o.keys[key].key, o.path, "%s has no effect: %s", key, reason).Hint =
+		o.l.ErrorAt(o.keys[key].Key, o.path, "%s has no effect: %s", key, reason).Hint =
 			"leave it out, or give the node the type that has it; " + lenientHint
 	}
 }
@@ -87,7 +89,7 @@ func (o *object) misplaced(reason string, keys ...string) {
 // belongs says where a key of the language has a meaning, "" if nowhere: in the
 // same part of a node, if there is such a place, else anywhere.
 func (l *loader) belongs(key, path string) string {
-	if contains(idleKeys(), key) {
+	if slices.Contains(idleKeys(), key) {
 		return ""
 	}
 	if l.keyPlaces == nil {
@@ -133,7 +135,7 @@ func keyPlaces() map[string][]string {
 	}
 	walk = func(path, below string, s *shape) {
 		for _, k := range s.keys {
-			if name := strings.ToLower(k.name); !contains(out[name], path) {
+			if name := strings.ToLower(k.name); !slices.Contains(out[name], path) {
 				out[name] = append(out[name], path)
 			}
 			if k.form.shape != nodeShape {
@@ -156,7 +158,7 @@ func keyPlaces() map[string][]string {
 // a key that somebody put out of use on purpose (having_tmp, _order, x-top). A
 // digit is no such mark: it is typed by mistake as letters are (having2).
 func typingError(word string, keys []string) string {
-	if contains(capillariesKeys(), strings.ToLower(word)) {
+	if slices.Contains(capillariesKeys(), strings.ToLower(word)) {
 		return ""
 	}
 	meant := similar.Mistyped(word, keys)
@@ -195,34 +197,34 @@ func capillariesKeys() []string {
 }
 
 // equalKeys reports keys that occur twice in one map, anywhere in a document.
-func (l *loader) equalKeys(v *value, path string, seen map[*value]bool) {
+func (l *loader) equalKeys(v *document.Value, path string, seen map[*document.Value]bool) {
 	if seen[v] {
 		return // an alias: it was looked at where it is
 	}
 	seen[v] = true
-	for _, item := range v.items {
+	for _, item := range v.Items {
 		l.equalKeys(item, path, seen)
 	}
-	first := make(map[string]*entry, len(v.entries))
-	for _, e := range v.entries {
-		if first[e.name] != nil {
-			l.duplicate(e, first[e.name], path)
+	first := make(map[string]*document.Entry, len(v.Entries))
+	for _, e := range v.Entries {
+		if first[e.Name] != nil {
+			l.duplicate(e, first[e.Name], path)
 		}
-		first[e.name] = e
-		l.equalKeys(e.val, join(path, e.name), seen)
+		first[e.Name] = e
+		l.equalKeys(e.Value, join(path, e.Name), seen)
 	}
 }
 
 // duplicate reports a key that is there before.
-func (l *loader) duplicate(e, first *entry, path string) {
-	var d *Diagnostic
+func (l *loader) duplicate(e, first *document.Entry, path string) {
+	var d *document.Diagnostic
 	if l.src.Lenient {
-		d = l.warnAt(e.key, path, "key %s occurs twice: this one counts", quote(e.name))
+		d = l.WarnAt(e.Key, path, "key %s occurs twice: this one counts", document.Quote(e.Name))
 	} else {
-		d = l.errorAt(e.key, path, "key %s occurs twice", quote(e.name))
+		d = l.ErrorAt(e.Key, path, "key %s occurs twice", document.Quote(e.Name))
 		d.Hint = "only one of them can count; with --lenient the last one does"
 	}
 	if d.Severity != "" {
-		d.Related = append(d.Related, l.pos(first.key))
+		d.Related = append(d.Related, l.pos(first.Key))
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/document"
 )
 
 func TestTypingError(t *testing.T) {
@@ -210,7 +212,7 @@ func TestEqualKeys(t *testing.T) {
 	} {
 		s, diags := c.files.load(t)
 		require.Nil(t, s, name)
-		var found []Diagnostic
+		var found []document.Diagnostic
 		for _, d := range diags {
 			if strings.Contains(d.Message, "occurs twice") {
 				found = append(found, d)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/expr"
 )
 
@@ -24,10 +25,10 @@ func (l *loader) declareTable(d *nodeDraft) {
 	w := &TableWriter{Pos: l.pos(o.where())}
 	d.node.Table = w
 	l.tableName(d, w)
-	if v := o.text("table_options"); v != nil && strings.TrimSpace(v.text) != "" {
+	if v := o.text("table_options"); v != nil && strings.TrimSpace(v.Text) != "" {
 		o.ignored("it belongs to the storage of another system", "table_options")
 	}
-	if v := o.get("fields"); v != nil && v.kind != listKind {
+	if v := o.get("fields"); v != nil && v.Kind != document.List {
 		l.declareFields(d, w)
 	}
 	l.declareIndexes(d, w)
@@ -41,22 +42,22 @@ func (l *loader) declareFields(d *nodeDraft, w *TableWriter) {
 		short, keys = "type", queryFieldShape
 	}
 	members := l.fieldMembers(o, short)
-	if v := o.get("fields"); len(members) == 0 && (v == nil || v.kind == mapKind) {
+	if v := o.get("fields"); len(members) == 0 && (v == nil || v.Kind == document.Map) {
 		o.missing("fields", "a table has at least one field")
 	}
 	d.fieldsOK = true
-	seen := map[string]*value{}
+	seen := map[string]*document.Value{}
 	for _, e := range members {
-		path := join(o.keyPath("fields"), e.name)
-		l.fieldName(e.key, e.name, path, "field", seen)
-		if contains(reservedFields(), strings.ToLower(e.name)) {
-			l.errorAt(e.key, path, "the name %s is reserved", quote(e.name))
+		path := join(o.keyPath("fields"), e.Name)
+		l.fieldName(e.Key, e.Name, path, "field", seen)
+		if slices.Contains(reservedFields(), strings.ToLower(e.Name)) {
+			l.ErrorAt(e.Key, path, "the name %s is reserved", document.Quote(e.Name))
 		}
-		f := &Field{Name: e.name, Pos: l.pos(e.key)}
+		f := &Field{Name: e.Name, Pos: l.pos(e.Key)}
 		w.Fields = append(w.Fields, f)
-		draft := &fieldDraft{field: f, o: l.object(e.val, path, keys), infer: e.val.made && short == "expression"}
+		draft := &fieldDraft{field: f, o: l.object(e.Value, path, keys), infer: e.Value.Made && short == "expression"}
 		if draft.o != nil {
-			draft.o.at = e.key
+			draft.o.at = e.Key
 			if !draft.infer {
 				f.Type = l.columnType(draft.o, "type")
 			}
@@ -69,17 +70,17 @@ func (l *loader) declareFields(d *nodeDraft, w *TableWriter) {
 
 // fieldMembers lists the fields; where one is a text alone it is put into its
 // long form, in which that text has the key short.
-func (l *loader) fieldMembers(o *object, short string) []*entry {
+func (l *loader) fieldMembers(o *object, short string) []*document.Entry {
 	e := o.keys["fields"]
-	if e != nil && e.val.kind == mapKind {
+	if e != nil && e.Value.Kind == document.Map {
 		some := false
-		for _, f := range e.val.entries {
-			some = some || isText(f.val)
+		for _, f := range e.Value.Entries {
+			some = some || isText(f.Value)
 		}
 		if some {
-			for _, f := range own(e).entries {
-				if isText(f.val) {
-					f.val = shortField(f.val, short)
+			for _, f := range own(e).Entries {
+				if isText(f.Value) {
+					f.Value = shortField(f.Value, short)
 				}
 			}
 		}
@@ -89,7 +90,7 @@ func (l *loader) fieldMembers(o *object, short string) []*entry {
 
 // shortField is the long form of a field that is a text: an expression, or the
 // type of a query's column.
-func shortField(v *value, short string) *value {
+func shortField(v *document.Value, short string) *document.Value {
 	if short != "type" {
 		return mapAt(v, entryAt(v, short, asText(v)))
 	}
@@ -100,8 +101,8 @@ func shortField(v *value, short string) *value {
 	m := mapAt(v, entryAt(v, short, c.typ))
 	if c.nullable {
 		yes := textAt(v, "true")
-		yes.kind = boolKind
-		m.entries = append(m.entries, entryAt(v, "nullable", yes))
+		yes.Kind = document.Bool
+		m.Entries = append(m.Entries, entryAt(v, "nullable", yes))
 	}
 	return m
 }
@@ -115,38 +116,38 @@ func (l *loader) shortFields(d *nodeDraft, w *TableWriter) {
 		d.w.missing("fields", "a grouped lookup says which fields and aggregates it keeps")
 		return
 	case v == nil:
-		v = &value{src: d.w.v.src, kind: listKind, off: d.w.where().off, end: d.w.where().end, made: true}
+		v = &document.Value{Src: d.w.v.Src, Kind: document.List, Off: d.w.where().Off, End: d.w.where().End, Made: true}
 		aliases := d.aliases()
 		if d.node.Type == PyTableNode {
 			aliases = []string{"p"} // the function decides whether it returns the group's keys
 		}
 		for _, alias := range aliases {
-			v.items = append(v.items, textAt(d.w.where(), alias+".*"))
+			v.Items = append(v.Items, textAt(d.w.where(), alias+".*"))
 		}
-	case v.kind != listKind:
+	case v.Kind != document.List:
 		return
 	}
 	m, ok := mapAt(v), true
 	taken := map[string]bool{}
-	for _, item := range singles(v.items) {
+	for _, item := range singles(v.Items) {
 		it, good := parseShortItem(item)
 		switch {
 		case !good || it.rest != nil:
-			l.errorAt(item, d.w.keyPath("fields"), "an item of fields is a field such as r.name, all of them as r.*, or {name: expression}")
+			l.ErrorAt(item, d.w.keyPath("fields"), "an item of fields is a field such as r.name, all of them as r.*, or {name: expression}")
 			ok = false
 		case it.all != "":
-			ok = l.allFields(d, it, item, d.w.keyPath("fields"), func(name string, e *value) {
+			ok = l.allFields(d, it, item, d.w.keyPath("fields"), func(name string, e *document.Value) {
 				if !taken[strings.ToLower(name)] {
-					m.entries = append(m.entries, entryAt(item, name, e))
+					m.Entries = append(m.Entries, entryAt(item, name, e))
 					taken[strings.ToLower(name)] = true
 				}
 			}) && ok
 		default:
-			m.entries = append(m.entries, &entry{name: it.name.text, key: it.name, val: it.expr})
-			taken[strings.ToLower(it.name.text)] = true
+			m.Entries = append(m.Entries, &document.Entry{Name: it.name.Text, Key: it.name, Value: it.expr})
+			taken[strings.ToLower(it.name.Text)] = true
 		}
 	}
-	if len(m.entries) == 0 && (v.made || !ok) {
+	if len(m.Entries) == 0 && (v.Made || !ok) {
 		return
 	}
 	if d.w.has("fields") {
@@ -160,9 +161,9 @@ func (l *loader) shortFields(d *nodeDraft, w *TableWriter) {
 
 // allFields gives each field of an alias with the expression that copies it;
 // false if they are not known.
-func (l *loader) allFields(d *nodeDraft, it shortItem, item *value, path string, each func(name string, expression *value)) bool {
-	if !contains(d.aliases(), it.all) {
-		l.errorAt(item, path, "%s.* cannot be used here", it.all).Hint = "allowed here: " + strings.Join(starred(d.aliases()), ", ")
+func (l *loader) allFields(d *nodeDraft, it shortItem, item *document.Value, path string, each func(name string, expression *document.Value)) bool {
+	if !slices.Contains(d.aliases(), it.all) {
+		l.ErrorAt(item, path, "%s.* cannot be used here", it.all).Hint = "allowed here: " + strings.Join(starred(d.aliases()), ", ")
 		return false
 	}
 	names, known := d.aliasFields(it.all)
@@ -193,21 +194,21 @@ func (l *loader) tableName(d *nodeDraft, w *TableWriter) {
 	if v == nil {
 		return
 	}
-	name, path := v.text, d.w.keyPath("name")
+	name, path := v.Text, d.w.keyPath("name")
 	w.Name = name
 	lower := strings.ToLower(name)
 	switch {
 	case !isWord(name):
-		l.errorAt(v, path, "the table's name %s has other characters than letters, digits and underscores", quote(name))
+		l.ErrorAt(v, path, "the table's name %s has other characters than letters, digits and underscores", document.Quote(name))
 	case len(name) > MaxTableNameChars:
-		l.errorAt(v, path, "the table's name is longer than %d characters", MaxTableNameChars)
+		l.ErrorAt(v, path, "the table's name is longer than %d characters", MaxTableNameChars)
 	case strings.HasPrefix(name, "idx"):
-		l.errorAt(v, path, "the table's name %s begins with idx, as only indexes do", quote(name))
+		l.ErrorAt(v, path, "the table's name %s begins with idx, as only indexes do", document.Quote(name))
 	case strings.HasPrefix(name, "wf") || strings.HasPrefix(name, "system"):
-		l.errorAt(v, path, "the table's name %s is reserved", quote(name)).Hint = "names of system tables begin with wf or system"
+		l.ErrorAt(v, path, "the table's name %s is reserved", document.Quote(name)).Hint = "names of system tables begin with wf or system"
 	}
 	if other := l.tables[lower]; other != nil {
-		at := l.errorAt(v, path, "table %s is created twice: node %s creates it too", quote(name), quote(other.Name))
+		at := l.ErrorAt(v, path, "table %s is created twice: node %s creates it too", document.Quote(name), document.Quote(other.Name))
 		at.Related = append(at.Related, other.Table.Pos)
 		return
 	}
@@ -219,14 +220,14 @@ func (l *loader) tableName(d *nodeDraft, w *TableWriter) {
 func (l *loader) declareIndexes(d *nodeDraft, w *TableWriter) {
 	l.shortIndexes(d)
 	for _, e := range d.w.members("indexes") {
-		if l.full {
+		if l.IsFull() {
 			return
 		}
-		ix := &Index{Name: e.name, Pos: l.pos(e.key), Node: d.node}
-		l.indexName(e, ix, join(d.w.keyPath("indexes"), e.name))
+		ix := &Index{Name: e.Name, Pos: l.pos(e.Key), Node: d.node}
+		l.indexName(e, ix, join(d.w.keyPath("indexes"), e.Name))
 		w.Indexes = append(w.Indexes, ix)
 		d.indexes = append(d.indexes, indexDraft{index: ix, e: e})
-		l.indexKeys[ix] = e.key
+		l.indexKeys[ix] = e.Key
 	}
 }
 
@@ -238,7 +239,7 @@ func (l *loader) indexes(d *nodeDraft) {
 	unique, broken := 0, false
 	types := fieldTypes(d.node.Table)
 	for _, x := range d.indexes {
-		if l.full {
+		if l.IsFull() {
 			return
 		}
 		if !l.indexKey(d, x, types) {
@@ -250,23 +251,23 @@ func (l *loader) indexes(d *nodeDraft) {
 	if d.node.Type == Distinct && !broken && unique != 1 {
 		at := d.w.where()
 		if e := d.w.keys["indexes"]; e != nil {
-			at = e.key
+			at = e.Key
 		}
-		l.errorAt(at, d.w.keyPath("indexes"), "a distinct_table has exactly one unique index, this one has %d", unique).Hint =
+		l.ErrorAt(at, d.w.keyPath("indexes"), "a distinct_table has exactly one unique index, this one has %d", unique).Hint =
 			"its key says which rows are the same"
 	}
 }
 
 // indexKey reads one index's definition; false if it cannot.
 func (l *loader) indexKey(d *nodeDraft, x indexDraft, types map[string]expr.Type) bool {
-	v, path := x.e.val, join(d.w.keyPath("indexes"), x.e.name)
-	if v.kind != stringKind {
-		l.errorAt(v, path, "an index is text such as unique(field), found %s", v.kind)
+	v, path := x.e.Value, join(d.w.keyPath("indexes"), x.e.Name)
+	if v.Kind != document.String {
+		l.ErrorAt(v, path, "an index is text such as unique(field), found %s", v.Kind)
 		return false
 	}
 	var err error
-	if x.index.Unique, x.index.Key, err = expr.ParseIndex(v.text, types); err != nil {
-		if !mentionsBroken(v.text, types) {
+	if x.index.Unique, x.index.Key, err = expr.ParseIndex(v.Text, types); err != nil {
+		if !mentionsBroken(v.Text, types) {
 			l.exprError(v, path, err)
 		}
 		return false
@@ -310,23 +311,23 @@ func cutName(name string, limit int) string {
 	return name[:limit-hexDigits-1] + "_" + hex.EncodeToString(sum[:])[:hexDigits]
 }
 
-func (l *loader) indexName(e *entry, ix *Index, path string) {
-	name := e.name
+func (l *loader) indexName(e *document.Entry, ix *Index, path string) {
+	name := e.Name
 	switch {
 	case !strings.HasPrefix(name, "idx"):
-		l.errorAt(e.key, path, "the index's name %s must begin with idx", quote(name))
+		l.ErrorAt(e.Key, path, "the index's name %s must begin with idx", document.Quote(name))
 	case !isWord(name):
-		l.errorAt(e.key, path, "the index's name %s has other characters than letters, digits and underscores", quote(name))
+		l.ErrorAt(e.Key, path, "the index's name %s has other characters than letters, digits and underscores", document.Quote(name))
 	case len(name) > MaxIndexNameChars:
-		l.errorAt(e.key, path, "the index's name is longer than %d characters", MaxIndexNameChars)
+		l.ErrorAt(e.Key, path, "the index's name is longer than %d characters", MaxIndexNameChars)
 	}
 	if other := l.script.byIndex[name]; other != nil {
-		at := l.errorAt(e.key, path, "index %s is defined twice: node %s has it too", quote(name), quote(other.Node.Name))
+		at := l.ErrorAt(e.Key, path, "index %s is defined twice: node %s has it too", document.Quote(name), document.Quote(other.Node.Name))
 		at.Related = append(at.Related, other.Pos)
 		return
 	}
 	if other := l.script.byTable[name]; other != nil {
-		l.errorAt(e.key, path, "index %s has the name of a table", quote(name))
+		l.ErrorAt(e.Key, path, "index %s has the name of a table", document.Quote(name))
 	}
 	l.script.byIndex[name] = ix
 }
@@ -351,7 +352,7 @@ func (l *loader) indexUse() {
 			if used[ix] || exempt || ix.Key == nil || l.script.byIndex[ix.Name] != ix {
 				continue
 			}
-			l.errorAt(l.indexKeys[ix], join(d.w.keyPath("indexes"), ix.Name), "no lookup uses index %s", quote(ix.Name)).Hint =
+			l.ErrorAt(l.indexKeys[ix], join(d.w.keyPath("indexes"), ix.Name), "no lookup uses index %s", document.Quote(ix.Name)).Hint =
 				"remove it; an index that is there to check uniqueness has to_check_uniq in its name"
 		}
 	}
@@ -381,7 +382,7 @@ func (l *loader) tableExpressions(d *nodeDraft) {
 		sc = sc.with("l", nil, false).with("p", nil, false)
 	}
 	for _, f := range d.fields {
-		if l.full {
+		if l.IsFull() {
 			return
 		}
 		l.field(d, f, sc)
@@ -391,7 +392,7 @@ func (l *loader) tableExpressions(d *nodeDraft) {
 		return
 	}
 	if d.node.Type == Distinct {
-		l.errorAt(d.w.keys["having"].key, d.w.keyPath("having"), "a distinct_table takes no having").Hint = "filter in a table_table in front of it"
+		l.ErrorAt(d.w.keys["having"].Key, d.w.keyPath("having"), "a distinct_table takes no having").Hint = "filter in a table_table in front of it"
 		return
 	}
 	w.Having = l.condition(v, d.w.keyPath("having"), newScope("having").nullable(tableNulls("w", w)).computed(d.node.SeenByHaving).with("w", fieldTypes(w), true))
@@ -410,10 +411,10 @@ func (n *Node) SeenByHaving(w expr.Ref) *expr.Compiled {
 }
 
 // condition checks an expression that must be a bool, computed without rounding.
-func (l *loader) condition(v *value, path string, sc scope) *expr.Compiled {
+func (l *loader) condition(v *document.Value, path string, sc scope) *expr.Compiled {
 	c := l.compile(v, path, sc, expr.Mode{})
 	if c != nil && c.Type() != expr.Bool {
-		l.errorAt(v, path, "%s must be a bool, but it is %s", sc.place, article(c.Type())).Hint = "compare it with something"
+		l.ErrorAt(v, path, "%s must be a bool, but it is %s", sc.place, article(c.Type())).Hint = "compare it with something"
 		return nil
 	}
 	return c
@@ -481,17 +482,17 @@ func (l *loader) inferType(o *object, sc scope, mode expr.Mode) expr.Type {
 	t := columnTypeOf(c.Type())
 	switch {
 	case t == expr.Invalid:
-		l.errorAt(v, path, "the expression is %s, which no field can hold", article(c.Type()))
+		l.ErrorAt(v, path, "the expression is %s, which no field can hold", article(c.Type()))
 		return t
 	case c.Type() == expr.GoInt:
 		whole := *v
-		whole.text, whole.made = "int("+v.text+")", true
+		whole.Text, whole.Made = "int("+v.Text+")", true
 		o.replace("expression", &whole)
 	}
 	o.add("type", textAt(v, t.String()))
 	if c.Nullable() || l.sumsNulls(v, path, sc, mode, c) {
 		yes := textAt(v, "true")
-		yes.kind = boolKind
+		yes.Kind = document.Bool
 		o.add("nullable", yes)
 	}
 	return t
@@ -499,7 +500,7 @@ func (l *loader) inferType(o *object, sc scope, mode expr.Mode) expr.Type {
 
 // sumsNulls reports an aggregate over values that may all be NULL, which is
 // NULL then if its field allows that.
-func (l *loader) sumsNulls(v *value, path string, sc scope, mode expr.Mode, c *expr.Compiled) bool {
+func (l *loader) sumsNulls(v *document.Value, path string, sc scope, mode expr.Mode, c *expr.Compiled) bool {
 	if !c.Aggregate() || !slices.ContainsFunc(c.Refs(), func(r expr.Ref) bool { return sc.nulls[r] }) {
 		return false
 	}
@@ -518,14 +519,14 @@ func mentions(c *expr.Compiled, alias string) bool {
 }
 
 // fieldType reports an expression whose type is not the declared one.
-func (l *loader) fieldType(v *value, path string, want expr.Type, c *expr.Compiled) {
+func (l *loader) fieldType(v *document.Value, path string, want expr.Type, c *expr.Compiled) {
 	if c == nil || want == expr.Invalid || c.Type() == want {
 		return
 	}
-	at := l.errorAt(v, path, "the expression is %s, but the declared type is %s", article(c.Type()), want)
+	at := l.ErrorAt(v, path, "the expression is %s, but the declared type is %s", article(c.Type()), want)
 	switch {
 	case c.Type() == expr.GoInt && want == expr.Int:
-		at.Hint = "write int(" + shorten(v.text, maxShownTextChars) + ")"
+		at.Hint = "write int(" + document.Shorten(v.Text, document.MaxShownTextChars) + ")"
 	case want == expr.String || ((want == expr.Int || want == expr.Float || want == expr.Decimal) && c.Type() != expr.DateTime):
 		at.Hint = "convert it with " + want.String() + "(…), or declare the type " + c.Type().String()
 	}
@@ -535,15 +536,15 @@ func (l *loader) fieldType(v *value, path string, want expr.Type, c *expr.Compil
 // that have no match.
 func (l *loader) fieldDefault(f *fieldDraft, counts bool) {
 	v := f.o.text("default_value")
-	if v == nil || v.text == "" || f.field.Type == expr.Invalid {
+	if v == nil || v.Text == "" || f.field.Type == expr.Invalid {
 		return
 	}
-	_, err := expr.DefaultSQL(f.field.Type, v.text, "")
+	_, err := expr.DefaultSQL(f.field.Type, v.Text, "")
 	switch {
 	case err == nil:
 	case counts:
 		l.exprError(v, f.o.keyPath("default_value"), err)
 	default:
-		l.exprError(v, f.o.keyPath("default_value"), err).Severity = Warning
+		l.exprError(v, f.o.keyPath("default_value"), err).Severity = document.Warning
 	}
 }

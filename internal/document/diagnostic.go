@@ -1,4 +1,4 @@
-package script
+package document
 
 import (
 	"encoding/json"
@@ -44,11 +44,6 @@ func (d Diagnostic) String() string {
 		s = where + ": " + s
 	}
 	return s
-}
-
-// String renders file:line:col, leaving out what is not known.
-func (p Pos) String() string {
-	return fault.Place{File: p.File, Line: int64(p.Line), Column: p.Col}.String()
 }
 
 // Diagnostics is what Load found, in the order of the text.
@@ -235,7 +230,7 @@ type jsonDiagnostic struct {
 func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	out := jsonDiagnostic{Severity: d.Severity, jsonPos: jsonPos{d.Pos.File, d.Pos.Line, d.Pos.Col},
 		EndLine: d.End.Line, EndCol: d.End.Col, Path: d.Path, Message: d.Message, Hint: d.Hint,
-		Params: d.Params, Source: shorten(d.Source, 4*maxRenderedLineChars)}
+		Params: d.Params, Source: Shorten(d.Source, 4*maxRenderedLineChars)}
 	for _, p := range d.Related {
 		out.Related = append(out.Related, jsonPos{p.File, p.Line, p.Col})
 	}
@@ -245,13 +240,13 @@ func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// shorten cuts text to at most limit characters.
-func shorten(text string, limit int) string {
+// Shorten cuts text to at most limit characters.
+func Shorten(text string, limit int) string {
 	if utf8.RuneCountInString(text) <= limit {
 		return text
 	}
 	return string([]rune(text)[:limit-1]) + "…"
 }
 
-// quote writes text from the script into a message: shortened, on one line.
-func quote(text string) string { return fmt.Sprintf("%q", shorten(text, maxShownTextChars)) }
+// Quote writes text from the script into a message: shortened, on one line.
+func Quote(text string) string { return fmt.Sprintf("%q", Shorten(text, MaxShownTextChars)) }

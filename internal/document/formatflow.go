@@ -1,4 +1,4 @@
-package script
+package document
 
 import "strings"
 

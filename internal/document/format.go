@@ -1,8 +1,8 @@
-package script
+package document
 
 import (
-	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 
 	"thalweg/internal/fault"
@@ -16,19 +16,19 @@ import (
 // cannot be kept, and for text that is not YAML or JSON, the result is an
 // error and the text should be left alone. Formatting twice changes nothing more.
 func Format(name string, text []byte) ([]byte, error) {
-	if len(text) > MaxScriptBytes {
-		return nil, formatFault(name, 0, "the file is larger than %d MiB", MaxScriptBytes>>20)
+	if len(text) > MaxBytes {
+		return nil, formatFault(name, 0, "the file is larger than %d MiB", MaxBytes>>20)
 	}
-	if bad := invalidUTF8(string(text)); bad >= 0 {
+	if bad := InvalidUTF8(string(text)); bad >= 0 {
 		return nil, formatFault(name, 0, "the text is not UTF-8")
 	}
-	h := hideReferences(strings.TrimPrefix(string(text), byteOrderMark))
+	h := hideReferences(strings.TrimPrefix(string(text), ByteOrderMark))
 	var out string
 	var err error
 	switch {
-	case isJSON(name):
+	case IsJSON(name):
 		out, err = formatJSON(name, h.text)
-	case isYAML(name):
+	case IsYAML(name):
 		out, err = formatYAML(name, h.text)
 	default:
 		err = formatFault(name, 0, "the format is unknown: the name must end in .yaml, .yml or .json")
@@ -65,7 +65,7 @@ func hideReferences(text string) hiddenReferences {
 		h.text = text // somebody uses these characters: leave references as they are
 		return h
 	}
-	h.text = reference.ReplaceAllStringFunc(text, func(ref string) string {
+	h.text = Reference.ReplaceAllStringFunc(text, func(ref string) string {
 		h.original = append(h.original, ref)
 		// As long as the original, so that lines are as long as they will be.
 		return hiddenOpen + strings.Repeat("r", max(len([]rune(ref))-2, 0)) + hiddenClose
@@ -89,46 +89,20 @@ func (h hiddenReferences) restore(text string) string {
 }
 
 // sameDocument reports whether two texts are the same document.
-func sameDocument(name, a, b string, read func(*source) (*value, *syntaxError)) bool {
-	x, fail := read(newSource(name, a))
+func sameDocument(name, a, b string, read func(*Source) (*Value, *SyntaxError)) bool {
+	x, fail := read(NewSource(name, a))
 	if fail != nil {
 		return false
 	}
-	y, fail := read(newSource(name, b))
+	y, fail := read(NewSource(name, b))
 	if fail != nil {
 		return false
 	}
-	return bytes.Equal(rawJSON(x), rawJSON(y))
+	return sameValue(x, y)
 }
 
-// rawJSON is the document with all that it has: null values, equal keys,
-// numbers as written.
-func rawJSON(v *value) []byte {
-	var b bytes.Buffer
-	writeRaw(&b, v)
-	return b.Bytes()
-}
-
-func writeRaw(b *bytes.Buffer, v *value) {
-	switch v.kind {
-	case listKind:
-		b.WriteByte('[')
-		for _, item := range v.items {
-			writeRaw(b, item)
-			b.WriteByte(',')
-		}
-		b.WriteByte(']')
-	case mapKind:
-		b.WriteByte('{')
-		for _, e := range v.entries {
-			writeJSONString(b, e.name)
-			b.WriteByte(':')
-			writeRaw(b, e.val)
-			b.WriteByte(',')
-		}
-		b.WriteByte('}')
-	default:
-		b.WriteByte("nsdb"[v.kind])
-		writeJSONString(b, v.text)
-	}
+// sameValue compares all that documents have: null values, equal keys, numbers as written.
+func sameValue(x, y *Value) bool {
+	sameEntry := func(a, b *Entry) bool { return a.Name == b.Name && sameValue(a.Value, b.Value) }
+	return x.Kind == y.Kind && x.Text == y.Text && slices.EqualFunc(x.Items, y.Items, sameValue) && slices.EqualFunc(x.Entries, y.Entries, sameEntry)
 }

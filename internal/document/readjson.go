@@ -1,4 +1,4 @@
-package script
+package document
 
 import (
 	"fmt"
@@ -6,19 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// syntaxError is a document that cannot be parsed.
-type syntaxError struct {
-	off, end int // in the source's text
-	message  string
-	hint     string
-}
-
-// readJSON parses JSON as encoding/json would accept it, keeping positions,
+// ReadJSON parses JSON as encoding/json would accept it, keeping positions,
 // the order of keys, and keys that occur twice. The text must be UTF-8.
-func readJSON(src *source) (*value, *syntaxError) {
-	p := &jsonParser{src: src, text: src.text}
-	if strings.HasPrefix(p.text, byteOrderMark) {
-		p.at = len(byteOrderMark)
+func ReadJSON(src *Source) (*Value, *SyntaxError) {
+	p := &jsonParser{src: src, text: src.Text}
+	if strings.HasPrefix(p.text, ByteOrderMark) {
+		p.at = len(ByteOrderMark)
 	}
 	v := p.value(0)
 	if p.err == nil {
@@ -34,17 +27,17 @@ func readJSON(src *source) (*value, *syntaxError) {
 }
 
 type jsonParser struct {
-	src   *source
+	src   *Source
 	text  string
 	at    int
 	count int
-	err   *syntaxError
+	err   *SyntaxError
 }
 
 func (p *jsonParser) fail(at int, message, hint string) {
 	if p.err == nil {
 		_, size := utf8.DecodeRuneInString(p.text[min(at, len(p.text)):])
-		p.err = &syntaxError{off: at, end: at + size, message: message, hint: hint}
+		p.err = &SyntaxError{off: at, end: at + size, Message: message, hint: hint}
 	}
 }
 
@@ -63,9 +56,9 @@ func (p *jsonParser) peek() byte {
 	return p.text[p.at]
 }
 
-func (p *jsonParser) value(depth int) *value {
+func (p *jsonParser) value(depth int) *Value {
 	c := p.peek()
-	v := &value{src: p.src, off: p.at, weight: 1}
+	v := &Value{Src: p.src, Off: p.at, Weight: 1}
 	if p.count++; p.count > MaxValuesCount {
 		p.fail(p.at, fmt.Sprintf("too many values: the limit is %d", MaxValuesCount), "")
 		return v
@@ -79,25 +72,25 @@ func (p *jsonParser) value(depth int) *value {
 	case c == '[':
 		p.list(v, depth)
 	case c == '"':
-		v.kind, v.style = stringKind, jsonStyle
-		v.text = p.string()
+		v.Kind, v.Style = String, jsonStyle
+		v.Text = p.string()
 	case c == '-' || (c >= '0' && c <= '9'):
-		v.kind = numberKind
-		v.text = p.number()
+		v.Kind = Number
+		v.Text = p.number()
 	default:
 		p.word(v)
 	}
-	v.end = p.at
-	if !v.scalar() {
-		v.end = v.off + 1
+	v.End = p.at
+	if !v.Scalar() {
+		v.End = v.Off + 1
 	}
 	return v
 }
 
-func (p *jsonParser) word(v *value) {
-	for word, kind := range map[string]kind{"true": boolKind, "false": boolKind, "null": nullKind} {
+func (p *jsonParser) word(v *Value) {
+	for word, kind := range map[string]Kind{"true": Bool, "false": Bool, "null": Null} {
 		if strings.HasPrefix(p.text[p.at:], word) {
-			v.kind, v.text = kind, word
+			v.Kind, v.Text = kind, word
 			p.at += len(word)
 			return
 		}
@@ -122,14 +115,14 @@ func (p *jsonParser) number() string {
 		p.at++
 	}
 	text := p.text[start:p.at]
-	if !validJSONNumber(text) {
-		p.fail(start, "not a number: "+quote(text), "")
+	if !IsJSONNumber(text) {
+		p.fail(start, "not a number: "+Quote(text), "")
 	}
 	return text
 }
 
-// validJSONNumber follows the grammar of RFC 8259.
-func validJSONNumber(s string) bool {
+// IsJSONNumber follows the grammar of RFC 8259.
+func IsJSONNumber(s string) bool {
 	s = strings.TrimPrefix(s, "-")
 	digits := func() bool {
 		n := len(s)
@@ -184,8 +177,8 @@ func (p *jsonParser) string() string {
 	return ""
 }
 
-func (p *jsonParser) object(v *value, depth int) {
-	v.kind = mapKind
+func (p *jsonParser) object(v *Value, depth int) {
+	v.Kind = Map
 	p.at++
 	if p.peek() == '}' {
 		p.at++
@@ -207,16 +200,16 @@ func (p *jsonParser) object(v *value, depth int) {
 		}
 		p.at++
 		val := p.value(depth + 1)
-		v.entries = append(v.entries, &entry{name: key.text, key: key, val: val})
-		v.weight += val.weight
+		v.Entries = append(v.Entries, &Entry{Name: key.Text, Key: key, Value: val})
+		v.Weight += val.Weight
 		if p.err != nil || !p.next('}') {
 			return
 		}
 	}
 }
 
-func (p *jsonParser) list(v *value, depth int) {
-	v.kind = listKind
+func (p *jsonParser) list(v *Value, depth int) {
+	v.Kind = List
 	p.at++
 	if p.peek() == ']' {
 		p.at++
@@ -224,8 +217,8 @@ func (p *jsonParser) list(v *value, depth int) {
 	}
 	for p.err == nil {
 		item := p.value(depth + 1)
-		v.items = append(v.items, item)
-		v.weight += item.weight
+		v.Items = append(v.Items, item)
+		v.Weight += item.Weight
 		if p.err != nil || !p.next(']') {
 			return
 		}

@@ -1,92 +1,94 @@
-package script
+package document
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// kind is what a value of the document is.
-type kind uint8
+// Kind is what a value of the document is.
+type Kind uint8
 
+// The kinds of values.
 const (
-	nullKind kind = iota
-	stringKind
-	numberKind
-	boolKind
-	mapKind
-	listKind
+	Null Kind = iota
+	String
+	Number
+	Bool
+	Map
+	List
 )
 
-func (k kind) String() string {
+func (k Kind) String() string {
 	return [...]string{"null", "text", "a number", "a boolean", "a map", "a list"}[k]
 }
 
-// style is how a scalar is written, which decides how its text maps to the source.
-type style uint8
+// Style is how a scalar is written, which decides how its text maps to the source.
+type Style uint8
 
+// The styles that matter outside of this package.
 const (
-	plainStyle style = iota // YAML without quotes, JSON numbers, true, false, null
+	plainStyle Style = iota // YAML without quotes, JSON numbers, true, false, null
 	singleStyle
 	doubleStyle // YAML
 	jsonStyle   // JSON string
-	blockStyle  // YAML | and >
-	rawStyle    // all of a file: the text is the source
+	BlockStyle  // YAML | and >
+	RawStyle    // all of a file: the text is the source
 )
 
-// value is a node of the document, with its place in the source.
-type value struct {
-	src     *source
-	kind    kind
-	style   style
-	text    string // of a scalar
-	off     int    // byte offset in src.text of the first character
-	end     int    // just behind the last one; off when it has to be found: see span
-	entries []*entry
-	items   []*value
-	weight  int  // values in it when aliases are followed
-	secret  bool // text has a reference to a secret
-	made    bool // by a short form: the text has it in another way
+// Value is a node of the document, with its place in the source.
+type Value struct {
+	Src     *Source
+	Kind    Kind
+	Style   Style
+	Text    string // of a scalar
+	Off     int    // byte offset in Src.Text of the first character
+	End     int    // just behind the last one; Off when it has to be found: see Span
+	Entries []*Entry
+	Items   []*Value
+	Weight  int  // values in it when aliases are followed
+	Secret  bool // Text has a reference to a secret
+	Made    bool // by a short form: the text has it in another way
 }
 
-// entry is a key of a map with its value.
-type entry struct {
-	name string // key as it counts: the canonical spelling once it is known
-	key  *value
-	val  *value
+// Entry is a key of a map with its value.
+type Entry struct {
+	Name  string // key as it counts: the canonical spelling once it is known
+	Key   *Value
+	Value *Value
 }
 
-// present reports whether v is there: null means absent, as in Go's JSON.
-func (v *value) present() bool { return v != nil && v.kind != nullKind }
+// Present reports whether v is there: null means absent, as in Go's JSON.
+func (v *Value) Present() bool { return v != nil && v.Kind != Null }
 
-// scalar reports whether v is one piece of text, a number or a boolean.
-func (v *value) scalar() bool { return v.kind != mapKind && v.kind != listKind }
+// Scalar reports whether v is one piece of text, a number or a boolean.
+func (v *Value) Scalar() bool { return v.Kind != Map && v.Kind != List }
 
-// span gives the first and last byte of v in src.text: all of a scalar, the
+// Span gives the first and last byte of v in Src.Text: all of a scalar, the
 // opening of a map or a list.
-func (v *value) span() (start, end int) {
-	if v.end > v.off || !v.scalar() {
-		return v.off, max(v.end, v.off)
+func (v *Value) Span() (start, end int) {
+	if v.End > v.Off || !v.Scalar() {
+		return v.Off, max(v.End, v.Off)
 	}
 	offsets, ok := v.layout()
 	if !ok {
-		return v.off, v.firstLineEnd()
+		return v.Off, v.firstLineEnd()
 	}
 	end = offsets[len(offsets)-1]
-	if v.style == singleStyle || v.style == doubleStyle {
-		end = min(end+1, len(v.src.text))
+	if v.Style == singleStyle || v.Style == doubleStyle {
+		end = min(end+1, len(v.Src.Text))
 	}
-	v.end = end
-	return v.off, end
+	v.End = end
+	return v.Off, end
 }
 
-// part gives the place in src.text of text[start:end], or of all of v where
+// Part gives the place in Src.Text of text[start:end], or of all of v where
 // the way it is written does not allow to tell.
-func (v *value) part(start, end int) (int, int) {
+func (v *Value) Part(start, end int) (int, int) {
 	offsets, ok := v.layout()
-	if !ok || start < 0 || start > len(v.text) {
-		return v.span()
+	if !ok || start < 0 || start > len(v.Text) {
+		return v.Span()
 	}
-	end = max(start, min(end, len(v.text)))
+	end = max(start, min(end, len(v.Text)))
 	from := offsets[start]
 	if end == start {
 		return from, from
@@ -94,30 +96,30 @@ func (v *value) part(start, end int) (int, int) {
 	return from, max(from, offsets[end-1]+1)
 }
 
-func (v *value) firstLineEnd() int {
-	rest := v.src.text[min(v.off, len(v.src.text)):]
+func (v *Value) firstLineEnd() int {
+	rest := v.Src.Text[min(v.Off, len(v.Src.Text)):]
 	if i := strings.IndexAny(rest, "\r\n"); i >= 0 {
 		rest = rest[:i]
 	}
-	return v.off + len(strings.TrimRight(rest, " \t"))
+	return v.Off + len(strings.TrimRight(rest, " \t"))
 }
 
-// layout maps each byte of text (and its end) to its offset in src.text, by
+// layout maps each byte of text (and its end) to its offset in Src.Text, by
 // walking both side by side. It fails where they cannot be brought together.
-func (v *value) layout() ([]int, bool) {
-	w := layoutWalk{src: v.src.text, text: v.text, at: v.off, style: v.style, offsets: make([]int, 0, len(v.text)+1)}
+func (v *Value) layout() ([]int, bool) {
+	w := layoutWalk{src: v.Src.Text, text: v.Text, at: v.Off, style: v.Style, offsets: make([]int, 0, len(v.Text)+1)}
 	return w.offsets, w.run(&w.offsets)
 }
 
 type layoutWalk struct {
 	src, text string
 	at, done  int // positions in src and text
-	style     style
+	style     Style
 	offsets   []int
 }
 
 func (w *layoutWalk) run(out *[]int) bool {
-	if w.style == rawStyle {
+	if w.style == RawStyle {
 		for i := range len(w.text) + 1 {
 			*out = append(*out, w.at+i)
 		}
@@ -144,7 +146,7 @@ func (w *layoutWalk) open() bool {
 			return false
 		}
 		w.at++
-	case blockStyle:
+	case BlockStyle:
 		i := strings.IndexByte(w.src[min(w.at, len(w.src)):], '\n')
 		if i < 0 {
 			return w.text == ""
@@ -158,7 +160,7 @@ func (w *layoutWalk) open() bool {
 func (w *layoutWalk) step() bool {
 	if w.at >= len(w.src) {
 		// A block at the end of the file may lack its last line break.
-		if w.style == blockStyle && strings.Trim(w.text[w.done:], "\n") == "" {
+		if w.style == BlockStyle && strings.Trim(w.text[w.done:], "\n") == "" {
 			return w.match(len(w.text)-w.done, 0)
 		}
 		return false

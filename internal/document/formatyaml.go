@@ -1,4 +1,4 @@
-package script
+package document
 
 import (
 	"regexp"
@@ -10,16 +10,16 @@ import (
 // structure from the indentation alone, as YAML does; what it takes wrongly
 // shows when the documents are compared.
 func formatYAML(name, text string) (string, error) {
-	if _, fail := readYAML(newSource(name, text)); fail != nil {
-		src := newSource(name, text)
-		return "", formatFault(name, src.pos(fail.off).Line, "%s", fail.message)
+	if _, fail := ReadYAML(NewSource(name, text)); fail != nil {
+		src := NewSource(name, text)
+		return "", formatFault(name, src.Pos(fail.off).Line, "%s", fail.Message)
 	}
 	f := newYAMLFormat(text)
 	if problem := f.run(); problem != "" {
 		return "", formatFault(name, f.at, "%s: the file is left as it is", problem)
 	}
 	out := f.text()
-	if !sameDocument(name, text, out, readYAML) {
+	if !sameDocument(name, text, out, ReadYAML) {
 		return "", formatFault(name, 0, "it cannot be formatted without a change of meaning: it is left as it is")
 	}
 	again := newYAMLFormat(out)

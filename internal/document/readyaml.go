@@ -1,4 +1,4 @@
-package script
+package document
 
 import (
 	"errors"
@@ -8,24 +8,24 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// readYAML parses one YAML document, keeping positions and the order of keys.
+// ReadYAML parses one YAML document, keeping positions and the order of keys.
 // Aliases are followed and merge keys (<<) are resolved.
-func readYAML(src *source) (v *value, fail *syntaxError) {
+func ReadYAML(src *Source) (v *Value, fail *SyntaxError) {
 	// The parser is somebody else's: a defect of it on strange input is the
 	// document's problem, not the process's.
 	defer func() {
 		if r := recover(); r != nil {
-			v, fail = nil, &syntaxError{message: fmt.Sprintf("not valid YAML: %v", r)}
+			v, fail = nil, &SyntaxError{Message: fmt.Sprintf("not valid YAML: %v", r)}
 		}
 	}()
 	var doc yaml.Node
-	if err := yaml.Load([]byte(src.text), &doc); err != nil {
+	if err := yaml.Load([]byte(src.Text), &doc); err != nil {
 		return nil, yamlError(src, err)
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		return nil, &syntaxError{message: "the document is empty"}
+		return nil, &SyntaxError{Message: "the document is empty"}
 	}
-	r := &yamlReader{src: src, done: map[*yaml.Node]*value{}, open: map[*yaml.Node]bool{}}
+	r := &yamlReader{src: src, done: map[*yaml.Node]*Value{}, open: map[*yaml.Node]bool{}}
 	out := r.value(doc.Content[0], 0)
 	if r.err != nil {
 		return nil, r.err
@@ -34,25 +34,25 @@ func readYAML(src *source) (v *value, fail *syntaxError) {
 }
 
 // yamlError turns the parser's error into ours.
-func yamlError(src *source, err error) *syntaxError {
+func yamlError(src *Source, err error) *SyntaxError {
 	var le *yaml.LoadError
 	if !errors.As(err, &le) {
-		return &syntaxError{message: "not valid YAML: " + err.Error()}
+		return &SyntaxError{Message: "not valid YAML: " + err.Error()}
 	}
-	out := &syntaxError{message: "not valid YAML: " + strings.TrimPrefix(le.Message, "yaml: ")}
+	out := &SyntaxError{Message: "not valid YAML: " + strings.TrimPrefix(le.Message, "yaml: ")}
 	if le.Mark.Line == 0 && le.Stage == yaml.ConstructorStage { // nothing but the count of documents is checked there
-		out.message += "; a script is exactly one document"
+		out.Message += "; a script is exactly one document"
 	}
 	if le.ContextMsg != "" {
-		out.message += " " + le.ContextMsg
+		out.Message += " " + le.ContextMsg
 		if le.ContextMark.Line > 0 && le.ContextMark.Line != le.Mark.Line {
-			out.message += fmt.Sprintf(" that starts in line %d", src.pos(src.origin(src.offset(le.ContextMark.Line, 1), false)).Line)
+			out.Message += fmt.Sprintf(" that starts in line %d", src.Pos(src.Origin(src.offset(le.ContextMark.Line, 1), false)).Line)
 		}
 	}
 	if le.Mark.Line > 0 {
-		out.off = min(src.offset(le.Mark.Line, le.Mark.Column), len(src.text))
-		out.end = min(out.off+1, len(src.text))
-		if out.off < len(src.text) && src.text[out.off] == '\t' {
+		out.off = min(src.offset(le.Mark.Line, le.Mark.Column), len(src.Text))
+		out.end = min(out.off+1, len(src.Text))
+		if out.off < len(src.Text) && src.Text[out.off] == '\t' {
 			out.hint = "YAML is indented with blanks, not tabs"
 		}
 	}
@@ -60,24 +60,24 @@ func yamlError(src *source, err error) *syntaxError {
 }
 
 type yamlReader struct {
-	src  *source
-	done map[*yaml.Node]*value // aliased nodes are shared, not copied
+	src  *Source
+	done map[*yaml.Node]*Value // aliased nodes are shared, not copied
 	open map[*yaml.Node]bool   // nodes being read: an alias to one of them is a cycle
-	err  *syntaxError
+	err  *SyntaxError
 }
 
-func (r *yamlReader) fail(n *yaml.Node, format string, args ...any) *value {
+func (r *yamlReader) fail(n *yaml.Node, format string, args ...any) *Value {
 	off := r.src.offset(n.Line, n.Column)
 	if r.err == nil {
-		r.err = &syntaxError{off: off, end: min(off+1, len(r.src.text)), message: fmt.Sprintf(format, args...)}
+		r.err = &SyntaxError{off: off, end: min(off+1, len(r.src.Text)), Message: fmt.Sprintf(format, args...)}
 	}
-	return &value{src: r.src, off: off, weight: 1}
+	return &Value{Src: r.src, Off: off, Weight: 1}
 }
 
-func (r *yamlReader) value(n *yaml.Node, depth int) *value {
+func (r *yamlReader) value(n *yaml.Node, depth int) *Value {
 	switch {
 	case r.err != nil:
-		return &value{src: r.src, weight: 1}
+		return &Value{Src: r.src, Weight: 1}
 	case depth > MaxDepthLevels:
 		return r.fail(n, "nested too deeply: the limit is %d levels", MaxDepthLevels)
 	case n.Kind == yaml.AliasNode:
@@ -90,21 +90,21 @@ func (r *yamlReader) value(n *yaml.Node, depth int) *value {
 		return v
 	}
 	r.open[n] = true
-	v := &value{src: r.src, off: r.contentStart(n), weight: 1}
+	v := &Value{Src: r.src, Off: r.contentStart(n), Weight: 1}
 	switch n.Kind {
 	case yaml.MappingNode:
 		r.readMap(v, n, depth)
 	case yaml.SequenceNode:
-		v.kind = listKind
+		v.Kind = List
 		for _, c := range n.Content {
 			item := r.value(c, depth+1)
-			v.items = append(v.items, item)
-			v.weight += item.weight
+			v.Items = append(v.Items, item)
+			v.Weight += item.Weight
 		}
 	default:
 		r.scalar(v, n)
 	}
-	if v.weight > MaxValuesCount {
+	if v.Weight > MaxValuesCount {
 		return r.fail(n, "too many values once aliases are followed: the limit is %d", MaxValuesCount)
 	}
 	delete(r.open, n)
@@ -115,7 +115,7 @@ func (r *yamlReader) value(n *yaml.Node, depth int) *value {
 // contentStart skips the anchor and tag in front of a value.
 func (r *yamlReader) contentStart(n *yaml.Node) int {
 	off := r.src.offset(n.Line, n.Column)
-	text := r.src.text
+	text := r.src.Text
 	for off < len(text) && (text[off] == '&' || text[off] == '!') {
 		for off < len(text) && !isBlank(text[off]) {
 			off++
@@ -127,35 +127,35 @@ func (r *yamlReader) contentStart(n *yaml.Node) int {
 	return off
 }
 
-func (r *yamlReader) scalar(v *value, n *yaml.Node) {
-	v.text = n.Value
+func (r *yamlReader) scalar(v *Value, n *yaml.Node) {
+	v.Text = n.Value
 	switch {
 	case n.Style&yaml.SingleQuotedStyle != 0:
-		v.style = singleStyle
+		v.Style = singleStyle
 	case n.Style&yaml.DoubleQuotedStyle != 0:
-		v.style = doubleStyle
+		v.Style = doubleStyle
 	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
-		v.style = blockStyle
+		v.Style = BlockStyle
 	}
-	v.kind = stringKind
-	if v.style == plainStyle {
+	v.Kind = String
+	if v.Style == plainStyle {
 		switch n.ShortTag() {
 		case "!!null":
-			v.kind = nullKind
+			v.Kind = Null
 		case "!!bool":
-			v.kind = boolKind
+			v.Kind = Bool
 		case "!!int", "!!float":
-			v.kind = numberKind
+			v.Kind = Number
 		}
-		if strings.HasPrefix(r.src.text[min(v.off, len(r.src.text)):], v.text) {
-			v.end = v.off + len(v.text)
+		if strings.HasPrefix(r.src.Text[min(v.Off, len(r.src.Text)):], v.Text) {
+			v.End = v.Off + len(v.Text)
 		}
 	}
 }
 
-func (r *yamlReader) readMap(v *value, n *yaml.Node, depth int) {
-	v.kind = mapKind
-	var merges []*value
+func (r *yamlReader) readMap(v *Value, n *yaml.Node, depth int) {
+	v.Kind = Map
+	var merges []*Value
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		for k.Kind == yaml.AliasNode && k.Alias != nil {
@@ -173,42 +173,42 @@ func (r *yamlReader) readMap(v *value, n *yaml.Node, depth int) {
 		if r.err != nil {
 			return
 		}
-		if key.kind != stringKind {
-			r.fail(k, "a key must be text, and %s is %s", key.text, key.kind)
-			r.err.hint = fmt.Sprintf("put it in quotes: %q", key.text)
+		if key.Kind != String {
+			r.fail(k, "a key must be text, and %s is %s", key.Text, key.Kind)
+			r.err.hint = fmt.Sprintf("put it in quotes: %q", key.Text)
 			return
 		}
 		val := r.value(n.Content[i+1], depth+1)
-		v.entries = append(v.entries, &entry{name: key.text, key: key, val: val})
-		v.weight += val.weight
+		v.Entries = append(v.Entries, &Entry{Name: key.Text, Key: key, Value: val})
+		v.Weight += val.Weight
 	}
 	r.merge(v, n, merges)
 }
 
 // merge adds the entries of << maps behind the map's own, which win.
-func (r *yamlReader) merge(v *value, n *yaml.Node, merges []*value) {
+func (r *yamlReader) merge(v *Value, n *yaml.Node, merges []*Value) {
 	if len(merges) == 0 {
 		return
 	}
 	have := map[string]bool{}
-	for _, e := range v.entries {
-		have[e.name] = true
+	for _, e := range v.Entries {
+		have[e.Name] = true
 	}
 	for _, m := range merges {
-		sources := []*value{m}
-		if m.kind == listKind {
-			sources = m.items
+		sources := []*Value{m}
+		if m.Kind == List {
+			sources = m.Items
 		}
 		for _, s := range sources {
-			if s.kind != mapKind {
+			if s.Kind != Map {
 				r.fail(n, "<< takes a map or a list of maps")
 				return
 			}
-			for _, e := range s.entries {
-				if !have[e.name] {
-					have[e.name] = true
-					v.entries = append(v.entries, &entry{name: e.name, key: e.key, val: e.val})
-					v.weight += e.val.weight
+			for _, e := range s.Entries {
+				if !have[e.Name] {
+					have[e.Name] = true
+					v.Entries = append(v.Entries, &Entry{Name: e.Name, Key: e.Key, Value: e.Value})
+					v.Weight += e.Value.Weight
 				}
 			}
 		}
