@@ -7,7 +7,7 @@ SHELL := /bin/bash
 VERSION ?= dev
 COMMIT  := $(shell git rev-parse --short HEAD 2>/dev/null)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
-SOURCES := $(shell find cmd internal -name '*.go' -o -name '*.py' -o -name '*.sql') go.mod go.sum
+SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') go.mod go.sum
 DEMO    ?= demo
 
 .PHONY: help build demo test test-fast lint fuzz chaos bench clean
@@ -22,7 +22,11 @@ bin/thalweg: $(SOURCES)
 	@echo "building bin/thalweg (the first build links DuckDB and fetches modules: a minute or two)"
 	@go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/thalweg
 
-demo: bin/thalweg ## Build, generate a small portfolio, run it, show the result
+bin/thalweg-generate: $(SOURCES)
+	@echo "building bin/thalweg-generate"
+	@go build -o $@ ./bench/cmd/thalweg-generate
+
+demo: bin/thalweg bin/thalweg-generate ## Build, generate a small portfolio, run it, show the result
 	@scripts/demo $(DEMO)
 
 test: ## Everything that CI checks

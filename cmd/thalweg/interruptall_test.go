@@ -27,7 +27,6 @@ var interruptible = [][]string{
 	{"graph", "script.yaml"}, {"graph", "hangs.yaml", "-o", "a/b.svg"},
 	{"runs"}, {"runs", "--json"}, {"nodes"}, {"batches", "read"}, {"checks"},
 	{"sql", "SELECT count(*) FROM t"}, {"sql", "SELECT count(*) FROM t", "--format", "json"},
-	{"generate", "portfolio", "--accounts", "1", "--out", "made"},
 	{"fmt", "--check", "script.yaml"}, {"schema"}, {"version"},
 }
 

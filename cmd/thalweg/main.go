@@ -42,7 +42,6 @@ type cli struct {
 	Batches  batchesCmd  `cmd:"" help:"List the batches of a node, with each failure."`
 	Checks   checksCmd   `cmd:"" help:"List what the checks of a run found."`
 	SQL      sqlCmd      `cmd:"" name:"sql" help:"Query the tables of any run."`
-	Generate generateCmd `cmd:"" help:"Make input data for the examples."`
 	Fmt      fmtCmd      `cmd:"" help:"Put scripts and parameters files into the canonical layout."`
 	Schema   schemaCmd   `cmd:"" help:"Print the JSON Schema of scripts, for editors."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
@@ -116,8 +115,12 @@ func run(ctx context.Context, args []string, a *app) int {
 		fmt.Fprintln(a.stderr, "thalweg:", err)
 		return exitOurs
 	}
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "generate":
+		fmt.Fprintf(a.stderr, "thalweg: generate is a program of its own\n  hint: in the project's directory: go run ./bench/cmd/thalweg-generate %s\n", strings.Join(args[1:], " "))
+		return exitUsers
 	}
 	kctx, err := parser.Parse(args)
 	if exited >= 0 {

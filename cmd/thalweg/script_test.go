@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/bench/generate"
 	"thalweg/internal/keeper"
 )
 
@@ -45,7 +47,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount, "waitfile": cmdWaitfile,
-			"servers": cmdServers, "s3get": cmdS3get, "s3put": cmdS3put, "s3ls": cmdS3ls},
+			"portfolio": cmdPortfolio, "servers": cmdServers, "s3get": cmdS3get, "s3put": cmdS3put, "s3ls": cmdS3ls},
 		Condition: condition,
 	})
 }
@@ -84,6 +86,15 @@ func pythonWithLibraries() string {
 		return name
 	}
 	return "python3"
+}
+
+// cmdPortfolio makes the data of examples/portfolio: portfolio DIR FORMAT.
+func cmdPortfolio(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: portfolio DIR FORMAT")
+	}
+	_, err := generate.Portfolio(context.Background(), generate.Options{Accounts: 4, Dir: ts.MkAbs(args[0]), Format: args[1], Seed: 1})
+	ts.Check(err)
 }
 
 // fileWait is longer than any machine takes for what makes the file.

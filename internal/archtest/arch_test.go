@@ -59,14 +59,12 @@ var allowed = map[string]string{
 	"internal/worker":               "fault queue state",
 	"internal/worker/workertest":    "worker",
 	"internal/pipeline":             "address budget engine expr fault files parts plan python remote script sqltext state worker",
-	"internal/generate":             "fault sqltext",
 	"internal/infer":                "address engine expr fault files script sqltext",
 	"internal/scripttest":           "engine expr fault files local remote script secret similar sqltext state",
-	"internal/bench":                "fault generate",
 	"internal/local": "address document budget engine fault files parts parts/local pipeline plan python query queue/inproc remote script secret sqltext state state/sqlite " +
 		"worker",
 	"internal/graph": "address script",
-	"cmd/thalweg":    "address document keeper scripttest budget infer graph engine fault generate local plan remote script secret similar sqltext state worker",
+	"cmd/thalweg":    "address document keeper scripttest budget infer graph engine fault local plan remote script secret similar sqltext state worker",
 }
 
 // banned imports, each with what to use instead.

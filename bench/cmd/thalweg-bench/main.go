@@ -18,7 +18,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/bench"
+	"thalweg/bench/internal/bench"
 	"thalweg/internal/fault"
 )
 

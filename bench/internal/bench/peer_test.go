@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/generate"
+	"thalweg/bench/generate"
 )
 
 const repoRoot = "../.."

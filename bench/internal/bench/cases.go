@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"thalweg/bench/generate"
 	"thalweg/internal/fault"
-	"thalweg/internal/generate"
 )
 
 // The bars. Each holds at the size named with it.

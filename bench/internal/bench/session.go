@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/bench/generate"
 	"thalweg/internal/fault"
-	"thalweg/internal/generate"
 )
 
 // Config says what to measure and where things are. Paths may be relative.
