@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 
 func playChild(part, path string) error {
 	ctx := context.Background()
+	if part == "crowd" {
+		return childCrowd(ctx, path)
+	}
 	s, err := Open(ctx, path)
 	if err != nil {
 		return err

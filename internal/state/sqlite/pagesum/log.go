@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -17,7 +18,7 @@ const (
 	logHeaderBytes   = 32
 	frameHeaderBytes = 24
 	logMagic         = 0x377f0682 // the last bit says in which order sums take bytes
-	logTries         = 5          // readings of a log that others are writing
+	logTries         = 100        // readings of a log that others are writing, each of which finds another place
 )
 
 // ErrLogDamaged says that there are commits in the log behind a place that
@@ -30,36 +31,60 @@ var ErrLogDamaged = errors.New("the write-ahead log is damaged")
 // process that dies leaves at most one commit behind such a frame, of which
 // nobody has been told. Damage in the last commit looks like that and is not
 // noticed: then that commit has not happened.
+//
+// Others may be writing the log meanwhile: a frame that is half written when it
+// is read, or a log that begins anew, looks like damage. Both have gone on when
+// it is read again; damage is where it was.
 func CheckLog(path string) error {
-	var err error
+	var before damage
 	for range logTries {
-		if err = checkLog(path + LogSuffix); !errors.Is(err, ErrLogDamaged) {
+		found, err := checkLog(path + LogSuffix)
+		if err != nil || !found.is {
 			return err
 		}
-		// Somebody may be beginning the log anew: look again.
+		if found == before {
+			break
+		}
+		before = found
 	}
-	return err
+	return fmt.Errorf("%w: %s", ErrLogDamaged, before)
 }
 
-func checkLog(path string) (err error) {
+// damage is what a log looks like that is damaged, or is being written.
+type damage struct {
+	is      bool
+	salt    [8]byte // of the log: another one each time that it begins anew
+	frame   int64   // -1: the log's header
+	content uint32  // checksum of the frame, or the header, as it was read
+	commits int     // behind the frame
+}
+
+func (d damage) String() string {
+	if d.frame < 0 {
+		return "its header"
+	}
+	return fmt.Sprintf("frame %d, with %d commits behind it", d.frame, d.commits)
+}
+
+func checkLog(path string) (found damage, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return found, nil
 	}
 	if err != nil {
-		return fmt.Errorf("open the write-ahead log: %w", err)
+		return found, fmt.Errorf("open the write-ahead log: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	var header [logHeaderBytes]byte
 	if _, err := f.ReadAt(header[:], 0); err != nil || header == [logHeaderBytes]byte{} {
 		if err == nil || errors.Is(err, io.EOF) {
-			return nil // nothing was ever committed to it
+			return found, nil // nothing was ever committed to it
 		}
-		return fmt.Errorf("read the write-ahead log: %w", err)
+		return found, fmt.Errorf("read the write-ahead log: %w", err)
 	}
 	l := log{}
 	if !l.begin(header[:]) {
-		return fmt.Errorf("%w: its header", ErrLogDamaged)
+		return damage{is: true, frame: -1, content: crc32.ChecksumIEEE(header[:])}, nil
 	}
 	return l.scan(f)
 }
@@ -71,6 +96,7 @@ type log struct {
 	salt       [8]byte
 	bad        bool // a frame did not fit
 	badFrame   int64
+	badContent uint32
 	commitsBad int // commits of this log from there on
 }
 
@@ -94,22 +120,22 @@ func (l *log) add(data []byte) {
 	}
 }
 
-func (l *log) scan(f io.ReaderAt) error {
+func (l *log) scan(f io.ReaderAt) (damage, error) {
 	const frameBytes = frameHeaderBytes + PageBytes
 	frame := make([]byte, frameBytes)
 	for n := int64(0); ; n++ {
 		if _, err := f.ReadAt(frame, logHeaderBytes+n*frameBytes); err != nil {
 			if !errors.Is(err, io.EOF) {
-				return fmt.Errorf("read the write-ahead log: %w", err)
+				return damage{}, fmt.Errorf("read the write-ahead log: %w", err)
 			}
 			break
 		}
 		l.frame(n, frame)
 	}
 	if l.bad && l.commitsBad > 1 {
-		return fmt.Errorf("%w: frame %d, with %d commits behind it", ErrLogDamaged, l.badFrame, l.commitsBad)
+		return damage{is: true, salt: l.salt, frame: l.badFrame, content: l.badContent, commits: l.commitsBad}, nil
 	}
-	return nil
+	return damage{}, nil
 }
 
 // frame looks at one. Frames of an earlier log, which this one has begun to
@@ -120,7 +146,9 @@ func (l *log) frame(n int64, frame []byte) {
 		l.add(frame[:8])
 		l.add(frame[frameHeaderBytes:])
 		l.bad = !ofThis || binary.BigEndian.Uint32(frame[16:]) != l.s0 || binary.BigEndian.Uint32(frame[20:]) != l.s1
-		l.badFrame = n
+		if l.badFrame = n; l.bad {
+			l.badContent = crc32.ChecksumIEEE(frame)
+		}
 	}
 	if l.bad && ofThis && binary.BigEndian.Uint32(frame[4:]) != 0 {
 		l.commitsBad++
