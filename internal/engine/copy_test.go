@@ -23,7 +23,7 @@ func TestZerosKeepTheirSign(t *testing.T) {
 	tests := map[string]func(f *fixture, query string) Task{
 		"part": func(f *fixture, query string) Task { return f.task(query, PartOutput{Floats: floats}) },
 		"buckets": func(f *fixture, query string) Task {
-			return f.task(query, PartOutput{Floats: floats, BucketSQL: "i % 4 // 2", Buckets: 2})
+			return f.task(query, PartOutput{Floats: floats, BucketSQL: "q.i % 4 // 2", SortedBy: []string{BucketColumn}})
 		},
 		"side": func(f *fixture, query string) Task {
 			task := f.task("SELECT 1 AS a WHERE false", PartOutput{})

@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"thalweg/internal/python"
@@ -87,8 +89,6 @@ func (x *execution) run(ctx context.Context) error {
 	}
 	var err error
 	switch out := x.task.Output; {
-	case out.Part != nil && out.Part.Buckets > 0:
-		err = x.writeBuckets(ctx, out.Part)
 	case out.Part != nil:
 		err = x.writePart(ctx, out.Part)
 	case out.File != nil:
@@ -140,7 +140,7 @@ func (x *execution) writeSide(ctx context.Context, side SideOutput) error {
 	}
 	main := x.res.Written
 	x.res.Written = nil
-	w, err := x.copyPart(ctx, &PartOutput{Stage: side.Stage, Floats: side.Floats}, query, -1, true)
+	w, err := x.copyPart(ctx, &PartOutput{Stage: side.Stage, Floats: side.Floats}, query, true)
 	if err == nil {
 		err = x.keep(ctx, w)
 	}
@@ -154,11 +154,8 @@ func (x *execution) writeSide(ctx context.Context, side SideOutput) error {
 
 // writePart writes the query's rows as one part, or none if there are no rows.
 func (x *execution) writePart(ctx context.Context, out *PartOutput) error {
-	query := x.task.Query
-	if out.NumberSQL != "" {
-		query = fmt.Sprintf("SELECT *, %s AS __o0 FROM (%s)", out.NumberSQL, query)
-	}
-	w, err := x.copyPart(ctx, out, query, -1, !x.task.FreeOrder)
+	query := out.query(x.task.Query)
+	w, err := x.copyPart(ctx, out, query, !x.task.FreeOrder)
 	if err != nil {
 		return err
 	}
@@ -170,60 +167,33 @@ func (x *execution) writePart(ctx context.Context, out *PartOutput) error {
 	return x.keep(ctx, w)
 }
 
-// stageTable holds the rows of a task while they are shared out to buckets.
-const stageTable = "__stage"
-
-// writeBuckets stages the rows in a temporary table, which spills when it
-// must, and then writes one part for each bucket that has rows. One COPY with
-// PARTITION_BY would hold a row group for each bucket at once, outside the
-// memory limit.
-func (x *execution) writeBuckets(ctx context.Context, out *PartOutput) error {
-	number := ""
+// query is the SELECT of the rows as they will lie.
+func (out *PartOutput) query(rows string) string {
+	var hidden strings.Builder
+	if out.BucketSQL != "" {
+		fmt.Fprintf(&hidden, ", CAST(%s AS USMALLINT) AS %s", out.BucketSQL, BucketColumn)
+	}
 	if out.NumberSQL != "" {
-		number = ", " + out.NumberSQL + " AS __o0"
+		fmt.Fprintf(&hidden, ", %s AS __o0", out.NumberSQL)
 	}
-	stage := fmt.Sprintf("CREATE TEMP TABLE "+stageTable+" AS SELECT *, CAST(%s AS USMALLINT) AS __b%s FROM (%s)",
-		out.BucketSQL, number, x.task.Query)
-	if !x.task.FreeOrder {
-		if err := InOrder(ctx, x.in, stage); err != nil {
-			return err
-		}
+	if hidden.Len() > 0 {
+		rows = fmt.Sprintf("SELECT *%s FROM (%s) AS q", hidden.String(), rows)
 	}
-	if err := x.in.Exec(ctx, stage); err != nil {
-		return err
+	if len(out.SortedBy) > 0 {
+		rows += " ORDER BY " + strings.Join(out.SortedBy, ", ")
 	}
-	if x.task.CountCSV {
-		var err error
-		if x.res.CSVRows, err = x.csvRows(); err != nil {
-			return err
-		}
-	}
-	buckets, err := x.ints(ctx, "SELECT DISTINCT __b FROM "+stageTable+" ORDER BY __b")
-	if err != nil {
-		return err
-	}
-	for _, b := range buckets {
-		query := fmt.Sprintf("SELECT * EXCLUDE (__b) FROM %s WHERE __b = %d", stageTable, b)
-		w, err := x.copyPart(ctx, out, query, int(b), false) // they have been numbered
-		if err != nil {
-			return err
-		}
-		if err := x.keep(ctx, w); err != nil {
-			return err
-		}
-	}
-	return nil
+	return rows
 }
 
-func (x *execution) copyPart(ctx context.Context, out *PartOutput, query string, bucket int, ordered bool) (Written, error) {
+func (x *execution) copyPart(ctx context.Context, out *PartOutput, query string, ordered bool) (Written, error) {
 	path, err := out.Stage(ctx)
 	if err != nil {
 		return Written{}, fmt.Errorf("stage a part: %w", err)
 	}
-	w := Written{Path: path, Bucket: bucket}
-	group, codec := out.RowGroupRows, partWideCodec
-	if group == 0 || group >= PartRowGroupRows {
-		group, codec = PartRowGroupRows, partCodec
+	w := Written{Path: path}
+	group, codec := cmp.Or(out.RowGroupRows, PartRowGroupRows), partCodec
+	if out.Wide {
+		codec = partWideCodec
 	}
 	x.res.Written = append(x.res.Written, w) // known from here on, so that a failure removes it
 	w.Rows, w.Bytes, err = x.in.Copy(ctx, sqltext.Copy{Query: query, Path: path, Floats: out.Floats,
@@ -249,7 +219,7 @@ func (x *execution) keep(ctx context.Context, w Written) error {
 
 func (x *execution) writeFile(ctx context.Context, out *FileOutput) error {
 	path := out.Copy.Path
-	x.res.Written = append(x.res.Written, Written{Path: path, Bucket: -1})
+	x.res.Written = append(x.res.Written, Written{Path: path})
 	w := &x.res.Written[0]
 	var err error
 	if w.Rows, _, err = x.in.Copy(ctx, out.Copy, true); err != nil {

@@ -87,7 +87,6 @@ func TestWritesOnePart(t *testing.T) {
 	require.EqualValues(t, 1000, res.RowsOut)
 	require.Len(t, res.Written, 1)
 	w := res.Written[0]
-	require.Equal(t, -1, w.Bucket)
 	st, err := os.Stat(w.Path)
 	require.NoError(t, err)
 	require.Equal(t, st.Size(), w.Bytes)
@@ -99,31 +98,31 @@ func TestWritesOnePart(t *testing.T) {
 func TestWritesNoPartWithoutRows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	for _, buckets := range []int{0, 4} {
-		res, err := Execute(context.Background(), f.cfg, nil, f.task("SELECT 1 AS a WHERE false", PartOutput{Buckets: buckets, BucketSQL: "hash(a) & 3"}))
+	for _, out := range []PartOutput{{}, {BucketSQL: "q.a & 3", SortedBy: []string{BucketColumn}}} {
+		res, err := Execute(context.Background(), f.cfg, nil, f.task("SELECT 1 AS a WHERE false", out))
 		require.NoError(t, err)
 		require.Empty(t, res.Written)
 	}
 	require.Empty(t, f.files(t))
 }
 
-func TestWritesBucketsInOrder(t *testing.T) {
+func TestWritesRowsByBucketAndThenInOrder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	res, err := Execute(context.Background(), f.cfg, nil, f.task("SELECT i FROM range(10000) t(i)",
-		PartOutput{Buckets: 4, BucketSQL: "hash(i) & 3", NumberSQL: "100 + row_number() OVER ()"}))
+	res, err := Execute(context.Background(), f.cfg, nil, f.task("SELECT i FROM range(40000) t(i)",
+		PartOutput{BucketSQL: "(q.i * 7) & 3", NumberSQL: "100 + row_number() OVER ()", SortedBy: []string{BucketColumn, "__o0"}, RowGroupRows: 2048}))
 	require.NoError(t, err)
-	require.Len(t, res.Written, 4)
-	require.EqualValues(t, 10000, res.RowsOut)
-	for b, w := range res.Written {
-		require.Equal(t, b, w.Bucket)
-		got := f.read(t, fmt.Sprintf("SELECT count(*), count(*) FILTER (hash(i) & 3 <> %d), count(*) FILTER (__o0 <> i + 101) FROM read_parquet(%s)", b, sqltext.String(w.Path)))
-		require.EqualValues(t, w.Rows, got[0][0])
-		require.Zero(t, got[0][1])
-		require.Zero(t, got[0][2], "rows are numbered before they part")
-		rows := f.read(t, fmt.Sprintf("SELECT count(*) FROM (SELECT i, lag(i) OVER (ORDER BY file_row_number) AS before FROM read_parquet(%s)) WHERE i < before", sqltext.String(w.Path)))
-		require.Zero(t, rows[0][0], "a bucket keeps the order")
-	}
+	require.Len(t, res.Written, 1, "one part, however many buckets")
+	require.EqualValues(t, 40000, res.RowsOut)
+	part := sqltext.String(res.Written[0].Path)
+	got := f.read(t, fmt.Sprintf("SELECT count(*) FILTER ((i * 7) & 3 <> __b), count(*) FILTER (__o0 <> i + 101) FROM read_parquet(%s)", part))
+	require.Zero(t, got[0][0])
+	require.Zero(t, got[0][1], "rows are numbered before they are sorted")
+	rows := f.read(t, fmt.Sprintf("SELECT count(*) FROM (SELECT __b, i, lag((__b, i)) OVER (ORDER BY file_row_number) AS before FROM read_parquet(%s)) WHERE (__b, i) < before", part))
+	require.Zero(t, rows[0][0], "a bucket is one range, in order")
+	groups := f.read(t, fmt.Sprintf("SELECT max(row_group_num_rows), count(*) FILTER (stats_min_value IS NULL) FROM parquet_metadata(%s) WHERE path_in_schema = '__b'", part))
+	require.EqualValues(t, 2048, groups[0][0])
+	require.Zero(t, groups[0][1], "each row group says which buckets it has")
 }
 
 func TestFailureLeavesNothing(t *testing.T) {

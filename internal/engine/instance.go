@@ -15,7 +15,7 @@ import (
 )
 
 // Version is the DuckDB release this binary embeds, as its bindings name it.
-// Bucket layouts carry it because DuckDB does not promise that hash() stays
+// Bucket layouts of earlier versions carry it because DuckDB does not promise that hash() stays
 // the same between releases.
 const Version = "duckdb-1.5.5"
 

@@ -127,9 +127,6 @@ func (x *execution) retry(ctx context.Context) error {
 	x.discard()
 	x.discardSides()
 	x.res.RowsOut = 0
-	if err := x.in.Exec(ctx, "DROP TABLE IF EXISTS "+stageTable); err != nil {
-		return err
-	}
 	q := x.task.Quarantine
 	task, rowsRead, err := q.Retry(ctx, x.in, &x.bad)
 	if err != nil {

@@ -84,19 +84,25 @@ type Output struct {
 	Inspect func(ctx context.Context, db Querier) error
 }
 
-// PartOutput writes Parquet parts.
+// PartOutput writes a Parquet part.
 type PartOutput struct {
-	Stage     func(ctx context.Context) (string, error) // path for a new file
-	BucketSQL string                                    // BIGINT expression over Query's columns in [0, Buckets); unused for Buckets 0
-	Buckets   int                                       // 0: not bucketed, one part
+	Stage func(ctx context.Context) (string, error) // path for a new file
+	// BucketSQL, if not empty, adds BucketColumn: this expression over Query's
+	// columns, behind q.
+	BucketSQL string
 	// NumberSQL, if not empty, adds column __o0: this expression, in which
 	// row_number() counts Query's rows from 1.
 	NumberSQL string
+	SortedBy  []string // hidden columns by which the rows lie in the part; none: as Query gives them
 	Floats    []string // DOUBLE columns of Query
 	// RowGroupRows bounds a row group; 0 is PartRowGroupRows. Wide rows need
 	// fewer: a row group is held whole while it is written.
 	RowGroupRows int
+	Wide         bool // rows have long texts
 }
+
+// BucketColumn is the column of a part that says a row's bucket.
+const BucketColumn = "__b"
 
 // FileOutput writes one file.
 type FileOutput struct {
@@ -116,7 +122,6 @@ type SideOutput struct {
 type Written struct {
 	Path     string
 	Side     string // of a file in Result.Sides
-	Bucket   int    // -1: not bucketed
 	Rows     int64
 	Bytes    int64
 	RawBytes int64 // uncompressed, by the Parquet footer; Bytes for other files

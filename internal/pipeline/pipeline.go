@@ -344,6 +344,9 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 	if err := x.batch.Work.Decode(c.Spec); err != nil {
 		return nil, err
 	}
+	if err := x.batch.Work.Locate(x.in); err != nil {
+		return nil, err
+	}
 	if x.dir, err = os.MkdirTemp(p.cfg.WorkDir, "batch-"); err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for scratch files", Err: err, Hint: "check the state directory's permissions and free space"}
 	}
@@ -550,16 +553,13 @@ func (x *attempt) putPart(ctx context.Context, seq int, w engine.Written) (state
 	if w.Side != "" {
 		layout = x.plan.Sides[w.Side]
 	}
-	return state.Part{Key: key, Side: w.Side, Batch: x.claim.Batch, Seq: seq, Bucket: w.Bucket, Rows: w.Rows, Bytes: info.Bytes,
+	return state.Part{Key: key, Side: w.Side, Batch: x.claim.Batch, Seq: seq, Bucket: -1, Rows: w.Rows, Bytes: info.Bytes,
 		RawBytes: w.RawBytes, Schema: layout.Schema(), Checksum: info.Checksum}, nil
 }
 
 // partKey names an attempt's part: never used by any other attempt.
 func (x *attempt) partKey(seq int, w engine.Written) string {
 	name := fmt.Sprintf("b%05d-a%d-%04d", x.claim.Batch, x.claim.Attempt, seq)
-	if w.Bucket >= 0 {
-		name += fmt.Sprintf("-k%04d", w.Bucket)
-	}
 	if w.Side != "" {
 		name += "-" + w.Side
 	}

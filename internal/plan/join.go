@@ -12,33 +12,42 @@ import (
 // side is one side of a lookup within one batch: its rows with key columns
 // __k0 …
 type side struct {
+	keyed
 	alias  string
 	scan   scan
 	source string // SELECT of the scan's columns to read instead, "" for none
-	key    expr.Order
 	filter string // SQL over alias's columns, "" for none
-	hashed bool   // rows of other buckets are among those scanned
+	others string // the same, that leaves out rows of other batches
 }
 
-// keySQL renders the components of the side's key over its stored columns.
-func (s side) keySQL() []string {
-	return s.key.KeySQL(func(field string) string {
-		c, _ := s.scan.table.Layout.column(field)
-		return ident(s.alias, c.Stored())
-	})
+// newSide is one side with the fields that refs name.
+func newSide(n *script.Node, in Inputs, w Work, right bool, refs []expr.Ref, paths Paths) side {
+	s := side{alias: "r", keyed: leftSide(n, in)}
+	if right {
+		s = side{alias: "l", keyed: rightSide(n, in)}
+	}
+	s.scan = s.keyed.scan(w.Cut, paths)
+	if w.Cut.Buckets == 0 && !right {
+		s.scan.slices = w.Parts
+	}
+	s.scan.order, s.scan.fields = true, usedFields(s.table.Layout, s.alias, refs)
+	s.others = s.keyed.filter(w.Cut, s.alias)
+	return s
 }
 
-// sql renders the side's rows. A table that does not lie in the batch's
-// buckets is read whole and filtered by the hash of its key.
-func (s side) sql(w Work) string {
-	keys := s.keySQL()
+func leftSide(n *script.Node, in Inputs) keyed  { return keyed{in.Reader, sideKey(n, false)} }
+func rightSide(n *script.Node, in Inputs) keyed { return keyed{in.Lookup, sideKey(n, true)} }
+
+// sql renders the side's rows.
+func (s side) sql() string {
+	keys := s.keySQL(s.alias)
 	cols := make([]string, len(keys))
 	for i, k := range keys {
 		cols[i] = fmt.Sprintf("%s AS __k%d", k, i)
 	}
 	var where []string
-	if s.hashed {
-		where = append(where, fmt.Sprintf("%s = %d", bucketSQL(keys, w.Buckets), w.Bucket))
+	if s.others != "" {
+		where = append(where, s.others)
 	}
 	if s.filter != "" {
 		where = append(where, "("+s.filter+")")
@@ -54,35 +63,12 @@ func (s side) sql(w Work) string {
 	return q
 }
 
-// bucketSlices lists the parts of t that a batch must read: those whose bucket
-// agrees with the batch's in the bits that both have, when t lies in buckets
-// of the same key; all otherwise.
-func bucketSlices(t *Table, key string, w Work) []PartSlice {
-	if t.Layout.BucketKey != key || t.Layout.Buckets == 0 {
-		return wholeTable(t)
-	}
-	mask := min(t.Layout.Buckets, w.Buckets) - 1
-	var out []PartSlice
-	for i, p := range t.Parts {
-		if p.Bucket&mask == w.Bucket&mask {
-			out = append(out, PartSlice{Part: i})
-		}
-	}
-	return out
-}
-
-// lies reports whether each part of t is within one of so many buckets of key.
-func lies(t *Table, key string, buckets int) bool {
-	return t.Layout.BucketKey == key && t.Layout.Buckets >= buckets
-}
-
 // joinSlices lists what a lookup's batch reads of its two sides.
 func joinSlices(n *script.Node, in Inputs, w Work) (left, right []PartSlice) {
-	if w.Buckets == 0 {
+	if w.Cut.Buckets == 0 {
 		return w.Parts, wholeTable(in.Lookup)
 	}
-	return bucketSlices(in.Reader, lookupKey(n, in.Reader.Layout.types(), false), w),
-		bucketSlices(in.Lookup, lookupKey(n, in.Lookup.Layout.types(), true), w)
+	return leftSide(n, in).slices(w.Cut), rightSide(n, in).slices(w.Cut)
 }
 
 // joinQuery is the SELECT of a lookup's rows in one batch.
@@ -92,17 +78,11 @@ func joinQuery(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths) st
 
 func newJoiner(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths) joiner {
 	refs := append(fieldRefs(n.Table), joinRefs(n)...)
-	left := side{alias: "r", key: sideKey(n, false), scan: scan{table: in.Reader, order: true, paths: paths,
-		fields: usedFields(in.Reader.Layout, "r", refs)}}
-	right := side{alias: "l", key: sideKey(n, true), scan: scan{table: in.Lookup, order: true, paths: paths,
-		fields: usedFields(in.Lookup.Layout, "l", refs)}}
-	left.scan.slices, right.scan.slices = joinSlices(n, in, w)
-	left.hashed = w.Buckets > 1 && !lies(in.Reader, lookupKey(n, in.Reader.Layout.types(), false), w.Buckets)
-	right.hashed = w.Buckets > 1 && !lies(in.Lookup, lookupKey(n, in.Lookup.Layout.types(), true), w.Buckets)
+	left, right := newSide(n, in, w, false, refs, paths), newSide(n, in, w, true, refs, paths)
 	if n.Lookup.Filter != nil {
 		right.filter = n.Lookup.Filter.SQL(columns{"l": in.Lookup.Layout}.ref, "")
 	}
-	return joiner{n: n, in: in, left: left, right: right, work: w, layout: plan.Layout}
+	return joiner{n: n, in: in, left: left, right: right, layout: plan.Layout}
 }
 
 // query renders the form that the lookup needs.
@@ -133,7 +113,6 @@ type joiner struct {
 	n           *script.Node
 	in          Inputs
 	left, right side
-	work        Work
 	layout      Layout
 }
 
@@ -181,7 +160,7 @@ func (j joiner) orDefault(f *script.Field, value string) string {
 // plain pairs each left row with each of its matches.
 func (j joiner) plain() string {
 	from := fmt.Sprintf("(%s) AS r %s (SELECT *, true AS __m FROM (%s)) AS l ON %s",
-		j.left.sql(j.work), j.word(), j.right.sql(j.work), j.on())
+		j.left.sql(), j.word(), j.right.sql(), j.on())
 	order := append(prefixed("r", j.left.scan.orderCols()), orZero(prefixed("l", j.right.scan.orderCols()))...)
 	rel := relation{from: from, aliases: columns{"r": j.in.Reader.Layout, "l": j.in.Lookup.Layout}, order: order}
 	return tableQuery(j.n, j.layout, rel, func(f *script.Field, v form) string { return j.orDefault(f, v.sql(f, j.ref(), "")) })
@@ -217,12 +196,12 @@ func (j joiner) groupedByKey() string {
 	}
 	values = append(append(j.keys("l"), "true AS __m"), values...)
 	// Right rows without a left one need not be grouped at all. That leaves out
-	// those of other buckets as well: their hashes need not be looked at.
-	j.right.hashed = false
+	// those of other batches as well: their keys need not be looked at.
+	j.right.others = ""
 	grouped := fmt.Sprintf("SELECT %s FROM (%s) AS l SEMI JOIN (SELECT DISTINCT %s FROM (%s) AS r) AS r ON %s GROUP BY %s",
-		strings.Join(values, ", "), j.right.sql(j.work), strings.Join(j.keys("r"), ", "), j.left.sql(j.work), j.on(), strings.Join(j.keys("l"), ", "))
+		strings.Join(values, ", "), j.right.sql(), strings.Join(j.keys("r"), ", "), j.left.sql(), j.on(), strings.Join(j.keys("l"), ", "))
 	rel := relation{
-		from:    fmt.Sprintf("(%s) AS r %s (%s) AS l ON %s", j.left.sql(j.work), j.word(), grouped, j.on()),
+		from:    fmt.Sprintf("(%s) AS r %s (%s) AS l ON %s", j.left.sql(), j.word(), grouped, j.on()),
 		aliases: columns{"r": j.in.Reader.Layout},
 		order:   prefixed("r", j.left.scan.orderCols()),
 	}
@@ -271,7 +250,7 @@ func (j joiner) groupedByRow() string {
 		values = append(values, fmt.Sprintf("%s AS __o%d", o, i))
 	}
 	q := fmt.Sprintf("SELECT %s FROM (%s) AS r %s (SELECT *, true AS __m FROM (%s)) AS l ON %s GROUP BY %s",
-		strings.Join(values, ", "), j.left.sql(j.work), j.word(), j.right.sql(j.work), j.on(), strings.Join(leftOrder, ", "))
+		strings.Join(values, ", "), j.left.sql(), j.word(), j.right.sql(), j.on(), strings.Join(leftOrder, ", "))
 	return having(j.n, j.layout, q)
 }
 

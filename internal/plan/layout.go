@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
@@ -37,7 +36,13 @@ type Layout struct {
 	Columns   []Column `json:"columns"`
 	OrderCols int      `json:"order_cols"` // columns __o0 …; 0: the parts are in canonical order
 	Buckets   int      `json:"buckets"`    // power of two; 0: not bucketed
-	BucketKey string   `json:"bucket_key,omitempty"`
+	// BucketKey is the fingerprint of the key, Key the key, Hash the function that
+	// puts it into buckets. The rows of a part lie by bucket, in column __b, and in
+	// canonical order within one. Without Hash they were put into a part for each
+	// bucket, by a version that named neither.
+	BucketKey string     `json:"bucket_key,omitempty"`
+	Key       expr.Order `json:"key,omitempty"`
+	Hash      string     `json:"hash,omitempty"`
 }
 
 // layoutOf gives the columns of the table that w creates, with names that
@@ -142,7 +147,10 @@ func (t *Table) Bytes() int64 {
 	return n
 }
 
-func partBytes(l Layout, p state.Part) int64 {
+func partBytes(l Layout, p state.Part) int64 { return max(p.RawBytes, p.Rows*rowWidth(l)) }
+
+// rowWidth is the least that a row of l takes in memory.
+func rowWidth(l Layout) int64 {
 	var width int64
 	for _, c := range l.Columns {
 		width += 8
@@ -150,27 +158,7 @@ func partBytes(l Layout, p state.Part) int64 {
 			width += 8
 		}
 	}
-	return max(p.RawBytes, p.Rows*width)
-}
-
-// bucketSQL gives the bucket of a row whose key components are keys, as an
-// expression in [0, buckets).
-func bucketSQL(keys []string, buckets int) string {
-	return fmt.Sprintf("(hash(%s) & %d)", strings.Join(keys, ", "), buckets-1)
-}
-
-// keyRule names what KeySQL makes of values: tables that another rule put into
-// buckets have them in other ones.
-const keyRule = "exact"
-
-// bucketKey fingerprints a bucketing: the engine's hash, the rule for keys, the
-// components' types and modifiers, and the fields.
-func bucketKey(key expr.Order, fields []string, types map[string]expr.Type) string {
-	parts := []string{engine.Version, keyRule}
-	for i, k := range key {
-		parts = append(parts, fmt.Sprintf("%s:%s:%d:%t", fields[i], types[fields[i]], k.Length, k.IgnoreCase))
-	}
-	return strings.Join(parts, " ")
+	return width
 }
 
 // NodePlan is what state keeps of a node's plan: enough to read its table.

@@ -33,6 +33,8 @@ const (
 	// rowGroupRowsMin: reading some rows of a row group costs as much as
 	// reading all, so a part is not cut into less than one.
 	rowGroupRowsMin = engine.PartRowGroupRows
+	// rowGroupRowsFew is the least that a row group of a part has: DuckDB's vector.
+	rowGroupRowsFew = 2_048
 	// pythonRows is what a Python batch should have at most when its rows weigh
 	// little; reading a row group twice is nothing against computing it.
 	pythonRows = 20_000
@@ -41,10 +43,9 @@ const (
 // Work is what state keeps of a batch: the slice of the input that it reads.
 type Work struct {
 	Files   []files.Slice   `json:"files,omitempty"`
-	Scans   [][]files.Slice `json:"scans,omitempty"`   // of the files that a query reads
-	Parts   []PartSlice     `json:"parts,omitempty"`   // of the reader's table
-	Buckets int             `json:"buckets,omitempty"` // of the join; 0: parts of the left, all of the right
-	Bucket  int             `json:"bucket,omitempty"`
+	Scans   [][]files.Slice `json:"scans,omitempty"` // of the files that a query reads
+	Parts   []PartSlice     `json:"parts,omitempty"` // of the reader's table
+	Cut                     // of work by key; none: Parts, and all of other tables
 	FromRow int64           `json:"from_row,omitempty"` // canonical rows [FromRow, ToRow): files written per batch
 	ToRow   int64           `json:"to_row,omitempty"`
 	Ranged  bool            `json:"ranged,omitempty"`
@@ -115,6 +116,7 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 	works, sizes = plan.countBadRows(n, works, sizes)
 	specs := make([]state.BatchSpec, len(works))
 	for i, w := range works {
+		w.name(in.Reader)
 		data, err := json.Marshal(w)
 		if err != nil {
 			return plan, nil, fmt.Errorf("plan %s: %w", n.Name, err)
@@ -134,7 +136,7 @@ func (p *Planner) works(ctx context.Context, n *script.Node, in Inputs, plan *No
 	case n.Query != nil:
 		return p.queryWorks(ctx, n, in)
 	case n.Lookup != nil:
-		return p.joinWorks(n, in, plan)
+		return p.joinWorks(in, plan)
 	case n.Out != nil:
 		return p.outputWorks(n, in)
 	case n.Type == script.Distinct:
@@ -208,8 +210,8 @@ func (p *Planner) batchesOf(bytes int64) int64 {
 
 // joinWorks decides between cutting the left side, when the right one is
 // small enough for each batch to hold it, and meeting bucket by bucket.
-func (p *Planner) joinWorks(n *script.Node, in Inputs, plan *NodePlan) ([]Work, []size, error) {
-	plan.Join = &JoinPlan{Buckets: p.joinBuckets(n, in)}
+func (p *Planner) joinWorks(in Inputs, plan *NodePlan) ([]Work, []size, error) {
+	plan.Join = &JoinPlan{Buckets: p.joinBuckets(in)}
 	if plan.Join.Buckets == 0 {
 		want := 1
 		if in.Reader.Bytes() > p.Budget.SmallBytes {
@@ -232,28 +234,20 @@ func bucketWorks(buckets int, t *Table) ([]Work, []size) {
 	sizes := make([]size, buckets)
 	rows, n := t.Rows(), int64(buckets)
 	for i := range works {
-		works[i].Buckets, works[i].Bucket = buckets, i
+		works[i].Cut = Cut{Buckets: buckets, Bucket: i, Hash: keyHash}
 		sizes[i] = size{rows*int64(i+1)/n - rows*int64(i)/n, t.Bytes() / n}
 	}
 	return works, sizes
 }
 
 // joinBuckets is how many buckets a lookup needs, 0 if the right side is small
-// enough to be read whole by every batch. It is no fewer than either side
-// already lies in, and enough that a bucket of the left is no more than a batch.
-func (p *Planner) joinBuckets(n *script.Node, in Inputs) int {
-	left, right := in.Reader, in.Lookup
-	if right.Bytes() <= p.Budget.BroadcastBytes {
+// enough to be read whole by every batch: enough that a bucket of the right can
+// be held, and that one of the left is no more than a batch.
+func (p *Planner) joinBuckets(in Inputs) int {
+	if in.Lookup.Bytes() <= p.Budget.BroadcastBytes {
 		return 0
 	}
-	need := max(p.bucketsFor(right.Bytes()), powerOfTwo(ceilDiv(left.Bytes(), p.Budget.BatchBytes)))
-	if right.Layout.BucketKey == lookupKey(n, right.Layout.types(), true) {
-		need = max(need, right.Layout.Buckets)
-	}
-	if left.Layout.BucketKey == lookupKey(n, left.Layout.types(), false) {
-		need = max(need, left.Layout.Buckets)
-	}
-	return min(need, bucketsMax)
+	return min(max(p.bucketsFor(in.Lookup.Bytes()), powerOfTwo(ceilDiv(in.Reader.Bytes(), p.Budget.BatchBytes))), bucketsMax)
 }
 
 // bucketsFor gives the buckets in which a table of so many bytes can be joined
@@ -301,8 +295,8 @@ func (p *Planner) layout(n *script.Node, in Inputs, sizes []size) Layout {
 	if buckets <= max(scansMax, p.Budget.Slots) {
 		return l
 	}
-	if key, ok := p.wantedKey(n); ok {
-		l.Buckets, l.BucketKey = buckets, key
+	if key := p.wantedKey(n); key != nil {
+		l.Buckets, l.Key, l.Hash, l.BucketKey = buckets, key, keyHash, bucketKey(keyHash, key, l.types())
 		l.OrderCols = max(l.OrderCols, 1)
 	}
 	return l
@@ -329,47 +323,25 @@ func orderColsOf(n *script.Node, in Inputs) int {
 	return left
 }
 
-// wantedKey is the bucketing that the first lookup to read n's table would like:
+// wantedKey is the key by which the first lookup to read n's table would like it:
 // as its right side if there is one, else as its left.
-func (p *Planner) wantedKey(n *script.Node) (string, bool) {
-	types := layoutOf(n.Table).types()
+func (p *Planner) wantedKey(n *script.Node) expr.Order {
 	for _, reader := range p.Script.Nodes {
 		if reader.Lookup != nil && reader.Lookup.Index.Node == n {
-			return lookupKey(reader, types, true), true
+			return sideKey(reader, true)
 		}
 	}
 	for _, reader := range p.Script.Nodes {
 		if reader.Lookup != nil && reader.Reader.Creator == n {
-			return lookupKey(reader, types, false), true
+			return sideKey(reader, false)
 		}
 	}
 	for _, reader := range p.Script.Nodes {
 		if reader.PyTable != nil && reader.PyTable.GroupBy != nil && reader.Reader.Creator == n {
-			return groupKey(reader, types), true
+			return groupOrder(reader)
 		}
 	}
-	return "", false
-}
-
-// bucketFields finds the key components and fields by which n's table is
-// bucketed under the given fingerprint.
-func (p *Planner) bucketFields(n *script.Node, key string) (expr.Order, bool) {
-	types := layoutOf(n.Table).types()
-	for _, reader := range p.Script.Nodes {
-		if reader.PyTable != nil && reader.PyTable.GroupBy != nil && reader.Reader.Creator == n && groupKey(reader, types) == key {
-			return groupOrder(reader), true
-		}
-		if reader.Lookup == nil {
-			continue
-		}
-		if reader.Lookup.Index.Node == n && lookupKey(reader, types, true) == key {
-			return sideKey(reader, true), true
-		}
-		if reader.Reader.Creator == n && lookupKey(reader, types, false) == key {
-			return sideKey(reader, false), true
-		}
-	}
-	return nil, false
+	return nil
 }
 
 // sideKey is a lookup's key in terms of the right table's fields or of the left's.
@@ -381,15 +353,6 @@ func sideKey(n *script.Node, right bool) expr.Order {
 		}
 	}
 	return key
-}
-
-func lookupKey(n *script.Node, types map[string]expr.Type, right bool) string {
-	key := sideKey(n, right)
-	fields := make([]string, len(key))
-	for i, k := range key {
-		fields[i] = k.Field
-	}
-	return bucketKey(key, fields, types)
 }
 
 // estimateBytes guesses what n's table will weigh: at least what comes in, or

@@ -178,16 +178,10 @@ func readerWidth(r *script.FileReader) int64 {
 func previewTable(n *script.Node, v Preview) *Table {
 	t := &Table{Node: n, Layout: v.Plan.Layout}
 	parts := v.Batches - v.Checks
-	if t.Layout.Buckets > 0 {
-		parts = t.Layout.Buckets // and as many again for each batch: it makes no difference to who reads them
-	}
 	bytes := estimateBytes(n, []size{{v.RowsOut, v.Bytes}}, v.RowsOut)
 	for i := range int64(parts) {
 		part := state.Part{Key: fmt.Sprintf("%s/%05d.parquet", n.Table.Name, i), Batch: int(i), Bucket: -1,
 			Rows: v.RowsOut*(i+1)/int64(parts) - v.RowsOut*i/int64(parts), RawBytes: bytes / int64(parts)}
-		if t.Layout.Buckets > 0 {
-			part.Bucket = int(i)
-		}
 		t.Parts = append(t.Parts, part)
 	}
 	return t

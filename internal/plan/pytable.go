@@ -25,9 +25,6 @@ func (p *Planner) pyTableWorks(n *script.Node, in Inputs) ([]Work, []size, error
 		buckets := 1
 		if bytes := t.Bytes(); bytes > p.Budget.SmallBytes {
 			buckets = p.bucketsFor(bytes)
-			if t.Layout.BucketKey == groupKey(n, t.Layout.types()) {
-				buckets = max(buckets, t.Layout.Buckets)
-			}
 		}
 		works, sizes := bucketWorks(buckets, t)
 		return works, sizes, nil
@@ -49,26 +46,22 @@ func groupOrder(n *script.Node) expr.Order {
 	return key
 }
 
-// groupKey is the fingerprint of the buckets that a function over groups would like.
-func groupKey(n *script.Node, types map[string]expr.Type) string {
-	return bucketKey(groupOrder(n), n.PyTable.GroupBy, types)
-}
-
 // groupSlices lists what a batch reads that is not a slice itself.
 func groupSlices(n *script.Node, t *Table, w Work) []PartSlice {
-	if n.PyTable.GroupBy == nil || w.Buckets <= 1 {
+	if n.PyTable.GroupBy == nil {
 		return wholeTable(t)
 	}
-	return bucketSlices(t, groupKey(n, t.Layout.types()), w)
+	return keyed{t, groupOrder(n)}.slices(w.Cut)
 }
 
 // pyTableRelation is what the fields behind a function are computed from: its
 // rows p, and the keys of their groups r.
 func pyTableRelation(t *engine.Task, n *script.Node, in Inputs, b Batch) relation {
-	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths, fields: n.PyTable.Columns}
+	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths}
 	if b.Work.Parts == nil {
-		s.slices = groupSlices(n, in.Reader, b.Work)
+		s = keyed{in.Reader, groupOrder(n)}.scan(b.Work.Cut, b.Paths)
 	}
+	s.fields = n.PyTable.Columns
 	rel := relation{from: engine.ResultTable + " AS p", aliases: columns{"r": in.Reader.Layout}}
 	if n.PyTable.GroupBy == nil {
 		t.Python = ungroupedStep(n, s)
@@ -126,16 +119,12 @@ func ungroupedStep(n *script.Node, s scan) *engine.PythonStep {
 // groupedStep reads a bucket twice: for its groups with their first rows, then
 // for the rows, sorted by group. Both see the same rows, so every row has a group.
 func groupedStep(n *script.Node, s scan, w Work) *engine.PythonStep {
-	layout, types := s.table.Layout, s.table.Layout.types()
+	layout := s.table.Layout
 	prog := tableProgram(n.PyTable, layout)
 	s.order = true
 	where := ""
-	if w.Buckets > 1 && !lies(s.table, groupKey(n, types), w.Buckets) {
-		keys := groupOrder(n).KeySQL(func(field string) string {
-			c, _ := layout.column(field)
-			return ident("r", c.Stored())
-		})
-		where = fmt.Sprintf(" WHERE %s = %d", bucketSQL(keys, w.Buckets), w.Bucket)
+	if f := (keyed{s.table, groupOrder(n)}).filter(w.Cut, "r"); f != "" {
+		where = " WHERE " + f
 	}
 	var keys, joined, names []string
 	for _, name := range n.PyTable.GroupBy {

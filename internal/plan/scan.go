@@ -1,21 +1,56 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"thalweg/internal/expr"
+	"thalweg/internal/fault"
 	"thalweg/internal/sqltext"
 )
 
 // orderStride separates parts in a computed order column: a part has fewer rows.
 const orderStride = 1 << 40
 
-// PartSlice is a range of a part's rows.
+// PartSlice is a range of a part's rows. Part is where the part was in the
+// manifest when the work was planned; work that is stored names it, because what
+// is done again behind it may have other neighbours.
 type PartSlice struct {
-	Part int   `json:"part"` // index in the manifest
-	From int64 `json:"from,omitempty"`
-	To   int64 `json:"to,omitempty"` // exclusive; 0: to the end
+	Part int    `json:"part"`
+	Key  string `json:"key,omitempty"` // "": in work of earlier versions, which had the index only
+	From int64  `json:"from,omitempty"`
+	To   int64  `json:"to,omitempty"` // exclusive; 0: to the end
+}
+
+// name gives the slices that work of t is stored with the keys of their parts.
+func (w *Work) name(t *Table) {
+	for i, s := range w.Parts {
+		w.Parts[i].Key = t.Parts[s.Part].Key
+	}
+}
+
+// Locate finds the parts that stored work names, in the tables as they are now.
+func (w *Work) Locate(in Inputs) error {
+	if len(w.Parts) == 0 {
+		return nil
+	}
+	at := make(map[string]int, len(in.Reader.Parts))
+	for i, p := range in.Reader.Parts {
+		at[p.Key] = i
+	}
+	for i, s := range w.Parts {
+		part, ok := at[s.Key]
+		switch {
+		case s.Key == "" && s.Part < len(in.Reader.Parts):
+			continue
+		case !ok:
+			return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("part %s of table %s, which the work was planned to read, is not in the table any more", cmp.Or(s.Key, fmt.Sprint(s.Part)), in.Reader.Node.Table.Name),
+				Hint: "the table was written again: begin a new run"}
+		}
+		w.Parts[i].Part = part
+	}
+	return nil
 }
 
 // wholeTable slices all of t.
@@ -34,6 +69,8 @@ type scan struct {
 	fields []string // the fields wanted
 	order  bool     // add the order columns
 	paths  Paths
+
+	buckets *bucketSpan // of a table that lies in buckets: those wanted; nil: all
 }
 
 // Paths gives the local path of a part.
@@ -107,6 +144,9 @@ func (s scan) piece(slices []PartSlice) string {
 	// Without hive_partitioning = false a directory called a=b would become a column.
 	q := fmt.Sprintf("SELECT %s FROM read_parquet(%s, hive_partitioning = false, union_by_name = false)", strings.Join(cols, ", "), sqltext.Strings(files))
 	var where []string
+	if s.buckets != nil { // row groups of others are not read: their statistics say so
+		where = append(where, s.buckets.sql())
+	}
 	if from := slices[0].From; from > 0 {
 		where = append(where, fmt.Sprintf("file_row_number >= %d", from))
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -83,28 +84,6 @@ func TestBucketWorksShareOutAllRows(t *testing.T) {
 	})
 }
 
-func TestBucketSlicesReadEachRowInOneBatch(t *testing.T) {
-	t.Parallel()
-	// A table in 8 buckets read by a join of 4 or 16: parts are read by the
-	// batches whose bucket agrees in the bits that both have.
-	table := &Table{Layout: Layout{Buckets: 8, BucketKey: "k"}}
-	for b := range 8 {
-		table.Parts = append(table.Parts, state.Part{Key: fmt.Sprint(b), Bucket: b})
-	}
-	for _, buckets := range []int{4, 8, 16} {
-		seen := map[int]int{}
-		for b := range buckets {
-			for _, s := range bucketSlices(table, "k", Work{Buckets: buckets, Bucket: b}) {
-				seen[s.Part]++
-			}
-		}
-		for part := range 8 {
-			require.Equal(t, max(buckets/8, 1), seen[part], "part %d of %d buckets", part, buckets)
-		}
-	}
-	require.Len(t, bucketSlices(table, "another key", Work{Buckets: 8, Bucket: 1}), 8)
-}
-
 func TestStoredNamesAreApart(t *testing.T) {
 	t.Parallel()
 	w := &script.TableWriter{}
@@ -142,4 +121,52 @@ func TestNodePlanOfAnotherFormatIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "format is 99")
 	_, err = DecodeNodePlan([]byte(`{`))
 	require.Error(t, err)
+}
+
+// Work that was stored names its parts: one more before them moves nothing.
+func TestStoredWorkReadsTheSameParts(t *testing.T) {
+	t.Parallel()
+	table := func(keys ...string) Inputs {
+		in := Inputs{Reader: &Table{Node: &script.Node{Table: &script.TableWriter{Name: "t"}}}}
+		for _, k := range keys {
+			in.Reader.Parts = append(in.Reader.Parts, state.Part{Key: k, Rows: 10})
+		}
+		return in
+	}
+	stored := func(w Work) state.BatchSpec {
+		data, err := json.Marshal(w)
+		require.NoError(t, err)
+		return state.BatchSpec{Work: data}
+	}
+	planned := Work{Parts: []PartSlice{{Part: 1, From: 3}, {Part: 2}}}
+	planned.name(table("a", "b", "c").Reader)
+	old := state.BatchSpec{Work: []byte(`{"parts": [{"part": 1, "from": 3}, {"part": 2}]}`)} // before parts were named
+	for name, tc := range map[string]struct {
+		spec state.BatchSpec
+		now  Inputs
+		want []string
+		fail string
+	}{
+		"as it was":      {stored(planned), table("a", "b", "c"), []string{"b", "c"}, ""},
+		"one more":       {stored(planned), table("a", "a2", "b", "c"), []string{"b", "c"}, ""},
+		"one less":       {stored(planned), table("b", "c"), []string{"b", "c"}, ""},
+		"written again":  {stored(planned), table("a", "b2", "c"), nil, "part b of table t"},
+		"old":            {old, table("a", "b", "c"), []string{"b", "c"}, ""},
+		"old, too short": {old, table("a", "b"), nil, "part 2 of table t"},
+	} {
+		var w Work
+		require.NoError(t, w.Decode(tc.spec))
+		err := w.Locate(tc.now)
+		if tc.fail != "" {
+			require.ErrorContains(t, err, tc.fail, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		var got []string
+		for _, s := range w.Parts {
+			got = append(got, tc.now.Reader.Parts[s.Part].Key)
+		}
+		require.Equal(t, tc.want, got, name)
+		require.EqualValues(t, 3, w.Parts[0].From)
+	}
 }

@@ -73,6 +73,9 @@ func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b B
 	for _, path := range b.Paths {
 		t.Paths = append(t.Paths, path)
 	}
+	if err := b.Work.check(); err != nil {
+		return t, err
+	}
 	if b.Work.Check {
 		return p.checkTask(t, n, in, own, b)
 	}
@@ -113,7 +116,7 @@ func (p *Planner) tableTask(t engine.Task, n *script.Node, in Inputs, plan NodeP
 		t.Query = tableQuery(n, plan.Layout, rel, nil)
 	}
 	t.FreeOrder = t.FreeOrder || orderColsOf(n, in) > 0
-	t.Output.Part, err = p.partOutput(n, in, plan, b)
+	t.Output.Part = p.partOutput(n, in, plan, b)
 	t.Paths = append(t.Paths, b.StageDir)
 	switch {
 	case t.Explain != nil: // files know more
@@ -200,32 +203,37 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 	return relation{from: sql + " AS r"}, nil
 }
 
-// partOutput says where a table's rows go: one part, or one for each bucket.
-// Rows that are about to leave their canonical order get a number first.
-func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) (*engine.PartOutput, error) {
-	out := &engine.PartOutput{Stage: b.Stage, Floats: plan.Layout.floats(), RowGroupRows: p.rowGroupRows(n, in)}
-	if plan.Layout.Buckets == 0 {
-		return out, nil
-	}
-	key, ok := p.bucketFields(n, plan.Layout.BucketKey)
-	if !ok {
-		return nil, fmt.Errorf("the script no longer has the lookup that table %s is laid out for", n.Table.Name)
-	}
-	keys := key.KeySQL(func(field string) string {
-		c, _ := plan.Layout.column(field)
-		return sqltext.Ident(c.Stored())
-	})
-	out.Buckets, out.BucketSQL = plan.Layout.Buckets, bucketSQL(keys, plan.Layout.Buckets)
-	if orderColsOf(n, in) == 0 {
+// partOutput says how a table's rows lie in the batch's part. Rows that are
+// about to leave their canonical order get a number first.
+func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) *engine.PartOutput {
+	l := plan.Layout
+	out := &engine.PartOutput{Stage: b.Stage, Floats: l.floats()}
+	out.RowGroupRows, out.Wide = p.rowGroupRows(n, in)
+	if l.Buckets > 0 && orderColsOf(n, in) == 0 {
 		out.NumberSQL = fmt.Sprintf("%d + row_number() OVER ()", int64(b.Number)*orderStride)
 	}
-	return out, nil
+	if l.Buckets == 0 || l.Hash == "" { // parts of a plan that names no hash need not lie by its buckets
+		return out
+	}
+	out.BucketSQL = bucketSQL(l.Hash, l.keySQL(l.Key, "q"), l.keyTypes(l.Key), l.Buckets)
+	out.SortedBy = append([]string{engine.BucketColumn}, orderColumns(l.OrderCols)...)
+	out.RowGroupRows = min(out.RowGroupRows, p.bucketRows(l, b))
+	return out
+}
+
+// bucketRows is how many rows a row group of a part may have so that reading a
+// bucket does not read much of others: about half a bucket's.
+func (p *Planner) bucketRows(l Layout, b Batch) int {
+	rows := b.RowsIn
+	if rows < 0 {
+		rows = p.Budget.BatchBytes / rowWidth(l)
+	}
+	return int(max(rows/int64(2*l.Buckets), rowGroupRowsFew))
 }
 
 // rowGroupRows keeps the row group that is being written, which the memory
 // limit does not count, within a quarter of it when rows are wide.
-func (p *Planner) rowGroupRows(n *script.Node, in Inputs) int {
-	const rowsMin = 2_048 // DuckDB's vector
+func (p *Planner) rowGroupRows(n *script.Node, in Inputs) (rows int, wide bool) {
 	var widest int64 = 1
 	for _, t := range in.tables(n) {
 		for _, part := range t.Parts {
@@ -235,7 +243,8 @@ func (p *Planner) rowGroupRows(n *script.Node, in Inputs) int {
 	if n.Lookup != nil && n.Lookup.Group && joinsText(n) {
 		widest = max(widest, in.Lookup.Bytes()/max(in.Reader.Rows(), 1)) // the texts of many rows in one
 	}
-	return int(min(max(p.Budget.SlotEngineBytes/4/widest, rowsMin), engine.PartRowGroupRows))
+	rows = int(min(max(p.Budget.SlotEngineBytes/4/widest, rowGroupRowsFew), engine.PartRowGroupRows))
+	return rows, rows < engine.PartRowGroupRows
 }
 
 // pythonStep streams the columns that the formulas use to Python.
@@ -320,13 +329,10 @@ func distinctQuery(n *script.Node, in Inputs, layout Layout, b Batch) string {
 			key = ix.Key
 		}
 	}
-	keys := key.KeySQL(func(field string) string {
-		c, _ := layout.column(field)
-		return ident("d", c.Stored())
-	})
+	keys := layout.keySQL(key, "d")
 	where := ""
-	if b.Work.Buckets > 1 {
-		where = fmt.Sprintf(" WHERE %s = %d", bucketSQL(keys, b.Work.Buckets), b.Work.Bucket)
+	if !b.Work.whole() {
+		where = fmt.Sprintf(" WHERE %s = %d", bucketSQL(b.Work.Hash, keys, layout.keyTypes(key), b.Work.Buckets), b.Work.Bucket)
 	}
 	return fmt.Sprintf("SELECT d.* FROM (%s) AS d%s QUALIFY row_number() OVER (PARTITION BY %s ORDER BY %s) = 1",
 		rows, where, strings.Join(keys, ", "), strings.Join(prefixed("d", s.orderCols()), ", "))

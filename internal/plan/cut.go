@@ -1,0 +1,212 @@
+package plan
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"thalweg/internal/engine"
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+)
+
+// Rows that meet by a key are cut by it: each batch has the rows of some keys,
+// and all rows of these. A Cut says which; whatever the tables lie like, keyed
+// finds the rows. How a table lies only decides what that costs.
+
+// Cut is the share of the keys that one batch works on.
+type Cut struct {
+	Buckets int `json:"buckets,omitempty"` // power of two; 0: not cut by key
+	Bucket  int `json:"bucket,omitempty"`
+	// Hash names the function that puts keys into buckets. "": DuckDB's own, in
+	// work of versions that named none.
+	Hash string `json:"hash,omitempty"`
+}
+
+// whole reports whether the cut takes all keys.
+func (c Cut) whole() bool { return c.Buckets <= 1 }
+
+// check refuses work that was cut by a function that this binary does not have.
+func (c Cut) check() error {
+	if c.whole() || c.Hash == keyHash || c.Hash == "" && engine.Version == unnamedHashVersion {
+		return nil
+	}
+	name := c.Hash
+	if name == "" {
+		name = "hash() of " + unnamedHashVersion
+	}
+	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the work was cut into buckets by %s, which this version of Thalweg does not have", name),
+		Hint: "continue the run with the version that began it, or begin a new run"}
+}
+
+// keyed is a table as it is read by a key.
+type keyed struct {
+	table *Table
+	key   expr.Order // over the table's fields
+}
+
+// keySQL renders the components of the key over the stored columns behind alias.
+func (k keyed) keySQL(alias string) []string { return k.table.Layout.keySQL(k.key, alias) }
+
+// keySQL renders the components of a key over the stored columns behind alias.
+func (l Layout) keySQL(key expr.Order, alias string) []string {
+	return key.KeySQL(func(field string) string {
+		c, _ := l.column(field)
+		return ident(alias, c.Stored())
+	})
+}
+
+// keyTypes are the types of a key's components.
+func (l Layout) keyTypes(key expr.Order) []expr.Type {
+	all := l.types()
+	types := make([]expr.Type, len(key))
+	for i, k := range key {
+		types[i] = all[k.Field]
+	}
+	return types
+}
+
+// matches reports whether the table lies in buckets of this key and hash.
+func (k keyed) matches(hash string) bool {
+	l := k.table.Layout
+	return l.Buckets > 0 && l.Hash == hash && l.BucketKey == bucketKey(hash, k.key, l.types())
+}
+
+// scan gives what a batch has to read of its table.
+func (k keyed) scan(c Cut, paths Paths) scan {
+	s := scan{table: k.table, slices: k.slices(c), paths: paths}
+	if !c.whole() && c.Hash != "" && k.matches(c.Hash) {
+		s.buckets = overlap(k.table.Layout.Buckets, c)
+	}
+	return s
+}
+
+// slices lists the parts that a batch has to read. Tables of earlier versions
+// have a part for each bucket: of these, the ones whose bucket agrees with the
+// batch's in the bits that both have.
+func (k keyed) slices(c Cut) []PartSlice {
+	all := wholeTable(k.table)
+	if c.whole() || c.Hash != "" || !k.matches("") {
+		return all
+	}
+	mask := min(k.table.Layout.Buckets, c.Buckets) - 1
+	var out []PartSlice
+	for i, p := range k.table.Parts {
+		if p.Bucket < 0 || p.Bucket&mask == c.Bucket&mask {
+			out = append(out, all[i])
+		}
+	}
+	return out
+}
+
+// filter is a condition on rows behind alias that leaves those of the batch,
+// "" if scan gives no others.
+func (k keyed) filter(c Cut, alias string) string {
+	if c.whole() || c.Hash != "" && k.matches(c.Hash) && k.table.Layout.Buckets >= c.Buckets {
+		return ""
+	}
+	return fmt.Sprintf("%s = %d", bucketSQL(c.Hash, k.keySQL(alias), k.table.Layout.keyTypes(k.key), c.Buckets), c.Bucket)
+}
+
+// overlap is which of a table's buckets have rows of the cut's: buckets are
+// the high bits of the hash, so those of two counts lie within one another.
+func overlap(buckets int, c Cut) *bucketSpan {
+	if buckets >= c.Buckets {
+		each := buckets / c.Buckets
+		return &bucketSpan{c.Bucket * each, (c.Bucket+1)*each - 1}
+	}
+	at := c.Bucket / (c.Buckets / buckets)
+	return &bucketSpan{at, at}
+}
+
+// bucketSpan is the buckets from first to last.
+type bucketSpan struct{ first, last int }
+
+func (s bucketSpan) sql() string {
+	return fmt.Sprintf("%s BETWEEN %d AND %d", engine.BucketColumn, s.first, s.last)
+}
+
+const (
+	// keyHash names keyHashSQL in plans. What it gives is fixed for all time: rows
+	// that it has put into buckets are looked for there by later versions. Another
+	// function gets another name.
+	keyHash = "thalweg-1"
+	// keyHashBits is how many bits it has.
+	keyHashBits = 32
+	// unnamedHashVersion is the only release of DuckDB that was ever linked while
+	// plans did not name the hash: its own hash() was used.
+	unnamedHashVersion = "duckdb-1.5.5"
+	// keyRule names what KeySQL makes of values: tables that another rule put into
+	// buckets have them in other ones.
+	keyRule = "exact"
+)
+
+// bucketKey fingerprints a bucketing: the hash, the rule for keys, and the
+// components' fields, types and modifiers.
+func bucketKey(hash string, key expr.Order, types map[string]expr.Type) string {
+	if hash == "" {
+		hash = engine.Version // DuckDB does not promise that its hash stays the same
+	}
+	parts := []string{hash, keyRule}
+	for _, k := range key {
+		parts = append(parts, fmt.Sprintf("%s:%s:%d:%t", k.Field, types[k.Field], k.Length, k.IgnoreCase))
+	}
+	return strings.Join(parts, " ")
+}
+
+// bucketSQL gives the bucket of a row whose key components are keys, as an
+// expression in [0, buckets). Equal keys have equal buckets.
+func bucketSQL(hash string, keys []string, types []expr.Type, buckets int) string {
+	if hash == "" {
+		return fmt.Sprintf("(hash(%s) & %d)", strings.Join(keys, ", "), buckets-1)
+	}
+	return fmt.Sprintf("(%s >> %d)", keyHashSQL(keys, types), keyHashBits-bits.Len(uint(buckets-1)))
+}
+
+// Numbers of keyHashSQL: odd, and so small that nothing overflows 63 bits.
+const (
+	hashLow   = 766_309_469   // times the low 32 bits of a component
+	hashHigh  = 905_170_391   // times the high ones
+	hashStep  = 122_949_823   // from component to component, within 30 bits
+	hashTerm  = 1<<55 - 1     // bits that are kept of a component
+	hashFinal = 1_640_531_527 // 2^32 / golden ratio squared: neighbours end far apart
+)
+
+// keyHashSQL is the hash of a key: an expression in [0, 2^32). Components are
+// numbers of 64 bits first: whole numbers themselves, decimals in hundredths,
+// moments in milliseconds since 1970, texts by the first four bytes of the MD5 of
+// their UTF-8, floats by their shortest decimal form. That needs no function of
+// DuckDB whose results it does not document but for that form; a test holds them.
+func keyHashSQL(keys []string, types []expr.Type) string {
+	terms := make([]string, len(keys))
+	for i, k := range keys {
+		low, high := hashFactors(i)
+		n := hashedNumber(types[i], k)
+		terms[i] = fmt.Sprintf("coalesce(((%[1]s & 4294967295) * %[2]d + ((%[1]s >> 32) & 4294967295) * %[3]d) & %[4]d, 0)", n, low, high, int64(hashTerm))
+	}
+	sum := "(" + strings.Join(terms, " + ") + ")"
+	return fmt.Sprintf("((xor(%[1]s, %[1]s >> 32) & 4294967295) * %[2]d & 4294967295)", sum, hashFinal)
+}
+
+// hashFactors tells the components of a key apart: (1, 2) is not (2, 1).
+func hashFactors(component int) (low, high int64) {
+	const mask = 1<<30 - 1
+	step := int64(component) * hashStep * 2
+	return (hashLow + step) & mask, (hashHigh + step) & mask
+}
+
+// hashedNumber is a component as a BIGINT: equal ones are equal.
+func hashedNumber(t expr.Type, sql string) string {
+	text := ""
+	switch t {
+	case expr.String:
+		text = sql
+	case expr.Float:
+		text = fmt.Sprintf("CASE WHEN isnan(%[1]s) THEN 'nan' WHEN %[1]s = 0 THEN '0' ELSE CAST(%[1]s AS VARCHAR) END", sql)
+	case expr.Bool:
+		return "CAST(" + sql + " AS BIGINT)"
+	default:
+		return engine.TransportSQL(t, sql)
+	}
+	return "CAST(md5_number(" + text + ") & 4294967295 AS BIGINT)"
+}
