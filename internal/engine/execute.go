@@ -16,7 +16,32 @@ import (
 
 // Execute runs a task in a fresh instance. On failure its output files are
 // gone; if it was Judge that failed it, Result.Sides are there. pool may be nil for tasks without Python.
-func Execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Task) (res Result, err error) {
+func Execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Task) (Result, error) {
+	return execute(ctx, cfg, pool, task, fresh{openDatabase})
+}
+
+// lender gives instances to tasks.
+type lender interface {
+	open(ctx context.Context, cfg InstanceConfig) (*Instance, error)
+	// close takes the instance back; clean says that its task has succeeded and
+	// that all it has made there is temporary.
+	close(in *Instance, clean bool) error
+}
+
+// fresh gives each task an instance of its own.
+type fresh struct{ database func() (*sql.DB, error) }
+
+func (f fresh) open(ctx context.Context, cfg InstanceConfig) (*Instance, error) {
+	db, err := f.database()
+	if err != nil {
+		return nil, err
+	}
+	return fenceIn(ctx, db, cfg)
+}
+
+func (fresh) close(in *Instance, _ bool) error { return in.Close() }
+
+func execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Task, from lender) (res Result, err error) {
 	x := &execution{pool: pool, task: task}
 	unprepared := x.prepare(ctx)
 	if unprepared != nil && !x.canRetry(ctx, unprepared) {
@@ -28,7 +53,7 @@ func Execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Ta
 	}
 	cfg.Profile, cfg.Unlocked = task.CountCSV, task.Quarantine != nil
 	start := time.Now()
-	in, err := OpenInstance(ctx, cfg)
+	in, err := from.open(ctx, cfg)
 	if err != nil {
 		return Result{}, classify(ctx, err, task)
 	}
@@ -41,7 +66,7 @@ func Execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Ta
 			}
 			x.discard()
 		}
-		if cerr := in.Close(); cerr != nil && err == nil {
+		if cerr := from.close(in, err == nil && !x.retried); cerr != nil && err == nil {
 			x.discard()
 			x.discardSides()
 			err = classify(ctx, fmt.Errorf("close DuckDB: %w", cerr), task)
@@ -66,6 +91,7 @@ type execution struct {
 	res        Result
 	bad        Bad
 	judged     bool          // the task's own Judge failed it
+	retried    bool          // without the rows that failed it
 	pythonWait time.Duration // spent waiting for interpreters, not in DuckDB
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	duckdb "github.com/duckdb/duckdb-go/v2"
 
@@ -40,48 +41,118 @@ type InstanceConfig struct {
 type Instance struct {
 	conn   *sql.Conn
 	db     *sql.DB
-	spill  string
+	cfg    InstanceConfig // as it is set now
+	roots  []string       // directories that it may touch, if tasks share it
+	tasks  int            // that it has served
 	macros *macros
+	// lasting says that a statement may have left something that does not end with the connection.
+	lasting bool
 }
 
 // OpenInstance starts an instance; the caller closes it.
-func OpenInstance(ctx context.Context, cfg InstanceConfig) (_ *Instance, err error) {
-	if err := os.MkdirAll(cfg.SpillDir, 0o700); err != nil {
-		return nil, fmt.Errorf("make spill directory: %w", err)
+func OpenInstance(ctx context.Context, cfg InstanceConfig) (*Instance, error) {
+	db, err := openDatabase()
+	if err != nil {
+		return nil, err
 	}
-	cfg.MemoryBytes = max(cfg.MemoryBytes, memoryBytesMin)
-	connector, err := duckdb.NewConnector("", nil)
+	return fenceIn(ctx, db, cfg)
+}
+
+// openDatabase starts DuckDB with the options that are the same everywhere.
+// Nothing fences it in yet.
+func openDatabase() (*sql.DB, error) {
+	connector, err := duckdb.NewConnector("?threads=1&autoinstall_known_extensions=false&autoload_known_extensions=false&enable_external_file_cache=false", nil)
 	if err != nil {
 		return nil, fmt.Errorf("open DuckDB: %w", err)
 	}
-	in := &Instance{db: sql.OpenDB(connector), spill: cfg.SpillDir, macros: newMacros(expr.TextBytes(cfg.MemoryBytes, cfg.Threads))}
+	db := sql.OpenDB(connector)
+	db.SetMaxIdleConns(0) // temporary tables, macros and settings end with their connection
+	return db, nil
+}
+
+// fenceIn makes an instance of a database that nobody has used. It is closed
+// when that fails.
+func fenceIn(ctx context.Context, db *sql.DB, cfg InstanceConfig) (_ *Instance, err error) {
+	in := &Instance{db: db, cfg: cfg}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, in.Close())
 		}
 	}()
-	if in.conn, err = in.db.Conn(ctx); err != nil {
-		return nil, fmt.Errorf("connect to DuckDB: %w", err)
+	if err := os.MkdirAll(cfg.SpillDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make spill directory: %w", err)
+	}
+	if err := in.connect(ctx); err != nil {
+		return nil, err
 	}
 	if err := RegisterGo(in.conn); err != nil {
 		return nil, err
 	}
-	for _, stmt := range settings(cfg) {
+	in.useMacros(cfg)
+	return in, in.set(ctx, settings(cfg))
+}
+
+// connect gives the instance a connection, which sees nothing of earlier ones.
+func (in *Instance) connect(ctx context.Context) (err error) {
+	if in.conn, err = in.db.Conn(ctx); err != nil {
+		return fmt.Errorf("connect to DuckDB: %w", err)
+	}
+	return nil
+}
+
+// useMacros makes the macros those of an instance with so much memory.
+func (in *Instance) useMacros(cfg InstanceConfig) {
+	in.macros = newMacros(expr.TextBytes(cfg.memory(), cfg.Threads))
+}
+
+// set runs statements that configure the instance.
+func (in *Instance) set(ctx context.Context, statements []string) error {
+	for _, stmt := range statements {
 		if _, err := in.conn.ExecContext(ctx, stmt); err != nil {
-			return nil, fmt.Errorf("configure DuckDB (%s): %w", stmt, err)
+			return fmt.Errorf("configure DuckDB (%s): %w", stmt, err)
 		}
 	}
-	return in, nil
+	return nil
 }
+
+// memory is DuckDB's limit.
+func (cfg InstanceConfig) memory() int64 { return max(cfg.MemoryBytes, memoryBytesMin) }
 
 // settings lists the statements that fence an instance in. The lock comes last.
 func settings(cfg InstanceConfig) []string {
+	list := slices.Concat(resourceSettings(cfg), []string{"SET temp_directory = " + sqltext.String(cfg.SpillDir), "SET GLOBAL TimeZone = 'UTC'"})
+	if cfg.JSONErrors {
+		list = append(list, "SET errors_as_json = true")
+	}
+	if cfg.Profile {
+		list = append(list, profileSettings...)
+	}
+	list = append(list, pathSettings(append([]string{cfg.SpillDir}, cfg.Paths...))...)
+	list = append(list, "SET enable_external_access = false")
+	if !cfg.Unlocked {
+		list = append(list, "SET lock_configuration = true")
+	}
+	return list
+}
+
+// resourceSettings are those that bound an instance.
+func resourceSettings(cfg InstanceConfig) []string {
+	list := []string{
+		fmt.Sprintf("SET threads = %d", max(cfg.Threads, 1)),
+		fmt.Sprintf("SET memory_limit = '%dB'", cfg.memory()),
+	}
+	if cfg.SpillBytes > 0 {
+		list = append(list, fmt.Sprintf("SET max_temp_directory_size = '%dB'", cfg.SpillBytes))
+	}
+	return list
+}
+
+// pathSettings are those that say which paths SQL may read and write.
+func pathSettings(paths []string) (list []string) {
 	var dirs, files []string
-	for _, p := range append([]string{cfg.SpillDir}, cfg.Paths...) {
-		if abs, err := filepath.Abs(p); err == nil {
-			p = abs
-		}
-		if st, err := os.Stat(p); err == nil && st.IsDir() {
+	for _, p := range paths {
+		p = absolute(p)
+		if isDir(p) {
 			dirs = append(dirs, p)
 		} else {
 			files = append(files, p)
@@ -92,33 +163,25 @@ func settings(cfg InstanceConfig) []string {
 			dirs, files = append(dirs, escaped), append(files, escaped)
 		}
 	}
-	list := []string{
-		fmt.Sprintf("SET threads = %d", max(cfg.Threads, 1)),
-		fmt.Sprintf("SET memory_limit = '%dB'", cfg.MemoryBytes),
-		"SET temp_directory = " + sqltext.String(cfg.SpillDir),
-		"SET preserve_insertion_order = true",
-		"SET TimeZone = 'UTC'",
-		"SET autoinstall_known_extensions = false",
-		"SET autoload_known_extensions = false",
-		"SET errors_as_json = " + sqltext.Bool(cfg.JSONErrors),
-	}
-	if cfg.SpillBytes > 0 {
-		list = append(list, fmt.Sprintf("SET max_temp_directory_size = '%dB'", cfg.SpillBytes))
-	}
-	if cfg.Profile {
-		list = append(list, profileSettings...)
-	}
 	if len(dirs) > 0 {
 		list = append(list, "SET allowed_directories = "+sqltext.Strings(dirs))
 	}
 	if len(files) > 0 {
 		list = append(list, "SET allowed_paths = "+sqltext.Strings(files))
 	}
-	list = append(list, "SET enable_external_access = false")
-	if !cfg.Unlocked {
-		list = append(list, "SET lock_configuration = true")
-	}
 	return list
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+func isDir(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
 }
 
 // Exec runs a statement that returns nothing of interest.
@@ -146,6 +209,7 @@ func (in *Instance) QueryContext(ctx context.Context, query string, args ...any)
 // prepare shows a statement to whoever follows them and defines its macros.
 func (in *Instance) prepare(ctx context.Context, query string) error {
 	in.trace(ctx, query)
+	in.lasting = in.lasting || lasts(query)
 	return in.macros.define(query, func(statement string) error {
 		if _, err := in.conn.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("define a macro of a statement: %w", err)
@@ -176,6 +240,6 @@ func (in *Instance) Close() error {
 	if in.conn != nil {
 		errs = append(errs, in.conn.Close())
 	}
-	errs = append(errs, in.db.Close(), os.RemoveAll(in.spill))
+	errs = append(errs, in.db.Close(), os.RemoveAll(in.cfg.SpillDir))
 	return errors.Join(errs...)
 }

@@ -144,7 +144,7 @@ func createResultTable(step *PythonStep) string {
 	for _, i := range step.zoned() {
 		cols = append(cols, zoneColumn(i)+" VARCHAR")
 	}
-	return fmt.Sprintf("CREATE TABLE %s (%s)", resultRaw, strings.Join(cols, ", "))
+	return fmt.Sprintf("CREATE TEMP TABLE %s (%s)", resultRaw, strings.Join(cols, ", "))
 }
 
 // typeResultTable gives the transported columns their names and types.
@@ -160,7 +160,7 @@ func typeResultTable(step *PythonStep) string {
 	for _, c := range step.extra() {
 		cols = append(cols, sqltext.Ident(c[0]))
 	}
-	return fmt.Sprintf("CREATE VIEW %s AS SELECT %s FROM %s", ResultTable, strings.Join(cols, ", "), resultRaw)
+	return fmt.Sprintf("CREATE TEMP VIEW %s AS SELECT %s FROM %s", ResultTable, strings.Join(cols, ", "), resultRaw)
 }
 
 // sourceReader gives the query's rows as Go values of the pool's kinds.

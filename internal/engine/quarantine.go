@@ -94,7 +94,7 @@ func (b *Bad) open() error {
 		for _, c := range BadColumns() {
 			cols += ", " + sqltext.Ident(c[0]) + " " + c[1]
 		}
-		if err := b.in.Exec(context.Background(), "CREATE TABLE "+BadTable+" ("+cols+")"); err != nil {
+		if err := b.in.Exec(context.Background(), "CREATE TEMP TABLE "+BadTable+" ("+cols+")"); err != nil {
 			return err
 		}
 		b.made = true
@@ -124,6 +124,7 @@ func (x *execution) canRetry(ctx context.Context, err error) bool {
 
 // retry does the task again without the rows that fail it.
 func (x *execution) retry(ctx context.Context) error {
+	x.retried = true
 	x.discard()
 	x.discardSides()
 	x.res.RowsOut = 0

@@ -10,8 +10,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // The two forms that a slot could have, measured for
@@ -28,10 +30,18 @@ type slotBatch struct {
 }
 
 func (b slotBatch) execute(ctx context.Context) (Result, error) {
-	return Execute(ctx, InstanceConfig{MemoryBytes: 256 << 20, Threads: 1, SpillDir: b.Spill}, nil, Task{
+	return Execute(ctx, b.config(), nil, b.task())
+}
+
+func (b slotBatch) config() InstanceConfig {
+	return InstanceConfig{MemoryBytes: 256 << 20, Threads: 1, SpillDir: b.Spill}
+}
+
+func (b slotBatch) task() Task {
+	return Task{
 		Name: "bench", Paths: []string{filepath.Dir(b.Path)}, Query: b.Query,
 		Output: Output{Part: &PartOutput{Stage: func(context.Context) (string, error) { return b.Path, nil }}},
-	})
+	}
 }
 
 func serveSlot(in io.Reader, out io.Writer) error {
@@ -83,6 +93,15 @@ func (c *child) stop() error {
 	return c.cmd.Wait()
 }
 
+// processorTime is what this process has used: on a machine that others use it
+// says more than the wall time.
+func processorTime(tb testing.TB) time.Duration {
+	tb.Helper()
+	var u unix.Rusage
+	require.NoError(tb, unix.Getrusage(unix.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 var slotQueries = map[string]string{
 	"tiny":    "SELECT i FROM range(10) t(i)",
 	"million": "SELECT i, 'text ' || (i % 1000) AS s, hash(i) AS h FROM range(1000000) t(i)",
@@ -96,10 +115,24 @@ func BenchmarkSlot(b *testing.B) {
 		}
 		b.Run("goroutine/"+name, func(b *testing.B) {
 			work := batch(b)
+			before := processorTime(b)
 			for b.Loop() {
 				_, err := work.execute(context.Background())
 				require.NoError(b, err)
 			}
+			b.ReportMetric(float64(processorTime(b)-before)/float64(b.N)/1e6, "cpu-ms/op")
+		})
+		// The same with an instance that serves one batch after the other.
+		b.Run("goroutine-shared/"+name, func(b *testing.B) {
+			work := batch(b)
+			all := NewInstances(filepath.Dir(work.Spill), 0)
+			before := processorTime(b)
+			for b.Loop() {
+				_, err := all.Execute(context.Background(), work.config(), nil, work.task())
+				require.NoError(b, err)
+			}
+			b.ReportMetric(float64(processorTime(b)-before)/float64(b.N)/1e6, "cpu-ms/op")
+			require.NoError(b, all.Close())
 		})
 		b.Run("child-per-slot/"+name, func(b *testing.B) {
 			work, c := batch(b), startChild(b)

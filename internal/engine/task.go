@@ -29,7 +29,10 @@ type Task struct {
 	// Judge has the last word once everything is written; nil: all is well. Its
 	// failure removes what Output wrote and keeps what Sides did: rows that
 	// show why. It may ask the instance, with its temporary tables.
-	Judge     func(ctx context.Context, db Querier, res Result) error
+	Judge func(ctx context.Context, db Querier, res Result) error
+	// Secluded says that people wrote SQL of this task: it runs in an instance
+	// that no other task uses, and that may touch Paths and nothing else.
+	Secluded  bool
 	OneThread bool // Query's result may show the order in which rows arrive
 	// FreeOrder says that nobody needs the order in which Query gives its rows:
 	// they have it in columns, or somebody else has seen to it. All other

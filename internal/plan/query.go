@@ -77,7 +77,7 @@ func (p *Planner) queryTask(t *engine.Task, n *script.Node, in Inputs, layout La
 		}
 		return nil
 	}
-	t.Query = resultQuery(n, layout)
+	t.Query, t.Secluded = resultQuery(n, layout), true
 	// The query's own ORDER BY, or ours behind it, says the order; what is below
 	// has been made independent of it (package query), or runs on one thread.
 	t.OneThread, t.FreeOrder = info.OneThread, true
