@@ -33,6 +33,7 @@ type InstanceConfig struct {
 	Paths       []string // directories and files that SQL may read and write; nothing else
 	Profile     bool     // keep the operator counts of queries
 	JSONErrors  bool     // failures can be taken apart: see Diagnose
+	roots       []string // directories besides Paths, there or not; absolute
 	Unlocked    bool     // leave settings open to Tolerantly; what SQL may touch is fenced in all the same
 }
 
@@ -42,7 +43,6 @@ type Instance struct {
 	conn   *sql.Conn
 	db     *sql.DB
 	cfg    InstanceConfig // as it is set now
-	roots  []string       // directories that it may touch, if tasks share it
 	tasks  int            // that it has served
 	macros *macros
 	// lasting says that a statement may have left something that does not end with the connection.
@@ -127,7 +127,7 @@ func settings(cfg InstanceConfig) []string {
 	if cfg.Profile {
 		list = append(list, profileSettings...)
 	}
-	list = append(list, pathSettings(append([]string{cfg.SpillDir}, cfg.Paths...))...)
+	list = append(list, pathSettings(append(slices.Clone(cfg.roots), cfg.SpillDir), cfg.Paths)...)
 	list = append(list, "SET enable_external_access = false")
 	if !cfg.Unlocked {
 		list = append(list, "SET lock_configuration = true")
@@ -147,18 +147,20 @@ func resourceSettings(cfg InstanceConfig) []string {
 	return list
 }
 
-// pathSettings are those that say which paths SQL may read and write.
-func pathSettings(paths []string) (list []string) {
-	var dirs, files []string
+// pathSettings are those that say which paths SQL may read and write: what is in
+// directories that need not be there yet, and files or directories.
+func pathSettings(dirs, paths []string) (list []string) {
+	var files []string
 	for _, p := range paths {
-		p = absolute(p)
-		if isDir(p) {
+		if p = absolute(p); isDir(p) {
 			dirs = append(dirs, p)
 		} else {
 			files = append(files, p)
 		}
-		// DuckDB compares what it may read with a pattern before it resolves
-		// the pattern, so a path with wildcard characters is allowed twice.
+	}
+	// DuckDB compares what it may read with a pattern before it resolves
+	// the pattern, so a path with wildcard characters is allowed twice.
+	for _, p := range slices.Concat(dirs, files) {
 		if escaped := sqltext.Glob(p); escaped != p {
 			dirs, files = append(dirs, escaped), append(files, escaped)
 		}

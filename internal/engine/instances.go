@@ -40,12 +40,11 @@ type Instances struct {
 	mu     sync.Mutex
 	roots  []string // directories that tasks have named
 	idle   []*Instance
-	opened int  // instances so far
-	spare  int  // of ready, opened or being opened
-	closed bool // no instance is kept any more
-
-	ready chan spare
-	wg    sync.WaitGroup // goroutines that open spares
+	spares []<-chan spare // each gives one
+	opened int            // databases so far
+	spills int            // spill directories so far
+	closed bool           // no instance is kept any more
+	wg     sync.WaitGroup // goroutines that open and close databases
 }
 
 // spare is a database that nobody has used, or why there is none.
@@ -54,19 +53,26 @@ type spare struct {
 	err error
 }
 
-// NewInstances begins to open so many databases in the background. Their spill
-// directories are made in dir; roots are directories that tasks will name.
-// The caller closes it.
-func NewInstances(dir string, spares int, roots ...string) *Instances {
-	p := &Instances{dir: dir, spare: spares, ready: make(chan spare, spares)}
+// NewInstances makes no instance yet. Their spill directories will be in dir;
+// roots are directories that tasks will name. The caller closes it.
+func NewInstances(dir string, roots ...string) *Instances {
+	p := &Instances{dir: dir}
 	p.Allow(roots...)
-	for range spares {
+	return p
+}
+
+// Prepare begins to open databases in the background for the first n instances.
+func (p *Instances) Prepare(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.closed && p.opened+len(p.spares) < n {
+		ready := make(chan spare, 1)
+		p.spares = append(p.spares, ready)
 		p.wg.Go(func() {
 			db, err := openDatabase()
-			p.ready <- spare{db, err}
+			ready <- spare{db, err}
 		})
 	}
-	return p
 }
 
 // Allow names directories that tasks will read or write, so that instances
@@ -93,9 +99,12 @@ func covered(roots []string, path string) bool {
 }
 
 // Execute does what the function Execute does, in an instance that other tasks
-// have used if that is possible. The instance's spill directory is not
-// cfg.SpillDir unless the task is alone in it.
+// have used if that is possible: then its spill directory is not cfg.SpillDir.
+// Of nil Instances each task has its own.
 func (p *Instances) Execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Task) (Result, error) {
+	if p == nil {
+		return Execute(ctx, cfg, pool, task)
+	}
 	if task.Secluded {
 		return execute(ctx, cfg, pool, task, fresh{p.database})
 	}
@@ -105,15 +114,16 @@ func (p *Instances) Execute(ctx context.Context, cfg InstanceConfig, pool *pytho
 // database gives a spare, or else opens one.
 func (p *Instances) database() (*sql.DB, error) {
 	p.mu.Lock()
-	waiting := p.spare > 0
-	if waiting {
-		p.spare--
+	p.opened++
+	var ready <-chan spare
+	if len(p.spares) > 0 {
+		ready, p.spares = p.spares[0], p.spares[1:]
 	}
 	p.mu.Unlock()
-	if !waiting {
+	if ready == nil {
 		return openDatabase()
 	}
-	s := <-p.ready
+	s := <-ready
 	return s.db, s.err
 }
 
@@ -149,7 +159,7 @@ func (p *Instances) take(cfg InstanceConfig) (fit, worn *Instance) {
 	last := len(p.idle) - 1
 	for i := last; i >= 0; i-- {
 		in := p.idle[i]
-		reaches := !slices.ContainsFunc(dirs, func(dir string) bool { return !covered(in.roots, dir) })
+		reaches := !slices.ContainsFunc(dirs, func(dir string) bool { return !covered(in.cfg.roots, dir) })
 		if reaches && in.cfg.SpillBytes == cfg.SpillBytes {
 			p.idle = slices.Delete(p.idle, i, i+1)
 			return in, nil
@@ -169,16 +179,12 @@ func (p *Instances) another(ctx context.Context, cfg InstanceConfig) (*Instance,
 		return nil, err
 	}
 	p.mu.Lock()
-	p.opened++
-	roots := slices.Clone(p.roots)
-	cfg.SpillDir = filepath.Join(p.dir, fmt.Sprintf("spill-%d", p.opened))
+	cfg.Paths, cfg.roots = nil, slices.Clone(p.roots)
+	p.spills++
+	cfg.SpillDir = filepath.Join(p.dir, fmt.Sprintf("spill-%d", p.spills))
 	p.mu.Unlock()
-	cfg.Paths, cfg.Unlocked, cfg.Profile = roots, true, false
-	in, err := fenceIn(ctx, db, cfg)
-	if err == nil {
-		in.roots = roots
-	}
-	return in, err
+	cfg.Unlocked, cfg.Profile = true, false
+	return fenceIn(ctx, db, cfg)
 }
 
 // directories are those that paths are, or are in.
@@ -258,17 +264,19 @@ func (in *Instance) renew() (clean bool, err error) {
 func (p *Instances) Close() error {
 	p.mu.Lock()
 	p.closed = true
-	idle, spares := p.idle, p.spare
-	p.idle, p.spare = nil, 0
+	idle, spares := p.idle, p.spares
+	p.idle, p.spares = nil, nil
 	p.mu.Unlock()
-	errs := make([]error, len(idle)+spares)
+	errs := make([]error, len(idle)+len(spares))
 	for i, in := range idle {
 		p.wg.Go(func() { errs[i] = in.Close() })
 	}
-	for i := range spares {
-		if s := <-p.ready; s.err == nil {
-			p.wg.Go(func() { errs[len(idle)+i] = s.db.Close() })
-		}
+	for i, ready := range spares {
+		p.wg.Go(func() {
+			if s := <-ready; s.err == nil {
+				errs[len(idle)+i] = s.db.Close()
+			}
+		})
 	}
 	p.wg.Wait()
 	return errors.Join(errs...)

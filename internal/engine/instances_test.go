@@ -23,7 +23,8 @@ type sharing struct {
 func newSharing(t *testing.T, spares int) *sharing {
 	t.Helper()
 	s := &sharing{fixture: newFixture(t), dir: filepath.Join(t.TempDir(), "instances")}
-	s.all = NewInstances(s.dir, spares)
+	s.all = NewInstances(s.dir)
+	s.all.Prepare(spares)
 	t.Cleanup(func() {
 		require.NoError(t, s.all.Close())
 		left, err := filepath.Glob(filepath.Join(s.dir, "*"))
@@ -114,6 +115,22 @@ func TestSeedsEndWithTheirTask(t *testing.T) {
 	require.Equal(t, first, draw())
 }
 
+// Counting the records of CSV files needs settings of the connection.
+func TestCountingIsOverWithItsTask(t *testing.T) {
+	s := newSharing(t, 0)
+	const settings = "SELECT string_agg(name || '=' || value, ';' ORDER BY name) FROM duckdb_settings()"
+	before := s.ask(t, settings)
+	path := filepath.Join(s.fixture.dir, "in.csv")
+	require.NoError(t, os.WriteFile(path, []byte("a\n1\n2\n"), 0o600))
+	task := s.task("SELECT * FROM read_csv('"+path+"', header = true, parallel = false) WHERE a > 1", PartOutput{})
+	task.CountCSV = true
+	res, err := s.all.Execute(t.Context(), s.cfg, nil, task)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, res.CSVRows)
+	require.Equal(t, before, s.ask(t, settings))
+	require.Equal(t, 1, s.all.opened)
+}
+
 func TestWhatIsNotTemporaryEndsTheInstance(t *testing.T) {
 	for _, statement := range []string{"CREATE TABLE kept (a INT)", "CREATE OR REPLACE VIEW kept AS SELECT 1 AS a", "create schema kept",
 		"SET VARIABLE kept = 1", "PREPARE kept AS SELECT 1", "BEGIN TRANSACTION", "SET threads = 2", "SET SESSION TimeZone = 'Asia/Tokyo'", "PRAGMA enable_profiling = 'no_output'", "  SELECT 1"} {
@@ -198,6 +215,20 @@ func TestFencesOfSharedInstances(t *testing.T) {
 	require.Len(t, s.all.idle, 0)
 }
 
+// A directory may be named before it is there.
+func TestRootsThatAreNotThereYet(t *testing.T) {
+	s := newSharing(t, 0)
+	later := filepath.Join(t.TempDir(), "a [b]*", "later")
+	s.all.Allow(later)
+	s.ask(t, "SELECT 1")
+	require.NoError(t, os.MkdirAll(later, 0o700))
+	task := s.task("SELECT 1 AS a", PartOutput{})
+	path := filepath.Join(later, "out.parquet")
+	task.Paths, task.Output.Part.Stage = []string{path}, func(context.Context) (string, error) { return path, nil }
+	require.NoError(t, s.run(t, task))
+	require.Equal(t, 1, s.all.opened)
+}
+
 // A secluded task finds a locked configuration and leaves nothing to be shared.
 func TestSecludedTasksAreAlone(t *testing.T) {
 	s := newSharing(t, 0)
@@ -245,4 +276,15 @@ func TestCloseDuringATask(t *testing.T) {
 	s := newSharing(t, 0)
 	require.NoError(t, s.inspect(t, func(context.Context, Querier) error { return s.all.Close() }))
 	require.Empty(t, s.all.idle)
+}
+
+// What was prepared is used, and closed if nobody needs it.
+func TestPreparedInstances(t *testing.T) {
+	s := newSharing(t, 3)
+	s.all.Prepare(2)
+	require.Len(t, s.all.spares, 3)
+	s.ask(t, "SELECT 1")
+	require.Len(t, s.all.spares, 2)
+	s.all.Prepare(3)
+	require.Len(t, s.all.spares, 2)
 }

@@ -125,7 +125,7 @@ func BenchmarkSlot(b *testing.B) {
 		// The same with an instance that serves one batch after the other.
 		b.Run("goroutine-shared/"+name, func(b *testing.B) {
 			work := batch(b)
-			all := NewInstances(filepath.Dir(work.Spill), 0)
+			all := NewInstances(filepath.Dir(work.Spill))
 			before := processorTime(b)
 			for b.Loop() {
 				_, err := all.Execute(context.Background(), work.config(), nil, work.task())

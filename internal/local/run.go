@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"thalweg/internal/address"
 	"thalweg/internal/budget"
 	"thalweg/internal/document"
+	"thalweg/internal/engine"
 	"thalweg/internal/fault"
 	"thalweg/internal/pipeline"
 	"thalweg/internal/plan"
@@ -91,6 +93,13 @@ func Run(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
 		opts.Remote = remote.New(remote.Config{Logger: opts.Logger})
 		defer func() { err = errors.Join(err, opts.Remote.Close()) }()
 	}
+	work, err := home.WorkDir()
+	if err != nil {
+		return Summary{}, err
+	}
+	instances := engine.NewInstances(filepath.Join(work, "engine"), work, filepath.Join(home.Dir, "parts"))
+	defer func() { err = errors.Join(err, instances.Close()) }()
+	instances.Prepare(1) // while the script is being read
 	s, diags := opts.Script, document.Diagnostics(nil)
 	if s == nil {
 		src := Sources(opts.Remote, opts.ScriptPath, opts.ParamsPath)
@@ -100,7 +109,7 @@ func Run(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
 			return Summary{}, &InvalidScriptError{Diagnostics: diags}
 		}
 	}
-	r := &runner{home: home, opts: opts, script: s, start: start, identity: home.identity(s.Name, opts.ScriptPath)}
+	r := &runner{home: home, opts: opts, script: s, start: start, identity: home.identity(s.Name, opts.ScriptPath), work: work, engine: instances}
 	return r.run(ctx, diags.Warnings())
 }
 
@@ -126,6 +135,7 @@ type runner struct {
 	peak     peakMeter
 	budget   budget.Budget
 	work     string
+	engine   *engine.Instances
 	pool     *python.Pool
 	job      *pipeline.Pipeline
 }
@@ -146,9 +156,7 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 	if err := r.split(affected); err != nil {
 		return sum, err
 	}
-	if r.work, err = r.home.WorkDir(); err != nil {
-		return sum, err
-	}
+	r.engine.Prepare(min(r.budget.Slots, starts(affected, r.script)))
 	if err := r.openPool(); err != nil {
 		return sum, err
 	}
@@ -181,6 +189,16 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 		r.opts.Logger.Warn("what dead runs keep of remote files stays until the next run", "error", err)
 	}
 	return r.drive(ctx, warnings)
+}
+
+// starts counts the nodes that read no table: the first to have batches.
+func starts(nodes []*script.Node, s *script.Script) (n int) {
+	for _, node := range nodes {
+		if len(node.Sources(s)) == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // checkPython imports the Python code of every node before anything runs.
@@ -346,7 +364,7 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 
 // openJob makes the run's content, once its number is known.
 func (r *runner) openJob() {
-	r.job = pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Identity: r.identity, Identify: r.home.identityOf, From: r.opts.From, Store: r.store(), Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, StateDir: r.home.Dir, WorkDir: r.work,
+	r.job = pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Identity: r.identity, Identify: r.home.identityOf, From: r.opts.From, Store: r.store(), Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, Engine: r.engine, StateDir: r.home.Dir, WorkDir: r.work,
 		Remote: r.opts.Remote, RemoteDir: r.home.remoteDir(r.key), Logger: r.opts.Logger})
 }
 

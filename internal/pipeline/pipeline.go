@@ -38,9 +38,10 @@ type Config struct {
 	Store    state.Store
 	Parts    parts.Store
 	Budget   budget.Budget
-	Pool     *python.Pool // nil for a script without Python
-	StateDir string       // names the state in temporary names of output files
-	WorkDir  string       // for spill and scratch files: private to this process
+	Pool     *python.Pool      // nil for a script without Python
+	Engine   *engine.Instances // nil: each batch has an instance of its own
+	StateDir string            // names the state in temporary names of output files
+	WorkDir  string            // for spill and scratch files: private to this process
 	Remote   *remote.Client
 	// RemoteDir keeps what of remote files outlives a process: private to the run.
 	RemoteDir string
@@ -68,6 +69,9 @@ var _ worker.Job = (*Pipeline)(nil)
 func New(cfg Config) *Pipeline {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Engine != nil {
+		cfg.Engine.Allow(reach(cfg.Script, cfg.Run)...)
 	}
 	return &Pipeline{
 		cfg:        cfg,
@@ -290,7 +294,7 @@ func (p *Pipeline) executeWith(ctx context.Context, task engine.Task, cfg engine
 	defer p.memory.Release(shares)
 	p.busy.enter()
 	defer p.busy.leave()
-	return engine.Execute(ctx, cfg, p.cfg.Pool, task)
+	return p.cfg.Engine.Execute(ctx, cfg, p.cfg.Pool, task)
 }
 
 // shortSQL keeps a query with a thousand file names readable in the log.

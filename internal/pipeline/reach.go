@@ -1,0 +1,44 @@
+package pipeline
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"thalweg/internal/address"
+	"thalweg/internal/script"
+	"thalweg/internal/state"
+)
+
+// reach lists the directories of this machine that a script's files are in, as
+// far as their addresses tell. It only saves work: see engine.Instances.
+func reach(s *script.Script, run state.RunKey) []string {
+	var dirs []string
+	add := func(url string) {
+		if address.Remote(url) {
+			return
+		}
+		path, err := address.Local(url)
+		if err != nil {
+			return
+		}
+		dir := filepath.Dir(path)
+		for strings.ContainsAny(dir, "*?[") {
+			dir = filepath.Dir(dir)
+		}
+		if dir != "/" && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, n := range s.Nodes {
+		if n.Files != nil {
+			for _, f := range n.Files.URLs {
+				add(f.URL)
+			}
+		}
+		if n.Out != nil {
+			add(script.ExpandURL(n.Out.URL, int(run.Run), 0))
+		}
+	}
+	return dirs
+}
