@@ -156,10 +156,10 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 	if err := r.split(affected); err != nil {
 		return sum, err
 	}
-	r.engine.Prepare(min(r.budget.Slots, starts(affected, r.script)))
 	if err := r.openPool(); err != nil {
 		return sum, err
 	}
+	r.engine.Prepare(min(r.budget.Slots, starts(affected, r.script)))
 	if r.pool != nil {
 		defer func() { err = errors.Join(err, r.pool.Close()) }()
 	}
@@ -449,6 +449,10 @@ func freeBytes(dir string) (int64, bool) {
 // the limit counts what is mapped, which is several times what is used.
 const interpreterBytesMin = 512 << 20
 
+// earlyInterpreters bounds the interpreters that are started before it is known
+// how much there will be for them to do.
+const earlyInterpreters = 8
+
 // groupBytesMin is what a call of a function over many rows may always have; more
 // where interpreters have more: values take several times as much in Python.
 const groupBytesMin = 16 << 20
@@ -458,7 +462,7 @@ func (r *runner) openPool() error {
 		return nil
 	}
 	var err error
-	r.pool, err = python.NewPool(python.Config{Interpreter: r.opts.Interpreter, Size: r.budget.Interpreters, RowTimeout: r.opts.RowTimeout,
+	r.pool, err = python.NewPool(python.Config{Interpreter: r.opts.Interpreter, Size: r.budget.Interpreters, Early: min(r.budget.Interpreters, earlyInterpreters), RowTimeout: r.opts.RowTimeout,
 		GroupTimeout: r.opts.GroupTimeout, MaxGroupBytes: min(max(r.budget.InterpreterBytes/4, groupBytesMin), python.DefaultMaxGroupBytes),
 		MemoryBytes: max(r.budget.InterpreterBytes, interpreterBytesMin), RecycleBytes: r.budget.InterpreterBytes, Keeper: r.opts.Keeper, Logger: r.opts.Logger})
 	return err

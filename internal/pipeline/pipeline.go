@@ -419,10 +419,22 @@ func (x *attempt) instance() engine.InstanceConfig {
 	switch {
 	case x.batch.Work.Check || x.batch.Work.BadCaps: // hardly anything else of the node is left to do
 		threads = b.Cores
-	case x.node.PyCalc == nil && busy < b.Cores:
+	case x.node.PyCalc == nil && busy < b.Cores && !x.small():
 		threads = b.Cores / busy
 	}
 	return engine.InstanceConfig{MemoryBytes: b.SlotEngineBytes, Threads: threads, SpillDir: filepath.Join(x.dir, "spill"), SpillBytes: b.SpillBytes}
+}
+
+// smallBytesMax is the input of a batch that is done before a second thread
+// could take part: DuckDB shares out row groups, and waits for threads in a loop.
+const smallBytesMax = 1 << 20
+
+func (x *attempt) small() bool {
+	bytes := x.claim.Spec.BytesIn
+	if x.in.Lookup != nil {
+		bytes += x.in.Lookup.Bytes()
+	}
+	return bytes <= smallBytesMax && x.claim.Spec.RowsIn <= engine.PartRowGroupRows
 }
 
 func (x *attempt) cleanup() {

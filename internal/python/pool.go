@@ -17,6 +17,7 @@ import (
 type Config struct {
 	Interpreter    string        // "python3" if empty; looked for in PATH if it has no slash
 	Size           int           // number of processes; GOMAXPROCS if 0
+	Early          int           // so many of them are started at once, the others when there is work for them
 	MemoryBytes    int64         // limit of each process, at least MinMemoryBytes; 0: none
 	RecycleBytes   int64         // a process that has grown beyond is replaced between chunks; 3/4 of MemoryBytes, or DefaultRecycleBytes
 	RowTimeout     time.Duration // that one row may take; DefaultRowTimeout
@@ -62,8 +63,8 @@ func or[T comparable](v, otherwise T) T {
 	return v
 }
 
-// Pool owns a number of interpreter processes. They are started when there is
-// work for them, and live until Close. Its methods may be called by any number of
+// Pool owns a number of interpreter processes. They are started with it or when there
+// is work for them, and live until Close. Its methods may be called by any number of
 // goroutines.
 type Pool struct {
 	cfg  Config
@@ -82,7 +83,7 @@ type Pool struct {
 	sequence uint64 // of the last chunk made
 }
 
-// NewPool makes a pool. No process is started yet, but the interpreter is looked for.
+// NewPool makes a pool. It looks for the interpreter, but does not wait for processes to start.
 func NewPool(cfg Config) (*Pool, error) {
 	cfg.setDefaults()
 	if cfg.Size < 0 || cfg.MemoryBytes < 0 || cfg.RowTimeout < 0 || cfg.GroupTimeout < 0 || cfg.MaxGroupBytes < 0 || cfg.ChunkTarget < 0 || cfg.MaxChunkBytes < 0 {
@@ -101,8 +102,8 @@ func NewPool(cfg Config) (*Pool, error) {
 		return nil, f
 	}
 	p := &Pool{cfg: cfg, path: path, closing: make(chan struct{}), starts: make(chan func())}
-	for range cfg.Size {
-		s := &slot{pool: p, wake: make(chan struct{}, 1)}
+	for i := range cfg.Size {
+		s := &slot{pool: p, wake: make(chan struct{}, 1), early: i < cfg.Early}
 		p.slots = append(p.slots, s)
 	}
 	p.startWG.Add(1)

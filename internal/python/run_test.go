@@ -528,3 +528,23 @@ func (b *lockedBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.b.String()
 }
+
+// Early interpreters start without work; one that does not start is reported by the work that meets it.
+func TestEarly(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, wrapper := filepath.Join(dir, "started"), filepath.Join(dir, "python")
+	script := "#!/bin/sh\nfor i in 1 2 3; do mkdir \"$TOUCH.$i\" 2>/dev/null && break; done\nexec python3 \"$@\"\n"
+	require.NoError(t, os.WriteFile(wrapper, []byte(script), 0o700))
+	pool := newTestPool(t, Config{Interpreter: wrapper, Size: 3, Early: 2, Env: []string{"TOUCH=" + path}})
+	require.NoError(t, waitForFile(t.Context(), path+".1"))
+	require.NoError(t, waitForFile(t.Context(), path+".2"))
+	require.NoDirExists(t, path+".3")
+	requireWorks(t, pool)
+
+	require.NoError(t, os.WriteFile(wrapper, []byte("#!/bin/sh\nexit 3\n"), 0o700))
+	broken := newTestPool(t, Config{Interpreter: wrapper, Size: 1, Early: 1})
+	err := broken.Check(t.Context(), intProgram("r.n"))
+	require.Equal(t, fault.Environment, fault.Of(err).Kind)
+	require.NoError(t, broken.Close())
+}

@@ -13,8 +13,9 @@ import (
 // slot is one place of the pool: a goroutine that owns a process, starts it when
 // there is work, replaces it when it has to, and watches what it does.
 type slot struct {
-	pool *Pool
-	wake chan struct{} // something was assigned
+	pool  *Pool
+	wake  chan struct{} // something was assigned
+	early bool          // its first process is started before anything is
 
 	// Guarded by pool.mu.
 	load     int      // chunks assigned or sent, and not finished
@@ -46,6 +47,11 @@ func (s *slot) serve() {
 	ticker := time.NewTicker(interval)
 	ticker.Stop()
 	ticking := false
+	if s.early {
+		if err := s.ensure(); err != nil { // work for it would meet the same, and somebody waits for that
+			s.pool.cfg.Logger.Debug("python could not be started early", "error", err)
+		}
+	}
 	for {
 		s.sendAssigned()
 		if working := len(s.sent) > 0; working != ticking {
