@@ -44,7 +44,7 @@ fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 chaos: ## The long tests in full: random scripts, bit flips, generated files and tables (hours)
 	@scripts/chaos
 
-bench: bin/thalweg ## Measure against the hand-written peer (about 15 minutes)
+bench: bin/thalweg ## Measure against other ways to do the same (hours; docs/benchmarks.md says how to run one case)
 	@scripts/bench
 
 clean: ## Remove what was built and generated here

@@ -13,7 +13,9 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -28,28 +30,24 @@ const (
 )
 
 type options struct {
-	Cases       []string `name:"case" enum:"portfolio,memory,scaling,ark,numpy,tagging,lookup,sorting,validate" default:"portfolio,memory,scaling,ark,numpy,tagging,lookup,sorting,validate" help:"Cases to measure."`
-	Accounts    int      `default:"1000" help:"Accounts of the generated portfolio, and thousandths of the other cases' rows. Bars are judged at 1000 only."`
-	Repeats     int      `default:"0" help:"Runs of each side; 0 means 3 for small inputs and 2 for large ones."`
-	Thalweg     string   `default:"bin/thalweg" type:"path" help:"Command under test."`
-	Script      string   `default:"examples/portfolio/script.yaml" type:"path" help:"Script for Parquet input."`
-	ArkScript   string   `default:"examples/portfolio/script_csv.yaml" type:"path" help:"Script for CSV input."`
-	NumpyScript string   `default:"examples/portfolio_numpy/script.yaml" type:"path" help:"Script of the same work with numpy."`
-	Peer        string   `default:"bench/peers/portfolio_duckdb.py" type:"path" help:"The peer."`
-	PeerPlan    string   `enum:"fused,staged" default:"fused" help:"How the peer loads and joins: in one statement, or in two steps."`
-	Steps       string   `default:"bench/steps" type:"path" help:"Inputs, scripts and peers of the cases of one step."`
-	StepsPeer   string   `default:"bench/peers/sql.py" type:"path" help:"What runs their SQL files."`
-	Python      string   `default:"python3" help:"Interpreter for both sides."`
-	Venv        string   `default:"bench/.venv" type:"path" help:"Where the peer's packages go if the interpreter has not got them."`
-	RealData    string   `env:"THALWEG_REAL_DATA" type:"path" help:"Folder with portfolio/, the real data; without it the case ark is left out."`
-	Work        string   `default:"bench/data" type:"path" help:"Generated inputs and files of runs."`
-	Results     string   `default:"bench/results" type:"path" help:"Where reports go."`
-	NoWrite     bool     `help:"Print tables only."`
+	Cases        []string `name:"case" help:"Cases to measure: ${cases}. Default: all."`
+	Scale        float64  `default:"1" help:"Share of each case's accounts or rows. Bars are judged at 1 only."`
+	Size         int64    `placeholder:"N" help:"So many accounts or rows instead."`
+	Runs         int      `placeholder:"N" help:"Runs of each side; default: as the case says."`
+	Thalweg      string   `default:"bin/thalweg" type:"path" help:"Command under test."`
+	Root         string   `default:"." type:"path" help:"The repository: examples, bench/peers, bench/steps."`
+	Python       string   `default:"python3" help:"Interpreter for Thalweg, and to make environments with."`
+	Environments string   `env:"THALWEG_BENCH_ENVIRONMENTS" placeholder:"DIR" type:"path" help:"Where peers' packages are, or are installed when needed; default: in the user's cache directory."`
+	RealData     string   `env:"THALWEG_REAL_DATA" type:"path" help:"Folder with portfolio/, the real data; without it the case ark is left out."`
+	Work         string   `default:"bench/data" type:"path" help:"Generated inputs and files of runs."`
+	Results      string   `default:"bench/results" type:"path" help:"Where reports go."`
+	NoWrite      bool     `help:"Print tables only."`
 }
 
 func main() {
 	var o options
-	kong.Parse(&o, kong.Name("thalweg-bench"), kong.Description("Measure whole pipelines against a hand-written peer."))
+	kong.Parse(&o, kong.Name("thalweg-bench"), kong.Description("Measure whole pipelines against others of their kind."),
+		kong.Vars{"cases": strings.Join(names(bench.Cases()), ", ")})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	missed, err := run(ctx, o, os.Stdout)
 	stop()
@@ -62,26 +60,48 @@ func main() {
 	}
 }
 
+func names(cases []bench.Case) (all []string) {
+	for _, c := range cases {
+		all = append(all, c.Name)
+	}
+	return all
+}
+
+// chosen are the cases asked for, in the order of their names.
+func chosen(wanted []string) ([]bench.Case, error) {
+	all := bench.Cases()
+	if len(wanted) == 0 {
+		return all, nil
+	}
+	var cases []bench.Case
+	for _, name := range wanted {
+		i := slices.Index(names(all), name)
+		if i < 0 {
+			return nil, fault.New(fault.Script, "there is no case %q; there are %s", name, strings.Join(names(all), ", "))
+		}
+		cases = append(cases, all[i])
+	}
+	return cases, nil
+}
+
 // run measures and reports whether any bar was missed.
 func run(ctx context.Context, o options, out io.Writer) (missed bool, err error) {
-	peerPython, err := bench.PeerPython(ctx, o.Python, o.Venv)
+	cases, err := chosen(o.Cases)
 	if err != nil {
 		return false, err
 	}
-	numpyPython := ""
-	if slices.Contains(o.Cases, "numpy") {
-		if numpyPython, err = bench.NumpyPython(ctx, o.Python, o.Venv); err != nil {
-			return false, err
+	if o.Environments == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return false, &fault.Error{Kind: fault.Environment, Message: "looking for a place for packages", Err: err, Hint: "give --environments"}
 		}
+		o.Environments = filepath.Join(cache, "thalweg-bench")
 	}
 	config := bench.Config{
-		NumpyScript: o.NumpyScript, NumpyPython: numpyPython,
-		Thalweg: o.Thalweg, Script: o.Script, ArkScript: o.ArkScript,
-		Peer: o.Peer, PeerPlan: o.PeerPlan, Python: o.Python, PeerPython: peerPython,
-		StepsDir: o.Steps, StepsPeer: o.StepsPeer, RealDataDir: o.RealData, WorkDir: o.Work, Accounts: o.Accounts, Repeats: o.Repeats,
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Thalweg: o.Thalweg, Root: o.Root, Python: o.Python, Environments: o.Environments, RealDataDir: o.RealData, WorkDir: o.Work,
+		Scale: o.Scale, Size: o.Size, Runs: o.Runs, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
-	err = bench.Measure(ctx, config, o.Cases, func(r bench.Report) error {
+	err = bench.Measure(ctx, config, cases, func(r bench.Report) error {
 		missed = missed || r.Missed()
 		return show(r, o, out)
 	})
@@ -91,16 +111,16 @@ func run(ctx context.Context, o options, out io.Writer) (missed bool, err error)
 // show prints a report and writes it to the directory of results.
 func show(r bench.Report, o options, out io.Writer) error {
 	text := fmt.Sprintf("\n%s: %s\n", r.Case, r.What)
-	switch {
-	case r.Skipped != "":
-		text += "skipped: " + r.Skipped + "\n"
-	default:
+	for _, side := range r.LeftOut {
+		text += "left out: " + side + "\n"
+	}
+	if len(r.Checks) > 0 {
 		text += r.Table() + "\n" + r.RunTable() + "\n"
 	}
 	if r.Disturbed() {
 		text += "other processes used the machine: do not quote these figures\n"
 	}
-	if !o.NoWrite && r.Skipped == "" {
+	if !o.NoWrite && len(r.Checks) > 0 {
 		path, _, err := r.Write(o.Results)
 		if err != nil {
 			return err

@@ -1,338 +1,184 @@
 package bench
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-
-	"thalweg/bench/generate"
-	"thalweg/internal/fault"
-)
-
-// The bars. Each holds at the size named with it.
-var (
-	barLoadJoin   = bar{limit: 1.5}
-	barWhole      = bar{limit: 1.10}
-	barPythonBusy = bar{limit: 95, unit: "%", atLeast: true}
-	barMemory     = bar{limit: 1.3, unit: "GB"}
-	barScaling    = bar{limit: 10.5}
-	barArkWhole   = bar{limit: 4, unit: "s"}
-	barArkExtra   = bar{limit: 0.5, unit: "s"}
-	barTagging    = bar{limit: 2}
-	barValidate   = bar{limit: 0.3, unit: "s"}
-)
-
-// Sizes and repetitions.
+// Scripts of more than one case, below the repository.
 const (
-	barAccounts     = 1000 // the bars of the generated portfolio are set for this many
-	scalingFactor   = 10
-	memoryCaseLimit = "1GB"
-	smallAccounts   = 200 // up to here a run is short, and repeated more
-	smallRepeats    = 3
-	bigRepeats      = 2
+	rowsScript  = "examples/portfolio/script.yaml"
+	csvScript   = "examples/portfolio/script_csv.yaml"
+	numpyScript = "examples/portfolio_numpy/script.yaml"
 )
 
-// Case is something to measure.
-type Case struct {
-	Name string // as in --case
-	run  func(context.Context, *session) (Report, error)
-}
+// smallRuns is how often a side runs that takes a second at most.
+const smallRuns = 15
 
-// Cases lists all cases in the order in which they run: the later ones use
-// what the first has measured.
+// Cases lists all cases, those that take seconds first.
 func Cases() []Case {
-	tagging := stepCase{name: "tagging", what: "1 M rows, 250 tags of one regular expression each", rows: 1_000_000, whole: &barTagging}
-	lookup := stepCase{name: "lookup", what: "a lookup of 10 M rows in 10 M rows", rows: 10_000_000, memory: memoryCaseLimit}
-	sorting := stepCase{name: "sorting", what: "20 M rows into one sorted CSV file", rows: 20_000_000, memory: memoryCaseLimit}
+	numpy := []string{"--python", "{env:duckdb}"}
 	return []Case{
-		{"portfolio", portfolioCase},
-		{"memory", memoryCase},
-		{"scaling", scalingCase},
-		{"ark", arkCase},
-		{"numpy", numpyCase},
-		{"tagging", tagging.measure},
-		{"lookup", lookup.measure},
-		{"sorting", sorting.measure},
-		{"validate", validateCase},
+		{
+			Name: "small", What: "a script of three nodes over a small file, a new state directory each time", input: "small", size: 1000, runs: smallRuns,
+			sides:  []side{{name: "thalweg", program: "thalweg", file: "bench/steps/small/script.yaml"}},
+			checks: []check{{name: "whole", figure: "wall", side: "thalweg", bar: noMore(0.15, "s")}},
+		},
+		{
+			Name: "six", What: "generated portfolio of six accounts, a new state directory each time", input: inputPortfolio, size: 6, runs: smallRuns,
+			sides: []side{
+				{name: "rows", program: "thalweg", file: rowsScript},
+				{name: "duckdb", program: "duckdb"},
+			},
+			checks: []check{
+				{name: "whole", figure: "wall", side: "rows", bar: noMore(0.6, "s")},
+				{name: "whole, against by hand", figure: "wall", side: "rows", over: "duckdb"},
+				{name: "overhead, start and exit included", figure: "overhead", side: "rows"},
+			},
+		},
+		// A node of few batches and one of many over the same rows, on
+		// one core: what a batch more takes is its overhead, its file included.
+		{
+			Name: "batches", What: "20 and 420 batches of next to nothing on one core", input: "batches", size: 4200, runs: 5,
+			sides: []side{
+				{name: "few", program: "thalweg", file: "bench/steps/batches/script.yaml", flags: []string{"--cores", "1"}, params: map[string]any{"batches": 20}, unlike: true},
+				{name: "many", program: "thalweg", file: "bench/steps/batches/script.yaml", flags: []string{"--cores", "1"}, params: map[string]any{"batches": 420}, unlike: true},
+			},
+			checks: []check{{name: "time of a batch, its file included", figure: nodeFigure + "write", side: "many", less: "few", per: 400, bar: noMore(0.005, "s")}},
+		},
+		{
+			Name: "portfolio", What: "generated portfolio: Thalweg row-wise and with numpy, and by hand with DuckDB", input: inputPortfolio, size: 1000,
+			sides: []side{
+				{name: "rows", program: "thalweg", file: rowsScript},
+				{name: "duckdb", program: "duckdb"},
+				{name: "numpy", program: "thalweg", file: numpyScript, flags: numpy},
+				{name: "rows ephemeral", program: "thalweg", file: rowsScript, flags: []string{"--ephemeral"}, needs: "--ephemeral"},
+			},
+			checks: []check{
+				{name: "load and join", figure: "load_join", side: "rows", over: "duckdb", bar: atMost(1.2)},
+				{name: "whole, row-wise", figure: "wall", side: "rows", over: "duckdb", bar: atMost(1)},
+				{name: "whole, numpy", figure: "wall", side: "numpy", over: "duckdb", bar: atMost(0.35)},
+				{name: "whole, ephemeral", figure: "wall", side: "rows ephemeral", over: "duckdb"},
+				{name: "peak memory, row-wise", figure: "peak", side: "rows", bar: noMore(2, "GB"), note: "no limit given"},
+				{name: "peak memory, numpy", figure: "peak", side: "numpy", bar: noMore(2, "GB"), note: "no limit given"},
+				{name: "peak memory, against by hand", figure: "peak", side: "rows", over: "duckdb"},
+				{name: "cores busy during Python nodes", figure: "python_cpu", side: "rows", bar: atLeastOf(95, "%")},
+				{name: "Python", figure: "python", side: "rows", over: "duckdb"},
+			},
+		},
+		storedOrNot("lookup", "10 M rows looked up in 10 M rows", 10_000_000, 2.0, 1.2, true),
+		storedOrNot("sorting", "20 M rows into one sorted CSV file", 20_000_000, 1.5, 1.1, false),
+		// buckets has four loads of the same rows under each of two limits: the plan
+		// makes 32 buckets of them with the larger one, 512 with the smaller.
+		// Loads of the same rows under two limits: of 2.8 GB of them the plan makes
+		// 32 buckets with the larger one and 512 with the smaller.
+		{
+			Name: "buckets", What: "20 M rows loaded into a plain table and into one in buckets, shuffled and clustered by key", input: "buckets", size: 20_000_000,
+			sides: []side{
+				bucketSide("plain 32", "plain", "shuffled", "2GB"), bucketSide("shuffled 32", "bucketed", "shuffled", "2GB"),
+				bucketSide("plain clustered 32", "plain", "clustered", "2GB"), bucketSide("clustered 32", "bucketed", "clustered", "2GB"),
+				bucketSide("plain 512", "plain", "shuffled", "256MB"), bucketSide("shuffled 512", "bucketed", "shuffled", "256MB"),
+				bucketSide("plain clustered 512", "plain", "clustered", "256MB"), bucketSide("clustered 512", "bucketed", "clustered", "256MB"),
+			},
+			checks: []check{
+				{name: "shuffled rows, 32 buckets", figure: nodeFigure + "read", side: "shuffled 32", over: "plain 32", bar: atMost(1.8)},
+				{name: "shuffled rows, 512 buckets", figure: nodeFigure + "read", side: "shuffled 512", over: "plain 512", bar: atMost(1.8)},
+				{name: "clustered rows, 32 buckets", figure: nodeFigure + "read", side: "clustered 32", over: "plain clustered 32", bar: atMost(1.1)},
+				{name: "clustered rows, 512 buckets", figure: nodeFigure + "read", side: "clustered 512", over: "plain clustered 512", bar: atMost(1.1)},
+			},
+		},
+		{
+			Name: "peers", What: "generated portfolio, as users of other tools would write it; memory limit where the tool has one", input: inputPortfolio, size: 1000,
+			sides: []side{
+				{name: "rows", program: "thalweg", file: rowsScript, memory: "4GB"},
+				{name: "dbt-duckdb", program: "dbt", memory: "4GB"},
+				{name: "polars", program: "polars"},
+				{name: "pyspark", program: "pyspark", memory: "4GB"},
+			},
+			checks: []check{
+				{name: "whole, against dbt-duckdb", figure: "wall", side: "rows", over: "dbt-duckdb", bar: atMost(1)},
+				{name: "whole, against Polars", figure: "wall", side: "rows", over: "polars", bar: atMost(1)},
+				{name: "whole, against PySpark", figure: "wall", side: "rows", over: "pyspark", bar: atMost(1)},
+				{name: "peak memory, against dbt-duckdb", figure: "peak", side: "rows", over: "dbt-duckdb", bar: atMost(1)},
+				{name: "peak memory, against Polars", figure: "peak", side: "rows", over: "polars", bar: atMost(1), note: "Polars has no limit"},
+				{name: "peak memory, against PySpark", figure: "peak", side: "rows", over: "pyspark", bar: atMost(1), note: "PySpark's limit is that of the JVM's heap"},
+			},
+		},
+		{
+			Name: "processes", What: "generated portfolio in one process and in two on one state directory, a core each", input: inputPortfolio, size: 1000,
+			sides: []side{
+				{name: "one process", program: "one core", file: rowsScript, memory: "4GB"},
+				{name: "two processes", program: "a process a core", file: rowsScript, memory: "4GB", needs: "\n  worker "},
+			},
+			checks: []check{{name: "speed-up", figure: "wall", side: "one process", over: "two processes", bar: bar{limit: 1.8, atLeast: true}}},
+		},
+		{
+			Name: "size", What: "generated portfolio, a tenth of the accounts and all", input: inputPortfolio, size: 10_000, runs: 1,
+			sides: []side{
+				{name: "rows, a tenth", program: "thalweg", file: rowsScript, memory: "4GB", part: 10},
+				{name: "rows", program: "thalweg", file: rowsScript, memory: "4GB"},
+				{name: "numpy, a tenth", program: "thalweg", file: numpyScript, flags: numpy, memory: "4GB", part: 10},
+				{name: "numpy", program: "thalweg", file: numpyScript, flags: numpy, memory: "4GB"},
+			},
+			checks: []check{
+				{name: "row-wise, ten times the accounts", figure: "wall", side: "rows", over: "rows, a tenth", bar: atMost(10.5)},
+				{name: "numpy, ten times the accounts", figure: "wall", side: "numpy", over: "numpy, a tenth", bar: atMost(10.5)},
+				{name: "peak memory, row-wise", figure: "peak", side: "rows"},
+				{name: "peak memory, numpy", figure: "peak", side: "numpy"},
+			},
+		},
+		{
+			Name: "memory", What: "generated portfolio with little memory", input: inputPortfolio, size: 10_000, runs: 1,
+			sides: []side{{name: "rows", program: "thalweg", file: rowsScript, memory: "1GB"}},
+			checks: []check{
+				{name: "peak memory of the process tree", figure: "peak", side: "rows", bar: noMore(1.3, "GB")},
+				{name: "whole", figure: "wall", side: "rows"},
+			},
+		},
+		{
+			Name: "tagging", What: "1 M rows, 250 tags of one regular expression each", input: "tagging", size: 1_000_000, anyOrder: true,
+			sides: []side{
+				{name: "stored", program: "thalweg", file: "bench/steps/tagging/script.yaml"},
+				{name: "duckdb", program: "sql", file: "bench/steps/tagging/peer.sql"},
+			},
+			checks: []check{{name: "whole", figure: "wall", side: "stored", over: "duckdb", bar: atMost(2)}},
+		},
+		{
+			Name: "validate", What: "thalweg validate on a script of 200 nodes", input: inputWide, runs: 5,
+			sides:  []side{{name: "thalweg", program: "validate"}},
+			checks: []check{{name: "whole", figure: "wall", side: "thalweg", bar: noMore(0.3, "s")}},
+		},
+		{
+			Name: "ark", What: "six real funds", input: inputArk, runs: 3,
+			sides: []side{
+				{name: "rows", program: "thalweg", file: csvScript},
+				{name: "duckdb", program: "duckdb"},
+			},
+			checks: []check{
+				{name: "whole", figure: "wall", side: "rows", bar: noMore(0.6, "s")},
+				{name: "whole, against by hand", figure: "wall", side: "rows", over: "duckdb"},
+				{name: "overhead, start and exit included", figure: "overhead", side: "rows", bar: noMore(0.5, "s")},
+			},
+		},
 	}
 }
 
-// portfolioCase is the generated portfolio on both sides.
-func portfolioCase(ctx context.Context, s *session) (Report, error) {
-	in, err := s.generated(ctx, s.config.Accounts)
-	if err != nil {
-		return Report{}, err
-	}
-	r := s.report(fmt.Sprintf("portfolio-%d", in.summary.Accounts), "generated portfolio, Thalweg and the peer in turn", in)
-	for range s.repeats(in) {
-		ours, err := s.thalweg(ctx, in, "", r.Case)
-		if err != nil {
-			return r, err
-		}
-		theirs, err := s.peer(ctx, in, r.Case)
-		if err != nil {
-			return r, err
-		}
-		r.Runs = append(r.Runs, ours.run, theirs.run)
-		if err := s.compare(&r, ours, theirs); err != nil {
-			return r, err
-		}
-		if s.whole[in.summary.Accounts], err = keep(s.whole[in.summary.Accounts], ours); err != nil {
-			return r, err
-		}
-	}
-	judged := in.summary.Accounts == barAccounts
-	ours, theirs := sides(r.Runs)
-	r.Checks = append(r.Checks,
-		ratio("load and join", "s", seconds(ours, step("load_join")), seconds(theirs, step("load_join")), barLoadJoin, judged),
-		ratio("whole", "s", seconds(ours, wall), seconds(theirs, wall), barWhole, judged),
-		pythonBusy(ours, judged),
-		Check{Name: "python", Unit: "s", Thalweg: ptr(seconds(ours, step("python"))), Peer: ptr(seconds(theirs, step("python"))), Status: NotJudged},
-		Check{Name: "peak memory", Unit: "GB", Thalweg: ptr(peakGB(ours)), Peer: ptr(peakGB(theirs)), Status: NotJudged, Note: "no limit given to either side"},
-	)
-	return r, nil
+func bucketSide(name, script, rows, memory string) side {
+	return side{name: name, program: "thalweg", file: "bench/steps/buckets/" + script + ".yaml", memory: memory, params: map[string]any{"rows": rows}}
 }
 
-// memoryCase is Thalweg alone under a small memory limit.
-func memoryCase(ctx context.Context, s *session) (Report, error) {
-	in, err := s.generated(ctx, s.config.Accounts)
-	if err != nil {
-		return Report{}, err
+// storedOrNot is a step with its tables stored and with them ephemeral, against its peer.
+func storedOrNot(name, what string, rows int64, stored, ephemeral float64, anyOrder bool) Case {
+	const limit = "1GB"
+	script, peer := "bench/steps/"+name+"/script.yaml", "bench/steps/"+name+"/peer.sql"
+	return Case{
+		Name: name, What: what, input: name, size: rows, anyOrder: anyOrder,
+		sides: []side{
+			{name: "stored", program: "thalweg", file: script, memory: limit},
+			{name: "duckdb", program: "sql", file: peer, memory: limit},
+			{name: "ephemeral", program: "thalweg", file: script, memory: limit, flags: []string{"--ephemeral"}, needs: "--ephemeral"},
+		},
+		checks: []check{
+			{name: "whole, stored", figure: "wall", side: "stored", over: "duckdb", bar: atMost(stored)},
+			{name: "whole, ephemeral", figure: "wall", side: "ephemeral", over: "duckdb", bar: atMost(ephemeral)},
+			{name: "peak memory, stored", figure: "peak", side: "stored", bar: noMore(1.3, "GB")},
+			{name: "peak memory, ephemeral", figure: "peak", side: "ephemeral", bar: noMore(1.3, "GB")},
+			{name: "peak memory, by hand", figure: "peak", side: "duckdb"},
+		},
 	}
-	r := s.report(fmt.Sprintf("portfolio-%d-memory-%s", in.summary.Accounts, memoryCaseLimit),
-		"generated portfolio under --memory "+memoryCaseLimit, in)
-	ours, err := s.thalweg(ctx, in, memoryCaseLimit, r.Case)
-	if err != nil {
-		return r, err
-	}
-	r.Runs = append(r.Runs, ours.run)
-	if earlier := s.whole[in.summary.Accounts]; len(earlier) > 0 {
-		how, same, err := alike(earlier[0].out, ours.out)
-		if err != nil {
-			return r, err
-		}
-		r.Checks = append(r.Checks, equality("results with and without the limit", how, same && how == alikeBytes))
-	}
-	peak := figure("peak memory of the process tree", peakGB(r.Runs), barMemory, in.summary.Accounts == barAccounts)
-	peak.Note = fmt.Sprintf("pages shared between processes counted in each; counted once %.2f GB", float64(ours.run.PeakPSS)/1e9)
-	r.Checks = append(r.Checks, peak, Check{Name: "whole", Unit: "s", Thalweg: ptr(seconds(r.Runs, wall)), Status: NotJudged})
-	return r, nil
-}
-
-// scalingCase is Thalweg alone with a tenth of the accounts and with all.
-func scalingCase(ctx context.Context, s *session) (Report, error) {
-	large := s.config.Accounts
-	small := max(1, large/scalingFactor)
-	r := s.report(fmt.Sprintf("scaling-%d-%d", small, large), "Thalweg with a tenth of the accounts and with all", input{})
-	walls := map[int]float64{}
-	for _, accounts := range []int{small, large} {
-		in, err := s.generated(ctx, accounts)
-		if err != nil {
-			return r, err
-		}
-		runs := s.whole[accounts]
-		for len(runs) < s.repeats(in) {
-			ours, err := s.thalweg(ctx, in, "", r.Case)
-			if err != nil {
-				return r, err
-			}
-			runs = append(runs, ours)
-		}
-		for _, ours := range runs {
-			ours.run.Label = fmt.Sprintf("%d accounts", accounts)
-			r.Runs = append(r.Runs, ours.run)
-		}
-		s.whole[accounts] = runs
-		walls[accounts] = seconds(r.Runs[len(r.Runs)-len(runs):], wall)
-	}
-	growth := walls[large] / walls[small]
-	r.Checks = []Check{{
-		Name: "time with all over time with a tenth", Value: &growth, Bar: barScaling.String(),
-		Status: barScaling.judge(growth, large == barAccounts),
-		Note:   fmt.Sprintf("%.2f s for %d accounts, %.2f s for %d", walls[small], small, walls[large], large),
-	}}
-	return r, nil
-}
-
-// arkCase is the real data set, where only the fixed costs are worth measuring.
-func arkCase(ctx context.Context, s *session) (Report, error) {
-	if s.config.RealDataDir == "" {
-		r := s.report("ark", "six real funds, Thalweg and the peer in turn", input{})
-		r.Skipped = "THALWEG_REAL_DATA is not set"
-		return r, nil
-	}
-	folder := filepath.Join(s.config.RealDataDir, "portfolio")
-	in, err := s.ark(folder)
-	if err != nil {
-		return Report{}, err
-	}
-	r := s.report("ark", "six real funds, Thalweg and the peer in turn", in)
-	if in.params == nil {
-		r.Skipped = folder + " is not there"
-		return r, nil
-	}
-	for range s.repeats(in) {
-		ours, err := s.thalweg(ctx, in, "", r.Case)
-		if err != nil {
-			return r, err
-		}
-		theirs, err := s.peer(ctx, in, r.Case)
-		if err != nil {
-			return r, err
-		}
-		r.Runs = append(r.Runs, ours.run, theirs.run)
-		if err := s.compare(&r, ours, theirs); err != nil {
-			return r, err
-		}
-		if len(r.Runs) == 2 {
-			if err := published(&r, ours.out, filepath.Join(folder, "expected")); err != nil {
-				return r, err
-			}
-		}
-	}
-	ours, theirs := sides(r.Runs)
-	whole := figure("whole", seconds(ours, wall), barArkWhole, true)
-	whole.Peer = ptr(seconds(theirs, wall))
-	r.Checks = append(r.Checks, whole, figure("overhead, start and exit included", seconds(ours, overhead), barArkExtra, true))
-	return r, nil
-}
-
-// numpyCase is the generated portfolio in two scripts of Thalweg: a JSON text for
-// each account and row-wise Python, and whole accounts as arrays.
-func numpyCase(ctx context.Context, s *session) (Report, error) {
-	in, err := s.generated(ctx, s.config.Accounts)
-	if err != nil {
-		return Report{}, err
-	}
-	r := s.report(fmt.Sprintf("portfolio-%d-numpy", in.summary.Accounts), "generated portfolio, Thalweg with row-wise Python and with numpy in turn", in)
-	if s.config.NumpyPython == "" {
-		r.Skipped = "no interpreter has numpy"
-		return r, nil
-	}
-	walls := map[string][]float64{}
-	for range s.repeats(in) {
-		var first done
-		for _, side := range []struct{ label, script, python string }{
-			{"rows", s.config.Script, s.config.Python}, {"numpy", s.config.NumpyScript, s.config.NumpyPython},
-		} {
-			ours, err := s.thalwegWith(ctx, in, side.script, side.python, "", r.Case+"-"+side.label)
-			if err != nil {
-				return r, err
-			}
-			ours.run.Label = side.label
-			r.Runs = append(r.Runs, ours.run)
-			walls[side.label] = append(walls[side.label], ours.run.WallMS/1000)
-			if side.label == "rows" {
-				first = ours
-				continue
-			}
-			how, same, err := alike(first.out, ours.out)
-			if err != nil {
-				return r, err
-			}
-			if len(r.Runs) == 2 || !same {
-				r.Checks = append(r.Checks, equality("results of both scripts", how, same && how == alikeBytes))
-			}
-			if err := errors.Join(os.RemoveAll(first.out), os.RemoveAll(ours.out)); err != nil {
-				return r, &fault.Error{Kind: fault.Environment, Message: "removing results", Err: err}
-			}
-		}
-	}
-	share := median(walls["numpy"]) / median(walls["rows"])
-	r.Checks = append(r.Checks, Check{Name: "time with numpy over time with row-wise Python", Value: &share, Status: NotJudged,
-		Note: fmt.Sprintf("%.2f s and %.2f s", median(walls["numpy"]), median(walls["rows"]))})
-	return r, nil
-}
-
-// published compares results with the baselines that came with the real data.
-func published(r *Report, out, expected string) error {
-	baselines, err := filepath.Glob(filepath.Join(expected, "*_baseline.csv"))
-	if err != nil {
-		return fmt.Errorf("looking for baselines: %w", err)
-	}
-	for _, path := range baselines {
-		name := filepath.Base(path)
-		ours := name[:len(name)-len("_baseline.csv")] + ".csv"
-		how, err := firstDifference(filepath.Join(out, ours), path)
-		if err != nil {
-			return err
-		}
-		note := how
-		if how == "" {
-			note = alikeBlanks
-		}
-		r.Checks = append(r.Checks, equality(ours+" as published", note, how == ""))
-	}
-	return nil
-}
-
-// input is what a case reads.
-type input struct {
-	params  *generate.Params
-	summary generate.Summary
-	about   map[string]any
-}
-
-func (in input) files() []string {
-	p := in.params
-	return slices.Concat(p.AccountsURLs, p.TxnsURLs, p.HoldingsURLs, []string{p.PricesFile, p.CompaniesFile})
-}
-
-// pythonBusy is how much of the cores was used while Python nodes worked.
-func pythonBusy(ours []Run, judged bool) Check {
-	var shares []float64
-	for _, run := range ours {
-		if run.PythonCPUShare != nil {
-			shares = append(shares, 100**run.PythonCPUShare)
-		}
-	}
-	if len(shares) == 0 {
-		return Check{Name: "cores busy during Python nodes", Bar: barPythonBusy.String(), Status: NotJudged, Note: "too short to tell"}
-	}
-	return figure("cores busy during Python nodes", median(shares), barPythonBusy, judged)
-}
-
-// What is taken from a run, in milliseconds.
-func wall(r Run) float64 { return r.WallMS }
-
-func step(name string) func(Run) float64 { return func(r Run) float64 { return r.StepsMS[name] } }
-
-// overhead is what the product says it spent outside the engine and Python,
-// and the time of the process outside the run.
-func overhead(r Run) float64 { return r.Result.OverheadMS + r.WallMS - r.Result.ElapsedMS }
-
-// seconds is the median of a figure over runs.
-func seconds(runs []Run, of func(Run) float64) float64 { return median(mapped(runs, of)) / 1000 }
-
-// peakGB is the largest peak of all runs: memory is judged by the worst.
-func peakGB(runs []Run) float64 {
-	return slices.Max(mapped(runs, func(r Run) float64 { return float64(r.PeakRSS) / 1e9 }))
-}
-
-func ptr(v float64) *float64 { return &v }
-
-// sides splits runs.
-func sides(runs []Run) (ours, theirs []Run) {
-	for _, r := range runs {
-		if r.Side == sideThalweg {
-			ours = append(ours, r)
-		} else {
-			theirs = append(theirs, r)
-		}
-	}
-	return ours, theirs
-}
-
-// keep adds a run to those whose results stay for later comparison: the first
-// one's do, others are compared at once and removed.
-func keep(runs []done, one done) ([]done, error) {
-	if len(runs) > 0 {
-		if err := os.RemoveAll(one.out); err != nil {
-			return runs, &fault.Error{Kind: fault.Environment, Message: "removing results", Err: err}
-		}
-	}
-	return append(runs, one), nil
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -77,7 +79,8 @@ func measure(ctx context.Context, c command) (measured, error) {
 	w := <-done
 	own, after := ownCPU()-ownBefore, proc.cpu()
 	m.usage = w.usage
-	m.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	// The kernel leaves out processes that nobody waited for, as a JVM or a server that forks.
+	m.cpu = max(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), w.usage.cpuAt(m.started.Add(m.wall)))
 	all := float64(m.wall) * float64(thisMachine().Cores)
 	m.foreign = max(0, float64(after.busy-before.busy-m.cpu-own)/all)
 	m.stolen = max(0, float64(after.stolen-before.stolen)/all)
@@ -120,18 +123,22 @@ func (t *tail) Write(p []byte) (int, error) {
 
 func (t *tail) String() string { return t.buf.String() }
 
-// warm reads files once, so that the first measured run finds them in memory
-// as the later ones do.
-func warm(paths []string) (err error) {
-	for _, path := range paths {
-		f, openErr := os.Open(path)
-		if openErr != nil {
-			return &fault.Error{Kind: fault.Environment, Message: "opening an input file", Err: openErr}
+// warm reads the files of a directory once, so that the first measured run
+// finds them in memory as the later ones do.
+func warm(dir string) error {
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
 		}
-		_, readErr := io.Copy(io.Discard, f)
-		if err := errors.Join(readErr, f.Close()); err != nil {
-			return &fault.Error{Kind: fault.Environment, Message: "reading " + path, Err: err}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
 		}
+		_, err = io.Copy(io.Discard, f)
+		return errors.Join(err, f.Close())
+	})
+	if err != nil {
+		return &fault.Error{Kind: fault.Environment, Message: "reading the input " + dir, Err: err}
 	}
 	return nil
 }

@@ -1,9 +1,7 @@
 package bench
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -17,14 +15,22 @@ const (
 	NotJudged Status = "not judged" // measured at another size than the bar's, or not measurable
 )
 
+// Figure sums up a figure of a side's runs: their median, or the worst.
+type Figure struct {
+	Side  string  `json:"side"`
+	Value float64 `json:"value"`
+	Min   float64 `json:"min"`
+	Max   float64 `json:"max"`
+}
+
 // Check is one figure beside its bar.
 type Check struct {
-	Name    string   `json:"name"`
-	Thalweg *float64 `json:"thalweg,omitempty"` // in Unit
-	Peer    *float64 `json:"peer,omitempty"`    // in Unit
-	Unit    string   `json:"unit,omitempty"`
-	// Value is what the bar is held against: a ratio of the two sides, or
-	// Thalweg's figure itself.
+	Name string  `json:"name"`
+	Of   *Figure `json:"of,omitempty"`   // in Unit
+	Over *Figure `json:"over,omitempty"` // in Unit
+	Unit string  `json:"unit,omitempty"`
+	// Value is what the bar is held against: a ratio of the two, what one has
+	// more than the other, or the figure itself.
 	Value  *float64 `json:"value,omitempty"`
 	Bar    string   `json:"bar,omitempty"`
 	Status Status   `json:"status"`
@@ -34,7 +40,6 @@ type Check struct {
 // Run is one measured run of one side.
 type Run struct {
 	Side      string    `json:"side"`
-	Label     string    `json:"label,omitempty"`
 	Command   []string  `json:"command"`
 	Started   time.Time `json:"started"`
 	WallMS    float64   `json:"wall_ms"` // start to exit of the process
@@ -66,7 +71,7 @@ type Report struct {
 	Input    map[string]any    `json:"input,omitempty"`
 	Checks   []Check           `json:"checks"`
 	Runs     []Run             `json:"runs"`
-	Skipped  string            `json:"skipped,omitempty"` // why nothing was measured
+	LeftOut  []string          `json:"left_out,omitempty"` // sides, and why
 }
 
 // Missed reports whether any check missed its bar.
@@ -87,57 +92,15 @@ func median(values []float64) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// bar is a limit that a value is held to.
-type bar struct {
-	limit   float64
-	atLeast bool
-	unit    string // empty for a ratio
-}
-
-func (b bar) String() string {
-	sign := "≤"
-	if b.atLeast {
-		sign = "≥"
-	}
-	if b.unit == "" {
-		return fmt.Sprintf("%s %.2f%s", sign, b.limit, times)
-	}
-	return fmt.Sprintf("%s %g %s", sign, b.limit, b.unit)
-}
-
 // times marks a ratio.
 const times = "×"
 
-// isRatio tells a value that is a ratio from one in the check's unit.
-func (c Check) isRatio() bool { return strings.HasSuffix(c.Bar, times) }
-
-// judge holds value to the bar, if there is a verdict to be given.
-func (b bar) judge(value float64, judged bool) Status {
-	switch {
-	case !judged:
-		return NotJudged
-	case b.atLeast && value >= b.limit, !b.atLeast && value <= b.limit:
-		return Pass
-	default:
-		return Miss
+// leaveOut notes, once, that a side was not measured.
+func (r *Report) leaveOut(side, why string) {
+	text := side + ": " + why
+	if !slices.Contains(r.LeftOut, text) {
+		r.LeftOut = append(r.LeftOut, text)
 	}
-}
-
-// ratio is a check of one side against the other.
-func ratio(name, unit string, thalweg, peer float64, b bar, judged bool) Check {
-	c := Check{Name: name, Unit: unit, Thalweg: &thalweg, Peer: &peer, Bar: b.String(), Status: NotJudged}
-	if peer <= 0 {
-		c.Note = "the peer's figure is zero"
-		return c
-	}
-	value := thalweg / peer
-	c.Value, c.Status = &value, b.judge(value, judged)
-	return c
-}
-
-// figure is a check of Thalweg's own figure.
-func figure(name string, value float64, b bar, judged bool) Check {
-	return Check{Name: name, Unit: b.unit, Thalweg: &value, Value: &value, Bar: b.String(), Status: b.judge(value, judged)}
 }
 
 // equality is a check of two sets of result files; it is judged at any size.

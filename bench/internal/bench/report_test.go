@@ -12,16 +12,51 @@ import (
 
 func TestBarsJudge(t *testing.T) {
 	t.Parallel()
-	atMost, atLeast := bar{limit: 1.5}, bar{limit: 95, unit: "%", atLeast: true}
-	require.Equal(t, Pass, ratio("x", "s", 3, 2, atMost, true).Status)
-	require.Equal(t, Miss, ratio("x", "s", 3.1, 2, atMost, true).Status)
-	require.Equal(t, NotJudged, ratio("x", "s", 3.1, 2, atMost, false).Status)
-	require.Equal(t, NotJudged, ratio("x", "s", 3.1, 0, atMost, true).Status, "nothing to compare with")
-	require.Equal(t, Pass, figure("x", 95, atLeast, true).Status)
-	require.Equal(t, Miss, figure("x", 94.9, atLeast, true).Status)
+	runs := []Run{{Side: "a", WallMS: 3000, PeakRSS: 1e9}, {Side: "a", WallMS: 5000, PeakRSS: 2e9}, {Side: "b", WallMS: 2000}, {Side: "none"}}
+	share := 0.95
+	runs[0].PythonCPUShare = &share
+	runs[0].Result = &finished{Nodes: []node{{Node: "x", StartedMS: 100, FinishedMS: 700}}}
+	for name, one := range map[string]struct {
+		check check
+		value float64
+		want  Status
+	}{
+		"ratio at the bar":        {check{figure: "wall", side: "a", over: "b", bar: atMost(2)}, 2, Pass},
+		"ratio above it":          {check{figure: "wall", side: "a", over: "b", bar: atMost(1.9)}, 2, Miss},
+		"no bar":                  {check{figure: "wall", side: "a", over: "b"}, 2, NotJudged},
+		"own figure":              {check{figure: "wall", side: "a", bar: noMore(4, "s")}, 4, Pass},
+		"memory is the worst":     {check{figure: "peak", side: "a", bar: noMore(1.5, "GB")}, 2, Miss},
+		"at least":                {check{figure: "python_cpu", side: "a", bar: atLeastOf(95, "%")}, 95, Pass},
+		"ratio of at least":       {check{figure: "wall", side: "a", over: "b", bar: bar{limit: 2.1, atLeast: true}}, 2, Miss},
+		"a node":                  {check{figure: nodeFigure + "x", side: "a", bar: noMore(0.5, "s")}, 0.6, Miss},
+		"what one has more, each": {check{figure: "wall", side: "a", less: "b", per: 400, bar: noMore(0.005, "s")}, 0.005, Pass},
+	} {
+		var r Report
+		r.Runs = runs
+		one.check.name = name
+		Case{checks: []check{one.check}}.judge(&r, true, nil)
+		require.NotNil(t, r.Checks[0].Value, name)
+		require.InDelta(t, one.value, *r.Checks[0].Value, 1e-9, name)
+		require.Equal(t, one.want, r.Checks[0].Status, name)
+		r.Checks = nil
+		Case{checks: []check{one.check}}.judge(&r, false, nil)
+		require.Equal(t, NotJudged, r.Checks[0].Status, name)
+	}
+	for name, k := range map[string]check{
+		"nothing to divide by": {figure: "wall", side: "a", over: "none"},
+		"a side left out":      {figure: "wall", side: "c", over: "a"},
+		"none to divide by":    {figure: "wall", side: "a", over: "c"},
+		"no such node":         {figure: nodeFigure + "y", side: "a"},
+	} {
+		r := Report{Runs: runs}
+		k.bar = atMost(100)
+		Case{checks: []check{k}}.judge(&r, true, nil)
+		require.Equal(t, NotJudged, r.Checks[0].Status, name)
+		require.NotEmpty(t, r.Checks[0].Note, name)
+	}
 	require.Equal(t, Miss, equality("x", "line 3", false).Status)
-	require.Equal(t, "≤ 1.50×", atMost.String())
-	require.Equal(t, "≥ 95 %", atLeast.String())
+	require.Equal(t, "≤ 1.50×", atMost(1.5).String())
+	require.Equal(t, "≥ 95 %", atLeastOf(95, "%").String())
 }
 
 func TestMedian(t *testing.T) {
@@ -34,9 +69,12 @@ func TestMedian(t *testing.T) {
 func TestWriteKeepsEarlierReports(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "results")
-	r := Report{Case: "tiny", What: "a test", Date: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC),
-		Checks: []Check{ratio("whole", "s", 3, 2, bar{limit: 1.1}, true)},
-		Runs:   []Run{{Side: sideThalweg, WallMS: 3000, Disturbed: true}, {Side: sidePeer, WallMS: 2000}}}
+	r := Report{Case: "tiny", What: "a test", Date: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC), LeftOut: []string{"x: there is none"},
+		Runs: []Run{{Side: "ours", WallMS: 2900, Disturbed: true}, {Side: "ours", WallMS: 3100}, {Side: "theirs", WallMS: 2000}}}
+	Case{checks: []check{
+		{name: "whole", figure: "wall", side: "ours", over: "theirs", bar: atMost(1.1)},
+		{name: "own", figure: "wall", side: "ours", bar: noMore(4, "s")},
+	}}.judge(&r, true, nil)
 	require.True(t, r.Missed())
 	require.True(t, r.Disturbed())
 	first, md, err := r.Write(dir)
@@ -54,12 +92,11 @@ func TestWriteKeepsEarlierReports(t *testing.T) {
 
 	text, err = os.ReadFile(md)
 	require.NoError(t, err)
-	require.Contains(t, string(text), "| whole | 3.00 s | 2.00 s | 1.50× | ≤ 1.10× | MISS |")
+	require.Contains(t, string(text), "| whole | ours: 3.00 s (2.90–3.10) | theirs: 2.00 s | 1.50× | ≤ 1.10× | MISS |")
+	require.Contains(t, string(text), "| own | ours: 3.00 s (2.90–3.10) |  |  | ≤ 4 s | pass |", "seconds are no ratio")
+	require.Contains(t, string(text), "Left out: x: there is none.")
 	require.Contains(t, string(text), "not to be quoted")
 	require.Contains(t, r.Table(), "MISS")
-	own := figure("whole", 3, bar{limit: 4, unit: "s"}, true)
-	own.Peer = ptr(2)
-	require.NotContains(t, Report{Checks: []Check{own}}.Table(), times, "seconds are no ratio")
 	require.Contains(t, r.RunTable(), "disturbed")
 }
 

@@ -1,47 +1,36 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"thalweg/bench/generate"
 	"thalweg/internal/fault"
 )
 
 // Config says what to measure and where things are. Paths may be relative.
 type Config struct {
-	Thalweg     string // the command under test
-	Script      string // the portfolio script for Parquet input
-	ArkScript   string // the same for CSV input; empty means Script
-	NumpyScript string // the same work with numpy, for Parquet input
-	NumpyPython string // interpreter that has numpy; empty: there is none, and the case is skipped
-	Peer        string // the peer's program
-	Python      string // interpreter for Thalweg's formulas
-	PeerPython  string // interpreter that has the peer's engine
-	PeerPlan    string // fused or staged; empty leaves it to the peer
-	StepsDir    string // a directory for each case of one step: input.sql, script.yaml, peer.sql
-	StepsPeer   string // program that runs the SQL files
-	RealDataDir string // has portfolio/ with the real data; "" where there is none
-	WorkDir     string // generated inputs and the files of runs
-	Accounts    int    // of the generated portfolio
-	Repeats     int    // runs of each side in a case, 0 means by size
-	Logger      *slog.Logger
+	Thalweg      string // the command under test
+	Root         string // the repository: examples, bench/peers, bench/steps
+	Python       string // interpreter for Thalweg's formulas
+	Environments string // where the packages of peers are, or are installed
+	RealDataDir  string // has portfolio/ with the real data; "" where there is none
+	WorkDir      string // generated inputs and the files of runs
+	Scale        float64
+	Size         int64 // accounts or rows instead of a case's own, 0: its own by Scale
+	Runs         int   // of each side in a case, 0: as the case says
+	Logger       *slog.Logger
 }
-
-// The two sides.
-const (
-	sideThalweg = "thalweg"
-	sidePeer    = "peer"
-)
 
 // minPythonMS is the shortest time of Python nodes over which the coarse CPU
 // counters tell something.
@@ -56,11 +45,9 @@ type session struct {
 	machine  Machine
 	versions map[string]string
 	runs     int // so far, numbers the directories
-	// whole are the plain runs of Thalweg by accounts; the first one's
-	// results are still there.
-	whole map[int][]done
-	// inputs are the generated inputs by accounts.
-	inputs map[int]input
+	inputs   map[string]input
+	// first are the first results of Thalweg for each input: all others must be like them.
+	first map[string]done
 }
 
 // done is a finished run and where its results are.
@@ -69,24 +56,16 @@ type done struct {
 	out string
 }
 
-// Measure runs the named cases, in the order of Cases whatever the order of
-// names, and hands each report to emit as soon as it is there.
-func Measure(ctx context.Context, c Config, names []string, emit func(Report) error) (err error) {
+// Measure runs the cases and hands each report to emit as soon as it is there.
+func Measure(ctx context.Context, c Config, cases []Case, emit func(Report) error) (err error) {
 	s, err := newSession(ctx, c)
 	if err != nil {
 		return err
 	}
 	runs := filepath.Join(s.config.WorkDir, "runs")
 	defer func() { err = errors.Join(err, os.RemoveAll(runs)) }()
-	wanted := map[string]bool{}
-	for _, n := range names {
-		wanted[n] = true
-	}
-	for _, one := range Cases() {
-		if !wanted[one.Name] {
-			continue
-		}
-		r, err := one.run(ctx, s)
+	for _, one := range cases {
+		r, err := s.measure(ctx, one)
 		if err != nil {
 			return fmt.Errorf("case %s: %w", one.Name, err)
 		}
@@ -98,10 +77,7 @@ func Measure(ctx context.Context, c Config, names []string, emit func(Report) er
 }
 
 func newSession(ctx context.Context, c Config) (*session, error) {
-	if c.ArkScript == "" {
-		c.ArkScript = c.Script
-	}
-	for _, path := range []*string{&c.Thalweg, &c.Script, &c.ArkScript, &c.NumpyScript, &c.Peer, &c.StepsDir, &c.StepsPeer, &c.WorkDir, &c.RealDataDir} {
+	for _, path := range []*string{&c.Thalweg, &c.Root, &c.Environments, &c.WorkDir, &c.RealDataDir} {
 		if *path == "" {
 			continue // Abs would make it the current folder
 		}
@@ -111,236 +87,193 @@ func newSession(ctx context.Context, c Config) (*session, error) {
 		}
 		*path = absolute
 	}
-	for _, path := range []string{c.Thalweg, c.Script, c.ArkScript, c.Peer} {
-		if _, err := os.Stat(path); err != nil {
-			return nil, &fault.Error{Kind: fault.Environment, Message: "looking for what is to be measured", Err: err, Hint: "build the command first"}
-		}
+	if _, err := os.Stat(c.Thalweg); err != nil {
+		return nil, &fault.Error{Kind: fault.Environment, Message: "looking for what is to be measured", Err: err, Hint: "build the command first"}
 	}
 	// Leftovers of an interrupted benchmark.
 	if err := os.RemoveAll(filepath.Join(c.WorkDir, "runs")); err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "removing old runs", Err: err}
 	}
-	return &session{
-		config: c, machine: thisMachine(), versions: versions(ctx, c),
-		whole: map[int][]done{}, inputs: map[int]input{},
-	}, nil
+	return &session{config: c, machine: thisMachine(), versions: versions(ctx, c), inputs: map[string]input{}, first: map[string]done{}}, nil
 }
 
-// report starts a report.
-func (s *session) report(name, what string, in input) Report {
-	return Report{Case: name, What: what, Date: time.Now().UTC(), Machine: s.machine, Versions: s.versions, Input: in.about}
-}
-
-func (s *session) repeats(in input) int {
+// measure runs a case's sides in turn.
+func (s *session) measure(ctx context.Context, c Case) (Report, error) {
+	size := c.size
 	switch {
-	case s.config.Repeats > 0:
-		return s.config.Repeats
-	case in.summary.Accounts <= smallAccounts:
-		return smallRepeats
+	case c.size == 0:
+	case s.config.Size > 0:
+		size = s.config.Size
 	default:
-		return bigRepeats
+		size = max(1, int64(math.Round(float64(c.size)*s.config.Scale)))
 	}
+	r := Report{Case: c.Name, What: c.What, Date: time.Now().UTC(), Machine: s.machine}
+	wrong := map[string]bool{} // sides with results that they should not have
+	for range cmp.Or(s.config.Runs, c.runs, bigRuns) {
+		for _, sd := range c.sides {
+			in, why, err := s.input(ctx, c.input, max(1, size/max(1, sd.part)))
+			if err != nil {
+				return r, err
+			}
+			if why == "" {
+				if why, err = s.lacking(ctx, sd); err != nil {
+					return r, err
+				}
+			}
+			if why != "" {
+				r.leaveOut(sd.name, why)
+				continue
+			}
+			r.Input = in.about
+			one, err := s.run(ctx, c, sd, in)
+			switch {
+			case err != nil && ctx.Err() != nil:
+				return r, err
+			case err != nil: // the other sides and cases can be measured
+				s.config.Logger.ErrorContext(ctx, "a side failed", "case", c.Name, "side", sd.name, "error", err, "detail", fault.Of(err).Detail)
+				r.Checks = append(r.Checks, Check{Name: "run of " + sd.name, Bar: "completes", Status: Miss, Note: err.Error()})
+				wrong[sd.name] = true
+				continue
+			}
+			r.Runs = append(r.Runs, one.run)
+			same, err := s.compare(&r, c, sd, in, one)
+			if err != nil {
+				return r, err
+			}
+			wrong[sd.name] = wrong[sd.name] || !same
+		}
+	}
+	r.Versions = maps.Clone(s.versions)
+	c.judge(&r, size == c.size, wrong)
+	return r, nil
 }
 
-// generated returns the generated portfolio, making it if it is not there.
-func (s *session) generated(ctx context.Context, accounts int) (input, error) {
-	if in, ok := s.inputs[accounts]; ok {
-		return in, nil
-	}
-	o := generate.Options{Accounts: accounts, Dir: filepath.Join(s.config.WorkDir, fmt.Sprintf("portfolio-%d", accounts)), Seed: 1}
-	sum, ok, err := generate.Existing(o)
-	if err == nil && !ok {
-		s.config.Logger.InfoContext(ctx, "generating", "accounts", accounts, "dir", o.Dir)
-		sum, err = generate.Portfolio(ctx, o)
-	}
-	if err != nil {
-		return input{}, err
-	}
-	var p generate.Params
-	if err := readJSON(sum.Params, &p); err != nil {
-		return input{}, err
-	}
-	in := input{params: &p, summary: sum, about: map[string]any{
-		"accounts": sum.Accounts, "txns": sum.Txns, "txns_in_period": sum.TxnsInPeriod, "holdings": sum.Holdings,
-		"prices": sum.Prices, "files": sum.Files, "bytes": sum.Bytes, "format": generate.FormatParquet, "seed": o.Seed,
-	}}
-	s.inputs[accounts] = in
-	return in, warm(in.files())
-}
-
-// ark returns the real data set; its params are nil when it is not there.
-func (s *session) ark(folder string) (input, error) {
-	at := func(name string) string { return filepath.Join(folder, "in", name) }
-	if _, err := os.Stat(at("txns.csv")); errors.Is(err, fs.ErrNotExist) {
-		return input{}, nil
-	}
-	in := input{
-		params: &generate.Params{
-			AccountsURLs: []string{at("accounts.csv")}, TxnsURLs: []string{at("txns.csv")}, HoldingsURLs: []string{at("holdings.csv")},
-			PricesFile: at("prices.csv"), CompaniesFile: at("companies.csv"),
-			PeriodStart: generate.PeriodStart, PeriodEnd: generate.PeriodEnd,
-		},
-		summary: generate.Summary{Accounts: 6},
-		about:   map[string]any{"accounts": 6, "format": generate.FormatCSV},
-	}
-	return in, warm(in.files())
-}
-
-// runDir makes the directory of the next run with its parameter file.
-func (s *session) runDir(in input, name string) (dir, params, out string, err error) {
-	return s.runDirWith(name, func(out string) any {
-		p := *in.params
-		p.DirOut = out
-		return p
-	})
-}
-
-// runDirWith is runDir for parameters that are known when the directory of
-// the results is.
-func (s *session) runDirWith(name string, of func(out string) any) (dir, params, out string, err error) {
+// run measures one run of a side.
+func (s *session) run(ctx context.Context, c Case, sd side, in input) (done, error) {
+	p := programs[sd.program]
 	s.runs++
-	dir = filepath.Join(s.config.WorkDir, "runs", fmt.Sprintf("%03d-%s", s.runs, name))
-	params, out = filepath.Join(dir, "params.json"), filepath.Join(dir, "out")
+	dir := filepath.Join(s.config.WorkDir, "runs", fmt.Sprintf("%03d-%s", s.runs, strings.ReplaceAll(sd.name, " ", "-")))
+	out, params, timings := filepath.Join(dir, "out"), filepath.Join(dir, "params.json"), filepath.Join(dir, "timings.json")
 	if err := os.MkdirAll(out, 0o755); err != nil {
-		return "", "", "", &fault.Error{Kind: fault.Environment, Message: "making the directory of a run", Err: err}
+		return done{}, &fault.Error{Kind: fault.Environment, Message: "making the directory of a run", Err: err}
 	}
-	text, err := json.MarshalIndent(of(out), "", "  ")
+	text, err := json.MarshalIndent(in.with(sd.params, out), "", "  ")
 	if err != nil {
-		return "", "", "", fmt.Errorf("encoding parameters: %w", err)
+		return done{}, fmt.Errorf("encoding parameters: %w", err)
 	}
 	if err := os.WriteFile(params, text, 0o644); err != nil {
-		return "", "", "", &fault.Error{Kind: fault.Environment, Message: "writing parameters", Err: err}
+		return done{}, &fault.Error{Kind: fault.Environment, Message: "writing parameters", Err: err}
 	}
-	return dir, params, out, nil
-}
-
-// thalweg measures one run of the command under test.
-func (s *session) thalweg(ctx context.Context, in input, memory, name string) (done, error) {
-	script := s.config.Script
-	if filepath.Ext(in.params.TxnsURLs[0]) == ".csv" {
-		script = s.config.ArkScript
-	}
-	return s.thalwegWith(ctx, in, script, s.config.Python, memory, name)
-}
-
-// thalwegWith measures one run of a script with an interpreter.
-func (s *session) thalwegWith(ctx context.Context, in input, script, python, memory, name string) (done, error) {
-	dir, params, out, err := s.runDir(in, name)
+	args, err := s.command(ctx, sd, map[string]string{
+		"file": filepath.Join(s.config.Root, sd.file), "params": params, "in": in.dir, "out": out, "dir": dir, "timings": timings,
+		"memory": sd.memory, "rows": fmt.Sprint(in.about["rows"]), "cores": fmt.Sprint(s.machine.Cores),
+	})
 	if err != nil {
 		return done{}, err
 	}
-	return s.runThalweg(ctx, name, dir, out, []string{script, "--params", params, "--python", python}, memory)
-}
-
-// runThalweg measures the command's run with args in dir.
-func (s *session) runThalweg(ctx context.Context, name, dir, out string, args []string, memory string) (done, error) {
-	args = append([]string{s.config.Thalweg, "run", "--workspace", "bench", "--json"}, args...)
-	if memory != "" {
-		args = append(args, "--memory", memory)
+	where := dir
+	if p.dir != "" {
+		where = filepath.Join(s.config.Root, p.dir)
 	}
-	s.config.Logger.InfoContext(ctx, "running", "side", sideThalweg, "case", name, "number", s.runs)
-	lines := &events{}
-	load := firstLine("/proc/loadavg")
-	m, err := measure(ctx, command{args: args, dir: dir, stdout: lines})
+	s.config.Logger.InfoContext(ctx, "running", "case", c.Name, "side", sd.name, "number", s.runs)
+	lines, load := &events{}, firstLine("/proc/loadavg")
+	m, err := measure(ctx, command{args: args, dir: where, stdout: lines})
 	if err != nil {
 		return done{}, err
 	}
-	if err := lines.close(m); err != nil {
+	one := done{newRun(sd.name, m, load), out}
+	one.run.Command = s.portable(m.command)
+	if err := s.results(&one.run, p, m, lines, timings); err != nil {
 		return done{}, err
 	}
 	// Tables and state are large, and looked into by nobody.
 	if err := os.RemoveAll(filepath.Join(dir, ".thalweg")); err != nil {
 		return done{}, &fault.Error{Kind: fault.Environment, Message: "removing the state of a run", Err: err}
 	}
-	run := newRun(sideThalweg, m, load)
-	run.Result, run.StepsMS = lines.finished, lines.finished.steps()
-	run.PythonCPUShare = pythonCPUShare(lines.finished, m.usage, s.machine.Cores)
-	run.Outputs, err = outputs(out)
-	return done{run, out}, err
+	if !p.silent {
+		one.run.Outputs, err = outputs(out)
+	}
+	return one, err
 }
 
-// peer measures one run of the peer.
-func (s *session) peer(ctx context.Context, in input, name string) (done, error) {
-	dir, params, out, err := s.runDir(in, name+"-peer")
-	if err != nil {
-		return done{}, err
+// results adds what a program says of its run.
+func (s *session) results(run *Run, p program, m measured, lines *events, timings string) error {
+	if p.ours {
+		if err := lines.close(m); err != nil {
+			return err
+		}
+		run.Result, run.StepsMS = lines.finished, lines.finished.steps()
+		run.PythonCPUShare = pythonCPUShare(lines.finished, m.usage, s.machine.Cores)
+		return nil
 	}
-	timings := filepath.Join(dir, "timings.json")
-	args := []string{
-		s.config.PeerPython, s.config.Peer, "--params", params, "--out", out,
-		"--python", fmt.Sprint(s.machine.Cores), "--json", timings,
+	if !slices.ContainsFunc(p.args, func(arg string) bool { return arg == "{timings}" }) {
+		return nil
 	}
-	if s.config.PeerPlan != "" {
-		args = append(args, "--plan", s.config.PeerPlan)
-	}
-	return s.runPeer(ctx, name, dir, out, timings, args)
-}
-
-// runPeer measures a peer that leaves its timings in a file.
-func (s *session) runPeer(ctx context.Context, name, dir, out, timings string, args []string) (done, error) {
-	s.config.Logger.InfoContext(ctx, "running", "side", sidePeer, "case", name, "number", s.runs)
-	load := firstLine("/proc/loadavg")
-	m, err := measure(ctx, command{args: args, dir: dir})
-	if err != nil {
-		return done{}, err
-	}
-	result, err := readPeerResult(timings)
-	if err != nil {
-		return done{}, err
-	}
-	run := newRun(sidePeer, m, load)
-	run.Peer, run.StepsMS = &result, result.steps()
-	run.Outputs, err = outputs(out)
-	return done{run, out}, err
-}
-
-// compare holds a pair of runs against each other, and against the first pair
-// of the case. Only the first comparison with the peer and the last between
-// runs of Thalweg stay in the report unless something differs.
-func (s *session) compare(r *Report, ours, theirs done) error {
-	how, same, err := alike(ours.out, theirs.out)
-	if err != nil {
+	run.Peer = &peerResult{}
+	if err := readJSON(timings, run.Peer); err != nil {
 		return err
 	}
-	first := r.Runs[0]
-	if len(r.Runs) == 2 || !same {
-		r.Checks = append(r.Checks, equality("results of both sides", how, same))
-	}
-	if len(r.Runs) > 2 {
-		equal := slices.Equal(first.Outputs, ours.run.Outputs)
-		note := alikeBytes
-		if !equal {
-			note = "the hashes of two runs differ"
-		}
-		r.Checks = append(r.Checks, equality(fmt.Sprintf("results of run 1 and run %d", len(r.Runs)/2), note, equal))
-	}
-	if err := os.RemoveAll(theirs.out); err != nil {
-		return &fault.Error{Kind: fault.Environment, Message: "removing results", Err: err}
-	}
+	run.StepsMS = run.Peer.steps()
 	return nil
+}
+
+// compare holds a run's results against the first ones of Thalweg for the
+// input, and removes them if they are not those. The first comparison of a
+// side stays in the report, and each that finds a difference.
+func (s *session) compare(r *Report, c Case, sd side, in input, one done) (same bool, err error) {
+	p := programs[sd.program]
+	if p.silent || sd.unlike {
+		return true, os.RemoveAll(one.out)
+	}
+	key := c.Name
+	if c.input == inputPortfolio {
+		key = in.dir // several cases do the same work
+	}
+	first, ok := s.first[key]
+	if !ok && p.ours {
+		s.first[key] = one
+		return true, nil
+	}
+	how := "the hashes differ"
+	switch {
+	case !ok:
+		how = "there are no results of Thalweg"
+	case p.ours:
+		if same = slices.Equal(first.run.Outputs, one.run.Outputs); same {
+			how = alikeBytes
+		}
+	case c.anyOrder:
+		how, same, err = alikeLines(first.out, one.out)
+	default:
+		how, same, err = alike(first.out, one.out)
+	}
+	if err != nil {
+		return false, err
+	}
+	name := "results of " + sd.name
+	if !same || !slices.ContainsFunc(r.Checks, func(k Check) bool { return k.Name == name }) {
+		r.Checks = append(r.Checks, equality(name, how, same))
+	}
+	if err := os.RemoveAll(one.out); err != nil {
+		return same, &fault.Error{Kind: fault.Environment, Message: "removing results", Err: err}
+	}
+	return same, nil
 }
 
 func newRun(side string, m measured, load string) Run {
 	return Run{
-		Side: side, Command: mapped(m.command, portable), Started: m.started.UTC(),
+		Side: side, Started: m.started.UTC(),
 		WallMS: ms(m.wall), CPUMS: ms(m.cpu), PeakRSS: m.usage.peakRSS, PeakPSS: m.usage.peakPSS, Procs: m.usage.processes,
 		LoadAvg: load, Foreign: m.foreign, Stolen: m.stolen, Disturbed: m.foreign+m.stolen > disturbedShare,
 	}
 }
 
-// portable shortens a path below or beside the working directory, so that
-// reports of two checkouts can be compared.
-func portable(argument string) string {
-	const up = "../" // no further than the directory beside
-	here, err := os.Getwd()
-	if err != nil || !filepath.IsAbs(argument) {
-		return argument
-	}
-	relative, err := filepath.Rel(here, argument)
-	if err != nil || strings.HasPrefix(relative, up+up) {
-		return argument
-	}
-	return relative
+// portable takes the places of this machine out of a command line, so that
+// reports of two of them can be compared.
+func (s *session) portable(args []string) []string {
+	c := s.config
+	places := strings.NewReplacer(c.WorkDir, "{work}", c.Environments, "{environments}", c.Thalweg, "{thalweg}", c.Root, "{root}")
+	return mapped(args, places.Replace)
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

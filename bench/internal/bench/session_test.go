@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,11 +19,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Two stand-ins that keep the contracts of the command and of the peer and
+// Two stand-ins that keep the contracts of the command and of its peers and
 // write the same result.
 const (
 	fakeThalweg = `#!/bin/sh
-while [ $# -gt 0 ]; do [ "$1" = --params ] && params=$2; shift; done
+[ "$1" = --help ] && echo 'commands: run, validate' && exit
+while [ $# -gt 0 ]; do
+  [ "$1" = --help ] && echo 'flags: --memory' && exit
+  [ "$1" = --params ] && params=$2
+  shift
+done
+[ -n "$params" ] || exit 0
 out=$(sed -n 's/.*"dir_out": "\([^"]*\)".*/\1/p' "$params")
 printf 'header\r\nFUND,1.00\n' > "$out/result.csv"
 mkdir .thalweg
@@ -42,6 +49,8 @@ printf 'header\nFUND,1.00\n' > "$out/result.csv"
 `
 )
 
+// fakeConfig has a repository in which every peer is the same shell script,
+// and environments in which the interpreter is a shell.
 func fakeConfig(t *testing.T, thalweg, peer string) Config {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -49,128 +58,189 @@ func fakeConfig(t *testing.T, thalweg, peer string) Config {
 	}
 	dir := t.TempDir()
 	c := Config{
-		Thalweg: filepath.Join(dir, "thalweg"), Peer: filepath.Join(dir, "peer.sh"), Script: filepath.Join(dir, "script.yaml"),
-		Python: "python3", PeerPython: "/bin/sh", StepsPeer: filepath.Join(dir, "peer.sh"), StepsDir: dir, WorkDir: filepath.Join(dir, "work"),
-		Accounts: 1, Repeats: 2, Logger: slog.New(slog.DiscardHandler),
+		Thalweg: filepath.Join(dir, "thalweg"), Root: dir, Python: "python3", Environments: filepath.Join(dir, "environments"),
+		WorkDir: filepath.Join(dir, "work"), Scale: 0.001, Runs: 2, Logger: slog.New(slog.DiscardHandler),
 	}
-	for path, text := range map[string]string{c.Thalweg: thalweg, c.Peer: peer, c.Script: ""} {
+	write := func(path, text string) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o755))
+	}
+	write(c.Thalweg, thalweg)
+	for _, file := range []string{"duckdb/portfolio_duckdb.py", "duckdb/sql.py", "polars/peer.py"} {
+		write(filepath.Join(dir, "bench", "peers", file), peer)
+	}
+	for _, name := range []string{"duckdb", "polars"} {
+		const pinned = "peer==1.0\n"
+		write(filepath.Join(dir, "bench", "peers", name, requirements), pinned)
+		write(filepath.Join(c.Environments, name, requirements), pinned)
+		require.NoError(t, os.MkdirAll(filepath.Join(c.Environments, name, "bin"), 0o755))
+		require.NoError(t, os.Symlink("/bin/sh", filepath.Join(c.Environments, name, "bin", "python3")))
 	}
 	return c
 }
 
+func caseNamed(t *testing.T, name string) Case {
+	t.Helper()
+	i := slices.IndexFunc(Cases(), func(c Case) bool { return c.Name == name })
+	require.GreaterOrEqual(t, i, 0, name)
+	return Cases()[i]
+}
+
 func measureAll(t *testing.T, c Config, names ...string) (map[string]Report, error) {
 	t.Helper()
+	var cases []Case
+	for _, name := range names {
+		cases = append(cases, caseNamed(t, name))
+	}
 	reports := map[string]Report{}
-	err := Measure(t.Context(), c, names, func(r Report) error { reports[r.Case] = r; return nil })
+	err := Measure(t.Context(), c, cases, func(r Report) error { reports[r.Case] = r; return nil })
 	return reports, err
 }
 
-func TestMeasureAllCases(t *testing.T) {
+func checkNamed(t *testing.T, r Report, name string) Check {
+	t.Helper()
+	i := slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == name })
+	require.GreaterOrEqual(t, i, 0, "%s is not among %v", name, mapped(r.Checks, func(c Check) string { return c.Name }))
+	return r.Checks[i]
+}
+
+// TestCasesAreWhole: the table of cases names programs, files, sides and figures that there are.
+func TestCasesAreWhole(t *testing.T) {
+	t.Parallel()
+	for _, c := range Cases() {
+		sides := map[string]bool{"": true}
+		for _, sd := range c.sides {
+			require.NotContains(t, sides, sd.name, c.Name)
+			sides[sd.name] = true
+			require.Contains(t, programs, sd.program, c.Name)
+			if sd.file != "" {
+				require.FileExists(t, filepath.Join(repoRoot, sd.file))
+			}
+		}
+		for _, k := range c.checks {
+			require.True(t, sides[k.side] && sides[k.over] && sides[k.less], "%s: %s", c.Name, k.name)
+			require.NotNil(t, figureNamed(k.figure).of, "%s: %s", c.Name, k.name)
+		}
+		if !slices.Contains([]string{inputPortfolio, inputArk, inputWide}, c.input) {
+			require.FileExists(t, filepath.Join(repoRoot, "bench", "steps", c.input, "input.sql"))
+		}
+	}
+}
+
+// TestStepScriptsAreValid keeps a case from measuring a refusal.
+func TestStepScriptsAreValid(t *testing.T) {
+	t.Parallel()
+	wide := filepath.Join(t.TempDir(), "wide.yaml")
+	require.NoError(t, os.WriteFile(wide, []byte(wideScript(wideNodes)), 0o600))
+	s, diags := script.Load(t.Context(), script.Sources{Path: wide})
+	require.Empty(t, diags)
+	require.Len(t, s.Nodes, wideNodes)
+	scripts, err := filepath.Glob(filepath.Join(repoRoot, "bench/steps/*/*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, scripts)
+	params := filepath.Join(t.TempDir(), "params.json")
+	require.NoError(t, os.WriteFile(params, []byte(`{"dir_in": "in", "dir_out": "out", "rows": "shuffled", "batches": 20}`), 0o600))
+	for _, path := range scripts {
+		_, diags := script.Load(t.Context(), script.Sources{Path: path, ParamsPath: params})
+		require.Empty(t, diags, path)
+	}
+}
+
+func TestMeasureInTurn(t *testing.T) {
 	t.Parallel()
 	c := fakeConfig(t, fakeThalweg, fakePeer)
-	reports, err := measureAll(t, c, "ark", "scaling", "memory", "portfolio")
+	reports, err := measureAll(t, c, "portfolio", "memory", "ark", "validate")
 	require.NoError(t, err)
 	require.Len(t, reports, 4)
 
-	p := reports["portfolio-1"]
-	require.False(t, p.Missed())
-	require.Len(t, p.Runs, 4)
-	require.Equal(t, []string{sideThalweg, sidePeer, sideThalweg, sidePeer}, mapped(p.Runs, func(r Run) string { return r.Side }))
-	require.Equal(t, alikeBlanks, p.Checks[0].Note)
-	require.Equal(t, "results of run 1 and run 2", p.Checks[1].Name)
+	p := reports["portfolio"]
+	require.False(t, p.Missed(), "%v", p.Checks)
+	require.Equal(t, []string{"rows", "duckdb", "numpy", "rows", "duckdb", "numpy"}, mapped(p.Runs, func(r Run) string { return r.Side }))
+	require.Equal(t, []string{"rows ephemeral: this thalweg has no --ephemeral"}, p.LeftOut)
+	require.Equal(t, alikeBlanks, checkNamed(t, p, "results of duckdb").Note)
+	require.Equal(t, alikeBytes, checkNamed(t, p, "results of numpy").Note)
 	for _, r := range p.Runs {
 		require.Positive(t, r.WallMS)
 		require.Len(t, r.Outputs, 1)
+		require.NotContains(t, strings.Join(r.Command, " "), c.Root, "places of this machine")
 	}
-	require.InDelta(t, 3, p.Runs[0].StepsMS["load_join"], 0)
-	require.InDelta(t, 2, p.Runs[1].StepsMS["load_join"], 1e-9)
-	require.InDelta(t, 1.5, *p.Checks[2].Value, 1e-9)
-	require.Equal(t, NotJudged, p.Checks[2].Status, "one account is not the bar's size")
+	require.Equal(t, "1.0", p.Versions["duckdb peer"])
+	require.Contains(t, p.Runs[2].Command, "{environments}/duckdb/bin/python3")
+	loadJoin := checkNamed(t, p, "load and join")
+	require.InDelta(t, 0.003, loadJoin.Of.Value, 1e-9)
+	require.InDelta(t, 0.002, loadJoin.Over.Value, 1e-9)
+	require.InDelta(t, 1.5, *loadJoin.Value, 1e-9)
+	require.Equal(t, NotJudged, loadJoin.Status, "one account is not the bar's size")
+	require.Equal(t, NotJudged, checkNamed(t, p, "whole, ephemeral").Status)
 
-	require.Contains(t, reports["portfolio-1-memory-1GB"].Runs[0].Command, memoryCaseLimit)
-	require.Equal(t, Pass, reports["portfolio-1-memory-1GB"].Checks[0].Status)
-	require.Len(t, reports["scaling-1-1"].Runs, 4)
-	require.Contains(t, reports["ark"].Skipped, "THALWEG_REAL_DATA")
+	require.Contains(t, reports["memory"].Runs[0].Command, "1GB")
+	require.EqualValues(t, 10, reports["memory"].Input["accounts"])
+	require.Contains(t, reports["ark"].LeftOut[0], "THALWEG_REAL_DATA")
+	require.Equal(t, Pass, checkNamed(t, reports["validate"], "whole").Status, "it has but one size")
 	require.NoDirExists(t, filepath.Join(c.WorkDir, "runs"))
 }
 
-func TestMeasureNumpyAgainstRows(t *testing.T) {
+func TestPartsOfTheSizeAndParameters(t *testing.T) {
 	t.Parallel()
 	c := fakeConfig(t, fakeThalweg, fakePeer)
-	reports, err := measureAll(t, c, "numpy")
+	c.Size = 20
+	reports, err := measureAll(t, c, "size", "batches")
 	require.NoError(t, err)
-	require.Contains(t, reports["portfolio-1-numpy"].Skipped, "numpy")
-
-	c.NumpyPython, c.NumpyScript = "python-with-numpy", c.Script+".numpy"
-	reports, err = measureAll(t, c, "numpy")
-	require.NoError(t, err)
-	r := reports["portfolio-1-numpy"]
-	require.Equal(t, []string{"rows", "numpy", "rows", "numpy"}, mapped(r.Runs, func(r Run) string { return r.Label }))
-	require.Contains(t, r.Runs[1].Command, "python-with-numpy")
-	require.Equal(t, alikeBytes, r.Checks[0].Note)
-	require.Positive(t, *r.Checks[len(r.Checks)-1].Value)
+	require.Equal(t, []string{"rows, a tenth", "rows", "numpy, a tenth", "numpy"}, mapped(reports["size"].Runs[:4], func(r Run) string { return r.Side }))
+	require.DirExists(t, filepath.Join(c.WorkDir, "portfolio-2"))
+	require.DirExists(t, filepath.Join(c.WorkDir, "portfolio-20"))
+	require.Contains(t, checkNamed(t, reports["batches"], "time of a batch, its file included").Note, "has not been measured")
+	in := input{params: map[string]any{"dir_in": "in", "dir_out": "another's"}}
+	require.Equal(t, map[string]any{"dir_in": "in", "dir_out": "out", "batches": 20}, in.with(map[string]any{"batches": 20}, "out"))
 }
 
-func TestStepsCompareWhateverTheOrder(t *testing.T) {
+func TestPeersMayLeaveTheOrderToChanceWhereThereIsNone(t *testing.T) {
 	t.Parallel()
 	other := strings.Replace(fakePeer, `header\nFUND,1.00\n`, `FUND,1.00\nheader\n`, 1)
-	c := fakeConfig(t, fakeThalweg, other)
-	reports, err := measureAll(t, c, "tagging", "sorting", "validate")
+	reports, err := measureAll(t, fakeConfig(t, fakeThalweg, other), "lookup", "sorting")
 	require.NoError(t, err)
-	require.Equal(t, alikeRows, reports["tagging"].Checks[0].Note)
-	require.Equal(t, NotJudged, reports["tagging"].Checks[2].Status, "a thousandth of the rows is not the bar's size")
-	require.NotContains(t, reports["tagging"].Runs[0].Command, memoryCaseLimit)
-	for _, run := range reports["sorting"].Runs {
-		require.Contains(t, run.Command, memoryCaseLimit, "both sides have the same limit")
+	require.Equal(t, alikeRows, checkNamed(t, reports["lookup"], "results of duckdb").Note)
+	for _, run := range reports["lookup"].Runs {
+		require.Contains(t, run.Command, "1GB", "both sides have the same limit")
 	}
-	require.Len(t, reports["validate"].Runs, smallRepeats)
-
-	reports, err = measureAll(t, fakeConfig(t, fakeThalweg, fakePeer+"echo 'FUND,2.00' >> \"$out/result.csv\"\n"), "lookup")
-	require.NoError(t, err)
-	require.True(t, reports["lookup"].Missed())
-	require.Equal(t, "result.csv: 2 lines and 3 lines, of different contents", reports["lookup"].Checks[0].Note)
-}
-
-// TestWideScriptIsValid keeps validateCase from measuring a refusal.
-func TestWideScriptIsValid(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "wide.yaml")
-	require.NoError(t, os.WriteFile(path, []byte(wideScript(validateNodes)), 0o600))
-	s, diags := script.Load(t.Context(), script.Sources{Path: path})
-	require.Empty(t, diags)
-	require.Len(t, s.Nodes, validateNodes)
+	require.True(t, reports["sorting"].Missed())
 }
 
 func TestDifferentResultsMissTheBarAtAnySize(t *testing.T) {
 	t.Parallel()
 	other := fakePeer + "echo 'FUND,2.00' >> \"$out/result.csv\"\n"
-	reports, err := measureAll(t, fakeConfig(t, fakeThalweg, other), "portfolio")
+	reports, err := measureAll(t, fakeConfig(t, fakeThalweg, other), "portfolio", "tagging")
 	require.NoError(t, err)
-	require.True(t, reports["portfolio-1"].Missed())
-	require.Contains(t, reports["portfolio-1"].Checks[0].Note, "line 3")
+	require.True(t, reports["portfolio"].Missed())
+	require.Contains(t, checkNamed(t, reports["portfolio"], "results of duckdb").Note, "line 3")
+	require.Contains(t, checkNamed(t, reports["portfolio"], "load and join").Note, "the figures mean nothing")
+	require.Nil(t, checkNamed(t, reports["portfolio"], "load and join").Value)
+	require.Equal(t, "result.csv: 2 lines and 3 lines, of different contents", checkNamed(t, reports["tagging"], "results of duckdb").Note)
 }
 
 func TestUnsteadyResultsMissTheBar(t *testing.T) {
 	t.Parallel()
 	unsteady := fakeThalweg + "echo $$ >> \"$out/result.csv\"\n"
-	reports, err := measureAll(t, fakeConfig(t, unsteady, fakePeer), "portfolio")
+	reports, err := measureAll(t, fakeConfig(t, unsteady, fakePeer), "small")
 	require.NoError(t, err)
-	var unequal bool
-	for _, c := range reports["portfolio-1"].Checks {
-		unequal = unequal || (c.Name == "results of run 1 and run 2" && c.Status == Miss)
-	}
-	require.True(t, unequal)
+	require.Equal(t, Miss, checkNamed(t, reports["small"], "results of thalweg").Status)
 }
 
-func TestFailingSideIsAnErrorWithEvidence(t *testing.T) {
+func TestAFailingSideIsInTheReport(t *testing.T) {
 	t.Parallel()
-	_, err := measureAll(t, fakeConfig(t, "#!/bin/sh\necho no such node >&2; exit 3\n", fakePeer), "portfolio")
-	require.ErrorContains(t, err, "exit status 3")
-	require.Equal(t, "no such node\n", fault.Of(err).Detail)
+	failing := strings.Replace(fakeThalweg, "out=$(", "echo no such node >&2; exit 3; out=$(", 1)
+	reports, err := measureAll(t, fakeConfig(t, failing, fakePeer), "lookup", "validate")
+	require.NoError(t, err)
+	run := checkNamed(t, reports["lookup"], "run of stored")
+	require.Equal(t, Miss, run.Status)
+	require.Contains(t, run.Note, "exit status 3")
+	require.Contains(t, checkNamed(t, reports["lookup"], "results of duckdb").Note, "no results of Thalweg")
+	require.False(t, reports["validate"].Missed(), "the other cases are measured")
 
-	_, err = measureAll(t, fakeConfig(t, "#!/bin/sh\nexit 0\n", fakePeer), "portfolio")
-	require.ErrorContains(t, err, "end without run_finished")
+	silent := strings.Replace(fakeThalweg, "echo '{\"event\":\"run_started\"}'", "exit 0", 1)
+	reports, err = measureAll(t, fakeConfig(t, silent, fakePeer), "small")
+	require.NoError(t, err)
+	require.Contains(t, checkNamed(t, reports["small"], "run of thalweg").Note, "end without run_finished")
 }
 
 func TestMissingProgramIsSaidBeforehand(t *testing.T) {

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"debug/buildinfo"
-	"path/filepath"
 )
 
 // versions names everything that takes part; what cannot be found is left out.
@@ -26,13 +25,12 @@ func versions(ctx context.Context, c Config) map[string]string {
 		}
 	}
 	add := func(key string, args ...string) {
-		if text, err := output(ctx, filepath.Dir(c.Script), args...); err == nil && text != "" {
+		if text, err := output(ctx, c.Root, args...); err == nil && text != "" {
 			v[key] = text
 		}
 	}
 	add("repository", "git", "describe", "--always", "--dirty", "--abbrev=12")
 	add("python", c.Python, "-c", "import platform; print(platform.python_implementation(), platform.python_version())")
-	add("peer_python", c.PeerPython, "-c", "import platform; print(platform.python_implementation(), platform.python_version())")
-	add("peer_duckdb", c.PeerPython, "-c", "import duckdb; print(duckdb.__version__)")
+	add("java", "sh", "-c", "java -version 2>&1 | head -n 1")
 	return v
 }

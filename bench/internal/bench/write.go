@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,22 +26,43 @@ func (r Report) Table() string {
 
 func (r Report) table() table.Writer {
 	t := table.NewWriter()
-	t.AppendHeader(table.Row{"what", "thalweg", "peer", "value", "bar", "verdict", "note"})
+	t.AppendHeader(table.Row{"what", "of", "against", "value", "bar", "verdict", "note"})
 	for _, c := range r.Checks {
-		value := number(c.Value, times)
-		if !c.isRatio() {
-			value = "" // it is Thalweg's own figure, which has its column
-		}
-		t.AppendRow(table.Row{c.Name, number(c.Thalweg, " "+c.Unit), number(c.Peer, " "+c.Unit), value, c.Bar, c.Status, c.Note})
+		t.AppendRow(table.Row{c.Name, c.Of.text(c.Unit), c.Over.text(c.Unit), c.value(), c.Bar, c.Status, c.Note})
 	}
 	return t
 }
 
-func number(v *float64, unit string) string {
-	if v == nil {
+// text is a figure with the range of its runs.
+func (f *Figure) text(unit string) string {
+	if f == nil {
 		return ""
 	}
-	return fmt.Sprintf("%.2f%s", *v, unit)
+	spread := ""
+	if f.Min < f.Max {
+		spread = fmt.Sprintf(" (%s–%s)", number(f.Min), number(f.Max))
+	}
+	return fmt.Sprintf("%s: %s %s%s", f.Side, number(f.Value), unit, spread)
+}
+
+// value is what the bar is held against, if it is not the figure itself.
+func (c Check) value() string {
+	switch {
+	case c.Value == nil || c.Over == nil:
+		return ""
+	case c.Bar == "" || strings.HasSuffix(c.Bar, times):
+		return number(*c.Value) + times
+	default:
+		return number(*c.Value) + " " + c.Unit
+	}
+}
+
+// number gives three digits at least: bars go from milliseconds to minutes.
+func number(v float64) string {
+	if math.Abs(v) < 1 {
+		return fmt.Sprintf("%.4f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
 }
 
 // RunTable renders all runs for a terminal.
@@ -53,16 +75,16 @@ func (r Report) RunTable() string {
 // runTable lists all runs.
 func (r Report) runTable() table.Writer {
 	t := table.NewWriter()
-	t.AppendHeader(table.Row{"side", "", "wall s", "load+join s", "python s", "CPU s", "peak RSS GB", "peak PSS GB", "others' CPU %"})
+	t.AppendHeader(table.Row{"side", "", "wall s", "CPU s", "peak RSS GB", "peak PSS GB", "others' CPU %"})
 	for _, run := range r.Runs {
-		note := run.Label
+		note := ""
 		if run.Disturbed {
-			note = strings.TrimSpace(note + " disturbed")
+			note = "disturbed"
 		}
 		s := func(v float64) string { return fmt.Sprintf("%.2f", v/1000) }
 		gb := func(v int64) string { return fmt.Sprintf("%.2f", float64(v)/1e9) }
 		t.AppendRow(table.Row{
-			run.Side, note, s(run.WallMS), s(run.StepsMS["load_join"]), s(run.StepsMS["python"]), s(run.CPUMS),
+			run.Side, note, s(run.WallMS), s(run.CPUMS),
 			gb(run.PeakRSS), gb(run.PeakPSS), fmt.Sprintf("%.1f", 100*(run.Foreign+run.Stolen)),
 		})
 	}
@@ -73,8 +95,8 @@ func (r Report) runTable() table.Writer {
 func (r Report) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s, measured %s.\n\n", r.Case, r.What, r.Date.Format("2006-01-02 15:04 MST"))
-	if r.Skipped != "" {
-		fmt.Fprintf(&b, "Skipped: %s\n\n", r.Skipped)
+	for _, text := range r.LeftOut {
+		fmt.Fprintf(&b, "Left out: %s.\n\n", text)
 	}
 	if r.Disturbed() {
 		b.WriteString("**Other processes used the machine during some of the runs: these figures are not to be quoted.**\n\n")

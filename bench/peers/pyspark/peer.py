@@ -1,6 +1,6 @@
 """The portfolio example with PySpark on one machine: DataFrames, and the formulas over Arrow batches.
 
-Usage: peer.py --params params.json --out DIR [--processes N] [--memory 1g]
+Usage: peer.py --params params.json --out DIR [--processes N] [--memory 4GB]
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def main() -> None:
     parser.add_argument("--params", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
-    parser.add_argument("--memory", default="4g", help="heap of the JVM; Python workers come on top")
+    parser.add_argument("--memory", default="4GB", help="heap of the JVM; Python workers come on top")
     args = parser.parse_args()
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -106,7 +106,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=args.out.parent) as scratch:
         spark = (
             SparkSession.builder.master(f"local[{args.processes}]")
-            .config("spark.driver.memory", args.memory)
+            .config("spark.driver.memory", args.memory.lower().removesuffix("b"))
             .config("spark.local.dir", scratch)
             .config("spark.ui.enabled", "false")
             .config("spark.sql.execution.arrow.maxRecordsPerBatch", ACCOUNTS_A_BATCH)

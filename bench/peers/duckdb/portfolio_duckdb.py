@@ -31,7 +31,7 @@ import sys
 import time
 from pathlib import Path
 
-FORMULAS = Path(__file__).resolve().parents[2] / "examples" / "portfolio"
+FORMULAS = Path(__file__).resolve().parents[3] / "examples" / "portfolio"
 
 PERIODS = ["2021", "2021Q1", "2021Q2", "2021Q3", "2021Q4", "2022", "2022Q1", "2022Q2", "2022Q3", "2022Q4"]
 SECTORS = [

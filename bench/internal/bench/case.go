@@ -1,0 +1,194 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Case is something to measure: sides that do the same work, in turn, and
+// what is asked of their figures.
+type Case struct {
+	Name     string // as in --case
+	What     string
+	input    string // what makes it: one of the kinds of input.go, or a directory of bench/steps
+	size     int64  // of the input, for which the bars are set: accounts or rows; 0: there is but one
+	runs     int    // of each side; 0: bigRuns
+	anyOrder bool   // peers may leave the order of result lines to chance
+	sides    []side
+	checks   []check
+}
+
+// side is one way to do a case's work.
+type side struct {
+	name    string
+	program string         // of programs
+	file    string         // script or statements, below the repository
+	part    int64          // of the case's size, one in so many; 0: all of it
+	memory  string         // limit; "": none given
+	flags   []string       // more of the command line
+	params  map[string]any // more of the script's
+	needs   string         // a flag or command without which the side is left out
+	unlike  bool           // its results are its own
+}
+
+// check asks something of a side's figure.
+type check struct {
+	name   string
+	side   string
+	figure string  // of figures, or that of a node: its name after nodeFigure
+	over   string  // the side by whose figure it is divided; "": the bar is on the figure itself
+	less   string  // the side whose figure is taken off, the rest divided by per
+	per    float64 // 0: 1
+	bar    bar     // zero: not judged
+	note   string
+}
+
+// bigRuns is how often a side runs that takes long.
+const bigRuns = 2
+
+// nodeFigure stands before the name of a node whose time is asked for.
+const nodeFigure = "node:"
+
+// figureOf is a figure that a run may have: false if it has not.
+type figureOf struct {
+	unit  string
+	of    func(Run) (float64, bool)
+	worst bool // the largest of all runs counts, not the median
+}
+
+var figures = map[string]figureOf{
+	"wall":      {unit: "s", of: func(r Run) (float64, bool) { return r.WallMS / 1000, true }},
+	"load_join": {unit: "s", of: func(r Run) (float64, bool) { return r.StepsMS["load_join"] / 1000, r.StepsMS != nil }},
+	"python":    {unit: "s", of: func(r Run) (float64, bool) { return r.StepsMS["python"] / 1000, r.StepsMS != nil }},
+	"peak":      {unit: "GB", of: func(r Run) (float64, bool) { return float64(r.PeakRSS) / 1e9, true }, worst: true},
+	// What the product says it spent outside engine and Python, and the process's time outside the run.
+	"overhead": {unit: "s", of: func(r Run) (float64, bool) {
+		if r.Result == nil {
+			return 0, false
+		}
+		return (r.Result.OverheadMS + r.WallMS - r.Result.ElapsedMS) / 1000, true
+	}},
+	"python_cpu": {unit: "%", of: func(r Run) (float64, bool) {
+		if r.PythonCPUShare == nil {
+			return 0, false
+		}
+		return 100 * *r.PythonCPUShare, true
+	}},
+}
+
+func figureNamed(name string) figureOf {
+	node, ok := strings.CutPrefix(name, nodeFigure)
+	if !ok {
+		return figures[name]
+	}
+	return figureOf{unit: "s", of: func(r Run) (float64, bool) {
+		if r.Result == nil {
+			return 0, false
+		}
+		for _, n := range r.Result.Nodes {
+			if n.Node == node {
+				return float64(n.FinishedMS-n.StartedMS) / 1000, true
+			}
+		}
+		return 0, false
+	}}
+}
+
+// figure sums up a figure of a side's runs; nil where no run has it.
+func (f figureOf) figure(runs []Run, side string) *Figure {
+	var all []float64
+	for _, r := range runs {
+		if v, ok := f.of(r); ok && r.Side == side {
+			all = append(all, v)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	sum := &Figure{Side: side, Value: median(all), Min: slices.Min(all), Max: slices.Max(all)}
+	if f.worst {
+		sum.Value = sum.Max
+	}
+	return sum
+}
+
+// judge works out the case's checks. Bars are judged at the full size, and of
+// sides whose results are as they should be.
+func (c Case) judge(r *Report, full bool, wrong map[string]bool) {
+	for _, k := range c.checks {
+		f := figureNamed(k.figure)
+		out := Check{Name: k.name, Unit: f.unit, Status: NotJudged, Note: k.note, Of: f.figure(r.Runs, k.side)}
+		other := k.over + k.less // one of them at most
+		if other != "" {
+			out.Over = f.figure(r.Runs, other)
+		}
+		if k.bar != (bar{}) {
+			out.Bar = k.bar.String()
+		}
+		switch {
+		case wrong[k.side] || wrong[other]:
+			out.Note = "a run failed or results differ: the figures mean nothing"
+		case out.Of == nil:
+			out.Note = k.side + " has not been measured, or for too short a time"
+		case other != "" && out.Over == nil:
+			out.Note = other + " has not been measured, or for too short a time"
+		default:
+			value, ok := k.value(out)
+			if !ok {
+				out.Note = other + " took no time"
+				break
+			}
+			out.Value = &value
+			if k.bar != (bar{}) && full {
+				out.Status = k.bar.judge(value)
+			}
+		}
+		r.Checks = append(r.Checks, out)
+	}
+}
+
+// value is what is held to the bar.
+func (k check) value(c Check) (float64, bool) {
+	switch {
+	case k.over != "":
+		if c.Over.Value <= 0 {
+			return 0, false
+		}
+		return c.Of.Value / c.Over.Value, true
+	case k.less != "":
+		return (c.Of.Value - c.Over.Value) / k.per, true
+	default:
+		return c.Of.Value, true
+	}
+}
+
+// bar is a limit that a value is held to.
+type bar struct {
+	limit   float64
+	atLeast bool
+	unit    string // empty for a ratio
+}
+
+func atMost(limit float64) bar                 { return bar{limit: limit} }
+func noMore(limit float64, unit string) bar    { return bar{limit: limit, unit: unit} }
+func atLeastOf(limit float64, unit string) bar { return bar{limit: limit, unit: unit, atLeast: true} }
+
+func (b bar) String() string {
+	sign := "≤"
+	if b.atLeast {
+		sign = "≥"
+	}
+	if b.unit == "" {
+		return fmt.Sprintf("%s %.2f%s", sign, b.limit, times)
+	}
+	return fmt.Sprintf("%s %g %s", sign, b.limit, b.unit)
+}
+
+// judge holds value to the bar.
+func (b bar) judge(value float64) Status {
+	if b.atLeast && value >= b.limit || !b.atLeast && value <= b.limit {
+		return Pass
+	}
+	return Miss
+}

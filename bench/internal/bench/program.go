@@ -1,0 +1,153 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"thalweg/internal/fault"
+)
+
+// program is how a side is started. In its arguments {thalweg} is the command
+// under test, {root} the repository, {file} the side's file, {params} its
+// parameters, {in} the input's directory, {rows} its size, {out} and {dir} the
+// directories of the results and of the run, {timings} the file for a peer's
+// own timings, {python} and {cores} what they are called, {env:NAME} the
+// interpreter that has the packages of bench/peers/NAME/requirements.txt.
+type program struct {
+	args   []string
+	limit  []string // added with a memory limit, {memory}
+	dir    string   // where it runs, below the repository; "": {dir}
+	ours   bool     // it prints events, and its results are equal byte for byte
+	silent bool     // it writes no results
+	needs  string   // program that must be there
+	hint   string   // how to get it
+}
+
+// run is the product's command line for a script.
+const runScript = "{thalweg} run {file} --params {params} --workspace bench --json --python {python}"
+
+var programs = map[string]program{
+	"thalweg":  {args: strings.Fields(runScript), limit: []string{"--memory", "{memory}"}, ours: true},
+	"one core": {args: strings.Fields("taskset -c 0 " + runScript + " --cores 1"), limit: []string{"--memory", "{memory}"}, ours: true},
+	// The second process looks for work of the first one's run, and ends with it.
+	"a process a core": {
+		args:  []string{"sh", "-c", "taskset -c 1 {thalweg} worker --cores 1 --python {python} >&2 & " + "taskset -c 0 " + runScript + " --cores 1 \"$@\"; kill $!; wait", "sh"},
+		limit: []string{"--memory", "{memory}"}, ours: true,
+	},
+	"validate": {args: []string{"{thalweg}", "validate", "{in}/wide.yaml"}, silent: true},
+	"duckdb":   {args: strings.Fields("{env:duckdb} {root}/bench/peers/duckdb/portfolio_duckdb.py --params {params} --out {out} --python {cores} --plan fused --json {timings}")},
+	"sql": {
+		args:  strings.Fields("{env:duckdb} {root}/bench/peers/duckdb/sql.py {file} --in {in} --out {out} --rows {rows} --json {timings}"),
+		limit: []string{"--memory", "{memory}"},
+	},
+	"dbt": {
+		args: []string{"{env:dbt}", "-m", "dbt.cli.main", "--quiet", "run", "--target-path", "{dir}/target", "--log-path", "{dir}", "--vars",
+			`{"in": "{in}", "out": "{out}", "database": "{dir}/dbt.duckdb", "processes": {cores}, "memory": "{memory}", "period_start": "2020-12-31", "period_end": "2022-12-31"}`},
+		limit: []string{"--target", "limited"},
+		dir:   "bench/peers/dbt",
+	},
+	"polars": {args: strings.Fields("{env:polars} {root}/bench/peers/polars/peer.py --params {params} --out {out} --processes {cores}")},
+	"pyspark": {
+		args:  strings.Fields("{env:pyspark} {root}/bench/peers/pyspark/peer.py --params {params} --out {out} --processes {cores}"),
+		limit: []string{"--memory", "{memory}"},
+		needs: "java", hint: "install Java 17 or later (Debian: apt-get install openjdk-17-jre-headless)",
+	},
+}
+
+// command is the command line of a side's run, with its values in place.
+func (s *session) command(ctx context.Context, sd side, values map[string]string) (args []string, err error) {
+	p := programs[sd.program]
+	all := append(append([]string{}, p.args...), sd.flags...)
+	if sd.memory != "" {
+		all = append(all, p.limit...)
+	}
+	pairs := []string{"{thalweg}", s.config.Thalweg, "{root}", s.config.Root, "{python}", s.config.Python}
+	for name, value := range values {
+		pairs = append(pairs, "{"+name+"}", value)
+	}
+	for _, text := range all {
+		if _, name, ok := strings.Cut(text, "{env:"); ok {
+			name = strings.TrimSuffix(name, "}")
+			python, err := s.environment(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			pairs = append(pairs, "{env:"+name+"}", python)
+		}
+	}
+	fill := strings.NewReplacer(pairs...)
+	for _, text := range all {
+		args = append(args, fill.Replace(text))
+	}
+	return args, nil
+}
+
+// lacking says why a side cannot be measured, or nothing.
+func (s *session) lacking(ctx context.Context, sd side) (string, error) {
+	p := programs[sd.program]
+	if p.needs != "" {
+		if _, err := exec.LookPath(p.needs); err != nil {
+			return p.needs + " is not there: " + p.hint, nil
+		}
+	}
+	if sd.needs == "" {
+		return "", nil
+	}
+	for _, args := range [][]string{{"--help"}, {"run", "--help"}} {
+		help, err := output(ctx, "", append([]string{s.config.Thalweg}, args...)...)
+		if err != nil {
+			return "", err
+		}
+		if strings.Contains(help, sd.needs) {
+			return "", nil
+		}
+	}
+	return "this thalweg has no " + strings.TrimSpace(sd.needs), nil
+}
+
+// environment returns the interpreter of a virtual environment with the
+// packages that bench/peers/NAME/requirements.txt pins, made when it is not there.
+func (s *session) environment(ctx context.Context, name string) (python string, err error) {
+	wanted := filepath.Join(s.config.Root, "bench", "peers", name, requirements)
+	text, err := os.ReadFile(wanted)
+	if err != nil {
+		return "", &fault.Error{Kind: fault.Environment, Message: "reading what a peer needs", Err: err}
+	}
+	for _, line := range strings.Fields(string(text)) {
+		if pkg, version, ok := strings.Cut(line, "=="); ok {
+			s.versions[name+" "+pkg] = version
+		}
+	}
+	dir := filepath.Join(s.config.Environments, name)
+	python = filepath.Join(dir, "bin", "python3")
+	// What was installed is kept beside it, written when it was.
+	installed := filepath.Join(dir, requirements)
+	found, err := os.ReadFile(installed)
+	switch {
+	case err == nil && string(found) == string(text):
+		return python, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return "", &fault.Error{Kind: fault.Environment, Message: "looking into a peer's environment", Err: err}
+	}
+	s.config.Logger.InfoContext(ctx, "installing", "peer", name, "dir", dir)
+	for _, args := range [][]string{
+		{s.config.Python, "-m", "venv", dir},
+		{python, "-m", "pip", "install", "--disable-pip-version-check", "--quiet", "-r", wanted},
+	} {
+		if _, err := output(ctx, "", args...); err != nil {
+			return "", &fault.Error{Kind: fault.Environment, Message: "getting the packages of " + wanted, Err: err, Hint: "install them in " + dir + " yourself"}
+		}
+	}
+	if err := os.WriteFile(installed, text, 0o644); err != nil {
+		return "", &fault.Error{Kind: fault.Environment, Message: "noting what was installed", Err: err}
+	}
+	return python, nil
+}
+
+// requirements is the file with the pinned packages of a peer.
+const requirements = "requirements.txt"

@@ -1,0 +1,1 @@
+COPY (SELECT i AS id FROM range({rows}) t(i)) TO '{out}/rows.csv' (HEADER);
