@@ -125,15 +125,8 @@ func (d *describer) bind(ctx context.Context, c *checker) (info *script.QueryInf
 }
 
 func (d *describer) bindThere(ctx context.Context, c *checker) (*script.QueryInfo, error) {
-	for _, t := range c.ask.Tables {
-		cols := make([]string, len(t.Fields))
-		for i, f := range t.Fields {
-			cols[i] = fmt.Sprintf("CAST(NULL AS %s) AS %s", f.Type.SQL(), ident(f.Name))
-		}
-		// A view, as in a run: a table has more columns, such as rowid.
-		if err := d.in.Exec(ctx, fmt.Sprintf("CREATE VIEW %s AS SELECT %s WHERE false", ident(t.Name), strings.Join(cols, ", "))); err != nil {
-			return nil, fmt.Errorf("make an empty table %s: %w", t.Name, err)
-		}
+	if err := d.makeTables(ctx, c.ask.Tables); err != nil {
+		return nil, err
 	}
 	info := &script.QueryInfo{Sorted: c.sorted}
 	for _, t := range c.ask.Tables {
@@ -162,7 +155,61 @@ func (d *describer) bindThere(ctx context.Context, c *checker) (*script.QueryInf
 		info.Columns = append(info.Columns, out)
 	}
 	d.settle(ctx, c, text, info)
+	d.cut(ctx, c, info)
 	return info, nil
+}
+
+// makeTables makes the empty tables that a query reads.
+func (d *describer) makeTables(ctx context.Context, tables []script.QueryTable) error {
+	if err := d.in.Exec(ctx, "CREATE SCHEMA "+ident(inputSchema)); err != nil {
+		return fmt.Errorf("make a schema for empty tables: %w", err)
+	}
+	for _, t := range tables {
+		stored, cols := make([]string, len(t.Fields)), make([]string, len(t.Fields))
+		for i, f := range t.Fields {
+			stored[i] = fmt.Sprintf("c%d %s", i, f.Type.SQL())
+			cols[i] = fmt.Sprintf("c%d AS %s", i, ident(f.Name))
+		}
+		table := ident(inputSchema) + "." + ident(t.Name)
+		// A view, as in a run: a table has more columns, such as rowid.
+		if err := d.in.Exec(ctx, fmt.Sprintf("CREATE TABLE %s (%s); CREATE VIEW %s AS SELECT %s FROM %s", table, strings.Join(stored, ", "), ident(t.Name), strings.Join(cols, ", "), table)); err != nil {
+			return fmt.Errorf("make an empty table %s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+// cut finds out whether the query can be evaluated in pieces.
+func (d *describer) cut(ctx context.Context, c *checker, info *script.QueryInfo) {
+	x := cutter{ask: c.ask, by: c.ask.By, ctes: map[int]flow{}}
+	sort, told, err := x.prove(plan(ctx, d.in, info.SQL))
+	var why *dependent
+	switch {
+	case errors.As(err, &why):
+	case info.OneThread:
+		why = &dependent{why: "its result may show the order in which rows arrive", hint: "add keys to ORDER BY until no two rows are equal"}
+	case !told:
+		why = &dependent{why: "its ORDER BY has more than its columns", words: []string{"order"}, hint: "select what it sorts by, or sort where the rows are written"}
+	}
+	for _, key := range sort {
+		if strings.HasPrefix(info.Columns[key.Column].SQLType, "ENUM(") && why == nil { // whose order is not that of its text
+			why = &dependent{why: "it sorts by an ENUM", words: []string{"order"}, hint: "sort by CAST(… AS VARCHAR)"}
+		}
+	}
+	info.Cut = script.QueryCut{Sort: sort, InOrder: !x.joined, Tables: x.tables}
+	if why == nil {
+		return
+	}
+	info.Cut.Whole = why.why
+	if c.ask.By != nil {
+		at := 0
+		for _, word := range why.words {
+			if at = c.src.start(word); at > 0 {
+				break
+			}
+		}
+		c.problem(at, why.hint, "the query cannot be evaluated by %s: %s", strings.Join(c.ask.By, ", "), why.why)
+	}
 }
 
 // openFiles makes an empty table for each file, and gives the text in which
@@ -207,7 +254,7 @@ func (d *describer) settle(ctx context.Context, c *checker, text string, info *s
 			sure = append(sure, e.splice)
 		}
 	}
-	info.OneThread = c.oneThread
+	info.OneThread = c.oneThread || c.sums && (floats == nil || len(floats) > 0)
 	for _, edits := range [][]splice{all, sure} {
 		info.SQL = apply(text, edits)
 		if _, err := describeSQL(ctx, d.in, info.SQL); err == nil {
@@ -221,7 +268,7 @@ func (d *describer) settle(ctx context.Context, c *checker, text string, info *s
 // floatAggregates lists the aggregates that add floats somewhere in the query;
 // nil if that cannot be told.
 func (d *describer) floatAggregates(ctx context.Context, c *checker, text string) map[string]bool {
-	if !slices.ContainsFunc(c.edits, func(e edit) bool { return e.function != "" }) {
+	if !c.sums && !slices.ContainsFunc(c.edits, func(e edit) bool { return e.function != "" }) {
 		return map[string]bool{}
 	}
 	tree := plan(ctx, d.in, text)
@@ -230,11 +277,18 @@ func (d *describer) floatAggregates(ctx context.Context, c *checker, text string
 	}
 	out := map[string]bool{}
 	each(tree, func(n node) {
-		if n.text("expression_class") != "BOUND_AGGREGATE" {
+		types := n.list("arguments")
+		switch n.text("expression_class") {
+		case "BOUND_AGGREGATE":
+		case "BOUND_WINDOW":
+			for _, e := range n.list("children") {
+				types = append(types, e.child("return_type"))
+			}
+		default:
 			return
 		}
-		for _, a := range n.list("arguments") {
-			if id := a.text("id"); id == "DOUBLE" || id == "FLOAT" {
+		for _, t := range types {
+			if id := t.text("id"); id == "DOUBLE" || id == "FLOAT" {
 				out[n.lower("name")] = true
 			}
 		}

@@ -146,6 +146,10 @@ func (c *checker) window(n node, in selection) {
 	if inList(name, "rank", "dense_rank", "rank_dense", "percent_rank", "cume_dist", "count", "count_star", "min", "max", "bool_and", "bool_or") {
 		return
 	}
+	if inList(name, "sum", "avg", "mean") && !strings.HasSuffix(n.text("start"), "_ROWS") && !strings.HasSuffix(n.text("end"), "_ROWS") && inList(n.text("exclude_clause"), "", "NO_OTHER") {
+		c.sums = true // over all rows that its order leaves equal: exact but for floats
+		return
+	}
 	if !inList(name, "row_number", "ntile", "lag", "lead") || in.grouped || len(in.rows) == 0 {
 		c.oneThread = true
 		return

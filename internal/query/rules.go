@@ -54,6 +54,7 @@ type checker struct {
 	items     []int // bytes of the select list's items; nil: not known
 	edits     []edit
 	oneThread bool
+	sums      bool // windows add up values, exactly if these are no floats
 }
 
 // selection is what the expressions of a SELECT see.

@@ -42,9 +42,10 @@ func parse(ctx context.Context, in *engine.Instance, text string) (p parsed, err
 	return p, nil
 }
 
-// plan has DuckDB bind a text and gives its logical plan; nil if it cannot be written down.
+// plan has DuckDB bind a text and gives its logical plan; nil if it cannot be
+// written down. What is empty is in it: the last of GROUPING SETS ((a), ()) counts.
 func plan(ctx context.Context, in *engine.Instance, text string) any {
-	out, err := one(ctx, in, "SELECT CAST(json_serialize_plan("+sqltext.String(text)+", skip_null := true, skip_empty := true) AS VARCHAR)")
+	out, err := one(ctx, in, "SELECT CAST(json_serialize_plan("+sqltext.String(text)+", skip_null := true) AS VARCHAR)")
 	if err != nil {
 		return nil
 	}

@@ -22,6 +22,7 @@ type QueryText struct {
 	Text   string
 	Tables []QueryTable // that it may read
 	Others []string     // tables of the script that it may not read, for hints
+	By     []string     // fields of all Tables: it is to be evaluated for each of their values; nil: no
 }
 
 // QueryTable is a table under the name that it has in a query.
@@ -46,6 +47,22 @@ type QueryInfo struct {
 	Sorted    bool          // it says in which order its rows come
 	OneThread bool          // the order in which rows arrive may show in its result
 	Unused    []string      // tables that it may read and does not
+	Cut       QueryCut
+}
+
+// QueryCut says whether a query may be evaluated in pieces of its tables, and
+// what the pieces give together.
+type QueryCut struct {
+	Whole   string    // why it cannot be; "" if it can: in any pieces of rows, or with QueryText.By of keys
+	Sort    []SortKey // the order that the query gives its rows, before that by all columns; nil: none
+	InOrder bool      // without Sort rows come in the order of Tables and of the rows in them
+	Tables  []string  // in the order in which it reads them
+}
+
+// SortKey is a column of a query by which its rows are sorted.
+type SortKey struct {
+	Column           int
+	Desc, NullsFirst bool
 }
 
 // QueryColumn is a column of a query's rows.
