@@ -34,6 +34,7 @@ def performance(rows, period_start, period_end, prices_file, companies_file):
     rows  arrays kind, day, ticker, qty, price: one row of kind ACCOUNT, holdings at the
           end of days (at least of those on which periods begin), and trades with signed quantity
     """
+    rows = {name: known(name, values) for name, values in rows.items()}
     if not np.any(rows["kind"] == ACCOUNT):
         return None  # rows of an account that is not looked at
     market = load_market(prices_file, companies_file, period_start, period_end)
@@ -45,6 +46,13 @@ def performance(rows, period_start, period_end, prices_file, companies_file):
         "cagr": [percent for cagr, _ in rates for percent in cagr],
         "twr": [percent for _, twr in rates for percent in twr],
     }
+
+
+def known(name: str, values) -> np.ndarray:
+    """Return values without the mask that arrays of nullable columns have; there must be no NULL."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} is NULL")
+    return np.ma.getdata(values)
 
 
 # ---------------------------------------------------------------------------

@@ -102,6 +102,13 @@ class Accounts(unittest.TestCase):
     def test_nothing_is_known(self):
         self.check([], [])
 
+    def test_nullable_columns(self):
+        rows = self.rows([], [])
+        rows["kind"] = np.ma.masked_array(rows["kind"], mask=[False])
+        with self.assertRaisesRegex(ValueError, "day is NULL"):
+            portfolio_numpy.performance({**rows, "day": np.ma.masked_array(rows["day"], mask=[True])}, "", "", "", "")
+        self.assertEqual(portfolio_numpy.ACCOUNT, portfolio_numpy.known("kind", rows["kind"])[0])
+
     def test_other_accounts_have_no_rows(self):
         rows = {name: values[1:] for name, values in self.rows([("2021-01-05", "T1", 1, 1.0)], []).items()}
         self.assertIsNone(portfolio_numpy.performance(rows, "", "", "", ""))

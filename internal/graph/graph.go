@@ -71,7 +71,7 @@ func FromScript(s *script.Script, o Options) Graph {
 	for _, n := range s.Nodes {
 		for _, source := range n.Sources(s) {
 			e := Edge{From: of[source], To: of[n]}
-			if n.Lookup != nil && n.Lookup.Index.Node == source && (n.Reader.Creator != source || hasEdge(g.Edges, e)) {
+			if n.Lookup != nil && n.Lookup.Index.Node == source && (!n.Reader.Reads(source) || hasEdge(g.Edges, e)) {
 				e.Lookup = true
 			}
 			g.Edges = append(g.Edges, e)

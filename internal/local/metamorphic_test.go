@@ -241,6 +241,26 @@ nodes:
     r: py_groups
     p: { python_code_urls: [DIR/groups.py], function: whole, batch: table, returns: { text: string } }
     w: py_whole
+  named:
+    type: table_table
+    r: orders
+    w: { name: named, fields: [id, name, { label: "iif(r.id % 2 == 0, r.label, null)" }] }
+  namesakes_again:
+    type: table_table
+    r: namesakes
+    w: { name: namesakes_again, fields: [{ from: "iif(r.id > 9, r.other, null)" }, name, id] }
+  py_several:
+    type: py_table
+    r: [namesakes_again, named]
+    p: { python_code_urls: [DIR/groups.py], function: several, group_by: id, returns: { text: string } }
+    w: { name: py_several, fields: [r.id, p.text] }
+  several_pairs:
+    type: table_lookup_table
+    r: [named, namesakes_again]
+    l: { table: items, on: id = order_id, join_type: left }
+    w: { name: several_pairs, fields: [r.id, r.name, r.from, { text: 'coalesce(l.text, "")' }] }
+  f_several_pairs: { type: table_file, r: several_pairs, w: OUT/several_pairs.csv }
+  f_py_several: { type: table_file, r: py_several, w: OUT/py_several.csv }
   f_py_groups: { type: table_file, r: py_groups, w: OUT/py_groups.csv }
   f_py_keys: { type: table_file, r: py_keys, w: OUT/py_keys.csv }
   f_py_each: { type: table_file, r: py_each, w: OUT/py_each.csv }
@@ -295,6 +315,9 @@ const metamorphicFunctions = `
 def groups(rows):
     ids = ["%d-%d" % pair for pair in zip(rows["id"], rows["other"])]
     return [{"ids": ",".join(ids), "n": len(ids), "last": False}, {"ids": ids[-1], "n": 1, "last": True}]
+
+def several(rows):
+    return {"text": [",".join("%s %s %s" % row for row in zip(rows["name"], rows["label"], rows["from"]))]}
 
 def keys(rows):
     return {"key": rows["key"][:1], "n": [sum(rows["id"])]}
@@ -360,12 +383,12 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 		require.Equal(t, state.Complete, sum.Status, tc.name)
 		require.NoError(t, home.Close())
 		got := outputs(t, dir)
-		require.Len(t, got, 15, tc.name)
+		require.Len(t, got, 17, tc.name)
 		if want == nil {
 			want = got
 			require.Greater(t, len(got["ties.csv"]), 1000)
 			require.Greater(t, len(got["null_pairs.csv"]), 4000) // 400 pairs at least have no key and no label
-			for _, name := range []string{"py_groups.csv", "py_keys.csv", "py_each.csv", "py_after.csv", "py_whole.csv"} {
+			for _, name := range []string{"py_groups.csv", "py_keys.csv", "py_each.csv", "py_after.csv", "py_whole.csv", "py_several.csv", "several_pairs.csv"} {
 				require.NotEmpty(t, got[name])
 				require.Greater(t, strings.Count(got[name], "\n"), 2)
 			}

@@ -136,9 +136,15 @@ func (p *Pipeline) inputs(ctx context.Context, n *script.Node, node state.Node) 
 	var in plan.Inputs
 	var err error
 	if n.Reader != nil {
-		if in.Reader, err = p.table(ctx, n.Reader.Creator, node); err != nil {
-			return in, err
+		var tables []*plan.Table
+		for _, source := range n.Reader.Creators {
+			t, err := p.table(ctx, source, node)
+			if err != nil {
+				return in, err
+			}
+			tables = append(tables, t)
 		}
+		in.Reader = plan.Together(n.Reader.Fields(), tables)
 	}
 	if n.Lookup != nil {
 		if in.Lookup, err = p.table(ctx, n.Lookup.Index.Node, node); err != nil {
@@ -257,16 +263,16 @@ func (x *attempt) placeInTable(err error) {
 		return // it counts the table's rows already
 	case x.in.Reader.Scattered(): // its rows have no numbers that would be the same each time
 		if f.Place.Record = 0; f.Place.File == "" && f.Place.Field != "" {
-			f.Place.File = "table " + x.in.Reader.Node.Table.Name
+			f.Place.File = "table " + x.in.Reader.Name()
 		}
 		return
 	case f.Place.Record == 0:
 		return
 	}
 	f.Place.Record += plan.FirstRow(x.in.Reader, x.batch.Work)
-	where := fmt.Sprintf("row %d of table %s", f.Place.Record, x.in.Reader.Node.Table.Name)
+	where := fmt.Sprintf("row %d of table %s", f.Place.Record, x.in.Reader.Name())
 	if f.Place.File == "" {
-		f.Place.File = "table " + x.in.Reader.Node.Table.Name
+		f.Place.File = "table " + x.in.Reader.Name()
 	} else if !strings.Contains(f.Message, where) {
 		f.Message += " (" + where + ")"
 	}

@@ -98,7 +98,7 @@ func newFileBench(t *testing.T, check, file, writer string, mine, other []string
 func (b *checkBench) table(t *testing.T, node string, rows []string) *Table {
 	t.Helper()
 	n := b.planner.Script.Node(node)
-	table := &Table{Node: n, Run: b.context.Run, Layout: layoutOf(n.Table)}
+	table := &Table{Node: n, Run: b.context.Run, Layout: layoutOf(n.Table.Fields)}
 	in, err := engine.OpenInstance(context.Background(), engine.InstanceConfig{Threads: 1, SpillDir: filepath.Join(b.dir, "spill"), Paths: []string{b.dir}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, in.Close()) }()

@@ -98,7 +98,7 @@ const (
 // rowLayout is that of the rows that a node writes.
 func rowLayout(n *script.Node) Layout {
 	if n.Table != nil {
-		return layoutOf(n.Table)
+		return layoutOf(n.Table.Fields)
 	}
 	return fileLayout(n.Out)
 }

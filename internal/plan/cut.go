@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"thalweg/internal/engine"
@@ -74,26 +75,29 @@ func (k keyed) matches(hash string) bool {
 
 // scan gives what a batch has to read of its table.
 func (k keyed) scan(c Cut, paths Paths) scan {
-	s := scan{table: k.table, slices: k.slices(c), paths: paths}
-	if !c.whole() && c.Hash != "" && k.matches(c.Hash) {
-		s.buckets = overlap(k.table.Layout.Buckets, c)
+	return scan{table: k.table, slices: k.slices(c), paths: paths, key: k.key, cut: c}
+}
+
+// span is which of the table's buckets a batch reads; nil: it does not lie in any that tell.
+func (k keyed) span(c Cut) *bucketSpan {
+	if c.whole() || c.Hash == "" || !k.matches(c.Hash) {
+		return nil
 	}
-	return s
+	return overlap(k.table.Layout.Buckets, c)
 }
 
 // slices lists the parts that a batch has to read. Tables of earlier versions
 // have a part for each bucket: of these, the ones whose bucket agrees with the
 // batch's in the bits that both have.
 func (k keyed) slices(c Cut) []PartSlice {
-	all := wholeTable(k.table)
-	if c.whole() || c.Hash != "" || !k.matches("") {
-		return all
-	}
-	mask := min(k.table.Layout.Buckets, c.Buckets) - 1
 	var out []PartSlice
-	for i, p := range k.table.Parts {
-		if p.Bucket < 0 || p.Bucket&mask == c.Bucket&mask {
-			out = append(out, all[i])
+	for _, m := range k.table.each() {
+		all := c.whole() || c.Hash != "" || !keyed{m.Table, k.key}.matches("")
+		mask := min(m.Layout.Buckets, c.Buckets) - 1
+		for i, p := range m.Parts {
+			if all || p.Bucket < 0 || p.Bucket&mask == c.Bucket&mask {
+				out = append(out, PartSlice{Part: m.first + i})
+			}
 		}
 	}
 	return out
@@ -102,7 +106,9 @@ func (k keyed) slices(c Cut) []PartSlice {
 // filter is a condition on rows behind alias that leaves those of the batch,
 // "" if scan gives no others.
 func (k keyed) filter(c Cut, alias string) string {
-	if c.whole() || c.Hash != "" && k.matches(c.Hash) && k.table.Layout.Buckets >= c.Buckets {
+	if c.whole() || !slices.ContainsFunc(k.table.each(), func(m member) bool {
+		return keyed{m.Table, k.key}.span(c) == nil || m.Layout.Buckets < c.Buckets
+	}) {
 		return ""
 	}
 	return fmt.Sprintf("%s = %d", bucketSQL(c.Hash, k.keySQL(alias), k.table.Layout.keyTypes(k.key), c.Buckets), c.Bucket)

@@ -42,7 +42,7 @@ func explainLookup(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths
 			if !errors.As(explainScript(n)(ctx, db, there), &f) {
 				return known
 			}
-			f.Message += fmt.Sprintf(", for the row of table %s with %s", in.Reader.Node.Table.Name, where)
+			f.Message += fmt.Sprintf(", for the row of table %s with %s", in.Reader.Name(), where)
 			f.Place.Value = where
 		}
 		return f
@@ -106,7 +106,7 @@ func explainDistinct(n *script.Node, in Inputs, paths Paths) func(context.Contex
 		err := explainExpressions(n, rel, nil)(ctx, db, cause)
 		var f *fault.Error
 		if errors.As(err, &f) && f.Place.File == "" {
-			f.Place.File = "table " + in.Reader.Node.Table.Name
+			f.Place.File = "table " + in.Reader.Name()
 		}
 		return err
 	}

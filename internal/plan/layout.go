@@ -45,15 +45,15 @@ type Layout struct {
 	Hash      string     `json:"hash,omitempty"`
 }
 
-// layoutOf gives the columns of the table that w creates, with names that
+// layoutOf gives the columns of a table with these fields, with names that
 // DuckDB, which ignores case, can keep apart.
-func layoutOf(w *script.TableWriter) Layout {
+func layoutOf(fields []*script.Field) Layout {
 	var l Layout
 	declared, seen := map[string]bool{}, map[string]bool{}
-	for _, f := range w.Fields {
+	for _, f := range fields {
 		declared[strings.ToLower(f.Name)] = true
 	}
-	for i, f := range w.Fields {
+	for i, f := range fields {
 		c := Column{Name: f.Name, Type: f.Type.String(), Nullable: f.Nullable}
 		low := strings.ToLower(f.Name)
 		if seen[low] || strings.HasPrefix(low, "__") || low == "file_index" || low == "file_row_number" || low == "filename" {
@@ -125,6 +125,8 @@ type Table struct {
 	Writer string       // the node that wrote it
 	Layout Layout
 	Parts  []state.Part
+
+	members []member // of a table made by Together
 }
 
 // Rows in the table.

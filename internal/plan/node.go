@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"thalweg/internal/budget"
 	"thalweg/internal/engine"
@@ -74,10 +75,13 @@ type Inputs struct {
 // tables lists all tables that n reads.
 func (in Inputs) tables(n *script.Node) []*Table {
 	var out []*Table
-	for _, t := range []*Table{in.Reader, in.Lookup} {
-		if t != nil {
-			out = append(out, t)
+	if in.Reader != nil {
+		for _, m := range in.Reader.each() {
+			out = append(out, m.Table)
 		}
+	}
+	if in.Lookup != nil {
+		out = append(out, in.Lookup)
 	}
 	for _, source := range n.Named() {
 		if t := in.Named[source.Table.Name]; t != nil {
@@ -285,7 +289,7 @@ func (p *Planner) distinctWorks(in Inputs) ([]Work, []size, error) {
 
 // layout decides how n's table will lie, from what will read it.
 func (p *Planner) layout(n *script.Node, in Inputs, sizes []size) Layout {
-	l := layoutOf(n.Table)
+	l := layoutOf(n.Table.Fields)
 	l.OrderCols = orderColsOf(n, in)
 	var leftRows int64
 	if in.Reader != nil {
@@ -332,16 +336,22 @@ func (p *Planner) wantedKey(n *script.Node) expr.Order {
 		}
 	}
 	for _, reader := range p.Script.Nodes {
-		if reader.Lookup != nil && reader.Reader.Creator == n {
+		if reader.Lookup != nil && reader.Reader.Reads(n) && hasFields(n, sideKey(reader, false)) {
 			return sideKey(reader, false)
 		}
 	}
 	for _, reader := range p.Script.Nodes {
-		if reader.PyTable != nil && reader.PyTable.GroupBy != nil && reader.Reader.Creator == n {
+		if reader.PyTable != nil && reader.PyTable.GroupBy != nil && reader.Reader.Reads(n) && hasFields(n, groupOrder(reader)) {
 			return groupOrder(reader)
 		}
 	}
 	return nil
+}
+
+// hasFields reports whether n's table has all fields of a key: of several tables
+// that are read as one, some may be without.
+func hasFields(n *script.Node, key expr.Order) bool {
+	return !slices.ContainsFunc(key, func(k expr.OrderItem) bool { return n.Table.Field(k.Field) == nil })
 }
 
 // sideKey is a lookup's key in terms of the right table's fields or of the left's.

@@ -58,7 +58,11 @@ func (p *Planner) preview(ctx context.Context, n *script.Node, tables map[*scrip
 	v := Preview{Node: n, Estimated: n.Files == nil}
 	in := Inputs{Named: map[string]*Table{}}
 	if n.Reader != nil {
-		in.Reader = tables[n.Reader.Creator]
+		var read []*Table
+		for _, source := range n.Reader.Creators {
+			read = append(read, tables[source])
+		}
+		in.Reader = Together(n.Reader.Fields(), read)
 	}
 	if n.Lookup != nil {
 		in.Lookup = tables[n.Lookup.Index.Node]
@@ -78,7 +82,7 @@ func (p *Planner) preview(ctx context.Context, n *script.Node, tables map[*scrip
 		return v, v.Problem
 	case v.Problem != nil:
 		if n.Table != nil {
-			v.Plan.Layout, v.Rows = layoutOf(n.Table), -1
+			v.Plan.Layout, v.Rows = layoutOf(n.Table.Fields), -1
 			v.Plan.Layout.OrderCols = orderColsOf(n, in)
 		}
 		return v, nil

@@ -45,7 +45,7 @@ func (w *Work) Locate(in Inputs) error {
 		case s.Key == "" && s.Part < len(in.Reader.Parts):
 			continue
 		case !ok:
-			return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("part %s of table %s, which the work was planned to read, is not in the table any more", cmp.Or(s.Key, fmt.Sprint(s.Part)), in.Reader.Node.Table.Name),
+			return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("part %s of table %s, which the work was planned to read, is not in the table any more", cmp.Or(s.Key, fmt.Sprint(s.Part)), in.Reader.Name()),
 				Hint: "the table was written again: begin a new run"}
 		}
 		w.Parts[i].Part = part
@@ -70,7 +70,8 @@ type scan struct {
 	order  bool     // add the order columns
 	paths  Paths
 
-	buckets *bucketSpan // of a table that lies in buckets: those wanted; nil: all
+	key expr.Order // what cut is about
+	cut Cut        // of tables that lie in buckets of key, those wanted; none: all
 }
 
 // Paths gives the local path of a part.
@@ -93,7 +94,8 @@ func (s scan) sql() string {
 		end := start + 1
 		first := s.slices[start]
 		if first.From == 0 && first.To == 0 {
-			for end < len(s.slices) && s.slices[end].From == 0 && s.slices[end].To == 0 && s.slices[end].Part == s.slices[end-1].Part+1 {
+			for end < len(s.slices) && s.slices[end].From == 0 && s.slices[end].To == 0 && s.slices[end].Part == s.slices[end-1].Part+1 &&
+				s.table.memberOf(s.slices[end].Part) == s.table.memberOf(first.Part) {
 				end++
 			}
 		}
@@ -126,17 +128,11 @@ func (s scan) piece(slices []PartSlice) string {
 	for i, sl := range slices {
 		files[i] = sqltext.Glob(s.paths[s.table.Parts[sl.Part].Key])
 	}
-	cols := make([]string, 0, len(s.fields)+1)
-	for _, f := range s.fields {
-		c, _ := s.table.Layout.column(f)
-		cols = append(cols, sqltext.Ident(c.Stored()))
-	}
+	at := s.table.memberOf(slices[0].Part)
+	m := s.table.each()[at]
+	cols := s.memberFields(m)
 	if s.order {
-		if s.table.Layout.OrderCols > 0 {
-			cols = append(cols, orderColumns(s.table.Layout.OrderCols)...)
-		} else {
-			cols = append(cols, fmt.Sprintf("(CAST(file_index AS BIGINT) + %d) * %d + file_row_number AS __o0", slices[0].Part, int64(orderStride)))
-		}
+		cols = append(cols, s.memberOrder(at, slices[0].Part)...)
 	}
 	if len(cols) == 0 {
 		cols = []string{"1 AS __one"}
@@ -144,8 +140,8 @@ func (s scan) piece(slices []PartSlice) string {
 	// Without hive_partitioning = false a directory called a=b would become a column.
 	q := fmt.Sprintf("SELECT %s FROM read_parquet(%s, hive_partitioning = false, union_by_name = false)", strings.Join(cols, ", "), sqltext.Strings(files))
 	var where []string
-	if s.buckets != nil { // row groups of others are not read: their statistics say so
-		where = append(where, s.buckets.sql())
+	if span := (keyed{m.Table, s.key}).span(s.cut); span != nil { // row groups of others are not read: their statistics say so
+		where = append(where, span.sql())
 	}
 	if from := slices[0].From; from > 0 {
 		where = append(where, fmt.Sprintf("file_row_number >= %d", from))

@@ -194,7 +194,7 @@ func (f *badFinder) describeRows(ctx context.Context, db engine.Querier, src bad
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	table := "table " + f.in.Reader.Node.Table.Name
+	table := "table " + f.in.Reader.Name()
 	for i := 0; rows.Next() && i < len(found); i++ {
 		b := found[i]
 		s := suspects[b.verdict]

@@ -91,7 +91,7 @@ func TestStoredNamesAreApart(t *testing.T) {
 		w.Fields = append(w.Fields, &script.Field{Name: name, Type: expr.Int})
 	}
 	seen := map[string]bool{}
-	for _, c := range layoutOf(w).Columns {
+	for _, c := range layoutOf(w.Fields).Columns {
 		low := strings.ToLower(c.Stored())
 		require.False(t, seen[low], "%s is stored as %s", c.Name, c.Stored())
 		require.False(t, strings.HasPrefix(low, "__") || low == "file_index")

@@ -277,7 +277,7 @@ func badPython(n *script.Node, t *Table, b Batch) func(*fault.Error, string) (fa
 	if n.BadRows.Action == script.BadNull {
 		action = engine.ActionKept
 	}
-	table := "table " + t.Node.Table.Name
+	table := "table " + t.Name()
 	return func(f *fault.Error, reason string) (fault.BadRow, string) {
 		p := f.Place
 		if p.File != "" && p.Line > 0 {
@@ -310,9 +310,9 @@ func PythonProgram(calc *script.PyCalc, layout Layout) *python.Program {
 func ProgramOf(n *script.Node) *python.Program {
 	switch {
 	case n.PyCalc != nil:
-		return PythonProgram(n.PyCalc, layoutOf(n.Reader.Creator.Table))
+		return PythonProgram(n.PyCalc, layoutOf(n.Reader.Fields()))
 	case n.PyTable != nil:
-		return tableProgram(n.PyTable, layoutOf(n.Reader.Creator.Table))
+		return tableProgram(n.PyTable, layoutOf(n.Reader.Fields()))
 	}
 	return nil
 }

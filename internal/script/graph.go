@@ -11,8 +11,8 @@ import (
 // sources lists the nodes that n reads, as far as they are known.
 func sources(n *Node) []*Node {
 	var out []*Node
-	if n.Reader != nil && n.Reader.Creator != nil {
-		out = append(out, n.Reader.Creator)
+	if n.Reader != nil {
+		out = append(out, n.Reader.Creators...)
 	}
 	if n.Lookup != nil && n.Lookup.Index != nil {
 		out = append(out, n.Lookup.Index.Node)

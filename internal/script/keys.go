@@ -121,16 +121,17 @@ type nodeForm struct {
 func nodeForms() []nodeForm {
 	files := either(text(), keysOf(fileReaderShape))
 	table := either(text(), keysOf(tableReaderShape))
+	tables := either(text(), listOf(text()), keysOf(tableReaderShape), keysOf(tablesReaderShape))
 	query := either(text(), listOf(text()), keysOf(queryReaderShape))
 	writes := either(text(), keysOf(filteredTableShape))
 	plain := either(text(), keysOf(tableWriterShape))
 	return []nodeForm{
 		{FileTable, map[string]form{"r": files, "w": writes}, []string{"r", "w"}},
 		{TableTable, map[string]form{"r": table, "w": writes}, []string{"r", "w"}},
-		{LookupTable, map[string]form{"r": table, "l": keysOf(lookupShape), "w": writes}, []string{"r", "l", "w"}},
+		{LookupTable, map[string]form{"r": tables, "l": keysOf(lookupShape), "w": writes}, []string{"r", "l", "w"}},
 		{Distinct, map[string]form{"r": table, "w": plain, "rerun_policy": text(PolicyFail)}, []string{"r", "w", "rerun_policy"}},
 		{CustomTable, map[string]form{"r": table, "p": either(keysOf(pyCalcShape), keysOf(tagShape)), "w": writes}, []string{"r", "p", "w", "custom_proc_type"}},
-		{PyTableNode, map[string]form{"r": table, "p": keysOf(pyTableShape), "w": writes}, []string{"r", "p", "w"}},
+		{PyTableNode, map[string]form{"r": tables, "p": keysOf(pyTableShape), "w": writes}, []string{"r", "p", "w"}},
 		{SQLTable, map[string]form{"r": query, "w": plain}, []string{"w"}},
 		{TableFile, map[string]form{"r": table, "w": either(text(), keysOf(filteredFileShape))}, []string{"r", "w"}},
 	}
@@ -227,6 +228,10 @@ var (
 		{name: "table", form: text(), need: true, doc: "A table that a node creates."},
 		{name: "expected_batches_total", form: whole(0, MaxBatchesCount), doc: "So many files if the output's name has {batch_idx}; otherwise without effect."},
 		{name: "rowset_size", form: whole(0, MaxRowsetRows), doc: "Accepted: the engine chooses."},
+	}}
+
+	tablesReaderShape = &shape{name: "tables_reader", doc: "Tables with the same fields, one behind the other: what r.* is.", keys: []key{
+		{name: "tables", form: listOf(text()), need: true, doc: "Tables, in the order in which their rows come."},
 	}}
 
 	queryReaderShape = &shape{name: "query_reader", doc: "The tables that a query reads.", keys: []key{

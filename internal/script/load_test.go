@@ -145,7 +145,7 @@ func summarizeInput(b *strings.Builder, n *Node) {
 		}
 	}
 	if r := n.Reader; r != nil {
-		fmt.Fprintf(b, "  reads %s of %s batches=%d rows=%d\n", r.Table, r.Creator.Name, r.ExpectedBatches, r.RowsetSize)
+		fmt.Fprintf(b, "  reads %s of %s batches=%d rows=%d\n", r.Creators[0].Table.Name, r.Creators[0].Name, r.ExpectedBatches, r.RowsetSize)
 	}
 	if k := n.Lookup; k != nil {
 		fmt.Fprintf(b, "  looks up %s on %v group=%v left=%v", k.Index.Name, k.JoinOn, k.Group, k.Left)

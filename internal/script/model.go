@@ -2,6 +2,7 @@ package script
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"thalweg/internal/document"
@@ -180,13 +181,36 @@ func (c *InputColumn) Zoned() bool {
 	return c.Type == expr.DateTime && c.Parquet == "" && c.Format != "" && expr.Zoned(c.Format)
 }
 
-// TableReader reads a table: r.*.
+// TableReader reads a table, or several one behind the other: r.*.
 type TableReader struct {
 	Pos             document.Pos
-	Table           string
-	Creator         *Node
-	ExpectedBatches int // ≥ 1: upper bound on parallelism, exact when the output name has {batch_idx}
+	Creators        []*Node // of the tables, in the order in which their rows come
+	ExpectedBatches int     // ≥ 1: upper bound on parallelism, exact when the output name has {batch_idx}
 	RowsetSize      int
+}
+
+// Reads reports whether n's table is read.
+func (r *TableReader) Reads(n *Node) bool { return r != nil && slices.Contains(r.Creators, n) }
+
+// Fields are those of the tables together. One that a table does not have is
+// NULL in its rows.
+func (r *TableReader) Fields() []*Field {
+	if len(r.Creators) == 1 {
+		return r.Creators[0].Table.Fields
+	}
+	var out []*Field
+	of := map[string]*Field{}
+	for _, n := range r.Creators {
+		for _, f := range n.Table.Fields {
+			if of[f.Name] == nil {
+				c := *f
+				of[f.Name] = &c
+				out = append(out, &c)
+			}
+			of[f.Name].Nullable = of[f.Name].Nullable || f.Nullable
+		}
+	}
+	return out
 }
 
 // Lookup joins a second table: l.*.

@@ -173,6 +173,8 @@ func (l *loader) parts(d *nodeDraft) {
 			d.r.misplaced("a file_table reads files", append(tableReaderShape.names(), queryReaderShape.names()...)...)
 		case SQLTable:
 			d.r.misplaced("a sql node reads what tables lists", append(tableReaderShape.names(), fileReaderShape.names()...)...)
+		case PyTableNode, LookupTable:
+			d.r.misplaced("a "+string(t)+" reads tables", fileReaderShape.names()...)
 		default:
 			d.r.misplaced("a "+string(t)+" reads a table", append(fileReaderShape.names(), queryReaderShape.names()...)...)
 		}

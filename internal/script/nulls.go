@@ -82,11 +82,11 @@ func (d *nodeDraft) nulls() map[expr.Ref]bool {
 			}
 		}
 	}
-	if n.Reader != nil && n.Reader.Creator != nil {
-		maps.Copy(out, tableNulls("r", n.Reader.Creator.Table))
+	if n.Reader != nil {
+		maps.Copy(out, fieldNulls("r", n.Reader.Fields()))
 	}
 	if n.Lookup != nil && n.Lookup.Index != nil {
-		maps.Copy(out, tableNulls("l", n.Lookup.Index.Node.Table))
+		maps.Copy(out, fieldNulls("l", n.Lookup.Index.Node.Table.Fields))
 	}
 	if n.PyTable != nil {
 		for _, f := range n.PyTable.Returns {
@@ -105,12 +105,9 @@ func (d *nodeDraft) nulls() map[expr.Ref]bool {
 	return out
 }
 
-func tableNulls(alias string, w *TableWriter) map[expr.Ref]bool {
+func fieldNulls(alias string, fields []*Field) map[expr.Ref]bool {
 	out := map[expr.Ref]bool{}
-	if w == nil {
-		return out
-	}
-	for _, f := range w.Fields {
+	for _, f := range fields {
 		if f.Nullable {
 			out[expr.Ref{Alias: alias, Field: f.Name}] = true
 		}

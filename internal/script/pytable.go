@@ -110,6 +110,10 @@ func (l *loader) pyTableGroups(d *nodeDraft, o *object, t *PyTable) {
 	t.Whole = o.choice("batch", batchRows, batchRows, batchTable) == batchTable
 	v := o.text("group_by")
 	if v == nil {
+		if r := d.node.Reader; r != nil && len(r.Creators) > 1 {
+			l.ErrorAt(d.r.get("tables"), d.r.keyPath("tables"), "a py_table without group_by reads one table").Hint =
+				"say group_by, or put the tables together in a sql node: SELECT … UNION ALL SELECT …"
+		}
 		return
 	}
 	path := o.keyPath("group_by")

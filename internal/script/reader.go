@@ -309,17 +309,97 @@ func (l *loader) tableReader(ctx context.Context, d *nodeDraft) {
 	if r.RowsetSize = o.integer("rowset_size", DefaultRowsetRows, 0, MaxRowsetRows); r.RowsetSize == 0 {
 		r.RowsetSize = DefaultRowsetRows
 	}
-	v := o.one("table", "name the table to read")
-	if v == nil {
-		return
+	r.Creators = l.readCreators(d)
+	d.readsOK = len(r.Creators) > 0
+	for _, n := range r.Creators {
+		_, _, ok := l.fieldsOf(n)
+		d.readsOK = d.readsOK && ok
 	}
-	r.Table = v.Text
-	r.Creator = l.script.byTable[v.Text]
-	if r.Creator == nil {
-		l.ErrorAt(v, o.keyPath("table"), "no node creates table %s", document.Quote(v.Text)).Hint = document.SuggestKey(v.Text, l.script.byTable)
-		return
+	if d.readsOK {
+		l.sameFields(d, r.Creators)
+		d.reads, d.readsOrder = namesAndTypes(r.Fields())
 	}
-	d.reads, d.readsOrder, d.readsOK = l.fieldsOf(r.Creator)
+}
+
+// severalTables reports whether nodes of a type may read several tables.
+func severalTables(t NodeType) bool { return t == PyTableNode || t == LookupTable }
+
+// readCreators finds the nodes that create what r names: a table, or several.
+func (l *loader) readCreators(d *nodeDraft) (out []*Node) {
+	o := d.r
+	if !o.has("tables") {
+		v := o.one("table", "name the table to read")
+		if v == nil {
+			return nil
+		}
+		if n := l.creator(v, o.keyPath("table")); n != nil {
+			out = append(out, n)
+		}
+		return out
+	}
+	path := o.keyPath("tables")
+	if o.has("table") {
+		l.ErrorAt(o.get("table"), o.keyPath("table"), "a node reads either table or tables")
+		return nil
+	}
+	names := o.texts("tables")
+	if len(names) == 0 {
+		l.ErrorAt(o.get("tables"), path, "tables is empty").Hint = "list the tables that the node reads, in the order in which their rows come"
+	}
+	for _, v := range names {
+		n := l.creator(v, path)
+		switch {
+		case n == nil:
+			return nil // what is missing in the others would not be known
+		case slices.Contains(out, n):
+			l.ErrorAt(v, path, "table %s is named twice", document.Quote(v.Text)).Hint = "its rows are read once"
+			return nil
+		default:
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// creator finds the node that creates a table.
+func (l *loader) creator(v *document.Value, path string) *Node {
+	n := l.script.byTable[v.Text]
+	if n == nil {
+		l.ErrorAt(v, path, "no node creates table %s", document.Quote(v.Text)).Hint = document.SuggestKey(v.Text, l.script.byTable)
+	}
+	return n
+}
+
+// sameFields requires that tables which are read one behind the other have the
+// same fields, but for those that are nullable where they are.
+func (l *loader) sameFields(d *nodeDraft, creators []*Node) {
+	for i, n := range creators {
+		for _, other := range creators[:i] {
+			if l.fieldsDiffer(d.r.texts("tables")[i], d.r.keyPath("tables"), n, other) {
+				return
+			}
+		}
+	}
+}
+
+func (l *loader) fieldsDiffer(at *document.Value, path string, a, b *Node) bool {
+	for _, pair := range [][2]*Node{{a, b}, {b, a}} {
+		with, without := pair[0].Table, pair[1].Table
+		for _, f := range with.Fields {
+			other := without.Field(f.Name)
+			switch {
+			case other == nil && !f.Nullable:
+				l.ErrorAt(at, path, "table %s has a field %s, and table %s has none", document.Quote(with.Name), document.Quote(f.Name), document.Quote(without.Name)).Hint =
+					"give both the same fields in w.fields, or make it nullable: then it is NULL in the rows of " + without.Name
+				return true
+			case other != nil && other.Type != f.Type:
+				l.ErrorAt(at, path, "field %s is %s in table %s and %s in table %s", document.Quote(f.Name), f.Type, document.Quote(with.Name), other.Type, document.Quote(without.Name)).Hint =
+					"convert it in the w.fields of one of them"
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // fieldsOf gives the fields of the table that a node creates, and whether they
@@ -329,17 +409,19 @@ func (l *loader) fieldsOf(creator *Node) (map[string]expr.Type, []string, bool) 
 	if d == nil || !d.fieldsOK {
 		return nil, nil, false
 	}
-	names := make([]string, len(creator.Table.Fields))
-	for i, f := range creator.Table.Fields {
-		names[i] = f.Name
+	types, names := namesAndTypes(creator.Table.Fields)
+	return types, names, true
+}
+
+func namesAndTypes(fields []*Field) (types map[string]expr.Type, names []string) {
+	types, names = make(map[string]expr.Type, len(fields)), make([]string, len(fields))
+	for i, f := range fields {
+		types[f.Name], names[i] = f.Type, f.Name
 	}
-	return fieldTypes(creator.Table), names, true
+	return types, names
 }
 
 func fieldTypes(w *TableWriter) map[string]expr.Type {
-	types := make(map[string]expr.Type, len(w.Fields))
-	for _, f := range w.Fields {
-		types[f.Name] = f.Type
-	}
+	types, _ := namesAndTypes(w.Fields)
 	return types
 }

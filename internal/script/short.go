@@ -155,7 +155,7 @@ func (l *loader) warnNumbered(at *document.Value, path, header, name string) {
 func (d *nodeDraft) shortPart(part string, v *document.Value) *document.Value {
 	t := d.node.Type
 	switch {
-	case part == "r" && t == SQLTable && v.Kind == document.List:
+	case part == "r" && (t == SQLTable || severalTables(t)) && v.Kind == document.List:
 		return mapAt(v, entryAt(v, "tables", v))
 	case !isText(v):
 		return v

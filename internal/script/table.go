@@ -395,7 +395,7 @@ func (l *loader) tableExpressions(d *nodeDraft) {
 		l.ErrorAt(d.w.keys["having"].Key, d.w.keyPath("having"), "a distinct_table takes no having").Hint = "filter in a table_table in front of it"
 		return
 	}
-	w.Having = l.condition(v, d.w.keyPath("having"), newScope("having").nullable(tableNulls("w", w)).computed(d.node.SeenByHaving).with("w", fieldTypes(w), true))
+	w.Having = l.condition(v, d.w.keyPath("having"), newScope("having").nullable(fieldNulls("w", w.Fields)).computed(d.node.SeenByHaving).with("w", fieldTypes(w), true))
 }
 
 // SeenByHaving gives the expression of a field, or of a file's column, that
