@@ -12,7 +12,7 @@ const smallRuns = 15
 
 // Cases lists all cases, those that take seconds first.
 func Cases() []Case {
-	numpy := []string{"--python", "{env:duckdb}"}
+	numpy := []string{"--python", "{env:duckdb}/bin/python3"}
 	return []Case{
 		{
 			Name: "small", What: "a script of three nodes over a small file, a new state directory each time", input: "small", size: 1000, runs: smallRuns,

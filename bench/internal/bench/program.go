@@ -17,7 +17,7 @@ import (
 // parameters, {in} the input's directory, {rows} its size, {out} and {dir} the
 // directories of the results and of the run, {timings} the file for a peer's
 // own timings, {python} and {cores} what they are called, {env:NAME} the
-// interpreter that has the packages of bench/peers/NAME/requirements.txt.
+// virtual environment with the packages of bench/peers/NAME/requirements.txt.
 type program struct {
 	args   []string
 	limit  []string // added with a memory limit, {memory}
@@ -40,20 +40,20 @@ var programs = map[string]program{
 		limit: []string{"--memory", "{memory}"}, ours: true,
 	},
 	"validate": {args: []string{"{thalweg}", "validate", "{in}/wide.yaml"}, silent: true},
-	"duckdb":   {args: strings.Fields("{env:duckdb} {root}/bench/peers/duckdb/portfolio_duckdb.py --params {params} --out {out} --python {cores} --plan fused --json {timings}")},
+	"duckdb":   {args: strings.Fields("{env:duckdb}/bin/python3 {root}/bench/peers/duckdb/portfolio_duckdb.py --params {params} --out {out} --python {cores} --plan fused --json {timings}")},
 	"sql": {
-		args:  strings.Fields("{env:duckdb} {root}/bench/peers/duckdb/sql.py {file} --in {in} --out {out} --rows {rows} --json {timings}"),
+		args:  strings.Fields("{env:duckdb}/bin/python3 {root}/bench/peers/duckdb/sql.py {file} --in {in} --out {out} --rows {rows} --json {timings}"),
 		limit: []string{"--memory", "{memory}"},
 	},
 	"dbt": {
-		args: []string{"{env:dbt}", "-m", "dbt.cli.main", "--quiet", "run", "--target-path", "{dir}/target", "--log-path", "{dir}", "--vars",
+		args: []string{"{env:dbt}/bin/dbt", "--quiet", "run", "--target-path", "{dir}/target", "--log-path", "{dir}", "--vars",
 			`{"in": "{in}", "out": "{out}", "database": "{dir}/dbt.duckdb", "processes": {cores}, "memory": "{memory}", "period_start": "2020-12-31", "period_end": "2022-12-31"}`},
 		limit: []string{"--target", "limited"},
 		dir:   "bench/peers/dbt",
 	},
-	"polars": {args: strings.Fields("{env:polars} {root}/bench/peers/polars/peer.py --params {params} --out {out} --processes {cores}")},
+	"polars": {args: strings.Fields("{env:polars}/bin/python3 {root}/bench/peers/polars/peer.py --params {params} --out {out} --processes {cores}")},
 	"pyspark": {
-		args:  strings.Fields("{env:pyspark} {root}/bench/peers/pyspark/peer.py --params {params} --out {out} --processes {cores}"),
+		args:  strings.Fields("{env:pyspark}/bin/python3 {root}/bench/peers/pyspark/peer.py --params {params} --out {out} --processes {cores}"),
 		limit: []string{"--memory", "{memory}"},
 		needs: "java", hint: "install Java 17 or later (Debian: apt-get install openjdk-17-jre-headless)",
 	},
@@ -71,13 +71,13 @@ func (s *session) command(ctx context.Context, sd side, values map[string]string
 		pairs = append(pairs, "{"+name+"}", value)
 	}
 	for _, text := range all {
-		if _, name, ok := strings.Cut(text, "{env:"); ok {
-			name = strings.TrimSuffix(name, "}")
-			python, err := s.environment(ctx, name)
+		if _, rest, ok := strings.Cut(text, "{env:"); ok {
+			name, _, _ := strings.Cut(rest, "}")
+			dir, err := s.environment(ctx, name)
 			if err != nil {
 				return nil, err
 			}
-			pairs = append(pairs, "{env:"+name+"}", python)
+			pairs = append(pairs, "{env:"+name+"}", dir)
 		}
 	}
 	fill := strings.NewReplacer(pairs...)
@@ -110,9 +110,9 @@ func (s *session) lacking(ctx context.Context, sd side) (string, error) {
 	return "this thalweg has no " + strings.TrimSpace(sd.needs), nil
 }
 
-// environment returns the interpreter of a virtual environment with the
-// packages that bench/peers/NAME/requirements.txt pins, made when it is not there.
-func (s *session) environment(ctx context.Context, name string) (python string, err error) {
+// environment returns the directory of a virtual environment with the packages
+// that bench/peers/NAME/requirements.txt pins, made when it is not there.
+func (s *session) environment(ctx context.Context, name string) (dir string, err error) {
 	wanted := filepath.Join(s.config.Root, "bench", "peers", name, requirements)
 	text, err := os.ReadFile(wanted)
 	if err != nil {
@@ -123,14 +123,14 @@ func (s *session) environment(ctx context.Context, name string) (python string, 
 			s.versions[name+" "+pkg] = version
 		}
 	}
-	dir := filepath.Join(s.config.Environments, name)
-	python = filepath.Join(dir, "bin", "python3")
+	dir = filepath.Join(s.config.Environments, name)
+	python := filepath.Join(dir, "bin", "python3")
 	// What was installed is kept beside it, written when it was.
 	installed := filepath.Join(dir, requirements)
 	found, err := os.ReadFile(installed)
 	switch {
 	case err == nil && string(found) == string(text):
-		return python, nil
+		return dir, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return "", &fault.Error{Kind: fault.Environment, Message: "looking into a peer's environment", Err: err}
 	}
@@ -146,7 +146,7 @@ func (s *session) environment(ctx context.Context, name string) (python string, 
 	if err := os.WriteFile(installed, text, 0o644); err != nil {
 		return "", &fault.Error{Kind: fault.Environment, Message: "noting what was installed", Err: err}
 	}
-	return python, nil
+	return dir, nil
 }
 
 // requirements is the file with the pinned packages of a peer.
