@@ -115,7 +115,7 @@ func show(r bench.Report, o options, out io.Writer) error {
 		text += "left out: " + side + "\n"
 	}
 	if len(r.Checks) > 0 {
-		text += r.Table() + "\n" + r.RunTable() + "\n"
+		text += r.Text()
 	}
 	if r.Disturbed() {
 		text += "other processes used the machine: do not quote these figures\n"

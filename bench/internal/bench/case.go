@@ -60,7 +60,6 @@ type figureOf struct {
 var figures = map[string]figureOf{
 	"wall":      {unit: "s", of: func(r Run) (float64, bool) { return r.WallMS / 1000, true }},
 	"load_join": {unit: "s", of: func(r Run) (float64, bool) { return r.StepsMS["load_join"] / 1000, r.StepsMS != nil }},
-	"python":    {unit: "s", of: func(r Run) (float64, bool) { return r.StepsMS["python"] / 1000, r.StepsMS != nil }},
 	"peak":      {unit: "GB", of: func(r Run) (float64, bool) { return float64(r.PeakRSS) / 1e9, true }, worst: true},
 	// What the product says it spent outside engine and Python, and the process's time outside the run.
 	"overhead": {unit: "s", of: func(r Run) (float64, bool) {
@@ -170,9 +169,8 @@ type bar struct {
 	unit    string // empty for a ratio
 }
 
-func atMost(limit float64) bar                 { return bar{limit: limit} }
-func noMore(limit float64, unit string) bar    { return bar{limit: limit, unit: unit} }
-func atLeastOf(limit float64, unit string) bar { return bar{limit: limit, unit: unit, atLeast: true} }
+func atMost(limit float64) bar              { return bar{limit: limit} }
+func noMore(limit float64, unit string) bar { return bar{limit: limit, unit: unit} }
 
 func (b bar) String() string {
 	sign := "≤"

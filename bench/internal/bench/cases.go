@@ -57,8 +57,7 @@ func Cases() []Case {
 				{name: "peak memory, row-wise", figure: "peak", side: "rows", bar: noMore(2, "GB"), note: "no limit given"},
 				{name: "peak memory, numpy", figure: "peak", side: "numpy", bar: noMore(2, "GB"), note: "no limit given"},
 				{name: "peak memory, against by hand", figure: "peak", side: "rows", over: "duckdb"},
-				{name: "cores busy during Python nodes", figure: "python_cpu", side: "rows", bar: atLeastOf(95, "%")},
-				{name: "Python", figure: "python", side: "rows", over: "duckdb"},
+				{name: "cores busy during Python nodes", figure: "python_cpu", side: "rows", bar: bar{limit: 95, unit: "%", atLeast: true}},
 			},
 		},
 		storedOrNot("lookup", "10 M rows looked up in 10 M rows", 10_000_000, 2.0, 1.2, true),
@@ -139,7 +138,7 @@ func Cases() []Case {
 			checks: []check{{name: "whole", figure: "wall", side: "stored", over: "duckdb", bar: atMost(2)}},
 		},
 		{
-			Name: "validate", What: "thalweg validate on a script of 200 nodes", input: inputWide, runs: 5,
+			Name: "validate", What: "thalweg validate on a script of 200 nodes", input: "wide", size: 200, runs: 5,
 			sides:  []side{{name: "thalweg", program: "validate"}},
 			checks: []check{{name: "whole", figure: "wall", side: "thalweg", bar: noMore(0.3, "s")}},
 		},

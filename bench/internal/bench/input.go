@@ -2,11 +2,11 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"thalweg/bench/generate"
 	"thalweg/internal/fault"
@@ -16,7 +16,6 @@ import (
 const (
 	inputPortfolio = "portfolio" // generated; the size is its accounts
 	inputArk       = "ark"       // the real data
-	inputWide      = "wide"      // a script of wideNodes nodes
 )
 
 // input is what a side reads.
@@ -39,14 +38,9 @@ func (s *session) input(ctx context.Context, kind string, size int64) (in input,
 		in, err = s.generated(ctx, dir, int(size))
 	case inputArk:
 		in, why = s.ark()
-	case inputWide:
-		in = input{dir: dir, about: map[string]any{"nodes": wideNodes}}
-		err = s.made(ctx, dir, func(fresh string) error {
-			return os.WriteFile(filepath.Join(fresh, "wide.yaml"), []byte(wideScript(wideNodes)), 0o644)
-		})
 	default:
 		in = input{dir: dir, params: map[string]any{"dir_in": dir}, about: map[string]any{"rows": size}}
-		err = s.made(ctx, dir, func(fresh string) error { return s.statements(ctx, kind, fresh, size) })
+		err = s.statements(ctx, kind, dir, size)
 	}
 	if err != nil || why != "" {
 		return in, why, err
@@ -90,19 +84,22 @@ func (s *session) ark() (in input, why string) {
 	}}, ""
 }
 
-// made sees to it that dir is there; a half-made one does not look finished.
-func (s *session) made(ctx context.Context, dir string, fill func(fresh string) error) error {
+// statements makes the input of a step with its own statements, if it is not
+// there; a half-made one does not look finished.
+func (s *session) statements(ctx context.Context, step, dir string, rows int64) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
 	s.config.Logger.InfoContext(ctx, "generating", "dir", dir)
 	fresh := dir + ".new"
-	err := os.RemoveAll(fresh)
-	if err == nil {
-		err = os.MkdirAll(fresh, 0o755)
+	args, err := s.command(ctx, side{program: "sql"}, map[string]string{
+		"file": filepath.Join(s.config.Root, "bench", "steps", step, "input.sql"), "in": fresh, "out": fresh, "rows": fmt.Sprint(rows), "timings": os.DevNull,
+	})
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		err = fill(fresh)
+	if err = errors.Join(os.RemoveAll(fresh), os.MkdirAll(fresh, 0o755)); err == nil {
+		_, err = output(ctx, "", args...)
 	}
 	if err == nil {
 		err = os.Rename(fresh, dir)
@@ -113,17 +110,6 @@ func (s *session) made(ctx context.Context, dir string, fill func(fresh string) 
 	return nil
 }
 
-// statements makes the input of a step with its own statements.
-func (s *session) statements(ctx context.Context, step, dir string, rows int64) error {
-	args, err := s.command(ctx, side{program: "sql"}, map[string]string{
-		"file": filepath.Join(s.config.Root, "bench", "steps", step, "input.sql"), "in": dir, "out": dir, "rows": fmt.Sprint(rows), "timings": os.DevNull,
-	})
-	if err == nil {
-		_, err = output(ctx, "", args...)
-	}
-	return err
-}
-
 // with are the parameters of a run whose results go to out.
 func (in input) with(more map[string]any, out string) map[string]any {
 	params := map[string]any{}
@@ -131,31 +117,4 @@ func (in input) with(more map[string]any, out string) map[string]any {
 	maps.Copy(params, more)
 	params["dir_out"] = out
 	return params
-}
-
-// wideNodes is the size of the script that is only checked.
-const wideNodes = 200
-
-// wideScript is a script of n nodes: a load, then lookups and tables that
-// read each other in turn, and a file at the end.
-func wideScript(n int) string {
-	const fields = `
-        id:    {expression: r.id, type: string}
-        price: {expression: r.price, type: decimal2}
-        total: {expression: "decimal2.iif(r.price > 10, r.price * 1 + r.price, r.price)", type: decimal2}
-        label: {expression: "strings.ReplaceAll(fmt.Sprintf(\"%s %s\", r.id, string(r.price)), \" \", \"_\")", type: string}`
-	var b strings.Builder
-	b.WriteString("nodes:\n  n0:\n    type: file_table\n    r:\n      urls: [in.csv]\n      columns:\n")
-	b.WriteString("        id: {col_type: string, csv: {col_hdr: id}}\n        price: {col_type: decimal2, csv: {col_hdr: price}}\n")
-	b.WriteString("    w:\n      name: t0\n      fields:" + fields + "\n      indexes: {idx_t0: non_unique(id)}\n")
-	for i := 1; i < n-1; i++ {
-		kind, join := "table_table", ""
-		if i%2 == 0 {
-			kind, join = "table_lookup_table", "\n    l: {index_name: idx_t0, join_on: r.id, join_type: left, group: false}"
-		}
-		fmt.Fprintf(&b, "  n%d:\n    type: %s\n    r: {table: t%d}%s\n    w:\n      name: t%d\n      having: w.price > 0 && w.id != \"\"\n      fields:%s\n", i, kind, i-1, join, i, fields)
-	}
-	fmt.Fprintf(&b, "  out:\n    type: table_file\n    r: {table: t%d}\n    w:\n      url_template: out.csv\n      columns:\n", n-2)
-	b.WriteString("        - {name: id, expression: r.id, type: string, csv: {header: id, format: \"%s\"}}\n")
-	return b.String()
 }

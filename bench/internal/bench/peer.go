@@ -2,14 +2,11 @@ package bench
 
 // peerResult is what the peer writes about a run; steps and total in seconds.
 type peerResult struct {
-	Steps     map[string]float64 `json:"steps"`
-	Total     float64            `json:"total"`
-	Plan      string             `json:"plan"`
-	Processes int                `json:"processes"`
-	Accounts  int64              `json:"accounts"`
-	Rows      int64              `json:"rows"`
-	DuckDB    string             `json:"duckdb"`
-	Python    string             `json:"python"`
+	Steps    map[string]float64 `json:"steps"`
+	Total    float64            `json:"total"`
+	Plan     string             `json:"plan"`
+	Accounts int64              `json:"accounts"`
+	Rows     int64              `json:"rows"`
 }
 
 // steps are the figures of a run under the names that Thalweg's have.

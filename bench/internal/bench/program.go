@@ -24,8 +24,7 @@ type program struct {
 	dir    string   // where it runs, below the repository; "": {dir}
 	ours   bool     // it prints events, and its results are equal byte for byte
 	silent bool     // it writes no results
-	needs  string   // program that must be there
-	hint   string   // how to get it
+	needs  string   // program that must be there: its name, and how to get it
 }
 
 // run is the product's command line for a script.
@@ -55,7 +54,7 @@ var programs = map[string]program{
 	"pyspark": {
 		args:  strings.Fields("{env:pyspark}/bin/python3 {root}/bench/peers/pyspark/peer.py --params {params} --out {out} --processes {cores}"),
 		limit: []string{"--memory", "{memory}"},
-		needs: "java", hint: "install Java 17 or later (Debian: apt-get install openjdk-17-jre-headless)",
+		needs: "java: install 17 or later (Debian: apt-get install openjdk-17-jre-headless)",
 	},
 }
 
@@ -90,9 +89,9 @@ func (s *session) command(ctx context.Context, sd side, values map[string]string
 // lacking says why a side cannot be measured, or nothing.
 func (s *session) lacking(ctx context.Context, sd side) (string, error) {
 	p := programs[sd.program]
-	if p.needs != "" {
-		if _, err := exec.LookPath(p.needs); err != nil {
-			return p.needs + " is not there: " + p.hint, nil
+	if name, hint, ok := strings.Cut(p.needs, ": "); ok {
+		if _, err := exec.LookPath(name); err != nil {
+			return name + " is not there: " + hint, nil
 		}
 	}
 	if sd.needs == "" {

@@ -26,7 +26,7 @@ func TestBarsJudge(t *testing.T) {
 		"no bar":                  {check{figure: "wall", side: "a", over: "b"}, 2, NotJudged},
 		"own figure":              {check{figure: "wall", side: "a", bar: noMore(4, "s")}, 4, Pass},
 		"memory is the worst":     {check{figure: "peak", side: "a", bar: noMore(1.5, "GB")}, 2, Miss},
-		"at least":                {check{figure: "python_cpu", side: "a", bar: atLeastOf(95, "%")}, 95, Pass},
+		"at least":                {check{figure: "python_cpu", side: "a", bar: bar{limit: 95, unit: "%", atLeast: true}}, 95, Pass},
 		"ratio of at least":       {check{figure: "wall", side: "a", over: "b", bar: bar{limit: 2.1, atLeast: true}}, 2, Miss},
 		"a node":                  {check{figure: nodeFigure + "x", side: "a", bar: noMore(0.5, "s")}, 0.6, Miss},
 		"what one has more, each": {check{figure: "wall", side: "a", less: "b", per: 400, bar: noMore(0.005, "s")}, 0.005, Pass},
@@ -56,7 +56,7 @@ func TestBarsJudge(t *testing.T) {
 	}
 	require.Equal(t, Miss, equality("x", "line 3", false).Status)
 	require.Equal(t, "≤ 1.50×", atMost(1.5).String())
-	require.Equal(t, "≥ 95 %", atLeastOf(95, "%").String())
+	require.Equal(t, "≥ 95 %", bar{limit: 95, unit: "%", atLeast: true}.String())
 }
 
 func TestMedian(t *testing.T) {
@@ -96,8 +96,8 @@ func TestWriteKeepsEarlierReports(t *testing.T) {
 	require.Contains(t, string(text), "| own | ours: 3.00 s (2.90–3.10) |  |  | ≤ 4 s | pass |", "seconds are no ratio")
 	require.Contains(t, string(text), "Left out: x: there is none.")
 	require.Contains(t, string(text), "not to be quoted")
-	require.Contains(t, r.Table(), "MISS")
-	require.Contains(t, r.RunTable(), "disturbed")
+	require.Contains(t, r.Text(), "MISS")
+	require.Contains(t, r.Text(), "disturbed")
 }
 
 func TestAlike(t *testing.T) {

@@ -17,11 +17,14 @@ import (
 	"thalweg/internal/fault"
 )
 
-// Table renders checks for a terminal.
-func (r Report) Table() string {
-	t := r.table()
-	t.SetStyle(table.StyleLight)
-	return t.Render()
+// Text renders checks and runs for a terminal.
+func (r Report) Text() string {
+	text := ""
+	for _, t := range []table.Writer{r.table(), r.runTable()} {
+		t.SetStyle(table.StyleLight)
+		text += t.Render() + "\n"
+	}
+	return text
 }
 
 func (r Report) table() table.Writer {
@@ -63,13 +66,6 @@ func number(v float64) string {
 		return fmt.Sprintf("%.4f", v)
 	}
 	return fmt.Sprintf("%.2f", v)
-}
-
-// RunTable renders all runs for a terminal.
-func (r Report) RunTable() string {
-	t := r.runTable()
-	t.SetStyle(table.StyleLight)
-	return t.Render()
 }
 
 // runTable lists all runs.
