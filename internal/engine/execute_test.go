@@ -128,7 +128,7 @@ func TestWritesRowsByBucketAndThenInOrder(t *testing.T) {
 func TestFailureLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	_, err := Execute(context.Background(), f.cfg, nil, f.task("SELECT CASE WHEN i = 300000 THEN error('"+expr.RuntimeMarker+"no such thing') ELSE i END AS i FROM range(400000) t(i)", PartOutput{}))
+	_, err := Execute(context.Background(), f.cfg, nil, f.task("SELECT CASE WHEN i = 300000 THEN "+expr.Raised{Message: "no such thing"}.SQL()+" ELSE i END AS i FROM range(400000) t(i)", PartOutput{}))
 	require.ErrorContains(t, err, "no such thing")
 	require.Equal(t, fault.UserData, fault.Of(err).Kind)
 	require.Empty(t, f.files(t))

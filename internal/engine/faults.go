@@ -46,6 +46,9 @@ func classify(ctx context.Context, err error, task Task) error {
 
 func classifyDuckDB(db *duckdb.Error, err error, task Task) error {
 	f := &fault.Error{Kind: fault.Bug, Message: task.Name + ": " + Reason(err), Detail: db.Msg}
+	if _, ours := Raised(err); ours {
+		f.Detail = "" // the reason is all
+	}
 	switch db.Type {
 	case duckdb.ErrorTypeOutOfMemory:
 		f.Kind, f.Err = fault.Environment, ErrOutOfMemory
@@ -56,21 +59,20 @@ func classifyDuckDB(db *duckdb.Error, err error, task Task) error {
 		}
 	case duckdb.ErrorTypeIO, duckdb.ErrorTypePermission:
 		f.Kind = fault.Environment
-		if strings.Contains(db.Msg, "No space left") || strings.Contains(db.Msg, "Disk quota") || strings.Contains(db.Msg, "max_temp_directory_size") {
+		if wantsDisk(db) {
 			return diskFull(err, task)
 		}
 	case duckdb.ErrorTypeInterrupt:
 		f.Kind, f.Retryable = fault.Canceled, true
-	case duckdb.ErrorTypeConversion, duckdb.ErrorTypeOutOfRange, duckdb.ErrorTypeDivideByZero:
+	case duckdb.ErrorTypeConversion, duckdb.ErrorTypeOutOfRange, duckdb.ErrorTypeDivideByZero, duckdb.ErrorTypeInvalidInput:
 		f.Kind = fault.UserData
-	case duckdb.ErrorTypeInvalidInput:
-		if msg, ok := runtimeMessage(db.Msg); ok {
-			f.Kind, f.Message = fault.UserData, task.Name+": "+msg
-		} else {
-			f.Kind = fault.UserData
-		}
 	}
 	return f
+}
+
+// wantsDisk reports whether a disk or a quota is full.
+func wantsDisk(db *duckdb.Error) bool {
+	return strings.Contains(db.Msg, "No space left") || strings.Contains(db.Msg, "Disk quota") || strings.Contains(db.Msg, "max_temp_directory_size")
 }
 
 func diskFull(err error, task Task) error {
@@ -84,10 +86,13 @@ func foundNegativeZero(err error) bool {
 	return errors.As(err, &db) && strings.Contains(db.Msg, sqltext.NegativeZero)
 }
 
-// runtimeMessage finds the text of an expression's own error in DuckDB's message.
-func runtimeMessage(msg string) (string, bool) {
-	_, text, ok := strings.Cut(msg, expr.RuntimeMarker)
-	return firstLine(text), ok
+// Raised is the error that SQL of ours raised, if the failure is one.
+func Raised(err error) (expr.Raised, bool) {
+	var db *duckdb.Error
+	if !errors.As(err, &db) {
+		return expr.Raised{}, false
+	}
+	return expr.ParseRaised(db.Msg)
 }
 
 // Reason is what a query's failure says by itself, in one line: an
@@ -97,8 +102,8 @@ func Reason(err error) string {
 	if !errors.As(err, &db) {
 		return firstLine(err.Error())
 	}
-	if msg, ok := runtimeMessage(db.Msg); ok {
-		return msg
+	if raised, ok := Raised(err); ok {
+		return raised.Text()
 	}
 	line := firstLine(db.Msg)
 	if _, after, ok := strings.Cut(line, "Error: "); ok {
@@ -114,29 +119,30 @@ const rangeHint = "an int holds whole numbers of 64 bits, a decimal2 has 16 digi
 // ExpressionReason says why an expression of a script, of which source is the
 // text ("": not known), could not be computed: in its own words, else in ours,
 // because DuckDB speaks of types and casts that are not in the script, and of
-// decimals without their point. hint is what can be done beside changing the
-// expression, "" if there is nothing.
-func ExpressionReason(err error, source string) (reason, hint string) {
+// decimals without their point. subject is the expression that it speaks of, as
+// it quotes it, and hint what can be done beside changing the expression; ""
+// if there is none.
+func ExpressionReason(err error, source string) (reason, subject, hint string) {
 	in := ""
 	if source != "" {
 		in = " in `" + source + "`"
 	}
 	var db *duckdb.Error
 	if !errors.As(err, &db) {
-		return Reason(err), ""
+		return Reason(err), "", ""
 	}
-	if msg, ok := runtimeMessage(db.Msg); ok {
-		return msg, ""
+	if raised, ok := Raised(err); ok {
+		return raised.Text(), raised.Subject, ""
 	}
 	switch db.Type {
 	case duckdb.ErrorTypeConversion, duckdb.ErrorTypeOutOfRange:
 		// Texts are looked at before they are converted, so what is left are
 		// numbers and times that a type cannot hold.
-		return "a value leaves the range of its type" + in, rangeHint
+		return "a value leaves the range of its type" + in, source, rangeHint
 	case duckdb.ErrorTypeInvalidInput:
-		return "a function refuses what it is given" + in + ": " + Reason(err), ""
+		return "a function refuses what it is given" + in + ": " + Reason(err), source, ""
 	}
-	return Reason(err), ""
+	return Reason(err), "", ""
 }
 
 // Diagnosis is what DuckDB says of a query that it cannot bind.
@@ -216,7 +222,7 @@ func explainable(classified, cause error) bool {
 	if errors.As(cause, &db) && (db.Type == duckdb.ErrorTypeOutOfMemory || db.Type == duckdb.ErrorTypeFatal) {
 		return false
 	}
-	return f.Kind != fault.Environment || f.Detail != ""
+	return f.Kind != fault.Environment || db != nil && !wantsDisk(db)
 }
 
 func firstLine(s string) string {

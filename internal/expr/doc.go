@@ -9,7 +9,7 @@
 //     bind, and whose value is the one that Go's semantics give (the list of
 //     deliberate differences is in docs/expressions.md);
 //   - nothing is silently wrong at run time: what cannot be computed exactly
-//     raises an error, ours starting with [RuntimeMarker];
+//     raises an error, ours as [Raised];
 //   - a NULL operand gives a NULL result (of iif too its condition), except that && and || follow SQL's
 //     three-valued logic;
 //   - an expression that is not [Compiled.Nullable] is never NULL over fields of which

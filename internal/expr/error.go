@@ -13,11 +13,6 @@ const (
 	maxQuoteBytes  = 120 // of source text repeated in a run-time message
 )
 
-// RuntimeMarker starts the text of every error that compiled SQL raises
-// itself. DuckDB puts the class of its exception before it
-// ("Invalid Input Error: "), so look for it near, not at, the start.
-const RuntimeMarker = "thalweg:expr: "
-
 // Error is a problem in an expression: the byte range in its source, what is
 // wrong, and what to do about it.
 type Error struct {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"thalweg/internal/sqltext"
 )
 
 func conversionFunctions() []*function {
@@ -105,7 +107,7 @@ func sqlInt(r *renderer, n *node) string {
 func (r *renderer) scanOrRaise(a, n *node, macro, problem string) string {
 	return r.let(a, func(v string) string {
 		return "coalesce(" + macro + "(" + v + "), CASE WHEN " + v + " IS NOT NULL THEN " +
-			raiseValue(problem+": \"", v, "\""+in(n)) + " END)"
+			raised(n, problem+": \"").SQL(shown(v), sqltext.String("\"")) + " END)"
 	})
 }
 

@@ -127,7 +127,7 @@ func nativePieces(n *node) ([]piece, *Error) {
 func sqlSprintf(r *renderer, n *node) string {
 	pieces, native := n.aux.([]piece)
 	if !native {
-		return r.printedByGo(in(n), r.sql(n.args[0]), n.args[1:])
+		return r.printedByGo(shorten(n.text), r.sql(n.args[0]), n.args[1:])
 	}
 	var parts []textPart
 	var texts []string

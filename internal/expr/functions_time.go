@@ -88,7 +88,7 @@ func sqlParse(r *renderer, n *node) string {
 			}
 		}
 		return "coalesce(" + parsed + ", CASE WHEN " + v + " IS NOT NULL THEN " +
-			raiseValue("\"", v, "\" does not match the layout"+in(n)) + " END)"
+			raised(n, "\"").SQL(shown(v), sqltext.String("\" does not match the layout")) + " END)"
 	})
 }
 
@@ -178,6 +178,6 @@ func sqlDate(r *renderer, n *node) string {
 		strconv.Itoa(offsetOf(n.zone)) + ")) * 1000000 + CAST(floor(" + r.sql(a[6]) + " / 1000) AS BIGINT)"
 	return r.bind(micros, false, func(v string) string {
 		return fmt.Sprintf("CASE WHEN %[1]s BETWEEN %[2]d AND %[3]d THEN make_timestamp(%[1]s) WHEN %[1]s IS NOT NULL THEN %[4]s END",
-			v, int64(FirstMicro), int64(LastMicro), raise("a datetime out of range"+in(n)))
+			v, int64(FirstMicro), int64(LastMicro), raised(n, "a datetime out of range").SQL())
 	})
 }

@@ -80,16 +80,16 @@ func scannedFloat(text string) any {
 }
 
 // printedWithin is printed with a limit of the result in bytes; 0: none.
-func printedWithin(place, kinds, format string, most int64, args []any) any {
+func printedWithin(source, kinds, format string, most int64, args []any) any {
 	if most == 0 {
 		return printed(kinds, format, args)
 	}
 	if bound := printedBound(format, args); bound > max(most, textBytesMax) {
-		return fmt.Errorf("%w%s", tooLong(bound, most), place)
+		return tooLong(bound, most, source)
 	}
 	text := printed(kinds, format, args)
 	if int64(len(text)) > most {
-		return fmt.Errorf("%w%s", tooLong(int64(len(text)), most), place)
+		return tooLong(int64(len(text)), most, source)
 	}
 	return text
 }
@@ -188,12 +188,12 @@ func samples(args []*node) []any {
 
 // printedByGo renders a call of thalweg_go_sprintf. Decimals and datetimes
 // are handed over as their text: there they behave as strings.
-func (r *renderer) printedByGo(place, format string, args []*node) string {
+func (r *renderer) printedByGo(source, format string, args []*node) string {
 	most := "CAST(0 AS BIGINT)"
 	if r.guard == guardOn {
 		most = "CAST(" + r.limit + " AS BIGINT)"
 	}
-	parts := []string{sqltext.String(place), sqltext.String(kindsOf(args)), format, most}
+	parts := []string{sqltext.String(source), sqltext.String(kindsOf(args)), format, most}
 	for _, a := range args {
 		switch a.typ {
 		case Int, GoInt:

@@ -110,7 +110,7 @@ func exactProduct() string {
 		" WHEN abs(%[1]s.h) >= %[5]s - 1 THEN %[6]s"+
 		" ELSE %[1]s.h * %[7]s + (%[1]s.l + %[2]s.sign * %[8]s) // %[5]s END",
 		t, p, five("k - 39"), power("k - 38"), power("least(k, 38)"),
-		raise("a product of decimals of more than 38 digits"), power("38 - k"), five("k - 1"))
+		Raised{Message: "a product of decimals of more than 38 digits"}.SQL(), power("38 - k"), five("k - 1"))
 	for _, level := range []struct{ name, value string }{
 		{t, fmt.Sprintf("{'h': %[1]s.a * %[1]s.c + %[2]s.carry // %[4]s + %[3]s.carry // %[4]s, "+
 			"'l': (%[3]s.carry %% %[4]s) * %[4]s + %[2]s.last}", p, q, s, half)},

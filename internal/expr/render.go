@@ -221,18 +221,6 @@ func timeLiteral(v time.Time) string {
 	return "make_timestamp(" + sqltext.Int(v.UnixMicro()) + ")"
 }
 
-// raise writes the error that a guarded branch raises.
-func raise(message string) string { return "error(" + sqltext.String(RuntimeMarker+message) + ")" }
-
-// raiseValue is raise with the offending value in the message.
-func raiseValue(before, value, after string) string {
-	return "error(concat(" + sqltext.String(RuntimeMarker+before) + ", left(CAST(" + value + " AS VARCHAR), 80), " +
-		sqltext.String(after) + "))"
-}
-
-// in quotes the source of n for a message.
-func in(n *node) string { return " in `" + shorten(n.text) + "`" }
-
 // let renders body with the value of n under a short name, so that n is
 // evaluated once and nested expressions do not grow exponentially. A one-item
 // list_transform is the only way to name a value inside a scalar expression;
@@ -285,7 +273,7 @@ func (r *renderer) arithmetic(n *node) string {
 	if n.tok == token.QUO || n.tok == token.REM {
 		if !b.isConst() {
 			return r.let(b, func(v string) string {
-				return "CASE WHEN " + v + " = 0 THEN " + raise("division by zero"+in(n)) +
+				return "CASE WHEN " + v + " = 0 THEN " + raised(n, "division by zero").SQL() +
 					" ELSE " + left + " " + symbol + " " + v + " END"
 			})
 		}

@@ -190,7 +190,7 @@ func (r *renderer) multiplyRounded(a, b *node) string {
 func (r *renderer) divide(n *node) string {
 	a, b := n.args[0], n.args[1]
 	column := decimalType{scale: columnScale}
-	zero := raise("division by zero" + in(n))
+	zero := raised(n, "division by zero").SQL()
 	guard := func(x, y, quotient string) string {
 		if b.isConst() {
 			return quotient

@@ -59,7 +59,7 @@ func textMacros(textBytes int64) []string {
 			CASE WHEN old = '' THEN strlen(x) + (length(x) + 1) * strlen(new)
 				WHEN strlen(new) <= strlen(old) THEN strlen(x)
 				ELSE strlen(x) + (strlen(x) - strlen(replace(x, old, ''))) // strlen(old) * (strlen(new) - strlen(old)) END`,
-		`CREATE OR REPLACE TEMP MACRO thalweg_too_long(bytes, most, place) AS error(concat('` + RuntimeMarker + `', ` + tooLongSQL + `, place))`,
+		`CREATE OR REPLACE TEMP MACRO thalweg_too_long(bytes, most, source) AS error(concat('` + raisedMarker + RaisedIn + raisedEnd + `', source, '` + raisedEnd + `', ` + tooLongSQL + `))`,
 	}
 }
 
@@ -69,8 +69,9 @@ const tooLongText = "are the most that the share of --memory holds (give more --
 const tooLongSQL = `'the text would have ', bytes, ' bytes, and ', most, ' ` + tooLongText + `'`
 
 // tooLong is thalweg_too_long of functions that are written in Go.
-func tooLong(bytes, most int64) error {
-	return fmt.Errorf("%sthe text would have %d bytes, and %d %s", RuntimeMarker, bytes, most, tooLongText)
+func tooLong(bytes, most int64, source string) error {
+	r := Raised{Kind: RaisedIn, Subject: source}
+	return fmt.Errorf("%sthe text would have %d bytes, and %d %s", r.head(), bytes, most, tooLongText)
 }
 
 // grows reports whether n makes a text that can be much longer than what it is made of.
@@ -333,7 +334,7 @@ func (r *renderer) printedSize(n *node) size {
 
 // checked renders made where a text of that many bytes may be made.
 func (r *renderer) checked(n *node, bytes, made string) string {
-	tooLong := "thalweg_too_long(" + bytes + ", " + r.limit + ", " + sqltext.String(in(n)) + ")"
+	tooLong := "thalweg_too_long(" + bytes + ", " + r.limit + ", " + sqltext.String(shorten(n.text)) + ")"
 	return "CASE WHEN " + bytes + " > " + r.limit + " THEN " + tooLong + " ELSE " + made + " END"
 }
 

@@ -140,7 +140,7 @@ func (o csvOutput) mayRefuse() bool {
 
 // refusal raises an error that names the file's row.
 func (o csvOutput) refusal(c *script.OutputColumn, why, detail string) string {
-	return "error(" + sqltext.String(expr.RuntimeMarker+"row ") + " || " + rowNumber + " || " + sqltext.String(", column "+c.Name+": "+why) + " || " + detail + ")"
+	return expr.Raised{Message: "row "}.SQL(rowNumber, sqltext.String(", column "+c.Name+": "+why), detail)
 }
 
 func quotedSQL(text string) string {

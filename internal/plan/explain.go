@@ -104,17 +104,15 @@ func inScript(n *script.Node, suspects []suspect, cause error) error {
 	if len(suspects) == 1 {
 		only = suspects[0].expr.Quoted()
 	}
-	reason, hint := engine.ExpressionReason(cause, only)
-	f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("node %s: %s", n.Name, reason),
+	reason, subject, hint := engine.ExpressionReason(cause, only)
+	f := &fault.Error{Kind: fault.UserData, Message: reason,
 		Place: fault.Place{File: n.Pos.File, Line: int64(n.Pos.Line), Column: n.Pos.Col},
 		Hint:  "change the expression, or correct the rows that it meets"}
 	if hint != "" {
 		f.Hint += "; " + hint
 	}
-	_, quoted, _ := strings.Cut(reason, "`")
-	quoted, _, _ = strings.Cut(quoted, "`")
 	for _, s := range suspects {
-		if quoted != "" && (quoted == s.expr.Quoted() || strings.Contains(s.expr.Source(), quoted)) {
+		if subject != "" && (subject == s.expr.Quoted() || strings.Contains(s.expr.Source(), subject)) {
 			f.Place = fault.Place{File: s.pos.File, Line: int64(s.pos.Line), Column: s.pos.Col, Field: s.name, Expr: s.expr.Source()}
 			break
 		}
@@ -180,9 +178,9 @@ func search(ctx context.Context, db engine.Querier, n *script.Node, rel relation
 		if err != nil {
 			return nil, false
 		}
-		reason, hint := engine.ExpressionReason(cause, s.expr.Quoted())
+		reason, _, hint := engine.ExpressionReason(cause, s.expr.Quoted())
 		f := &fault.Error{Kind: fault.UserData, Place: place,
-			Message: fmt.Sprintf("node %s, %s %s: %s", n.Name, cmp.Or(s.what, "field"), s.name, reason),
+			Message: fmt.Sprintf("%s %s: %s", cmp.Or(s.what, "field"), s.name, reason),
 			Hint:    fmt.Sprintf("change the expression at %s:%d:%d, or correct the input", s.pos.File, s.pos.Line, s.pos.Col)}
 		if hint != "" {
 			f.Hint += "; " + hint

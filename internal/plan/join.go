@@ -294,7 +294,7 @@ func refersTo(e *expr.Compiled, alias string) bool {
 func defaultSQL(f *script.Field) string {
 	text, err := expr.DefaultSQL(f.Type, strings.TrimSpace(f.Default), "")
 	if err != nil {
-		return fmt.Sprintf("error(%s)", sqltext.String(expr.RuntimeMarker+err.Error()))
+		return expr.Raised{Message: err.Error()}.SQL()
 	}
 	return text
 }

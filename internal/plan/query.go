@@ -140,16 +140,22 @@ func resultQuery(n *script.Node, layout Layout) string {
 	return q
 }
 
+// Kinds of errors about a column of a query's rows, which is their subject.
+const (
+	raisedNull  = "null"  // it has a NULL where none may be
+	raisedUnfit = "unfit" // it has a value that its field cannot hold
+)
+
 // fittedSQL is a column's value as the field stores it; a value that does not
 // fit, or a NULL where none may be, is an error that names the column.
 func fittedSQL(f *script.Field, c script.QueryColumn, value string) string {
-	fail := func(what string) string {
-		return "error(" + sqltext.String(expr.RuntimeMarker+"column "+f.Name+what) + ")"
+	fail := func(kind, message string, texts ...string) string {
+		return expr.Raised{Kind: kind, Subject: f.Name, Message: "column " + f.Name + message}.SQL(texts...)
 	}
 	stored := value
 	var cases []string
 	if !f.Nullable {
-		cases = append(cases, fmt.Sprintf("WHEN %s IS NULL THEN %s", value, fail(" is NULL, but its field is not nullable")))
+		cases = append(cases, fmt.Sprintf("WHEN %s IS NULL THEN %s", value, fail(raisedNull, " is NULL, but its field is not nullable")))
 	}
 	tried := fmt.Sprintf("TRY_CAST(%s AS %s)", value, f.Type.SQL())
 	lost := ""
@@ -161,8 +167,8 @@ func fittedSQL(f *script.Field, c script.QueryColumn, value string) string {
 		stored, lost = tried, tried+" IS NULL"
 	}
 	if lost != "" {
-		cases = append(cases, fmt.Sprintf("WHEN %s IS NOT NULL AND %s THEN error(%s || CAST(%s AS VARCHAR) || %s)", value, lost,
-			sqltext.String(expr.RuntimeMarker+"column "+f.Name+": "), value, sqltext.String(" does not fit "+f.Type.String())))
+		cases = append(cases, fmt.Sprintf("WHEN %s IS NOT NULL AND %s THEN %s", value, lost,
+			fail(raisedUnfit, ": ", "CAST("+value+" AS VARCHAR)", sqltext.String(" does not fit "+f.Type.String()))))
 	}
 	if len(cases) == 0 {
 		return stored
@@ -173,19 +179,17 @@ func fittedSQL(f *script.Field, c script.QueryColumn, value string) string {
 // explainQuery places the failure of a query at its text.
 func explainQuery(n *script.Node) func(context.Context, engine.Querier, error) error {
 	return func(_ context.Context, _ engine.Querier, cause error) error {
-		reason := engine.Reason(cause)
 		if !engine.IsValueFault(cause) {
 			return nil
 		}
 		pos := n.Query.Pos
-		f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("node %s: %s", n.Name, reason),
+		f := &fault.Error{Kind: fault.UserData, Message: engine.Reason(cause),
 			Place: fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col}, Hint: "change the query, or correct the rows that it meets; thalweg sql tries queries on the same tables"}
-		for _, field := range n.Table.Fields {
-			if strings.HasPrefix(reason, "column "+field.Name+" is NULL") {
-				f.Place.Field, f.Hint = field.Name, "write coalesce(…, value) in the query, or declare the field with nullable: true"
-			} else if strings.HasPrefix(reason, "column "+field.Name+": ") {
-				f.Place.Field, f.Hint = field.Name, "convert it in the query, or declare a type that holds it"
-			}
+		switch raised, _ := engine.Raised(cause); raised.Kind {
+		case raisedNull:
+			f.Place.Field, f.Hint = raised.Subject, "write coalesce(…, value) in the query, or declare the field with nullable: true"
+		case raisedUnfit:
+			f.Place.Field, f.Hint = raised.Subject, "convert it in the query, or declare a type that holds it"
 		}
 		return f
 	}

@@ -183,7 +183,7 @@ func whyNot(ctx context.Context, db engine.Querier, sql, source string, id int64
 	if err == nil {
 		return "cannot be computed"
 	}
-	reason, _ := engine.ExpressionReason(err, source)
+	reason, _, _ := engine.ExpressionReason(err, source)
 	return reason
 }
 
