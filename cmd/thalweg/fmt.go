@@ -28,7 +28,7 @@ func (c *fmtCmd) Run(a *app) error {
 		if err != nil {
 			// The other files are none the worse for it.
 			f := fault.Of(err)
-			a.printFailure(f.Place, err.Error(), f.Hint, f.Detail)
+			a.printFailure(err.Error(), f.Place, f.Hint, f.Detail)
 			failed = errReported{exitCode(f.Kind)}
 		}
 		if did {

@@ -181,7 +181,7 @@ func (a *app) report(ctx context.Context, err error) int {
 	if errors.As(err, &invalid) {
 		fmt.Fprint(a.stderr, invalid.Diagnostics.Render())
 	} else {
-		a.printFailure(f.Place, err.Error(), f.Hint, f.Detail)
+		a.printFailure(err.Error(), f.Place, f.Hint, f.Detail)
 	}
 	return exitCode(f.Kind)
 }
@@ -197,13 +197,9 @@ func exitCode(k fault.Kind) int {
 	return exitOurs
 }
 
-// printFailure prints one failure: where and what, the value, what to do.
-func (a *app) printFailure(p fault.Place, message, hint, detail string) {
-	where := p.String()
-	if where != "" && !strings.HasPrefix(message, where) {
-		message = where + ": " + message
-	}
-	fmt.Fprintf(a.stderr, "%s %s\n", a.paint("error:", red), message)
+// printFailure prints one failure: text, which says where and what, the value, what to do.
+func (a *app) printFailure(text string, p fault.Place, hint, detail string) {
+	fmt.Fprintf(a.stderr, "%s %s\n", a.paint("error:", red), text)
 	if p.Field != "" {
 		fmt.Fprintf(a.stderr, "  field: %s\n", p.Field)
 	}
@@ -213,7 +209,7 @@ func (a *app) printFailure(p fault.Place, message, hint, detail string) {
 	if p.Expr != "" {
 		fmt.Fprintf(a.stderr, "  expression: %s\n", p.Expr)
 	}
-	if detail != "" && !strings.Contains(message, strings.TrimSpace(detail)) {
+	if detail != "" {
 		for _, line := range strings.Split(strings.TrimRight(detail, "\n"), "\n") {
 			fmt.Fprintf(a.stderr, "  | %s\n", line)
 		}

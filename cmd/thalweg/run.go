@@ -107,11 +107,7 @@ func (c *runCmd) finish(a *app, sum local.Summary, err error) error {
 		return errReported{exitInterrupted}
 	}
 	if f := sum.Failure; f != nil {
-		node := ""
-		if f.Node != "" && !strings.Contains(f.Message, f.Node) {
-			node = "node " + f.Node + ": "
-		}
-		a.printFailure(f.Place, node+f.Message, f.Hint, f.Detail)
+		a.printFailure(f.Text(), f.Place, f.Hint, f.Detail)
 		fmt.Fprintf(a.stderr, "run %d failed; %s\n", sum.Key.Run, nextStep(f.Kind))
 		return errReported{exitCode(f.Kind)}
 	}

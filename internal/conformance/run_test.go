@@ -143,7 +143,7 @@ func (b *bench) run(s step) string {
 		return b.plain(invalid.Diagnostics.Render())
 	case err != nil:
 		f := fault.Of(err)
-		return b.plain(renderFailure(state.Failure{Place: f.Place, Message: err.Error(), Hint: f.Hint, Detail: f.Detail}))
+		return b.plain(renderFailure(state.Failure{Place: fault.Place{Field: f.Place.Field, Value: f.Place.Value, Expr: f.Place.Expr}, Message: err.Error(), Hint: f.Hint, Detail: f.Detail}))
 	case sum.Failure != nil:
 		return b.plain(renderFailure(*sum.Failure))
 	}
@@ -157,7 +157,7 @@ func renderFailure(f state.Failure) string {
 	if f.Node != "" {
 		fmt.Fprintf(&w, "node %s: ", f.Node)
 	}
-	if where := f.Place.String(); where != "" && !strings.HasPrefix(f.Message, where) {
+	if where := f.Place.String(); where != "" {
 		fmt.Fprintf(&w, "%s: ", where)
 	}
 	fmt.Fprintf(&w, "%s\n", f.Message)
@@ -166,7 +166,7 @@ func renderFailure(f state.Failure) string {
 			fmt.Fprintf(&w, "  %s: %s\n", part.name, part.text)
 		}
 	}
-	if f.Detail != "" && !strings.Contains(f.Message, strings.TrimSpace(f.Detail)) {
+	if f.Detail != "" {
 		for _, line := range strings.Split(strings.TrimRight(f.Detail, "\n"), "\n") {
 			fmt.Fprintf(&w, "  | %s\n", line)
 		}

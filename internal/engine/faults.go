@@ -147,13 +147,25 @@ func ExpressionReason(err error, source string) (reason, subject, hint string) {
 
 // Diagnosis is what DuckDB says of a query that it cannot bind.
 type Diagnosis struct {
-	Message    string
+	Message    string // its first line
+	Advice     string // what follows, in one line
 	Position   int    // byte of the query; -1: not known
-	Subtype    string // such as COLUMN_NOT_FOUND
-	Kind       string // of what is missing, such as Scalar Function
-	Name       string // of the same
+	Missing    Missing
+	Name       string // of what is missing
 	Candidates []string
 }
+
+// Missing is what a query names that does not exist.
+type Missing uint8
+
+// What can be missing.
+const (
+	NothingMissing Missing = iota
+	ColumnMissing          // anywhere; Name is its name
+	FieldMissing           // of the table that the query names in front of the dot
+	FunctionMissing
+	OverloadMissing // a function for arguments of these types
+)
 
 // Diagnose takes the failure of a query in an instance with JSONErrors apart.
 func Diagnose(err error) Diagnosis {
@@ -174,7 +186,24 @@ func Diagnose(err error) Diagnosis {
 	if json.Unmarshal([]byte(db.Msg), &e) != nil {
 		return d
 	}
-	d.Message, d.Subtype, d.Kind, d.Name = e.Message, e.Subtype, e.Kind, e.Name
+	d.Name = e.Name
+	message, rest, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
+	d.Message = message
+	switch {
+	case e.Subtype == "COLUMN_NOT_FOUND":
+		d.Missing = ColumnMissing
+	case e.Subtype == "MISSING_ENTRY" && strings.Contains(e.Kind, "Function"):
+		d.Missing = FunctionMissing
+	case strings.Contains(message, "does not have a column named"):
+		d.Missing = FieldMissing
+	case e.Subtype == "NO_MATCHING_FUNCTION":
+		d.Missing = OverloadMissing
+		d.Message, _, _ = strings.Cut(message, " You might need")
+	default:
+		if advice := firstLine(strings.ReplaceAll(rest, "* SET", "* ")); !strings.HasPrefix(advice, "LINE ") {
+			d.Advice = advice
+		}
+	}
 	if e.Candidates != "" {
 		d.Candidates = strings.Split(e.Candidates, ",")
 	}

@@ -55,10 +55,6 @@ func (x *execution) runPython(ctx context.Context) (err error) {
 	switch next := sourceReader(rows, step.Program.Inputs); {
 	case step.Program.Table != nil:
 		x.res.Python, err = x.pool.RunTable(ctx, step.Program, groupReader(rows, step), sink.emitOf, x.groupName)
-		var f *fault.Error
-		if errors.As(err, &f) && f.Kind != fault.Canceled {
-			f.Message = "node " + step.Node + ": " + f.Message
-		}
 	case step.Bad != nil:
 		x.res.Python, err = x.pool.RunTolerant(ctx, step.Program, next, sink.emit, func(f *fault.Error, reason string) error { return x.putAside(sink, f, reason) })
 	default:

@@ -55,7 +55,6 @@ type Task struct {
 type PythonStep struct {
 	Source  string // SELECT of Program.Inputs in order, as transport types (see TransportSQL); of functions over groups also the group's number, last
 	Program *python.Program
-	Node    string // named by failures of functions over many rows
 	// Of functions over groups: SELECT of one row for each group, with its number from 0
 	// in GroupColumn. It becomes the table GroupTable before Source is read. "": all
 	// rows of Source are one group.

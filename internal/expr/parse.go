@@ -76,37 +76,55 @@ func syntaxError(src string, err error) *Error {
 		at.len = 1
 	}
 	out := at.errorf("%s", first.Msg)
-	switch {
-	case strings.Contains(first.Msg, "escape"):
+	switch rest := src[at.off:]; {
+	case insideText(src, at.off): // nothing is wrong inside of a text but an escape
 		out.hint("backslashes are not interpreted; write the text between back-ticks")
-	case strings.Contains(first.Msg, "newline") && !strings.Contains(first.Msg, "literal"):
+	case strings.HasPrefix(rest, "\n"):
 		out.hint("a line that goes on must end in an operator or a comma")
-	case strings.Contains(first.Msg, "rune literal"):
+	case strings.HasPrefix(rest, "'"):
 		out.Message = "text cannot stand between single quotes"
 		out.hint("text is written between double quotes or back-ticks")
-	case strings.HasSuffix(first.Msg, "found '='"):
+	case strings.HasPrefix(rest, "="):
 		out.hint("equality is written ==")
 	default:
-		out.Hint = wordHint(src[at.off:])
+		out.Hint = wordHint(rest)
 	}
 	return out
 }
 
-// keywordName finds the first name behind a dot that is a keyword of Go's: r.select.
-func keywordName(src string) (span, bool) {
+// eachToken calls visit for the tokens of an expression until it says false.
+func eachToken(src string, visit func(at span, tok token.Token) bool) {
 	var s scanner.Scanner
 	file := token.NewFileSet().AddFile("", -1, len(src))
 	s.Init(file, []byte(src), func(token.Position, string) {}, 0)
-	for before := token.ILLEGAL; ; {
+	for {
 		pos, tok, text := s.Scan()
-		switch {
-		case tok == token.EOF:
-			return span{}, false
-		case before == token.PERIOD && tok.IsKeyword():
-			return span{file.Offset(pos), len(text)}, true
+		if tok == token.EOF || !visit(span{file.Offset(pos), len(text)}, tok) {
+			return
+		}
+	}
+}
+
+// insideText reports whether a byte is inside of a text, behind its opening quote.
+func insideText(src string, off int) (inside bool) {
+	eachToken(src, func(at span, tok token.Token) bool {
+		inside = (tok == token.STRING || tok == token.CHAR) && at.off < off && off < at.off+at.len
+		return !inside && at.off < off
+	})
+	return inside
+}
+
+// keywordName finds the first name behind a dot that is a keyword of Go's: r.select.
+func keywordName(src string) (name span, found bool) {
+	before := token.ILLEGAL
+	eachToken(src, func(at span, tok token.Token) bool {
+		if name, found = at, before == token.PERIOD && tok.IsKeyword(); found {
+			return false
 		}
 		before = tok
-	}
+		return true
+	})
+	return name, found
 }
 
 // wordHint translates operators of SQL and Python.

@@ -32,6 +32,15 @@ type Place struct {
 	Field  string `json:"field,omitempty"`  // column or field name
 	Value  string `json:"value,omitempty"`  // offending text, shortened
 	Expr   string `json:"expr,omitempty"`   // expression as written
+	Table  string `json:"-"`                // of which Record counts the rows; see PutInTable
+}
+
+// PutInTable says that p is a row of a table of the script, from 1; 0: which one is
+// not known. A file that p names stays: it is where the row is dealt with.
+func (p *Place) PutInTable(table string, row int64) {
+	if p.Record, p.Table = row, table; p.File == "" {
+		p.File = "table " + table
+	}
 }
 
 // String renders the place as file:line:column, with what else is known behind it.

@@ -98,9 +98,9 @@ func checkAddress(ctx context.Context, client *remote.Client, s *script.Script, 
 		return nil
 	}
 	f := *fault.Of(err)
-	f.Place = fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col}
-	if !strings.Contains(f.Message, address.Redact(url)) {
-		f.Message = address.Redact(url) + ": " + f.Message
+	if f.Place.File != "" { // of what serves the address; faults of the address itself have it in their message
+		f.Message = f.Place.File + ": " + f.Message
 	}
+	f.Place = fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col}
 	return &f
 }

@@ -97,7 +97,7 @@ func (p *Pipeline) source(ctx context.Context, source *script.Node, reader state
 		hint += ", or the run to read it from with --from N"
 	}
 	return state.NodeKey{}, &fault.Error{Kind: fault.Script, Hint: hint,
-		Message: fmt.Sprintf("node %s reads table %s, but its dependency policy %s", reader.Name, source.Table.Name, said)}
+		Message: fmt.Sprintf("it reads table %s, but its dependency policy %s", source.Table.Name, said)}
 }
 
 // candidates lists the script's runs that contain the node, its own among them

@@ -70,7 +70,7 @@ func (x *attempt) tempPrefix(base string) string {
 func (x *attempt) outputFault(what string, err error) error {
 	pos := x.node.Out.Pos
 	return &fault.Error{Kind: fault.Environment, Place: fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col},
-		Message: fmt.Sprintf("node %s: %s", x.node.Name, what), Err: err, Hint: "check the path in url_template, its permissions and free space"}
+		Message: what, Err: err, Hint: "check the path in url_template, its permissions and free space"}
 }
 
 // outputResult makes the file durable under its temporary name, or sends it to

@@ -258,23 +258,19 @@ func (x *attempt) placeInTable(err error) {
 	if !errors.As(err, &f) || x.in.Reader == nil || x.node.PyTable != nil || len(x.batch.Work.Parts) == 0 {
 		return
 	}
-	switch {
-	case strings.HasPrefix(f.Place.File, "table "):
-		return // it counts the table's rows already
+	table := x.in.Reader.Name()
+	switch inFile := f.Place.File != ""; {
+	case f.Place.Table != "":
+		return // it counts a table's rows already
 	case x.in.Reader.Scattered(): // its rows have no numbers that would be the same each time
-		if f.Place.Record = 0; f.Place.File == "" && f.Place.Field != "" {
-			f.Place.File = "table " + x.in.Reader.Name()
+		if f.Place.Record = 0; !inFile && f.Place.Field != "" {
+			f.Place.PutInTable(table, 0)
 		}
-		return
-	case f.Place.Record == 0:
-		return
-	}
-	f.Place.Record += plan.FirstRow(x.in.Reader, x.batch.Work)
-	where := fmt.Sprintf("row %d of table %s", f.Place.Record, x.in.Reader.Name())
-	if f.Place.File == "" {
-		f.Place.File = "table " + x.in.Reader.Name()
-	} else if !strings.Contains(f.Message, where) {
-		f.Message += " (" + where + ")"
+	case f.Place.Record > 0:
+		f.Place.PutInTable(table, f.Place.Record+plan.FirstRow(x.in.Reader, x.batch.Work))
+		if inFile {
+			f.Message += fmt.Sprintf(" (row %d of table %s)", f.Place.Record, table)
+		}
 	}
 }
 

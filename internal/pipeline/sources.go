@@ -68,7 +68,7 @@ func (p *Pipeline) writer(ctx context.Context, run state.RunKey, table string) (
 // and which other script's does: that one is not taken unasked.
 func (p *Pipeline) noSource(ctx context.Context, source *script.Node, reader state.Node) error {
 	f := &fault.Error{Kind: fault.Script,
-		Message: fmt.Sprintf("node %s reads table %s, which no run of script %s in workspace %s has written", reader.Name, source.Table.Name, ScriptName(p.cfg.Identity), p.cfg.Run.Workspace),
+		Message: fmt.Sprintf("it reads table %s, which no run of script %s in workspace %s has written", source.Table.Name, ScriptName(p.cfg.Identity), p.cfg.Run.Workspace),
 		Hint:    fmt.Sprintf("run node %s first, or name it in --start", source.Name)}
 	runs, err := p.cfg.Store.Runs(ctx, p.cfg.Run.Workspace)
 	if err != nil {

@@ -44,7 +44,7 @@ func judgeBadRows(ctx context.Context, db engine.Querier, n *script.Node, b Batc
 	if !t.Complete {
 		whose = "rows of one batch are bad"
 	}
-	f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("node %s: %d of %d %s, more than %s of bad_rows allows", n.Name, t.Bad, t.Rows, whose, passed),
+	f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("%d of %d %s, more than %s of bad_rows allows", t.Bad, t.Rows, whose, passed),
 		Hint: fmt.Sprintf("look at them with %s, then correct the input, or raise the cap at %s:%d:%d",
 			b.Run.Command(fmt.Sprintf("sql 'FROM run%d.%s'", b.Run.Run, plainIdent(SideTable(n, state.SideBad)))), n.BadRows.Pos.File, n.BadRows.Pos.Line, n.BadRows.Pos.Col)}
 	if err := badExamplesOf(ctx, db, badRows, f); err != nil {

@@ -296,7 +296,7 @@ func (x *inspection) fault(i int) *fault.Error {
 		return f
 	}
 	f := &fault.Error{Kind: fault.UserData, Place: place}
-	f.Message = fmt.Sprintf("node %s, check %s: %s", x.node.Name, r.name, res.Message)
+	f.Message = fmt.Sprintf("check %s: %s", r.name, res.Message)
 	f.Hint = x.ctx.Run.Command(fmt.Sprintf("checks --run %d", x.ctx.Run.Run)) + " shows all results"
 	if res.Kept > 0 {
 		query := fmt.Sprintf("sql 'FROM run%d.%s'", x.ctx.Run.Run, plainIdent(SideTable(x.node, state.SideFailed)))
@@ -345,7 +345,7 @@ func (x *inspection) explain(ctx context.Context, db engine.Querier, cause error
 	found := find(ctx, db, x.node, rel, suspects, nil, cause)
 	var f *fault.Error
 	if errors.As(found, &f) && f.Place.File == "" && x.node.Table != nil {
-		f.Place.File = "table " + x.node.Table.Name
+		f.Place.PutInTable(x.node.Table.Name, f.Place.Record)
 	}
 	return found
 }

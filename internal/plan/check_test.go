@@ -230,7 +230,7 @@ func TestChecksFindTheRowsThatBreakThem(t *testing.T) {
 				return
 			}
 			require.Equal(t, fault.UserData, fault.Of(err).Kind)
-			require.Contains(t, err.Error(), "node mine, check "+r.Name+": "+r.Message)
+			require.Contains(t, err.Error(), "check "+r.Name+": "+r.Message)
 			require.EqualValues(t, 31, fault.Of(err).Place.Line, "the failure is where the check is")
 		})
 	}
@@ -314,7 +314,7 @@ func TestCheckThatCannotBeComputedNamesTheRow(t *testing.T) {
 	messages, err := b.check(t, "mine")
 	require.Empty(t, messages)
 	require.Nil(t, b.results)
-	require.ErrorContains(t, err, "node mine, check share")
+	require.ErrorContains(t, err, "check share")
 	require.EqualValues(t, 2, fault.Of(err).Place.Record)
 	require.Contains(t, fault.Of(err).Place.Value, "w.i = 0")
 }

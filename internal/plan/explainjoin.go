@@ -32,7 +32,7 @@ func explainLookup(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths
 			right := relation{from: "(" + j.right.scan.sql() + ") AS l", aliases: columns{"l": in.Lookup.Layout},
 				order: prefixed("l", j.right.scan.orderCols()), unknown: in.Lookup.Scattered()}
 			if err := find(ctx, db, n, right, filter, nil, cause); errors.As(err, &f) {
-				f.Place.File, f.Place.Record = "table "+in.Lookup.Node.Table.Name, 0 // the rows of a bucket have no numbers
+				f.Place.PutInTable(in.Lookup.Node.Table.Name, 0) // the rows of a bucket have no numbers
 				return f
 			}
 		}
@@ -106,7 +106,7 @@ func explainDistinct(n *script.Node, in Inputs, paths Paths) func(context.Contex
 		err := explainExpressions(n, rel, nil)(ctx, db, cause)
 		var f *fault.Error
 		if errors.As(err, &f) && f.Place.File == "" {
-			f.Place.File = "table " + in.Reader.Name()
+			f.Place.PutInTable(in.Reader.Name(), f.Place.Record)
 		}
 		return err
 	}

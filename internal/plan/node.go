@@ -108,7 +108,7 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		return plan, nil, err
 	}
 	if len(works) > batchesMax {
-		return plan, nil, fault.New(fault.Script, "node %s would have %d batches; the limit is %d", n.Name, len(works), batchesMax)
+		return plan, nil, fault.New(fault.Script, "the node would have %d batches; the limit is %d", len(works), batchesMax)
 	}
 	if n.Table != nil {
 		plan.Table, plan.Layout = n.Table.Name, p.layout(n, in, sizes)

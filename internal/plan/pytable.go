@@ -113,7 +113,7 @@ func ungroupedStep(n *script.Node, s scan) *engine.PythonStep {
 	if s.order {
 		source += " ORDER BY " + strings.Join(prefixed("r", s.orderCols()), ", ")
 	}
-	return &engine.PythonStep{Node: n.Name, Program: prog, Source: source}
+	return &engine.PythonStep{Program: prog, Source: source}
 }
 
 // groupedStep reads a bucket twice: for its groups with their first rows, then
@@ -141,7 +141,7 @@ func groupedStep(n *script.Node, s scan, w Work) *engine.PythonStep {
 	source := fmt.Sprintf("SELECT %s, g.%s FROM (%s) AS r JOIN %s AS g ON %s%s ORDER BY g.%s, %s",
 		strings.Join(transported(prog, layout), ", "), number, rows.sql(), engine.GroupTable, strings.Join(joined, " AND "), where, number, strings.Join(order, ", "))
 	s.fields = n.PyTable.GroupBy
-	return &engine.PythonStep{Node: n.Name, Program: prog, Source: source, Groups: groupsSQL(s, keys, where), GroupName: "'(' || " + strings.Join(names, " || ', ' || ") + " || ')'"}
+	return &engine.PythonStep{Program: prog, Source: source, Groups: groupsSQL(s, keys, where), GroupName: "'(' || " + strings.Join(names, " || ', ' || ") + " || ')'"}
 }
 
 // groupsSQL is the SELECT of a bucket's groups: number, keys, and the order

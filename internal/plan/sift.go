@@ -129,7 +129,7 @@ func (f *badFinder) describe(ctx context.Context, db *engine.Instance, src badSo
 	}
 	if err == nil && f.kept-before != int64(len(found)) {
 		// They are about to be left out of the output: none may be lost.
-		err = fault.New(fault.Bug, "node %s: %d bad rows were found, but %d could be described", f.n.Name, len(found), f.kept-before)
+		err = fault.New(fault.Bug, "%d bad rows were found, but %d could be described", len(found), f.kept-before)
 	}
 	return err
 }
@@ -194,11 +194,11 @@ func (f *badFinder) describeRows(ctx context.Context, db engine.Querier, src bad
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	table := "table " + f.in.Reader.Name()
 	for i := 0; rows.Next() && i < len(found); i++ {
 		b := found[i]
 		s := suspects[b.verdict]
-		r := fault.BadRow{Reason: b.reason, Place: fault.Place{File: table, Record: recordOf(f.in.Reader, f.b.Work, b.row), Field: s.name, Value: b.values, Expr: s.expr.Source()}}
+		r := fault.BadRow{Reason: b.reason, Place: fault.Place{Field: s.name, Value: b.values, Expr: s.expr.Source()}}
+		r.Place.PutInTable(f.in.Reader.Name(), recordOf(f.in.Reader, f.b.Work, b.row))
 		if err := rows.Scan(&r.Raw); err != nil {
 			return err
 		}

@@ -69,7 +69,7 @@ func (p *Planner) Reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 // Task builds a batch's task. own is what n has written so far, its table or
 // for Work.BadCaps the bad rows beside it; only batches that look at it need it.
 func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b Batch) (engine.Task, error) {
-	t := engine.Task{Name: fmt.Sprintf("%s batch %d", n.Name, b.Number), Paths: []string{b.Scratch}}
+	t := engine.Task{Name: fmt.Sprintf("batch %d", b.Number), Paths: []string{b.Scratch}}
 	for _, path := range b.Paths {
 		t.Paths = append(t.Paths, path)
 	}
@@ -277,13 +277,14 @@ func badPython(n *script.Node, t *Table, b Batch) func(*fault.Error, string) (fa
 	if n.BadRows.Action == script.BadNull {
 		action = engine.ActionKept
 	}
-	table := "table " + t.Name()
 	return func(f *fault.Error, reason string) (fault.BadRow, string) {
 		p := f.Place
 		if p.File != "" && p.Line > 0 {
 			reason += fmt.Sprintf(" (%s:%d)", p.File, p.Line)
 		}
-		return fault.BadRow{Reason: reason, Place: fault.Place{File: table, Record: recordOf(t, b.Work, p.Record-1), Field: p.Field, Value: p.Value, Expr: p.Expr}}, action
+		at := fault.Place{Field: p.Field, Value: p.Value, Expr: p.Expr}
+		at.PutInTable(t.Name(), recordOf(t, b.Work, p.Record-1))
+		return fault.BadRow{Reason: reason, Place: at}, action
 	}
 }
 

@@ -322,30 +322,23 @@ func describeSQL(ctx context.Context, in *engine.Instance, query string) (out []
 func (c *checker) bindProblem(err error) {
 	e := engine.Diagnose(err)
 	at := max(e.Position-len(describeWord), 0)
-	message, rest, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
-	hint := ""
-	switch {
-	case e.Subtype == "COLUMN_NOT_FOUND":
+	message, hint := e.Message, e.Advice
+	switch e.Missing {
+	case engine.ColumnMissing:
 		message, hint = "there is no column "+quote(e.Name)+" here", c.columnHint(e.Name)
-	case e.Subtype == "MISSING_ENTRY" && strings.Contains(e.Kind, "Function"):
+	case engine.FunctionMissing:
 		message = "there is no function " + quote(e.Name)
 		if near := similar.Nearest(e.Name, e.Candidates); near != "" {
 			hint = "did you mean " + quote(near) + "?"
 		}
-	case strings.Contains(message, "does not have a column named"):
+	case engine.FieldMissing:
 		if start, end := c.src.span(at); start < end {
 			if i := c.src.at(at); c.src.is(i+1, ".") {
 				hint = c.columnHint(strings.Trim(c.src.tokenText(i+2), `"`))
 			}
 		}
-	case e.Subtype == "NO_MATCHING_FUNCTION":
-		message, _, _ = strings.Cut(message, " You might need")
+	case engine.OverloadMissing:
 		hint = "convert the arguments with CAST"
-	default:
-		rest = strings.TrimSpace(strings.ReplaceAll(rest, "* SET", "* "))
-		if line, _, _ := strings.Cut(rest, "\n"); !strings.HasPrefix(line, "LINE ") {
-			hint = line
-		}
 	}
 	c.problem(at, hint, "%s", message)
 }

@@ -340,10 +340,7 @@ func failure(sum local.Summary, err error) string {
 	case sum.Status == state.Complete:
 		return ""
 	case sum.Failure != nil:
-		if where := sum.Failure.Place.String(); where != "" {
-			return where + ": " + sum.Failure.Message
-		}
-		return sum.Failure.Message
+		return sum.Failure.Text()
 	case err != nil:
 		return err.Error()
 	}

@@ -128,6 +128,18 @@ type Failure struct {
 	Batch     int         `json:"batch"`
 }
 
+// Text says for people where it failed, in which node, and what.
+func (f Failure) Text() string {
+	text := f.Message
+	if f.Node != "" {
+		text = "node " + f.Node + ": " + text
+	}
+	if where := f.Place.String(); where != "" {
+		text = where + ": " + text
+	}
+	return text
+}
+
 // Sides of a node's table: rows that are kept beside it, for people to look
 // at. Nothing downstream reads them. The texts are stored.
 const (
