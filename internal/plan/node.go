@@ -345,6 +345,13 @@ func (p *Planner) wantedKey(n *script.Node) expr.Order {
 			return groupOrder(reader)
 		}
 	}
+	for _, reader := range p.Script.Nodes {
+		if reader.Type == script.Distinct && reader.Reader.Reads(n) {
+			if key := distinctKey(reader, layoutOf(n.Table.Fields)); key != nil {
+				return key
+			}
+		}
+	}
 	return nil
 }
 

@@ -58,7 +58,12 @@ func (p *Planner) Reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 		return []Read{{in.Reader, left}, {in.Lookup, right}}
 	case n.PyTable != nil && w.Parts == nil:
 		return []Read{{in.Reader, groupSlices(n, in.Reader, w)}}
-	case n.Type == script.Distinct, w.Ranged && in.Reader.Layout.OrderCols > 0:
+	case n.Type == script.Distinct:
+		if key := distinctKey(n, in.Reader.Layout); key != nil {
+			return []Read{{in.Reader, keyed{in.Reader, key}.slices(w.Cut)}}
+		}
+		return []Read{{in.Reader, wholeTable(in.Reader)}}
+	case w.Ranged && in.Reader.Layout.OrderCols > 0:
 		return []Read{{in.Reader, wholeTable(in.Reader)}}
 	case w.Ranged:
 		return []Read{{in.Reader, rowRange(in.Reader, w.FromRow, w.ToRow)}}
@@ -320,21 +325,52 @@ func ProgramOf(n *script.Node) *python.Program {
 
 // distinctQuery keeps the first row, in canonical order, of each key.
 func distinctQuery(n *script.Node, in Inputs, layout Layout, b Batch) string {
-	s := scan{table: in.Reader, slices: wholeTable(in.Reader), paths: b.Paths, order: true,
-		fields: usedFields(in.Reader.Layout, "r", fieldRefs(n.Table))}
-	rel := relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols())}
-	rows := tableQuery(n, layout, rel, nil)
+	s, others := scan{table: in.Reader, slices: wholeTable(in.Reader), paths: b.Paths}, ""
+	keys := layout.keySQL(uniqueKey(n), "d")
+	if source := distinctKey(n, in.Reader.Layout); source != nil {
+		k := keyed{in.Reader, source}
+		s = k.scan(b.Work.Cut, b.Paths)
+		if f := k.filter(b.Work.Cut, "r"); f != "" {
+			others = " WHERE " + f
+		}
+	}
+	s.order, s.fields = true, usedFields(in.Reader.Layout, "r", fieldRefs(n.Table))
+	rel := relation{from: "(" + s.sql() + ") AS r" + others, aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols())}
+	where := ""
+	if !b.Work.whole() && distinctKey(n, in.Reader.Layout) == nil {
+		where = fmt.Sprintf(" WHERE %s = %d", bucketSQL(b.Work.Hash, keys, layout.keyTypes(uniqueKey(n)), b.Work.Buckets), b.Work.Bucket)
+	}
+	return fmt.Sprintf("SELECT d.* FROM (%s) AS d%s QUALIFY row_number() OVER (PARTITION BY %s ORDER BY %s) = 1",
+		tableQuery(n, layout, rel, nil), where, strings.Join(keys, ", "), strings.Join(prefixed("d", s.orderCols()), ", "))
+}
+
+// uniqueKey is the key of which a distinct table keeps one row each.
+func uniqueKey(n *script.Node) expr.Order {
 	var key expr.Order
 	for _, ix := range n.Table.Indexes {
 		if ix.Unique {
 			key = ix.Key
 		}
 	}
-	keys := layout.keySQL(key, "d")
-	where := ""
-	if !b.Work.whole() {
-		where = fmt.Sprintf(" WHERE %s = %d", bucketSQL(b.Work.Hash, keys, layout.keyTypes(key), b.Work.Buckets), b.Work.Bucket)
+	return key
+}
+
+// distinctKey is a distinct table's key in terms of the fields that it reads:
+// rows that could be the same can be read together. nil if the key is computed.
+func distinctKey(n *script.Node, source Layout) expr.Order {
+	types := source.types()
+	key := append(expr.Order{}, uniqueKey(n)...)
+	for i, k := range key {
+		for _, f := range n.Table.Fields {
+			if f.Name != k.Field {
+				continue
+			}
+			refs := f.Expr.Refs()
+			if len(refs) != 1 || f.Expr.Source() != "r."+refs[0].Field || types[refs[0].Field] != f.Type {
+				return nil
+			}
+			key[i].Field = refs[0].Field
+		}
 	}
-	return fmt.Sprintf("SELECT d.* FROM (%s) AS d%s QUALIFY row_number() OVER (PARTITION BY %s ORDER BY %s) = 1",
-		rows, where, strings.Join(keys, ", "), strings.Join(prefixed("d", s.orderCols()), ", "))
+	return key
 }
