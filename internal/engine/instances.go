@@ -53,6 +53,13 @@ type spare struct {
 	err error
 }
 
+// Executor executes tasks as Instances do; tests have others that fail.
+type Executor interface {
+	Execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Task) (Result, error)
+}
+
+var _ Executor = (*Instances)(nil)
+
 // NewInstances makes no instance yet. Their spill directories will be in dir;
 // roots are directories that tasks will name. The caller closes it.
 func NewInstances(dir string, roots ...string) *Instances {

@@ -141,6 +141,20 @@ type Result struct {
 	PeakBytes int64 // DuckDB's own peak of buffer memory
 }
 
+// Add takes in what a later task of the same batch did.
+func (r *Result) Add(more Result) {
+	r.Written, r.Sides = append(r.Written, more.Written...), append(r.Sides, more.Sides...)
+	r.RowsOut += more.RowsOut
+	r.CSVRows += more.CSVRows
+	r.BadRows += more.BadRows
+	r.Engine += more.Engine
+	r.PeakBytes = max(r.PeakBytes, more.PeakBytes)
+	r.Python.Rows += more.Python.Rows
+	r.Python.Chunks += more.Python.Chunks
+	r.Python.Busy += more.Python.Busy
+	r.Python.PeakBytes = max(r.Python.PeakBytes, more.Python.PeakBytes)
+}
+
 // PartRowGroupRows and the codec of parts; see docs/decisions for the measurements.
 const (
 	PartRowGroupRows = 122_880

@@ -51,9 +51,10 @@ type Options struct {
 	Remote       *remote.Client // for files of other machines; nil: one with defaults
 	Logger       *slog.Logger
 	Observe      func(worker.Event)
-	Started      func(Started)           // called once, before the first batch; may be nil
-	Checkpoint   func(worker.CrashPoint) // for tests that die there; may be nil
-	Tune         func(*budget.Budget)    // for tests and measurements of other splits; may be nil
+	Started      func(Started)                         // called once, before the first batch; may be nil
+	Checkpoint   func(worker.CrashPoint)               // for tests that die there; may be nil
+	Tune         func(*budget.Budget)                  // for tests and measurements of other splits; may be nil
+	Executor     func(engine.Executor) engine.Executor // for tests in which tasks fail; may be nil
 }
 
 // Started describes a run that is about to work.
@@ -364,7 +365,12 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 
 // openJob makes the run's content, once its number is known.
 func (r *runner) openJob() {
-	r.job = pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Identity: r.identity, Identify: r.home.identityOf, From: r.opts.From, Store: r.store(), Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, Engine: r.engine, StateDir: r.home.Dir, WorkDir: r.work,
+	r.engine.Allow(pipeline.Reach(r.script, r.key)...)
+	var executor engine.Executor = r.engine
+	if r.opts.Executor != nil {
+		executor = r.opts.Executor(executor)
+	}
+	r.job = pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Identity: r.identity, Identify: r.home.identityOf, From: r.opts.From, Store: r.store(), Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, Engine: executor, StateDir: r.home.Dir, WorkDir: r.work,
 		Remote: r.opts.Remote, RemoteDir: r.home.remoteDir(r.key), Logger: r.opts.Logger})
 }
 

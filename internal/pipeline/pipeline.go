@@ -38,10 +38,10 @@ type Config struct {
 	Store    state.Store
 	Parts    parts.Store
 	Budget   budget.Budget
-	Pool     *python.Pool      // nil for a script without Python
-	Engine   *engine.Instances // nil: each batch has an instance of its own
-	StateDir string            // names the state in temporary names of output files
-	WorkDir  string            // for spill and scratch files: private to this process
+	Pool     *python.Pool    // nil for a script without Python
+	Engine   engine.Executor // nil: each batch has an instance of its own
+	StateDir string          // names the state in temporary names of output files
+	WorkDir  string          // for spill and scratch files: private to this process
 	Remote   *remote.Client
 	// RemoteDir keeps what of remote files outlives a process: private to the run.
 	RemoteDir string
@@ -70,8 +70,8 @@ func New(cfg Config) *Pipeline {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Engine != nil {
-		cfg.Engine.Allow(reach(cfg.Script, cfg.Run)...)
+	if cfg.Engine == nil {
+		cfg.Engine = (*engine.Instances)(nil)
 	}
 	return &Pipeline{
 		cfg:        cfg,
@@ -244,7 +244,6 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (worker.Result, e
 	if changed := files.Unchanged(slices.Concat(append([][]files.Slice{x.batch.Work.Files}, x.batch.Work.Scans...)...)); changed != nil && ctx.Err() == nil {
 		err = changed
 	}
-	x.placeInTable(err)
 	if err != nil {
 		return x.evidence(ctx, res), err
 	}
@@ -274,31 +273,6 @@ func (x *attempt) placeInTable(err error) {
 	}
 }
 
-// execute runs a task in its slot's share of the memory. If that is not enough
-// it waits for all other slots to be free and has their shares as well: sizes
-// of inputs are known, what formulas make of them is not.
-func (p *Pipeline) execute(ctx context.Context, x *attempt, task engine.Task) (engine.Result, error) {
-	res, err := p.executeWith(ctx, task, x.instance(), 1)
-	if !errors.Is(err, engine.ErrOutOfMemory) || p.cfg.Budget.Slots < 2 {
-		return res, err
-	}
-	cfg, all := x.instance(), int64(p.cfg.Budget.Slots)
-	cfg.MemoryBytes *= all
-	p.cfg.Logger.Info("a batch needs more memory than a slot has; it runs alone", "node", x.claim.Node, "batch", x.claim.Batch, "memory_bytes", cfg.MemoryBytes)
-	return p.executeWith(ctx, task, cfg, all)
-}
-
-// executeWith runs a task that takes so many slots' shares of the memory.
-func (p *Pipeline) executeWith(ctx context.Context, task engine.Task, cfg engine.InstanceConfig, shares int64) (engine.Result, error) {
-	if err := p.memory.Acquire(ctx, shares); err != nil {
-		return engine.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: task.Name + " was interrupted", Err: err}
-	}
-	defer p.memory.Release(shares)
-	p.busy.enter()
-	defer p.busy.leave()
-	return p.cfg.Engine.Execute(ctx, cfg, p.cfg.Pool, task)
-}
-
 // shortSQL keeps a query with a thousand file names readable in the log.
 func shortSQL(s string) string {
 	const bytesMax = 4_000
@@ -322,11 +296,12 @@ type attempt struct {
 	stage   *parts.Stage // private, removed at the end
 	dir     string       // private, removed at the end
 	final   string       // path of the output file
+	notes   *[]string    // warnings about how the batch was executed
 	release []func()
 }
 
 func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err error) {
-	x := &attempt{p: p, claim: c, node: p.cfg.Script.Node(c.Node)}
+	x := &attempt{p: p, claim: c, node: p.cfg.Script.Node(c.Node), notes: new([]string)}
 	defer func() {
 		if err != nil {
 			x.cleanup()
@@ -470,6 +445,7 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 	if s.Warnings, err = x.warnings(); err != nil {
 		return out, err
 	}
+	s.Warnings = append(s.Warnings, *x.notes...)
 	written := append(append([]engine.Written{}, res.Written...), res.Sides...)
 	if x.node.Out != nil {
 		written = res.Sides

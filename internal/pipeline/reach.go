@@ -10,9 +10,9 @@ import (
 	"thalweg/internal/state"
 )
 
-// reach lists the directories of this machine that a script's files are in, as
+// Reach lists the directories of this machine that a script's files are in, as
 // far as their addresses tell. It only saves work: see engine.Instances.
-func reach(s *script.Script, run state.RunKey) []string {
+func Reach(s *script.Script, run state.RunKey) []string {
 	var dirs []string
 	add := func(url string) {
 		if address.Remote(url) {

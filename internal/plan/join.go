@@ -27,7 +27,7 @@ func newSide(n *script.Node, in Inputs, w Work, right bool, refs []expr.Ref, pat
 		s = side{alias: "l", keyed: rightSide(n, in)}
 	}
 	s.scan = s.keyed.scan(w.Cut, paths)
-	if w.Cut.Buckets == 0 && !right {
+	if !right && (w.Cut.Buckets == 0 || w.Parts != nil) {
 		s.scan.slices = w.Parts
 	}
 	s.scan.order, s.scan.fields = true, usedFields(s.table.Layout, s.alias, refs)

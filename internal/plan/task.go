@@ -27,6 +27,7 @@ type Batch struct {
 	OutPath  string // temporary path of the output file, for nodes that write one
 	Run      state.RunKey
 	RowsIn   int64        // as planned; -1: not known
+	RowsDone int64        // written by the pieces of the batch before this one (see Pieces)
 	Checks   CheckContext // for batches that check (Work.Check)
 	Bad      BadTotals    // of the node's batches, for the one that compares them (Work.BadCaps)
 }
@@ -215,7 +216,7 @@ func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) 
 	out := &engine.PartOutput{Stage: b.Stage, Floats: l.floats()}
 	out.RowGroupRows, out.Wide = p.rowGroupRows(n, in)
 	if l.Buckets > 0 && orderColsOf(n, in) == 0 {
-		out.NumberSQL = fmt.Sprintf("%d + row_number() OVER ()", int64(b.Number)*orderStride)
+		out.NumberSQL = fmt.Sprintf("%d + row_number() OVER ()", int64(b.Number)*orderStride+b.RowsDone)
 	}
 	if l.Buckets == 0 || l.Hash == "" { // parts of a plan that names no hash need not lie by its buckets
 		return out

@@ -1,0 +1,132 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"thalweg/internal/engine"
+	"thalweg/internal/fault"
+	"thalweg/internal/plan"
+)
+
+// Sizes of inputs are known, what formulas and joins make of them is not. A
+// batch that runs out of memory is cut into pieces, which are executed one
+// after the other in its slot's share and write what the batch would have
+// written. What cannot be cut any more waits for all other slots to be free
+// and has their shares as well.
+
+// execute runs a task that does all or a piece of its batch's work.
+func (p *Pipeline) execute(ctx context.Context, x *attempt, task engine.Task) (engine.Result, error) {
+	cfg := x.instance()
+	res, err := p.executeWith(ctx, task, cfg, 1)
+	if !errors.Is(err, engine.ErrOutOfMemory) {
+		x.placeInTable(err)
+		return res, err
+	}
+	if works := x.pieces(task); len(works) > 1 {
+		p.cfg.Logger.Info("a batch needs more memory than a slot has; it is cut into pieces", "node", x.claim.Node, "batch", x.claim.Batch, "pieces", len(works), "memory_bytes", cfg.MemoryBytes)
+		return p.executePieces(ctx, x, works)
+	}
+	if p.cfg.Budget.Slots < 2 {
+		return res, err
+	}
+	return p.executeAlone(ctx, x, task, cfg)
+}
+
+// pieces cuts the work of a task that only writes rows of its table: what looks
+// at the rows of a batch together needs them together.
+func (x *attempt) pieces(task engine.Task) []plan.Work {
+	if task.Output.Part == nil || task.Quarantine != nil || task.Judge != nil || len(task.Sides) > 0 {
+		return nil
+	}
+	return x.p.planner.Pieces(x.node, x.in, x.batch.Work)
+}
+
+// executePieces does a batch's work piece by piece.
+func (p *Pipeline) executePieces(ctx context.Context, x *attempt, works []plan.Work) (total engine.Result, err error) {
+	for _, w := range works {
+		piece := *x
+		piece.batch.Work, piece.batch.RowsIn = w, w.RowsIn(x.in)
+		piece.batch.RowsDone += total.RowsOut
+		if piece.batch.Scratch, err = os.MkdirTemp(x.dir, "piece-"); err != nil {
+			return total, fmt.Errorf("make a scratch directory: %w", err)
+		}
+		task, err := p.planner.Task(piece.node, piece.in, piece.plan, piece.own, piece.batch)
+		if err != nil {
+			return total, err
+		}
+		res, err := p.execute(ctx, &piece, task)
+		total.Add(res)
+		if err != nil {
+			return total, err
+		}
+		if err := os.RemoveAll(piece.batch.Scratch); err != nil {
+			return total, fmt.Errorf("remove a scratch directory: %w", err)
+		}
+	}
+	return total, nil
+}
+
+// executeAlone runs a task with the memory of all slots, and says so.
+func (p *Pipeline) executeAlone(ctx context.Context, x *attempt, task engine.Task, cfg engine.InstanceConfig) (engine.Result, error) {
+	slot, all := cfg.MemoryBytes, int64(p.cfg.Budget.Slots)
+	cfg.MemoryBytes *= all
+	note := fmt.Sprintf("batch %d ran alone with %d MiB: the %d MiB of a slot were not enough", x.claim.Batch, cfg.MemoryBytes>>20, slot>>20)
+	if key := x.hotKey(ctx); key != "" {
+		note += "; " + key
+	}
+	p.cfg.Logger.Info("a batch needs more memory than a slot has; it runs alone", "node", x.claim.Node, "batch", x.claim.Batch, "memory_bytes", cfg.MemoryBytes)
+	res, err := p.executeWith(ctx, task, cfg, all)
+	if err == nil {
+		*x.notes = append(*x.notes, note)
+	}
+	x.placeInTable(err)
+	return res, err
+}
+
+// hotKey names the key that has the most rows of a lookup's batch, "" if there
+// is none or it cannot be found.
+func (x *attempt) hotKey(ctx context.Context) (found string) {
+	const keyBytesMax = 100
+	query := plan.HotKeySQL(x.node, x.in, x.batch.Work, x.batch.Paths)
+	if query == "" {
+		return ""
+	}
+	task := engine.Task{Name: "the largest key of " + x.claim.Node, Output: engine.Output{Inspect: func(ctx context.Context, db engine.Querier) (err error) {
+		rows, err := db.QueryContext(ctx, query)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+		var key string
+		var n int64
+		for rows.Next() {
+			if err := rows.Scan(&key, &n); err != nil {
+				return err
+			}
+			found = fmt.Sprintf("%d rows of table %s have the key %.*q", n, x.in.Lookup.Node.Table.Name, keyBytesMax, key)
+		}
+		return rows.Err()
+	}}}
+	for _, path := range x.batch.Paths {
+		task.Paths = append(task.Paths, filepath.Dir(path))
+	}
+	if _, err := x.p.executeWith(ctx, task, x.instance(), 1); err != nil {
+		return "" // it is only said to help
+	}
+	return found
+}
+
+// executeWith runs a task that takes so many slots' shares of the memory.
+func (p *Pipeline) executeWith(ctx context.Context, task engine.Task, cfg engine.InstanceConfig, shares int64) (engine.Result, error) {
+	if err := p.memory.Acquire(ctx, shares); err != nil {
+		return engine.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: task.Name + " was interrupted", Err: err}
+	}
+	defer p.memory.Release(shares)
+	p.busy.enter()
+	defer p.busy.leave()
+	return p.cfg.Engine.Execute(ctx, cfg, p.cfg.Pool, task)
+}
