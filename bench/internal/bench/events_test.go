@@ -11,7 +11,7 @@ func TestEventsKeepTheFinalOne(t *testing.T) {
 	t.Parallel()
 	e := &events{}
 	for _, piece := range []string{
-		`{"event":"run_sta`, "rted\",\"nodes\":[\"a\"]}\n\n", `{"event":"run_finished","status":"complete","elapsed_ms":12.5,`, "\"overhead_ms\":3}\n",
+		`{"event":"run_sta`, "rted\",\"nodes\":[\"a\"]}\n\n", `{"event":"run_finished","status":"complete","elapsed_ms":12.5,`, "\"overhead_ms\":3,\"nodes\":[{\"node\":\"a\",\"computed_in\":\"b\"}]}\n",
 	} {
 		n, err := e.Write([]byte(piece))
 		require.NoError(t, err)
@@ -19,6 +19,7 @@ func TestEventsKeepTheFinalOne(t *testing.T) {
 	}
 	require.NoError(t, e.close(measured{}))
 	require.InDelta(t, 12.5, e.finished.ElapsedMS, 0)
+	require.Empty(t, e.finished.Nodes, "it has no time of its own")
 }
 
 func TestEventsThatBreakTheContract(t *testing.T) {

@@ -32,6 +32,7 @@ type node struct {
 	FinishedMS   int64   `json:"finished_ms"` // since the epoch
 	EngineMS     float64 `json:"engine_ms"`
 	PythonBusyMS float64 `json:"python_busy_ms"`
+	ComputedIn   string  `json:"computed_in,omitempty"` // the node that does its work, if it does none itself
 }
 
 // Contract values that the measurements lean on.
@@ -88,6 +89,7 @@ func (e *events) line(line []byte) {
 		return
 	}
 	if f.Event == eventFinished {
+		f.Nodes = slices.DeleteFunc(f.Nodes, func(n node) bool { return n.ComputedIn != "" })
 		e.finished = &f
 	}
 }
