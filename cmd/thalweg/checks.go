@@ -71,25 +71,19 @@ func (c *checksCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	if c.Node != "" {
-		_, err := home.State.Node(ctx, state.NodeKey{RunKey: r.RunKey, Node: c.Node})
+	var results []state.CheckResult
+	if c.Node == "" {
+		results, err = state.OfNodes(ctx, home.State, r.RunKey, home.State.Checks)
+	} else {
+		results, err = state.All(ctx, home.State.Checks, state.NodeKey{RunKey: r.RunKey, Node: c.Node})
 		if errors.Is(err, state.ErrNotFound) {
 			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, c.Node), Hint: "thalweg nodes lists them"}
 		}
-		if err != nil {
-			return err
-		}
 	}
-	results, err := home.State.Checks(ctx, r.RunKey)
 	if err != nil {
 		return err
 	}
-	rows := []checkRow{}
-	for _, row := range checkRows("", results) {
-		if c.Node == "" || row.Node == c.Node {
-			rows = append(rows, row)
-		}
-	}
+	rows := checkRows("", results)
 	if c.JSON {
 		return printJSON(a.stdout, rows)
 	}

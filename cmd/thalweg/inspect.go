@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"thalweg/internal/fault"
@@ -36,10 +37,11 @@ func (c *runsCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	runs, err := home.State.Runs(ctx, c.Workspace)
+	runs, err := state.All(ctx, home.State.Runs, c.Workspace)
 	if err != nil {
 		return err
 	}
+	slices.Reverse(runs) // the latest is printed last
 	rows := make([]runRow, len(runs))
 	for i, r := range runs {
 		rows[i] = runRow{Workspace: r.Workspace, Run: r.Run, Status: runStatus(home, r), Script: r.ScriptPath, Params: r.ParamsPath, StartNodes: r.StartNodes,
@@ -96,14 +98,14 @@ func (f runFlag) pick(ctx context.Context, home *local.Home, workspace string) (
 		}
 		return r, err
 	}
-	runs, err := home.State.Runs(ctx, workspace)
+	runs, _, err := home.State.Runs(ctx, workspace, state.Page{Limit: 1})
 	if err != nil {
 		return state.Run{}, err
 	}
 	if len(runs) == 0 {
 		return state.Run{}, &fault.Error{Kind: fault.Script, Message: "workspace " + workspace + " has no runs", Hint: "run a script first, or name another workspace with --workspace"}
 	}
-	return runs[len(runs)-1], nil
+	return runs[0], nil
 }
 
 type nodesCmd struct {
@@ -126,7 +128,7 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	checks, err := home.State.Checks(ctx, r.RunKey)
+	checks, err := state.OfNodes(ctx, home.State, r.RunKey, home.State.Checks)
 	if err != nil {
 		return err
 	}
@@ -186,7 +188,7 @@ func (c *batchesCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	batches, err := home.State.Batches(ctx, state.NodeKey{RunKey: r.RunKey, Node: c.Node})
+	batches, err := state.All(ctx, home.State.Batches, state.NodeKey{RunKey: r.RunKey, Node: c.Node})
 	if errors.Is(err, state.ErrNotFound) {
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, c.Node), Hint: "thalweg nodes lists them"}
 	}

@@ -1,6 +1,8 @@
 package local
 
 import (
+	"cmp"
+
 	"thalweg/internal/plan"
 	"thalweg/internal/state"
 )
@@ -20,11 +22,7 @@ func ListBadRows(nodes []state.Node, stats map[string]state.Stats) []BadRows {
 		if rows == 0 {
 			continue
 		}
-		table := n.Name
-		if np, err := plan.DecodeNodePlan(n.Plan); err == nil && np.Table != "" {
-			table = np.Table
-		}
-		out = append(out, BadRows{Node: n.Name, Rows: rows, Command: plan.BadRowsCommand(table, n.RunKey)})
+		out = append(out, BadRows{Node: n.Name, Rows: rows, Command: plan.BadRowsCommand(cmp.Or(n.Table, n.Name), n.RunKey)})
 	}
 	return out
 }

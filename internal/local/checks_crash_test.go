@@ -97,18 +97,19 @@ func requireDoomed(t *testing.T, dir, severity string) {
 	require.Zero(t, file.BatchesDone)
 	names := []string{"load"}
 	if severity == "error" {
-		require.Equal(t, state.Pending, file.Status)
+		require.Equal(t, state.Stopped, file.Status)
+		require.Empty(t, file.PlanDigest)
 	} else {
 		require.Equal(t, state.Failed, file.Status)
 		names = []string{"load", "file"}
 	}
-	results, err := home.State.Checks(ctx, run)
+	results, err := state.OfNodes(ctx, home.State, run, home.State.Checks)
 	require.NoError(t, err)
 	require.Len(t, results, len(names))
 	for i, name := range names {
 		require.Equal(t, name, results[i].Node)
 		require.Equal(t, []int64{4, 2, 2}, []int64{results[i].Checked, results[i].Failed, results[i].Kept})
-		parts, err := home.State.SideParts(ctx, state.NodeKey{RunKey: run, Node: name})
+		parts, err := state.SideParts(ctx, home.State, state.NodeKey{RunKey: run, Node: name})
 		require.NoError(t, err)
 		require.Len(t, parts, 1)
 		require.EqualValues(t, 2, parts[0].Rows)

@@ -292,7 +292,7 @@ func lastRun(t *testing.T, dir string) (state.Run, bool) {
 	home, err := local.Open(ctx, filepath.Join(dir, local.DefaultDir), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
-	runs, err := home.State.Runs(ctx, "main")
+	runs, err := state.All(ctx, home.State.Runs, "main")
 	require.NoError(t, err)
 	if len(runs) == 0 {
 		return state.Run{}, false

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"thalweg/internal/secret"
@@ -16,16 +17,54 @@ type discreetStore struct {
 }
 
 // CreateRun implements state.Store.
-func (d discreetStore) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec) (state.RunKey, error) {
+func (d discreetStore) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec, blobs ...state.Blob) (state.RunKey, error) {
 	run.ScriptPath, run.ParamsPath, run.Description = d.known.Text(run.ScriptPath), d.known.Text(run.ParamsPath), d.known.Text(run.Description)
-	run.Definition = []byte(d.known.Text(string(run.Definition)))
-	run.Failure = d.failure(run.Failure)
-	return d.Store.CreateRun(ctx, run, nodes)
+	return d.Store.CreateRun(ctx, run, nodes, blobs...)
 }
 
-// SetRunStatus implements state.Store.
-func (d discreetStore) SetRunStatus(ctx context.Context, key state.RunKey, from, to state.Status, failure *state.Failure) error {
-	return d.Store.SetRunStatus(ctx, key, from, to, d.failure(failure))
+// BeginOrder implements state.Store.
+func (d discreetStore) BeginOrder(ctx context.Context, key state.RunKey, o state.Order) error {
+	o.Reason, o.Cause = d.known.Text(o.Reason), d.failure(o.Cause)
+	return d.Store.BeginOrder(ctx, key, o)
+}
+
+// FlipPlan implements state.Store.
+func (d discreetStore) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (string, error) {
+	f.Rest = d.piece(f.Rest)
+	return d.Store.FlipPlan(ctx, key, f)
+}
+
+// StagePlan implements state.Store.
+func (d discreetStore) StagePlan(ctx context.Context, key state.NodeKey, digest string, piece state.PlanPiece) error {
+	return d.Store.StagePlan(ctx, key, digest, d.piece(piece))
+}
+
+func (d discreetStore) piece(p state.PlanPiece) state.PlanPiece {
+	p.Inputs = slices.Clone(p.Inputs)
+	for i := range p.Inputs {
+		p.Inputs[i].Address = d.known.Text(p.Inputs[i].Address)
+	}
+	return p
+}
+
+// MoveNode implements state.Store.
+func (d discreetStore) MoveNode(ctx context.Context, key state.NodeKey, m state.Move) error {
+	m.Failure = d.failure(m.Failure)
+	return d.Store.MoveNode(ctx, key, m)
+}
+
+// Announce implements state.Store.
+func (d discreetStore) Announce(ctx context.Context, c state.Claim, publications []state.Publication, lease time.Time) error {
+	publications = slices.Clone(publications)
+	for i := range publications {
+		publications[i].Address = d.known.Text(publications[i].Address)
+	}
+	return d.Store.Announce(ctx, c, publications, lease)
+}
+
+// Retry implements state.Store.
+func (d discreetStore) Retry(ctx context.Context, c state.Claim, failure state.Failure, notBefore, now time.Time) error {
+	return d.Store.Retry(ctx, c, *d.failure(&failure), notBefore, now)
 }
 
 // Commit implements state.Store.

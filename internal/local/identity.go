@@ -112,15 +112,8 @@ func (h *Home) tablesOf(ctx context.Context, key state.RunKey) ([]string, error)
 	}
 	var out []string
 	for _, n := range nodes {
-		if n.Status != state.Succeeded || n.Plan == nil {
-			continue
-		}
-		np, err := plan.DecodeNodePlan(n.Plan)
-		if err != nil {
-			return nil, err
-		}
-		if np.Table != "" {
-			out = append(out, np.Table)
+		if n.Status == state.Succeeded && n.Table != "" {
+			out = append(out, n.Table)
 		}
 	}
 	return out, nil
@@ -138,12 +131,12 @@ func (h *Home) foreignTables(ctx context.Context, key state.RunKey, nodes []stat
 	var out []ForeignTable
 	seen := map[ForeignTable]bool{}
 	for _, n := range nodes {
-		if n.Plan == nil {
-			continue
-		}
-		np, err := plan.DecodeNodePlan(n.Plan)
+		np, ok, err := planOf(ctx, h.State, n)
 		if err != nil {
 			return nil, err
+		}
+		if !ok {
+			continue
 		}
 		for table, source := range np.Sources {
 			f := ForeignTable{Table: table, Source: source}
@@ -163,6 +156,22 @@ func (h *Home) foreignTables(ctx context.Context, key state.RunKey, nodes []stat
 		return strings.Compare(fmt.Sprintf("%s %020d", a.Table, a.Source.Run), fmt.Sprintf("%s %020d", b.Table, b.Source.Run))
 	})
 	return out, nil
+}
+
+// planOf reads a node's plan; ok is false if it has none.
+func planOf(ctx context.Context, store state.Store, n state.Node) (np plan.NodePlan, ok bool, err error) {
+	if n.PlanDigest == "" {
+		return np, false, nil
+	}
+	full, err := store.Node(ctx, n.NodeKey)
+	if err != nil {
+		return np, false, fmt.Errorf("read node %s of run %d: %w", n.Name, n.Run, err)
+	}
+	if full.Plan == nil { // it was withdrawn meanwhile
+		return np, false, nil
+	}
+	np, err = plan.DecodeNodePlan(full.Plan)
+	return np, err == nil, err
 }
 
 func noRun(key state.RunKey) error {

@@ -143,19 +143,12 @@ const knownTablesMax = 50
 
 // knownTables names what a query can read, or how to get there.
 func knownTables(ctx context.Context, home *Home, opts QueryOptions) string {
-	runs, err := home.State.Runs(ctx, opts.Workspace)
+	runs, _, err := home.State.Runs(ctx, opts.Workspace, state.Page{Limit: queryRunsMax})
 	names := map[string]bool{}
-	for _, r := range runs[max(len(runs)-queryRunsMax, 0):] {
-		nodes, nodesErr := home.State.Nodes(ctx, r.RunKey)
-		err = errors.Join(err, nodesErr)
-		for _, n := range nodes {
-			if n.Plan == nil {
-				continue
-			}
-			np, planErr := plan.DecodeNodePlan(n.Plan)
-			err = errors.Join(err, planErr)
-			if np.Table != "" && n.Status == state.Succeeded {
-				names[np.Table] = true
+	for _, r := range runs {
+		for _, n := range r.Nodes {
+			if n.Table != "" && n.Status == state.Succeeded {
+				names[n.Table] = true
 			}
 		}
 	}
@@ -186,7 +179,7 @@ func (v *queryViews) close() {
 // openViews makes the tables readable that the query's text may mean: those of
 // the latest runs by their names, those of run N where it speaks of runN.
 func openViews(ctx context.Context, home *Home, opts QueryOptions) (_ *queryViews, err error) {
-	runs, err := home.State.Runs(ctx, opts.Workspace)
+	runs, _, err := home.State.Runs(ctx, opts.Workspace, state.Page{Limit: queryRunsMax})
 	if err != nil {
 		return nil, fmt.Errorf("read the runs of workspace %s: %w", opts.Workspace, err)
 	}
@@ -197,8 +190,8 @@ func openViews(ctx context.Context, home *Home, opts QueryOptions) (_ *queryView
 		}
 	}()
 	text := strings.ToLower(opts.SQL)
-	latest := map[string]queryTable{} // by lower-case name
-	for _, r := range runs[max(len(runs)-queryRunsMax, 0):] {
+	latest := map[string]queryTable{}         // by lower-case name
+	for _, r := range slices.Backward(runs) { // the latest last: it wins
 		tables, err := runTables(ctx, home, r, text)
 		if err != nil {
 			return nil, err
@@ -276,22 +269,25 @@ type queryTable struct {
 
 // runTables lists a run's tables whose names are in the query's text.
 func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]queryTable, error) {
-	nodes, err := home.State.Nodes(ctx, r.RunKey)
-	if err != nil {
-		return nil, fmt.Errorf("read the nodes of run %d: %w", r.Run, err)
-	}
 	var out, beside []queryTable // a script's own table hides a side table of the same name
-	for _, n := range nodes {
+	for _, brief := range r.Nodes {
+		name := brief.Table
+		if name == "" {
+			name = brief.Name // it writes files; only its side tables can be queried
+		}
+		if !strings.Contains(text, strings.ToLower(name)) {
+			continue
+		}
+		n, err := home.State.Node(ctx, state.NodeKey{RunKey: r.RunKey, Node: brief.Name})
+		if err != nil {
+			return nil, fmt.Errorf("read node %s of run %d: %w", brief.Name, r.Run, err)
+		}
 		if n.Plan == nil {
 			continue
 		}
 		np, err := plan.DecodeNodePlan(n.Plan)
 		if err != nil {
 			return nil, err
-		}
-		name := np.Table
-		if name == "" {
-			name = n.Name // it writes files; only its side tables can be queried
 		}
 		if np.Table != "" && mentions(text, name) {
 			t, err := pipeline.ReadTable(ctx, home.State, n.NodeKey)

@@ -2,12 +2,16 @@ package local
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/user"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -172,7 +176,7 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 		if err := r.job.CheckInputs(ctx); err != nil {
 			return sum, err
 		}
-		if err := r.home.State.Reopen(ctx, r.key, time.Now()); err != nil {
+		if err := state.Direct(ctx, r.home.State, r.key, r.order(state.OrderReopen)); err != nil {
 			return sum, fmt.Errorf("reopen run %d: %w", r.key.Run, err)
 		}
 	} else {
@@ -245,6 +249,9 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	names := make([]string, 0, len(affected))
 	for i, n := range affected {
 		specs[i] = state.NodeSpec{Name: n.Name, Kind: KindOf(n), Ordinal: i}
+		if n.Table != nil {
+			specs[i].Table = n.Table.Name
+		}
 		for _, source := range n.Sources(r.script) {
 			if in[source] {
 				specs[i].Inputs = append(specs[i].Inputs, source.Name)
@@ -260,7 +267,7 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	var err error
 	r.key, err = r.store().CreateRun(ctx, state.Run{
 		RunKey: state.RunKey{Workspace: r.opts.Workspace}, Script: r.identity, Sources: r.opts.From, ScriptPath: address.Redact(r.opts.ScriptPath), ParamsPath: address.Redact(r.opts.ParamsPath),
-		Fingerprint: r.script.Fingerprint, StartNodes: names, Description: r.opts.Description, Created: time.Now(), Definition: r.script.Definition(),
+		Fingerprint: r.script.Fingerprint, StartNodes: names, Description: r.opts.Description, Created: time.Now(),
 	}, specs)
 	if err != nil {
 		return fmt.Errorf("record a new run: %w", err)
@@ -271,6 +278,24 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	}
 	r.lock = lock
 	return err
+}
+
+// order is one that whoever runs this process gives.
+func (r *runner) order(kind state.OrderKind) state.Order {
+	return state.Order{Kind: kind, Token: rand.Text(), Mark: state.Mark{Actor: actor(), Time: time.Now()}}
+}
+
+// actor names the person at work, as the machine knows them.
+func actor() string {
+	name := strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return name + "@" + host
 }
 
 // store is the state as the run writes it.
@@ -317,14 +342,14 @@ func (r *runner) affected(ctx context.Context) ([]*script.Node, error) {
 
 // takeOver locks the run that is to be resumed: the one named, or the workspace's last.
 func (r *runner) takeOver(ctx context.Context) error {
-	runs, err := r.home.State.Runs(ctx, r.opts.Workspace)
-	if err != nil {
-		return fmt.Errorf("read the runs of workspace %s: %w", r.opts.Workspace, err)
-	}
 	key := state.RunKey{Workspace: r.opts.Workspace, Run: r.opts.ResumeRun}
-	for _, run := range runs {
-		if r.opts.ResumeRun == 0 && r.home.identityOf(run) == r.identity {
-			key = run.RunKey
+	if key.Run == 0 {
+		runs, err := state.All(ctx, r.home.State.Runs, r.opts.Workspace)
+		if err != nil {
+			return fmt.Errorf("read the runs of workspace %s: %w", r.opts.Workspace, err)
+		}
+		if i := slices.IndexFunc(runs, func(run state.Run) bool { return r.home.identityOf(run) == r.identity }); i >= 0 {
+			key = runs[i].RunKey // the latest comes first
 		}
 	}
 	if key.Run == 0 {
@@ -483,8 +508,8 @@ func (r *runner) summarise(sum Summary, idle time.Duration) Summary {
 		sum.Failure = run.Failure
 	}
 	sum.Nodes, _ = r.home.State.Nodes(ctx, r.key) // what cannot be read is not shown: the status is known already
-	sum.Files, _ = r.home.State.Files(ctx, r.key)
-	sum.Checks, _ = r.home.State.Checks(ctx, r.key)
+	sum.Files, _ = state.OfNodes(ctx, r.home.State, r.key, r.home.State.Files)
+	sum.Checks, _ = state.OfNodes(ctx, r.home.State, r.key, r.home.State.Checks)
 	sum.Foreign, _ = r.home.foreignTables(ctx, r.key, sum.Nodes)
 	sum.Stats = NodeStats(ctx, r.home.State, sum.Nodes)
 	return sum
@@ -495,7 +520,7 @@ func (r *runner) summarise(sum Summary, idle time.Duration) Summary {
 func NodeStats(ctx context.Context, store state.Store, nodes []state.Node) map[string]state.Stats {
 	stats := map[string]state.Stats{}
 	for _, n := range nodes {
-		batches, err := store.Batches(ctx, n.NodeKey)
+		batches, err := state.All(ctx, store.Batches, n.NodeKey)
 		if err != nil {
 			continue
 		}

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"thalweg/internal/plan"
@@ -44,36 +43,26 @@ func comparesRuns(n *script.Node) bool {
 // measuredBefore is what the checks of a node measured in the latest complete
 // run of the script before this one that has the node, by the check's name.
 func (p *Pipeline) measuredBefore(ctx context.Context, key state.NodeKey) (map[string]string, error) {
-	runs, err := p.cfg.Store.Runs(ctx, key.Workspace)
+	runs, _, err := p.cfg.Store.Runs(ctx, key.Workspace, state.Page{From: key.Run, Limit: earlierRunsMax})
 	if err != nil {
 		return nil, fmt.Errorf("look for the run before run %d: %w", key.Run, err)
 	}
-	runs = runs[max(len(runs)-earlierRunsMax, 0):]
-	for i := len(runs) - 1; i >= 0; i-- {
-		r := runs[i]
-		if r.Run >= key.Run || r.Status != state.Complete || p.cfg.Identify(r) != p.cfg.Identity {
-			continue
+	for _, r := range runs {
+		if _, ok := r.Brief(key.Node); ok && r.Status == state.Complete && r.Invalidated == nil && p.cfg.Identify(r) == p.cfg.Identity {
+			return p.measuredIn(ctx, state.NodeKey{RunKey: r.RunKey, Node: key.Node})
 		}
-		_, err := p.cfg.Store.Node(ctx, state.NodeKey{RunKey: r.RunKey, Node: key.Node})
-		if errors.Is(err, state.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("look for the run before run %d: %w", key.Run, err)
-		}
-		return p.measuredIn(ctx, state.NodeKey{RunKey: r.RunKey, Node: key.Node})
 	}
 	return nil, nil
 }
 
 func (p *Pipeline) measuredIn(ctx context.Context, key state.NodeKey) (map[string]string, error) {
-	results, err := p.cfg.Store.Checks(ctx, key.RunKey)
+	results, err := state.All(ctx, p.cfg.Store.Checks, key)
 	if err != nil {
-		return nil, fmt.Errorf("read the checks of run %d: %w", key.Run, err)
+		return nil, fmt.Errorf("read the checks of %s in run %d: %w", key.Node, key.Run, err)
 	}
 	out := map[string]string{}
 	for _, r := range results {
-		if r.Node == key.Node && r.Measured != "" {
+		if r.Measured != "" {
 			out[r.Name] = r.Measured
 		}
 	}

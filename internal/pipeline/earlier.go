@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"thalweg/internal/engine"
@@ -45,7 +46,7 @@ func (c candidate) policyStatus() (run, node string) {
 // candidate is a run that contains the node whose table is wanted.
 type candidate struct {
 	run     state.Run
-	node    state.Node
+	node    state.NodeBrief
 	current bool // the reader's own run
 }
 
@@ -106,7 +107,7 @@ func (p *Pipeline) source(ctx context.Context, source *script.Node, reader state
 func (p *Pipeline) candidates(ctx context.Context, source *script.Node, policy *script.DependencyPolicy, own bool) ([]candidate, error) {
 	var out []candidate
 	if own {
-		current := candidate{run: state.Run{RunKey: p.cfg.Run, Status: state.Running}, node: state.Node{Status: state.Succeeded}, current: true}
+		current := candidate{run: state.Run{RunKey: p.cfg.Run, Status: state.Running}, node: state.NodeBrief{Status: state.Succeeded}, current: true}
 		out = append(out, current)
 		if first := policy.Order; len(first) > 0 && first[0].Field == "run_is_current" && first[0].Desc {
 			if _, cmd, err := p.applyPolicy(ctx, policy, out); err != nil || cmd != "" {
@@ -114,20 +115,14 @@ func (p *Pipeline) candidates(ctx context.Context, source *script.Node, policy *
 			}
 		}
 	}
-	runs, err := p.cfg.Store.Runs(ctx, p.cfg.Run.Workspace)
+	runs, err := state.All(ctx, p.cfg.Store.Runs, p.cfg.Run.Workspace)
 	if err != nil {
 		return nil, fmt.Errorf("look for a run of %s: %w", source.Name, err)
 	}
-	for _, r := range runs {
-		if r.RunKey == p.cfg.Run || p.cfg.Identify(r) != p.cfg.Identity {
+	for _, r := range slices.Backward(runs) { // the oldest first
+		node, ok := r.Brief(source.Name)
+		if !ok || node.Status == state.Invalidated || r.RunKey == p.cfg.Run || p.cfg.Identify(r) != p.cfg.Identity {
 			continue
-		}
-		node, err := p.cfg.Store.Node(ctx, state.NodeKey{RunKey: r.RunKey, Node: source.Name})
-		if errors.Is(err, state.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("look for a run of %s: %w", source.Name, err)
 		}
 		out = append(out, candidate{run: r, node: node})
 	}

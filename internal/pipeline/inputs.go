@@ -29,6 +29,24 @@ func slicesOf(specs []state.BatchSpec) ([]files.Slice, error) {
 	return out, nil
 }
 
+// inputFiles lists the files behind slices, each once.
+func inputFiles(read []files.Slice) []state.Input {
+	var out []state.Input
+	seen := map[string]bool{}
+	for _, s := range read {
+		if seen[s.URL] {
+			continue
+		}
+		seen[s.URL] = true
+		in := state.Input{Address: s.URL, Bytes: s.FileBytes, Time: s.ModTime, Digest: s.Digest, Rows: -1}
+		if s.Copy != "" {
+			in.Digest = s.Version
+		}
+		out = append(out, in)
+	}
+	return out
+}
+
 // CheckInputs refuses to go on with a run whose input files are not what its
 // nodes were planned with: also those of nodes that are done, whose rows would
 // not belong to what is read from now on. A file that is gone concerns only
@@ -40,16 +58,12 @@ func (p *Pipeline) CheckInputs(ctx context.Context) error {
 	}
 	for _, n := range nodes {
 		sn := p.cfg.Script.Node(n.Name)
-		if n.Plan == nil || sn == nil || len(sn.FileReaders()) == 0 {
+		if n.PlanDigest == "" || sn == nil || len(sn.FileReaders()) == 0 {
 			continue
 		}
-		batches, err := p.cfg.Store.Batches(ctx, n.NodeKey)
+		specs, err := state.All(ctx, p.cfg.Store.Specs, n.NodeKey)
 		if err != nil {
 			return fmt.Errorf("read the batches of %s: %w", n.Name, err)
-		}
-		specs := make([]state.BatchSpec, len(batches))
-		for i, b := range batches {
-			specs[i] = b.BatchSpec
 		}
 		read, err := slicesOf(specs)
 		if err != nil {

@@ -86,49 +86,34 @@ func New(cfg Config) *Pipeline {
 }
 
 // Plan implements worker.Job.
-func (p *Pipeline) Plan(ctx context.Context, node state.Node) ([]byte, []state.BatchSpec, error) {
+func (p *Pipeline) Plan(ctx context.Context, node state.Node) (state.Plan, error) {
 	n := p.cfg.Script.Node(node.Name)
 	if n == nil {
-		return nil, nil, fault.New(fault.Script, "the script has no node %s any more", node.Name)
+		return state.Plan{}, fault.New(fault.Script, "the script has no node %s any more", node.Name)
 	}
 	in, err := p.inputs(ctx, n, node)
 	if err != nil {
-		return nil, nil, err
+		return state.Plan{}, err
 	}
 	if in.Copies, err = p.copies(ctx, n); err != nil {
-		return nil, nil, err
+		return state.Plan{}, err
 	}
 	np, specs, err := p.planner.PlanNode(ctx, n, in)
 	if err != nil {
-		return nil, nil, err
+		return state.Plan{}, err
 	}
 	read, err := slicesOf(specs)
 	if err != nil {
-		return nil, nil, err
+		return state.Plan{}, err
 	}
 	if err := p.noteInputs(n.Name, read); err != nil {
-		return nil, nil, err
+		return state.Plan{}, err
 	}
 	data, err := np.Encode()
 	if err != nil {
-		return nil, nil, fmt.Errorf("encode the plan of %s: %w", n.Name, err)
+		return state.Plan{}, fmt.Errorf("encode the plan of %s: %w", n.Name, err)
 	}
-	return data, specs, nil
-}
-
-// Ready implements worker.Job: a batch waits for those of lower phases.
-func (p *Pipeline) Ready(b state.Batch, siblings []state.Batch) bool {
-	var w plan.Work
-	if err := w.Decode(b.BatchSpec); err != nil || w.Phase == 0 {
-		return true // a batch that cannot be read fails where it can say so
-	}
-	for _, s := range siblings {
-		var sw plan.Work
-		if s.Status != state.Succeeded && sw.Decode(s.BatchSpec) == nil && sw.Phase < w.Phase {
-			return false
-		}
-	}
-	return true
+	return state.Plan{Record: data, Batches: specs, Inputs: inputFiles(read)}, nil
 }
 
 // inputs finds the tables that a node reads.
@@ -198,7 +183,7 @@ func ReadTable(ctx context.Context, store state.Store, key state.NodeKey) (*plan
 	if err != nil {
 		return nil, fmt.Errorf("read node %s of run %d: %w", key.Node, key.Run, err)
 	}
-	manifest, err := store.Manifest(ctx, key)
+	manifest, err := state.Manifest(ctx, store, key)
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest of %s in run %d: %w", key.Node, key.Run, err)
 	}
@@ -215,7 +200,7 @@ func ReadSides(ctx context.Context, store state.Store, key state.NodeKey, np pla
 	if len(sides) == 0 {
 		return sides, nil
 	}
-	parts, err := store.SideParts(ctx, key)
+	parts, err := state.SideParts(ctx, store, key)
 	if err != nil {
 		return nil, fmt.Errorf("read the side tables of %s in run %d: %w", key.Node, key.Run, err)
 	}
@@ -365,7 +350,7 @@ func (x *attempt) prepareBadCaps(ctx context.Context) error {
 
 // badTotals adds up what the batches of a node have read and put aside.
 func badTotals(ctx context.Context, store state.Store, key state.NodeKey) (plan.BadTotals, error) {
-	batches, err := store.Batches(ctx, key)
+	batches, err := state.All(ctx, store.Batches, key)
 	if err != nil {
 		return plan.BadTotals{}, fmt.Errorf("read the batches of %s: %w", key.Node, err)
 	}

@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -19,7 +18,6 @@ import (
 	"thalweg/internal/parts"
 	partslocal "thalweg/internal/parts/local"
 	"thalweg/internal/pipeline"
-	"thalweg/internal/plan"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
@@ -91,17 +89,21 @@ func (b *bench) plan(name string) {
 	b.t.Helper()
 	node, err := b.state.Node(b.t.Context(), b.key(name))
 	require.NoError(b.t, err)
-	data, specs, err := b.job.Plan(b.t.Context(), node)
+	plan, err := b.job.Plan(b.t.Context(), node)
 	require.NoError(b.t, err)
-	require.Len(b.t, specs, 1)
-	require.NoError(b.t, b.state.PlanNode(b.t.Context(), b.key(name), data, specs))
+	require.Len(b.t, plan.Batches, 1)
+	_, err = state.PlanNode(b.t.Context(), b.state, b.key(name), node.Epoch, plan, b.t.Name(), time.Now())
+	require.NoError(b.t, err)
 }
 
 func (b *bench) key(name string) state.NodeKey { return state.NodeKey{RunKey: b.run, Node: name} }
 
 func (b *bench) claim(name string) state.Claim {
 	b.t.Helper()
-	c, err := b.state.Claim(b.t.Context(), state.BatchKey{NodeKey: b.key(name)}, b.t.Name(), time.Now(), time.Now().Add(time.Hour))
+	offers, _, err := b.state.Offers(b.t.Context(), b.key(name), time.Now(), state.Page{})
+	require.NoError(b.t, err)
+	require.Len(b.t, offers, 1)
+	c, err := b.state.Claim(b.t.Context(), state.Bid{Offer: offers[0], Owner: b.t.Name(), Now: time.Now(), Lease: time.Now().Add(time.Hour)})
 	require.NoError(b.t, err)
 	return c
 }
@@ -117,7 +119,7 @@ func (b *bench) do(name string) {
 		require.NoError(b.t, res.Publish(b.t.Context()))
 	}
 	require.NoError(b.t, b.state.Commit(b.t.Context(), c, res.Outcome, time.Now()))
-	require.NoError(b.t, b.state.SetNodeStatus(b.t.Context(), b.key(name), state.Running, state.Succeeded))
+	require.NoError(b.t, b.state.MoveNode(b.t.Context(), b.key(name), state.Move{From: state.Running, To: state.Succeeded, Now: time.Now()}))
 }
 
 // stored lists the keys of all parts.
@@ -157,7 +159,7 @@ func TestRowsExistOnlyAfterTheCommit(t *testing.T) {
 	require.Len(t, res.Outcome.Parts, 1)
 	require.EqualValues(t, 2, res.Outcome.Stats.RowsOut)
 	require.Equal(t, []string{res.Outcome.Parts[0].Key}, b.stored())
-	manifest, err := b.state.Manifest(t.Context(), b.key("load"))
+	manifest, err := state.Manifest(t.Context(), b.state, b.key("load"))
 	require.NoError(t, err)
 	require.Empty(t, manifest)
 
@@ -281,35 +283,9 @@ func TestAPartThatIsGoneIsNamed(t *testing.T) {
 func TestANodeThatTheScriptHasNoMoreIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "id\n1\n")
-	_, _, err := b.job.Plan(t.Context(), state.Node{NodeKey: b.key("gone"), NodeSpec: state.NodeSpec{Name: "gone"}})
+	_, err := b.job.Plan(t.Context(), state.Node{NodeKey: b.key("gone"), NodeSpec: state.NodeSpec{Name: "gone"}})
 	require.Equal(t, fault.Script, fault.Of(err).Kind)
 	require.Contains(t, err.Error(), "gone")
-}
-
-// A batch waits for all batches of lower phases, and for none of its own.
-func TestPhasesFollowOneAnother(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, "id\n1\n")
-	batch := func(number, phase int, status state.Status) state.Batch {
-		work, err := json.Marshal(plan.Work{Phase: phase})
-		require.NoError(t, err)
-		return state.Batch{BatchSpec: state.BatchSpec{Batch: number, Work: work}, Status: status}
-	}
-	for _, test := range []struct {
-		name     string
-		phase    int
-		siblings []state.Batch
-		ready    bool
-	}{
-		{name: "the first phase", phase: 0, siblings: []state.Batch{batch(1, 0, state.Pending)}, ready: true},
-		{name: "all before are done", phase: 1, siblings: []state.Batch{batch(1, 0, state.Succeeded), batch(2, 0, state.Succeeded)}, ready: true},
-		{name: "one before is not", phase: 1, siblings: []state.Batch{batch(1, 0, state.Succeeded), batch(2, 0, state.Claimed)}},
-		{name: "one of the same phase is not", phase: 1, siblings: []state.Batch{batch(1, 0, state.Succeeded), batch(2, 1, state.Pending)}, ready: true},
-		{name: "two phases before", phase: 2, siblings: []state.Batch{batch(1, 0, state.Failed), batch(2, 1, state.Succeeded)}},
-	} {
-		require.Equal(t, test.ready, b.job.Ready(batch(0, test.phase, state.Pending), test.siblings), test.name)
-	}
-	require.True(t, b.job.Ready(state.Batch{BatchSpec: state.BatchSpec{Work: []byte("{")}}, nil), "what cannot be read fails where it can say so")
 }
 
 func TestIdleIsTheTimeOutsideOfBatches(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"thalweg/internal/fault"
-	"thalweg/internal/plan"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
 )
@@ -50,14 +49,7 @@ func (p *Pipeline) writer(ctx context.Context, run state.RunKey, table string) (
 		return nil, fmt.Errorf("look for table %s in run %d: %w", table, run.Run, err)
 	}
 	for i, n := range nodes {
-		if n.Plan == nil {
-			continue
-		}
-		np, err := plan.DecodeNodePlan(n.Plan)
-		if err != nil {
-			return nil, fmt.Errorf("look for table %s in run %d: %w", table, run.Run, err)
-		}
-		if np.Table == table {
+		if n.PlanDigest != "" && n.Table == table {
 			return &nodes[i], nil
 		}
 	}
@@ -70,19 +62,13 @@ func (p *Pipeline) noSource(ctx context.Context, source *script.Node, reader sta
 	f := &fault.Error{Kind: fault.Script,
 		Message: fmt.Sprintf("it reads table %s, which no run of script %s in workspace %s has written", source.Table.Name, ScriptName(p.cfg.Identity), p.cfg.Run.Workspace),
 		Hint:    fmt.Sprintf("run node %s first, or name it in --start", source.Name)}
-	runs, err := p.cfg.Store.Runs(ctx, p.cfg.Run.Workspace)
+	runs, _, err := p.cfg.Store.Runs(ctx, p.cfg.Run.Workspace, state.Page{Limit: earlierRunsMax})
 	if err != nil {
 		return fmt.Errorf("look for a run of %s: %w", source.Name, err)
 	}
-	for _, r := range slices.Backward(runs[max(len(runs)-earlierRunsMax, 0):]) {
-		if p.cfg.Identify(r) == p.cfg.Identity {
-			continue
-		}
-		node, err := p.writer(ctx, r.RunKey, source.Table.Name)
-		if err != nil {
-			return err
-		}
-		if node != nil && node.Status == state.Succeeded {
+	for _, r := range runs {
+		wrote := func(n state.NodeBrief) bool { return n.Table == source.Table.Name && n.Status == state.Succeeded }
+		if p.cfg.Identify(r) != p.cfg.Identity && slices.ContainsFunc(r.Nodes, wrote) {
 			f.Message += fmt.Sprintf("; run %d of script %s has", r.Run, ScriptName(p.cfg.Identify(r)))
 			f.Hint += fmt.Sprintf("; --from %d reads the other script's table", r.Run)
 			break

@@ -51,7 +51,7 @@ type Work struct {
 	ToRow   int64           `json:"to_row,omitempty"`
 	Ranged  bool            `json:"ranged,omitempty"`
 	Check   bool            `json:"check,omitempty"`    // it checks the node's rows and writes none
-	Phase   int             `json:"phase,omitempty"`    // it waits for the batches of lower phases
+	Phase   int             `json:"-"`                  // see state.BatchSpec.Phase
 	BadCaps bool            `json:"bad_caps,omitempty"` // it compares the bad rows of the others with the node's caps
 	Only    bool            `json:"only,omitempty"`     // it does all that there is to read; set where bad rows are counted
 }
@@ -125,7 +125,7 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		if err != nil {
 			return plan, nil, fmt.Errorf("plan %s: %w", n.Name, err)
 		}
-		specs[i] = state.BatchSpec{Batch: i, RowsIn: sizes[i].rows, BytesIn: sizes[i].bytes, Work: data}
+		specs[i] = state.BatchSpec{Batch: i, Phase: w.Phase, Class: string(n.Type), RowsIn: sizes[i].rows, BytesIn: sizes[i].bytes, Work: data}
 	}
 	return plan, specs, nil
 }

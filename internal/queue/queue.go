@@ -12,11 +12,7 @@ var ErrClosed = errors.New("queue closed")
 
 // Hint says that a batch can probably be taken. It may be wrong, late, lost
 // or doubled: state decides.
-type Hint struct {
-	state.BatchKey
-	// Class of work (load, join, python, write …), for admission.
-	Class string `json:"class,omitempty"`
-}
+type Hint struct{ state.Offer }
 
 // Delivery is a received hint. Done tells the queue that it is not needed any
 // more: called as soon as the claim is decided, never after the work.

@@ -103,8 +103,10 @@ func TestCanMove(t *testing.T) {
 	t.Parallel()
 	require.True(t, CanMove("batch", Pending, Claimed))
 	require.False(t, CanMove("batch", Pending, Succeeded), "work that nobody claimed")
-	require.False(t, CanMove("batch", Succeeded, Pending), "a committed batch stays")
-	require.False(t, CanMove("run", Complete, Running))
+	require.False(t, CanMove("run", Complete, Stopped))
+	require.False(t, CanMove("attempt", Succeeded, Lost), "what was committed stays so")
+	require.True(t, Settles(Running, Succeeded))
+	require.False(t, Settles(Succeeded, Running), "that takes an order")
 	require.False(t, CanMove("attempt", Lost, Succeeded), "fencing")
 	require.False(t, CanMove("table", Pending, Running), "no such thing")
 }

@@ -1,8 +1,8 @@
 package state
 
 import (
-	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"thalweg/internal/fault"
@@ -41,7 +41,10 @@ type BatchKey struct {
 // Run is one execution of a subset of a script's nodes.
 type Run struct {
 	RunKey
+	Token       string // the creator's own: a CreateRun that is repeated with it is the same run; "": never repeated
 	Status      Status
+	Epoch       int64  // number of the latest order
+	Order       *Order // the latest one; nil: none yet
 	Script      string // which script it is of (see package local); "": recorded before that was kept
 	ScriptPath  string
 	ParamsPath  string
@@ -49,25 +52,88 @@ type Run struct {
 	StartNodes  []string
 	Sources     []int64 // runs that it was told to read tables from, whatever their script
 	Description string
+	Actor       string // who started it
+	Parent      int64  // the run whose part it is (a backfill's); 0: none
+	Deadline    time.Time
 	Created     time.Time
 	Finished    time.Time // zero while not terminal
 	Failure     *Failure  // first failure, nil unless failed
-	Definition  []byte    // the script as loaded (canonical JSON with parameters applied): what later readers of its tables know
+	Invalidated *Mark     // nobody may read its tables any more
+
+	Program    string // version of thalweg that began it
+	Engine     string // version of DuckDB
+	BucketHash string // what cut its tables into buckets; "": recorded before that was kept
+	Pins       []Pin  // what it was made from; nil in lists
+
+	Nodes []NodeBrief // in lists only
+}
+
+// Brief finds a node of a run in a list of runs.
+func (r Run) Brief(node string) (NodeBrief, bool) {
+	i := slices.IndexFunc(r.Nodes, func(n NodeBrief) bool { return n.Name == node })
+	if i < 0 {
+		return NodeBrief{}, false
+	}
+	return r.Nodes[i], true
+}
+
+// Mark says who did something, when, and why.
+type Mark struct {
+	Actor  string    `json:"actor"`
+	Time   time.Time `json:"time"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// What is pinned. The texts are stored.
+const (
+	PinScript  = "script"
+	PinParams  = "params"  // the parameters as they were applied, without secrets
+	PinFormula = "formula" // a file of Python code
+)
+
+// Pin is a source that a run was made from: its content is a blob.
+type Pin struct {
+	Kind     string `json:"kind"` // see PinScript
+	Name     string `json:"name"` // path or address, without secrets
+	Digest   string `json:"digest"`
+	Bytes    int64  `json:"bytes"`
+	Redacted bool   `json:"redacted,omitempty"` // a secret was taken out: it is not what was loaded
 }
 
 // NodeSpec is what a run knows of a node when it starts.
 type NodeSpec struct {
-	Name    string
-	Kind    string   // the script's type of node
-	Ordinal int      // order of display: topological
-	Inputs  []string // nodes of the same run whose success this one needs
+	Name        string
+	Kind        string   // the script's type of node
+	Table       string   // that it writes; "": files only
+	Ordinal     int      // order of display: topological
+	Inputs      []string // nodes of the same run whose success this one needs
+	Fingerprint string   // of its code and parameters; "": not known
+}
+
+// NodeBrief is what lists of runs say of a node.
+type NodeBrief struct {
+	Name   string
+	Table  string
+	Status Status
 }
 
 // Node is a node of a run.
 type Node struct {
 	NodeKey
 	NodeSpec
-	Status        Status
+	Status      Status
+	Epoch       int64     // number of the latest order that it has heard: claims of an earlier one are worth nothing
+	Generation  int       // how often it was done again
+	Gate        []byte    // what it waits for while Waiting: opaque here
+	Failure     *Failure  // why it failed, where no batch says so
+	ReusedFrom  *NodeKey  // its rows are that node's
+	InputDigest string    // of all that it reads, as planned
+	Started     time.Time // first claim
+	Finished    time.Time
+	PlanDigest  string // "": not planned
+	Plan        []byte // planner's own record (layout, schema), opaque here; nil in lists
+
+	// Derived from its batches.
 	BatchesTotal  int // 0 while not planned
 	BatchesDone   int // succeeded
 	BatchesFailed int
@@ -75,31 +141,43 @@ type Node struct {
 	RowsOut       int64
 	BytesIn       int64
 	BytesOut      int64
-	Started       time.Time // first claim
-	Finished      time.Time
-	Plan          []byte // planner's own record (layout, schema), opaque here; nil while not planned
+	Revision      int64 // Seq of its latest event: the same one means that nothing of it has changed
 }
 
 // BatchSpec is a planned unit of work. The same plan always gives the same specs.
 type BatchSpec struct {
 	Batch   int
-	RowsIn  int64 // estimate, -1 if unknown
+	Phase   int    // it can be claimed when those of lower phases have succeeded
+	Class   string // of work, for admission
+	RowsIn  int64  // estimate, -1 if unknown
 	BytesIn int64
-	Work    []byte // planner's own description of the slice, opaque here
+	Work    []byte // planner's own description of the slice, opaque here; nil in lists of batches
+}
+
+// Input is a file that a node was planned to read.
+type Input struct {
+	Address string    `json:"address"` // without secrets
+	Bytes   int64     `json:"bytes"`
+	Time    time.Time `json:"time"` // when it was last changed, by what it says itself
+	Digest  string    `json:"digest,omitempty"`
+	Rows    int64     `json:"rows"` // -1: not known when it was planned
 }
 
 // Batch is a batch of a run.
 type Batch struct {
 	BatchKey
 	BatchSpec
-	Status   Status
-	Attempt  int // number of the latest attempt, 0 while none
-	Owner    string
-	Lease    time.Time // claimed until
-	Started  time.Time
-	Finished time.Time
-	Stats    Stats
-	Failure  *Failure
+	Status    Status
+	Attempt   int   // number of the latest attempt, 0 while none; it never goes back
+	Epoch     int64 // of the latest attempt's claim
+	Tries     int   // attempts since the last order that failed or were lost; released ones do not count
+	NotBefore time.Time
+	Owner     string
+	Lease     time.Time // claimed until
+	Started   time.Time
+	Finished  time.Time
+	Stats     Stats
+	Failure   *Failure
 }
 
 // Stats are what an attempt measured.
@@ -159,6 +237,7 @@ type Part struct {
 	RawBytes int64  `json:"raw_bytes"` // uncompressed size by the file's own footer
 	Schema   string `json:"schema"`    // fingerprint of names and types
 	Checksum string `json:"checksum"`  // "crc32c:%08x" of the object's bytes
+	Attempt  int    `json:"attempt,omitempty"`
 }
 
 // File is an output file that a committed batch has put under its final name.
@@ -171,23 +250,55 @@ type File struct {
 	Checksum string `json:"checksum"`
 }
 
-// Claim is the right to work on a batch until the lease ends. Its Attempt
-// number fences: only the latest attempt can commit.
+// Offer is a batch that can be claimed, as somebody has read it: what it was
+// then is what its claim is conditional on.
+type Offer struct {
+	BatchKey
+	Epoch   int64  `json:"epoch"`   // of the node
+	Attempt int    `json:"attempt"` // the latest, which is over
+	Class   string `json:"class,omitempty"`
+}
+
+// Bid asks for a batch that was on offer.
+type Bid struct {
+	Offer
+	Owner string
+	Token string // this bid's own, so that it can be repeated when its answer was not heard
+	Now   time.Time
+	Lease time.Time // until when
+}
+
+// Claim is the right to work on a batch until the lease ends. Its Attempt and
+// Epoch fence: only the latest attempt can commit, and none that was claimed
+// before the node heard of an order.
 type Claim struct {
 	BatchKey
+	Epoch   int64
 	Attempt int
+	Tries   int // attempts before it that failed or were lost
 	Owner   string
 	Lease   time.Time
 	Spec    BatchSpec
 }
 
-// Outcome is what an attempt publishes when it ends. A failed one has side
-// parts, checks and stats only.
+// Outcome is what an attempt publishes when it ends: one value. A failed one
+// has side parts, checks and stats only.
 type Outcome struct {
 	Parts  []Part // Seq is unique among all of them, whatever their Side
 	Files  []File
 	Checks []CheckResult
 	Stats  Stats
+}
+
+// Publication is a file that an attempt is about to put under its final name.
+type Publication struct {
+	BatchKey
+	Attempt int    `json:"attempt"`
+	Seq     int    `json:"seq"`
+	Owner   string `json:"owner"`
+	Address string `json:"address"`          // final, without secrets
+	Temp    string `json:"temp,omitempty"`   // where its bytes are until then
+	Upload  string `json:"upload,omitempty"` // what the other side calls the unfinished upload
 }
 
 // CheckResult is what a check of a node's rows found.
@@ -208,98 +319,42 @@ type CheckResult struct {
 // Attempt is one try at a batch, kept for ever.
 type Attempt struct {
 	BatchKey
-	Attempt  int
-	Owner    string
-	Status   Status // claimed, succeeded, failed, released, lost
-	Started  time.Time
-	Finished time.Time
-	Failure  *Failure
+	Attempt    int
+	Epoch      int64
+	Generation int // of the node
+	Owner      string
+	Status     Status // claimed, succeeded, failed, released, lost
+	Withdrawn  bool   // what it published does not count any more
+	Started    time.Time
+	Finished   time.Time
+	Failure    *Failure
 }
+
+// Role is a duty in a run that one worker has at a time (coordinating it, say).
+type Role struct {
+	Name  string
+	Owner string
+	Term  int64 // raised when another owner takes it
+	Until time.Time
+}
+
+// Page asks for a piece of a list. Lists of a node's batches, and of what
+// belongs to them, are cut between batches: Limit counts those.
+type Page struct {
+	From  int64 // 0: from its beginning; else what the answer before said comes next
+	Limit int   // 0: PageMax, which is also the most
+}
+
+// PageMax is the most that one answer of a list holds, in its own units.
+const PageMax = 1_000
 
 // Errors that callers decide on.
 var (
 	ErrNotFound     = errors.New("not found")
-	ErrNotClaimable = errors.New("batch cannot be claimed")                 // somebody else has it, or it is terminal
-	ErrLeaseLost    = errors.New("lease lost")                              // a later attempt exists, or the run was stopped: do not commit
-	ErrConflict     = errors.New("state was changed by somebody else")      // compare-and-set failed: read again
-	ErrExists       = errors.New("already planned with different contents") // a planner that is not deterministic
-	ErrIllegalMove  = errors.New("no such transition")                      // the caller's mistake: CanMove says no
+	ErrNotClaimable = errors.New("batch cannot be claimed")            // not any more, or not as it was on offer
+	ErrLeaseLost    = errors.New("lease lost")                         // a later attempt or order exists: do not commit
+	ErrConflict     = errors.New("state was changed by somebody else") // compare-and-set failed: read again
+	ErrIllegalMove  = errors.New("no such transition")                 // the caller's mistake: see status.go
+	ErrHeld         = errors.New("somebody else has this role")
+	ErrUnknown      = errors.New("not known whether it was done") // the answer was lost: repeat the call, or read
 )
-
-// Store keeps runs, nodes, batches, attempts, leases and manifests. Every
-// method is atomic and durable when it returns nil; every method may be
-// called concurrently, from several processes where the backend allows it.
-// now is passed in where it matters so that leases can be tested. Times are
-// kept to the millisecond, in UTC.
-//
-// Every method is ErrNotFound for a run, node or batch that is not there.
-// Commit, Fail and Release are no-ops for an attempt that the same call has
-// already ended: whoever did not hear the answer may ask again.
-type Store interface {
-	// CreateRun stores a new run in status Running with its nodes Pending and
-	// returns its number: one more than the workspace's last.
-	CreateRun(ctx context.Context, run Run, nodes []NodeSpec) (RunKey, error)
-	Run(ctx context.Context, key RunKey) (Run, error)
-	// Runs lists a workspace's runs in order.
-	Runs(ctx context.Context, workspace string) ([]Run, error)
-	// Workspaces lists the workspaces that have runs, by name.
-	Workspaces(ctx context.Context) ([]string, error)
-	// SetRunStatus moves a run along a legal transition; ErrConflict if it is
-	// no longer in from. failure is kept for Failed only.
-	SetRunStatus(ctx context.Context, key RunKey, from, to Status, failure *Failure) error
-
-	// Nodes lists a run's nodes by ordinal.
-	Nodes(ctx context.Context, key RunKey) ([]Node, error)
-	Node(ctx context.Context, key NodeKey) (Node, error)
-	// PlanNode stores a node's batches, numbered from 0 in order, and moves it
-	// from Pending to Running. Planning again with the same contents is a
-	// no-op, with others ErrExists. ErrConflict if the run is not Running or
-	// the node can no longer be planned. A plan of no batches is legal: the
-	// node can succeed at once.
-	PlanNode(ctx context.Context, key NodeKey, plan []byte, batches []BatchSpec) error
-	// SetNodeStatus moves a node along a legal transition; ErrConflict if it is no longer in from.
-	SetNodeStatus(ctx context.Context, key NodeKey, from, to Status) error
-
-	// Batches lists a node's batches by number.
-	Batches(ctx context.Context, key NodeKey) ([]Batch, error)
-	// Claim takes a batch that is Pending, or Claimed with a lease that ended
-	// before now (the earlier attempt becomes Lost), for owner until lease.
-	// ErrNotClaimable otherwise, and whenever the run or node is not Running.
-	Claim(ctx context.Context, key BatchKey, owner string, now, lease time.Time) (Claim, error)
-	// Extend moves the end of the lease; ErrLeaseLost if the attempt is no
-	// longer the latest or the run is no longer Running.
-	Extend(ctx context.Context, c Claim, lease time.Time) error
-	// Commit marks the attempt and its batch Succeeded and publishes its
-	// parts, files and checks, in one transaction; ErrLeaseLost as Extend.
-	// The manifest never shows any other attempt's parts.
-	Commit(ctx context.Context, c Claim, out Outcome, now time.Time) error
-	// Fail marks the attempt and its batch Failed, and publishes its side
-	// parts and checks, in one transaction; ErrLeaseLost as Extend. An outcome
-	// with parts of the table itself or with files is refused.
-	Fail(ctx context.Context, c Claim, failure Failure, out Outcome, now time.Time) error
-	// Release gives the batch back to Pending without using up an attempt's
-	// worth of retries: the worker is shutting down. ErrLeaseLost as Extend.
-	Release(ctx context.Context, c Claim, now time.Time) error
-	// Attempts lists a node's attempts by batch and number.
-	Attempts(ctx context.Context, key NodeKey) ([]Attempt, error)
-	// Reopen makes a Failed, Stopped or orphaned Running run continue:
-	// failed, stopped and claimed batches go back to Pending (their attempts
-	// Lost if still claimed), their nodes to Running (to Pending if they were
-	// never planned), the run to Running. Succeeded batches and their parts
-	// stay; what failed ones published is withdrawn. The caller knows that no worker of the run is alive. ErrConflict
-	// for a Complete run.
-	Reopen(ctx context.Context, key RunKey, now time.Time) error
-
-	// Manifest lists the committed parts of a table in order of batch and seq,
-	// those of its side tables not among them.
-	Manifest(ctx context.Context, key NodeKey) ([]Part, error)
-	// SideParts lists the parts of a node's side tables, also those of failed
-	// batches, in order of batch and seq.
-	SideParts(ctx context.Context, key NodeKey) ([]Part, error)
-	// Checks lists what a run's checks found, in node, batch order and within
-	// a batch in the order in which its attempt named them.
-	Checks(ctx context.Context, key RunKey) ([]CheckResult, error)
-	// Files lists the committed output files of a run, in node, batch order.
-	Files(ctx context.Context, key RunKey) ([]File, error)
-	Close() error
-}

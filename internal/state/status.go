@@ -1,5 +1,7 @@
 package state
 
+import "slices"
+
 // Status is where a run, node, batch or attempt is in its life.
 type Status string
 
@@ -13,7 +15,10 @@ const (
 	Failed    Status = "failed"    // batch, attempt, node, run
 	Stopped   Status = "stopped"   // node, run: somebody asked
 	Released  Status = "released"  // attempt: given back by a worker that shut down
-	Lost      Status = "lost"      // attempt: its lease ended before it did
+	Lost      Status = "lost"      // attempt: its lease ended before it did, or an order came
+
+	Waiting     Status = "waiting"     // node: somebody has to decide first
+	Invalidated Status = "invalidated" // node: nobody may read its table any more
 )
 
 // transitions lists every legal move of each kind of thing: the one place
@@ -21,40 +26,51 @@ const (
 // compares the two.
 var transitions = map[string]map[Status][]Status{
 	"run": {
-		Running: {Complete, Failed, Stopped},
-		Failed:  {Running},
-		Stopped: {Running},
+		Running:  {Complete, Failed, Stopped},
+		Failed:   {Running},
+		Stopped:  {Running},
+		Complete: {Running}, // something of it is done again
 	},
 	"node": {
-		Pending: {Running, Failed, Stopped}, // Failed: it could not be planned
-		Running: {Succeeded, Failed, Stopped},
-		Failed:  {Pending, Running}, // Pending: it was not planned
-		Stopped: {Pending, Running},
+		Pending:     {Waiting, Running, Failed, Stopped, Invalidated}, // Failed: it could not be planned
+		Waiting:     {Pending, Failed, Stopped, Invalidated},
+		Running:     {Succeeded, Failed, Stopped, Pending, Invalidated}, // Pending: to be planned again
+		Succeeded:   {Pending, Running, Invalidated},
+		Failed:      {Pending, Running, Invalidated}, // Pending: it was not planned, or is to be again
+		Stopped:     {Pending, Running, Invalidated},
+		Invalidated: {Pending, Running},
 	},
 	"batch": {
-		Pending: {Claimed},
-		Claimed: {Succeeded, Failed, Pending},
-		Failed:  {Pending},
+		Pending:   {Claimed},
+		Claimed:   {Succeeded, Failed, Pending},
+		Failed:    {Pending},
+		Succeeded: {Pending}, // it is done again
 	},
 	"attempt": {
 		Claimed: {Succeeded, Failed, Released, Lost},
 	},
 }
 
+// settled lists the moves of a node that a coordinator makes by itself
+// (Store.MoveNode); a plan and orders make the others.
+var settled = map[Status][]Status{
+	Pending: {Waiting, Failed},
+	Waiting: {Failed}, // its time is over
+	Running: {Succeeded, Failed},
+}
+
+// Settles reports whether a coordinator may move a node so.
+func Settles(from, to Status) bool { return slices.Contains(settled[from], to) }
+
 // CanMove reports whether a thing (run, node, batch, attempt) may go from one state to another.
 func CanMove(thing string, from, to Status) bool {
-	for _, s := range transitions[thing][from] {
-		if s == to {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(transitions[thing][from], to)
 }
 
 // Terminal reports whether a run, node or batch in this state will not move by itself.
 func (s Status) Terminal() bool {
 	switch s {
-	case Succeeded, Complete, Failed, Stopped:
+	case Succeeded, Complete, Failed, Stopped, Invalidated:
 		return true
 	}
 	return false

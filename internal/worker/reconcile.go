@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -20,6 +21,12 @@ func (w *Worker) reconcile(ctx context.Context) (state.Status, error) {
 		if err != nil {
 			return state.Running, fmt.Errorf("read run %d: %w", w.run.Run, err)
 		}
+		if run.Order.Pending() { // whoever gave it may have died over it
+			if err := state.Carry(ctx, w.cfg.Store, run, w.cfg.Now()); err != nil {
+				return state.Running, fmt.Errorf("%s run %d: %w", run.Order.Kind, w.run.Run, err)
+			}
+			continue
+		}
 		if run.Status != state.Running {
 			return run.Status, nil
 		}
@@ -32,7 +39,7 @@ func (w *Worker) reconcile(ctx context.Context) (state.Status, error) {
 			return state.Running, err
 		}
 		if !changed {
-			return w.settle(ctx, nodes)
+			return w.settle(ctx, run, nodes)
 		}
 	}
 }
@@ -51,9 +58,9 @@ func (w *Worker) advance(ctx context.Context, nodes []state.Node) (bool, error) 
 		case n.Status == state.Pending && allDone(n.Inputs, done):
 			moved, err = w.plan(ctx, n)
 		case n.Status == state.Running && n.BatchesFailed > 0:
-			moved, err = w.setNode(ctx, n, state.Failed)
+			moved, err = w.setNode(ctx, n, state.Failed, nil)
 		case n.Status == state.Running && n.BatchesDone == n.BatchesTotal:
-			moved, err = w.setNode(ctx, n, state.Succeeded)
+			moved, err = w.setNode(ctx, n, state.Succeeded, nil)
 		case n.Status == state.Running:
 			err = w.offer(ctx, n)
 		}
@@ -77,7 +84,7 @@ func allDone(inputs []string, done map[string]bool) bool {
 // plan plans a node. A plan that fails is the run's failure: nothing that a
 // batch could be blamed for exists yet.
 func (w *Worker) plan(ctx context.Context, n state.Node) (bool, error) {
-	plan, specs, err := w.cfg.Job.Plan(ctx, n)
+	plan, err := w.cfg.Job.Plan(ctx, n)
 	if ctx.Err() != nil {
 		return false, nil
 	}
@@ -91,26 +98,29 @@ func (w *Worker) plan(ctx context.Context, n state.Node) (bool, error) {
 	}
 	delete(w.late, n.Name)
 	if err != nil {
-		if _, err := w.setNode(ctx, n, state.Failed); err != nil {
+		failure := FailureOf(err, state.BatchKey{NodeKey: n.NodeKey, Batch: -1})
+		if _, err := w.setNode(ctx, n, state.Failed, &failure); err != nil {
 			return false, err
 		}
-		failure := FailureOf(err, state.BatchKey{NodeKey: n.NodeKey, Batch: -1})
 		return false, w.failRun(ctx, failure)
 	}
-	err = w.cfg.Store.PlanNode(ctx, n.NodeKey, plan, specs)
+	standing, err := state.PlanNode(ctx, w.cfg.Store, n.NodeKey, n.Epoch, plan, w.cfg.Owner, w.cfg.Now())
 	if errors.Is(err, state.ErrConflict) {
 		return true, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("store the plan of %s: %w", n.Name, err)
 	}
+	if !standing.Mine { // another planner came first, with another plan: that one is worked on
+		return true, nil
+	}
 	w.cfg.Checkpoint(Planned)
-	w.observe(Event{Time: w.cfg.Now(), Kind: NodePlanned, Node: n.Name, Batches: len(specs)})
+	w.observe(Event{Time: w.cfg.Now(), Kind: NodePlanned, Node: n.Name, Batches: len(plan.Batches)})
 	return true, nil
 }
 
-func (w *Worker) setNode(ctx context.Context, n state.Node, to state.Status) (bool, error) {
-	err := w.cfg.Store.SetNodeStatus(ctx, n.NodeKey, n.Status, to)
+func (w *Worker) setNode(ctx context.Context, n state.Node, to state.Status, failure *state.Failure) (bool, error) {
+	err := w.cfg.Store.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: n.Status, To: to, Failure: failure, Actor: w.cfg.Owner, Now: w.cfg.Now()})
 	if err != nil && !errors.Is(err, state.ErrConflict) {
 		return false, fmt.Errorf("settle node %s: %w", n.Name, err)
 	}
@@ -121,22 +131,19 @@ func (w *Worker) setNode(ctx context.Context, n state.Node, to state.Status) (bo
 	return true, nil
 }
 
-// offer publishes hints for a node's batches that can be taken.
+// offer publishes hints for some of a node's batches that can be taken: enough
+// to keep the slots busy until one of them ends and looks again.
 func (w *Worker) offer(ctx context.Context, n state.Node) error {
-	batches, err := w.cfg.Store.Batches(ctx, n.NodeKey)
+	offers, _, err := w.cfg.Store.Offers(ctx, n.NodeKey, w.cfg.Now(), state.Page{Limit: offersPerSlot * w.cfg.Slots})
 	if err != nil {
-		return fmt.Errorf("read the batches of %s: %w", n.Name, err)
+		return fmt.Errorf("look for work in %s: %w", n.Name, err)
 	}
-	now := w.cfg.Now()
-	var hints []queue.Hint
-	for _, b := range batches {
-		free := b.Status == state.Pending || b.Status == state.Claimed && b.Lease.Before(now)
-		if free && w.cfg.Job.Ready(b, batches) {
-			hints = append(hints, queue.Hint{BatchKey: b.BatchKey, Class: n.Kind})
-		}
-	}
-	if len(hints) == 0 {
+	if len(offers) == 0 {
 		return nil
+	}
+	hints := make([]queue.Hint, len(offers))
+	for i, o := range offers {
+		hints[i].Offer = o
 	}
 	if err := w.cfg.Queue.Publish(ctx, hints...); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("offer the batches of %s: %w", n.Name, err)
@@ -145,7 +152,7 @@ func (w *Worker) offer(ctx context.Context, n state.Node) error {
 }
 
 // settle ends the run when all nodes have succeeded or one has failed.
-func (w *Worker) settle(ctx context.Context, nodes []state.Node) (state.Status, error) {
+func (w *Worker) settle(ctx context.Context, run state.Run, nodes []state.Node) (state.Status, error) {
 	done := 0
 	for _, n := range nodes {
 		switch n.Status {
@@ -157,27 +164,41 @@ func (w *Worker) settle(ctx context.Context, nodes []state.Node) (state.Status, 
 			if err := w.failRun(ctx, failure); err != nil {
 				return state.Running, err
 			}
-			return state.Failed, nil
+			return w.status(ctx)
 		case state.Succeeded:
 			done++
 		}
 	}
 	if done < len(nodes) {
-		run, err := w.cfg.Store.Run(ctx, w.run)
-		if err != nil {
-			return state.Running, fmt.Errorf("read run %d: %w", w.run.Run, err)
-		}
-		return run.Status, nil
+		return w.status(ctx)
 	}
-	err := w.cfg.Store.SetRunStatus(ctx, w.run, state.Running, state.Complete, nil)
-	if err != nil && !errors.Is(err, state.ErrConflict) {
+	err := w.cfg.Store.CompleteRun(ctx, w.run, run.Epoch, w.cfg.Owner, w.cfg.Now())
+	if errors.Is(err, state.ErrConflict) { // an order came in between
+		return w.status(ctx)
+	}
+	if err != nil {
 		return state.Running, fmt.Errorf("complete run %d: %w", w.run.Run, err)
 	}
 	return state.Complete, nil
 }
 
+func (w *Worker) status(ctx context.Context) (state.Status, error) {
+	run, err := w.cfg.Store.Run(ctx, w.run)
+	if err != nil {
+		return state.Running, fmt.Errorf("read run %d: %w", w.run.Run, err)
+	}
+	return run.Status, nil
+}
+
+// order is one that this worker gives.
+func (w *Worker) order(kind state.OrderKind) state.Order {
+	return state.Order{Kind: kind, Token: rand.Text(), Mark: state.Mark{Actor: w.cfg.Owner, Time: w.cfg.Now()}}
+}
+
 func (w *Worker) failRun(ctx context.Context, failure state.Failure) error {
-	err := w.cfg.Store.SetRunStatus(ctx, w.run, state.Running, state.Failed, &failure)
+	order := w.order(state.OrderFail)
+	order.Cause = &failure
+	err := state.Direct(ctx, w.cfg.Store, w.run, order)
 	if err != nil && !errors.Is(err, state.ErrConflict) {
 		return fmt.Errorf("record that run %d failed: %w", w.run.Run, err)
 	}
@@ -186,7 +207,10 @@ func (w *Worker) failRun(ctx context.Context, failure state.Failure) error {
 
 // firstFailure is the failure of the node's first failed batch.
 func (w *Worker) firstFailure(ctx context.Context, n state.Node) (state.Failure, error) {
-	batches, err := w.cfg.Store.Batches(ctx, n.NodeKey)
+	if n.Failure != nil {
+		return *n.Failure, nil
+	}
+	batches, err := state.All(ctx, w.cfg.Store.Batches, n.NodeKey)
 	if err != nil {
 		return state.Failure{}, fmt.Errorf("read the batches of %s: %w", n.Name, err)
 	}

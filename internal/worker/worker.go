@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,8 @@ const (
 	heartbeatsPerLease = 3
 	// reconcileEvery repeats the search for work that a lost hint hides.
 	reconcileEvery = 2 * time.Second
+	// offersPerSlot is how many batches of a node are offered at once.
+	offersPerSlot = 4
 	// commitTries is how often a commit is tried whose outcome is not known.
 	commitTries = 3
 	// finishTimeout bounds the state changes that follow a shutdown.
@@ -51,9 +54,7 @@ type Result struct {
 type Job interface {
 	// Plan decides a node's batches; all of its inputs are complete. It answers
 	// with *NotReadyError rather than keep the other nodes waiting for long.
-	Plan(ctx context.Context, node state.Node) (plan []byte, batches []state.BatchSpec, err error)
-	// Ready reports whether a batch may be claimed, given all batches of its node.
-	Ready(b state.Batch, siblings []state.Batch) bool
+	Plan(ctx context.Context, node state.Node) (state.Plan, error)
 	// Execute does a batch's work. It publishes nothing. A result beside an
 	// error is what the failure leaves for people to look at: side parts and
 	// checks, which become visible together with it.
@@ -257,7 +258,7 @@ func (w *Worker) drive(ctx, work context.Context, slotErrs <-chan error) (state.
 func (w *Worker) stop(ctx context.Context) (state.Status, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
-	err := w.cfg.Store.SetRunStatus(ctx, w.run, state.Running, state.Stopped, nil)
+	err := state.Direct(ctx, w.cfg.Store, w.run, w.order(state.OrderStop))
 	if errors.Is(err, state.ErrConflict) { // it was over already
 		run, err := w.cfg.Store.Run(ctx, w.run)
 		if err != nil {
@@ -300,11 +301,12 @@ func (w *Worker) serve(ctx context.Context) error {
 // is used, so that no broker's patience limits how long a batch may take.
 func (w *Worker) take(ctx context.Context, d queue.Delivery) error {
 	now := w.cfg.Now()
-	claim, err := w.cfg.Store.Claim(ctx, d.BatchKey, w.cfg.Owner, now, now.Add(w.cfg.Lease))
+	claim, err := w.cfg.Store.Claim(ctx, state.Bid{Offer: d.Offer, Owner: w.cfg.Owner, Token: rand.Text(), Now: now, Lease: now.Add(w.cfg.Lease)})
 	if done := d.Done(ctx); done != nil {
 		w.cfg.Logger.Warn("a used hint could not be acknowledged; it may come again", "batch", d.BatchKey, "error", done)
 	}
 	if errors.Is(err, state.ErrNotClaimable) {
+		w.poke() // it may be on offer in another way by now
 		return nil
 	}
 	if err != nil {

@@ -34,18 +34,16 @@ type fakeJob struct {
 	runs []state.BatchKey
 }
 
-func (j *fakeJob) Plan(_ context.Context, n state.Node) ([]byte, []state.BatchSpec, error) {
+func (j *fakeJob) Plan(_ context.Context, n state.Node) (state.Plan, error) {
 	if err := j.planErr[n.Name]; err != nil {
-		return nil, nil, err
+		return state.Plan{}, err
 	}
 	specs := make([]state.BatchSpec, j.batches[n.Name])
 	for i := range specs {
 		specs[i] = state.BatchSpec{Batch: i, Work: []byte("{}")}
 	}
-	return []byte("{}"), specs, nil
+	return state.Plan{Record: []byte("{}"), Batches: specs}, nil
 }
-
-func (j *fakeJob) Ready(state.Batch, []state.Batch) bool { return true }
 
 func (j *fakeJob) Execute(ctx context.Context, c state.Claim) (worker.Result, error) {
 	j.mu.Lock()
@@ -160,7 +158,7 @@ func TestFailedBatchFailsTheRunAndGivesTheOthersBack(t *testing.T) {
 	require.Zero(t, job.executed("c"))
 
 	// The cause is gone: a resumed run does only what is left.
-	require.NoError(t, b.store.Reopen(context.Background(), b.run, time.Now()))
+	require.NoError(t, state.Direct(context.Background(), b.store, b.run, state.Order{Kind: state.OrderReopen, Token: t.Name(), Mark: state.Mark{Time: time.Now()}}))
 	again := &fakeJob{batches: job.batches}
 	status, err = b.worker(t, again, nil).Run(context.Background())
 	require.NoError(t, err)
@@ -212,12 +210,12 @@ func TestShutdownGivesBatchesBackWithoutUsingUpAnAttempt(t *testing.T) {
 	status, err := b.worker(t, job, nil).Run(ctx)
 	require.NoError(t, err)
 	require.Equal(t, state.Stopped, status)
-	batches, err := b.store.Batches(context.Background(), state.NodeKey{RunKey: b.run, Node: "a"})
+	batches, err := state.All(context.Background(), b.store.Batches, state.NodeKey{RunKey: b.run, Node: "a"})
 	require.NoError(t, err)
 	for _, batch := range batches {
 		require.Equal(t, state.Pending, batch.Status)
 	}
-	attempts, err := b.store.Attempts(context.Background(), state.NodeKey{RunKey: b.run, Node: "a"})
+	attempts, err := state.All(context.Background(), b.store.Attempts, state.NodeKey{RunKey: b.run, Node: "a"})
 	require.NoError(t, err)
 	for _, a := range attempts {
 		require.Equal(t, state.Released, a.Status)
@@ -269,16 +267,16 @@ func TestAnExecutionThatDoesNotEndIsLeftBehind(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, state.Stopped, status)
 	key := state.BatchKey{NodeKey: state.NodeKey{RunKey: b.run, Node: "a"}}
-	batches, err := b.store.Batches(context.Background(), key.NodeKey)
+	batches, err := state.All(context.Background(), b.store.Batches, key.NodeKey)
 	require.NoError(t, err)
 	require.Equal(t, state.Pending, batches[0].Status)
-	attempts, err := b.store.Attempts(context.Background(), key.NodeKey)
+	attempts, err := state.All(context.Background(), b.store.Attempts, key.NodeKey)
 	require.NoError(t, err)
 	require.Equal(t, state.Released, attempts[0].Status, "no attempt is used up")
 	// What comes back at last finds its claim gone.
 	close(deaf)
 	<-dropped
-	batches, err = b.store.Batches(context.Background(), key.NodeKey)
+	batches, err = state.All(context.Background(), b.store.Batches, key.NodeKey)
 	require.NoError(t, err)
 	require.Equal(t, state.Pending, batches[0].Status)
 	require.False(t, published)
@@ -308,11 +306,11 @@ func TestAFailedRunLeavesBehindWhatDoesNotEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "bad row", run.Failure.Message)
 	// A resumed run may begin before it comes back: it finds its claim gone.
-	require.NoError(t, b.store.Reopen(context.Background(), b.run, time.Now()))
+	require.NoError(t, state.Direct(context.Background(), b.store, b.run, state.Order{Kind: state.OrderReopen, Token: t.Name(), Mark: state.Mark{Time: time.Now()}}))
 	close(deaf)
 	<-dropped
 	require.False(t, published)
-	batches, err := b.store.Batches(context.Background(), state.NodeKey{RunKey: b.run, Node: "a"})
+	batches, err := state.All(context.Background(), b.store.Batches, state.NodeKey{RunKey: b.run, Node: "a"})
 	require.NoError(t, err)
 	require.Equal(t, state.Pending, batches[0].Status)
 	status, err = b.worker(t, &fakeJob{batches: job.batches}, nil).Run(context.Background())
@@ -363,7 +361,7 @@ func TestLostLeaseNeverPublishes(t *testing.T) {
 			return worker.Result{}, nil
 		}
 		// Another worker takes the batch over behind this one's back.
-		if _, err := b.store.Claim(ctx, c.BatchKey, "thief", time.Now().Add(time.Hour), time.Now().Add(time.Hour)); err != nil {
+		if _, err := b.store.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: c.BatchKey, Epoch: c.Epoch, Attempt: c.Attempt}, Owner: "thief", Now: time.Now().Add(time.Hour), Lease: time.Now().Add(time.Hour)}); err != nil {
 			return worker.Result{}, err
 		}
 		return worker.Result{Publish: func(context.Context) error { published = true; return nil }}, nil
@@ -445,9 +443,9 @@ func TestWhatAFailureLeavesIsPublishedWithIt(t *testing.T) {
 			}
 			_, err := b.worker(t, job, nil).Run(ctx)
 			require.NoError(t, err)
-			parts, err := b.store.SideParts(context.Background(), state.NodeKey{RunKey: b.run, Node: "a"})
+			parts, err := state.SideParts(context.Background(), b.store, state.NodeKey{RunKey: b.run, Node: "a"})
 			require.NoError(t, err)
-			checks, err := b.store.Checks(context.Background(), b.run)
+			checks, err := state.OfNodes(context.Background(), b.store, b.run, b.store.Checks)
 			require.NoError(t, err)
 			require.Equal(t, tc.published, len(parts) == 1)
 			require.Equal(t, tc.published, len(checks) == 1)
@@ -479,7 +477,7 @@ func TestFailedPublishLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, state.Failed, status)
 	require.True(t, discarded)
-	parts, err := b.store.SideParts(context.Background(), state.NodeKey{RunKey: b.run, Node: "a"})
+	parts, err := state.SideParts(context.Background(), b.store, state.NodeKey{RunKey: b.run, Node: "a"})
 	require.NoError(t, err)
 	require.Empty(t, parts)
 }

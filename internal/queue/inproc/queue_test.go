@@ -21,7 +21,9 @@ func TestConformance(t *testing.T) {
 	queuetest.Run(t, func(*testing.T) queue.Queue { return New(0) })
 }
 
-func hint(i int) queue.Hint { return queue.Hint{BatchKey: state.BatchKey{Batch: i}, Class: "load"} }
+func hint(i int) queue.Hint {
+	return queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{Batch: i}, Class: "load"}}
+}
 
 func receive(t *testing.T, q *Queue) int {
 	t.Helper()

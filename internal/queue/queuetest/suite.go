@@ -61,7 +61,7 @@ type bench struct {
 
 func hint(i int) queue.Hint {
 	run := state.RunKey{Workspace: "w ' ü/" + fmt.Sprint(i%3), Run: int64(1 + i%2)}
-	return queue.Hint{BatchKey: state.BatchKey{NodeKey: state.NodeKey{RunKey: run, Node: "node"}, Batch: i}, Class: "load"}
+	return queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: state.NodeKey{RunKey: run, Node: "node"}, Batch: i}, Class: "load"}}
 }
 
 func hints(n int) []queue.Hint {
@@ -102,11 +102,11 @@ func (b *bench) receiveAll(want []queue.Hint) {
 }
 
 func testRoundTrip(t *testing.T, b *bench) {
-	want := queue.Hint{
+	want := queue.Hint{Offer: state.Offer{
 		BatchKey: state.BatchKey{NodeKey: state.NodeKey{
 			RunKey: state.RunKey{Workspace: `w"ork/spac'e ü漢`, Run: 1 << 40}, Node: "a.b c"}, Batch: 1 << 30},
-		Class: "python",
-	}
+		Epoch: 1 << 41, Attempt: 1 << 29, Class: "python",
+	}}
 	require.NoError(t, b.Publish(b.ctx, want))
 	require.Equal(t, want, b.receive())
 	bare := queue.Hint{}

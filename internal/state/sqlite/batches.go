@@ -3,58 +3,112 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"thalweg/internal/state"
 )
 
 // Batches implements state.Store.
-func (s *Store) Batches(ctx context.Context, key state.NodeKey) (batches []state.Batch, err error) {
+func (s *Store) Batches(ctx context.Context, key state.NodeKey, page state.Page) (batches []state.Batch, next int64, err error) {
 	err = s.view(ctx, "list batches of "+nameNode(key), func(tx *sql.Tx) error {
 		n, err := findNode(ctx, tx, key)
 		if err != nil {
 			return err
 		}
-		batches, err = list(ctx, tx, scanBatch(key), `SELECT b.batch, s.rows_in, s.bytes_in, s.work, b.status, b.attempt, b.owner,
-			b.lease_ms, b.started_ms, b.finished_ms, b.stats, b.failure
-			FROM batches b JOIN batch_specs s ON s.node_id = b.node_id AND s.batch = b.batch
-			WHERE b.node_id = ? ORDER BY b.batch`, n.id)
+		limit := pageLimit(page.Limit)
+		batches, err = list(ctx, tx, scanBatch(key), `SELECT b.batch, b.phase, s.class, s.rows_in, s.bytes_in, b.status, b.attempt, b.epoch, b.tries,
+			b.not_before_ms, b.owner, b.lease_ms, b.started_ms, b.finished_ms, b.stats, b.failure
+			FROM batches b JOIN plan_batches s ON s.plan_id = ? AND s.batch = b.batch
+			WHERE b.node_id = ? AND b.batch >= ? ORDER BY b.batch LIMIT ?`, n.planID, n.id, page.From, limit)
+		if len(batches) == limit {
+			next = int64(batches[limit-1].BatchKey.Batch) + 1
+		}
 		return err
 	})
-	return batches, err
+	return batches, next, err
 }
 
 func scanBatch(key state.NodeKey) func(scanner) (state.Batch, error) {
 	return func(row scanner) (state.Batch, error) {
 		b := state.Batch{BatchKey: state.BatchKey{NodeKey: key}}
-		var lease, started, finished moment
-		err := row.Scan(&b.BatchKey.Batch, &b.RowsIn, &b.BytesIn, &b.Work, &b.Status, &b.Attempt, &b.Owner,
-			&lease, &started, &finished, asDocument(&b.Stats), asDocument(&b.Failure))
+		var notBefore, lease, started, finished moment
+		err := row.Scan(&b.BatchKey.Batch, &b.Phase, &b.Class, &b.RowsIn, &b.BytesIn, &b.Status, &b.Attempt, &b.Epoch, &b.Tries,
+			&notBefore, &b.Owner, &lease, &started, &finished, asDocument(&b.Stats), asDocument(&b.Failure))
 		b.BatchSpec.Batch = b.BatchKey.Batch
-		b.Lease, b.Started, b.Finished = lease.Time, started.Time, finished.Time
+		b.NotBefore, b.Lease, b.Started, b.Finished = notBefore.Time, lease.Time, started.Time, finished.Time
 		return b, err
 	}
 }
 
+// Offers implements state.Store. It reads the index of what is not done: the
+// lowest phase in it is the one that is open.
+func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) (offers []state.Offer, next int64, err error) {
+	err = s.view(ctx, "look for work in "+nameNode(key), func(tx *sql.Tx) error {
+		n, err := findNode(ctx, tx, key)
+		if err != nil || n.status != state.Running {
+			return err
+		}
+		limit := pageLimit(page.Limit)
+		offers, err = list(ctx, tx, func(row scanner) (state.Offer, error) {
+			o := state.Offer{BatchKey: state.BatchKey{NodeKey: key}, Epoch: n.epoch}
+			err := row.Scan(&o.Batch, &o.Attempt, &o.Class)
+			return o, err
+		}, `SELECT b.batch, b.attempt, s.class FROM batches b INDEXED BY batches_open JOIN plan_batches s ON s.plan_id = ?1 AND s.batch = b.batch
+			WHERE b.node_id = ?2 AND b.status <> 'succeeded' AND b.batch >= ?3
+			AND b.phase = (SELECT min(phase) FROM batches INDEXED BY batches_open WHERE node_id = ?2 AND status <> 'succeeded')
+			AND (b.status = 'pending' AND coalesce(b.not_before_ms, 0) <= ?4 OR b.status = 'claimed' AND b.lease_ms < ?4)
+			ORDER BY b.batch LIMIT ?5`, n.planID, n.id, page.From, now.UnixMilli(), limit)
+		if len(offers) == limit {
+			next = int64(offers[limit-1].Batch) + 1
+		}
+		return err
+	})
+	return offers, next, err
+}
+
 // Attempts implements state.Store.
-func (s *Store) Attempts(ctx context.Context, key state.NodeKey) (attempts []state.Attempt, err error) {
+func (s *Store) Attempts(ctx context.Context, key state.NodeKey, page state.Page) (attempts []state.Attempt, next int64, err error) {
 	err = s.view(ctx, "list attempts of "+nameNode(key), func(tx *sql.Tx) error {
 		n, err := findNode(ctx, tx, key)
 		if err != nil {
 			return err
 		}
-		attempts, err = list(ctx, tx, scanAttempt(key), `SELECT batch, attempt, owner, status, started_ms, finished_ms, failure
-			FROM attempts WHERE node_id = ? ORDER BY batch, attempt`, n.id)
+		end, err := pageEnd(ctx, tx, "attempts", n.id, page, &next)
+		if err != nil {
+			return err
+		}
+		attempts, err = list(ctx, tx, scanAttempt(key), `SELECT a.batch, a.attempt, a.epoch, a.generation, a.owner, a.status,
+			a.status = 'succeeded' AND (b.batch IS NULL OR b.attempt <> a.attempt OR b.status <> 'succeeded'), a.started_ms, a.finished_ms, a.failure
+			FROM attempts a LEFT JOIN batches b ON b.node_id = a.node_id AND b.batch = a.batch
+			WHERE a.node_id = ? AND a.batch BETWEEN ? AND ? ORDER BY a.batch, a.attempt`, n.id, page.From, end)
 		return err
 	})
-	return attempts, err
+	return attempts, next, err
+}
+
+// pageEnd finds the last batch of a page of a table that may have several rows
+// for each, and what comes next; -1 if there is nothing more.
+func pageEnd(ctx context.Context, tx *sql.Tx, table string, nodeID int64, page state.Page, next *int64) (end int64, err error) {
+	batches, err := list(ctx, tx, func(row scanner) (batch int64, err error) {
+		err = row.Scan(&batch)
+		return batch, err
+	}, `SELECT DISTINCT batch FROM `+table+` WHERE node_id = ? AND batch >= ? ORDER BY batch LIMIT ?`, nodeID, page.From, pageLimit(page.Limit))
+	if err != nil || len(batches) == 0 {
+		return -1, err
+	}
+	end = batches[len(batches)-1]
+	if len(batches) == pageLimit(page.Limit) {
+		*next = end + 1
+	}
+	return end, nil
 }
 
 func scanAttempt(key state.NodeKey) func(scanner) (state.Attempt, error) {
 	return func(row scanner) (state.Attempt, error) {
 		a := state.Attempt{BatchKey: state.BatchKey{NodeKey: key}}
 		var started, finished moment
-		err := row.Scan(&a.Batch, &a.Attempt, &a.Owner, &a.Status, &started, &finished, asDocument(&a.Failure))
+		err := row.Scan(&a.Batch, &a.Attempt, &a.Epoch, &a.Generation, &a.Owner, &a.Status, &a.Withdrawn, &started, &finished, asDocument(&a.Failure))
 		a.Started, a.Finished = started.Time, finished.Time
 		return a, err
 	}
@@ -62,41 +116,65 @@ func scanAttempt(key state.NodeKey) func(scanner) (state.Attempt, error) {
 
 // batchRow is what a decision about a batch needs.
 type batchRow struct {
-	runStatus  state.Status
-	nodeID     int64
-	nodeStatus state.Status
-	status     state.Status
-	attempt    int
-	lease      moment
+	node      nodeRow
+	status    state.Status
+	attempt   int
+	epoch     int64
+	tries     int
+	owner     string
+	token     string
+	lease     moment
+	notBefore moment
 }
 
-func findBatch(ctx context.Context, tx *sql.Tx, key state.BatchKey) (b batchRow, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT r.status, n.id, n.status, b.status, b.attempt, b.lease_ms
-		FROM runs r JOIN nodes n ON n.run_id = r.id JOIN batches b ON b.node_id = n.id
-		WHERE r.workspace = ? AND r.run = ? AND n.node = ? AND b.batch = ?`,
+// findBatch reads a batch and its node; ok is false if the node has no such
+// batch (any more).
+func findBatch(ctx context.Context, tx *sql.Tx, key state.BatchKey) (b batchRow, ok bool, err error) {
+	var status, owner, token sql.NullString
+	var attempt, epoch, tries sql.NullInt64
+	err = tx.QueryRowContext(ctx, `SELECT n.id, n.run_id, n.status, n.epoch, n.generation, n.plan_id,
+		b.status, b.attempt, b.epoch, b.tries, b.owner, b.token, b.lease_ms, b.not_before_ms
+		FROM runs r JOIN nodes n ON n.run_id = r.id LEFT JOIN batches b ON b.node_id = n.id AND b.batch = ?4
+		WHERE r.workspace = ?1 AND r.run = ?2 AND n.node = ?3`,
 		key.Workspace, key.Run, key.Node, key.Batch).
-		Scan(&b.runStatus, &b.nodeID, &b.nodeStatus, &b.status, &b.attempt, &b.lease)
-	return b, orNotFound(err)
+		Scan(&b.node.id, &b.node.runID, &b.node.status, &b.node.epoch, &b.node.generation, &b.node.planID,
+			&status, &attempt, &epoch, &tries, &owner, &token, &b.lease, &b.notBefore)
+	b.status, b.owner, b.token = state.Status(status.String), owner.String, token.String
+	b.attempt, b.epoch, b.tries = int(attempt.Int64), epoch.Int64, int(tries.Int64)
+	return b, status.Valid, orNotFound(err)
 }
 
 // Claim implements state.Store.
-func (s *Store) Claim(ctx context.Context, key state.BatchKey, owner string, now, lease time.Time) (state.Claim, error) {
-	claim := state.Claim{BatchKey: key, Owner: owner, Lease: stored(lease)}
-	err := s.update(ctx, "claim "+nameBatch(key), func(tx *sql.Tx) error {
-		b, err := findBatch(ctx, tx, key)
+func (s *Store) Claim(ctx context.Context, bid state.Bid) (state.Claim, error) {
+	bid.Now, bid.Lease = stored(bid.Now), stored(bid.Lease)
+	claim := state.Claim{BatchKey: bid.BatchKey, Epoch: bid.Epoch, Attempt: bid.Attempt + 1, Owner: bid.Owner, Lease: bid.Lease}
+	err := s.update(ctx, "claim "+nameBatch(bid.BatchKey), func(tx *sql.Tx) error {
+		b, ok, err := findBatch(ctx, tx, bid.BatchKey)
+		if err == nil && !ok && b.node.epoch == bid.Epoch && b.node.status == state.Running {
+			err = state.ErrNotFound
+		}
 		if err != nil {
 			return err
 		}
-		if err := b.makePending(ctx, tx, key.Batch, now); err != nil {
-			return err
+		held := state.Batch{Status: b.status, Attempt: b.attempt, Epoch: b.epoch, Tries: b.tries, Owner: b.owner, Lease: b.lease.Time, NotBefore: b.notBefore.Time}
+		answer := bid.On(state.Node{Status: b.node.status, Epoch: b.node.epoch}, held, b.token)
+		switch answer {
+		case state.BidRefused:
+			return state.ErrNotClaimable
+		case state.BidHeld:
+			claim.Lease = b.lease.Time
+		default:
+			if err := b.take(ctx, tx, bid, answer == state.BidExpired); err != nil {
+				return err
+			}
 		}
-		claim.Attempt = b.attempt + 1
-		if err := insertAttempt(ctx, tx, b.nodeID, claim, now); err != nil {
-			return err
+		claim.Tries = b.tries
+		if answer == state.BidExpired {
+			claim.Tries++
 		}
-		claim.Spec.Batch = key.Batch
-		return tx.QueryRowContext(ctx, `SELECT rows_in, bytes_in, work FROM batch_specs WHERE node_id = ? AND batch = ?`,
-			b.nodeID, key.Batch).Scan(&claim.Spec.RowsIn, &claim.Spec.BytesIn, &claim.Spec.Work)
+		claim.Spec.Batch = bid.Batch
+		return tx.QueryRowContext(ctx, `SELECT phase, class, rows_in, bytes_in, work FROM plan_batches WHERE plan_id = ? AND batch = ?`,
+			b.node.planID, bid.Batch).Scan(&claim.Spec.Phase, &claim.Spec.Class, &claim.Spec.RowsIn, &claim.Spec.BytesIn, &claim.Spec.Work)
 	})
 	if err != nil {
 		return state.Claim{}, err
@@ -104,56 +182,43 @@ func (s *Store) Claim(ctx context.Context, key state.BatchKey, owner string, now
 	return claim, nil
 }
 
-// makePending lets a claim go on: it ends an attempt whose lease is over, and
-// refuses whatever cannot be claimed.
-func (b batchRow) makePending(ctx context.Context, tx *sql.Tx, batch int, now time.Time) error {
-	if b.runStatus != state.Running || b.nodeStatus != state.Running {
-		return state.ErrNotClaimable
+// take begins a new attempt; one whose lease is over is lost.
+func (b batchRow) take(ctx context.Context, tx *sql.Tx, bid state.Bid, expired bool) error {
+	lost := 0
+	if expired {
+		lost = 1
+		if err := b.endAttempt(ctx, tx, bid.Batch, b.attempt, b.owner, state.Lost, bid.Now, nil, state.Stats{}); err != nil {
+			return err
+		}
 	}
-	if b.status == state.Pending {
-		return nil
-	}
-	if b.status != state.Claimed || !b.lease.Before(stored(now)) {
-		return state.ErrNotClaimable
-	}
-	if err := endAttempt(ctx, tx, b.nodeID, batch, b.attempt, state.Lost, now, nil); err != nil {
-		return err
-	}
-	return resetBatch(ctx, tx, b.nodeID, batch, state.Claimed)
-}
-
-func insertAttempt(ctx context.Context, tx *sql.Tx, nodeID int64, c state.Claim, now time.Time) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO attempts (node_id, batch, attempt, owner, status, started_ms) VALUES (?, ?, ?, ?, ?, ?)`,
-		nodeID, c.Batch, c.Attempt, c.Owner, state.Claimed, moment{now})
+	_, err := tx.ExecContext(ctx, `INSERT INTO attempts (node_id, batch, attempt, epoch, generation, owner, status, started_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		b.node.id, bid.Batch, bid.Attempt+1, bid.Epoch, b.node.generation, bid.Owner, state.Claimed, moment{bid.Now})
 	if err != nil {
 		return err
 	}
-	err = exactlyOne(tx.ExecContext(ctx, `UPDATE batches SET status = ?, attempt = ?, owner = ?, lease_ms = ?, started_ms = ?
-		WHERE node_id = ? AND batch = ? AND status = ?`,
-		state.Claimed, c.Attempt, c.Owner, moment{c.Lease}, moment{now}, nodeID, c.Batch, state.Pending))
+	_, err = tx.ExecContext(ctx, `UPDATE batches SET status = ?, attempt = ?, epoch = ?, tries = tries + ?, owner = ?, token = ?, lease_ms = ?, started_ms = ?,
+		not_before_ms = NULL WHERE node_id = ? AND batch = ?`,
+		state.Claimed, bid.Attempt+1, bid.Epoch, lost, bid.Owner, bid.Token, moment{bid.Lease}, moment{bid.Now}, b.node.id, bid.Batch)
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE nodes SET started_ms = ? WHERE id = ? AND started_ms IS NULL`, moment{now}, nodeID)
-	return err
+	if _, err := tx.ExecContext(ctx, `UPDATE nodes SET started_ms = ? WHERE id = ? AND started_ms IS NULL`, moment{bid.Now}, b.node.id); err != nil {
+		return err
+	}
+	return record(ctx, tx, b.node.runID, b.node.id, state.BatchClaimed, bid.Owner, bid.Now,
+		state.EventData{Status: state.Claimed, Batch: &bid.Batch, Attempt: bid.Attempt + 1})
 }
 
-// endAttempt moves an attempt from Claimed to one of its last states.
-func endAttempt(ctx context.Context, tx *sql.Tx, nodeID int64, batch, attempt int, to state.Status, now time.Time, failure *state.Failure) error {
+// endAttempt moves an attempt from Claimed to one of its last states, and
+// tells of it.
+func (b batchRow) endAttempt(ctx context.Context, tx *sql.Tx, batch, attempt int, owner string, to state.Status, now time.Time,
+	failure *state.Failure, stats state.Stats) error {
 	if !state.CanMove("attempt", state.Claimed, to) {
 		return state.ErrIllegalMove
 	}
-	return exactlyOne(tx.ExecContext(ctx, `UPDATE attempts SET status = ?, finished_ms = ?, failure = ?
+	err := exactlyOne(tx.ExecContext(ctx, `UPDATE attempts SET status = ?, finished_ms = ?, failure = ?
 		WHERE node_id = ? AND batch = ? AND attempt = ? AND status = ?`,
-		to, moment{now}, asDocument(failure), nodeID, batch, attempt, state.Claimed))
-}
-
-// resetBatch gives a batch back to Pending: only its number of attempts stays.
-func resetBatch(ctx context.Context, tx *sql.Tx, nodeID int64, batch int, from state.Status) error {
-	if !state.CanMove("batch", from, state.Pending) {
-		return state.ErrIllegalMove
-	}
-	return exactlyOne(tx.ExecContext(ctx, `UPDATE batches SET status = ?, owner = '', lease_ms = NULL,
-		started_ms = NULL, finished_ms = NULL, stats = NULL, failure = NULL
-		WHERE node_id = ? AND batch = ? AND status = ?`, state.Pending, nodeID, batch, from))
+		to, moment{now}, asDocument(failure), b.node.id, batch, attempt, state.Claimed))
+	return errors.Join(err, record(ctx, tx, b.node.runID, b.node.id, state.BatchEnded, owner, now, state.EventData{
+		Status: to, Batch: &batch, Attempt: attempt, Failure: failure, RowsIn: stats.RowsIn, RowsOut: stats.RowsOut, BytesOut: stats.BytesOut}))
 }

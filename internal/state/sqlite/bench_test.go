@@ -42,11 +42,10 @@ func benchClaims(b *testing.B, s *Store, n int) []state.Claim {
 	for i := range specs {
 		specs[i].Batch = i
 	}
-	require.NoError(b, s.PlanNode(ctx, key, nil, specs))
+	require.NoError(b, planBatches(ctx, s, key, nil, specs))
 	claims := make([]state.Claim, n)
 	for i := range claims {
-		now := s.clock()
-		claims[i], err = s.Claim(ctx, state.BatchKey{NodeKey: key, Batch: i}, "bench", now, now)
+		claims[i], err = s.Claim(ctx, bidFor(i, "bench"))
 		require.NoError(b, err)
 	}
 	return claims

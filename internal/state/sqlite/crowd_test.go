@@ -33,7 +33,7 @@ func childCrowd(ctx context.Context, path string) error {
 		for range 20 + rng.IntN(60) {
 			now := time.Now()
 			key := state.BatchKey{NodeKey: childKey(), Batch: rng.IntN(crowdBatches)}
-			c, err := s.Claim(ctx, key, "child", now, now.Add(time.Hour))
+			c, err := s.Claim(ctx, bidFor(key.Batch, "child"))
 			if errors.Is(err, state.ErrNotClaimable) {
 				continue
 			}
@@ -47,7 +47,7 @@ func childCrowd(ctx context.Context, path string) error {
 			}
 			fmt.Println("batch", key.Batch)
 		}
-		if _, err := s.Batches(ctx, childKey()); err != nil {
+		if _, err := state.All(ctx, s.Batches, childKey()); err != nil {
 			return err
 		}
 		if err := s.Close(); err != nil {
@@ -97,7 +97,7 @@ func TestCrowdKilledAtRandom(t *testing.T) {
 	require.NoError(t, errors.Join(errs...))
 	requireWhole(t, path)
 	done := map[string]int{}
-	batches, err := s.Batches(context.Background(), childKey())
+	batches, err := state.All(context.Background(), s.Batches, childKey())
 	require.NoError(t, err)
 	for _, b := range batches {
 		if b.Status == state.Succeeded {
@@ -109,7 +109,7 @@ func TestCrowdKilledAtRandom(t *testing.T) {
 		require.Equal(t, 1, done[line], line)
 	}
 	require.LessOrEqual(t, len(done), len(told)+crowd*lives, "each death hides one commit at most")
-	parts, err := s.Manifest(context.Background(), childKey())
+	parts, err := state.Manifest(context.Background(), s, childKey())
 	require.NoError(t, err)
 	require.Len(t, parts, 2*len(done))
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ func fill(t *testing.T, s *Store, runs, batches int) (dumps []string) {
 		dumps = append(dumps, text)
 	}
 	for range runs {
-		key, err := s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Script: "name x", Definition: make([]byte, 5_000), Created: now},
+		key, err := s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Script: "name x", Description: strings.Repeat("d", 5_000), Created: now},
 			[]state.NodeSpec{{Name: "a", Ordinal: 1}, {Name: "b", Ordinal: 2, Inputs: []string{"a"}}})
 		step(err)
 		for _, name := range []string{"a", "b"} {
@@ -40,9 +41,9 @@ func fill(t *testing.T, s *Store, runs, batches int) (dumps []string) {
 			for i := range specs {
 				specs[i] = state.BatchSpec{Batch: i, RowsIn: int64(i), Work: fmt.Appendf(nil, `{"parts":[{"part":%d}]}`, i)}
 			}
-			step(s.PlanNode(ctx, node, []byte(`{"version":1}`), specs))
+			step(planBatches(ctx, s, node, []byte(`{"version":1}`), specs))
 			for i := range batches {
-				c, err := s.Claim(ctx, state.BatchKey{NodeKey: node, Batch: i}, "me", now, now.Add(time.Minute))
+				c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node, Batch: i}}, Owner: "me", Now: now, Lease: now.Add(time.Minute)})
 				step(err)
 				out := state.Outcome{Stats: state.Stats{RowsOut: int64(100 * i)}, Files: []state.File{{URL: fmt.Sprint(i)}}, Checks: []state.CheckResult{{Name: "c", Checked: int64(i)}}}
 				for p := range 3 {
@@ -50,9 +51,9 @@ func fill(t *testing.T, s *Store, runs, batches int) (dumps []string) {
 				}
 				step(s.Commit(ctx, c, out, now))
 			}
-			step(s.SetNodeStatus(ctx, node, state.Running, state.Succeeded))
+			step(s.MoveNode(ctx, node, state.Move{From: state.Running, To: state.Succeeded, Now: now}))
 		}
-		step(s.SetRunStatus(ctx, key, state.Running, state.Complete, nil))
+		step(s.CompleteRun(ctx, key, 0, "me", now))
 	}
 	return dumps
 }
@@ -64,24 +65,28 @@ func dump(ctx context.Context, s *Store) (string, error) {
 	keep := func(v any, err error) { all, errs = append(all, v), append(errs, err) }
 	names, err := s.Workspaces(ctx)
 	keep(names, err)
-	runs, err := s.Runs(ctx, "w")
+	runs, err := state.All(ctx, s.Runs, "w")
 	keep(runs, err)
 	for _, r := range runs {
 		nodes, err := s.Nodes(ctx, r.RunKey)
 		keep(nodes, err)
-		checks, err := s.Checks(ctx, r.RunKey)
-		keep(checks, err)
-		files, err := s.Files(ctx, r.RunKey)
-		keep(files, err)
 		for _, n := range nodes {
-			batches, err := s.Batches(ctx, n.NodeKey)
+			batches, err := state.All(ctx, s.Batches, n.NodeKey)
 			keep(batches, err)
-			attempts, err := s.Attempts(ctx, n.NodeKey)
+			attempts, err := state.All(ctx, s.Attempts, n.NodeKey)
 			keep(attempts, err)
-			parts, err := s.Manifest(ctx, n.NodeKey)
+			specs, err := state.All(ctx, s.Specs, n.NodeKey)
+			keep(specs, err)
+			parts, err := state.All(ctx, s.Parts, n.NodeKey)
 			keep(parts, err)
-			sides, err := s.SideParts(ctx, n.NodeKey)
-			keep(sides, err)
+			checks, err := state.All(ctx, s.Checks, n.NodeKey)
+			keep(checks, err)
+			files, err := state.All(ctx, s.Files, n.NodeKey)
+			keep(files, err)
+			events, err := s.Events(ctx, n.NodeKey, 0, 0)
+			keep(events, err)
+			full, err := s.Node(ctx, n.NodeKey)
+			keep(full, err)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

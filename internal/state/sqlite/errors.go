@@ -51,7 +51,7 @@ func (s *Store) explain(ctx context.Context, what string, err error) error {
 func isSentinel(err error) bool {
 	for _, s := range []error{
 		state.ErrNotFound, state.ErrNotClaimable, state.ErrLeaseLost,
-		state.ErrConflict, state.ErrExists, state.ErrIllegalMove,
+		state.ErrConflict, state.ErrIllegalMove, state.ErrHeld,
 		context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, s) {

@@ -102,7 +102,7 @@ func TestDiskFull(t *testing.T) {
 	for i := range many {
 		many[i] = state.BatchSpec{Batch: i, Work: make([]byte, 100)}
 	}
-	f := environment(t, s.PlanNode(ctx, node, nil, many), path, "full")
+	f := environment(t, planBatches(ctx, s, node, nil, many), path, "full")
 	require.False(t, f.Retryable)
 	n, err := s.Node(ctx, node)
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestDiskFull(t *testing.T) {
 
 	_, err = s.write.ExecContext(ctx, "PRAGMA max_page_count = 1000000")
 	require.NoError(t, err)
-	require.NoError(t, s.PlanNode(ctx, node, nil, many))
+	require.NoError(t, planBatches(ctx, s, node, nil, many))
 }
 
 // Another program keeps the file locked: a reader goes on, a writer waits,
@@ -129,17 +129,17 @@ func TestLocked(t *testing.T) {
 	require.NoError(t, err)
 	patience, cancel := context.WithTimeout(ctx, 1) // ends while the write waits
 	defer cancel()
-	err = s.SetNodeStatus(patience, childKey(), state.Running, state.Failed)
+	err = s.MoveNode(patience, childKey(), state.Move{From: state.Running, To: state.Failed})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 
 	_, err = s.write.ExecContext(ctx, "PRAGMA busy_timeout = 10")
 	require.NoError(t, err)
 	s.lockWait = 0
-	f := environment(t, s.SetNodeStatus(ctx, childKey(), state.Running, state.Failed), path, "locked")
+	f := environment(t, s.MoveNode(ctx, childKey(), state.Move{From: state.Running, To: state.Failed}), path, "locked")
 	require.True(t, f.Retryable)
 
 	require.NoError(t, holder.Rollback())
-	require.NoError(t, s.SetNodeStatus(ctx, childKey(), state.Running, state.Failed))
+	require.NoError(t, s.MoveNode(ctx, childKey(), state.Move{From: state.Running, To: state.Failed}))
 }
 
 // A waiting write leaves as soon as its context is cancelled.
@@ -155,7 +155,7 @@ func TestLockedCancel(t *testing.T) {
 
 	waiting, cancel := context.WithCancel(ctx)
 	result := make(chan error)
-	go func() { result <- s.SetNodeStatus(waiting, childKey(), state.Running, state.Failed) }()
+	go func() { result <- s.MoveNode(waiting, childKey(), state.Move{From: state.Running, To: state.Failed}) }()
 	for s.write.Stats().InUse == 0 { // until the write is under way
 	}
 	cancel()
@@ -177,7 +177,7 @@ func TestDamaged(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, content, 0o600))
 	s, err = Open(ctx, path)
 	if err == nil {
-		_, err = s.Batches(ctx, childKey())
+		_, err = state.All(ctx, s.Batches, childKey())
 		require.NoError(t, s.Close())
 	}
 	environment(t, err, path, "damaged")

@@ -53,14 +53,25 @@ func childKey() state.NodeKey {
 	return state.NodeKey{RunKey: state.RunKey{Workspace: "w", Run: 1}, Node: "n"}
 }
 
+// bidFor asks for a batch of the child's node, which nobody has tried before.
+func bidFor(batch int, owner string) state.Bid {
+	now := time.Now()
+	return state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: childKey(), Batch: batch}}, Owner: owner, Now: now, Lease: now.Add(time.Hour)}
+}
+
+// planBatches plans a node of no orders.
+func planBatches(ctx context.Context, s state.Store, key state.NodeKey, record []byte, specs []state.BatchSpec) error {
+	_, err := state.PlanNode(ctx, s, key, 0, state.Plan{Record: record, Batches: specs}, "planner", time.Now())
+	return err
+}
+
 const childBatches = 40
 
 // childWork creates runs and claims every batch it can get. It prints what it got.
 func childWork(ctx context.Context, s *Store) error {
 	for batch := range childBatches {
-		key := state.BatchKey{NodeKey: childKey(), Batch: batch}
 		now := time.Now()
-		c, err := s.Claim(ctx, key, fmt.Sprint(os.Getpid()), now, now.Add(time.Hour))
+		c, err := s.Claim(ctx, bidFor(batch, fmt.Sprint(os.Getpid())))
 		if errors.Is(err, state.ErrNotClaimable) {
 			continue
 		}
@@ -85,7 +96,7 @@ func childWork(ctx context.Context, s *Store) error {
 func childCommits(ctx context.Context, s *Store) error {
 	for batch := 0; ; batch++ {
 		now := time.Now()
-		c, err := s.Claim(ctx, state.BatchKey{NodeKey: childKey(), Batch: batch}, "child", now, now.Add(time.Hour))
+		c, err := s.Claim(ctx, bidFor(batch, "child"))
 		if err != nil {
 			return err
 		}

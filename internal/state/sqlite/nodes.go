@@ -2,29 +2,29 @@ package sqlite
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
+	"time"
 
-	"thalweg/internal/fault"
 	"thalweg/internal/state"
 )
 
-const nodeQuery = `SELECT r.workspace, r.run, n.node, n.kind, n.ordinal, n.inputs, n.status,
-	n.batches_total, n.batches_done, n.batches_failed, n.rows_in, n.rows_out, n.bytes_in, n.bytes_out,
-	n.started_ms, n.finished_ms, p.node_id IS NOT NULL, p.plan
-	FROM runs r JOIN nodes n ON n.run_id = r.id LEFT JOIN node_plans p ON p.node_id = n.id
+// nodeQuery reads nodes. Their counters are kept beside the batches, written
+// with them, and part of no condition.
+const nodeQuery = `SELECT r.workspace, r.run, n.node, n.kind, n.table_name, n.ordinal, n.inputs, n.fingerprint, n.status, n.epoch, n.generation,
+	n.gate, n.failure, p.reused_from, coalesce(p.input_digest, ''), n.batches_total, n.batches_done, n.batches_failed,
+	n.rows_in, n.rows_out, n.bytes_in, n.bytes_out, n.started_ms, n.finished_ms, coalesce(p.digest, ''),
+	(SELECT coalesce(max(e.seq), 0) FROM events e WHERE e.run_id = n.run_id AND e.node_id = n.id), %s
+	FROM runs r JOIN nodes n ON n.run_id = r.id LEFT JOIN plans p ON p.id = n.plan_id
 	WHERE r.workspace = ? AND r.run = ? `
 
 // Nodes implements state.Store.
 func (s *Store) Nodes(ctx context.Context, key state.RunKey) (nodes []state.Node, err error) {
 	err = s.view(ctx, "list nodes of "+nameRun(key), func(tx *sql.Tx) error {
-		if _, _, err := findRun(ctx, tx, key); err != nil {
+		if _, err := findRun(ctx, tx, key); err != nil {
 			return err
 		}
-		nodes, err = list(ctx, tx, scanNode, nodeQuery+`ORDER BY n.ordinal, n.id`, key.Workspace, key.Run)
+		nodes, err = list(ctx, tx, scanNode, fmt.Sprintf(nodeQuery, "NULL")+`ORDER BY n.ordinal, n.id`, key.Workspace, key.Run)
 		return err
 	})
 	return nodes, err
@@ -33,7 +33,7 @@ func (s *Store) Nodes(ctx context.Context, key state.RunKey) (nodes []state.Node
 // Node implements state.Store.
 func (s *Store) Node(ctx context.Context, key state.NodeKey) (node state.Node, err error) {
 	err = s.view(ctx, "read "+nameNode(key), func(tx *sql.Tx) error {
-		node, err = scanNode(tx.QueryRowContext(ctx, nodeQuery+`AND n.node = ?`, key.Workspace, key.Run, key.Node))
+		node, err = scanNode(tx.QueryRowContext(ctx, fmt.Sprintf(nodeQuery, "p.record")+`AND n.node = ?`, key.Workspace, key.Run, key.Node))
 		return orNotFound(err)
 	})
 	return node, err
@@ -41,122 +41,63 @@ func (s *Store) Node(ctx context.Context, key state.NodeKey) (node state.Node, e
 
 func scanNode(row scanner) (n state.Node, err error) {
 	var started, finished moment
-	var planned bool
-	err = row.Scan(&n.Workspace, &n.Run, &n.Node, &n.Kind, &n.Ordinal, asDocument(&n.Inputs), &n.Status,
-		&n.BatchesTotal, &n.BatchesDone, &n.BatchesFailed, &n.RowsIn, &n.RowsOut, &n.BytesIn, &n.BytesOut,
-		&started, &finished, &planned, &n.Plan)
-	if planned && n.Plan == nil {
-		n.Plan = []byte{} // the driver reads an empty value as nil, which would mean not planned
-	}
+	err = row.Scan(&n.Workspace, &n.Run, &n.Node, &n.Kind, &n.Table, &n.Ordinal, asDocument(&n.Inputs), &n.Fingerprint, &n.Status, &n.Epoch, &n.Generation,
+		&n.Gate, asDocument(&n.Failure), asDocument(&n.ReusedFrom), &n.InputDigest, &n.BatchesTotal, &n.BatchesDone, &n.BatchesFailed,
+		&n.RowsIn, &n.RowsOut, &n.BytesIn, &n.BytesOut, &started, &finished, &n.PlanDigest, &n.Revision, &n.Plan)
 	n.Name = n.Node
 	n.Started, n.Finished = started.Time, finished.Time
 	return n, err
 }
 
-// PlanNode implements state.Store.
-func (s *Store) PlanNode(ctx context.Context, key state.NodeKey, plan []byte, batches []state.BatchSpec) error {
-	what := "plan " + nameNode(key)
-	for i, b := range batches {
-		if b.Batch != i {
-			return fmt.Errorf("%s: %w", what, fault.New(fault.Bug, "batches are not numbered in order: number %d at place %d", b.Batch, i))
-		}
-	}
-	digest := digestPlan(plan, batches)
-	return s.update(ctx, what, func(tx *sql.Tx) error {
-		n, err := findNode(ctx, tx, key)
-		if err != nil {
-			return err
-		}
-		if n.planned.Valid {
-			if n.planned.String != digest {
-				return state.ErrExists
-			}
-			return nil
-		}
-		if n.runStatus != state.Running || n.status != state.Pending {
-			return state.ErrConflict
-		}
-		return insertPlan(ctx, tx, n.id, digest, plan, batches)
-	})
-}
-
-func insertPlan(ctx context.Context, tx *sql.Tx, nodeID int64, digest string, plan []byte, batches []state.BatchSpec) error {
-	if plan == nil {
-		plan = []byte{} // the column bears no NULL
-	}
-	if _, err := tx.ExecContext(ctx, `INSERT INTO node_plans (node_id, digest, plan) VALUES (?, ?, ?)`, nodeID, digest, plan); err != nil {
-		return err
-	}
-	specs, err := tx.PrepareContext(ctx, `INSERT INTO batch_specs (node_id, batch, rows_in, bytes_in, work) VALUES (?, ?, ?, ?, ?)`)
-	if err != nil {
-		return err
-	}
-	states, err := tx.PrepareContext(ctx, `INSERT INTO batches (node_id, batch, status) VALUES (?, ?, ?)`)
-	if err != nil {
-		return err
-	}
-	for _, b := range batches {
-		if _, err := specs.ExecContext(ctx, nodeID, b.Batch, b.RowsIn, b.BytesIn, b.Work); err != nil {
-			return err
-		}
-		if _, err := states.ExecContext(ctx, nodeID, b.Batch, state.Pending); err != nil {
-			return err
-		}
-	}
-	return exactlyOne(tx.ExecContext(ctx, `UPDATE nodes SET status = ?, batches_total = ? WHERE id = ? AND status = ?`,
-		state.Running, len(batches), nodeID, state.Pending))
-}
-
-// digestPlan identifies a plan's contents. Each field is preceded by its
-// length, so that no two plans can run together to the same bytes.
-func digestPlan(plan []byte, batches []state.BatchSpec) string {
-	h := sha256.New()
-	var word [8]byte
-	number := func(n int64) {
-		binary.BigEndian.PutUint64(word[:], uint64(n))
-		h.Write(word[:])
-	}
-	text := func(b []byte) {
-		number(int64(len(b)))
-		h.Write(b)
-	}
-	text(plan)
-	for _, b := range batches {
-		number(b.RowsIn)
-		number(b.BytesIn)
-		text(b.Work)
-	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
-}
-
-// SetNodeStatus implements state.Store.
-func (s *Store) SetNodeStatus(ctx context.Context, key state.NodeKey, from, to state.Status) error {
-	what := fmt.Sprintf("move %s from %s to %s", nameNode(key), from, to)
-	if !state.CanMove("node", from, to) {
+// MoveNode implements state.Store.
+func (s *Store) MoveNode(ctx context.Context, key state.NodeKey, m state.Move) error {
+	what := fmt.Sprintf("move %s from %s to %s", nameNode(key), m.From, m.To)
+	if !state.Settles(m.From, m.To) {
 		return fmt.Errorf("%s: %w", what, state.ErrIllegalMove)
 	}
 	return s.update(ctx, what, func(tx *sql.Tx) error {
 		n, err := findNode(ctx, tx, key)
+		switch {
+		case err != nil:
+			return err
+		case n.epoch == m.Epoch && n.status == m.To:
+			return nil
+		case n.epoch != m.Epoch || n.status != m.From:
+			return state.ErrConflict
+		}
+		m = m.Kept()
+		_, err = tx.ExecContext(ctx, `UPDATE nodes SET status = ?, finished_ms = ?, failure = ?, gate = ? WHERE id = ?`,
+			m.To, finishedAt(m.To, m.Now), asDocument(m.Failure), m.Gate, n.id)
 		if err != nil {
 			return err
 		}
-		return exactlyOne(tx.ExecContext(ctx, `UPDATE nodes SET status = ?, finished_ms = ? WHERE id = ? AND status = ?`,
-			to, s.finished(to), n.id, from))
+		return record(ctx, tx, n.runID, n.id, state.NodeMoved, m.Actor, m.Now, state.EventData{Status: m.To, Failure: m.Failure})
 	})
+}
+
+// finishedAt is the moment to record for a node that moves to a status.
+func finishedAt(to state.Status, now time.Time) moment {
+	if to.Terminal() {
+		return moment{now}
+	}
+	return moment{}
 }
 
 // nodeRow is what a decision about a node needs.
 type nodeRow struct {
-	id        int64
-	status    state.Status
-	runStatus state.Status
-	planned   sql.NullString // digest of the plan
+	id, runID  int64
+	status     state.Status
+	epoch      int64
+	generation int
+	finished   moment
+	planID     sql.NullInt64
+	plan       sql.NullString // its digest
 }
 
 func findNode(ctx context.Context, tx *sql.Tx, key state.NodeKey) (n nodeRow, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT n.id, n.status, r.status, p.digest
-		FROM runs r JOIN nodes n ON n.run_id = r.id LEFT JOIN node_plans p ON p.node_id = n.id
+	err = tx.QueryRowContext(ctx, `SELECT n.id, r.id, n.status, n.epoch, n.generation, n.finished_ms, n.plan_id, p.digest
+		FROM runs r JOIN nodes n ON n.run_id = r.id LEFT JOIN plans p ON p.id = n.plan_id
 		WHERE r.workspace = ? AND r.run = ? AND n.node = ?`,
-		key.Workspace, key.Run, key.Node).Scan(&n.id, &n.status, &n.runStatus, &n.planned)
+		key.Workspace, key.Run, key.Node).Scan(&n.id, &n.runID, &n.status, &n.epoch, &n.generation, &n.finished, &n.planID, &n.plan)
 	return n, orNotFound(err)
 }

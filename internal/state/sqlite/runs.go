@@ -5,28 +5,43 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"thalweg/internal/fault"
 	"thalweg/internal/state"
 )
 
-const runColumns = `workspace, run, status, script_path, params_path, fingerprint, start_nodes,
-	description, created_ms, finished_ms, failure, definition, script, sources`
+// runColumns are those that lists have as well; pinColumns are for one run.
+const (
+	runColumns = `id, workspace, run, token, status, epoch, last_order, script, script_path, params_path, fingerprint, start_nodes,
+	sources, description, actor, parent, deadline_ms, created_ms, finished_ms, failure, invalidated, program, engine, bucket_hash`
+	pinColumns = runColumns + `, pins`
+)
 
 // CreateRun implements state.Store.
-func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec) (state.RunKey, error) {
+func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec, blobs ...state.Blob) (state.RunKey, error) {
 	what := fmt.Sprintf("create run in workspace %q", run.Workspace)
 	if err := checkNodes(run.Workspace, nodes); err != nil {
 		return state.RunKey{}, fmt.Errorf("%s: %w", what, err)
 	}
 	if run.Created.IsZero() {
-		run.Created = s.clock()
+		run.Created = time.Now()
 	}
 	err := s.update(ctx, what, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, `SELECT coalesce(max(run), 0) + 1 FROM runs WHERE workspace = ?`,
+		err := tx.QueryRowContext(ctx, `SELECT run FROM runs WHERE workspace = ? AND token = ? AND token <> ''`, run.Workspace, run.Token).Scan(&run.Run)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err // it was created before, or that cannot be known
+		}
+		err = tx.QueryRowContext(ctx, `SELECT coalesce(max(run), 0) + 1 FROM runs WHERE workspace = ?`,
 			run.Workspace).Scan(&run.Run)
 		if err != nil {
 			return err
+		}
+		for _, b := range blobs {
+			if _, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO blobs (digest, content) VALUES (?, ?)`, b.Digest, bytesOf(b.Content)); err != nil {
+				return err
+			}
 		}
 		id, err := insertRun(ctx, tx, run)
 		if err != nil {
@@ -38,6 +53,14 @@ func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.Node
 		return state.RunKey{}, err
 	}
 	return run.RunKey, nil
+}
+
+// bytesOf is content for a column that bears no NULL.
+func bytesOf(content []byte) []byte {
+	if content == nil {
+		return []byte{}
+	}
+	return content
 }
 
 func checkNodes(workspace string, nodes []state.NodeSpec) error {
@@ -55,19 +78,25 @@ func checkNodes(workspace string, nodes []state.NodeSpec) error {
 }
 
 func insertRun(ctx context.Context, tx *sql.Tx, run state.Run) (id int64, err error) {
-	result, err := tx.ExecContext(ctx, `INSERT INTO runs (`+runColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, ?, ?, ?)`,
-		run.Workspace, run.Run, state.Running, run.ScriptPath, run.ParamsPath, run.Fingerprint,
-		asDocument(&run.StartNodes), run.Description, moment{run.Created}, run.Definition, run.Script, asDocument(&run.Sources))
+	result, err := tx.ExecContext(ctx, `INSERT INTO runs (workspace, run, token, status, script, script_path, params_path, fingerprint, start_nodes,
+		sources, description, actor, parent, deadline_ms, created_ms, program, engine, bucket_hash, pins)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		run.Workspace, run.Run, run.Token, state.Running, run.Script, run.ScriptPath, run.ParamsPath, run.Fingerprint, asDocument(&run.StartNodes),
+		asDocument(&run.Sources), run.Description, run.Actor, run.Parent, moment{run.Deadline}, moment{run.Created}, run.Program, run.Engine,
+		run.BucketHash, asDocument(&run.Pins))
 	if err != nil {
 		return 0, err
 	}
-	return result.LastInsertId()
+	if id, err = result.LastInsertId(); err != nil {
+		return 0, err
+	}
+	return id, record(ctx, tx, id, 0, state.RunCreated, run.Actor, run.Created, state.EventData{Status: state.Running})
 }
 
 func insertNodes(ctx context.Context, tx *sql.Tx, runID int64, nodes []state.NodeSpec) error {
 	for _, n := range nodes {
-		_, err := tx.ExecContext(ctx, `INSERT INTO nodes (run_id, node, kind, ordinal, inputs, status) VALUES (?, ?, ?, ?, ?, ?)`,
-			runID, n.Name, n.Kind, n.Ordinal, asDocument(&n.Inputs), state.Pending)
+		_, err := tx.ExecContext(ctx, `INSERT INTO nodes (run_id, node, kind, table_name, ordinal, inputs, fingerprint, status) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+			runID, n.Name, n.Kind, n.Table, n.Ordinal, asDocument(&n.Inputs), n.Fingerprint, state.Pending)
 		if err != nil {
 			return err
 		}
@@ -78,20 +107,58 @@ func insertNodes(ctx context.Context, tx *sql.Tx, runID int64, nodes []state.Nod
 // Run implements state.Store.
 func (s *Store) Run(ctx context.Context, key state.RunKey) (run state.Run, err error) {
 	err = s.view(ctx, "read "+nameRun(key), func(tx *sql.Tx) error {
-		row := tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE workspace = ? AND run = ?`, key.Workspace, key.Run)
-		run, err = scanRun(row)
+		row := tx.QueryRowContext(ctx, `SELECT `+pinColumns+` FROM runs WHERE workspace = ? AND run = ?`, key.Workspace, key.Run)
+		r, err := scanRun(row, asDocument(&run.Pins))
+		r.run.Pins = run.Pins
+		run = r.run
 		return orNotFound(err)
 	})
 	return run, err
 }
 
 // Runs implements state.Store.
-func (s *Store) Runs(ctx context.Context, workspace string) (runs []state.Run, err error) {
+func (s *Store) Runs(ctx context.Context, workspace string, page state.Page) (runs []state.Run, next int64, err error) {
 	err = s.view(ctx, fmt.Sprintf("list runs of workspace %q", workspace), func(tx *sql.Tx) error {
-		runs, err = list(ctx, tx, scanRun, `SELECT `+runColumns+` FROM runs WHERE workspace = ? ORDER BY run`, workspace)
-		return err
+		below := page.From
+		if below <= 0 {
+			below = math.MaxInt64
+		}
+		limit := pageLimit(page.Limit)
+		rows, err := list(ctx, tx, func(row scanner) (runRow, error) { return scanRun(row) },
+			`SELECT `+runColumns+` FROM runs WHERE workspace = ? AND run < ? ORDER BY run DESC LIMIT ?`, workspace, below, limit)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		at := make(map[int64]int, len(rows))
+		runs = make([]state.Run, len(rows))
+		for i, r := range rows {
+			runs[i], at[r.id] = r.run, i
+		}
+		if last := runs[len(runs)-1].Run; len(runs) == limit && last > 1 {
+			next = last
+		}
+		return briefs(ctx, tx, rows[0].run.RunKey, runs[len(runs)-1].Run, func(run int64, b state.NodeBrief) {
+			runs[at[run]].Nodes = append(runs[at[run]].Nodes, b)
+		})
 	})
-	return runs, err
+	return runs, next, err
+}
+
+// briefs tells of the nodes of a workspace's runs from the one of number
+// oldest to the latest.
+func briefs(ctx context.Context, tx *sql.Tx, latest state.RunKey, oldest int64, tell func(runID int64, b state.NodeBrief)) error {
+	type told struct{}
+	_, err := list(ctx, tx, func(row scanner) (told, error) {
+		var id int64
+		var b state.NodeBrief
+		err := row.Scan(&id, &b.Name, &b.Table, &b.Status)
+		if err == nil {
+			tell(id, b)
+		}
+		return told{}, err
+	}, `SELECT n.run_id, n.node, n.table_name, n.status FROM runs r JOIN nodes n ON n.run_id = r.id
+		WHERE r.workspace = ? AND r.run BETWEEN ? AND ? ORDER BY r.run, n.ordinal, n.id`, latest.Workspace, oldest, latest.Run)
+	return err
 }
 
 // Workspaces implements state.Store.
@@ -106,45 +173,34 @@ func (s *Store) Workspaces(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// SetRunStatus implements state.Store.
-func (s *Store) SetRunStatus(ctx context.Context, key state.RunKey, from, to state.Status, failure *state.Failure) error {
-	what := fmt.Sprintf("move %s from %s to %s", nameRun(key), from, to)
-	if !state.CanMove("run", from, to) {
-		return fmt.Errorf("%s: %w", what, state.ErrIllegalMove)
-	}
-	if to != state.Failed {
-		failure = nil
-	}
-	return s.update(ctx, what, func(tx *sql.Tx) error {
-		id, _, err := findRun(ctx, tx, key)
-		if err != nil {
-			return err
-		}
-		return exactlyOne(tx.ExecContext(ctx, `UPDATE runs SET status = ?, finished_ms = ?, failure = ? WHERE id = ? AND status = ?`,
-			to, s.finished(to), asDocument(failure), id, from))
+// Blob implements state.Store.
+func (s *Store) Blob(ctx context.Context, digest string) (content []byte, err error) {
+	err = s.view(ctx, "read blob "+digest, func(tx *sql.Tx) error {
+		return orNotFound(tx.QueryRowContext(ctx, `SELECT content FROM blobs WHERE digest = ?`, digest).Scan(&content))
 	})
+	return content, err
 }
 
-// finished is the moment to record for a run or node that moves to a status.
-func (s *Store) finished(to state.Status) moment {
-	if to.Terminal() {
-		return moment{s.clock()}
-	}
-	return moment{}
+// runRow is a run with its place in the file.
+type runRow struct {
+	id  int64
+	run state.Run
 }
 
-func findRun(ctx context.Context, tx *sql.Tx, key state.RunKey) (id int64, status state.Status, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT id, status FROM runs WHERE workspace = ? AND run = ?`,
-		key.Workspace, key.Run).Scan(&id, &status)
-	return id, status, orNotFound(err)
+func findRun(ctx context.Context, tx *sql.Tx, key state.RunKey) (runRow, error) {
+	r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE workspace = ? AND run = ?`, key.Workspace, key.Run))
+	return r, orNotFound(err)
 }
 
-func scanRun(row scanner) (run state.Run, err error) {
-	var created, finished moment
-	err = row.Scan(&run.Workspace, &run.Run, &run.Status, &run.ScriptPath, &run.ParamsPath, &run.Fingerprint,
-		asDocument(&run.StartNodes), &run.Description, &created, &finished, asDocument(&run.Failure), &run.Definition, &run.Script, asDocument(&run.Sources))
-	run.Created, run.Finished = created.Time, finished.Time
-	return run, err
+// scanRun reads runColumns, and what follows them into more.
+func scanRun(row scanner, more ...any) (r runRow, err error) {
+	run := &r.run
+	var created, finished, deadline moment
+	err = row.Scan(append([]any{&r.id, &run.Workspace, &run.Run, &run.Token, &run.Status, &run.Epoch, asDocument(&run.Order), &run.Script, &run.ScriptPath,
+		&run.ParamsPath, &run.Fingerprint, asDocument(&run.StartNodes), asDocument(&run.Sources), &run.Description, &run.Actor, &run.Parent,
+		&deadline, &created, &finished, asDocument(&run.Failure), asDocument(&run.Invalidated), &run.Program, &run.Engine, &run.BucketHash}, more...)...)
+	run.Created, run.Finished, run.Deadline = created.Time, finished.Time, deadline.Time
+	return r, err
 }
 
 // scanner is a row of a result.

@@ -44,7 +44,6 @@ type Store struct {
 	path  string
 	write *sql.DB // one connection: SQLite has one writer anyway, and waiting in Go is fair
 	read  *sql.DB
-	clock func() time.Time // for the moments that no caller passes in
 
 	lockWait time.Duration // lockWaitMillis except in tests
 
@@ -67,7 +66,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(abs), directoryMode); err != nil {
 		return nil, unusableDirectory(abs, err)
 	}
-	s := &Store{path: abs, clock: time.Now, lockWait: lockWaitMillis * time.Millisecond}
+	s := &Store{path: abs, lockWait: lockWaitMillis * time.Millisecond}
 	if err := s.connect(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

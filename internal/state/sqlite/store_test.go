@@ -72,7 +72,7 @@ func TestOpenConcurrently(t *testing.T) {
 	for _, err := range errs {
 		require.NoError(t, err)
 	}
-	runs, err := openTest(t, path).Runs(context.Background(), "w")
+	runs, err := state.All(context.Background(), openTest(t, path).Runs, "w")
 	require.NoError(t, err)
 	require.Len(t, runs, openers*each)
 }
@@ -138,7 +138,7 @@ func planChild(t *testing.T, s *Store, batches int) {
 	for i := range specs {
 		specs[i].Batch = i
 	}
-	require.NoError(t, s.PlanNode(ctx, key, nil, specs))
+	require.NoError(t, planBatches(ctx, s, key, nil, specs))
 }
 
 // A process is killed in the middle of its commits: what it was told is
@@ -167,7 +167,7 @@ func checkKilled(t *testing.T, s *Store, said int) {
 	t.Helper()
 	require.GreaterOrEqual(t, said, 20)
 	ctx := context.Background()
-	batches, err := s.Batches(ctx, childKey())
+	batches, err := state.All(ctx, s.Batches, childKey())
 	require.NoError(t, err)
 	done := 0
 	for _, b := range batches {
@@ -178,7 +178,7 @@ func checkKilled(t *testing.T, s *Store, said int) {
 	}
 	require.GreaterOrEqual(t, done, said)
 	require.LessOrEqual(t, done, said+1) // at most one was committed and not told
-	parts, err := s.Manifest(ctx, childKey())
+	parts, err := state.Manifest(ctx, s, childKey())
 	require.NoError(t, err)
 	require.Len(t, parts, 2*done)
 	n, err := s.Node(ctx, childKey())

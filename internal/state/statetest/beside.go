@@ -23,23 +23,24 @@ func beside() state.Outcome {
 
 func (b *bench) sideParts(key state.NodeKey) []state.Part {
 	b.t.Helper()
-	parts, err := b.SideParts(b.ctx, key)
+	parts, err := state.SideParts(b.ctx, b.Store, key)
 	require.NoError(b.t, err)
 	return parts
 }
 
 func (b *bench) checks(key state.NodeKey) []state.CheckResult {
 	b.t.Helper()
-	results, err := b.Checks(b.ctx, key.RunKey)
+	results, err := state.OfNodes(b.ctx, b.Store, key.RunKey, b.Checks)
 	require.NoError(b.t, err)
 	return results
 }
 
 // owned is what a store makes of an outcome: it belongs to the batch.
-func owned(key state.BatchKey, out state.Outcome) state.Outcome {
+func owned(c state.Claim, out state.Outcome) state.Outcome {
+	key := c.BatchKey
 	parts, checks := append([]state.Part{}, out.Parts...), append([]state.CheckResult{}, out.Checks...)
 	for i := range parts {
-		parts[i].Batch = key.Batch
+		parts[i].Batch, parts[i].Attempt = key.Batch, c.Attempt
 	}
 	for i := range checks {
 		checks[i].NodeKey, checks[i].Batch = key.NodeKey, key.Batch
@@ -55,11 +56,11 @@ func testSidesOfCommitted(t *testing.T, open Open) {
 	out := beside()
 	out.Parts = append(out.Parts, state.Part{Key: "table", Seq: 2, Bucket: -1, Checksum: "crc32c:00000004"})
 	require.NoError(t, b.Commit(b.ctx, c, out, start))
-	want := owned(c.BatchKey, beside())
+	want := owned(c, beside())
 	require.Equal(t, []string{"table"}, b.manifestKeys(key))
 	same(t, want.Parts, b.sideParts(key))
 	same(t, want.Checks, b.checks(key))
-	require.NoError(t, b.Reopen(b.ctx, key.RunKey, start)) // a committed batch keeps what it has
+	require.NoError(t, b.direct(key.RunKey, state.OrderReopen)) // a committed batch keeps what it has
 	same(t, want.Parts, b.sideParts(key))
 	same(t, want.Checks, b.checks(key))
 }
@@ -73,7 +74,7 @@ func testSidesOfFailed(t *testing.T, open Open) {
 	require.Error(t, b.Fail(b.ctx, c, failure(), outcome("of the table"), start))
 	require.Error(t, b.Fail(b.ctx, c, failure(), state.Outcome{Files: []state.File{{URL: "f"}}}, start))
 	require.Equal(t, state.Claimed, b.theBatch(key, 0).Status)
-	want := owned(c.BatchKey, beside())
+	want := owned(c, beside())
 	for range 2 { // the second time as one that did not hear the answer
 		require.NoError(t, b.Fail(b.ctx, c, failure(), beside(), start))
 	}
@@ -83,13 +84,14 @@ func testSidesOfFailed(t *testing.T, open Open) {
 	require.Equal(t, want.Stats, b.theBatch(key, 0).Stats)
 	require.Zero(t, b.theNode(key).RowsIn, "a node counts what succeeded")
 
-	require.NoError(t, b.SetRunStatus(b.ctx, key.RunKey, state.Running, state.Failed, nil))
+	require.NoError(t, b.direct(key.RunKey, state.OrderFail))
 	same(t, want.Parts, b.sideParts(key))
-	require.NoError(t, b.Reopen(b.ctx, key.RunKey, start))
+	require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
 	require.Empty(t, b.sideParts(key))
 	require.Empty(t, b.checks(key))
-	require.NoError(t, b.Commit(b.ctx, b.claim(key, 0, "w", 0), beside(), start)) // in the same places
-	same(t, want.Parts, b.sideParts(key))
+	c = b.claim(key, 0, "w", 0)
+	require.NoError(t, b.Commit(b.ctx, c, beside(), start)) // in the same places
+	same(t, owned(c, beside()).Parts, b.sideParts(key))
 
 	lost := b.planned(1)
 	dead := b.claim(lost, 0, "w", 0)
@@ -105,7 +107,7 @@ func testChecksOrder(t *testing.T, open Open) {
 	want := []state.CheckResult{}
 	for _, name := range []string{"second", "first"} {
 		key := state.NodeKey{RunKey: run, Node: name}
-		require.NoError(t, b.PlanNode(b.ctx, key, nil, specs(2)))
+		require.NoError(t, b.plan(key, nil, specs(2)))
 		for batch := range 2 {
 			for i := range 2 {
 				want = append(want, state.CheckResult{NodeKey: key, Batch: batch, Name: fmt.Sprint(name, batch, 1-i), Passed: i == 0})

@@ -16,7 +16,7 @@ func testClaimLife(t *testing.T, open Open) {
 	c := b.claim(key, 1, "worker 1", 0)
 	same(t, state.Claim{BatchKey: batchOf(key, 1), Attempt: 1, Owner: "worker 1", Lease: start.Add(lease), Spec: specs(2)[1]}, c)
 	same(t, state.Batch{
-		BatchKey: batchOf(key, 1), BatchSpec: specs(2)[1], Status: state.Claimed, Attempt: 1,
+		BatchKey: batchOf(key, 1), BatchSpec: light(specs(2)[1]), Status: state.Claimed, Attempt: 1,
 		Owner: "worker 1", Lease: start.Add(lease), Started: start,
 	}, b.theBatch(key, 1))
 	same(t, []state.Attempt{{BatchKey: batchOf(key, 1), Attempt: 1, Owner: "worker 1", Status: state.Claimed, Started: start}}, b.attempts(key))
@@ -33,9 +33,12 @@ func testClaimRace(t *testing.T, open Open) {
 	key := b.planned(batches)
 	wins := make([][]int, batches) // attempts, by batch
 	for batch := range batches {
-		claims := make([]state.Claim, workers)
+		claims, bids := make([]state.Claim, workers), make([]state.Bid, workers)
+		for i := range bids {
+			bids[i] = b.bid(batchOf(key, batch), fmt.Sprint("worker ", i), 0)
+		}
 		errs := together(workers, func(i int) (err error) {
-			claims[i], err = b.Claim(b.ctx, batchOf(key, batch), fmt.Sprint("worker ", i), start, start.Add(lease))
+			claims[i], err = b.Claim(b.ctx, bids[i])
 			return err
 		})
 		require.Equal(t, 1, split(t, errs, state.ErrNotClaimable))
@@ -57,7 +60,7 @@ func testClaimRefused(t *testing.T, open Open) {
 	key := b.planned(4)
 	refused := func(key state.NodeKey, batch int, at time.Duration) {
 		t.Helper()
-		_, err := b.Claim(b.ctx, batchOf(key, batch), "other", start.Add(at), start.Add(at+lease))
+		_, err := b.Claim(b.ctx, b.bid(batchOf(key, batch), "other", at))
 		require.ErrorIs(t, err, state.ErrNotClaimable)
 	}
 	late := 2 * lease
@@ -71,13 +74,17 @@ func testClaimRefused(t *testing.T, open Open) {
 	refused(key, 2, 0)    // somebody has it
 	refused(key, 2, lease)
 
-	require.NoError(t, b.SetNodeStatus(b.ctx, key, state.Running, state.Failed))
+	require.NoError(t, b.move(key, state.Running, state.Failed))
 	refused(key, 3, 0)    // pending, but its node has failed
 	refused(key, 2, late) // expired, but its node has failed
 
 	key = b.planned(1)
-	require.NoError(t, b.SetRunStatus(b.ctx, key.RunKey, state.Running, state.Stopped, nil))
+	stale := b.bid(batchOf(key, 0), "w", 0)
+	require.NoError(t, b.direct(key.RunKey, state.OrderStop))
 	refused(key, 0, 0)
+	require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
+	_, err := b.Claim(b.ctx, stale)
+	require.ErrorIs(t, err, state.ErrNotClaimable, "it was on offer before the order")
 	require.Empty(t, b.attempts(key))
 }
 
@@ -86,9 +93,12 @@ func testExpiredRace(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := b.planned(1)
 	b.claim(key, 0, "dead", 0)
-	after := start.Add(2 * lease)
+	bids := make([]state.Bid, 16)
+	for i := range bids {
+		bids[i] = b.bid(batchOf(key, 0), fmt.Sprint("worker ", i), 2*lease)
+	}
 	errs := together(16, func(i int) error {
-		_, err := b.Claim(b.ctx, batchOf(key, 0), fmt.Sprint("worker ", i), after, after.Add(lease))
+		_, err := b.Claim(b.ctx, bids[i])
 		return err
 	})
 	require.Equal(t, 1, split(t, errs, state.ErrNotClaimable))
@@ -121,12 +131,14 @@ func testLeaseExtended(t *testing.T, open Open) {
 	c := b.claim(key, 0, "w", 0)
 	require.NoError(t, b.Extend(b.ctx, c, start.Add(3*lease)))
 	same(t, start.Add(3*lease), b.theBatch(key, 0).Lease)
-	_, err := b.Claim(b.ctx, batchOf(key, 0), "other", start.Add(2*lease), start.Add(4*lease))
+	_, err := b.Claim(b.ctx, b.bid(batchOf(key, 0), "other", 2*lease))
 	require.ErrorIs(t, err, state.ErrNotClaimable)
 
+	require.NoError(t, b.Extend(b.ctx, c, start.Add(lease))) // a call that comes late
+	same(t, start.Add(3*lease), b.theBatch(key, 0).Lease)
+
 	// A lease that ended is still the holder's until somebody else comes.
-	require.NoError(t, b.Extend(b.ctx, c, start.Add(-lease)))
-	require.NoError(t, b.Extend(b.ctx, c, start.Add(lease)))
+	require.Equal(t, []int{0}, b.offers(key, 4*lease))
 	require.NoError(t, b.Commit(b.ctx, c, outcome("p"), start.Add(9*lease)))
 	require.True(t, b.theBatch(key, 0).Lease.IsZero())
 }
@@ -159,19 +171,21 @@ func testFencing(t *testing.T, open Open) {
 	require.Equal(t, state.Lost, b.attempts(key)[0].Status)
 }
 
-// Once a run is stopped or failed, no worker of it publishes anything.
-func testFencingByStop(t *testing.T, open Open) {
+// Once a run has been stopped, failed, reopened or begun again, no worker that
+// was at it before publishes anything.
+func testFencingByOrder(t *testing.T, open Open) {
 	b := newBench(t, open)
-	for _, to := range []state.Status{state.Stopped, state.Failed} {
+	for _, kind := range []state.OrderKind{state.OrderStop, state.OrderFail} {
 		key := b.planned(1)
 		c := b.claim(key, 0, "w", 0)
-		require.NoError(t, b.SetRunStatus(b.ctx, key.RunKey, state.Running, to, nil))
+		require.NoError(t, b.direct(key.RunKey, kind))
 		b.ended(c)
 		require.Empty(t, b.manifestKeys(key))
 		require.Equal(t, state.Claimed, b.theBatch(key, 0).Status)
+		require.Equal(t, state.Stopped, b.theNode(key).Status)
 
 		// Not even after somebody has reopened the run.
-		require.NoError(t, b.Reopen(b.ctx, key.RunKey, start))
+		require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
 		b.ended(c)
 		require.Equal(t, state.Pending, b.theBatch(key, 0).Status)
 		require.Equal(t, 2, b.claim(key, 0, "w", 0).Attempt)
@@ -181,7 +195,7 @@ func testFencingByStop(t *testing.T, open Open) {
 	// A failed node stops claims, but the work that is under way counts.
 	key := b.planned(1)
 	c := b.claim(key, 0, "w", 0)
-	require.NoError(t, b.SetNodeStatus(b.ctx, key, state.Running, state.Failed))
+	require.NoError(t, b.move(key, state.Running, state.Failed))
 	require.NoError(t, b.Extend(b.ctx, c, start.Add(lease)))
 	require.NoError(t, b.Commit(b.ctx, c, outcome("p"), start))
 }
@@ -196,6 +210,7 @@ func testFencingOfStrangers(t *testing.T, open Open) {
 		"attempt ahead": func(c *state.Claim) { c.Attempt = 2 },
 		"no attempt":    func(c *state.Claim) { c.Attempt = 0 },
 		"other batch":   func(c *state.Claim) { c.Batch = 1 },
+		"other epoch":   func(c *state.Claim) { c.Epoch = 1 },
 	} {
 		t.Log(what)
 		forged := c

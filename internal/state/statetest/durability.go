@@ -6,27 +6,28 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/state"
 )
 
-// hostile texts have tripped stores before: quotes, wildcards, other
+// hostileTexts have tripped stores before: quotes, wildcards, other
 // alphabets, control characters, what looks like another type.
-var hostile = []string{
+var hostileTexts = []string{
 	"'", `"`, "''; DROP TABLE runs; --", "%_*?", `\`, "a b", " ", "\n\t", "ß漢字🦊", "null", "0", "-1", "1e9", "$1 ?", "ΑΒΓ", "\u00e9", "e\u0301",
 	strings.Repeat("x", 300),
 }
 
 func testHostileText(t *testing.T, open Open) {
 	b := newBench(t, open)
-	for i, text := range hostile {
+	for i, text := range hostileTexts {
 		run := state.Run{
 			RunKey: state.RunKey{Workspace: b.workspace}, Created: start, StartNodes: []string{text},
-			Script: text, ScriptPath: text, ParamsPath: text, Fingerprint: text, Description: text, Definition: []byte(text),
+			Script: text, ScriptPath: text, ParamsPath: text, Fingerprint: text, Description: text, Actor: text, Token: text, Pins: []state.Pin{{Kind: text, Name: text}},
 		}
-		key, err := b.CreateRun(b.ctx, run, []state.NodeSpec{{Name: text, Kind: text, Inputs: []string{text}}})
+		key, err := b.CreateRun(b.ctx, run, []state.NodeSpec{{Name: text, Kind: text, Table: text, Inputs: []string{text}}}, state.Blob{Digest: text, Content: []byte(text)})
 		require.NoError(t, err)
 		require.Equal(t, int64(i+1), key.Run)
 		run.RunKey, run.Status = key, state.Running
@@ -35,20 +36,23 @@ func testHostileText(t *testing.T, open Open) {
 		same(t, run, got)
 
 		node := state.NodeKey{RunKey: key, Node: text}
-		require.NoError(t, b.PlanNode(b.ctx, node, []byte(text), specs(1)))
+		content, err := b.Blob(b.ctx, text)
+		require.NoError(t, err)
+		require.Equal(t, []byte(text), content)
+		require.NoError(t, b.plan(node, []byte(text), specs(1)))
 		c := b.claim(node, 0, text, 0)
-		part := state.Part{Key: text, Schema: text, Checksum: text}
+		part := state.Part{Key: text, Schema: text, Checksum: text, Attempt: 1}
 		file := state.File{NodeKey: node, URL: text, Checksum: text}
 		require.NoError(t, b.Commit(b.ctx, c, state.Outcome{Parts: []state.Part{part}, Files: []state.File{file}}, start))
-		parts, err := b.Manifest(b.ctx, node)
+		parts, err := state.Manifest(b.ctx, b.Store, node)
 		require.NoError(t, err)
 		same(t, []state.Part{part}, parts)
-		files, err := b.Files(b.ctx, key)
+		files, err := state.All(b.ctx, b.Files, node)
 		require.NoError(t, err)
 		same(t, []state.File{file}, files)
 		require.Equal(t, text, b.theBatch(node, 0).Owner)
 	}
-	for _, text := range hostile { // as workspaces, each is apart from the others
+	for _, text := range hostileTexts { // as workspaces, each is apart from the others
 		key, err := b.CreateRun(b.ctx, state.Run{RunKey: state.RunKey{Workspace: b.workspace + text}}, nil)
 		require.NoError(t, err)
 		require.Equal(t, int64(1), key.Run, "%q", text)
@@ -61,41 +65,86 @@ func testHostileText(t *testing.T, open Open) {
 
 // picture is all that a store says about a run.
 type picture struct {
-	Run      state.Run
-	Nodes    []state.Node
-	Batches  map[string][]state.Batch
-	Attempts map[string][]state.Attempt
-	Parts    map[string][]state.Part
-	Sides    map[string][]state.Part
-	Files    []state.File
-	Checks   []state.CheckResult
+	Run    state.Run
+	Events []state.Event
+	Listed []state.Node
+	Nodes  []nodePicture
 }
 
-func take(ctx context.Context, s state.Store, key state.RunKey) (p picture, err error) {
-	p = picture{Batches: map[string][]state.Batch{}, Attempts: map[string][]state.Attempt{}, Parts: map[string][]state.Part{}, Sides: map[string][]state.Part{}}
+type nodePicture struct {
+	Node         state.Node
+	Batches      []state.Batch
+	Specs        []state.BatchSpec
+	Inputs       []state.Input
+	Offers       []state.Offer
+	Attempts     []state.Attempt
+	Parts        []state.Part
+	Files        []state.File
+	Checks       []state.CheckResult
+	Publications []state.Publication
+	Events       []state.Event
+}
+
+// take takes a picture of a run, with what is on offer now.
+func take(ctx context.Context, s state.Store, key state.RunKey, now time.Time) (p picture, err error) {
 	if p.Run, err = s.Run(ctx, key); err != nil {
 		return p, err
 	}
-	if p.Nodes, err = s.Nodes(ctx, key); err != nil {
+	if p.Events, err = s.Events(ctx, state.NodeKey{RunKey: key}, 0, 0); err != nil {
 		return p, err
 	}
-	if p.Files, err = s.Files(ctx, key); err != nil {
+	if p.Listed, err = s.Nodes(ctx, key); err != nil {
 		return p, err
 	}
-	if p.Checks, err = s.Checks(ctx, key); err != nil {
-		return p, err
-	}
-	for _, n := range p.Nodes {
-		var errs [4]error
-		p.Batches[n.Name], errs[0] = s.Batches(ctx, n.NodeKey)
-		p.Attempts[n.Name], errs[1] = s.Attempts(ctx, n.NodeKey)
-		p.Parts[n.Name], errs[2] = s.Manifest(ctx, n.NodeKey)
-		p.Sides[n.Name], errs[3] = s.SideParts(ctx, n.NodeKey)
-		if err := errors.Join(errs[:]...); err != nil {
+	for _, n := range p.Listed {
+		one, err := takeNode(ctx, s, n.NodeKey, now)
+		if err != nil {
 			return p, err
 		}
+		p.Nodes = append(p.Nodes, one)
 	}
 	return p, nil
+}
+
+func takeNode(ctx context.Context, s state.Store, key state.NodeKey, now time.Time) (p nodePicture, err error) {
+	errs := make([]error, 11)
+	p.Node, errs[0] = s.Node(ctx, key)
+	p.Batches, errs[1] = state.All(ctx, s.Batches, key)
+	p.Specs, errs[2] = state.All(ctx, s.Specs, key)
+	p.Inputs, errs[3] = state.All(ctx, s.Inputs, key)
+	p.Attempts, errs[4] = state.All(ctx, s.Attempts, key)
+	p.Parts, errs[5] = state.All(ctx, s.Parts, key)
+	p.Files, errs[6] = state.All(ctx, s.Files, key)
+	p.Checks, errs[7] = state.All(ctx, s.Checks, key)
+	p.Publications, errs[8] = state.All(ctx, s.Publications, key)
+	p.Events, errs[9] = s.Events(ctx, key, 0, 0)
+	p.Offers, _, errs[10] = s.Offers(ctx, key, now, state.Page{})
+	return p, errors.Join(errs...)
+}
+
+// nodeLists asks for every list of a node, for the error alone.
+func nodeLists(ctx context.Context, s state.Store, key state.NodeKey) map[string]error {
+	errs := map[string]error{}
+	keep := func(name string) func(any, int64, error) {
+		return func(_ any, _ int64, err error) { errs[name] = err }
+	}
+	ask(ctx, s.Batches, key, keep("Batches"))
+	ask(ctx, s.Specs, key, keep("Specs"))
+	ask(ctx, s.Inputs, key, keep("Inputs"))
+	ask(ctx, s.Attempts, key, keep("Attempts"))
+	ask(ctx, s.Parts, key, keep("Parts"))
+	ask(ctx, s.Files, key, keep("Files"))
+	ask(ctx, s.Checks, key, keep("Checks"))
+	ask(ctx, s.Publications, key, keep("Publications"))
+	_, errs["Events"] = s.Events(ctx, key, 0, 0)
+	_, _, errs["Offers"] = s.Offers(ctx, key, start, state.Page{})
+	_, errs["Node"] = s.Node(ctx, key)
+	return errs
+}
+
+func ask[T any](ctx context.Context, read func(context.Context, state.NodeKey, state.Page) ([]T, int64, error), key state.NodeKey, then func(any, int64, error)) {
+	all, next, err := read(ctx, key, state.Page{})
+	then(all, next, err)
 }
 
 // What a method has said stays said when the store is closed and opened.
@@ -105,13 +154,13 @@ func testDurability(t *testing.T, open Open) {
 	require.NoError(t, b.Commit(b.ctx, b.claim(key, 0, "w", 0), outcome("p"), start))
 	require.NoError(t, b.Fail(b.ctx, b.claim(key, 1, "w", 0), failure(), beside(), start))
 	held := b.claim(key, 2, "w", 0)
-	require.NoError(t, b.SetNodeStatus(b.ctx, key, state.Running, state.Failed))
-	before, err := take(b.ctx, b.Store, key.RunKey)
+	require.NoError(t, b.move(key, state.Running, state.Failed))
+	before, err := take(b.ctx, b.Store, key.RunKey, start)
 	require.NoError(t, err)
 	require.NoError(t, b.Close())
 
 	again := newBench(t, open)
-	after, err := take(again.ctx, again.Store, key.RunKey)
+	after, err := take(again.ctx, again.Store, key.RunKey, start)
 	require.NoError(t, err)
 	same(t, before, after)
 	require.NoError(t, again.Commit(again.ctx, held, outcome("q"), start))
@@ -125,7 +174,7 @@ func testTwoHandles(t *testing.T, open Open) {
 	require.Equal(t, 20, two.theNode(key).BatchesTotal)
 	errs := together(40, func(i int) error {
 		b := []*bench{one, two}[i%2]
-		c, err := b.Claim(b.ctx, batchOf(key, i/2), fmt.Sprint("worker ", i), start, start.Add(lease))
+		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i/2)}, Owner: fmt.Sprint("worker ", i), Now: start, Lease: start.Add(lease)})
 		if err != nil {
 			return err
 		}
@@ -143,44 +192,47 @@ func testCancellation(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := b.planned(2)
 	c := b.claim(key, 0, "w", 0)
-	before, err := take(b.ctx, b.Store, key.RunKey)
+	before, err := take(b.ctx, b.Store, key.RunKey, start)
 	require.NoError(t, err)
 
 	ended, cancel := context.WithCancel(b.ctx)
 	cancel()
+	bid := b.bid(batchOf(key, 1), "w", 0)
 	calls := map[string]func() error{
 		"CreateRun": func() error {
 			_, err := b.CreateRun(ended, state.Run{RunKey: key.RunKey}, nil)
 			return err
 		},
-		"Run":           func() error { _, err := b.Run(ended, key.RunKey); return err },
-		"Runs":          func() error { _, err := b.Runs(ended, b.workspace); return err },
-		"Workspaces":    func() error { _, err := b.Workspaces(ended); return err },
-		"SetRunStatus":  func() error { return b.SetRunStatus(ended, key.RunKey, state.Running, state.Stopped, nil) },
-		"Nodes":         func() error { _, err := b.Nodes(ended, key.RunKey); return err },
-		"Node":          func() error { _, err := b.Node(ended, key); return err },
-		"PlanNode":      func() error { return b.PlanNode(ended, key, []byte("plan"), specs(2)) },
-		"SetNodeStatus": func() error { return b.SetNodeStatus(ended, key, state.Running, state.Failed) },
-		"Batches":       func() error { _, err := b.Batches(ended, key); return err },
-		"Claim": func() error {
-			_, err := b.Claim(ended, batchOf(key, 1), "w", start, start.Add(lease))
-			return err
-		},
-		"Extend":    func() error { return b.Extend(ended, c, start.Add(9*lease)) },
-		"Commit":    func() error { return b.Commit(ended, c, outcome("p"), start) },
-		"Fail":      func() error { return b.Fail(ended, c, failure(), state.Outcome{}, start) },
-		"Release":   func() error { return b.Release(ended, c, start) },
-		"Attempts":  func() error { _, err := b.Attempts(ended, key); return err },
-		"Reopen":    func() error { return b.Reopen(ended, key.RunKey, start) },
-		"Manifest":  func() error { _, err := b.Manifest(ended, key); return err },
-		"SideParts": func() error { _, err := b.SideParts(ended, key); return err },
-		"Files":     func() error { _, err := b.Files(ended, key.RunKey); return err },
-		"Checks":    func() error { _, err := b.Checks(ended, key.RunKey); return err },
+		"Run":         func() error { _, err := b.Run(ended, key.RunKey); return err },
+		"Runs":        func() error { _, _, err := b.Runs(ended, b.workspace, state.Page{}); return err },
+		"Workspaces":  func() error { _, err := b.Workspaces(ended); return err },
+		"Blob":        func() error { _, err := b.Blob(ended, "d"); return err },
+		"BeginOrder":  func() error { return b.BeginOrder(ended, key.RunKey, order(state.OrderStop)) },
+		"EndOrder":    func() error { return b.EndOrder(ended, key.RunKey, 1, start) },
+		"CompleteRun": func() error { return b.CompleteRun(ended, key.RunKey, 0, "w", start) },
+		"Acquire":     func() error { _, err := b.Acquire(ended, key.RunKey, "r", "w", start, start); return err },
+		"Resign":      func() error { return b.Resign(ended, key.RunKey, "r", "w") },
+		"Hear":        func() error { return b.Hear(ended, key, state.Order{Kind: state.OrderStop, Epoch: 1}) },
+		"Nodes":       func() error { _, err := b.Nodes(ended, key.RunKey); return err },
+		"StagePlan":   func() error { return b.StagePlan(ended, key, "d", state.PlanPiece{}) },
+		"FlipPlan":    func() error { return planAt(ended, b.Store, key, 0, []byte("plan"), specs(2)) },
+		"MoveNode":    func() error { return b.MoveNode(ended, key, state.Move{From: state.Running, To: state.Failed}) },
+		"Claim":       func() error { _, err := b.Claim(ended, bid); return err },
+		"Extend":      func() error { return b.Extend(ended, c, start.Add(9*lease)) },
+		"Announce":    func() error { return b.Announce(ended, c, nil, start.Add(9*lease)) },
+		"Forget":      func() error { return b.Forget(ended, c.BatchKey, 1) },
+		"Commit":      func() error { return b.Commit(ended, c, outcome("p"), start) },
+		"Fail":        func() error { return b.Fail(ended, c, failure(), state.Outcome{}, start) },
+		"Retry":       func() error { return b.Retry(ended, c, failure(), start, start) },
+		"Release":     func() error { return b.Release(ended, c, start) },
+	}
+	for name, err := range nodeLists(ended, b.Store, key) {
+		require.ErrorIs(t, err, context.Canceled, name)
 	}
 	for name, call := range calls {
 		require.ErrorIs(t, call(), context.Canceled, name)
 	}
-	after, err := take(b.ctx, b.Store, key.RunKey)
+	after, err := take(b.ctx, b.Store, key.RunKey, start)
 	require.NoError(t, err)
 	same(t, before, after)
 	require.Equal(t, int64(2), b.run().Run)

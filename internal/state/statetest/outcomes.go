@@ -28,16 +28,17 @@ func testCommit(t *testing.T, open Open) {
 	}
 	require.NoError(t, b.Commit(b.ctx, c, out, end))
 	same(t, state.Batch{
-		BatchKey: batchOf(key, 1), BatchSpec: specs(2)[1], Status: state.Succeeded, Attempt: 1, Owner: "w",
+		BatchKey: batchOf(key, 1), BatchSpec: light(specs(2)[1]), Status: state.Succeeded, Attempt: 1, Owner: "w",
 		Started: start, Finished: end, Stats: out.Stats,
 	}, b.theBatch(key, 1))
 	same(t, []state.Attempt{{
 		BatchKey: batchOf(key, 1), Attempt: 1, Owner: "w", Status: state.Succeeded, Started: start, Finished: end,
 	}}, b.attempts(key))
-	parts, err := b.Manifest(b.ctx, key)
+	parts, err := state.Manifest(b.ctx, b.Store, key)
 	require.NoError(t, err)
+	out.Parts[0].Attempt = 1
 	same(t, out.Parts, parts)
-	files, err := b.Files(b.ctx, key.RunKey)
+	files, err := state.All(b.ctx, b.Files, key)
 	require.NoError(t, err)
 	same(t, out.Files, files)
 	n := b.theNode(key)
@@ -86,7 +87,7 @@ func testCommitRace(t *testing.T, open Open) {
 	for range 10 {
 		key := b.planned(1)
 		c := b.claim(key, 0, "w", 0)
-		late := start.Add(2 * lease)
+		late := b.bid(batchOf(key, 0), "other", 2*lease)
 		errs := together(3, func(i int) error {
 			switch i {
 			case 0:
@@ -94,7 +95,7 @@ func testCommitRace(t *testing.T, open Open) {
 			case 1:
 				return b.Fail(b.ctx, c, failure(), state.Outcome{}, start)
 			}
-			_, err := b.Claim(b.ctx, batchOf(key, 0), "other", late, late.Add(lease))
+			_, err := b.Claim(b.ctx, late)
 			return err
 		})
 		var won []int
@@ -116,7 +117,7 @@ func testCounters(t *testing.T, open Open) {
 	const batches = 30
 	key := b.planned(batches)
 	errs := together(batches, func(i int) error {
-		c, err := b.Claim(b.ctx, batchOf(key, i), "w", start, start.Add(lease))
+		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i)}, Owner: "w", Now: start, Lease: start.Add(lease)})
 		if err != nil {
 			return err
 		}
@@ -141,7 +142,7 @@ func testFail(t *testing.T, open Open) {
 	f := failure()
 	require.NoError(t, b.Fail(b.ctx, c, f, state.Outcome{}, end))
 	same(t, state.Batch{
-		BatchKey: batchOf(key, 0), BatchSpec: specs(1)[0], Status: state.Failed, Attempt: 1, Owner: "w",
+		BatchKey: batchOf(key, 0), BatchSpec: light(specs(1)[0]), Status: state.Failed, Attempt: 1, Owner: "w",
 		Started: start, Finished: end, Failure: &f,
 	}, b.theBatch(key, 0))
 	same(t, []state.Attempt{{
@@ -156,7 +157,7 @@ func testRelease(t *testing.T, open Open) {
 	key := b.planned(1)
 	c := b.claim(key, 0, "w", 0)
 	require.NoError(t, b.Release(b.ctx, c, start.Add(time.Minute)))
-	same(t, state.Batch{BatchKey: batchOf(key, 0), BatchSpec: specs(1)[0], Status: state.Pending, Attempt: 1}, b.theBatch(key, 0))
+	same(t, state.Batch{BatchKey: batchOf(key, 0), BatchSpec: light(specs(1)[0]), Status: state.Pending, Attempt: 1}, b.theBatch(key, 0))
 	require.Equal(t, state.Released, b.attempts(key)[0].Status)
 
 	// The next attempt has a number of its own, although no retry was used up.
@@ -172,18 +173,19 @@ func testReopenFailed(t *testing.T, open Open) {
 	run := b.run("a", "b", "c", "d")
 	a, failedUnplanned, stopped, pending := state.NodeKey{RunKey: run, Node: "a"}, state.NodeKey{RunKey: run, Node: "b"},
 		state.NodeKey{RunKey: run, Node: "c"}, state.NodeKey{RunKey: run, Node: "d"}
-	require.NoError(t, b.PlanNode(b.ctx, a, []byte("plan"), specs(4)))
+	require.NoError(t, b.plan(a, []byte("plan"), specs(4)))
 	require.NoError(t, b.Commit(b.ctx, b.claim(a, 0, "w", 0), outcome("kept"), start))
 	require.NoError(t, b.Fail(b.ctx, b.claim(a, 1, "w", 0), failure(), state.Outcome{}, start))
 	b.claim(a, 2, "w", 0)
-	f := failure()
-	require.NoError(t, b.SetNodeStatus(b.ctx, a, state.Running, state.Failed))
-	require.NoError(t, b.SetNodeStatus(b.ctx, failedUnplanned, state.Pending, state.Failed))
-	require.NoError(t, b.SetNodeStatus(b.ctx, stopped, state.Pending, state.Stopped))
-	require.NoError(t, b.SetRunStatus(b.ctx, run, state.Running, state.Failed, &f))
+	require.NoError(t, b.move(a, state.Running, state.Failed))
+	require.NoError(t, b.move(failedUnplanned, state.Pending, state.Failed))
+	require.NoError(t, b.direct(run, state.OrderFail))
+	require.Equal(t, state.Stopped, b.theNode(stopped).Status)
 
 	at := start.Add(time.Minute)
-	require.NoError(t, b.Reopen(b.ctx, run, at))
+	again := order(state.OrderReopen)
+	again.Time = at
+	require.NoError(t, state.Direct(b.ctx, b.Store, run, again))
 	got, err := b.Run(b.ctx, run)
 	require.NoError(t, err)
 	require.Equal(t, state.Running, got.Status)
@@ -216,19 +218,19 @@ func testReopenOrphaned(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := b.planned(2)
 	dead := b.claim(key, 0, "dead", 0)
-	require.NoError(t, b.Reopen(b.ctx, key.RunKey, start))
+	require.NoError(t, b.direct(key.RunKey, state.OrderReopen))
 	require.Equal(t, state.Running, b.theNode(key).Status)
 	b.ended(dead)
 	require.Equal(t, 2, b.claim(key, 0, "w", 0).Attempt)
-	require.NoError(t, b.Reopen(b.ctx, key.RunKey, start)) // and again
+	require.NoError(t, b.direct(key.RunKey, state.OrderReopen)) // and again
 	require.Equal(t, 3, b.claim(key, 0, "w", 0).Attempt)
 }
 
 func testReopenRefused(t *testing.T, open Open) {
 	b := newBench(t, open)
 	run := b.run()
-	require.NoError(t, b.SetRunStatus(b.ctx, run, state.Running, state.Complete, nil))
-	require.ErrorIs(t, b.Reopen(b.ctx, run, start), state.ErrConflict)
+	require.NoError(t, b.CompleteRun(b.ctx, run, 0, "w", start))
+	require.ErrorIs(t, b.direct(run, state.OrderReopen), state.ErrConflict)
 	got, err := b.Run(b.ctx, run)
 	require.NoError(t, err)
 	require.Equal(t, state.Complete, got.Status)
@@ -238,7 +240,7 @@ func testManifestOrder(t *testing.T, open Open) {
 	b := newBench(t, open)
 	key := b.planned(12)
 	part := func(batch, seq int) state.Part {
-		return state.Part{Key: fmt.Sprintf("part-%d-%d", batch, seq), Batch: batch, Seq: seq, Bucket: -1, Checksum: "crc32c:00000000"}
+		return state.Part{Key: fmt.Sprintf("part-%d-%d", batch, seq), Batch: batch, Seq: seq, Bucket: -1, Attempt: 1, Checksum: "crc32c:00000000"}
 	}
 	for batch := 11; batch >= 0; batch-- { // batches commit and parts come in any order
 		out := state.Outcome{Parts: []state.Part{part(batch, 10), part(batch, 2), part(batch, 0)}}
@@ -248,7 +250,7 @@ func testManifestOrder(t *testing.T, open Open) {
 	for batch := range 12 {
 		want = append(want, part(batch, 0), part(batch, 2), part(batch, 10))
 	}
-	got, err := b.Manifest(b.ctx, key)
+	got, err := state.Manifest(b.ctx, b.Store, key)
 	require.NoError(t, err)
 	same(t, want, got)
 
@@ -266,7 +268,7 @@ func testFilesOrder(t *testing.T, open Open) {
 	want := []state.File{}
 	for _, name := range []string{"second", "first"} {
 		key := state.NodeKey{RunKey: run, Node: name}
-		require.NoError(t, b.PlanNode(b.ctx, key, nil, specs(2)))
+		require.NoError(t, b.plan(key, nil, specs(2)))
 		for batch := range 2 {
 			for i := range 2 {
 				want = append(want, state.File{NodeKey: key, Batch: batch, URL: fmt.Sprintf("file:///%s/%d-%d", name, batch, 1-i), Rows: 1, Bytes: 2})
@@ -277,7 +279,7 @@ func testFilesOrder(t *testing.T, open Open) {
 		c := b.claim(want[at].NodeKey, want[at].Batch, "w", 0)
 		require.NoError(t, b.Commit(b.ctx, c, state.Outcome{Files: want[at : at+2]}, start))
 	}
-	got, err := b.Files(b.ctx, run)
+	got, err := state.OfNodes(b.ctx, b.Store, run, b.Files)
 	require.NoError(t, err)
 	same(t, want, got)
 }

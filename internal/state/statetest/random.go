@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"thalweg/internal/state"
+	"thalweg/internal/state/statetest/hostile"
 )
 
 // randomFor bounds the random operations: a slow backend, or one under the
@@ -35,25 +36,32 @@ func testRandom(t *testing.T, open Open) {
 			}
 		}()
 		p := &pair{
-			ctx: b.ctx, store: b.Store, model: newModel(), now: start,
+			ctx: b.ctx, store: b.Store, model: hostile.New().Open(), now: start,
 			workspace: fmt.Sprintf("%s_%d", b.workspace, round.Add(1)),
 		}
 		p.create(rt)
 		rt.Repeat(map[string]func(*rapid.T){
-			"":        func(rt *rapid.T) { p.compare(rt, p.touched) },
-			"create":  p.create,
-			"run":     p.moveRun,
-			"node":    p.moveNode,
-			"plan":    p.plan,
-			"claim":   p.claim,
-			"claim2":  p.claim, // twice as often: the rest lives on claims
-			"extend":  p.extend,
-			"commit":  p.commit,
-			"commit2": p.commit,
-			"fail":    p.fail,
-			"release": p.release,
-			"reopen":  p.reopen,
-			"clock":   p.tick,
+			"":         func(rt *rapid.T) { p.compare(rt, p.touched) },
+			"create":   p.create,
+			"order":    p.order,
+			"hear":     p.hear,
+			"end":      p.endOrder,
+			"complete": p.complete,
+			"role":     p.role,
+			"node":     p.moveNode,
+			"plan":     p.plan,
+			"plan2":    p.plan,
+			"claim":    p.claim,
+			"claim2":   p.claim, // more often: the rest lives on claims
+			"claim3":   p.claim,
+			"extend":   p.extend,
+			"announce": p.announce,
+			"commit":   p.commit,
+			"commit2":  p.commit,
+			"fail":     p.fail,
+			"retry":    p.retry,
+			"release":  p.release,
+			"clock":    p.tick,
 		})
 		p.compare(rt, p.runs...) // a run that no operation meant is as it was
 	})
@@ -68,7 +76,14 @@ type pair struct {
 	runs         []state.RunKey
 	touched      state.RunKey // by the latest operation
 	claims       []state.Claim
-	part         int
+	bids         []state.Bid
+	orders       []givenOrder
+	part, token  int
+}
+
+type givenOrder struct {
+	run   state.RunKey
+	order state.Order
 }
 
 var randomNodes = []string{"a", "b", "c"}
@@ -88,26 +103,10 @@ func agree(rt *rapid.T, modelErr, storeErr error) {
 // compare takes pictures of runs in both stores.
 func (p *pair) compare(rt *rapid.T, runs ...state.RunKey) {
 	for _, key := range runs {
-		want, modelErr := take(p.ctx, p.model, key)
-		got, storeErr := take(p.ctx, p.store, key)
+		want, modelErr := take(p.ctx, p.model, key, p.now)
+		got, storeErr := take(p.ctx, p.store, key, p.now)
 		agree(rt, modelErr, storeErr)
-		level(&want)
-		level(&got)
 		same(rt, want, got)
-	}
-}
-
-// level replaces the moments that come from a store's own clock by whether
-// there is one.
-func level(p *picture) {
-	flatten := func(at *time.Time) {
-		if !at.IsZero() {
-			*at = start
-		}
-	}
-	flatten(&p.Run.Finished)
-	for i := range p.Nodes {
-		flatten(&p.Nodes[i].Finished)
 	}
 }
 
@@ -141,45 +140,159 @@ func (p *pair) drawClaim(rt *rapid.T) state.Claim {
 	if len(p.claims) == 0 {
 		rt.Skip("no claim yet")
 	}
-	c := rapid.SampledFrom(p.claims).Draw(rt, "claim")
+	c := p.claims[len(p.claims)-1]
+	if rapid.Bool().Draw(rt, "an old one") {
+		c = rapid.SampledFrom(p.claims).Draw(rt, "claim")
+	}
 	p.touched = c.RunKey
 	return c
 }
 
-func (p *pair) moveRun(rt *rapid.T) {
+func (p *pair) next() string {
+	p.token++
+	return fmt.Sprint("token ", p.token)
+}
+
+var everyOrder = []state.OrderKind{state.OrderStop, state.OrderFail, state.OrderReopen, state.OrderRedo, state.OrderRedo,
+	state.OrderInvalidate, state.OrderApprove, state.OrderReject}
+
+// order begins an order, a new one or again one that was begun before.
+func (p *pair) order(rt *rapid.T) {
 	key := p.drawRun(rt)
-	from := rapid.SampledFrom(everyStatus).Draw(rt, "from")
-	if at, err := p.model.Run(p.ctx, key); err == nil && rapid.Bool().Draw(rt, "as it is") {
-		from = at.Status
+	run, err := p.model.Run(p.ctx, key)
+	if err != nil {
+		rt.Fatal(err)
 	}
-	to := rapid.SampledFrom(everyStatus).Draw(rt, "to")
-	f := failure()
-	agree(rt, p.model.SetRunStatus(p.ctx, key, from, to, &f), p.store.SetRunStatus(p.ctx, key, from, to, &f))
+	o := state.Order{Kind: rapid.SampledFrom(everyOrder).Draw(rt, "kind"), Epoch: run.Epoch + 1, From: run.Status, Token: p.next(), Mark: state.Mark{Actor: "boss", Time: p.now}}
+	if rapid.Bool().Draw(rt, "about") {
+		redo := state.Redo{Node: rapid.SampledFrom(randomNodes).Draw(rt, "node"), Replan: rapid.Bool().Draw(rt, "replan")}
+		if rapid.Bool().Draw(rt, "a batch") {
+			redo.Batches = []int{rapid.IntRange(0, 2).Draw(rt, "batch")}
+		}
+		o.Nodes = []state.Redo{redo}
+	}
+	if len(p.orders) > 0 && rapid.IntRange(0, 4).Draw(rt, "late") == 0 {
+		late := p.drawOrder(rt)
+		key, o = late.run, late.order
+	}
+	p.orders = append(p.orders, givenOrder{key, o})
+	agree(rt, p.model.BeginOrder(p.ctx, key, o), p.store.BeginOrder(p.ctx, key, o))
+	if rapid.Bool().Draw(rt, "carried out") {
+		for _, s := range []state.Store{p.model, p.store} {
+			run, err := s.Run(p.ctx, key)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if err := state.Carry(p.ctx, s, run, p.now); err != nil {
+				rt.Fatal(err)
+			}
+		}
+	}
+}
+
+// drawOrder draws an order that was begun at some time: mostly the latest.
+func (p *pair) drawOrder(rt *rapid.T) givenOrder {
+	if len(p.orders) == 0 {
+		rt.Skip("no order yet")
+	}
+	o := p.orders[len(p.orders)-1]
+	if rapid.IntRange(0, 2).Draw(rt, "an old one") == 0 {
+		o = rapid.SampledFrom(p.orders).Draw(rt, "order")
+	}
+	p.touched = o.run
+	return o
+}
+
+func (p *pair) hear(rt *rapid.T) {
+	o := p.drawOrder(rt)
+	key := state.NodeKey{RunKey: o.run, Node: rapid.SampledFrom(randomNodes).Draw(rt, "node")}
+	run, err := p.model.Run(p.ctx, o.run)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	if !o.order.Concerns(key.Node) || o.order.Epoch > run.Epoch || o.order.Epoch == run.Epoch && o.order.Token != run.Order.Token {
+		rt.Skip("an order that was never begun")
+	}
+	agree(rt, p.model.Hear(p.ctx, key, o.order), p.store.Hear(p.ctx, key, o.order))
+}
+
+func (p *pair) endOrder(rt *rapid.T) {
+	o := p.drawOrder(rt)
+	agree(rt, p.model.EndOrder(p.ctx, o.run, o.order.Epoch, p.now), p.store.EndOrder(p.ctx, o.run, o.order.Epoch, p.now))
+}
+
+func (p *pair) complete(rt *rapid.T) {
+	key, epoch := p.drawRun(rt), int64(rapid.IntRange(0, 2).Draw(rt, "epoch"))
+	agree(rt, p.model.CompleteRun(p.ctx, key, epoch, "w", p.now), p.store.CompleteRun(p.ctx, key, epoch, "w", p.now))
+}
+
+func (p *pair) role(rt *rapid.T) {
+	key, owner := p.drawRun(rt), rapid.SampledFrom([]string{"w1", "w2"}).Draw(rt, "owner")
+	if rapid.IntRange(0, 3).Draw(rt, "resign") == 0 {
+		agree(rt, p.model.Resign(p.ctx, key, "r", owner), p.store.Resign(p.ctx, key, "r", owner))
+		return
+	}
+	end := p.now.Add(time.Duration(rapid.IntRange(1, 3).Draw(rt, "lease")) * time.Minute)
+	want, modelErr := p.model.Acquire(p.ctx, key, "r", owner, p.now, end)
+	got, storeErr := p.store.Acquire(p.ctx, key, "r", owner, p.now, end)
+	agree(rt, modelErr, storeErr)
+	same(rt, want, got)
 }
 
 func (p *pair) moveNode(rt *rapid.T) {
 	key := p.drawNode(rt)
-	from := rapid.SampledFrom(everyStatus).Draw(rt, "from")
-	if at, err := p.model.Node(p.ctx, key); err == nil && rapid.Bool().Draw(rt, "as it is") {
-		from = at.Status
+	at, err := p.model.Node(p.ctx, key)
+	if err != nil {
+		rt.Fatal(err)
 	}
-	to := rapid.SampledFrom(everyStatus).Draw(rt, "to")
-	agree(rt, p.model.SetNodeStatus(p.ctx, key, from, to), p.store.SetNodeStatus(p.ctx, key, from, to))
+	f := failure()
+	m := state.Move{Epoch: at.Epoch, From: at.Status, To: rapid.SampledFrom(everyStatus).Draw(rt, "to"), Failure: &f, Gate: []byte("g"), Actor: "w", Now: p.now}
+	if rapid.IntRange(0, 2).Draw(rt, "as it is not") == 0 {
+		m.From = rapid.SampledFrom(everyStatus).Draw(rt, "from")
+		m.Epoch = int64(rapid.IntRange(0, 2).Draw(rt, "epoch"))
+	}
+	agree(rt, p.model.MoveNode(p.ctx, key, m), p.store.MoveNode(p.ctx, key, m))
 }
 
 func (p *pair) plan(rt *rapid.T) {
 	key := p.drawNode(rt)
+	at, err := p.model.Node(p.ctx, key)
+	if err != nil {
+		rt.Fatal(err)
+	}
 	batches := specs(rapid.IntRange(0, 3).Draw(rt, "batches"))
-	plan := []byte(rapid.SampledFrom([]string{"", "x"}).Draw(rt, "plan"))
-	agree(rt, p.model.PlanNode(p.ctx, key, plan, batches), p.store.PlanNode(p.ctx, key, plan, batches))
+	for i := range batches {
+		batches[i].Phase = rapid.IntRange(0, 1).Draw(rt, "phase")
+	}
+	plan := state.Plan{Record: []byte(rapid.SampledFrom([]string{"", "x"}).Draw(rt, "plan")), Batches: batches}
+	plan.Inputs = []state.Input{{Address: "a", Time: p.now}}
+	epoch := max(at.Epoch-int64(rapid.IntRange(0, 3).Draw(rt, "late")/3), 0)
+	want, modelErr := state.PlanNode(p.ctx, p.model, key, epoch, plan, "w", p.now)
+	got, storeErr := state.PlanNode(p.ctx, p.store, key, epoch, plan, "w", p.now)
+	agree(rt, modelErr, storeErr)
+	same(rt, want, got)
 }
 
+// claim bids for a batch: on offer or not, or again as before.
 func (p *pair) claim(rt *rapid.T) {
-	key := batchOf(p.drawNode(rt), rapid.IntRange(0, 2).Draw(rt, "batch"))
-	owner := rapid.SampledFrom([]string{"w1", "w2"}).Draw(rt, "owner")
-	end := p.now.Add(time.Duration(rapid.IntRange(1, 3).Draw(rt, "lease")) * time.Minute)
-	want, modelErr := p.model.Claim(p.ctx, key, owner, p.now, end)
-	got, storeErr := p.store.Claim(p.ctx, key, owner, p.now, end)
+	key := p.drawNode(rt)
+	offers, _, err := p.model.Offers(p.ctx, key, p.now, state.Page{})
+	if err != nil {
+		rt.Fatal(err)
+	}
+	bid := state.Bid{Offer: state.Offer{BatchKey: batchOf(key, rapid.IntRange(0, 2).Draw(rt, "batch"))}}
+	if len(offers) > 0 && rapid.IntRange(0, 4).Draw(rt, "on offer") > 0 {
+		bid.Offer = rapid.SampledFrom(offers).Draw(rt, "offer")
+	}
+	bid.Owner, bid.Token, bid.Now = rapid.SampledFrom([]string{"w1", "w2"}).Draw(rt, "owner"), p.next(), p.now
+	bid.Lease = p.now.Add(time.Duration(rapid.IntRange(1, 3).Draw(rt, "lease")) * time.Minute)
+	if len(p.bids) > 0 && rapid.IntRange(0, 5).Draw(rt, "again") == 0 {
+		bid = rapid.SampledFrom(p.bids).Draw(rt, "bid")
+		p.touched = bid.RunKey
+	}
+	p.bids = append(p.bids, bid)
+	want, modelErr := p.model.Claim(p.ctx, bid)
+	got, storeErr := p.store.Claim(p.ctx, bid)
 	agree(rt, modelErr, storeErr)
 	same(rt, want, got)
 	if storeErr == nil {
@@ -222,9 +335,18 @@ func (p *pair) release(rt *rapid.T) {
 	agree(rt, p.model.Release(p.ctx, c, p.now), p.store.Release(p.ctx, c, p.now))
 }
 
-func (p *pair) reopen(rt *rapid.T) {
-	key := p.drawRun(rt)
-	agree(rt, p.model.Reopen(p.ctx, key, p.now), p.store.Reopen(p.ctx, key, p.now))
+func (p *pair) retry(rt *rapid.T) {
+	c, at := p.drawClaim(rt), p.now.Add(time.Duration(rapid.IntRange(0, 100).Draw(rt, "wait"))*time.Second)
+	agree(rt, p.model.Retry(p.ctx, c, failure(), at, p.now), p.store.Retry(p.ctx, c, failure(), at, p.now))
+}
+
+func (p *pair) announce(rt *rapid.T) {
+	c, end := p.drawClaim(rt), p.now.Add(time.Minute)
+	all := []state.Publication{{Address: "a"}, {Address: "b", Upload: "u"}}[:rapid.IntRange(0, 2).Draw(rt, "files")]
+	agree(rt, p.model.Announce(p.ctx, c, all, end), p.store.Announce(p.ctx, c, all, end))
+	if rapid.IntRange(0, 3).Draw(rt, "forget") == 0 {
+		agree(rt, p.model.Forget(p.ctx, c.BatchKey, c.Attempt), p.store.Forget(p.ctx, c.BatchKey, c.Attempt))
+	}
 }
 
 func (p *pair) tick(rt *rapid.T) {

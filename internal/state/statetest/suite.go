@@ -2,6 +2,8 @@ package statetest
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -47,7 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"LeaseExpiry", testLeaseExpiry},
 		{"LeaseExtended", testLeaseExtended},
 		{"Fencing", testFencing},
-		{"FencingByStop", testFencingByStop},
+		{"FencingByOrder", testFencingByOrder},
 		{"FencingOfStrangers", testFencingOfStrangers},
 		{"CommitPublishes", testCommit},
 		{"CommitRepeated", testEndRepeated},
@@ -55,6 +57,21 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"CountersAgree", testCounters},
 		{"Fail", testFail},
 		{"Release", testRelease},
+		{"Retry", testRetry},
+		{"Offers", testOffers},
+		{"ClaimRepeated", testClaimRepeated},
+		{"OrderHalfCarriedOut", testOrderHalfCarriedOut},
+		{"OrdersConcurrently", testOrderRace},
+		{"OrdersAndRuns", testOrdersAndRuns},
+		{"RedoBatch", testRedoBatch},
+		{"RedoReplanned", testRedoReplanned},
+		{"Invalidated", testInvalidated},
+		{"Gate", testGate},
+		{"Roles", testRoles},
+		{"Pins", testPins},
+		{"Publications", testPublications},
+		{"Events", testEvents},
+		{"Pages", testPages},
 		{"ReopenFailed", testReopenFailed},
 		{"ReopenOrphaned", testReopenOrphaned},
 		{"ReopenRefused", testReopenRefused},
@@ -124,14 +141,89 @@ func (b *bench) run(nodes ...string) state.RunKey {
 func (b *bench) planned(batches int) state.NodeKey {
 	b.t.Helper()
 	key := state.NodeKey{RunKey: b.run("n"), Node: "n"}
-	require.NoError(b.t, b.PlanNode(b.ctx, key, []byte("plan"), specs(batches)))
+	require.NoError(b.t, b.plan(key, []byte("plan"), specs(batches)))
 	return key
+}
+
+// errOtherPlan says that another plan stands.
+var errOtherPlan = errors.New("another plan stands")
+
+// plan plans a node as it is now.
+func (b *bench) plan(key state.NodeKey, record []byte, batches []state.BatchSpec) error {
+	b.t.Helper()
+	return planAt(b.ctx, b.Store, key, b.theNode(key).Epoch, record, batches)
+}
+
+func planAt(ctx context.Context, s state.Store, key state.NodeKey, epoch int64, record []byte, batches []state.BatchSpec) error {
+	standing, err := state.PlanNode(ctx, s, key, epoch, state.Plan{Record: record, Batches: batches}, "planner", start)
+	if err == nil && !standing.Mine {
+		return errOtherPlan
+	}
+	return err
+}
+
+// move moves a node as it is now.
+func (b *bench) move(key state.NodeKey, from, to state.Status) error {
+	b.t.Helper()
+	f := failure()
+	return b.MoveNode(b.ctx, key, state.Move{Epoch: b.theNode(key).Epoch, From: from, To: to, Failure: &f, Gate: []byte("gate"), Actor: "me", Now: start})
+}
+
+// order is one of this suite.
+func order(kind state.OrderKind, nodes ...state.Redo) state.Order {
+	o := state.Order{Kind: kind, Token: rand.Text(), Mark: state.Mark{Actor: "boss", Time: start, Reason: "why not"}, Nodes: nodes}
+	if kind == state.OrderFail {
+		f := failure()
+		o.Cause = &f
+	}
+	return o
+}
+
+// direct gives an order and carries it out.
+func (b *bench) direct(key state.RunKey, kind state.OrderKind, nodes ...state.Redo) error {
+	b.t.Helper()
+	return state.Direct(b.ctx, b.Store, key, order(kind, nodes...))
+}
+
+// bid asks for a batch as it is now.
+func (b *bench) bid(key state.BatchKey, owner string, at time.Duration) state.Bid {
+	b.t.Helper()
+	return state.Bid{Offer: b.offer(key), Owner: owner, Token: rand.Text(), Now: start.Add(at), Lease: start.Add(at + lease)}
+}
+
+// offer describes a batch as it is now, whether it can be claimed or not.
+func (b *bench) offer(key state.BatchKey) state.Offer {
+	b.t.Helper()
+	o := state.Offer{BatchKey: key, Epoch: b.theNode(key.NodeKey).Epoch}
+	all, err := state.All(b.ctx, b.Batches, key.NodeKey)
+	require.NoError(b.t, err)
+	if key.Batch >= 0 && key.Batch < len(all) {
+		o.Attempt, o.Class = all[key.Batch].Attempt, all[key.Batch].Class
+	}
+	return o
+}
+
+// offers are the batches of a node that can be claimed, by number.
+func (b *bench) offers(key state.NodeKey, at time.Duration) []int {
+	b.t.Helper()
+	numbers := []int{}
+	for page := (state.Page{}); ; {
+		some, next, err := b.Offers(b.ctx, key, start.Add(at), page)
+		require.NoError(b.t, err)
+		for _, o := range some {
+			numbers = append(numbers, o.Batch)
+		}
+		if next == 0 {
+			return numbers
+		}
+		page.From = next
+	}
 }
 
 func specs(n int) []state.BatchSpec {
 	all := make([]state.BatchSpec, n)
 	for i := range all {
-		all[i] = state.BatchSpec{Batch: i, RowsIn: int64(10 * i), BytesIn: int64(1000 * i), Work: fmt.Appendf(nil, "slice %d", i)}
+		all[i] = state.BatchSpec{Batch: i, Class: "load", RowsIn: int64(10 * i), BytesIn: int64(1000 * i), Work: fmt.Appendf(nil, "slice %d", i)}
 	}
 	return all
 }
@@ -143,14 +235,14 @@ func batchOf(key state.NodeKey, batch int) state.BatchKey {
 // claim takes a batch at the suite's zero plus at.
 func (b *bench) claim(key state.NodeKey, batch int, owner string, at time.Duration) state.Claim {
 	b.t.Helper()
-	c, err := b.Claim(b.ctx, batchOf(key, batch), owner, start.Add(at), start.Add(at+lease))
+	c, err := b.Claim(b.ctx, b.bid(batchOf(key, batch), owner, at))
 	require.NoError(b.t, err)
 	return c
 }
 
 func (b *bench) theBatch(key state.NodeKey, batch int) state.Batch {
 	b.t.Helper()
-	all, err := b.Batches(b.ctx, key)
+	all, err := state.All(b.ctx, b.Batches, key)
 	require.NoError(b.t, err)
 	require.Greater(b.t, len(all), batch)
 	return all[batch]
@@ -165,14 +257,14 @@ func (b *bench) theNode(key state.NodeKey) state.Node {
 
 func (b *bench) attempts(key state.NodeKey) []state.Attempt {
 	b.t.Helper()
-	all, err := b.Attempts(b.ctx, key)
+	all, err := state.All(b.ctx, b.Attempts, key)
 	require.NoError(b.t, err)
 	return all
 }
 
 func (b *bench) manifestKeys(key state.NodeKey) []string {
 	b.t.Helper()
-	parts, err := b.Manifest(b.ctx, key)
+	parts, err := state.Manifest(b.ctx, b.Store, key)
 	require.NoError(b.t, err)
 	keys := []string{}
 	for _, p := range parts {

@@ -1,0 +1,75 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"slices"
+
+	"thalweg/internal/state"
+)
+
+// documents is a list as a column keeps it: NULL for none.
+func documents[T any](all []T) document[[]T] {
+	if len(all) == 0 {
+		return document[[]T]{}
+	}
+	return asDocument(&all)
+}
+
+// Parts implements state.Store.
+func (s *Store) Parts(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Part, int64, error) {
+	return results(ctx, s, key, page, "parts", func(p *state.Part, batch, attempt int) { p.Batch, p.Attempt = batch, attempt },
+		func(parts []state.Part) {
+			slices.SortFunc(parts, func(a, b state.Part) int { return cmp.Compare(a.Seq, b.Seq) })
+		})
+}
+
+// Files implements state.Store.
+func (s *Store) Files(ctx context.Context, key state.NodeKey, page state.Page) ([]state.File, int64, error) {
+	return results(ctx, s, key, page, "files", func(f *state.File, batch, _ int) { f.NodeKey, f.Batch = key, batch }, nil)
+}
+
+// Checks implements state.Store.
+func (s *Store) Checks(ctx context.Context, key state.NodeKey, page state.Page) ([]state.CheckResult, int64, error) {
+	return results(ctx, s, key, page, "checks", func(c *state.CheckResult, batch, _ int) { c.NodeKey, c.Batch = key, batch }, nil)
+}
+
+// results reads one column of what the latest attempts of ended batches have
+// published.
+func results[T any](ctx context.Context, s *Store, key state.NodeKey, page state.Page, column string,
+	own func(v *T, batch, attempt int), order func([]T)) (all []T, next int64, err error) {
+	type result struct {
+		batch, attempt int
+		values         []T
+	}
+	err = s.view(ctx, "list "+column+" of "+nameNode(key), func(tx *sql.Tx) error {
+		n, err := findNode(ctx, tx, key)
+		if err != nil {
+			return err
+		}
+		limit := pageLimit(page.Limit)
+		page, err := list(ctx, tx, func(row scanner) (r result, err error) {
+			err = row.Scan(&r.batch, &r.attempt, asDocument(&r.values))
+			return r, err
+		}, `SELECT b.batch, b.attempt, r.`+column+` FROM batches b LEFT JOIN results r ON r.node_id = b.node_id AND r.batch = b.batch AND r.attempt = b.attempt
+			WHERE b.node_id = ? AND b.batch >= ? AND b.status IN ('succeeded', 'failed') ORDER BY b.batch LIMIT ?`, n.id, page.From, limit)
+		if err != nil {
+			return err
+		}
+		for _, r := range page {
+			for i := range r.values {
+				own(&r.values[i], r.batch, r.attempt)
+			}
+			if order != nil {
+				order(r.values)
+			}
+			all = append(all, r.values...)
+		}
+		if len(page) == limit {
+			next = int64(page[limit-1].batch) + 1
+		}
+		return nil
+	})
+	return all, next, err
+}
