@@ -35,7 +35,7 @@ var programs = map[string]program{
 	"one core": {args: strings.Fields("taskset -c 0 " + runScript + " --cores 1"), limit: []string{"--memory", "{memory}"}, ours: true},
 	// The second process looks for work of the first one's run, and ends with it.
 	"a process a core": {
-		args:  []string{"sh", "-c", "taskset -c 1 {thalweg} worker --cores 1 --python {python} >&2 & " + "taskset -c 0 " + runScript + " --cores 1 \"$@\"; kill $!; wait", "sh"},
+		args:  []string{"sh", "-c", "taskset -c 1 {thalweg} worker --cores 1 --python {python} \"$@\" >&2 & " + "taskset -c 0 " + runScript + " --cores 1 \"$@\"; kill $!; wait", "sh"},
 		limit: []string{"--memory", "{memory}"}, ours: true,
 	},
 	"validate": {args: []string{"{thalweg}", "validate", "{in}/wide.yaml"}, silent: true},
