@@ -294,7 +294,7 @@ type Outcome struct {
 type Publication struct {
 	BatchKey
 	Attempt int    `json:"attempt"`
-	Seq     int    `json:"seq"`
+	Seq     int    `json:"seq"` // its own among the attempt's, chosen by who announces
 	Owner   string `json:"owner"`
 	Address string `json:"address"`          // final, without secrets
 	Temp    string `json:"temp,omitempty"`   // where its bytes are until then

@@ -57,7 +57,9 @@ type Store interface {
 
 	// Acquire takes a role that is free, or whose time was over before now, or
 	// renews the owner's own: it ends at until, or later if it did before.
-	// ErrHeld otherwise, beside the role as it is.
+	// ErrHeld otherwise, beside the role as it is. Roles save work and decide
+	// nothing: a call that arrives late may take one for an owner that is gone, or
+	// give one up that is wanted again, and nothing else is conditional on them.
 	Acquire(ctx context.Context, key RunKey, role, owner string, now, until time.Time) (Role, error)
 	// Resign gives a role up; a no-op if it is not the owner's.
 	Resign(ctx context.Context, key RunKey, role, owner string) error
@@ -99,10 +101,11 @@ type Store interface {
 	// Extend moves the end of the lease, never back; ErrLeaseLost if the attempt
 	// is no longer the latest, has ended, or is of another epoch than the node.
 	Extend(ctx context.Context, c Claim, lease time.Time) error
-	// Announce records what the attempt is about to publish, in place of what
-	// it announced before, and extends its lease; ErrLeaseLost as Extend. The
-	// record goes when the attempt ends by one of the calls below, and else
-	// stays until somebody has seen to it and calls Forget.
+	// Announce records what the attempt is about to publish, and extends its
+	// lease; ErrLeaseLost as Extend. What was announced under a Seq stays: who
+	// learns more says it under another. The records go when the attempt ends by
+	// one of the calls below, and else stay until somebody has seen to them and
+	// calls Forget.
 	Announce(ctx context.Context, c Claim, publications []Publication, lease time.Time) error
 	// Commit marks the attempt and its batch Succeeded and publishes its
 	// outcome; ErrLeaseLost as Extend. The manifest never shows any other

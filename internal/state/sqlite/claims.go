@@ -37,13 +37,10 @@ func (s *Store) Announce(ctx context.Context, c state.Claim, publications []stat
 		if err != nil {
 			return err
 		}
-		if err := forget(ctx, tx, h.node.id, c.Batch, c.Attempt); err != nil {
-			return err
-		}
-		return each(ctx, tx, `INSERT INTO publications (node_id, batch, attempt, seq, publication) VALUES (?, ?, ?, ?, ?)`,
-			publications, func(i int, p state.Publication) []any {
+		return each(ctx, tx, `INSERT OR IGNORE INTO publications (node_id, batch, attempt, seq, publication) VALUES (?, ?, ?, ?, ?)`,
+			publications, func(_ int, p state.Publication) []any {
 				p.Owner = c.Owner
-				return []any{h.node.id, c.Batch, c.Attempt, i, asDocument(&p)}
+				return []any{h.node.id, c.Batch, c.Attempt, p.Seq, asDocument(&p)}
 			})
 	})
 }

@@ -174,7 +174,7 @@ func testTwoHandles(t *testing.T, open Open) {
 	require.Equal(t, 20, two.theNode(key).BatchesTotal)
 	errs := together(40, func(i int) error {
 		b := []*bench{one, two}[i%2]
-		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i/2)}, Owner: fmt.Sprint("worker ", i), Now: start, Lease: start.Add(lease)})
+		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i/2)}, Owner: fmt.Sprint("worker ", i), Token: "t", Now: start, Lease: start.Add(lease)})
 		if err != nil {
 			return err
 		}

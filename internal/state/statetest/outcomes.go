@@ -117,7 +117,7 @@ func testCounters(t *testing.T, open Open) {
 	const batches = 30
 	key := b.planned(batches)
 	errs := together(batches, func(i int) error {
-		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i)}, Owner: "w", Now: start, Lease: start.Add(lease)})
+		c, err := b.Claim(b.ctx, state.Bid{Offer: state.Offer{BatchKey: batchOf(key, i)}, Owner: "w", Token: "t", Now: start, Lease: start.Add(lease)})
 		if err != nil {
 			return err
 		}

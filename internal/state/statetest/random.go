@@ -114,7 +114,7 @@ func (p *pair) create(rt *rapid.T) {
 	if len(p.runs) == 3 {
 		rt.Skip("enough runs")
 	}
-	run := state.Run{RunKey: state.RunKey{Workspace: p.workspace}, Created: p.now}
+	run := state.Run{RunKey: state.RunKey{Workspace: p.workspace}, Token: p.next(), Created: p.now}
 	specs := make([]state.NodeSpec, len(randomNodes))
 	for i, name := range randomNodes {
 		specs[i] = state.NodeSpec{Name: name, Ordinal: len(specs) - i}
@@ -342,7 +342,7 @@ func (p *pair) retry(rt *rapid.T) {
 
 func (p *pair) announce(rt *rapid.T) {
 	c, end := p.drawClaim(rt), p.now.Add(time.Minute)
-	all := []state.Publication{{Address: "a"}, {Address: "b", Upload: "u"}}[:rapid.IntRange(0, 2).Draw(rt, "files")]
+	all := []state.Publication{{Address: "a"}, {Seq: 1, Address: "b", Upload: "u"}}[:rapid.IntRange(0, 2).Draw(rt, "files")]
 	agree(rt, p.model.Announce(p.ctx, c, all, end), p.store.Announce(p.ctx, c, all, end))
 	if rapid.IntRange(0, 3).Draw(rt, "forget") == 0 {
 		agree(rt, p.model.Forget(p.ctx, c.BatchKey, c.Attempt), p.store.Forget(p.ctx, c.BatchKey, c.Attempt))

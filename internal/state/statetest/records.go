@@ -89,11 +89,12 @@ func testPublications(t *testing.T, open Open) {
 	}
 	dead := b.claim(key, 1, "dead", 0)
 	first := []state.Publication{{Address: "out/1.csv", Temp: "out/.tmp1"}}
-	both := []state.Publication{{Address: "out/1.csv", Temp: "out/.tmp1"}, {Address: "s3://b/1", Upload: "u"}}
+	both := []state.Publication{first[0], {Seq: 4, Address: "s3://b/1", Upload: "u"}}
 	require.NoError(t, b.Announce(b.ctx, dead, first, start.Add(2*lease)))
-	require.NoError(t, b.Announce(b.ctx, dead, both, start.Add(lease))) // in place of the first
+	require.NoError(t, b.Announce(b.ctx, dead, both[1:], start.Add(lease)))
+	require.NoError(t, b.Announce(b.ctx, dead, []state.Publication{{Address: "another"}}, start)) // too late: what was said stays
 	for i := range both {
-		both[i].BatchKey, both[i].Attempt, both[i].Seq, both[i].Owner = dead.BatchKey, 1, i, "dead"
+		both[i].BatchKey, both[i].Attempt, both[i].Owner = dead.BatchKey, 1, "dead"
 	}
 	same(t, both, announced())
 	same(t, start.Add(2*lease), b.theBatch(key, 1).Lease)

@@ -51,6 +51,7 @@ func testRunRoundTrip(t *testing.T, open Open) {
 	run := state.Run{
 		RunKey: state.RunKey{Workspace: b.workspace, Run: 77}, // the number is the store's business
 		Status: state.Failed,                                  // so is the status
+		Token:  "mine",
 		Script: "path dir/script.yaml", Sources: []int64{3, 1}, ScriptPath: "dir/script.yaml", ParamsPath: "dir/params.json", Fingerprint: "sha256:00",
 		StartNodes: []string{"read", "join"}, Description: "a test", Created: start, Actor: "me@here", Parent: 7, Deadline: start.Add(time.Hour),
 		Program: "v1", Engine: "v2", BucketHash: "h3", Pins: []state.Pin{{Kind: state.PinScript, Name: "a.yaml", Digest: "d", Bytes: 3, Redacted: true}},

@@ -108,10 +108,14 @@ func (b *batch) extend(lease time.Time) {
 func (s *Store) Announce(ctx context.Context, c state.Claim, publications []state.Publication, lease time.Time) error {
 	return s.held(ctx, c, none, func(p *nodePartition, b *batch) {
 		b.extend(lease)
-		p.forget(c.Batch, c.Attempt)
-		for i, pub := range publications {
-			pub.BatchKey, pub.Attempt, pub.Seq, pub.Owner = c.BatchKey, c.Attempt, i, c.Owner
-			p.publications = append(p.publications, pub)
+		for _, pub := range publications {
+			pub.BatchKey, pub.Attempt, pub.Owner = c.BatchKey, c.Attempt, c.Owner
+			same := func(q state.Publication) bool {
+				return q.Batch == pub.Batch && q.Attempt == pub.Attempt && q.Seq == pub.Seq
+			}
+			if !slices.ContainsFunc(p.publications, same) {
+				p.publications = append(p.publications, pub)
+			}
 		}
 		slices.SortFunc(p.publications, func(a, b state.Publication) int {
 			return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Seq, b.Seq))
