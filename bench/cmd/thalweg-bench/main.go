@@ -7,7 +7,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -135,14 +134,10 @@ func show(r bench.Report, o options, out io.Writer) error {
 
 // describe renders a failure with its hint and evidence.
 func describe(err error) string {
-	text := "thalweg-bench: " + err.Error()
-	var f *fault.Error
-	if errors.As(err, &f) {
-		if f.Detail != "" {
-			text += "\n" + f.Detail
-		}
-		if f.Hint != "" {
-			text += "\n" + f.Hint
+	text, f := "thalweg-bench: "+err.Error(), fault.Of(err)
+	for _, more := range []string{f.Detail, f.Hint} {
+		if more != "" {
+			text += "\n" + more
 		}
 	}
 	return text

@@ -36,7 +36,7 @@ type side struct {
 type check struct {
 	name   string
 	side   string
-	figure string  // of figures, or that of a node: its name after nodeFigure
+	figure string  // of figures, or that of a node: nodeFigure or engineFigure, and its name
 	over   string  // the side by whose figure it is divided; "": the bar is on the figure itself
 	less   string  // the side whose figure is taken off, the rest divided by per
 	per    float64 // 0: 1
@@ -47,8 +47,12 @@ type check struct {
 // bigRuns is how often a side runs that takes long.
 const bigRuns = 2
 
-// nodeFigure stands before the name of a node whose time is asked for.
-const nodeFigure = "node:"
+// What stands before the name of a node whose time is asked for, or that of
+// DuckDB in it.
+const (
+	nodeFigure   = "node:"
+	engineFigure = "engine:"
+)
 
 // figureOf is a figure that a run may have: false if it has not.
 type figureOf struct {
@@ -77,7 +81,7 @@ var figures = map[string]figureOf{
 }
 
 func figureNamed(name string) figureOf {
-	node, ok := strings.CutPrefix(name, nodeFigure)
+	kind, which, ok := strings.Cut(name, ":")
 	if !ok {
 		return figures[name]
 	}
@@ -85,12 +89,14 @@ func figureNamed(name string) figureOf {
 		if r.Result == nil {
 			return 0, false
 		}
-		for _, n := range r.Result.Nodes {
-			if n.Node == node {
-				return float64(n.FinishedMS-n.StartedMS) / 1000, true
-			}
+		i := slices.IndexFunc(r.Result.Nodes, func(n node) bool { return n.Node == which })
+		switch {
+		case i < 0:
+			return 0, false
+		case kind+":" == engineFigure:
+			return r.Result.Nodes[i].EngineMS / 1000, true
 		}
-		return 0, false
+		return float64(r.Result.Nodes[i].FinishedMS-r.Result.Nodes[i].StartedMS) / 1000, true
 	}}
 }
 
@@ -117,7 +123,7 @@ func (f figureOf) figure(runs []Run, side string) *Figure {
 func (c Case) judge(r *Report, full bool, wrong map[string]bool) {
 	for _, k := range c.checks {
 		f := figureNamed(k.figure)
-		out := Check{Name: k.name, Unit: f.unit, Status: NotJudged, Note: k.note, Of: f.figure(r.Runs, k.side)}
+		out := Check{Name: k.name, Unit: f.unit, Ratio: k.over != "", Status: NotJudged, Note: k.note, Of: f.figure(r.Runs, k.side)}
 		other := k.over + k.less // one of them at most
 		if other != "" {
 			out.Over = f.figure(r.Runs, other)

@@ -54,7 +54,7 @@ func TestStepsCountOverlappingNodesOnce(t *testing.T) {
 		{Type: "table_custom_tfm_table", StartedMS: 310, FinishedMS: 400, PythonBusyMS: 150},
 		{Type: "table_file", StartedMS: 400, FinishedMS: 900},
 	}}
-	require.Equal(t, map[string]float64{"load": 150, "join": 70, "load_join": 310, "python": 90}, f.steps())
+	require.Equal(t, map[string]float64{"load_join": 310, "python": 90}, f.steps())
 }
 
 func TestPythonCPUShare(t *testing.T) {

@@ -13,8 +13,6 @@ type peerResult struct {
 func (p peerResult) steps() map[string]float64 {
 	const ms = 1000
 	return map[string]float64{
-		"load":      ms * p.Steps["load"],
-		"join":      ms * p.Steps["join"],
 		"load_join": ms * (p.Steps["load"] + p.Steps["join"]),
 		"python":    ms * (p.Steps["python1"] + p.Steps["tag_python2"]),
 	}

@@ -2,8 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,12 +124,8 @@ func (s *session) environment(ctx context.Context, name string) (dir string, err
 	python := filepath.Join(dir, "bin", "python3")
 	// What was installed is kept beside it, written when it was.
 	installed := filepath.Join(dir, requirements)
-	found, err := os.ReadFile(installed)
-	switch {
-	case err == nil && string(found) == string(text):
+	if found, err := os.ReadFile(installed); err == nil && string(found) == string(text) {
 		return dir, nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return "", &fault.Error{Kind: fault.Environment, Message: "looking into a peer's environment", Err: err}
 	}
 	s.config.Logger.InfoContext(ctx, "installing", "peer", name, "dir", dir)
 	for _, args := range [][]string{

@@ -32,6 +32,7 @@ type Check struct {
 	// Value is what the bar is held against: a ratio of the two, what one has
 	// more than the other, or the figure itself.
 	Value  *float64 `json:"value,omitempty"`
+	Ratio  bool     `json:"ratio,omitempty"`
 	Bar    string   `json:"bar,omitempty"`
 	Status Status   `json:"status"`
 	Note   string   `json:"note,omitempty"`

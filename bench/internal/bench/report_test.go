@@ -15,7 +15,7 @@ func TestBarsJudge(t *testing.T) {
 	runs := []Run{{Side: "a", WallMS: 3000, PeakRSS: 1e9}, {Side: "a", WallMS: 5000, PeakRSS: 2e9}, {Side: "b", WallMS: 2000}, {Side: "none"}}
 	share := 0.95
 	runs[0].PythonCPUShare = &share
-	runs[0].Result = &finished{Nodes: []node{{Node: "x", StartedMS: 100, FinishedMS: 700}}}
+	runs[0].Result = &finished{Nodes: []node{{Node: "x", StartedMS: 100, FinishedMS: 700, EngineMS: 300}}}
 	for name, one := range map[string]struct {
 		check check
 		value float64
@@ -29,6 +29,7 @@ func TestBarsJudge(t *testing.T) {
 		"at least":                {check{figure: "python_cpu", side: "a", bar: bar{limit: 95, unit: "%", atLeast: true}}, 95, Pass},
 		"ratio of at least":       {check{figure: "wall", side: "a", over: "b", bar: bar{limit: 2.1, atLeast: true}}, 2, Miss},
 		"a node":                  {check{figure: nodeFigure + "x", side: "a", bar: noMore(0.5, "s")}, 0.6, Miss},
+		"DuckDB in a node":        {check{figure: engineFigure + "x", side: "a", bar: noMore(0.5, "s")}, 0.3, Pass},
 		"what one has more, each": {check{figure: "wall", side: "a", less: "b", per: 400, bar: noMore(0.005, "s")}, 0.005, Pass},
 	} {
 		var r Report

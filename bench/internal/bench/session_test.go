@@ -184,7 +184,7 @@ func TestPartsOfTheSizeAndParameters(t *testing.T) {
 	require.Equal(t, []string{"rows, a tenth", "rows", "numpy, a tenth", "numpy"}, mapped(reports["size"].Runs[:4], func(r Run) string { return r.Side }))
 	require.DirExists(t, filepath.Join(c.WorkDir, "portfolio-2"))
 	require.DirExists(t, filepath.Join(c.WorkDir, "portfolio-20"))
-	require.Contains(t, checkNamed(t, reports["batches"], "time of a batch, its file included").Note, "has not been measured")
+	require.Contains(t, checkNamed(t, reports["batches"], "DuckDB's time in a batch").Note, "has not been measured")
 	in := input{params: map[string]any{"dir_in": "in", "dir_out": "another's"}}
 	require.Equal(t, map[string]any{"dir_in": "in", "dir_out": "out", "batches": 20}, in.with(map[string]any{"batches": 20}, "out"))
 }

@@ -170,8 +170,6 @@ func usesPython(n node) bool { return n.PythonBusyMS > 0 }
 // whatever lies between: it is more than the nodes' own times.
 func (f *finished) steps() map[string]float64 {
 	return map[string]float64{
-		"load":      length(f.spans(ofType(typeFileTable))),
-		"join":      length(f.spans(ofType(typeLookup))),
 		"load_join": extent(f.spans(ofType(typeFileTable, typeLookup))),
 		"python":    length(f.spans(usesPython)),
 	}

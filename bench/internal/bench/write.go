@@ -53,7 +53,7 @@ func (c Check) value() string {
 	switch {
 	case c.Value == nil || c.Over == nil:
 		return ""
-	case c.Bar == "" || strings.HasSuffix(c.Bar, times):
+	case c.Ratio:
 		return number(*c.Value) + times
 	default:
 		return number(*c.Value) + " " + c.Unit
