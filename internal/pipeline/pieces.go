@@ -15,25 +15,36 @@ import (
 // Sizes of inputs are known, what formulas and joins make of them is not. A
 // batch that runs out of memory is cut into pieces, which are executed one
 // after the other in its slot's share and write what the batch would have
-// written. What cannot be cut any more waits for all other slots to be free
-// and has their shares as well.
+// written. From the first piece on that cannot be cut any more, the batch waits
+// for all other slots to be free and has their shares as well.
+
+// strain is what a batch has needed so far beyond its slot's memory.
+type strain struct {
+	alone bool
+	notes []string // warnings for the user
+}
 
 // execute runs a task that does all or a piece of its batch's work.
 func (p *Pipeline) execute(ctx context.Context, x *attempt, task engine.Task) (engine.Result, error) {
-	cfg := x.instance()
-	res, err := p.executeWith(ctx, task, cfg, 1)
+	cfg, shares := x.instance(), int64(1)
+	if x.strain.alone {
+		shares = int64(p.cfg.Budget.Slots)
+		cfg.MemoryBytes *= shares
+	}
+	res, err := p.executeWith(ctx, task, cfg, shares)
 	if !errors.Is(err, engine.ErrOutOfMemory) {
 		x.placeInTable(err)
 		return res, err
 	}
 	if works := x.pieces(task); len(works) > 1 {
-		p.cfg.Logger.Info("a batch needs more memory than a slot has; it is cut into pieces", "node", x.claim.Node, "batch", x.claim.Batch, "pieces", len(works), "memory_bytes", cfg.MemoryBytes)
+		p.cfg.Logger.Info("a batch needs more memory than it has; it is cut into pieces", "node", x.claim.Node, "batch", x.claim.Batch, "pieces", len(works), "memory_bytes", cfg.MemoryBytes)
 		return p.executePieces(ctx, x, works)
 	}
-	if p.cfg.Budget.Slots < 2 {
+	if x.strain.alone || p.cfg.Budget.Slots < 2 {
 		return res, err
 	}
-	return p.executeAlone(ctx, x, task, cfg)
+	x.goAlone(ctx, cfg.MemoryBytes)
+	return p.execute(ctx, x, task)
 }
 
 // pieces cuts the work of a task that only writes rows of its table: what looks
@@ -70,21 +81,15 @@ func (p *Pipeline) executePieces(ctx context.Context, x *attempt, works []plan.W
 	return total, nil
 }
 
-// executeAlone runs a task with the memory of all slots, and says so.
-func (p *Pipeline) executeAlone(ctx context.Context, x *attempt, task engine.Task, cfg engine.InstanceConfig) (engine.Result, error) {
-	slot, all := cfg.MemoryBytes, int64(p.cfg.Budget.Slots)
-	cfg.MemoryBytes *= all
-	note := fmt.Sprintf("batch %d ran alone with %d MiB: the %d MiB of a slot were not enough", x.claim.Batch, cfg.MemoryBytes>>20, slot>>20)
+// goAlone gives the rest of a batch the memory of all slots, and says so.
+func (x *attempt) goAlone(ctx context.Context, slotBytes int64) {
+	all := slotBytes * int64(x.p.cfg.Budget.Slots)
+	note := fmt.Sprintf("batch %d ran alone with %d MiB: the %d MiB of a slot were not enough", x.claim.Batch, all>>20, slotBytes>>20)
 	if key := x.hotKey(ctx); key != "" {
 		note += "; " + key
 	}
-	p.cfg.Logger.Info("a batch needs more memory than a slot has; it runs alone", "node", x.claim.Node, "batch", x.claim.Batch, "memory_bytes", cfg.MemoryBytes)
-	res, err := p.executeWith(ctx, task, cfg, all)
-	if err == nil {
-		*x.notes = append(*x.notes, note)
-	}
-	x.placeInTable(err)
-	return res, err
+	x.p.cfg.Logger.Info("a batch needs more memory than a slot has; it runs alone", "node", x.claim.Node, "batch", x.claim.Batch, "memory_bytes", all)
+	x.strain.alone, x.strain.notes = true, append(x.strain.notes, note)
 }
 
 // hotKey names the key that has the most rows of a lookup's batch, "" if there

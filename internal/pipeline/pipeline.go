@@ -281,12 +281,12 @@ type attempt struct {
 	stage   *parts.Stage // private, removed at the end
 	dir     string       // private, removed at the end
 	final   string       // path of the output file
-	notes   *[]string    // warnings about how the batch was executed
+	strain  *strain      // of all pieces of the batch together
 	release []func()
 }
 
 func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err error) {
-	x := &attempt{p: p, claim: c, node: p.cfg.Script.Node(c.Node), notes: new([]string)}
+	x := &attempt{p: p, claim: c, node: p.cfg.Script.Node(c.Node), strain: &strain{}}
 	defer func() {
 		if err != nil {
 			x.cleanup()
@@ -430,7 +430,7 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 	if s.Warnings, err = x.warnings(); err != nil {
 		return out, err
 	}
-	s.Warnings = append(s.Warnings, *x.notes...)
+	s.Warnings = append(s.Warnings, x.strain.notes...)
 	written := append(append([]engine.Written{}, res.Written...), res.Sides...)
 	if x.node.Out != nil {
 		written = res.Sides

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// pieceRowsMin is the least that a range of rows is cut into. It is below the
-	// 2,048 rows that DuckDB works on at a time, for rows so wide that those are too much.
-	pieceRowsMin = 256
+	// pieceRowsMin is the least that a range of rows is cut into: few, because a
+	// row of a lookup has all its matches.
+	pieceRowsMin = 16
 	// piecesOfRange and piecesOfKeys are how many pieces a range of rows and a
 	// share of the keys are cut into: each attempt that fails has cost time.
 	piecesOfRange = 4
