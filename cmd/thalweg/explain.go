@@ -23,6 +23,8 @@ type explainCmd struct {
 	Memory string `help:"Memory to plan for, e.g. 4GB; default: as run." placeholder:"SIZE"`
 	Cores  int    `help:"Cores to plan for; default: all."`
 	JSON   bool   `name:"json" help:"Print it as JSON."`
+
+	Ephemeral bool `help:"Plan as run --ephemeral does."`
 }
 
 func (c *explainCmd) Run(ctx context.Context, a *app) error {
@@ -37,7 +39,7 @@ func (c *explainCmd) Run(ctx context.Context, a *app) error {
 	if diags.HasErrors() {
 		return &local.InvalidScriptError{Diagnostics: diags}
 	}
-	e, err := local.Explain(ctx, s, memory, c.Cores)
+	e, err := local.Explain(ctx, s, memory, c.Cores, c.Ephemeral)
 	if err != nil {
 		return err
 	}
@@ -101,6 +103,9 @@ type explainedNode struct {
 	Python    string        `json:"python_source,omitempty"`
 	SQL       string        `json:"sql,omitempty"`
 	Problem   string        `json:"problem,omitempty"`
+
+	ComputedIn string `json:"computed_in,omitempty"` // of an ephemeral table
+	Stored     string `json:"stored,omitempty"`      // why its table is stored beside --ephemeral
 }
 
 // explainNode puts a preview into words.
@@ -109,7 +114,7 @@ func explainNode(p plan.Preview, b budget.Budget) explainedNode {
 	out := explainedNode{Node: n.Name, Type: local.KindOf(n), Manual: n.StartPolicy == script.PolicyManual, Sources: sourceNames(n),
 		Fields: p.Plan.Layout.Columns, OrderCols: p.Plan.Layout.OrderCols, Buckets: p.Plan.Layout.Buckets, BucketKey: p.Plan.Layout.BucketKey,
 		Batches: p.Batches, Checks: p.Checks, RowsIn: p.Rows, BytesIn: p.Bytes, RowsOut: p.RowsOut, Estimated: p.Estimated,
-		Memory: b.SlotEngineBytes, OneThread: p.Task.OneThread, SQL: p.Task.Query}
+		Memory: b.SlotEngineBytes, OneThread: p.Task.OneThread, SQL: p.Task.Query, ComputedIn: p.Plan.ComputedIn, Stored: p.Stored}
 	if n.Table != nil {
 		out.Table = n.Table.Name
 	}
@@ -213,6 +218,14 @@ func (n explainedNode) printLayout(w io.Writer) {
 	order := "its parts hold the rows in their order"
 	if n.OrderCols > 0 {
 		order = fmt.Sprintf("%d hidden columns carry the order of the rows", n.OrderCols)
+	}
+	if n.ComputedIn != "" {
+		fmt.Fprintf(w, "  ephemeral, computed inside node %s: not stored, so\n", n.ComputedIn)
+		fmt.Fprintf(w, "           thalweg sql does not show it, a run that is resumed computes it again, and other runs cannot read it\n")
+		return
+	}
+	if n.Stored != "" {
+		fmt.Fprintf(w, "  stored   because %s\n", n.Stored)
 	}
 	fmt.Fprintf(w, "  layout   %s\n", order)
 	if n.Buckets > 0 {

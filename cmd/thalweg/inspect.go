@@ -134,8 +134,9 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 	}
 	nodes = settled(r.Status, r.Finished, nodes)
 	stats := local.NodeStats(ctx, home.State, nodes)
+	computedIn := local.ComputedIn(ctx, home.State, nodes)
 	if c.JSON {
-		return printJSON(a.stdout, finishedEvent(local.Summary{Key: r.RunKey, Nodes: nodes, Checks: checks, Stats: stats}).Nodes)
+		return printJSON(a.stdout, finishedEvent(local.Summary{ComputedIn: computedIn, Key: r.RunKey, Nodes: nodes, Checks: checks, Stats: stats}).Nodes)
 	}
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, runStatus(home, r))
 	headers := []any{"node", "type", "status", "batches", "failed", "rows in", "rows out", "bytes out", "time"}
@@ -145,7 +146,7 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 	t := a.newTable(headers...)
 	rightAligned(t, 4, 5, 6, 7, 8, 9)
 	for _, n := range nodes {
-		row := []any{n.Name, n.Kind, statusText(a, n.Status), batchText(n), n.BatchesFailed, count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))}
+		row := []any{n.Name, n.Kind, nodeStatus(a, n, computedIn), batchText(n, computedIn), n.BatchesFailed, count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))}
 		if len(checks) > 0 {
 			row = append(row, countChecks(checks, n.Name).text(a))
 		}

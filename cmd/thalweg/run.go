@@ -17,6 +17,7 @@ type runCmd struct {
 	scriptFlags
 	Start        []string      `help:"Nodes to start with; default: those that read files and are not manual." placeholder:"NODE,…"`
 	From         []int64       `help:"Runs, of this or another script, to read the tables from that this run does not write; default: what the dependency policies say of earlier runs of this script." placeholder:"N,…"`
+	Ephemeral    bool          `help:"Store no table that can be computed inside the one node that reads it."`
 	Resume       bool          `help:"Continue the script's last run at its first uncommitted batch."`
 	RunNumber    int64         `name:"run" help:"With --resume: the run to continue; default: the last." placeholder:"N"`
 	Memory       string        `help:"Memory for everything, Python included, e.g. 4GB; default: 60 % of the machine's." placeholder:"SIZE"`
@@ -49,7 +50,7 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	view := newRunView(a, c.JSON)
 	defer view.close()
 	sum, err := local.Run(ctx, home, local.Options{
-		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace, Start: c.Start, From: c.From, Description: c.Note, Resume: c.Resume, ResumeRun: c.RunNumber,
+		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace, Start: c.Start, From: c.From, Description: c.Note, Ephemeral: c.Ephemeral, Resume: c.Resume, ResumeRun: c.RunNumber,
 		MemoryBytes: memory, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, Known: a.known, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout,
 		Remote: client, Logger: logger, Observe: view.observe, Started: view.begin,
 	})

@@ -17,7 +17,7 @@ func printSummary(a *app, sum local.Summary) {
 	t := a.newTable(headers...)
 	rightAligned(t, 4, 5, 6, 7, 8)
 	for _, n := range sum.Nodes {
-		row := []any{n.Name, n.Kind, statusText(a, n.Status), batchText(n), count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))}
+		row := []any{n.Name, n.Kind, nodeStatus(a, n, sum.ComputedIn), batchText(n, sum.ComputedIn), count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))}
 		if len(sum.Checks) > 0 {
 			row = append(row, countChecks(sum.Checks, n.Name).text(a))
 		}
@@ -72,6 +72,14 @@ func statusText(a *app, s state.Status) string {
 	return string(s)
 }
 
+// nodeStatus is a node's status. An ephemeral one has done nothing by itself.
+func nodeStatus(a *app, n state.Node, computedIn map[string]string) string {
+	if n.Status == state.Succeeded && computedIn[n.Name] != "" {
+		return "ephemeral"
+	}
+	return statusText(a, n.Status)
+}
+
 // settled shows nodes of a run that is over as it left them: nothing of it is
 // running any more.
 func settled(run state.Status, finished time.Time, nodes []state.Node) []state.Node {
@@ -91,9 +99,12 @@ func settled(run state.Status, finished time.Time, nodes []state.Node) []state.N
 	return out
 }
 
-func batchText(n state.Node) string {
+func batchText(n state.Node, computedIn map[string]string) string {
 	if n.BatchesTotal == 0 && n.Status == state.Pending {
 		return "-"
+	}
+	if in := computedIn[n.Name]; in != "" {
+		return "in " + in
 	}
 	return fmt.Sprintf("%d/%d", n.BatchesDone, n.BatchesTotal)
 }
@@ -148,6 +159,7 @@ type finishedNode struct {
 	EngineMS     int64        `json:"engine_ms"`
 	PythonBusyMS int64        `json:"python_busy_ms"`
 	Checks       *checkCounts `json:"checks,omitempty"`
+	ComputedIn   string       `json:"computed_in,omitempty"` // of an ephemeral table: the node that computes it
 }
 
 func finishedEvent(sum local.Summary) finished {
@@ -160,7 +172,7 @@ func finishedEvent(sum local.Summary) finished {
 		s := sum.Stats[n.Name]
 		node := finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn, RowsOut: n.RowsOut, RowsBad: local.BadRowsOf(s), Warnings: s.Warnings,
 			BytesIn: n.BytesIn, BytesOut: n.BytesOut, StartedMS: epochMS(n.Started), FinishedMS: epochMS(n.Finished),
-			EngineMS: s.Engine.Milliseconds(), PythonBusyMS: s.Python.Milliseconds()}
+			EngineMS: s.Engine.Milliseconds(), PythonBusyMS: s.Python.Milliseconds(), ComputedIn: sum.ComputedIn[n.Name]}
 		if c := countChecks(sum.Checks, n.Name); c != (checkCounts{}) {
 			node.Checks = &c
 		}

@@ -49,6 +49,7 @@ type testCase struct {
 	files   map[string]string
 	runs    []step
 	rowCSV  string // the row of an expressions case as a file
+	fused   bool   // run it with --ephemeral
 }
 
 // step is one line of the file runs.

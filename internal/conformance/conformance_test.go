@@ -57,10 +57,41 @@ func TestCases(t *testing.T) {
 	}
 }
 
+// TestChaosCasesFused runs the cases that write files and fail nowhere once
+// more, with no table stored that need not be: the files are the same.
+func TestChaosCasesFused(t *testing.T) {
+	t.Parallel()
+	ran := 0
+	for i, file := range allCases(t) {
+		if i%effort.Of(fusedQuick, fusedSample, 1) != 0 {
+			continue
+		}
+		c, err := readCase(file)
+		require.NoError(t, err)
+		if c.first(fileExpressions, fileError, filePrefix, fileTableSQL, fileRuns) != "" || *update {
+			continue // tables are looked at, or read by later runs; other failures are in local.TestEphemeralFailsAsStored
+		}
+		ran++
+		t.Run(caseName(file), func(t *testing.T) {
+			t.Parallel()
+			c.fused = true
+			runCase(t, c)
+		})
+	}
+	require.Positive(t, ran)
+}
+
+// Every so many cases are run with --ephemeral.
+const (
+	fusedQuick  = 60
+	fusedSample = 12
+)
+
 // runCase runs a case with a script and compares all that came of it.
 func runCase(t *testing.T, c *testCase) {
 	t.Helper()
 	b := newBench(t, c)
+	b.fused = c.fused
 	b.execute(c)
 	got := b.results(c)
 	want := c.wanted()

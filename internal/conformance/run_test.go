@@ -37,6 +37,7 @@ type bench struct {
 	inputs   map[string]string
 	failures []string
 	warnings string
+	fused    bool // with --ephemeral
 }
 
 // newBench writes the inputs of a case to a directory of its own.
@@ -120,7 +121,7 @@ func (b *bench) execute(c *testCase) {
 func (b *bench) run(s step) string {
 	b.t.Helper()
 	opts := local.Options{ScriptPath: filepath.Join(b.dir, s.script), Workspace: local.DefaultWorkspace, Start: s.start, From: s.from, Lenient: s.lenient,
-		MemoryBytes: caseMemoryBytes, Cores: caseCores, Interpreter: "python3", Logger: quiet}
+		MemoryBytes: caseMemoryBytes, Cores: caseCores, Ephemeral: b.fused, Interpreter: "python3", Logger: quiet}
 	if s.params != "" {
 		opts.ParamsPath = filepath.Join(b.dir, s.params)
 	}

@@ -113,6 +113,11 @@ func (x *execution) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if x.task.Numbers && x.task.FreeOrder {
+		if err := numberedInOrder(ctx, x.in, x.task.Query); err != nil {
+			return err
+		}
+	}
 	var err error
 	switch out := x.task.Output; {
 	case out.Part != nil:
@@ -250,6 +255,11 @@ func (x *execution) writeFile(ctx context.Context, out *FileOutput) error {
 	var err error
 	if w.Rows, _, err = x.in.Copy(ctx, out.Copy, true); err != nil {
 		return err
+	}
+	if x.task.CountCSV {
+		if x.res.CSVRows, err = x.csvRows(); err != nil {
+			return err
+		}
 	}
 	st, err := os.Stat(path)
 	if err != nil {

@@ -102,11 +102,20 @@ func (s Step) LosesOrder(needed bool) string {
 // numbered in another one each time: better no result than that. It costs
 // about a millisecond.
 func InOrder(ctx context.Context, db Querier, statement string) error {
+	return keepsOrderOf(ctx, db, statement, true)
+}
+
+// numberedInOrder refuses a statement that numbers rows in another order each time.
+func numberedInOrder(ctx context.Context, db Querier, statement string) error {
+	return keepsOrderOf(ctx, db, statement, false)
+}
+
+func keepsOrderOf(ctx context.Context, db Querier, statement string, needed bool) error {
 	plan, err := PlanOf(ctx, db, statement)
 	if err != nil {
 		return err
 	}
-	if name := plan.LosesOrder(true); name != "" {
+	if name := plan.LosesOrder(needed); name != "" {
 		return &fault.Error{Kind: fault.Bug, Message: "DuckDB would not keep the order of rows: operator " + name}
 	}
 	return nil

@@ -39,6 +39,9 @@ type Task struct {
 	// statements whose rows are written or numbered are refused unless their
 	// plan keeps the order (see InOrder).
 	FreeOrder bool
+	// Numbers says that Query numbers rows somewhere inside, in the order in
+	// which they come there: that is held also with FreeOrder.
+	Numbers bool
 	// MemoryHint is what to do when the memory is not enough; "": the usual.
 	MemoryHint string
 	// CountCSV asks for the rows that CSV readers in Query delivered.

@@ -134,6 +134,9 @@ func nodeLines(n *script.Node, o Options) []string {
 	if n.StartPolicy == script.PolicyManual {
 		kind += ", manual"
 	}
+	if n.Ephemeral {
+		kind += ", ephemeral"
+	}
 	lines := []string{kind}
 	if n.Lookup != nil {
 		lines = append(lines, lookupLine(n.Lookup))

@@ -1,6 +1,8 @@
 package local
 
 import (
+	"context"
+
 	"cmp"
 
 	"thalweg/internal/plan"
@@ -12,6 +14,25 @@ type BadRows struct {
 	Node    string
 	Rows    int64
 	Command string
+}
+
+// ComputedIn says of the ephemeral ones among nodes inside which node each is
+// computed. What cannot be read is not shown.
+func ComputedIn(ctx context.Context, store state.Store, nodes []state.Node) map[string]string {
+	in := map[string]string{}
+	for _, n := range nodes {
+		if n.Table == "" || n.PlanDigest == "" || n.BatchesTotal > 0 {
+			continue
+		}
+		full, err := store.Node(ctx, n.NodeKey)
+		if err != nil {
+			continue
+		}
+		if np, err := plan.DecodeNodePlan(full.Plan); err == nil && np.ComputedIn != "" {
+			in[n.Name] = np.ComputedIn
+		}
+	}
+	return in
 }
 
 // ListBadRows lists the nodes with bad rows, given what their batches measured.

@@ -16,13 +16,14 @@ type Explanation struct {
 
 // Explain plans all nodes of a script without running any, within a budget as
 // for Options: 0 is the machine's. Nothing is written.
-func Explain(ctx context.Context, s *script.Script, memoryBytes int64, cores int) (Explanation, error) {
+// With ephemeral, tables that can be are not stored.
+func Explain(ctx context.Context, s *script.Script, memoryBytes int64, cores int, ephemeral bool) (Explanation, error) {
 	var out Explanation
 	var err error
 	if out.Budget, err = share(memoryBytes, cores, s.Nodes); err != nil {
 		return out, err
 	}
-	planner := plan.Planner{Script: s, Budget: out.Budget}
+	planner := plan.Planner{Script: s, Budget: out.Budget, Fuse: ephemeral}
 	out.Nodes, err = planner.Preview(ctx)
 	return out, err
 }

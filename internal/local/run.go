@@ -44,6 +44,7 @@ type Options struct {
 	Start        []string // nodes to start with; empty: those that start by themselves
 	From         []int64  // runs of any script to read tables from that this run does not write; else earlier runs of the same script
 	Description  string
+	Ephemeral    bool  // tables that can be ephemeral are
 	Resume       bool  // continue a run instead of starting one
 	ResumeRun    int64 // the run to continue; 0: the workspace's last
 	MemoryBytes  int64 // 0: a share of the machine's
@@ -74,17 +75,19 @@ type Started struct {
 
 // Summary is how a run ended.
 type Summary struct {
-	Key       state.RunKey
-	Status    state.Status
-	Failure   *state.Failure
-	Nodes     []state.Node
-	Stats     map[string]state.Stats // per node, over its batches
-	Files     []state.File
-	Checks    []state.CheckResult
-	Foreign   []ForeignTable // tables of other runs that were read
-	Elapsed   time.Duration
-	Overhead  time.Duration // of Elapsed, with neither DuckDB nor Python at work
-	PeakBytes int64         // of this process and its interpreters together
+	Key     state.RunKey
+	Status  state.Status
+	Failure *state.Failure
+	Nodes   []state.Node
+	Stats   map[string]state.Stats // per node, over its batches
+	Files   []state.File
+	Checks  []state.CheckResult
+	Foreign []ForeignTable // tables of other runs that were read
+
+	ComputedIn map[string]string // of ephemeral nodes: the node inside which their table is computed
+	Elapsed    time.Duration
+	Overhead   time.Duration // of Elapsed, with neither DuckDB nor Python at work
+	PeakBytes  int64         // of this process and its interpreters together
 }
 
 // Run loads a script and executes it, or continues its last run. The summary
@@ -395,7 +398,7 @@ func (r *runner) openJob() {
 	if r.opts.Executor != nil {
 		executor = r.opts.Executor(executor)
 	}
-	r.job = pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Identity: r.identity, Identify: r.home.identityOf, From: r.opts.From, Store: r.store(), Parts: r.home.Parts, Budget: r.budget, Pool: r.pool, Engine: executor, StateDir: r.home.Dir, WorkDir: r.work,
+	r.job = pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Identity: r.identity, Identify: r.home.identityOf, From: r.opts.From, Store: r.store(), Parts: r.home.Parts, Budget: r.budget, Fuse: r.opts.Ephemeral, Pool: r.pool, Engine: executor, StateDir: r.home.Dir, WorkDir: r.work,
 		Remote: r.opts.Remote, RemoteDir: r.home.remoteDir(r.key), Logger: r.opts.Logger})
 }
 
@@ -511,6 +514,7 @@ func (r *runner) summarise(sum Summary, idle time.Duration) Summary {
 	sum.Files, _ = state.OfNodes(ctx, r.home.State, r.key, r.home.State.Files)
 	sum.Checks, _ = state.OfNodes(ctx, r.home.State, r.key, r.home.State.Checks)
 	sum.Foreign, _ = r.home.foreignTables(ctx, r.key, sum.Nodes)
+	sum.ComputedIn = ComputedIn(ctx, r.home.State, sum.Nodes)
 	sum.Stats = NodeStats(ctx, r.home.State, sum.Nodes)
 	return sum
 }

@@ -7,6 +7,7 @@ import (
 
 	"thalweg/internal/files"
 	"thalweg/internal/plan"
+	"thalweg/internal/script"
 	"thalweg/internal/state"
 )
 
@@ -24,7 +25,7 @@ func slicesOf(specs []state.BatchSpec) ([]files.Slice, error) {
 		if err := w.Decode(spec); err != nil {
 			return nil, err
 		}
-		out = append(append(out, w.Files...), slices.Concat(w.Scans...)...)
+		out = append(out, slices.Concat(w.FileLists()...)...)
 	}
 	return out, nil
 }
@@ -58,7 +59,7 @@ func (p *Pipeline) CheckInputs(ctx context.Context) error {
 	}
 	for _, n := range nodes {
 		sn := p.cfg.Script.Node(n.Name)
-		if n.PlanDigest == "" || sn == nil || len(sn.FileReaders()) == 0 {
+		if n.PlanDigest == "" || sn == nil || !p.readsFiles(sn) {
 			continue
 		}
 		specs, err := state.All(ctx, p.cfg.Store.Specs, n.NodeKey)
@@ -78,6 +79,20 @@ func (p *Pipeline) CheckInputs(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// readsFiles reports whether batches of a node may read files: its own, or
+// those of a node that may be computed inside it.
+func (p *Pipeline) readsFiles(n *script.Node) bool {
+	if len(n.FileReaders()) > 0 {
+		return true
+	}
+	for _, source := range n.Sources(p.cfg.Script) {
+		if p.cfg.Script.NotEphemeral(source) == "" && p.readsFiles(source) {
+			return true
+		}
+	}
+	return false
 }
 
 // noteInputs remembers how a node was planned to find its files, and refuses

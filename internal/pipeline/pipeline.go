@@ -38,6 +38,7 @@ type Config struct {
 	Store    state.Store
 	Parts    parts.Store
 	Budget   budget.Budget
+	Fuse     bool            // tables that can be ephemeral are
 	Pool     *python.Pool    // nil for a script without Python
 	Engine   engine.Executor // nil: each batch has an instance of its own
 	StateDir string          // names the state in temporary names of output files
@@ -75,7 +76,7 @@ func New(cfg Config) *Pipeline {
 	}
 	return &Pipeline{
 		cfg:        cfg,
-		planner:    &plan.Planner{Script: cfg.Script, Budget: cfg.Budget},
+		planner:    &plan.Planner{Script: cfg.Script, Budget: cfg.Budget, Fuse: cfg.Fuse},
 		tables:     map[state.NodeKey]*plan.Table{},
 		policies:   map[string]decision{},
 		inputsSeen: map[string]plannedInput{},
@@ -95,7 +96,15 @@ func (p *Pipeline) Plan(ctx context.Context, node state.Node) (state.Plan, error
 	if err != nil {
 		return state.Plan{}, err
 	}
-	if in.Copies, err = p.copies(ctx, n); err != nil {
+	fused, err := p.fused(ctx, n)
+	if err != nil {
+		return state.Plan{}, err
+	}
+	if fused {
+		data, err := p.planner.PlanEphemeral(n, in).Encode()
+		return state.Plan{Record: data}, err
+	}
+	if err := p.copyAll(ctx, n, &in); err != nil {
 		return state.Plan{}, err
 	}
 	np, specs, err := p.planner.PlanNode(ctx, n, in)
@@ -114,6 +123,23 @@ func (p *Pipeline) Plan(ctx context.Context, node state.Node) (state.Plan, error
 		return state.Plan{}, fmt.Errorf("encode the plan of %s: %w", n.Name, err)
 	}
 	return state.Plan{Record: data, Batches: specs, Inputs: inputFiles(read)}, nil
+}
+
+// fused reports whether a node's table is not stored: it is ephemeral, and the
+// node that computes it is part of the run.
+func (p *Pipeline) fused(ctx context.Context, n *script.Node) (bool, error) {
+	if n.Table == nil || !p.planner.Ephemeral(n) {
+		return false, nil
+	}
+	key := state.NodeKey{RunKey: p.cfg.Run, Node: p.cfg.Script.EphemeralReader(n).Name}
+	_, err := p.cfg.Store.Node(ctx, key)
+	if errors.Is(err, state.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for node %s: %w", key.Node, err)
+	}
+	return true, nil
 }
 
 // inputs finds the tables that a node reads.
@@ -167,10 +193,31 @@ func (p *Pipeline) table(ctx context.Context, source *script.Node, reader state.
 		return nil, err
 	}
 	t.Node = source
+	if t.ComputedIn != "" {
+		if t.Inner, err = p.inner(ctx, t, key, reader); err != nil {
+			return nil, err
+		}
+	}
 	p.mu.Lock()
 	p.tables[key] = t
 	p.mu.Unlock()
 	return t, nil
+}
+
+// inner finds what an ephemeral table is computed from: in the run that it is
+// of, where its reader has been planned behind it.
+func (p *Pipeline) inner(ctx context.Context, t *plan.Table, key state.NodeKey, reader state.Node) (*plan.Inputs, error) {
+	if key.RunKey != p.cfg.Run || t.ComputedIn != reader.Name {
+		return nil, &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("node %s reads table %s of run %d, which is not stored: there it was ephemeral, computed inside node %s", reader.Name, t.Node.Table.Name, key.Run, t.ComputedIn),
+			Hint:    fmt.Sprintf("name %s in --start as well, or run it again without ephemeral", key.Node)}
+	}
+	node, err := p.cfg.Store.Node(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read node %s: %w", key.Node, err)
+	}
+	in, err := p.inputs(ctx, t.Node, node)
+	return &in, err
 }
 
 // ReadTable reads a node's plan and manifest. Its Node is left nil.
@@ -187,7 +234,7 @@ func ReadTable(ctx context.Context, store state.Store, key state.NodeKey) (*plan
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest of %s in run %d: %w", key.Node, key.Run, err)
 	}
-	return &plan.Table{Run: key.RunKey, Writer: key.Node, Layout: np.Layout, Parts: manifest}, nil
+	return &plan.Table{Run: key.RunKey, Writer: key.Node, Layout: np.Layout, Parts: manifest, ComputedIn: np.ComputedIn}, nil
 }
 
 // ReadSides reads a node's side tables, by state.Part.Side: those that its
@@ -226,7 +273,7 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (worker.Result, e
 	p.cfg.Logger.Debug("executing", "node", c.Node, "batch", c.Batch, "attempt", c.Attempt, "sql", shortSQL(task.Query), "layout", x.plan.Layout)
 	res, err := p.execute(ctx, x, task)
 	// A file that changed while it was read explains whatever came of it.
-	if changed := files.Unchanged(slices.Concat(append([][]files.Slice{x.batch.Work.Files}, x.batch.Work.Scans...)...)); changed != nil && ctx.Err() == nil {
+	if changed := files.Unchanged(slices.Concat(x.batch.Work.FileLists()...)); changed != nil && ctx.Err() == nil {
 		err = changed
 	}
 	if err != nil {
@@ -449,12 +496,21 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 
 // warnings are about inputs that were read as they are and may be a mistake.
 func (x *attempt) warnings() ([]string, error) {
-	const namesMax = 10 // of a batch, of each kind
-	if x.node.Files == nil {
-		return nil, nil
-	}
 	var out []string
-	empty := files.EmptyCSV(x.node.Files, x.batch.Work.Files)
+	var errs []error
+	x.batch.Work.Each(x.node, func(n *script.Node, w *plan.Work) {
+		if n.Files != nil {
+			some, err := fileWarnings(n, w.Files)
+			out, errs = append(out, some...), append(errs, err)
+		}
+	})
+	return out, errors.Join(errs...)
+}
+
+func fileWarnings(n *script.Node, read []files.Slice) ([]string, error) {
+	const namesMax = 10 // of a batch, of each kind
+	var out []string
+	empty := files.EmptyCSV(n.Files, read)
 	for i, url := range empty {
 		if i == namesMax {
 			out = append(out, fmt.Sprintf("%d more input files are empty", len(empty)-namesMax))
@@ -462,7 +518,7 @@ func (x *attempt) warnings() ([]string, error) {
 		}
 		out = append(out, fmt.Sprintf("input file %s is empty: it has 0 bytes and no header, and was read as no rows", url))
 	}
-	shared, err := files.SharedHeaders(x.node.Files, x.batch.Work.Files)
+	shared, err := files.SharedHeaders(n.Files, read)
 	if more := len(shared) - namesMax; more > 0 {
 		shared = append(shared[:namesMax], fmt.Sprintf("%d more columns have headers that are there more than once", more))
 	}

@@ -11,6 +11,7 @@ import (
 	"thalweg/internal/address"
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
+	"thalweg/internal/plan"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
@@ -64,6 +65,20 @@ func (p *Pipeline) copies(ctx context.Context, n *script.Node) (files.Copies, er
 	return f.copies, f.err
 }
 
+// copyAll gives a node, and what is computed inside it, the copies of their
+// remote inputs.
+func (p *Pipeline) copyAll(ctx context.Context, n *script.Node, in *plan.Inputs) (err error) {
+	for _, t := range []*plan.Table{in.Reader, in.Lookup} {
+		if t.Ephemeral() {
+			if err := p.copyAll(ctx, t.Node, t.Inner); err != nil {
+				return err
+			}
+		}
+	}
+	in.Copies, err = p.copies(ctx, n)
+	return err
+}
+
 func (p *Pipeline) fetchAll(ctx context.Context, n *script.Node, urls []string) (files.Copies, error) {
 	p.cfg.Logger.Info("copying remote inputs", "node", n.Name, "files", len(urls))
 	wants := make([]remote.Want, len(urls))
@@ -87,12 +102,14 @@ func (p *Pipeline) Close() { p.background.Wait() }
 // locate finds the copies that the batch's slices are of, in this process.
 func (x *attempt) locate(ctx context.Context) error {
 	urls := map[string]string{}
-	for _, u := range remoteInputs(x.node) {
-		urls[remote.Key(u)] = u
-	}
+	x.batch.Work.Each(x.node, func(n *script.Node, _ *plan.Work) {
+		for _, u := range remoteInputs(n) {
+			urls[remote.Key(u)] = u
+		}
+	})
 	var wants []remote.Want
 	at := map[string]int{}
-	lists := append([][]files.Slice{x.batch.Work.Files}, x.batch.Work.Scans...)
+	lists := x.batch.Work.FileLists()
 	for _, s := range slices.Concat(lists...) {
 		if _, have := at[s.Copy]; s.Copy == "" || have {
 			continue

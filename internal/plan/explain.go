@@ -73,7 +73,7 @@ func explainExpressions(n *script.Node, rel relation, slices []files.Slice) func
 func explainTags(n *script.Node, source relation) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
 		suspects := tagSuspects(n.Tag)
-		if err := find(ctx, db, n, source, suspects, nil, cause); err != nil {
+		if err := find(ctx, db, n, source, suspects, source.placedIn(), cause); err != nil {
 			return err
 		}
 		return inScript(n, suspects, cause)
@@ -123,7 +123,7 @@ func inScript(n *script.Node, suspects []suspect, cause error) error {
 // explainOutput does the same for an output file's columns.
 func explainOutput(n *script.Node, rel relation) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
-		if err := find(ctx, db, n, rel, columnSuspects(n.Out), nil, cause); err != nil || !engine.IsValueFault(cause) {
+		if err := find(ctx, db, n, rel, columnSuspects(n.Out), rel.placedIn(), cause); err != nil || !engine.IsValueFault(cause) {
 			return err
 		}
 		// The values are fine, but the file cannot hold one of them.

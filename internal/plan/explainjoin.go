@@ -21,32 +21,39 @@ const leftTable = "__left"
 // that could be blamed.
 func explainLookup(n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
-		known := explainScript(n)(ctx, db, cause)
-		var f *fault.Error
-		if !errors.As(known, &f) {
-			return known
+		if found := blameLookup(ctx, db, n, in, plan, w, paths, cause); found != nil {
+			return found
 		}
-		j := newJoiner(n, in, plan, w, paths)
-		if n.Lookup.Filter != nil {
-			filter := []suspect{{name: "filter", what: "lookup", pos: n.Lookup.Pos, expr: n.Lookup.Filter, typ: expr.Bool}}
-			right := relation{from: "(" + j.right.scan.sql() + ") AS l", aliases: columns{"l": in.Lookup.Layout},
-				order: prefixed("l", j.right.scan.orderCols()), unknown: in.Lookup.Scattered()}
-			if err := find(ctx, db, n, right, filter, nil, cause); errors.As(err, &f) {
-				f.Place.PutInTable(in.Lookup.Node.Table.Name, 0) // the rows of a bucket have no numbers
-				return f
-			}
-		}
-		if where, there := findLeft(ctx, db, n, j); where != "" {
-			// The batch may have failed for another row: what is said of this
-			// one is how it fails by itself.
-			if !errors.As(explainScript(n)(ctx, db, there), &f) {
-				return known
-			}
-			f.Message += fmt.Sprintf(", for the row of table %s with %s", in.Reader.Name(), where)
-			f.Place.Value = where
-		}
-		return f
+		return explainScript(n)(ctx, db, cause)
 	}
+}
+
+// blameLookup is explainLookup where it finds a row; nil if it does not.
+func blameLookup(ctx context.Context, db engine.Querier, n *script.Node, in Inputs, plan NodePlan, w Work, paths Paths, cause error) error {
+	known := explainScript(n)(ctx, db, cause)
+	var f *fault.Error
+	if !errors.As(known, &f) {
+		return nil
+	}
+	j := newJoiner(n, in, plan, w, paths)
+	if n.Lookup.Filter != nil {
+		filter := []suspect{{name: "filter", what: "lookup", pos: n.Lookup.Pos, expr: n.Lookup.Filter, typ: expr.Bool}}
+		right := relation{from: "(" + j.right.scan.sql() + ") AS l", aliases: columns{"l": in.Lookup.Layout},
+			order: prefixed("l", j.right.scan.orderCols()), unknown: in.Lookup.Scattered()}
+		if err := find(ctx, db, n, right, filter, nil, cause); errors.As(err, &f) {
+			f.Place.PutInTable(in.Lookup.Node.Table.Name, 0) // the rows of a bucket have no numbers
+			return f
+		}
+	}
+	where, there := findLeft(ctx, db, n, j)
+	// The batch may have failed for another row: what is said of this one is
+	// how it fails by itself.
+	if where == "" || !errors.As(explainScript(n)(ctx, db, there), &f) {
+		return nil
+	}
+	f.Message += fmt.Sprintf(", for the row of table %s with %s", in.Reader.Name(), where)
+	f.Place.Value = where
+	return f
 }
 
 // findLeft shows the join keys of the first left row whose lookup fails, with
@@ -101,9 +108,8 @@ func firstFailure(rows int64, holds func(from, to int64) bool) int64 {
 // table's field failed: its fields are computed row by row.
 func explainDistinct(n *script.Node, in Inputs, paths Paths) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
-		s := scan{table: in.Reader, slices: wholeTable(in.Reader), paths: paths, fields: usedFields(in.Reader.Layout, "r", fieldRefs(n.Table)), order: in.Reader.Scattered()}
-		rel := relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols()), unknown: in.Reader.Scattered()}
-		err := explainExpressions(n, rel, nil)(ctx, db, cause)
+		rel := sourceRelation(n, in.placedRows(), Batch{Paths: paths})
+		err := explainExpressions(n, rel, rel.placedIn())(ctx, db, cause)
 		var f *fault.Error
 		if errors.As(err, &f) && f.Place.File == "" {
 			f.Place.PutInTable(in.Reader.Name(), f.Place.Record)

@@ -52,6 +52,9 @@ func (s side) sql() string {
 	if s.filter != "" {
 		where = append(where, "("+s.filter+")")
 	}
+	if s.scan.table.inlined != nil && len(where) > 0 {
+		where = []string{fmt.Sprintf("CASE WHEN %s.%s THEN %s ELSE false END", s.alias, keepColumn, strings.Join(where, " AND "))}
+	}
 	source := s.source
 	if source == "" {
 		source = s.scan.sql()
@@ -162,7 +165,7 @@ func (j joiner) plain() string {
 	from := fmt.Sprintf("(%s) AS r %s (SELECT *, true AS __m FROM (%s)) AS l ON %s",
 		j.left.sql(), j.word(), j.right.sql(), j.on())
 	order := append(prefixed("r", j.left.scan.orderCols()), orZero(prefixed("l", j.right.scan.orderCols()))...)
-	rel := relation{from: from, aliases: columns{"r": j.in.Reader.Layout, "l": j.in.Lookup.Layout}, order: order}
+	rel := relation{from: from, aliases: columns{"r": j.in.Reader.Layout, "l": j.in.Lookup.Layout}, order: order, keep: j.met(order)}
 	return tableQuery(j.n, j.layout, rel, func(f *script.Field, v form) string { return j.orDefault(f, v.sql(f, j.ref(), "")) })
 }
 
@@ -204,6 +207,7 @@ func (j joiner) groupedByKey() string {
 		from:    fmt.Sprintf("(%s) AS r %s (%s) AS l ON %s", j.left.sql(), j.word(), grouped, j.on()),
 		aliases: columns{"r": j.in.Reader.Layout},
 		order:   prefixed("r", j.left.scan.orderCols()),
+		keep:    j.met(append(prefixed("r", j.left.scan.orderCols()), "l.__m")),
 	}
 	index := map[*script.Field]int{}
 	for i, f := range j.n.Table.Fields {
@@ -215,6 +219,16 @@ func (j joiner) groupedByKey() string {
 		}
 		return v.sql(f, rel.aliases.ref, "")
 	})
+}
+
+// met keeps conditions on the rows of a lookup above it, where a side is
+// computed on the way and could fail for rows that do not meet: it is true,
+// and cannot be said of one side alone. "": nothing of that.
+func (j joiner) met(columns []string) string {
+	if j.left.scan.table.inlined == nil && j.right.scan.table.inlined == nil || j.n.Having() == nil {
+		return ""
+	}
+	return computedSQL(columns)
 }
 
 // groupColumn is the column of a field among the grouped right rows.
@@ -240,18 +254,20 @@ func (j joiner) groupValue(f *script.Field, order string, v form, present string
 func (j joiner) groupedByRow() string {
 	leftOrder, order := prefixed("r", j.left.scan.orderCols()), strings.Join(prefixed("l", j.right.scan.orderCols()), ", ")
 	values := make([]string, 0, len(j.n.Table.Fields)+len(leftOrder))
+	var hidden []string
 	for i, f := range j.n.Table.Fields {
 		values = append(values, j.rowValue(f, order, stored)+" AS "+sqltext.Ident(j.layout.Columns[i].Stored()))
 	}
 	for _, i := range finerValues(j.n) {
 		values = append(values, j.rowValue(j.n.Table.Fields[i], order, computed)+" AS "+finerColumn(i))
+		hidden = append(hidden, finerColumn(i))
 	}
 	for i, o := range leftOrder {
 		values = append(values, fmt.Sprintf("%s AS __o%d", o, i))
 	}
 	q := fmt.Sprintf("SELECT %s FROM (%s) AS r %s (SELECT *, true AS __m FROM (%s)) AS l ON %s GROUP BY %s",
 		strings.Join(values, ", "), j.left.sql(), j.word(), j.right.sql(), j.on(), strings.Join(leftOrder, ", "))
-	return having(j.n, j.layout, q)
+	return having(j.n, j.layout, q, hidden, false)
 }
 
 // rowValue is a field of a left row's group, or what it is without a match.

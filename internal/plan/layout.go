@@ -126,8 +126,16 @@ type Table struct {
 	Layout Layout
 	Parts  []state.Part
 
-	members []member // of a table made by Together
+	members    []member // of a table made by Together
+	ComputedIn string   // the node inside which an ephemeral table is computed; "": it is stored
+
+	Inner   *Inputs    // of an ephemeral table: what it is computed from
+	own     ownBatches // of an ephemeral table, while its reader is planned
+	inlined *inlined   // of an ephemeral table, while a task is made
 }
+
+// Ephemeral reports whether the table is not stored, but computed by its reader.
+func (t *Table) Ephemeral() bool { return t != nil && t.Inner != nil }
 
 // Rows in the table.
 func (t *Table) Rows() int64 {
@@ -173,6 +181,10 @@ type NodePlan struct {
 	Sources map[string]state.NodeKey `json:"sources,omitempty"`
 	Join    *JoinPlan                `json:"join,omitempty"`
 	Sides   map[string]Layout        `json:"sides,omitempty"` // columns of the side tables that the node may write, by state.Part.Side
+	// ComputedIn is the node inside which the rows of an ephemeral table are computed; "": they are stored.
+	ComputedIn string `json:"computed_in,omitempty"`
+	RowGroup   int    `json:"row_group,omitempty"` // rows of a row group, where that cannot be seen from the tables that are read; 0: it can
+	Wide       bool   `json:"wide,omitempty"`      // of RowGroup: see engine.PartOutput
 }
 
 // JoinPlan is how a lookup meets its two sides.
@@ -189,7 +201,7 @@ func DecodeNodePlan(data []byte) (NodePlan, error) {
 	if err := json.Unmarshal(data, &p); err != nil {
 		return p, fmt.Errorf("read a node's plan: %w", err)
 	}
-	if p.Version != formatVersion {
+	if p.Version != formatVersion && p.Version != ephemeralVersion {
 		return p, fmt.Errorf("read a node's plan: its format is %d, this binary knows %d", p.Version, formatVersion)
 	}
 	return p, nil

@@ -43,17 +43,18 @@ const (
 
 // Work is what state keeps of a batch: the slice of the input that it reads.
 type Work struct {
-	Files   []files.Slice   `json:"files,omitempty"`
-	Scans   [][]files.Slice `json:"scans,omitempty"` // of the files that a query reads
-	Parts   []PartSlice     `json:"parts,omitempty"` // of the reader's table
-	Cut                     // of work by key; none: Parts, and all of other tables
-	FromRow int64           `json:"from_row,omitempty"` // canonical rows [FromRow, ToRow): files written per batch
-	ToRow   int64           `json:"to_row,omitempty"`
-	Ranged  bool            `json:"ranged,omitempty"`
-	Check   bool            `json:"check,omitempty"`    // it checks the node's rows and writes none
-	Phase   int             `json:"-"`                  // see state.BatchSpec.Phase
-	BadCaps bool            `json:"bad_caps,omitempty"` // it compares the bad rows of the others with the node's caps
-	Only    bool            `json:"only,omitempty"`     // it does all that there is to read; set where bad rows are counted
+	Files   []files.Slice    `json:"files,omitempty"`
+	Scans   [][]files.Slice  `json:"scans,omitempty"` // of the files that a query reads
+	Parts   []PartSlice      `json:"parts,omitempty"` // of the reader's table
+	Cut                      // of work by key; none: Parts, and all of other tables
+	Inner   map[string]*Work `json:"inner,omitempty"`    // what it computes of ephemeral tables, by their names
+	FromRow int64            `json:"from_row,omitempty"` // canonical rows [FromRow, ToRow): files written per batch
+	ToRow   int64            `json:"to_row,omitempty"`
+	Ranged  bool             `json:"ranged,omitempty"`
+	Check   bool             `json:"check,omitempty"`    // it checks the node's rows and writes none
+	Phase   int              `json:"-"`                  // see state.BatchSpec.Phase
+	BadCaps bool             `json:"bad_caps,omitempty"` // it compares the bad rows of the others with the node's caps
+	Only    bool             `json:"only,omitempty"`     // it does all that there is to read; set where bad rows are counted
 }
 
 // Decode reads a batch's work from its spec.
@@ -70,6 +71,7 @@ type Inputs struct {
 	Lookup *Table            // nil without lookup
 	Named  map[string]*Table // those of script.Node.Named, by the table's name
 	Copies files.Copies      // of the remote files that the node reads
+	placed bool              // its rows are read with their positions: see Table.places
 }
 
 // tables lists all tables that n reads.
@@ -95,13 +97,15 @@ func (in Inputs) tables(n *script.Node) []*Table {
 type Planner struct {
 	Script *script.Script
 	Budget budget.Budget
+	Fuse   bool // tables that can be ephemeral are
 }
 
 // PlanNode decides the layout of n's table and its batches.
 func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (NodePlan, []state.BatchSpec, error) {
-	plan := NodePlan{Version: formatVersion, Sources: map[string]state.NodeKey{}}
-	for _, t := range in.tables(n) {
-		plan.Sources[t.Node.Table.Name] = state.NodeKey{RunKey: t.Run, Node: t.Writer}
+	plan := NodePlan{Version: formatVersion, Sources: sourcesOf(n, in)}
+	in, err := p.measured(ctx, in)
+	if err != nil {
+		return plan, nil, err
 	}
 	works, sizes, err := p.works(ctx, n, in, &plan)
 	if err != nil {
@@ -120,7 +124,7 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 	works, sizes = plan.countBadRows(n, works, sizes)
 	specs := make([]state.BatchSpec, len(works))
 	for i, w := range works {
-		w.name(in.Reader)
+		w.name(in)
 		data, err := json.Marshal(w)
 		if err != nil {
 			return plan, nil, fmt.Errorf("plan %s: %w", n.Name, err)
@@ -130,11 +134,22 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 	return plan, specs, nil
 }
 
+// sourcesOf says which node of which run writes each table that n reads.
+func sourcesOf(n *script.Node, in Inputs) map[string]state.NodeKey {
+	out := map[string]state.NodeKey{}
+	for _, t := range in.tables(n) {
+		out[t.Node.Table.Name] = state.NodeKey{RunKey: t.Run, Node: t.Writer}
+	}
+	return out
+}
+
 // size of a batch's input; rows is -1 where only reading would tell.
 type size struct{ rows, bytes int64 }
 
 func (p *Planner) works(ctx context.Context, n *script.Node, in Inputs, plan *NodePlan) ([]Work, []size, error) {
 	switch {
+	case in.Reader.Ephemeral() || in.Lookup.Ephemeral():
+		return p.fusedWorks(ctx, n, in, plan)
 	case n.Files != nil:
 		return p.fileWorks(ctx, n, in)
 	case n.Query != nil:
@@ -166,17 +181,22 @@ func (p *Planner) fileWorks(ctx context.Context, n *script.Node, in Inputs) ([]W
 	works := make([]Work, len(groups))
 	sizes := make([]size, len(groups))
 	for i, g := range groups {
-		works[i].Files = g
-		for _, s := range g {
-			sizes[i].bytes += s.Bytes
-			if s.Count < 0 {
-				sizes[i].rows = -1
-			} else if sizes[i].rows >= 0 {
-				sizes[i].rows += s.Count
-			}
-		}
+		works[i].Files, sizes[i] = g, sizeOf(g)
 	}
 	return works, sizes, nil
+}
+
+// sizeOf adds up slices of files.
+func sizeOf(read []files.Slice) (s size) {
+	for _, one := range read {
+		s.bytes += one.Bytes
+		if one.Count < 0 {
+			s.rows = -1
+		} else if s.rows >= 0 {
+			s.rows += one.Count
+		}
+	}
+	return s
 }
 
 func sliceWorks(t *Table, groups [][]PartSlice) ([]Work, []size) {
@@ -217,11 +237,7 @@ func (p *Planner) batchesOf(bytes int64) int64 {
 func (p *Planner) joinWorks(in Inputs, plan *NodePlan) ([]Work, []size, error) {
 	plan.Join = &JoinPlan{Buckets: p.joinBuckets(in)}
 	if plan.Join.Buckets == 0 {
-		want := 1
-		if in.Reader.Bytes() > p.Budget.SmallBytes {
-			want = p.batchCount(in.Reader)
-		}
-		works, sizes := sliceWorks(in.Reader, sliceParts(in.Reader, want, rowGroupRowsMin))
+		works, sizes := p.leftWorks(in.Reader)
 		return works, sizes, nil
 	}
 	works, sizes := bucketWorks(plan.Join.Buckets, in.Reader)
@@ -229,6 +245,15 @@ func (p *Planner) joinWorks(in Inputs, plan *NodePlan) ([]Work, []size, error) {
 		sizes[i].bytes += in.Lookup.Bytes() / int64(plan.Join.Buckets)
 	}
 	return works, sizes, nil
+}
+
+// leftWorks cuts the left side of a lookup.
+func (p *Planner) leftWorks(t *Table) ([]Work, []size) {
+	want := 1
+	if t.Bytes() > p.Budget.SmallBytes {
+		want = p.batchCount(t)
+	}
+	return sliceWorks(t, sliceParts(t, want, rowGroupRowsMin))
 }
 
 // bucketWorks makes a batch of each bucket. How many of the table's rows are
@@ -316,11 +341,11 @@ func orderColsOf(n *script.Node, in Inputs) int {
 	case n.PyTable != nil && n.PyTable.GroupBy == nil:
 		return 0 // in the order in which the function returned them
 	case n.PyTable != nil:
-		return max(left, 1) + 1 // a group's first row, and rows of its result
+		return in.Reader.width() + 1 // a group's first row, and rows of its result
 	case n.Lookup != nil && !n.Lookup.Group:
-		return max(left, 1) + max(in.Lookup.Layout.OrderCols, 1)
+		return in.Reader.width() + in.Lookup.width()
 	case n.Lookup != nil, n.Type == script.Distinct:
-		return max(left, 1)
+		return in.Reader.width()
 	case n.Tag != nil && left > 0:
 		return left + 1 // rows of the same origin: in the order of the tags
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -28,13 +29,16 @@ func outputOf(n *script.Node, in Inputs, work Work, paths Paths, ordered bool) o
 	for _, c := range n.Out.Columns {
 		refs = append(refs, c.Expr.Refs()...)
 	}
-	s := scan{table: in.Reader, paths: paths, fields: usedFields(in.Reader.Layout, "r", refs), order: ordered}
+	s := scan{table: in.Reader, paths: paths, fields: usedFields(in.Reader.Layout, "r", refs), order: ordered, placed: in.placed}
 	source := s.ofFile(n.Out, work)
 	return outputFrom(n, relation{
-		from:    "(" + source + ") AS r",
-		aliases: columns{"r": in.Reader.Layout},
-		order:   prefixed("r", s.orderCols()),
-		unknown: in.Reader.Scattered(),
+		from:      "(" + source + ") AS r",
+		aliases:   columns{"r": in.Reader.Layout},
+		order:     prefixed("r", s.orderCols()),
+		unknown:   in.Reader.Scattered(),
+		keep:      in.Reader.keep(),
+		positions: in.placed,
+		slices:    in.Reader.places(),
 	})
 }
 
@@ -96,7 +100,9 @@ func (p *Planner) fileTask(t engine.Task, n *script.Node, in Inputs, b Batch) (e
 		return t, fmt.Errorf("write %s: %w", n.Name, err)
 	}
 	t.Output.File = &engine.FileOutput{Copy: file}
-	t.Explain = explainOutput(n, out.rel)
+	t.Explain = lazily(func() func(context.Context, engine.Querier, error) error {
+		return explainOutput(n, outputOf(n, in.placedRows(), b.Work, b.Paths, false).rel)
+	})
 	return t, nil
 }
 
@@ -109,8 +115,13 @@ func outputQuery(n *script.Node, rel relation) string {
 	for i, o := range rel.order {
 		cols = append(cols, fmt.Sprintf("%s AS __o%d", o, i))
 	}
+	var hidden []string
 	for _, i := range finerValues(n) {
 		cols = append(cols, n.Out.Columns[i].Expr.ComputedSQL(rel.ref, "")+" AS "+finerColumn(i))
+		hidden = append(hidden, finerColumn(i))
 	}
-	return having(n, fileLayout(n.Out), fmt.Sprintf("SELECT %s FROM %s", strings.Join(cols, ", "), rel.from))
+	if rel.keep != "" && n.Out.Having != nil {
+		cols, hidden = append(cols, rel.keep+" AS "+belowColumn), append(hidden, belowColumn)
+	}
+	return having(n, fileLayout(n.Out), fmt.Sprintf("SELECT %s FROM %s", strings.Join(cols, ", "), rel.from), hidden, rel.keep != "")
 }

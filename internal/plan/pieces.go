@@ -33,6 +33,11 @@ func (p *Planner) Pieces(n *script.Node, in Inputs, w Work) []Work {
 		for _, group := range cutFiles(w.Files, piecesOfRange) {
 			pieces = append(pieces, Work{Files: group})
 		}
+	case in.Reader.Ephemeral() && n.Lookup == nil && n.Type != script.Distinct:
+		name := in.Reader.Node.Table.Name
+		for _, inner := range p.Pieces(in.Reader.Node, *in.Reader.Inner, *w.Inner[name]) {
+			pieces = append(pieces, Work{Inner: map[string]*Work{name: &inner}})
+		}
 	case w.Parts == nil && p.finer(n, in, w.Cut):
 		return cutKeys(w)
 	case n.Lookup != nil && n.Lookup.Group && w.Buckets > 0 && !(joiner{n: n}).mixed():
@@ -43,7 +48,7 @@ func (p *Planner) Pieces(n *script.Node, in Inputs, w Work) []Work {
 			slices = wholeTable(in.Reader)
 		}
 		for _, group := range cutSlices(in.Reader, slices, piecesOfRange) {
-			pieces = append(pieces, Work{Cut: w.Cut, Parts: group})
+			pieces = append(pieces, Work{Cut: w.Cut, Parts: group, Inner: w.Inner})
 		}
 	}
 	if len(pieces) < 2 {
@@ -151,6 +156,9 @@ func cutParquet(s files.Slice, groups int64) [][]files.Slice {
 
 // RowsIn counts what work reads, -1 if that is not known.
 func (w Work) RowsIn(in Inputs) int64 {
+	if in.Reader.Ephemeral() {
+		return -1
+	}
 	if len(w.Parts) > 0 {
 		rows, _ := sliceRows(in.Reader, w.Parts)
 		return rows
@@ -171,7 +179,7 @@ func (w Work) RowsIn(in Inputs) int64 {
 // HotKeySQL asks for the key with the most rows on the right side of a lookup's
 // batch, as one text, and how many these are. "": the work is not cut by key.
 func HotKeySQL(n *script.Node, in Inputs, w Work, paths Paths) string {
-	if n.Lookup == nil || w.Buckets == 0 {
+	if n.Lookup == nil || w.Buckets == 0 || in.Lookup.Ephemeral() {
 		return ""
 	}
 	right := newSide(n, in, w, true, joinRefs(n), paths)

@@ -26,6 +26,9 @@ type Preview struct {
 	Estimated bool  // batches, rows and bytes are guesses from what its sources may give
 	Problem   error // why it could not be planned; all behind it is a guess from nothing
 	Task      engine.Task
+
+	Stored string // why its table is stored, although it was asked for no table to be that can be ephemeral
+	inputs Inputs
 }
 
 // Directories in the SQL of previews: where a run would have files of its own.
@@ -46,7 +49,10 @@ func (p *Planner) Preview(ctx context.Context) ([]Preview, error) {
 		if err != nil {
 			return nil, err
 		}
-		if n.Table != nil {
+		switch {
+		case v.Plan.ComputedIn != "":
+			tables[n] = &Table{Node: n, Layout: v.Plan.Layout, ComputedIn: v.Plan.ComputedIn, Inner: &v.inputs}
+		case n.Table != nil:
 			tables[n] = previewTable(n, v)
 		}
 		out = append(out, v)
@@ -70,8 +76,15 @@ func (p *Planner) preview(ctx context.Context, n *script.Node, tables map[*scrip
 	for _, source := range n.Named() {
 		in.Named[source.Table.Name] = tables[source]
 	}
+	if v.inputs = in; n.Table != nil && p.Fuse {
+		v.Stored = p.Script.NotEphemeral(n)
+	}
+	if n.Table != nil && p.Ephemeral(n) {
+		v.Plan = p.PlanEphemeral(n, in)
+		return v, nil
+	}
 	var specs []state.BatchSpec
-	if v.Problem = remoteInputs(n); v.Problem == nil {
+	if v.Problem = remoteInputs(n, in); v.Problem == nil {
 		v.Plan, specs, v.Problem = p.PlanNode(ctx, n, in)
 	}
 	var f *fault.Error
@@ -116,7 +129,15 @@ func (p *Planner) preview(ctx context.Context, n *script.Node, tables map[*scrip
 }
 
 // remoteInputs refuses to look at files of other machines.
-func remoteInputs(n *script.Node) error {
+func remoteInputs(n *script.Node, in Inputs) error {
+	for _, t := range []*Table{in.Reader, in.Lookup} {
+		if !t.Ephemeral() {
+			continue
+		}
+		if err := remoteInputs(t.Node, *t.Inner); err != nil {
+			return err
+		}
+	}
 	for _, r := range n.FileReaders() {
 		for _, u := range r.URLs {
 			if address.Remote(u.URL) {

@@ -2,11 +2,11 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"thalweg/internal/expr"
+	"thalweg/internal/files"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
 )
@@ -19,6 +19,10 @@ type relation struct {
 	refer   func(expr.Ref) string // how references are written, where aliases do not say it
 	order   []string              // SQL of the order columns, most significant first; nil: canonical as it comes
 	unknown bool                  // its rows have no numbers: they come in no order, but have one in order
+	keep    string                // condition that comes before any other, for rows that are computed on the way; "": none
+
+	positions bool          // its rows have files.FileColumn and files.RowColumn
+	slices    []files.Slice // what they are positions in
 }
 
 // ref writes a reference.
@@ -61,14 +65,29 @@ func (v form) sql(f *script.Field, ref func(expr.Ref) string, order string) stri
 
 // tableQuery is the SELECT of the rows that n's table gets from rel.
 func tableQuery(n *script.Node, layout Layout, rel relation, render func(*script.Field, form) string) string {
+	rows, hidden := rowsQuery(n, layout, rel, render)
+	return having(n, layout, rows, hidden, rel.keep != "")
+}
+
+// rowsQuery is the same with what having leaves out, and columns for it, which
+// it lists.
+func rowsQuery(n *script.Node, layout Layout, rel relation, render func(*script.Field, form) string) (query string, hidden []string) {
 	if render == nil {
 		render = func(f *script.Field, v form) string { return v.sql(f, rel.ref, "") }
 	}
 	list := fieldList(n.Table, layout, func(f *script.Field) string { return render(f, stored) }, rel.order)
 	for _, i := range finerValues(n) {
 		list += fmt.Sprintf(", %s AS %s", render(n.Table.Fields[i], computed), finerColumn(i))
+		hidden = append(hidden, finerColumn(i))
 	}
-	return having(n, layout, fmt.Sprintf("SELECT %s FROM %s", list, rel.from))
+	if rel.keep != "" {
+		list += fmt.Sprintf(", %s AS %s", rel.keep, belowColumn)
+		hidden = append(hidden, belowColumn)
+	}
+	if rel.positions {
+		list += fmt.Sprintf(", r.%s, r.%s", files.FileColumn, files.RowColumn)
+	}
+	return fmt.Sprintf("SELECT %s FROM %s", list, rel.from), hidden
 }
 
 // finerValues lists the numbers of the fields or columns of which n's having
@@ -90,26 +109,41 @@ func finerValues(n *script.Node) []int {
 // column of a file has such a name.
 func finerColumn(value int) string { return sqltext.Ident(fmt.Sprintf("#h%d", value)) }
 
-// having leaves out of rows, which have what n writes and the finer values,
-// those for which n's having does not hold.
-func having(n *script.Node, layout Layout, rows string) string {
+// having leaves out of rows, which have what n writes and hidden columns, those
+// for which n's having does not hold. kept says that they have belowColumn.
+func having(n *script.Node, layout Layout, rows string, hidden []string, kept bool) string {
 	if n.Having() == nil {
-		return rows
+		if len(hidden) == 0 {
+			return rows
+		}
+		return fmt.Sprintf("SELECT *%s FROM (%s)", excluded(hidden), rows)
 	}
+	where := havingCondition(n, layout)
+	if kept {
+		where = fmt.Sprintf("CASE WHEN w.%s THEN %s ELSE false END", belowColumn, where)
+	}
+	return fmt.Sprintf("SELECT *%s FROM (%s) AS w WHERE %s", excluded(hidden), rows, where)
+}
+
+func excluded(columns []string) string {
+	if len(columns) == 0 {
+		return ""
+	}
+	return " EXCLUDE (" + strings.Join(columns, ", ") + ")"
+}
+
+// havingCondition is n's having over rows w that have what n writes and the finer values.
+func havingCondition(n *script.Node, layout Layout) string {
 	w, finer := columns{"w": layout}, map[string]string{}
 	for _, i := range finerValues(n) {
 		finer[n.Written()[i].Name] = finerColumn(i)
 	}
-	hidden := ""
-	if len(finer) > 0 {
-		hidden = " EXCLUDE (" + strings.Join(slices.Sorted(maps.Values(finer)), ", ") + ")"
-	}
-	return fmt.Sprintf("SELECT *%s FROM (%s) AS w WHERE %s", hidden, rows, n.Having().SQL(func(r expr.Ref) string {
+	return n.Having().SQL(func(r expr.Ref) string {
 		if column, ok := finer[r.Field]; ok {
 			return "w." + column
 		}
 		return w.ref(r)
-	}, ""))
+	}, "")
 }
 
 // usedFields lists the fields of alias that a node's expressions use, in the

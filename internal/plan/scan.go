@@ -2,11 +2,13 @@ package plan
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/files"
 	"thalweg/internal/sqltext"
 )
 
@@ -23,17 +25,19 @@ type PartSlice struct {
 	To   int64  `json:"to,omitempty"` // exclusive; 0: to the end
 }
 
-// name gives the slices that work of t is stored with the keys of their parts.
-func (w *Work) name(t *Table) {
+// name gives the slices that work is stored with the keys of their parts.
+func (w *Work) name(in Inputs) {
+	w.inside(in, func(inner *Work, in Inputs) { inner.name(in) })
 	for i, s := range w.Parts {
-		w.Parts[i].Key = t.Parts[s.Part].Key
+		w.Parts[i].Key = in.Reader.Parts[s.Part].Key
 	}
 }
 
 // Locate finds the parts that stored work names, in the tables as they are now.
-func (w *Work) Locate(in Inputs) error {
-	if len(w.Parts) == 0 {
-		return nil
+func (w *Work) Locate(in Inputs) (err error) {
+	w.inside(in, func(inner *Work, in Inputs) { err = errors.Join(err, inner.Locate(in)) })
+	if err != nil || len(w.Parts) == 0 {
+		return err
 	}
 	at := make(map[string]int, len(in.Reader.Parts))
 	for i, p := range in.Reader.Parts {
@@ -68,6 +72,7 @@ type scan struct {
 	slices []PartSlice
 	fields []string // the fields wanted
 	order  bool     // add the order columns
+	placed bool     // add files.FileColumn and files.RowColumn: see Table.positions
 	paths  Paths
 
 	key expr.Order // what cut is about
@@ -83,17 +88,20 @@ func (s scan) orderCols() int {
 	if !s.order {
 		return 0
 	}
-	return max(s.table.Layout.OrderCols, 1)
+	return s.table.width()
 }
 
 // sql renders the scan as a SELECT of the stored column names. The rows come
 // in the order of the slices.
 func (s scan) sql() string {
+	if s.table.inlined != nil {
+		return s.inlined()
+	}
 	var pieces []string
 	for start := 0; start < len(s.slices); {
 		end := start + 1
 		first := s.slices[start]
-		if first.From == 0 && first.To == 0 {
+		if first.From == 0 && first.To == 0 && !s.placed {
 			for end < len(s.slices) && s.slices[end].From == 0 && s.slices[end].To == 0 && s.slices[end].Part == s.slices[end-1].Part+1 &&
 				s.table.memberOf(s.slices[end].Part) == s.table.memberOf(first.Part) {
 				end++
@@ -122,11 +130,25 @@ func (s scan) inOrder() string {
 	return fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s", s.sql(), strings.Join(orderColumns(s.orderCols()), ", "))
 }
 
+// inlined renders the scan of an ephemeral table: all that its batch computes.
+func (s scan) inlined() string {
+	var cols []string
+	for _, f := range s.fields {
+		c, _ := s.table.Layout.column(f)
+		cols = append(cols, sqltext.Ident(c.Stored()))
+	}
+	cols = append(cols, orderColumns(s.orderCols())...)
+	if s.placed {
+		cols = append(cols, files.FileColumn, files.RowColumn)
+	}
+	return fmt.Sprintf("SELECT %s FROM (%s) WHERE %s", strings.Join(append(cols, keepColumn), ", "), s.table.inlined.sql(s.placed), keepColumn)
+}
+
 // piece reads consecutive whole parts, or a range of one.
 func (s scan) piece(slices []PartSlice) string {
-	files := make([]string, len(slices))
+	paths := make([]string, len(slices))
 	for i, sl := range slices {
-		files[i] = sqltext.Glob(s.paths[s.table.Parts[sl.Part].Key])
+		paths[i] = sqltext.Glob(s.paths[s.table.Parts[sl.Part].Key])
 	}
 	at := s.table.memberOf(slices[0].Part)
 	m := s.table.each()[at]
@@ -134,11 +156,15 @@ func (s scan) piece(slices []PartSlice) string {
 	if s.order {
 		cols = append(cols, s.memberOrder(at, slices[0].Part)...)
 	}
+	if s.placed {
+		at := FirstRow(s.table, Work{Parts: slices}) - slices[0].From
+		cols = append(cols, fmt.Sprintf("CAST(%d AS BIGINT) AS %s, file_row_number + %d AS %s", slices[0].Part, files.FileColumn, at, files.RowColumn))
+	}
 	if len(cols) == 0 {
 		cols = []string{"1 AS __one"}
 	}
 	// Without hive_partitioning = false a directory called a=b would become a column.
-	q := fmt.Sprintf("SELECT %s FROM read_parquet(%s, hive_partitioning = false, union_by_name = false)", strings.Join(cols, ", "), sqltext.Strings(files))
+	q := fmt.Sprintf("SELECT %s FROM read_parquet(%s, hive_partitioning = false, union_by_name = false)", strings.Join(cols, ", "), sqltext.Strings(paths))
 	var where []string
 	if span := (keyed{m.Table, s.key}).span(s.cut); span != nil { // row groups of others are not read: their statistics say so
 		where = append(where, span.sql())
@@ -163,8 +189,12 @@ func (s scan) empty() string {
 		c, _ := s.table.Layout.column(f)
 		cols = append(cols, fmt.Sprintf("CAST(NULL AS %s) AS %s", types[f].SQL(), sqltext.Ident(c.Stored())))
 	}
-	for _, o := range orderColumns(s.orderCols()) {
-		cols = append(cols, "CAST(NULL AS BIGINT) AS "+o)
+	names := orderColumns(s.orderCols())
+	if s.placed {
+		names = append(names, files.FileColumn, files.RowColumn)
+	}
+	for _, name := range names {
+		cols = append(cols, "CAST(NULL AS BIGINT) AS "+name)
 	}
 	if len(cols) == 0 {
 		cols = []string{"1 AS __one"}
@@ -275,6 +305,9 @@ func (t *Table) SelectAll(paths Paths) string {
 		if c.Physical != "" {
 			cols[i] = sqltext.Ident(c.Physical)
 		}
+	}
+	if t.ComputedIn != "" {
+		return t.notStored()
 	}
 	s := scan{table: t, slices: wholeTable(t), fields: fields, paths: paths}
 	return fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(cols, ", "), s.sql())

@@ -139,7 +139,7 @@ func TestStoredWorkReadsTheSameParts(t *testing.T) {
 		return state.BatchSpec{Work: data}
 	}
 	planned := Work{Parts: []PartSlice{{Part: 1, From: 3}, {Part: 2}}}
-	planned.name(table("a", "b", "c").Reader)
+	planned.name(table("a", "b", "c"))
 	old := state.BatchSpec{Work: []byte(`{"parts": [{"part": 1, "from": 3}, {"part": 2}]}`)} // before parts were named
 	for name, tc := range map[string]struct {
 		spec state.BatchSpec

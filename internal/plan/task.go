@@ -41,6 +41,19 @@ type Read struct {
 // Reads lists what a batch reads of its node's sources, and of own, the table
 // or side table that the node writes itself.
 func (p *Planner) Reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
+	var out []Read
+	for _, r := range p.reads(n, in, w, own) {
+		if !r.Table.Ephemeral() {
+			out = append(out, r)
+		} else if inner := w.Inner[r.Table.Node.Table.Name]; inner != nil {
+			out = append(out, p.Reads(r.Table.Node, *r.Table.Inner, *inner, nil)...)
+		}
+	}
+	return out
+}
+
+// reads is Reads with ephemeral tables as they are.
+func (p *Planner) reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 	switch {
 	case w.Check:
 		return checkReads(n, in, own)
@@ -88,7 +101,12 @@ func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b B
 	if b.Work.BadCaps {
 		return p.badCapsTask(t, n, own, b), nil
 	}
-	var err error
+	in, err := p.inline(&t, n, in, b, false)
+	if err != nil {
+		return t, err
+	}
+	inside := t.Explain
+	t.Explain = nil
 	if n.Out != nil {
 		t, err = p.fileTask(t, n, in, b)
 	} else {
@@ -97,6 +115,7 @@ func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b B
 	if err == nil {
 		p.quarantine(&t, n, in, plan, b)
 	}
+	t.Explain = first(inside, t.Explain)
 	return t, err
 }
 
@@ -131,7 +150,14 @@ func (p *Planner) tableTask(t engine.Task, n *script.Node, in Inputs, plan NodeP
 	case n.Type == script.Distinct:
 		t.Explain = explainDistinct(n, in, b.Paths)
 	case n.Tag != nil:
-		t.Explain = explainTags(n, p.tagSource(n, in, b))
+		t.Explain = lazily(func() func(context.Context, engine.Querier, error) error {
+			return explainTags(n, sourceRelation(n, in.placedRows(), b))
+		})
+	case in.Reader != nil && in.Reader.inlined != nil:
+		t.Explain = lazily(func() func(context.Context, engine.Querier, error) error {
+			rel := sourceRelation(n, in.placedRows(), b)
+			return explainExpressions(n, rel, rel.placedIn())
+		})
 	default:
 		t.Explain = explainExpressions(n, rel, nil)
 	}
@@ -150,18 +176,9 @@ func (p *Planner) relation(t *engine.Task, n *script.Node, in Inputs, b Batch) (
 	if n.PyTable != nil {
 		return pyTableRelation(t, n, in, b), nil
 	}
-	refs := fieldRefs(n.Table)
-	if n.Tag != nil {
-		for _, c := range n.Tag.Criteria {
-			refs = append(refs, c.Expr.Refs()...)
-		}
-	}
-	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths, fields: usedFields(in.Reader.Layout, "r", refs), order: in.Reader.Scattered()}
-	rel := relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols()), unknown: in.Reader.Scattered()}
-	switch {
-	case n.Tag != nil:
-		rel = tagRelation(n.Tag, s.sql(), in.Reader.Layout, rel.order)
-	case n.PyCalc != nil:
+	rel := rowRelation(n, in, b, false)
+	if n.PyCalc != nil {
+		s := sourceScan(n, in, b)
 		t.Python = pythonStep(n, in.Reader, b)
 		// Both sides keep the order of the slices, so rows meet by position.
 		if n.BadRows != nil {
@@ -175,14 +192,38 @@ func (p *Planner) relation(t *engine.Task, n *script.Node, in Inputs, b Batch) (
 	return rel, nil
 }
 
-// tagSource is what a tag node's criteria look at.
-func (p *Planner) tagSource(n *script.Node, in Inputs, b Batch) relation {
-	var refs []expr.Ref
-	for _, c := range n.Tag.Criteria {
-		refs = append(refs, c.Expr.Refs()...)
+// sourceScan reads what a node that computes row by row reads of its table.
+func sourceScan(n *script.Node, in Inputs, b Batch) scan {
+	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths, order: in.Reader.Scattered(), placed: in.placed,
+		fields: usedFields(in.Reader.Layout, "r", readRefs(n))}
+	if n.Type == script.Distinct {
+		s.slices = wholeTable(in.Reader)
 	}
-	s := scan{table: in.Reader, slices: b.Work.Parts, paths: b.Paths, fields: usedFields(in.Reader.Layout, "r", refs), order: in.Reader.Scattered()}
-	return relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols()), unknown: in.Reader.Scattered()}
+	return s
+}
+
+// sourceRelation is what sourceScan reads.
+func sourceRelation(n *script.Node, in Inputs, b Batch) relation {
+	return scanned(sourceScan(n, in, b), in)
+}
+
+func scanned(s scan, in Inputs) relation {
+	return relation{from: "(" + s.sql() + ") AS r", aliases: columns{"r": in.Reader.Layout}, order: prefixed("r", s.orderCols()),
+		unknown: in.Reader.Scattered(), keep: in.Reader.keep(), positions: in.placed, slices: in.Reader.places()}
+}
+
+// rowRelation is what the fields of such a node are computed from. need says
+// that order columns are wanted in any case.
+func rowRelation(n *script.Node, in Inputs, b Batch, need bool) relation {
+	s := sourceScan(n, in, b)
+	s.order = s.order || need
+	rel := scanned(s, in)
+	if n.Tag == nil {
+		return rel
+	}
+	tagged := tagRelation(n.Tag, s.sql(), in.Reader.Layout, rel.order)
+	tagged.keep, tagged.positions, tagged.slices = rel.keep, rel.positions, rel.slices
+	return tagged
 }
 
 func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relation, error) {
@@ -214,7 +255,9 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) *engine.PartOutput {
 	l := plan.Layout
 	out := &engine.PartOutput{Stage: b.Stage, Floats: l.floats()}
-	out.RowGroupRows, out.Wide = p.rowGroupRows(n, in)
+	if out.RowGroupRows, out.Wide = plan.RowGroup, plan.Wide; plan.RowGroup == 0 {
+		out.RowGroupRows, out.Wide = p.rowGroupRows(n, in)
+	}
 	if l.Buckets > 0 && orderColsOf(n, in) == 0 {
 		out.NumberSQL = fmt.Sprintf("%d + row_number() OVER ()", int64(b.Number)*orderStride+b.RowsDone)
 	}
@@ -341,7 +384,16 @@ func distinctQuery(n *script.Node, in Inputs, layout Layout, b Batch) string {
 	if !b.Work.whole() && distinctKey(n, in.Reader.Layout) == nil {
 		where = fmt.Sprintf(" WHERE %s = %d", bucketSQL(b.Work.Hash, keys, layout.keyTypes(uniqueKey(n)), b.Work.Buckets), b.Work.Bucket)
 	}
-	return fmt.Sprintf("SELECT d.* FROM (%s) AS d%s QUALIFY row_number() OVER (PARTITION BY %s ORDER BY %s) = 1",
+	// DuckDB makes values anew from sort keys, or does not, as it plans: -0 is 0 in any case.
+	var floats []string
+	for _, name := range layout.floats() {
+		floats = append(floats, fmt.Sprintf("%s + CAST(0 AS DOUBLE) AS %s", ident("d", name), sqltext.Ident(name)))
+	}
+	all := "d.*"
+	if len(floats) > 0 {
+		all += " REPLACE (" + strings.Join(floats, ", ") + ")"
+	}
+	return fmt.Sprintf("SELECT %s FROM (%s) AS d%s QUALIFY row_number() OVER (PARTITION BY %s ORDER BY %s) = 1", all,
 		tableQuery(n, layout, rel, nil), where, strings.Join(keys, ", "), strings.Join(prefixed("d", s.orderCols()), ", "))
 }
 

@@ -29,6 +29,7 @@ type variant struct {
 	Memory  int64 // --memory
 	Cores   int   // --cores
 	Kill    string
+	Fused   bool // --ephemeral
 }
 
 const (
@@ -37,7 +38,8 @@ const (
 	tiny      = 64
 )
 
-// variants draws n of them; the first is the plainest.
+// variants draws n of them, the first of which is the plainest, and one more
+// that stores no table that need not be.
 func (g gen) variants(n int) []variant {
 	out := []variant{{Name: "one batch each", Slots: 1, Threads: 1}}
 	others := []variant{
@@ -54,8 +56,11 @@ func (g gen) variants(n int) []variant {
 	}
 	g.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
 	out = append(out, others[:n-1]...)
+	fused := others[n-1]
+	fused.Name, fused.Fused = fused.Name+", ephemeral", true
+	out = append(out, fused)
 	if g.oneIn(killedShare) {
-		v := &out[n-1]
+		v := &out[n-g.IntN(2)]
 		v.Kill = fmt.Sprintf("%s:%d", pick(g, worker.CrashPoints()...), 1+g.IntN(2*leastKill))
 		v.Name += ", killed at " + v.Kill
 	}
@@ -225,7 +230,7 @@ func (v variant) execute(ctx context.Context, dir string, resume bool, checkpoin
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
 	sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main", MemoryBytes: v.Memory, Cores: v.Cores,
-		Interpreter: "python3", Tune: v.tune, Resume: resume, Checkpoint: checkpoint})
+		Interpreter: "python3", Tune: v.tune, Ephemeral: v.Fused, Resume: resume, Checkpoint: checkpoint})
 	if err != nil {
 		return fmt.Errorf("%w%s", err, hint(sum))
 	}

@@ -59,7 +59,7 @@ func (i *Isolation) Cut(path func(table string) string) error {
 	}
 	for _, n := range i.script.Nodes {
 		if i.inside[n] {
-			n.StartPolicy = PolicyAuto
+			n.StartPolicy, n.Ephemeral = PolicyAuto, false // its rows are what a test looks at
 			nodes = append(nodes, n)
 		}
 	}

@@ -181,6 +181,7 @@ var (
 		{name: "p", form: either(keysOf(pyCalcShape), keysOf(tagShape), keysOf(pyTableShape)), doc: "Processor of a table_custom_tfm_table or a py_table."},
 		{name: "w", form: either(text(), keysOf(writerShape)), need: true, doc: "What is written: a table or files."},
 		{name: "checks", form: listOf(keysOf(checkShape)), doc: "Rules that the rows which are written must keep."},
+		{name: "ephemeral", form: boolean(), doc: "true: the table is not stored, but computed inside the one node that reads it."},
 	}}
 
 	badRowsShape = &shape{name: "bad_rows", doc: "Rows that cannot be read or computed are put aside, within caps.", keys: []key{

@@ -145,6 +145,7 @@ func (l *loader) readNodes(ctx context.Context, root *object) {
 	l.indexUse()
 	l.sideTables()
 	l.cycles()
+	l.ephemeral()
 }
 
 // fetched is a pulled-in file, or the failure to get it.

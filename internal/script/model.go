@@ -75,6 +75,7 @@ type Node struct {
 	Checks       []*Check     // of the rows that it writes
 	BadRows      *BadRows     // nil: the first bad row fails the node
 	MaxBatchMSec int          // max_batch_processing_time in milliseconds as given, 0 if not
+	Ephemeral    bool         // its table is computed inside its only reader, and not stored
 	Fingerprint  string       // hash of what this node by itself does: its keys but desc, its policy, the files it pulls in
 }
 

@@ -75,6 +75,7 @@ func (l *loader) node(e *document.Entry) {
 	n.Desc = o.str("desc")
 	n.StartPolicy = o.choice("start_policy", PolicyAuto, PolicyAuto, PolicyManual)
 	n.RerunPolicy = l.rerunPolicy(o, n)
+	n.Ephemeral = o.boolean("ephemeral")
 	o.str("handler_exe_type")
 	if n.MaxBatchMSec = o.integer("max_batch_processing_time", 0, math.MinInt, math.MaxInt); n.MaxBatchMSec < 0 {
 		l.WarnAt(o.get("max_batch_processing_time"), o.keyPath("max_batch_processing_time"), "max_batch_processing_time is negative: the default is used").Hint = "it is in milliseconds"
