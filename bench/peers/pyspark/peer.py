@@ -23,6 +23,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))
 import rates  # noqa: E402
 
 ACCOUNTS_A_BATCH = 16  # an account's history is half a megabyte
+PARTITIONS_A_CORE = 8  # Spark's 200 are for a cluster
 RESULT = "account_id string, period string, sector string, twr double, cagr double"
 
 
@@ -109,6 +110,7 @@ def main() -> None:
             .config("spark.driver.memory", args.memory.lower().removesuffix("b"))
             .config("spark.local.dir", scratch)
             .config("spark.ui.enabled", "false")
+            .config("spark.sql.shuffle.partitions", args.processes * PARTITIONS_A_CORE)
             .config("spark.sql.execution.arrow.maxRecordsPerBatch", ACCOUNTS_A_BATCH)
             .getOrCreate()
         )
