@@ -50,7 +50,7 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	view := newRunView(a, c.JSON)
 	defer view.close()
 	sum, err := local.Run(ctx, home, local.Options{
-		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace, Start: c.Start, From: c.From, Description: c.Note, Ephemeral: c.Ephemeral, Resume: c.Resume, ResumeRun: c.RunNumber,
+		ScriptPath: c.Script, ParamsPath: c.Params, Program: version, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace, Start: c.Start, From: c.From, Description: c.Note, Ephemeral: c.Ephemeral, Resume: c.Resume, ResumeRun: c.RunNumber,
 		MemoryBytes: memory, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, Known: a.known, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout,
 		Remote: client, Logger: logger, Observe: view.observe, Started: view.begin,
 	})

@@ -19,6 +19,22 @@ type discreetStore struct {
 // CreateRun implements state.Store.
 func (d discreetStore) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec, blobs ...state.Blob) (state.RunKey, error) {
 	run.ScriptPath, run.ParamsPath, run.Description = d.known.Text(run.ScriptPath), d.known.Text(run.ParamsPath), d.known.Text(run.Description)
+	run.Pins, blobs = slices.Clone(run.Pins), slices.Clone(blobs)
+	for i, blob := range blobs {
+		text := d.known.Text(string(blob.Content))
+		if text == string(blob.Content) {
+			continue
+		}
+		blobs[i] = state.NewBlob([]byte(text))
+		for j, p := range run.Pins {
+			if p.Digest == blob.Digest {
+				run.Pins[j].Digest, run.Pins[j].Bytes, run.Pins[j].Redacted = blobs[i].Digest, int64(len(text)), true
+			}
+		}
+	}
+	for i := range run.Pins {
+		run.Pins[i].Name = d.known.Text(run.Pins[i].Name)
+	}
 	return d.Store.CreateRun(ctx, run, nodes, blobs...)
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"thalweg/internal/address"
 	"thalweg/internal/budget"
 	"thalweg/internal/document"
 	"thalweg/internal/engine"
@@ -36,6 +35,7 @@ import (
 type Options struct {
 	ScriptPath   string
 	ParamsPath   string
+	Program      string            // version of this program, for the record
 	Params       map[string]string // parameters of the command line, which win
 	Lenient      bool              // see script.Sources
 	Known        *secret.Known     // secrets, to keep them out of the state; nil: only rules decide
@@ -251,7 +251,7 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	specs := make([]state.NodeSpec, len(affected))
 	names := make([]string, 0, len(affected))
 	for i, n := range affected {
-		specs[i] = state.NodeSpec{Name: n.Name, Kind: KindOf(n), Ordinal: i}
+		specs[i] = state.NodeSpec{Name: n.Name, Kind: KindOf(n), Ordinal: i, Fingerprint: n.Fingerprint}
 		if n.Table != nil {
 			specs[i].Table = n.Table.Name
 		}
@@ -268,10 +268,8 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 		names = r.opts.Start
 	}
 	var err error
-	r.key, err = r.store().CreateRun(ctx, state.Run{
-		RunKey: state.RunKey{Workspace: r.opts.Workspace}, Script: r.identity, Sources: r.opts.From, ScriptPath: address.Redact(r.opts.ScriptPath), ParamsPath: address.Redact(r.opts.ParamsPath),
-		Fingerprint: r.script.Fingerprint, StartNodes: names, Description: r.opts.Description, Created: time.Now(),
-	}, specs)
+	run, blobs := r.record(names)
+	r.key, err = r.store().CreateRun(ctx, run, specs, blobs...)
 	if err != nil {
 		return fmt.Errorf("record a new run: %w", err)
 	}

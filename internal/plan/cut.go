@@ -137,6 +137,8 @@ const (
 	// that it has put into buckets are looked for there by later versions. Another
 	// function gets another name.
 	keyHash = "thalweg-1"
+	// KeyHash is keyHash for the record of a run.
+	KeyHash = keyHash
 	// keyHashBits is how many bits it has.
 	keyHashBits = 32
 	// unnamedHashVersion is the only release of DuckDB that was ever linked while

@@ -15,6 +15,7 @@ import (
 
 	"thalweg/internal/address"
 	"thalweg/internal/document"
+	"thalweg/internal/secret"
 )
 
 // fingerprintVersion changes whenever the same script would get another
@@ -40,7 +41,7 @@ func (s *Script) Files() []string { return slices.Sorted(maps.Keys(s.texts)) }
 
 // identify computes definition and fingerprints.
 func (l *loader) identify(doc *document.Value) {
-	l.script.definition = canonicalJSON(doc, canonicalOptions{redact: true})
+	l.script.definition = canonicalJSON(doc, canonicalOptions{redact: true, known: l.src.Known})
 	h := sha256.New()
 	fmt.Fprintln(h, fingerprintVersion)
 	h.Write(canonicalJSON(doc, canonicalOptions{noDesc: true}))
@@ -87,9 +88,10 @@ func writePulled(h interface{ Write([]byte) (int, error) }, name, text string) {
 }
 
 type canonicalOptions struct {
-	redact bool // secrets in URLs
-	noDesc bool // leave out the nodes' descriptions
-	depth  int  // of the value in the document
+	redact bool          // secrets in URLs
+	known  *secret.Known // is told them: with parameters applied, a text may turn out to be a URL
+	noDesc bool          // leave out the nodes' descriptions
+	depth  int           // of the value in the document
 }
 
 // nodeDepth is the depth of the keys of a node: root, nodes, node.
@@ -112,6 +114,7 @@ func writeCanonical(b *bytes.Buffer, v *document.Value, o canonicalOptions) {
 	case document.String:
 		text := v.Text
 		if o.redact {
+			o.known.Learn(text)
 			text = address.RedactText(text)
 		}
 		writeJSONString(b, text)

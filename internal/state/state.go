@@ -86,9 +86,10 @@ type Mark struct {
 
 // What is pinned. The texts are stored.
 const (
-	PinScript  = "script"
-	PinParams  = "params"  // the parameters as they were applied, without secrets
-	PinFormula = "formula" // a file of Python code
+	PinScript   = "script"
+	PinParams   = "params"   // the parameters as they were applied, without secrets
+	PinFormula  = "formula"  // a file of Python code
+	PinIncluded = "included" // another file that the script pulls in
 )
 
 // Pin is a source that a run was made from: its content is a blob.
