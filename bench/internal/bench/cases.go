@@ -68,10 +68,10 @@ func Cases() []Case {
 		storedOrNot("sorting", "20 M rows into one sorted CSV file", 20_000_000, 1.5, 1.1, false),
 		// buckets has four loads of the same rows under each of two limits: the plan
 		// makes 32 buckets of them with the larger one, 512 with the smaller.
-		// Loads of the same rows under two limits: of 2.8 GB of them the plan makes
+		// Loads of the same rows under two limits: of 3 GB of them the plan makes
 		// 32 buckets with the larger one and 512 with the smaller.
 		{
-			Name: "buckets", What: "20 M rows loaded into a plain table and into one in buckets, shuffled and clustered by key", input: "buckets", size: 20_000_000,
+			Name: "buckets", What: "22 M rows loaded into a plain table and into one in buckets, shuffled and clustered by key", input: "buckets", size: 22_000_000,
 			sides: []side{
 				bucketSide("plain 32", "plain", "shuffled", "2GB"), bucketSide("shuffled 32", "bucketed", "shuffled", "2GB"),
 				bucketSide("plain clustered 32", "plain", "clustered", "2GB"), bucketSide("clustered 32", "bucketed", "clustered", "2GB"),
