@@ -147,3 +147,41 @@ func outputsIn(t *testing.T, dir string) map[string]string {
 	}
 	return out
 }
+
+// TestEphemeralBatchesKeepTheirOrder stores a lookup of a table that is computed
+// in many batches: what orders its rows goes on from batch to batch.
+func TestEphemeralBatchesKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	const files, rows = 3, 400
+	dir := t.TempDir()
+	var want strings.Builder
+	want.WriteString("id,v\n")
+	for f := range files {
+		var b strings.Builder
+		b.WriteString("id\n")
+		for i := range rows {
+			fmt.Fprintf(&b, "%d\n", f*rows+i)
+			fmt.Fprintf(&want, "%d,%d\n", f*rows+i, (f*rows+i)%7)
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("in%d.csv", f)), []byte(b.String()), 0o644))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "second.csv"), []byte("key,v\n0,0\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n"), 0o644))
+	text := fmt.Sprintf(`nodes:
+  load: {type: file_table, ephemeral: true, r: {urls: ["%[1]s/in*.csv"], types: {id: int}}, w: {name: t, fields: [r.id, {k: r.id %% 7}]}}
+  second: {type: file_table, r: {urls: ["%[1]s/second.csv"], types: {key: int, v: int}}, w: {name: s, fields: [r.key, r.v]}}
+  look: {type: table_lookup_table, r: t, l: {table: s, on: k = key, join_type: left}, w: {name: u, fields: [r.id, l.v]}}
+  write: {type: table_file, r: u, w: {url_template: %[1]s/out.csv, columns: [r.*]}}
+  also: {type: table_file, r: u, w: {url_template: %[1]s/also.csv, columns: [r.id]}}
+`, dir)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(text), 0o644))
+	home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, home.Close()) }()
+	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: state.DefaultWorkspace, MemoryBytes: 1 << 30, Cores: 2,
+		Tune: cutInto(2, 500)})
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, sum.Status)
+	got, err := os.ReadFile(filepath.Join(dir, "out.csv"))
+	require.NoError(t, err)
+	require.Equal(t, want.String(), string(got))
+}

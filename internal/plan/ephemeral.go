@@ -337,7 +337,12 @@ func (i *inlined) readFiles(t *engine.Task, b Batch, need bool) error {
 		case rel.positions || n.Files.Parquet:
 			rel.order = []string{fmt.Sprintf("(r.%s * %d + r.%s)", files.FileColumn, int64(orderStride), files.RowColumn)}
 		case need:
-			rel.from = fmt.Sprintf("(SELECT *, row_number() OVER () AS %s FROM %s) AS r", files.RowColumn, rel.from)
+			// Counted from where the batch begins: batches of one table go on from one another.
+			var before int64
+			if len(work) > 0 {
+				before = int64(work[0].File)*orderStride + work[0].FirstRecord
+			}
+			rel.from = fmt.Sprintf("(SELECT *, %d + row_number() OVER () AS %s FROM %s) AS r", before, files.RowColumn, rel.from)
 			rel.order = []string{"r." + files.RowColumn}
 		}
 		return rel
