@@ -91,6 +91,7 @@ type explainedNode struct {
 	Buckets   int           `json:"buckets,omitempty"`
 	BucketKey string        `json:"bucket_key,omitempty"`
 	Join      string        `json:"join,omitempty"`
+	Cut       string        `json:"cut,omitempty"` // of a query
 	Batches   int           `json:"batches"`
 	Checks    int           `json:"checks,omitempty"` // of Batches
 	RowsIn    int64         `json:"rows_in"`          // -1: not known
@@ -114,7 +115,7 @@ func explainNode(p plan.Preview, b budget.Budget) explainedNode {
 	out := explainedNode{Node: n.Name, Type: local.KindOf(n), Manual: n.StartPolicy == script.PolicyManual, Sources: sourceNames(n),
 		Fields: p.Plan.Layout.Columns, OrderCols: p.Plan.Layout.OrderCols, Buckets: p.Plan.Layout.Buckets, BucketKey: p.Plan.Layout.BucketKey,
 		Batches: p.Batches, Checks: p.Checks, RowsIn: p.Rows, BytesIn: p.Bytes, RowsOut: p.RowsOut, Estimated: p.Estimated,
-		Memory: b.SlotEngineBytes, OneThread: p.Task.OneThread, SQL: p.Task.Query, ComputedIn: p.Plan.ComputedIn, Stored: p.Stored}
+		Cut: p.Cut, Memory: b.SlotEngineBytes, OneThread: p.Task.OneThread, SQL: p.Task.Query, ComputedIn: p.Plan.ComputedIn, Stored: p.Stored}
 	if n.Table != nil {
 		out.Table = n.Table.Name
 	}
@@ -190,6 +191,9 @@ func (n explainedNode) print(w io.Writer) {
 	}
 	if n.Join != "" {
 		fmt.Fprintf(w, "  join     %s\n", n.Join)
+	}
+	if n.Cut != "" {
+		fmt.Fprintf(w, "  query    %s\n", n.Cut)
 	}
 	n.printBatches(w)
 	if n.Problem != "" {

@@ -213,6 +213,50 @@ nodes:
         - { csv: { header: best, format: "%d" }, name: best, expression: r.best, type: int }
         - { csv: { header: any, format: "%s" }, name: any, expression: r.any_text, type: string }
         - { csv: { header: k, format: "%d" }, name: k, expression: "coalesce(r.k, 0)", type: int }
+  by_rows:
+    type: sql
+    r: { tables: { o: orders, i: items, n: namesakes } }
+    query: |
+      SELECT id, name, ratio * 3 AS ratio, label FROM o WHERE id % 3 > 0
+      UNION ALL SELECT order_id, text, -0.0 * (order_id % 2), NULL FROM i WHERE value < 300
+      UNION ALL SELECT id, unnest([name, list]), CAST(other AS DOUBLE), v.w FROM n LEFT JOIN (VALUES (1, 'one'), (2, 'two')) AS v(n, w) ON v.n = other % 5
+    w: by_rows
+  by_key:
+    type: sql
+    r: { tables: { o: orders, n: null_pairs } }
+    by: key
+    query: |
+      WITH sums AS (SELECT key, sum(id / 7) AS s, string_agg(name, ',') AS names FROM o GROUP BY key)
+      SELECT n.key, n.id, s.names, sum(n.other) OVER (PARTITION BY n.key ORDER BY n.id) AS sum, s.s
+      FROM n LEFT JOIN sums AS s ON s.key = n.key
+      QUALIFY row_number() OVER (PARTITION BY n.key, n.id ORDER BY n.other) < 3
+    w: by_key
+  by_key_sorted:
+    type: sql
+    r: [by_key, orders]
+    by: [key]
+    query: SELECT key, id, sum FROM by_key SEMI JOIN orders USING (key, id) ORDER BY sum DESC NULLS FIRST, id
+    w: by_key_sorted
+  by_rows_looked_up:
+    type: table_lookup_table
+    r: orders
+    l: { table: by_rows, on: id, join_type: left, group: true }
+    w: { name: by_rows_looked_up, fields: [id, { list: 'string_agg(l.name, ";")' }] }
+  by_rows_twice:
+    type: table_lookup_table
+    r: by_rows
+    l: { table: by_key, on: id, join_type: left }
+    w: { name: by_rows_twice, fields: [r.id, r.name, l.sum] }
+  by_rows_first:
+    type: distinct_table
+    rerun_policy: fail
+    r: by_rows_twice
+    w: { name: by_rows_first, fields: [id, name, sum], indexes: { idx_by_rows_first: unique(id) } }
+  f_by_rows: { type: table_file, r: by_rows, w: OUT/by_rows.csv }
+  f_by_key: { type: table_file, r: by_key, w: OUT/by_key.csv }
+  f_by_key_sorted: { type: table_file, r: by_key_sorted, w: OUT/by_key_sorted.csv }
+  f_by_rows_looked_up: { type: table_file, r: by_rows_looked_up, w: OUT/by_rows_looked_up.csv }
+  f_by_rows_first: { type: table_file, r: by_rows_first, w: OUT/by_rows_first.csv }
   py_groups:
     type: py_table
     r: namesakes
@@ -434,13 +478,20 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 		require.Nil(t, sum.Failure, tc.name)
 		require.Equal(t, state.Complete, sum.Status, tc.name)
 		require.NoError(t, home.Close())
+		if want != nil && tc.name == "small batches, two buckets" {
+			for _, node := range sum.Nodes {
+				if slices.Contains([]string{"by_rows", "by_key", "by_key_sorted", "py_several"}, node.Name) {
+					require.Greater(t, node.BatchesTotal, 1, node.Name)
+				}
+			}
+		}
 		got := outputs(t, dir)
-		require.Len(t, got, 17, tc.name)
+		require.Len(t, got, 22, tc.name)
 		if want == nil {
 			want = got
 			require.Greater(t, len(got["ties.csv"]), 1000)
 			require.Greater(t, len(got["null_pairs.csv"]), 4000) // 400 pairs at least have no key and no label
-			for _, name := range []string{"py_groups.csv", "py_keys.csv", "py_each.csv", "py_after.csv", "py_whole.csv", "py_several.csv", "several_pairs.csv"} {
+			for _, name := range []string{"py_groups.csv", "py_keys.csv", "py_each.csv", "py_after.csv", "py_whole.csv", "py_several.csv", "several_pairs.csv", "by_rows.csv", "by_key.csv", "by_key_sorted.csv", "by_rows_looked_up.csv", "by_rows_first.csv"} {
 				require.NotEmpty(t, got[name])
 				require.Greater(t, strings.Count(got[name], "\n"), 2)
 			}

@@ -29,7 +29,7 @@ func (x *attempt) fetch(ctx context.Context) error {
 				continue
 			}
 			seen[part.Key] = true
-			wanted = append(wanted, wantedPart{table: read.Table, part: part, reader: x.claim.NodeKey})
+			wanted = append(wanted, wantedPart{table: read.Table.Holder(s.Part), part: part, reader: x.claim.NodeKey})
 		}
 	}
 	paths, release, err := fetchParts(ctx, x.p.cfg.Parts, wanted)

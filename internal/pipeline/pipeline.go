@@ -170,6 +170,7 @@ func (p *Pipeline) inputs(ctx context.Context, n *script.Node, node state.Node) 
 			return in, err
 		}
 	}
+	in.Query = in.QueryTables(n)
 	return in, nil
 }
 

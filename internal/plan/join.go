@@ -164,7 +164,7 @@ func (j joiner) orDefault(f *script.Field, value string) string {
 func (j joiner) plain() string {
 	from := fmt.Sprintf("(%s) AS r %s (SELECT *, true AS __m FROM (%s)) AS l ON %s",
 		j.left.sql(), j.word(), j.right.sql(), j.on())
-	order := append(prefixed("r", j.left.scan.orderCols()), orZero(prefixed("l", j.right.scan.orderCols()))...)
+	order := append(prefixed("r", j.left.scan.orderCols()), prefixed("l", j.right.scan.orderCols())...) // NULL without a match: there is one such row
 	rel := relation{from: from, aliases: columns{"r": j.in.Reader.Layout, "l": j.in.Lookup.Layout}, order: order, keep: j.met(order)}
 	return tableQuery(j.n, j.layout, rel, func(f *script.Field, v form) string { return j.orDefault(f, v.sql(f, j.ref(), "")) })
 }
@@ -287,14 +287,6 @@ func (j joiner) rowValue(f *script.Field, order string, v form) string {
 		otherwise = "NULL"
 	}
 	return fmt.Sprintf("CASE WHEN bool_or(%s) THEN %s ELSE %s END", matched, value, otherwise)
-}
-
-// orZero puts left rows without a match before any that has one.
-func orZero(cols []string) []string {
-	for i, c := range cols {
-		cols[i] = fmt.Sprintf("coalesce(%s, -1)", c)
-	}
-	return cols
 }
 
 func refersTo(e *expr.Compiled, alias string) bool {

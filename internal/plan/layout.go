@@ -23,6 +23,13 @@ type Column struct {
 	Nullable bool   `json:"nullable,omitempty"` // there may be NULLs in it
 }
 
+// SortColumn is a column by which a table's rows are in order.
+type SortColumn struct {
+	Column     string `json:"column"` // as stored
+	Desc       bool   `json:"desc,omitempty"`
+	NullsFirst bool   `json:"nulls_first,omitempty"`
+}
+
 // Stored is the column's name in the parts.
 func (c Column) Stored() string {
 	if c.Physical != "" {
@@ -35,7 +42,9 @@ func (c Column) Stored() string {
 type Layout struct {
 	Columns   []Column `json:"columns"`
 	OrderCols int      `json:"order_cols"` // columns __o0 …; 0: the parts are in canonical order
-	Buckets   int      `json:"buckets"`    // power of two; 0: not bucketed
+	// Sort: the canonical order is that of these columns, and __o0 is made of them.
+	Sort    []SortColumn `json:"sort,omitempty"`
+	Buckets int          `json:"buckets"` // power of two; 0: not bucketed
 	// BucketKey is the fingerprint of the key, Key the key, Hash the function that
 	// puts it into buckets. The rows of a part lie by bucket, in column __b, and in
 	// canonical order within one. Without Hash they were put into a part for each
@@ -109,6 +118,26 @@ func (l Layout) types() map[string]expr.Type {
 	return m
 }
 
+// sortKey is one value by which rows come in the order of columns: as bytes. A
+// float of -0 comes before one of 0 where nothing else decides.
+func (l Layout) sortKey() string {
+	args := make([]string, len(l.Sort))
+	for i, c := range l.Sort {
+		direction, nulls := "ASC", "NULLS LAST"
+		if c.Desc {
+			direction = "DESC"
+		}
+		if c.NullsFirst {
+			nulls = "NULLS FIRST"
+		}
+		args[i] = sqltext.Ident(c.Column) + ", " + sqltext.String(direction+" "+nulls)
+	}
+	for _, c := range l.floats() {
+		args = append(args, "signbit("+sqltext.Ident(c)+"), 'DESC NULLS LAST'")
+	}
+	return "create_sort_key(" + strings.Join(args, ", ") + ")"
+}
+
 // orderColumns lists the names __o0 … of n hidden order columns.
 func orderColumns(n int) []string {
 	names := make([]string, n)
@@ -151,11 +180,13 @@ func (t *Table) Rows() int64 {
 // dictionaries hide repeated text.
 func (t *Table) Bytes() int64 {
 	var n int64
-	for _, p := range t.Parts {
-		n += partBytes(t.Layout, p)
+	for i := range t.Parts {
+		n += t.partBytes(i)
 	}
 	return n
 }
+
+func (t *Table) partBytes(part int) int64 { return partBytes(t.Holder(part).Layout, t.Parts[part]) }
 
 func partBytes(l Layout, p state.Part) int64 { return max(p.RawBytes, p.Rows*rowWidth(l)) }
 

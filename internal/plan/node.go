@@ -70,6 +70,7 @@ type Inputs struct {
 	Reader *Table            // nil for file_table
 	Lookup *Table            // nil without lookup
 	Named  map[string]*Table // those of script.Node.Named, by the table's name
+	Query  *Table            // those of a query as one (see QueryTables)
 	Copies files.Copies      // of the remote files that the node reads
 	placed bool              // its rows are read with their positions: see Table.places
 }
@@ -316,6 +317,11 @@ func (p *Planner) distinctWorks(in Inputs) ([]Work, []size, error) {
 func (p *Planner) layout(n *script.Node, in Inputs, sizes []size) Layout {
 	l := layoutOf(n.Table.Fields)
 	l.OrderCols = orderColsOf(n, in)
+	if n.Query != nil && len(sizes) > 1 {
+		if l.Sort = querySort(n, l); l.Sort != nil {
+			l.OrderCols = 1
+		}
+	}
 	var leftRows int64
 	if in.Reader != nil {
 		leftRows = in.Reader.Rows()
@@ -366,6 +372,9 @@ func (p *Planner) wantedKey(n *script.Node) expr.Order {
 		}
 	}
 	for _, reader := range p.Script.Nodes {
+		if reader.Query != nil && reader.Query.By != nil && slices.ContainsFunc(reader.Query.Inputs, func(i script.QueryInput) bool { return i.Creator == n }) {
+			return queryKey(reader)
+		}
 		if reader.PyTable != nil && reader.PyTable.GroupBy != nil && reader.Reader.Reads(n) && hasFields(n, groupOrder(reader)) {
 			return groupOrder(reader)
 		}

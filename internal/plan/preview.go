@@ -19,12 +19,13 @@ type Preview struct {
 	Node      *script.Node
 	Plan      NodePlan
 	Batches   int
-	Checks    int   // of Batches: they look at what the others wrote, and write nothing
-	Rows      int64 // that the node will read; -1: not known
-	Bytes     int64 // uncompressed
-	RowsOut   int64 // at most, in its table
-	Estimated bool  // batches, rows and bytes are guesses from what its sources may give
-	Problem   error // why it could not be planned; all behind it is a guess from nothing
+	Checks    int    // of Batches: they look at what the others wrote, and write nothing
+	Rows      int64  // that the node will read; -1: not known
+	Bytes     int64  // uncompressed
+	RowsOut   int64  // at most, in its table
+	Cut       string // how a query is cut into batches, and why not; "" for other nodes
+	Estimated bool   // batches, rows and bytes are guesses from what its sources may give
+	Problem   error  // why it could not be planned; all behind it is a guess from nothing
 	Task      engine.Task
 
 	Stored string // why its table is stored, although it was asked for no table to be that can be ephemeral
@@ -76,6 +77,7 @@ func (p *Planner) preview(ctx context.Context, n *script.Node, tables map[*scrip
 	for _, source := range n.Named() {
 		in.Named[source.Table.Name] = tables[source]
 	}
+	in.Query = in.QueryTables(n)
 	if v.inputs = in; n.Table != nil && p.Fuse {
 		v.Stored = p.Script.NotEphemeral(n)
 	}
@@ -101,6 +103,9 @@ func (p *Planner) preview(ctx context.Context, n *script.Node, tables map[*scrip
 		return v, nil
 	}
 	v.Batches = len(specs)
+	if n.Query != nil {
+		v.Cut = p.queryCut(n, in)
+	}
 	var first *Work
 	for _, s := range specs {
 		var w Work

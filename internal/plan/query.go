@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"thalweg/internal/engine"
@@ -13,34 +14,82 @@ import (
 	"thalweg/internal/sqltext"
 )
 
-// A sql node has one batch: nobody but its author knows how its query could
-// be cut. Its tables are views under the names that the query has for them, so
-// that the query itself stays as its author wrote it.
+// A sql node is one batch, unless its query is known to give the same in pieces
+// (package query says it): row by row its tables are cut one after the other, by
+// keys each batch has the rows of some of them from all tables. The tables are
+// views under the names that the query has for them, so that the query itself
+// stays as its author wrote it.
 
-// queryWorks lists the files that a query reads.
+// queryWorks cuts what a query reads.
 func (p *Planner) queryWorks(ctx context.Context, n *script.Node, in Inputs) ([]Work, []size, error) {
 	info, err := queryInfo(n)
 	if err != nil {
 		return nil, nil, err
 	}
-	var w Work
-	var s size
-	for _, t := range in.tables(n) {
-		s.rows += t.Rows()
-		s.bytes += t.Bytes()
-	}
+	works, sizes := p.queryPieces(n, in)
 	for _, f := range info.Files {
 		groups, err := files.PlanSlicesBy(ctx, f.Reader, in.Copies, func(total int64) int64 { return total + 1 }, 1)
 		if err != nil {
 			return nil, nil, err
 		}
-		w.Scans = append(w.Scans, groups[0])
-		for _, slice := range groups[0] {
-			s.rows += max(slice.Count, 0) // lines of CSV are not counted
-			s.bytes += slice.Bytes
+		for i := range works { // all of each file in each batch
+			works[i].Scans = append(works[i].Scans, groups[0])
+			for _, slice := range groups[0] {
+				sizes[i].rows += max(slice.Count, 0) // lines of CSV are not counted
+				sizes[i].bytes += slice.Bytes
+			}
 		}
 	}
-	return []Work{w}, []size{s}, nil
+	return works, sizes, nil
+}
+
+// queryPieces cuts the tables that a query reads; one batch if it cannot be
+// cut, or if they are small.
+func (p *Planner) queryPieces(n *script.Node, in Inputs) ([]Work, []size) {
+	all := in.Query
+	switch {
+	case n.Query.Info.Cut.Whole != "" || all == nil || all.Bytes() <= p.Budget.SmallBytes:
+	case n.Query.By != nil:
+		return bucketWorks(p.bucketsFor(all.Bytes()), all)
+	default:
+		if groups := sliceParts(all, p.batchCount(all), rowGroupRowsMin); len(groups) > 0 {
+			return sliceWorks(all, groups)
+		}
+	}
+	var s size
+	for _, t := range in.tables(n) {
+		s.rows += t.Rows()
+		s.bytes += t.Bytes()
+	}
+	return []Work{{}}, []size{s}
+}
+
+// QueryTables is all tables that a query reads as one, in the order in which it
+// does; nil if it reads none, or n has no query.
+func (in Inputs) QueryTables(n *script.Node) *Table {
+	if n.Query == nil || n.Query.Info == nil {
+		return nil
+	}
+	var tables []*Table
+	for _, name := range n.Query.Info.Cut.Tables {
+		for _, input := range n.Query.Inputs {
+			if t := in.Named[input.Creator.Table.Name]; input.Name == name && !slices.Contains(tables, t) {
+				tables = append(tables, t)
+			}
+		}
+	}
+	if len(tables) == 0 {
+		return nil
+	}
+	return Together(nil, tables)
+}
+
+// sliced is the table that the parts of work are of.
+func (in Inputs) sliced() *Table {
+	if in.Query != nil {
+		return in.Query
+	}
+	return in.Reader
 }
 
 func queryInfo(n *script.Node) (*script.QueryInfo, error) {
@@ -48,6 +97,24 @@ func queryInfo(n *script.Node) (*script.QueryInfo, error) {
 		return nil, fmt.Errorf("node %s: its query was never described", n.Name)
 	}
 	return n.Query.Info, nil
+}
+
+// queryCut says how a sql node's query is cut, and why not if it is one batch.
+func (p *Planner) queryCut(n *script.Node, in Inputs) string {
+	cut := n.Query.Info.Cut
+	switch all := in.Query; {
+	case cut.Whole != "":
+		way := "; by: [fields] evaluates it for the rows of some keys at a time"
+		if n.Query.Info.OneThread || all == nil {
+			way = ""
+		}
+		return "one batch: " + cut.Whole + way
+	case all == nil || all.Bytes() <= p.Budget.SmallBytes:
+		return "one batch: its tables are small"
+	case n.Query.By != nil:
+		return "each batch has all rows of some values of " + strings.Join(n.Query.By, ", ")
+	}
+	return "row by row: each batch has some rows of one table"
 }
 
 // queryTask makes the views and the SELECT of a sql node's rows.
@@ -58,7 +125,7 @@ func (p *Planner) queryTask(t *engine.Task, n *script.Node, in Inputs, layout La
 	}
 	for _, input := range n.Query.Inputs {
 		table := in.Named[input.Creator.Table.Name]
-		t.Setup = append(t.Setup, fmt.Sprintf("CREATE VIEW %s AS %s", sqltext.Ident(input.Name), p.queryInput(table, info, b)))
+		t.Setup = append(t.Setup, fmt.Sprintf("CREATE VIEW %s AS %s", sqltext.Ident(input.Name), queryInput(n, in, table, b)))
 	}
 	var prepares []func(context.Context) error
 	for i, f := range info.Files {
@@ -86,20 +153,70 @@ func (p *Planner) queryTask(t *engine.Task, n *script.Node, in Inputs, layout La
 	return nil
 }
 
-// queryInput reads all of a table under the script's names, in canonical order
-// where the query can tell.
-func (p *Planner) queryInput(table *Table, info *script.QueryInfo, b Batch) string {
-	s := scan{table: table, slices: wholeTable(table), paths: b.Paths, order: info.OneThread && table.Layout.OrderCols > 0}
+// queryKey is the key by which a query's tables are cut.
+func queryKey(n *script.Node) expr.Order {
+	key := make(expr.Order, len(n.Query.By))
+	for i, name := range n.Query.By {
+		key[i].Field = name
+	}
+	return key
+}
+
+// queryScan is what a batch reads of one of the query's tables.
+func queryScan(n *script.Node, in Inputs, table *Table, w Work, paths Paths) scan {
+	if w.Parts == nil {
+		return keyed{table, queryKey(n)}.scan(w.Cut, paths)
+	}
+	s := scan{table: table, paths: paths}
+	for _, m := range in.Query.each() {
+		for _, p := range w.Parts {
+			if m.Table == table && p.Part >= m.first && p.Part < m.first+len(table.Parts) {
+				p.Part -= m.first
+				s.slices = append(s.slices, p)
+			}
+		}
+	}
+	return s
+}
+
+// queryInput reads a batch's rows of a table under the script's names, in
+// canonical order where the query can tell.
+func queryInput(n *script.Node, in Inputs, table *Table, b Batch) string {
+	s := queryScan(n, in, table, b.Work, b.Paths)
+	s.order = n.Query.Info.OneThread && table.Scattered()
 	var cols []string
 	for _, c := range table.Layout.Columns {
 		s.fields = append(s.fields, c.Name)
-		cols = append(cols, sqltext.Ident(c.Stored())+" AS "+sqltext.Ident(c.Name))
+		cols = append(cols, ident("r", c.Stored())+" AS "+sqltext.Ident(c.Name))
 	}
-	sql := fmt.Sprintf("SELECT %s FROM (%s)", strings.Join(cols, ", "), s.sql())
+	sql := fmt.Sprintf("SELECT %s FROM (%s) AS r", strings.Join(cols, ", "), s.sql())
+	if f := (keyed{table, queryKey(n)}).filter(b.Work.Cut, "r"); f != "" {
+		sql += " WHERE " + f
+	}
 	if s.order {
-		sql += " ORDER BY " + strings.Join(orderColumns(s.orderCols()), ", ")
+		sql += " ORDER BY " + strings.Join(prefixed("r", s.orderCols()), ", ")
 	}
 	return sql
+}
+
+// querySort is the order of a query's rows by their columns, where several
+// batches make them; nil: they come in the order of the batches.
+func querySort(n *script.Node, l Layout) []SortColumn {
+	info := n.Query.Info
+	if len(info.Cut.Sort) == 0 && !n.Query.Ordered {
+		return nil
+	}
+	var out []SortColumn
+	for _, k := range info.Cut.Sort {
+		c, _ := l.column(info.Columns[k.Column].Name)
+		out = append(out, SortColumn{Column: c.Stored(), Desc: k.Desc, NullsFirst: k.NullsFirst})
+	}
+	if len(info.Cut.Sort) == 0 {
+		for _, c := range l.Columns {
+			out = append(out, SortColumn{Column: c.Stored()})
+		}
+	}
+	return out
 }
 
 // queryFile reads a file of a query: CSV as a file_table would, all of it
@@ -134,7 +251,16 @@ func resultQuery(n *script.Node, layout Layout) string {
 	}
 	// The query is on lines of its own: it may end in a comment.
 	q := fmt.Sprintf("SELECT %s FROM (\n%s\n) AS q(%s)", strings.Join(cols, ", "), info.SQL, strings.Join(names, ", "))
-	if !info.Sorted && n.Query.Ordered {
+	switch {
+	case layout.Sort != nil:
+		return fmt.Sprintf("SELECT *, %s AS __o0 FROM (%s) AS q", layout.sortKey(), q)
+	case !info.Sorted && n.Query.Ordered:
+		if floats := layout.floats(); len(floats) > 0 { // a key cannot be made of a column that may fail
+			q = "SELECT * FROM (" + q + ")"
+			for _, c := range floats {
+				keys = append(keys, "signbit("+sqltext.Ident(c)+") DESC")
+			}
+		}
 		q += " ORDER BY " + strings.Join(keys, ", ")
 	}
 	return q

@@ -29,7 +29,7 @@ type PartSlice struct {
 func (w *Work) name(in Inputs) {
 	w.inside(in, func(inner *Work, in Inputs) { inner.name(in) })
 	for i, s := range w.Parts {
-		w.Parts[i].Key = in.Reader.Parts[s.Part].Key
+		w.Parts[i].Key = in.sliced().Parts[s.Part].Key
 	}
 }
 
@@ -39,17 +39,18 @@ func (w *Work) Locate(in Inputs) (err error) {
 	if err != nil || len(w.Parts) == 0 {
 		return err
 	}
-	at := make(map[string]int, len(in.Reader.Parts))
-	for i, p := range in.Reader.Parts {
+	t := in.sliced()
+	at := make(map[string]int, len(t.Parts))
+	for i, p := range t.Parts {
 		at[p.Key] = i
 	}
 	for i, s := range w.Parts {
 		part, ok := at[s.Key]
 		switch {
-		case s.Key == "" && s.Part < len(in.Reader.Parts):
+		case s.Key == "" && s.Part < len(t.Parts):
 			continue
 		case !ok:
-			return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("part %s of table %s, which the work was planned to read, is not in the table any more", cmp.Or(s.Key, fmt.Sprint(s.Part)), in.Reader.Name()),
+			return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("part %s of table %s, which the work was planned to read, is not in the table any more", cmp.Or(s.Key, fmt.Sprint(s.Part)), t.Name()),
 				Hint: "the table was written again: begin a new run"}
 		}
 		w.Parts[i].Part = part
@@ -234,7 +235,7 @@ func sliceParts(t *Table, want int, rowsMin int64) [][]PartSlice {
 		}
 	}
 	for i, p := range t.Parts {
-		bytes := partBytes(t.Layout, p)
+		bytes := t.partBytes(i)
 		pieces := int64(1)
 		if bytes > target*3/2 {
 			pieces = min(ceilDiv(bytes, target), ceilDiv(p.Rows, rowsMin))
@@ -288,7 +289,7 @@ func sliceRows(t *Table, slices []PartSlice) (rows, bytes int64) {
 		}
 		rows += n
 		if p.Rows > 0 {
-			bytes += int64(float64(partBytes(t.Layout, p)) * float64(n) / float64(p.Rows))
+			bytes += int64(float64(t.partBytes(s.Part)) * float64(n) / float64(p.Rows))
 		}
 	}
 	return rows, bytes

@@ -64,7 +64,7 @@ func (p *Planner) reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 	case n.Query != nil:
 		var out []Read
 		for _, t := range in.tables(n) {
-			out = append(out, Read{t, wholeTable(t)})
+			out = append(out, Read{t, queryScan(n, in, t, w, nil).slices})
 		}
 		return out
 	case n.Lookup != nil:
@@ -258,7 +258,7 @@ func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) 
 	if out.RowGroupRows, out.Wide = plan.RowGroup, plan.Wide; plan.RowGroup == 0 {
 		out.RowGroupRows, out.Wide = p.rowGroupRows(n, in)
 	}
-	if l.Buckets > 0 && orderColsOf(n, in) == 0 {
+	if l.Buckets > 0 && orderColsOf(n, in) == 0 && l.Sort == nil {
 		out.NumberSQL = fmt.Sprintf("%d + row_number() OVER ()", int64(b.Number)*orderStride+b.RowsDone)
 	}
 	if l.Buckets == 0 || l.Hash == "" { // parts of a plan that names no hash need not lie by its buckets

@@ -22,8 +22,8 @@ func Together(fields []*script.Field, tables []*Table) *Table {
 	}
 	all := &Table{Layout: layoutOf(fields)}
 	for _, t := range tables {
-		if t.Scattered() { // the number of the table, and what orders its rows
-			all.Layout.OrderCols = max(all.Layout.OrderCols, t.Layout.OrderCols+1)
+		if t.Scattered() { // the number of the table, and a key of what orders its rows
+			all.Layout.OrderCols = 2
 		}
 		all.members = append(all.members, member{t, len(all.Parts)})
 		all.Parts = append(all.Parts, t.Parts...)
@@ -48,6 +48,9 @@ func (t *Table) memberOf(part int) int {
 	}
 	return at
 }
+
+// Holder is the table that a part is of: the table itself, or a member.
+func (t *Table) Holder(part int) *Table { return t.each()[t.memberOf(part)].Table }
 
 // Name is what a table is called in messages.
 func (t *Table) Name() string {
@@ -82,23 +85,14 @@ func (s scan) memberFields(m member) []string {
 func (s scan) memberOrder(at, part int) []string {
 	m := s.table.each()[at]
 	position := fmt.Sprintf("(CAST(file_index AS BIGINT) + %d) * %d + file_row_number", part, int64(orderStride))
+	own := orderColumns(m.Layout.OrderCols)
 	switch {
 	case !s.table.Scattered():
 		return []string{position + " AS __o0"}
 	case s.table.members == nil:
-		return orderColumns(s.table.Layout.OrderCols)
-	}
-	cols := []string{fmt.Sprintf("CAST(%d AS BIGINT) AS __o0", at)}
-	own := orderColumns(m.Layout.OrderCols)
-	if len(own) == 0 {
+		return own
+	case len(own) == 0:
 		own = []string{position}
 	}
-	for i := range s.table.Layout.OrderCols - 1 {
-		value := "CAST(0 AS BIGINT)"
-		if i < len(own) {
-			value = own[i]
-		}
-		cols = append(cols, fmt.Sprintf("%s AS __o%d", value, i+1))
-	}
-	return cols
+	return []string{fmt.Sprintf("CAST(%d AS BIGINT) AS __o0", at), fmt.Sprintf("create_sort_key(%s, 'ASC NULLS LAST') AS __o1", strings.Join(own, ", 'ASC NULLS LAST', "))}
 }

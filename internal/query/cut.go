@@ -46,8 +46,7 @@ type cutter struct {
 	ctes   map[int]flow // by their places in the plan
 	delims []flow       // of the subqueries around: the rows for which they are computed
 
-	tables []string // read, in the order in which their rows come
-	joined bool     // rows meet others, and may come in any order
+	tables []string // read, in the order in which the query does
 }
 
 // dependent says why a query cannot be cut, and what to do about it.
@@ -245,7 +244,6 @@ func (c *cutter) get(n node) (flow, error) {
 	if table < 0 {
 		return f, unknown(n)
 	}
-	c.joined = c.joined || slices.Contains(c.tables, c.ask.Tables[table].Name)
 	c.tables = append(c.tables, c.ask.Tables[table].Name)
 	keys := make([]columnSet, len(c.by))
 	for i, key := range c.by {
@@ -508,13 +506,9 @@ func (c *cutter) cte(n node) (flow, error) {
 	if len(list) != 2 {
 		return flow{}, unknown(n)
 	}
-	before := len(c.tables)
 	f, err := c.flow(list[0])
 	if err != nil {
 		return f, err
-	}
-	if len(c.tables) > before {
-		c.joined = true // it may be read twice, or elsewhere than where it is written
 	}
 	at := int(n.number("table_index"))
 	c.ctes[at] = f

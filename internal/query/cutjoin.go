@@ -24,7 +24,6 @@ func (c *cutter) join(n node) (flow, error) {
 	if err != nil {
 		return right, err
 	}
-	c.joined = true
 	kind, equal := n.text("join_type"), conditions(n, left.width)
 	switch {
 	case n.text("type") == "LOGICAL_CROSS_PRODUCT", kind == "INNER":

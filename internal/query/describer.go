@@ -155,7 +155,9 @@ func (d *describer) bindThere(ctx context.Context, c *checker) (*script.QueryInf
 		info.Columns = append(info.Columns, out)
 	}
 	d.settle(ctx, c, text, info)
-	d.cut(ctx, c, info)
+	if d.cut(ctx, c, info); len(c.problems) > 0 {
+		return nil, nil
+	}
 	return info, nil
 }
 
@@ -196,7 +198,7 @@ func (d *describer) cut(ctx context.Context, c *checker, info *script.QueryInfo)
 			why = &dependent{why: "it sorts by an ENUM", words: []string{"order"}, hint: "sort by CAST(… AS VARCHAR)"}
 		}
 	}
-	info.Cut = script.QueryCut{Sort: sort, InOrder: !x.joined, Tables: x.tables}
+	info.Cut = script.QueryCut{Sort: sort, Tables: x.tables}
 	if why == nil {
 		return
 	}
@@ -254,7 +256,7 @@ func (d *describer) settle(ctx context.Context, c *checker, text string, info *s
 			sure = append(sure, e.splice)
 		}
 	}
-	info.OneThread = c.oneThread || c.sums && (floats == nil || len(floats) > 0)
+	info.OneThread = c.oneThread || c.sums && (floats == nil || floats[overWindow])
 	for _, edits := range [][]splice{all, sure} {
 		info.SQL = apply(text, edits)
 		if _, err := describeSQL(ctx, d.in, info.SQL); err == nil {
@@ -264,6 +266,9 @@ func (d *describer) settle(ctx context.Context, c *checker, text string, info *s
 	}
 	info.SQL = text
 }
+
+// overWindow stands for all aggregates over windows in floatAggregates.
+const overWindow = "over"
 
 // floatAggregates lists the aggregates that add floats somewhere in the query;
 // nil if that cannot be told.
@@ -277,10 +282,11 @@ func (d *describer) floatAggregates(ctx context.Context, c *checker, text string
 	}
 	out := map[string]bool{}
 	each(tree, func(n node) {
-		types := n.list("arguments")
+		name, types := n.lower("name"), n.list("arguments")
 		switch n.text("expression_class") {
 		case "BOUND_AGGREGATE":
 		case "BOUND_WINDOW":
+			name = overWindow
 			for _, e := range n.list("children") {
 				types = append(types, e.child("return_type"))
 			}
@@ -289,7 +295,7 @@ func (d *describer) floatAggregates(ctx context.Context, c *checker, text string
 		}
 		for _, t := range types {
 			if id := t.text("id"); id == "DOUBLE" || id == "FLOAT" {
-				out[n.lower("name")] = true
+				out[name] = true
 			}
 		}
 	})

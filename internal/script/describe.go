@@ -53,10 +53,9 @@ type QueryInfo struct {
 // QueryCut says whether a query may be evaluated in pieces of its tables, and
 // what the pieces give together.
 type QueryCut struct {
-	Whole   string    // why it cannot be; "" if it can: in any pieces of rows, or with QueryText.By of keys
-	Sort    []SortKey // the order that the query gives its rows, before that by all columns; nil: none
-	InOrder bool      // without Sort rows come in the order of Tables and of the rows in them
-	Tables  []string  // in the order in which it reads them
+	Whole  string    // why it cannot be; "" if it can: in any pieces of rows, or with QueryText.By of keys
+	Sort   []SortKey // the order that the query gives its rows, before that by all columns; nil: none
+	Tables []string  // that it reads, in its order
 }
 
 // SortKey is a column of a query by which its rows are sorted.

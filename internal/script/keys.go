@@ -176,6 +176,7 @@ var (
 		{name: "query", form: text(), doc: "One SELECT of a sql node."},
 		{name: "query_url", form: text(), doc: "File with the SELECT of a sql node, instead of query."},
 		{name: "ordered", form: boolean(), doc: "false: the rows of a sql node come in any order; default true."},
+		{name: "by", form: either(text(), listOf(text())), doc: "Fields of all tables of a sql node: its query is evaluated for the rows of some of their values at a time."},
 		{name: "r", form: either(text(), listOf(text()), keysOf(readerShape)), doc: "What is read: files or tables."},
 		{name: "l", form: keysOf(lookupShape), doc: "Lookup of a table_lookup_table."},
 		{name: "p", form: either(keysOf(pyCalcShape), keysOf(tagShape), keysOf(pyTableShape)), doc: "Processor of a table_custom_tfm_table or a py_table."},

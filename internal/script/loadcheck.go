@@ -246,16 +246,8 @@ func (c *checkDraft) fields(o *object, key string, of *rowShape) []string {
 		o.missing(key, "name the fields")
 		return nil
 	}
-	var names []namedAt
-	if v.Kind == document.List {
-		for _, item := range o.texts(key) {
-			names = append(names, namedAt{item.Text, item})
-		}
-	} else if o.text(key) != nil {
-		for _, name := range strings.Split(v.Text, ",") {
-			names = append(names, namedAt{strings.TrimSpace(name), v})
-		}
-	} else {
+	names := o.names(key)
+	if names == nil && v.Kind != document.List {
 		return nil
 	}
 	var out []string
@@ -276,11 +268,6 @@ func (c *checkDraft) fields(o *object, key string, of *rowShape) []string {
 		c.l.ErrorAt(v, o.keyPath(key), "%s names no field", key)
 	}
 	return out
-}
-
-type namedAt struct {
-	name string
-	at   *document.Value
 }
 
 // field reads the name of one field and gives its type.

@@ -355,6 +355,7 @@ type SQLQuery struct {
 	Text    string
 	Pos     document.Pos // of the text's first character
 	Inputs  []QueryInput
+	By      []string   // fields of all inputs: the query is evaluated for the rows of some of their values at a time; nil: no
 	Ordered bool       // rows have an order that depends on nothing but the rows
 	Info    *QueryInfo // nil if Sources.Describe was: such a node cannot run
 }

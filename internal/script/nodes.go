@@ -202,7 +202,7 @@ func (l *loader) parts(d *nodeDraft) {
 		o.ignored("only a table_custom_tfm_table and a py_table have a processor", "p")
 	}
 	if t != SQLTable {
-		o.misplaced("only a sql node has a query", "query", "query_url", "ordered")
+		o.misplaced("only a sql node has a query", "query", "query_url", "ordered", "by")
 	} else if d.w.has("having") {
 		l.ErrorAt(d.w.keys["having"].Key, d.w.keyPath("having"), "a sql node takes no having").Hint = "write WHERE, HAVING or QUALIFY in the query"
 	}

@@ -258,6 +258,29 @@ func (o *object) texts(key string) []*document.Value {
 	return out
 }
 
+// namedAt is a name and the value that it stands in.
+type namedAt struct {
+	name string
+	at   *document.Value
+}
+
+// names gives the names of a list of texts, or of one text with commas.
+func (o *object) names(key string) (out []namedAt) {
+	if v := o.get(key); v != nil && v.Kind != document.List {
+		if o.text(key) == nil {
+			return nil
+		}
+		for name := range strings.SplitSeq(v.Text, ",") {
+			out = append(out, namedAt{strings.TrimSpace(name), v})
+		}
+		return out
+	}
+	for _, item := range o.texts(key) {
+		out = append(out, namedAt{item.Text, item})
+	}
+	return out
+}
+
 // members gives the entries of a map key with free names; nil if it is absent.
 func (o *object) members(key string) []*document.Entry {
 	v := o.get(key)

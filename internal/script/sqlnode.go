@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -40,6 +41,7 @@ func (l *loader) sqlNode(ctx context.Context, d *nodeDraft) {
 		q.Ordered = d.o.boolean("ordered")
 	}
 	known := l.queryInputs(d, q)
+	known = l.queryKeys(d, q, known) && known
 	text, path := l.queryText(ctx, d)
 	if text == nil || d.node.Table == nil {
 		return
@@ -93,6 +95,51 @@ func (l *loader) queryInputs(d *nodeDraft, q *SQLQuery) bool {
 	return known
 }
 
+// queryKeys reads the fields by which the query is evaluated; false if they
+// cannot be used.
+func (l *loader) queryKeys(d *nodeDraft, q *SQLQuery, known bool) bool {
+	if !d.o.has("by") {
+		return true
+	}
+	path := d.o.keyPath("by")
+	names := d.o.names("by")
+	if len(names) == 0 {
+		l.ErrorAt(d.o.get("by"), path, "by names no field").Hint = "name fields that all tables of the query have"
+	}
+	ok := len(names) > 0
+	for _, n := range names {
+		switch {
+		case slices.Contains(q.By, n.name):
+			l.ErrorAt(n.at, path, "field %s is there twice", document.Quote(n.name))
+			ok = false
+		case known:
+			ok = l.queryKey(n, path, q) && ok
+		}
+		q.By = append(q.By, n.name)
+	}
+	return ok
+}
+
+// queryKey requires that all inputs have a field, of one type.
+func (l *loader) queryKey(key namedAt, path string, q *SQLQuery) bool {
+	var first *Field
+	for _, in := range q.Inputs {
+		f := in.Creator.Table.Field(key.name)
+		switch {
+		case f == nil:
+			at := l.ErrorAt(key.at, path, "table %s has no field %s", document.Quote(in.Table), document.Quote(key.name))
+			at.Hint = cmp.Or(document.SuggestKey(key.name, fieldTypes(in.Creator.Table)), "all tables that the query reads have it: leave by out, or join that table in a node before")
+			return false
+		case first != nil && f.Type != first.Type:
+			l.ErrorAt(key.at, path, "field %s is %s in table %s and %s in table %s", document.Quote(key.name), f.Type, document.Quote(in.Table), first.Type, document.Quote(q.Inputs[0].Table)).Hint =
+				"convert it in the w.fields of one of them"
+			return false
+		}
+		first = f
+	}
+	return true
+}
+
 // queryText gives the query: the script's own text, or all of a file's.
 func (l *loader) queryText(ctx context.Context, d *nodeDraft) (text *document.Value, path string) {
 	o := d.o
@@ -124,7 +171,7 @@ func (l *loader) queryText(ctx context.Context, d *nodeDraft) (text *document.Va
 // describe asks what the query gives, and completes or checks the fields.
 func (l *loader) describe(ctx context.Context, d *nodeDraft, text *document.Value, path string) {
 	q := d.node.Query
-	ask := QueryText{Text: text.Text, Others: slices.Sorted(maps.Keys(l.script.byTable))}
+	ask := QueryText{Text: text.Text, Others: slices.Sorted(maps.Keys(l.script.byTable)), By: q.By}
 	for _, in := range q.Inputs {
 		ask.Tables = append(ask.Tables, QueryTable{Name: in.Name, Fields: in.Creator.Table.Fields})
 	}
