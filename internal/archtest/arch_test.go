@@ -255,6 +255,55 @@ func checkCalls(t *testing.T, pkg, file string, test bool) {
 	})
 }
 
+// textSearches are functions with which a text decides.
+var textSearches = map[string]bool{"Contains": true, "HasPrefix": true, "HasSuffix": true, "EqualFold": true, "Cut": true, "Index": true,
+	"MatchString": true, "FindString": true, "FindStringSubmatch": true}
+
+// readsMessages may look into the texts of failures: the classification of DuckDB's,
+// and what compares a failure with the text that a person's test expects.
+var readsMessages = map[string]bool{"internal/engine/faults.go": true, "internal/scripttest/run.go": true}
+
+// What is to be done about a failure is said by its fields. Its text is for people
+// and may change.
+func TestNothingIsDecidedByMessages(t *testing.T) {
+	for _, pkg := range packages(t) {
+		for _, file := range files(t, pkg, false) {
+			if rel, err := filepath.Rel(root(t), file); err != nil || readsMessages[rel] || strings.HasPrefix(pkg, "bench") {
+				continue
+			}
+			fset := token.NewFileSet()
+			f, err := parser.ParseFile(fset, file, nil, 0)
+			require.NoError(t, err)
+			ast.Inspect(f, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok && searchesMessage(call) {
+					t.Errorf("%s: a decision by the text of a message: give it a field", fset.Position(call.Pos()))
+				}
+				return true
+			})
+		}
+	}
+}
+
+// searchesMessage finds strings.Contains(err.Error(), …), (f.Message, …) and the like.
+func searchesMessage(call *ast.CallExpr) bool {
+	fn, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || !textSearches[fn.Sel.Name] {
+		return false
+	}
+	for _, arg := range call.Args {
+		found := false
+		ast.Inspect(arg, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			found = found || ok && (s.Sel.Name == "Error" || s.Sel.Name == "Message" || s.Sel.Name == "Msg" || s.Sel.Name == "Detail")
+			return true
+		})
+		if found {
+			return true
+		}
+	}
+	return false
+}
+
 // wordsThatDoNotBelong in committed text: machine paths and placeholders.
 var wordsThatDoNotBelong = regexp.MustCompile(`/work/(main|shared)|\.\./shared|/root/|\bTODO\b|\bFIXME\b|\bXXX\b`)
 

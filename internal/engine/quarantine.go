@@ -69,9 +69,6 @@ func (b *Bad) Add(file, row int64, r fault.BadRow, action string) error {
 // Omit counts rows that are not kept, because there are too many.
 func (b *Bad) Omit(rows int64) { b.count += rows }
 
-// Count is how many there are.
-func (b *Bad) Count() int64 { return b.count }
-
 // positive is n, or NULL if it is not known.
 func positive(n int64) driver.Value {
 	if n <= 0 {

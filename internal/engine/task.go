@@ -134,14 +134,13 @@ type Written struct {
 
 // Result is what a task did.
 type Result struct {
-	Written   []Written
-	Sides     []Written // also beside Judge's failure
-	RowsOut   int64
-	CSVRows   int64 // see Task.CountCSV
-	BadRows   int64 // see Quarantine
-	Engine    time.Duration
-	Python    python.Stats
-	PeakBytes int64 // DuckDB's own peak of buffer memory
+	Written []Written
+	Sides   []Written // also beside Judge's failure
+	RowsOut int64
+	CSVRows int64 // see Task.CountCSV
+	BadRows int64 // see Quarantine
+	Engine  time.Duration
+	Python  python.Stats
 }
 
 // Add takes in what a later task of the same batch did.
@@ -151,7 +150,6 @@ func (r *Result) Add(more Result) {
 	r.CSVRows += more.CSVRows
 	r.BadRows += more.BadRows
 	r.Engine += more.Engine
-	r.PeakBytes = max(r.PeakBytes, more.PeakBytes)
 	r.Python.Rows += more.Python.Rows
 	r.Python.Chunks += more.Python.Chunks
 	r.Python.Busy += more.Python.Busy

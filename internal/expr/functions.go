@@ -95,11 +95,6 @@ func (f *function) form(params []param) string {
 	return b.String()
 }
 
-// Names of the groups of the reference page, in its order.
-func functionGroups() []string {
-	return []string{"Conversions", "Choice", "NULL", "Text", "Numbers", "Time", "Aggregates"}
-}
-
 // functions lists every function in the order of the reference page.
 func functions() []*function {
 	return slices.Concat(conversionFunctions(), choiceFunctions(), nullFunctions(), textFunctions(),

@@ -69,8 +69,6 @@ type Started struct {
 	Nodes    []state.Node
 	Budget   budget.Budget
 	Warnings document.Diagnostics
-	// PythonRows tells how many rows Python has finished in the whole process.
-	PythonRows func() int64
 }
 
 // Summary is how a run ended.

@@ -23,7 +23,6 @@ const filesMax = 100
 
 // fileCall is a call of scan_file.
 type fileCall struct {
-	at         int // byte of its name
 	start, end int // bytes of all of the call
 	url        string
 	urlAt      int
@@ -38,7 +37,7 @@ func (c *checker) scanCall(f node) {
 		c.problem(f.location(), "", "a query can read %d files", filesMax)
 		return
 	}
-	call := &fileCall{at: f.location(), start: f.location(), end: c.src.tokens[end].End, separator: ',', urlAt: c.src.tokens[open].Start}
+	call := &fileCall{start: f.location(), end: c.src.tokens[end].End, separator: ',', urlAt: c.src.tokens[open].Start}
 	given := ""
 	for i, a := range f.list("children") {
 		name, value := argument(a)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -330,12 +329,4 @@ func changed(loc address.Location, was, now Version) error {
 	f := fault.New(fault.UserData, "the input file changed after the run read it (%s; now %s)", was, now)
 	f.Hint = "start a new run"
 	return placed(f, loc)
-}
-
-// Remove removes all copies.
-func (s *Spool) Remove() error {
-	if err := os.RemoveAll(s.dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return localFault("remove the copies of remote files", err)
-	}
-	return nil
 }

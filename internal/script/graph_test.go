@@ -102,7 +102,7 @@ func TestSourcesOfNode(t *testing.T) {
 	s, diags := memory{"script.yaml": graph("a auto", "b auto", "c auto a b")}.load(t)
 	require.Empty(t, diags)
 	require.Equal(t, "a b", nodeNames(s.Node("c").Sources(s)))
-	require.Same(t, s.Node("b"), s.Index("idx_b").Node)
-	require.Same(t, s.Node("b"), s.Creator("t_b"))
+	require.Same(t, s.Node("b"), s.byIndex["idx_b"].Node)
+	require.Same(t, s.Node("b"), s.byTable["t_b"])
 	require.Nil(t, s.Node("x"))
 }

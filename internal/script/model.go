@@ -48,12 +48,6 @@ type Script struct {
 // Node finds a node by name; nil if there is none.
 func (s *Script) Node(name string) *Node { return s.byName[name] }
 
-// Creator finds the node that creates a table; nil if there is none.
-func (s *Script) Creator(table string) *Node { return s.byTable[table] }
-
-// Index finds an index by name; nil if there is none.
-func (s *Script) Index(name string) *Index { return s.byIndex[name] }
-
 // Node is one step.
 type Node struct {
 	Name         string
@@ -184,7 +178,6 @@ func (c *InputColumn) Zoned() bool {
 
 // TableReader reads a table, or several one behind the other: r.*.
 type TableReader struct {
-	Pos             document.Pos
 	Creators        []*Node // of the tables, in the order in which their rows come
 	ExpectedBatches int     // ≥ 1: upper bound on parallelism, exact when the output name has {batch_idx}
 	RowsetSize      int
@@ -352,8 +345,7 @@ func (n *Node) Having() *expr.Compiled {
 
 // SQLQuery is the SELECT of a node of type SQLTable.
 type SQLQuery struct {
-	Text    string
-	Pos     document.Pos // of the text's first character
+	Pos     document.Pos // of its text's first character
 	Inputs  []QueryInput
 	By      []string   // fields of all inputs: the query is evaluated for the rows of some of their values at a time; nil: no
 	Ordered bool       // rows have an order that depends on nothing but the rows
@@ -363,14 +355,12 @@ type SQLQuery struct {
 // QueryInput is a table that a query reads, under the name that it has there.
 type QueryInput struct {
 	Name    string
-	Pos     document.Pos
 	Table   string
 	Creator *Node
 }
 
 // PyCalc computes p.* in Python.
 type PyCalc struct {
-	Pos    document.Pos
 	Code   []PyFile
 	Fields []*PyField // in an order in which each only needs earlier ones
 }
@@ -378,7 +368,6 @@ type PyCalc struct {
 // PyFile is a Python source that the script pulls in.
 type PyFile struct {
 	URL  string
-	Pos  document.Pos
 	Text string
 }
 
@@ -425,7 +414,6 @@ type Tag struct {
 	Pos      document.Pos
 	Field    string // p.<Field>, a string
 	Criteria []TagCriterion
-	URL      string // tag_criteria_url; "" if the criteria are in the script
 }
 
 // TagCriterion is a tag and its condition over r.*.

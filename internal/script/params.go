@@ -179,7 +179,6 @@ func numberText(text string) (out string, exact, ok bool) {
 
 // substitution is the work of putting parameters into one text.
 type substitution struct {
-	l      *loader
 	src    *document.Source
 	params *parameters
 	out    strings.Builder
@@ -198,7 +197,7 @@ type pendingIssue struct {
 // substitute puts the parameters into the raw text of a script, before it is
 // parsed. There is one pass: values are not looked through again.
 func (l *loader) substitute(src *document.Source, params *parameters) []pendingIssue {
-	s := &substitution{l: l, src: src, params: params}
+	s := &substitution{src: src, params: params}
 	for name, p := range params.values {
 		if isBuiltin(name) {
 			l.WarnAt(p.at, name, "parameter %s hides the built-in of that name", document.Quote(name))

@@ -48,7 +48,7 @@ func (l *loader) pyCalc(ctx context.Context, d *nodeDraft) {
 	if o == nil {
 		return
 	}
-	c := &PyCalc{Pos: l.pos(o.where())}
+	c := &PyCalc{}
 	d.node.PyCalc, d.p = c, o
 	var module *pyModule
 	c.Code, module = l.pythonFiles(ctx, o)
@@ -98,7 +98,7 @@ func (l *loader) pythonFiles(ctx context.Context, o *object) (code []PyFile, mod
 			module = nil
 			continue
 		}
-		code = append(code, PyFile{URL: v.Text, Pos: l.pos(v), Text: src.Original})
+		code = append(code, PyFile{URL: v.Text, Text: src.Original})
 		if module != nil {
 			module.add(src)
 		}
@@ -252,7 +252,6 @@ func (l *loader) tag(ctx context.Context, d *nodeDraft) {
 		if criteria, path = l.tagFile(src), ""; criteria == nil {
 			return
 		}
-		t.URL = url.Text
 		d.pulled = append(d.pulled, pulledFile{url.Text, src})
 	case !o.has("tag_criteria_url"):
 		o.missing("tag_criteria", "give the tags with their conditions, or tag_criteria_url")

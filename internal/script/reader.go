@@ -301,7 +301,7 @@ func (l *loader) tableReader(ctx context.Context, d *nodeDraft) {
 	if o == nil {
 		return
 	}
-	r := &TableReader{Pos: l.pos(o.where())}
+	r := &TableReader{}
 	d.node.Reader = r
 	if r.ExpectedBatches = o.integer("expected_batches_total", 1, 0, MaxBatchesCount); r.ExpectedBatches == 0 {
 		r.ExpectedBatches = 1

@@ -46,7 +46,7 @@ func (l *loader) sqlNode(ctx context.Context, d *nodeDraft) {
 	if text == nil || d.node.Table == nil {
 		return
 	}
-	q.Text, q.Pos = text.Text, l.pos(text)
+	q.Pos = l.pos(text)
 	if text.Style == document.BlockStyle || text.Style == document.RawStyle {
 		first := len(text.Text) - len(strings.TrimLeft(text.Text, " \t\r\n"))
 		start, _ := text.Part(first, first)
@@ -80,7 +80,7 @@ func (l *loader) queryInputs(d *nodeDraft, q *SQLQuery) bool {
 			continue
 		}
 		l.fieldName(e.Key, e.Name, join(path, e.Name), "table in a query", seen)
-		in := QueryInput{Name: e.Name, Pos: l.pos(e.Value), Table: e.Value.Text, Creator: l.script.byTable[e.Value.Text]}
+		in := QueryInput{Name: e.Name, Table: e.Value.Text, Creator: l.script.byTable[e.Value.Text]}
 		q.Inputs = append(q.Inputs, in)
 		if in.Creator == nil {
 			l.ErrorAt(e.Value, join(path, e.Name), "no node creates table %s", document.Quote(in.Table)).Hint = document.SuggestKey(in.Table, l.script.byTable)

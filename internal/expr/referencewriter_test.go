@@ -146,3 +146,8 @@ there values are equal only if they are the same byte for byte, unless ` + "`ign
 | times are compared to the microsecond; more digits in a literal are an error | to the nanosecond |
 | inside a sorted string, a character below the blank sorts after the end of the text | before a blank |
 `
+
+// Names of the groups of the reference page, in its order.
+func functionGroups() []string {
+	return []string{"Conversions", "Choice", "NULL", "Text", "Numbers", "Time", "Aggregates"}
+}
