@@ -1,4 +1,4 @@
--- A script of {rows} nodes: a load, then tables and lookups that read each other in turn, and a file.
+-- A script of {rows} nodes, four at least: a load, then tables and lookups that read each other in turn, and a file.
 CREATE MACRO fields() AS '
       fields:
         id: {expression: r.id, type: string}
@@ -28,7 +28,7 @@ CREATE TABLE nodes AS
         if(i % 2 = 0, 'table_lookup_table', 'table_table'),
         if(i % 2 = 0, '
     l: {index_name: idx_t0, join_on: r.id, join_type: left, group: false}', '')) || fields()
-    FROM range(1, greatest({rows}, 2) - 1) t(i)
+    FROM range(1, greatest({rows}, 4) - 1) t(i)
     UNION ALL
     SELECT {rows}, format('
   out:
@@ -37,6 +37,6 @@ CREATE TABLE nodes AS
     w:
       url_template: out.csv
       columns:
-        - {{name: id, expression: r.id, type: string, csv: {{header: id, format: "%s"}}}}', greatest({rows}, 2) - 2);
+        - {{name: id, expression: r.id, type: string, csv: {{header: id, format: "%s"}}}}', greatest({rows}, 4) - 2);
 COPY (SELECT unnest(string_split(string_agg(text, '' ORDER BY n), chr(10))) FROM nodes)
 TO '{out}/wide.yaml' (HEADER false, QUOTE '', ESCAPE '', DELIMITER '\t');
