@@ -160,8 +160,10 @@ func (s *Store) end(ctx context.Context, what string, c state.Claim, to state.St
 		if err := h.endAttempt(ctx, tx, c.Batch, c.Attempt, c.Owner, to, now, failure, stats); err != nil {
 			return err
 		}
-		if err := forget(ctx, tx, h.node.id, c.Batch, c.Attempt); err != nil {
-			return err
+		if h.announced {
+			if err := forget(ctx, tx, h.node.id, c.Batch, c.Attempt); err != nil {
+				return err
+			}
 		}
 		return then(tx, h)
 	})
@@ -172,6 +174,8 @@ type held struct {
 	batchRow
 	ended state.Status // of the attempt
 	valid bool         // it is the latest attempt, at work, and the node has heard of no order since
+
+	announced bool // it has said what it is about to publish
 }
 
 // findHeld looks a claim up. An attempt that never was, or was another
@@ -182,8 +186,9 @@ func findHeld(ctx context.Context, tx *sql.Tx, c state.Claim) (held, error) {
 		return held{}, err
 	}
 	h := held{batchRow: b}
-	err = tx.QueryRowContext(ctx, `SELECT status FROM attempts WHERE node_id = ? AND batch = ? AND attempt = ? AND owner = ? AND epoch = ?`,
-		b.node.id, c.Batch, c.Attempt, c.Owner, c.Epoch).Scan(&h.ended)
+	err = tx.QueryRowContext(ctx, `SELECT status, EXISTS (SELECT 1 FROM publications WHERE node_id = ?1 AND batch = ?2 AND attempt = ?3)
+		FROM attempts WHERE node_id = ?1 AND batch = ?2 AND attempt = ?3 AND owner = ?4 AND epoch = ?5`,
+		b.node.id, c.Batch, c.Attempt, c.Owner, c.Epoch).Scan(&h.ended, &h.announced)
 	switch {
 	case errors.Is(err, sql.ErrNoRows) && !ok && b.node.epoch == c.Epoch:
 		return held{}, state.ErrNotFound

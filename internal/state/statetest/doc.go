@@ -3,6 +3,6 @@
 // a backend: no order that the interface does not give, no time finer than a
 // millisecond, no clock but the one that the tests pass in.
 //
-// It also owns the model: the plainest store that could be right, with which
-// random sequences of operations are compared.
+// Random sequences of operations are compared with package hostile's store,
+// the plainest one that could be right.
 package statetest
