@@ -27,6 +27,8 @@ const (
 	// batchBytesMax keeps batches small enough to be a unit of retry.
 	batchBytesMax = 256 << 20
 	batchBytesMin = 4 << 20
+	// slotBytesMin is the least that is worth being a slot.
+	slotBytesMin = 64 << 20
 	// smallBytesMax is an input that is not worth cutting into several batches.
 	smallBytesMax = 16 << 20
 	// broadcastBytesMax is a right side that every batch of a lookup reads
@@ -66,7 +68,6 @@ func Split(total int64, cores, interpreters int) (Budget, error) {
 		b.InterpreterBytes = each
 		left -= each * int64(b.Interpreters)
 	}
-	const slotBytesMin = 64 << 20
 	for b.Slots > 1 && left/int64(b.Slots) < slotBytesMin {
 		b.Slots--
 	}
@@ -77,6 +78,23 @@ func Split(total int64, cores, interpreters int) (Budget, error) {
 	b.BroadcastBytes = min(broadcastBytesMax, b.SlotEngineBytes/8)
 	b.GoBytes = baseBytes + slot/8*int64(b.Slots)
 	return b, nil
+}
+
+// resized gives what a process has of another total that has begun with b, and
+// would have whole by itself. Its interpreters stay as they are. Slots go
+// before they become smaller: batches were cut for them.
+func (b Budget) resized(total int64, whole Budget) Budget {
+	left := max(total-baseBytes-b.InterpreterBytes*int64(b.Interpreters), slotBytesMin)
+	slot := int64(float64(whole.SlotEngineBytes) / engineShare)
+	b.TotalBytes = total
+	b.Slots = int(min(max(left/slot, 1), int64(whole.Slots)))
+	b.SlotEngineBytes = int64(float64(min(left/int64(b.Slots), slot)) * engineShare)
+	return b
+}
+
+// floor is what a process cannot do without, once its interpreters are there.
+func (b Budget) floor() int64 {
+	return max(MemoryBytesMin, baseBytes+b.InterpreterBytes*int64(b.Interpreters)+slotBytesMin)
 }
 
 // Default gives the budget for this machine when nobody says how much memory.
