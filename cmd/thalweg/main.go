@@ -32,6 +32,7 @@ const (
 // cli is the command line.
 type cli struct {
 	Run      runCmd      `cmd:"" help:"Run a script and show its progress."`
+	Worker   workerCmd   `cmd:"" help:"Take batches of every run of a state directory, until it is told to end."`
 	Validate validateCmd `cmd:"" help:"Check a script without running it; list all problems at once."`
 	Test     testCmd     `cmd:"" help:"Run the tests beside a script: rows in, rows out, node by node."`
 	Infer    inferCmd    `cmd:"" help:"Propose a script for a CSV or Parquet file, from all of its rows."`
@@ -74,15 +75,25 @@ func main() {
 	// A run goes on when nobody reads what it prints any more; a closed
 	// terminal stops it as Ctrl-C does.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		s := <-signals
+		signal.Stop(signals) // a second Ctrl-C ends the process at once
+		if s == syscall.SIGTERM {
+			stop(local.ErrLeave)
+			return
+		}
+		stop(context.Canceled)
+	}()
 	context.AfterFunc(ctx, func() { time.AfterFunc(interruptGrace, lastResort) })
 	os.Exit(run(ctx, os.Args[1:], newApp(os.Stdout, os.Stderr)))
 }
 
 // interruptGrace is how long a command may take to end by itself once it was
-// interrupted. The worker of a run needs less: see worker.GraceDefault.
+// interrupted. The executor of a run needs less: see executor.GraceDefault.
 const interruptGrace = 1500 * time.Millisecond
 
 // lastResort ends the process although something has not come back: a call into

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -15,19 +14,15 @@ import (
 
 type runCmd struct {
 	scriptFlags
-	Start        []string      `help:"Nodes to start with; default: those that read files and are not manual." placeholder:"NODE,…"`
-	From         []int64       `help:"Runs, of this or another script, to read the tables from that this run does not write; default: what the dependency policies say of earlier runs of this script." placeholder:"N,…"`
-	Ephemeral    bool          `help:"Store no table that can be computed inside the one node that reads it."`
-	Resume       bool          `help:"Continue the script's last run at its first uncommitted batch."`
-	RunNumber    int64         `name:"run" help:"With --resume: the run to continue; default: the last." placeholder:"N"`
-	Memory       string        `help:"Memory for everything, Python included, e.g. 4GB; default: 60 % of the machine's." placeholder:"SIZE"`
-	Cores        int           `help:"Cores to use; default: all."`
-	Python       string        `help:"Python interpreter: CPython 3.9 or later, or PyPy." default:"python3" env:"THALWEG_PYTHON"`
-	RowTimeout   time.Duration `help:"Longest that Python may work on one row." default:"1m"`
-	GroupTimeout time.Duration `help:"Longest that a py_table's function may work on one call." default:"10m"`
-	Note         string        `help:"A description to keep with the run."`
-	JSON         bool          `name:"json" help:"Print events as JSON lines."`
-	Verbose      bool          `short:"v" help:"Log what the machinery does, to standard error."`
+	engineFlags
+	Start     []string `help:"Nodes to start with; default: those that read files and are not manual." placeholder:"NODE,…"`
+	From      []int64  `help:"Runs, of this or another script, to read the tables from that this run does not write; default: what the dependency policies say of earlier runs of this script." placeholder:"N,…"`
+	Ephemeral bool     `help:"Store no table that can be computed inside the one node that reads it."`
+	Resume    bool     `help:"Continue the script's last run at its first uncommitted batch."`
+	RunNumber int64    `name:"run" help:"With --resume: the run to continue; default: the last." placeholder:"N"`
+	Note      string   `help:"A description to keep with the run."`
+	JSON      bool     `name:"json" help:"Print events as JSON lines."`
+	Verbose   bool     `short:"v" help:"Log what the machinery does, to standard error."`
 	stateFlags
 }
 
@@ -41,7 +36,7 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	logger := c.logger(a)
+	logger := newLogger(a, c.Verbose)
 	client, err := c.client(logger)
 	if err != nil {
 		return err
@@ -52,7 +47,7 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	sum, err := local.Run(ctx, home, local.Options{
 		ScriptPath: c.Script, ParamsPath: c.Params, Program: version, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace, Start: c.Start, From: c.From, Description: c.Note, Ephemeral: c.Ephemeral, Resume: c.Resume, ResumeRun: c.RunNumber,
 		MemoryBytes: memory, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, Known: a.known, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout,
-		Remote: client, Logger: logger, Observe: view.observe, Started: view.begin,
+		Remote: client, Logger: logger, Observe: view.observe, Started: view.begin, Waiting: a.waiting,
 	})
 	view.close()
 	if sum.Key.Run == 0 {
@@ -79,14 +74,6 @@ func neverBegan(ctx context.Context, workspace string, err error) finished {
 	return out
 }
 
-func (c *runCmd) logger(a *app) *slog.Logger {
-	level := slog.LevelWarn
-	if c.Verbose {
-		level = slog.LevelDebug
-	}
-	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
-}
-
 // finish prints how the run ended and gives the command's result.
 func (c *runCmd) finish(a *app, sum local.Summary, err error) error {
 	sum.Nodes = settled(sum.Status, time.Now(), sum.Nodes)
@@ -103,6 +90,9 @@ func (c *runCmd) finish(a *app, sum local.Summary, err error) error {
 	switch sum.Status {
 	case state.Complete:
 		return nil
+	case state.Running:
+		fmt.Fprintf(a.stderr, "run %d goes on in other processes; follow it with --resume\n", sum.Key.Run)
+		return errReported{exitInterrupted}
 	case state.Stopped:
 		fmt.Fprintf(a.stderr, "run %d was stopped; continue with --resume\n", sum.Key.Run)
 		return errReported{exitInterrupted}

@@ -57,13 +57,16 @@ var allowed = map[string]string{
 	"internal/engine":                  "expr fault python sqltext",
 	"internal/query":                   "address document engine expr fault files script similar sqltext",
 	"internal/plan":                    "address document budget engine expr fault files python script sqltext state",
-	"internal/worker":                  "fault queue state",
+	"internal/state/patient":           "state fault",
+	"internal/worker":                  "fault state",
+	"internal/coordinator":             "fault queue state worker",
+	"internal/executor":                "fault queue state worker",
 	"internal/worker/workertest":       "worker",
 	"internal/pipeline":                "address budget engine expr fault files parts plan python remote script sqltext state worker",
 	"internal/infer":                   "address engine expr fault files script sqltext",
 	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state",
 	"internal/local": "address document budget engine fault files parts parts/local pipeline plan python query queue/inproc remote script secret sqltext state state/sqlite " +
-		"worker",
+		"state/patient coordinator executor worker",
 	"internal/graph": "address script",
 	"cmd/thalweg":    "address document keeper scripttest budget infer graph engine fault local plan remote script secret similar sqltext state worker",
 }

@@ -297,7 +297,14 @@ func lastRun(t *testing.T, dir string) (state.Run, bool) {
 	if len(runs) == 0 {
 		return state.Run{}, false
 	}
-	return runs[len(runs)-1], true
+	return runs[0], true // the latest
+}
+
+func openHome(t *testing.T, dir string) *local.Home {
+	t.Helper()
+	home, err := local.Open(context.Background(), filepath.Join(dir, local.DefaultDir), true)
+	require.NoError(t, err)
+	return home
 }
 
 func replaceAll(text string, pairs ...string) string {

@@ -20,7 +20,7 @@ type Explanation struct {
 func Explain(ctx context.Context, s *script.Script, memoryBytes int64, cores int, ephemeral bool) (Explanation, error) {
 	var out Explanation
 	var err error
-	if out.Budget, err = share(memoryBytes, cores, s.Nodes); err != nil {
+	if out.Budget, err = share(memoryBytes, cores, needsPython(s.Nodes)); err != nil {
 		return out, err
 	}
 	planner := plan.Planner{Script: s, Budget: out.Budget, Fuse: ephemeral}

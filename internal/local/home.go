@@ -121,24 +121,48 @@ func (h *Home) Close() error {
 	return errors.Join(errs...)
 }
 
-// RunLock is the right to drive a run.
+// RunLock says that a live process works on a run. Any number of processes may.
 type RunLock struct{ f *os.File }
 
-// LockRun takes the run's lock; ok is false if a live process has it.
-func (h *Home) LockRun(key state.RunKey) (lock *RunLock, ok bool, err error) {
-	// Those who only look (Interrupted) hold it for a moment.
+// JoinRun says that this process works on the run from now on, until the lock is closed. alone
+// reports that no other process does.
+func (h *Home) JoinRun(key state.RunKey) (lock *RunLock, alone bool, err error) {
+	// Those who only look hold it for a moment.
 	for range lockTries {
-		if lock, ok, err = h.tryLock(key, unix.LOCK_EX); ok || err != nil {
-			return lock, ok, err
+		if lock, alone, err = h.tryLock(key, unix.LOCK_EX); err != nil {
+			return nil, false, err
+		}
+		if alone { // others may come now
+			if err := unix.Flock(int(lock.f.Fd()), unix.LOCK_SH); err != nil {
+				return nil, false, homeFault(h.Dir, "lock the run", errors.Join(err, lock.Close()))
+			}
+			return lock, true, nil
+		}
+		var ok bool
+		if lock, ok, err = h.tryLock(key, unix.LOCK_SH); ok || err != nil {
+			return lock, false, err
 		}
 		<-time.After(lockPause)
 	}
-	return nil, false, nil
+	return nil, false, homeFault(h.Dir, "lock the run", fmt.Errorf("%s is being cleared by another process", h.lockPath(key)))
+}
+
+// alone reports whether nobody but the holder of the lock works on its run. It
+// holds on to it.
+func (l *RunLock) alone() bool {
+	if unix.Flock(int(l.f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		// A conversion that fails may have given the lock up; nobody waits to
+		// take it whole.
+		_ = unix.Flock(int(l.f.Fd()), unix.LOCK_SH)
+		return false
+	}
+	_ = unix.Flock(int(l.f.Fd()), unix.LOCK_SH)
+	return true
 }
 
 // lockTries and lockPause bound the wait for somebody who only looks.
 const (
-	lockTries = 20
+	lockTries = 100
 	lockPause = 10 * time.Millisecond
 )
 
@@ -165,12 +189,12 @@ func (h *Home) lockPath(key state.RunKey) string {
 }
 
 // Interrupted reports whether a run that is stored as running has nobody who
-// drives it: its process died.
+// works on it: its processes died.
 func (h *Home) Interrupted(r state.Run) bool {
 	if r.Status != state.Running {
 		return false
 	}
-	lock, ok, err := h.tryLock(r.RunKey, unix.LOCK_SH)
+	lock, ok, err := h.tryLock(r.RunKey, unix.LOCK_EX)
 	if err != nil || !ok {
 		return false
 	}

@@ -35,14 +35,17 @@ func TestLockSaysWhetherARunIsDriven(t *testing.T) {
 	key := state.RunKey{Workspace: "w", Run: 1}
 	run := state.Run{RunKey: key, Status: state.Running}
 	require.True(t, home.Interrupted(run), "nobody drives it")
-	lock, ok, err := home.LockRun(key)
+	lock, alone, err := home.JoinRun(key)
 	require.NoError(t, err)
-	require.True(t, ok)
+	require.True(t, alone)
 	require.False(t, home.Interrupted(run))
-	_, ok, err = home.LockRun(key)
+	second, alone, err := home.JoinRun(key)
 	require.NoError(t, err)
-	require.False(t, ok)
+	require.False(t, alone)
 	require.NoError(t, lock.Close())
+	require.False(t, home.Interrupted(run), "the other one works on it")
+	require.NoError(t, second.Close())
+	require.True(t, home.Interrupted(run))
 	run.Status = state.Complete
 	require.False(t, home.Interrupted(run))
 }

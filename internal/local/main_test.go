@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -39,10 +40,18 @@ func victim(at string) int {
 	client := remote.New(remote.Config{CAPath: os.Getenv("THALWEG_TEST_CA"), S3Endpoint: os.Getenv("THALWEG_TEST_S3"),
 		SFTPKeys: map[string]string{"joe": os.Getenv("THALWEG_TEST_KEY")}, KnownHosts: os.Getenv("THALWEG_TEST_HOSTS")})
 	defer client.Close()
+	lease, _ := time.ParseDuration(os.Getenv("THALWEG_TEST_LEASE"))
+	if at == "worker" {
+		if err := local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: 2 << 30, Cores: 1, Interpreter: "python3", Lease: lease}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
 	sum, err := local.Run(ctx, home, local.Options{
-		ScriptPath: "script.yaml", Remote: client, Workspace: "main", MemoryBytes: 512 << 20, Interpreter: "python3",
+		ScriptPath: "script.yaml", Remote: client, Workspace: "main", MemoryBytes: memory(lease), Interpreter: "python3",
 		Resume:     os.Getenv("THALWEG_TEST_RESUME") != "",
-		Checkpoint: workertest.DieAt(at),
+		Checkpoint: workertest.DieAt(at), Lease: lease,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -50,4 +59,12 @@ func victim(at string) int {
 	}
 	fmt.Println(sum.Status)
 	return 0
+}
+
+// memory is a victim's: several at work in one directory share it.
+func memory(lease time.Duration) int64 {
+	if lease > 0 {
+		return 2 << 30
+	}
+	return 512 << 20
 }

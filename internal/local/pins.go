@@ -3,6 +3,8 @@ package local
 import (
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
+	"os"
 	"path"
 	"time"
 
@@ -13,7 +15,7 @@ import (
 )
 
 // record is a new run as state keeps it, with the sources that it is made from.
-func (r *runner) record(startNodes []string) (state.Run, []state.Blob) {
+func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 	run := state.Run{
 		RunKey: state.RunKey{Workspace: r.opts.Workspace}, Token: rand.Text(), Script: r.identity, Sources: r.opts.From,
 		ScriptPath: address.Redact(r.opts.ScriptPath), ParamsPath: address.Redact(r.opts.ParamsPath),
@@ -37,7 +39,16 @@ func (r *runner) record(startNodes []string) (state.Run, []state.Blob) {
 			pin(state.PinParams, "", said)
 		}
 	}
-	return run, blobs
+	dir, err := os.Getwd()
+	if err != nil {
+		return run, nil, fmt.Errorf("find the working directory: %w", err)
+	}
+	said, err := json.Marshal(settings{Dir: dir, Lenient: r.opts.Lenient, Ephemeral: r.opts.Ephemeral, Budget: r.planning})
+	if err != nil {
+		return run, nil, fmt.Errorf("encode the settings of a run: %w", err)
+	}
+	pin(pinSettings, "", said)
+	return run, blobs, nil
 }
 
 func kindOfFile(name string, run state.Run) string {

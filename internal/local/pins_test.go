@@ -62,6 +62,8 @@ nodes:
 		require.Equal(t, filepath.Base(p.Name) == "params.yaml", p.Redacted)
 		got[p.Kind+" "+filepath.Base(p.Name)] = string(content)
 	}
+	require.Contains(t, got["settings ."], `"budget":{"total_bytes":`, "what its nodes are planned by")
+	delete(got, "settings .")
 	require.Equal(t, map[string]string{"script script.yaml": text, "params params.yaml": "much: three\nwho: xxxxx\n", "params .": `{"much":"four"}`}, got)
 	nodes, err := home.State.Nodes(ctx, sum.Key)
 	require.NoError(t, err)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"thalweg/internal/address"
 	"thalweg/internal/document"
 	"thalweg/internal/fault"
@@ -58,7 +60,7 @@ func remoteKey(name string) (key state.RunKey, ok bool) {
 }
 
 func (h *Home) sweepRun(ctx context.Context, client *remote.Client, key state.RunKey, log *slog.Logger) error {
-	lock, ok, err := h.LockRun(key)
+	lock, ok, err := h.tryLock(key, unix.LOCK_EX)
 	if err != nil || !ok {
 		return err // somebody works on it
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -21,9 +20,6 @@ import (
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
 	"thalweg/internal/pipeline"
-	"thalweg/internal/plan"
-	"thalweg/internal/python"
-	"thalweg/internal/queue/inproc"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/secret"
@@ -58,6 +54,8 @@ type Options struct {
 	Observe      func(worker.Event)
 	Started      func(Started)                         // called once, before the first batch; may be nil
 	Checkpoint   func(worker.CrashPoint)               // for tests that die there; may be nil
+	Lease        time.Duration                         // of claims; 0: the default
+	Waiting      func(text string)                     // called while other processes hold the memory; may be nil
 	Tune         func(*budget.Budget)                  // for tests and measurements of other splits; may be nil
 	Executor     func(engine.Executor) engine.Executor // for tests in which tasks fail; may be nil
 }
@@ -99,13 +97,12 @@ func Run(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
 		opts.Remote = remote.New(remote.Config{Logger: opts.Logger})
 		defer func() { err = errors.Join(err, opts.Remote.Close()) }()
 	}
-	work, err := home.WorkDir()
+	t, err := newTools(home, opts)
 	if err != nil {
 		return Summary{}, err
 	}
-	instances := engine.NewInstances(filepath.Join(work, "engine"), work, filepath.Join(home.Dir, "parts"))
-	defer func() { err = errors.Join(err, instances.Close()) }()
-	instances.Prepare(1) // while the script is being read
+	defer func() { err = errors.Join(err, t.close()) }()
+	t.engine.Prepare(1) // while the script is being read
 	s, diags := opts.Script, document.Diagnostics(nil)
 	if s == nil {
 		src := Sources(opts.Remote, opts.ScriptPath, opts.ParamsPath)
@@ -115,7 +112,7 @@ func Run(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
 			return Summary{}, &InvalidScriptError{Diagnostics: diags}
 		}
 	}
-	r := &runner{home: home, opts: opts, script: s, start: start, identity: home.identity(s.Name, opts.ScriptPath), work: work, engine: instances}
+	r := &runner{tools: t, script: s, start: start, identity: home.identity(s.Name, opts.ScriptPath)}
 	return r.run(ctx, diags.Warnings())
 }
 
@@ -130,20 +127,17 @@ func (e *InvalidScriptError) Unwrap() error { return e.Diagnostics.Err() }
 
 // runner is one call of Run.
 type runner struct {
-	home     *Home
-	opts     Options
+	*tools
 	script   *script.Script
 	start    time.Time
 	identity string // which script it is
 	key      state.RunKey
 	lock     *RunLock
+	joined   bool // other processes are at work on the run already
+	planning budget.Budget
 	nodes    []state.Node
 	peak     peakMeter
-	budget   budget.Budget
-	work     string
-	engine   *engine.Instances
-	pool     *python.Pool
-	job      *pipeline.Pipeline
+	content  *pipeline.Pipeline
 }
 
 // run prepares what may fail before a run exists, so that a bad script leaves
@@ -156,38 +150,30 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 	if err != nil {
 		return sum, err
 	}
-	if r.lock != nil {
-		defer func() { err = errors.Join(err, r.lock.Close()) }()
-	}
-	if err := r.split(affected); err != nil {
+	defer func() {
+		if r.lock != nil {
+			err = errors.Join(err, r.lock.Close())
+		}
+	}()
+	if err := r.enter(ctx, needsPython(affected)); err != nil {
 		return sum, err
 	}
 	if err := r.openPool(); err != nil {
 		return sum, err
 	}
 	r.engine.Prepare(min(r.budget.Slots, starts(affected, r.script)))
-	if r.pool != nil {
-		defer func() { err = errors.Join(err, r.pool.Close()) }()
-	}
 	if err := r.checkPython(ctx, affected); err != nil {
 		return sum, err
 	}
 	if r.opts.Resume {
-		r.openJob()
-		if err := r.job.CheckInputs(ctx); err != nil {
-			return sum, err
-		}
-		if err := state.Direct(ctx, r.home.State, r.key, r.order(state.OrderReopen)); err != nil {
-			return sum, fmt.Errorf("reopen run %d: %w", r.key.Run, err)
-		}
+		err = r.resume(ctx)
 	} else {
-		if err := r.create(ctx, affected); err != nil {
-			return sum, err
-		}
-		defer func() { err = errors.Join(err, r.lock.Close()) }()
-		r.openJob()
+		err = r.create(ctx, affected)
 	}
-	defer r.job.Close()
+	if err != nil {
+		return sum, err
+	}
+	defer r.content.Close()
 	if r.nodes, err = r.home.State.Nodes(ctx, r.key); err != nil {
 		return Summary{Key: r.key}, fmt.Errorf("read the nodes of run %d: %w", r.key.Run, err)
 	}
@@ -195,6 +181,11 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 		r.opts.Logger.Warn("what dead runs keep of remote files stays until the next run", "error", err)
 	}
 	return r.drive(ctx, warnings)
+}
+
+// openContent makes the run's content, once its number is known.
+func (r *runner) openContent() {
+	r.content = r.job(jobOf{script: r.script, run: r.key, identity: r.identity, from: r.opts.From, planning: r.planning, ephemeral: r.opts.Ephemeral, ownCopies: r.joined})
 }
 
 // starts counts the nodes that read no table: the first to have batches.
@@ -205,20 +196,6 @@ func starts(nodes []*script.Node, s *script.Script) (n int) {
 		}
 	}
 	return n
-}
-
-// checkPython imports the Python code of every node before anything runs.
-func (r *runner) checkPython(ctx context.Context, nodes []*script.Node) error {
-	for _, n := range nodes {
-		prog := plan.ProgramOf(n)
-		if prog == nil {
-			continue
-		}
-		if err := r.pool.Check(ctx, prog); err != nil {
-			return inNode(err, n)
-		}
-	}
-	return nil
 }
 
 // inNode says which node a failure belongs to that was met before the run.
@@ -265,17 +242,18 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	if len(r.opts.Start) > 0 {
 		names = r.opts.Start
 	}
-	var err error
-	run, blobs := r.record(names)
-	r.key, err = r.store().CreateRun(ctx, run, specs, blobs...)
+	r.planning = r.whole
+	run, blobs, err := r.record(names)
+	if err != nil {
+		return err
+	}
+	r.key, err = r.store.CreateRun(ctx, run, specs, blobs...)
 	if err != nil {
 		return fmt.Errorf("record a new run: %w", err)
 	}
-	lock, ok, err := r.home.LockRun(r.key)
-	if err == nil && !ok {
-		err = fmt.Errorf("run %d is new, but somebody holds its lock", r.key.Run)
-	}
-	r.lock = lock
+	// Others may have seen it by now, and be at work.
+	r.lock, _, err = r.home.JoinRun(r.key)
+	r.openContent()
 	return err
 }
 
@@ -296,9 +274,6 @@ func actor() string {
 	}
 	return name + "@" + host
 }
-
-// store is the state as the run writes it.
-func (r *runner) store() state.Store { return discreetStore{r.home.State, r.opts.Known} }
 
 // KindOf is a node's type as people read it.
 func KindOf(n *script.Node) string {
@@ -339,7 +314,7 @@ func (r *runner) affected(ctx context.Context) ([]*script.Node, error) {
 	return out, nil
 }
 
-// takeOver locks the run that is to be resumed: the one named, or the workspace's last.
+// takeOver joins the run that is to be resumed: the one named, or the workspace's last.
 func (r *runner) takeOver(ctx context.Context) error {
 	key := state.RunKey{Workspace: r.opts.Workspace, Run: r.opts.ResumeRun}
 	if key.Run == 0 {
@@ -355,17 +330,14 @@ func (r *runner) takeOver(ctx context.Context) error {
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("there is no run of script %s to resume in workspace %s", pipeline.ScriptName(r.identity), r.opts.Workspace),
 			Hint: "leave --resume out to start one; --run N resumes a run that was begun under another name"}
 	}
-	lock, ok, err := r.home.LockRun(key)
+	if err := r.checkResumable(ctx, key); err != nil {
+		return err
+	}
+	lock, alone, err := r.home.JoinRun(key)
 	if err != nil {
 		return err
 	}
-	if !ok {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is being worked on by another process", key.Run), Hint: "wait for it, or stop it first"}
-	}
-	if err := r.checkResumable(ctx, key); err != nil {
-		return errors.Join(err, lock.Close())
-	}
-	r.key, r.lock = key, lock
+	r.key, r.lock, r.joined = key, lock, !alone
 	return nil
 }
 
@@ -387,76 +359,91 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 	return nil
 }
 
-// openJob makes the run's content, once its number is known.
-func (r *runner) openJob() {
-	r.engine.Allow(pipeline.Reach(r.script, r.key)...)
-	var executor engine.Executor = r.engine
-	if r.opts.Executor != nil {
-		executor = r.opts.Executor(executor)
+// resume makes the run go on. Where others are at work on it, it goes on already.
+func (r *runner) resume(ctx context.Context) error {
+	run, err := r.store.Run(ctx, r.key)
+	if err != nil {
+		return fmt.Errorf("read run %d: %w", r.key.Run, err)
 	}
-	r.job = pipeline.New(pipeline.Config{Script: r.script, Run: r.key, Identity: r.identity, Identify: r.home.identityOf, From: r.opts.From, Store: r.store(), Parts: r.home.Parts, Budget: r.budget, Fuse: r.opts.Ephemeral, Pool: r.pool, Engine: executor, StateDir: r.home.Dir, WorkDir: r.work,
-		Remote: r.opts.Remote, RemoteDir: r.home.remoteDir(r.key), Logger: r.opts.Logger})
+	set, err := settingsOf(ctx, r.store, run)
+	if err != nil {
+		return err
+	}
+	if r.planning = r.whole; set != nil {
+		r.planning, r.opts.Ephemeral = set.Budget, set.Ephemeral
+	}
+	r.openContent()
+	if r.joined && run.Status == state.Running {
+		return nil
+	}
+	if err := r.content.CheckInputs(ctx); err != nil {
+		return err
+	}
+	if err := state.Direct(ctx, r.store, r.key, r.order(state.OrderReopen)); err != nil {
+		return fmt.Errorf("reopen run %d: %w", r.key.Run, err)
+	}
+	return nil
 }
 
-// drive works on the run until it is over or ctx ends.
+// drive works on the run until it is over or ctx ends. A run whose process is
+// asked to end is stopped.
 func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum Summary, err error) {
 	sum = Summary{Key: r.key, Status: state.Running}
 	previous := debug.SetMemoryLimit(r.budget.GoBytes)
 	defer debug.SetMemoryLimit(previous)
 	stopMeter := r.peak.start()
 	defer stopMeter()
-	q := inproc.New(0)
-	defer func() { err = errors.Join(err, q.Close()) }()
+	observe := r.opts.Observe
+	if observe == nil {
+		observe = func(worker.Event) {}
+	}
 	if r.opts.Started != nil {
 		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.budget, Warnings: warnings})
 	}
-	w := worker.New(worker.Config{Store: r.store(), Queue: q, Job: r.job, Owner: fmt.Sprintf("pid-%d-%d", os.Getpid(), r.start.UnixNano()),
-		Slots: r.budget.Slots, Logger: r.opts.Logger, Observe: r.opts.Observe, Checkpoint: r.opts.Checkpoint}, r.key)
-	status, runErr := w.Run(ctx)
+	c := newCrew(ctx, crewConfig{store: r.store, slots: r.whole.Slots, lease: r.opts.Lease, logger: r.opts.Logger, checkpoint: r.opts.Checkpoint})
+	run := c.open(ctx, r.key, r.content, r.lock, observe)
+	var runErr error
+	sum.Status, runErr = run.Run()
+	runErr = errors.Join(runErr, c.stop())
+	if sum.Status == state.Running && runErr == nil && !r.leaves(ctx) {
+		sum.Status, runErr = r.stop(ctx)
+	}
 	stopMeter()
-	if status == state.Complete {
+	if runErr == nil {
+		observe(worker.Event{Run: r.key, Time: time.Now(), Kind: worker.RunFinished, Status: sum.Status})
+	}
+	if sum.Status == state.Complete {
 		if err := os.RemoveAll(r.home.remoteDir(r.key)); err != nil {
 			r.opts.Logger.Warn("copies of remote inputs stay until the next run", "error", err)
 		}
 	}
-	sum.Status = status
-	return r.summarise(sum, r.job.Idle(r.start)), runErr
+	return r.summarise(sum, r.content.Idle(r.start)), runErr
 }
 
-// split divides the memory between what these nodes need.
-func (r *runner) split(nodes []*script.Node) error {
-	var err error
-	if r.budget, err = share(r.opts.MemoryBytes, r.opts.Cores, nodes); err != nil {
-		return err
-	}
-	if free, ok := freeBytes(r.home.Dir); ok {
-		r.budget.SpillBytes = max(int64(float64(free)*spillShare)/int64(r.budget.Slots), spillBytesMin)
-	}
-	if r.opts.Tune != nil {
-		r.opts.Tune(&r.budget)
-	}
-	return nil
+// ErrLeave is the cause of the end of a context whose run may go on in other processes.
+var ErrLeave = fmt.Errorf("asked to leave the work to others: %w", context.Canceled)
+
+// leaves reports whether the run goes on without this process.
+func (r *runner) leaves(ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), ErrLeave) && !r.lock.alone()
 }
 
-// share divides so many bytes over so many cores, 0 being the machine's.
-func share(total int64, cores int, nodes []*script.Node) (budget.Budget, error) {
-	if total == 0 {
-		total = budget.Default()
-	}
-	if cores == 0 {
-		cores = budget.Cores()
-	}
-	interpreters := 0
-	for _, n := range nodes {
-		if n.PyCalc != nil || n.PyTable != nil {
-			interpreters = cores
+// stop records that somebody ended the run before it was over.
+func (r *runner) stop(ctx context.Context) (state.Status, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), summaryTimeout)
+	defer cancel()
+	err := state.Direct(ctx, r.store, r.key, r.order(state.OrderStop))
+	if errors.Is(err, state.ErrConflict) { // it was over already
+		run, err := r.store.Run(ctx, r.key)
+		if err != nil {
+			return state.Running, fmt.Errorf("read run %d: %w", r.key.Run, err)
 		}
+		return run.Status, nil
 	}
-	b, err := budget.Split(total, cores, interpreters)
 	if err != nil {
-		return b, &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: "give more with --memory"}
+		return state.Running, fmt.Errorf("record that run %d was stopped: %w", r.key.Run, err)
 	}
-	return b, nil
+	return state.Stopped, nil
 }
 
 // spillShare of the free disk may be used by the slots' spill files together;
@@ -486,17 +473,6 @@ const earlyInterpreters = 8
 // groupBytesMin is what a call of a function over many rows may always have; more
 // where interpreters have more: values take several times as much in Python.
 const groupBytesMin = 16 << 20
-
-func (r *runner) openPool() error {
-	if r.budget.Interpreters == 0 {
-		return nil
-	}
-	var err error
-	r.pool, err = python.NewPool(python.Config{Interpreter: r.opts.Interpreter, Size: r.budget.Interpreters, Early: min(r.budget.Interpreters, earlyInterpreters), RowTimeout: r.opts.RowTimeout,
-		GroupTimeout: r.opts.GroupTimeout, MaxGroupBytes: min(max(r.budget.InterpreterBytes/4, groupBytesMin), python.DefaultMaxGroupBytes),
-		MemoryBytes: max(r.budget.InterpreterBytes, interpreterBytesMin), RecycleBytes: r.budget.InterpreterBytes, Keeper: r.opts.Keeper, Logger: r.opts.Logger})
-	return err
-}
 
 // summarise reads how the run ended from state.
 func (r *runner) summarise(sum Summary, idle time.Duration) Summary {

@@ -26,12 +26,11 @@ type strain struct {
 
 // execute runs a task that does all or a piece of its batch's work.
 func (p *Pipeline) execute(ctx context.Context, x *attempt, task engine.Task) (engine.Result, error) {
-	cfg, shares := x.instance(), int64(1)
+	cfg := x.instance()
 	if x.strain.alone {
-		shares = int64(p.cfg.Budget.Slots)
-		cfg.MemoryBytes *= shares
+		cfg.MemoryBytes *= int64(p.cfg.Room.Budget().Slots)
 	}
-	res, err := p.executeWith(ctx, task, cfg, shares)
+	res, err := p.executeWith(ctx, task, cfg, x.strain.alone)
 	if !errors.Is(err, engine.ErrOutOfMemory) {
 		x.placeInTable(err)
 		return res, err
@@ -40,7 +39,7 @@ func (p *Pipeline) execute(ctx context.Context, x *attempt, task engine.Task) (e
 		p.cfg.Logger.Info("a batch needs more memory than it has; it is cut into pieces", "node", x.claim.Node, "batch", x.claim.Batch, "pieces", len(works), "memory_bytes", cfg.MemoryBytes)
 		return p.executePieces(ctx, x, works)
 	}
-	if x.strain.alone || p.cfg.Budget.Slots < 2 {
+	if x.strain.alone || p.cfg.Room.Budget().Slots < 2 {
 		return res, err
 	}
 	x.goAlone(ctx, cfg.MemoryBytes)
@@ -83,7 +82,7 @@ func (p *Pipeline) executePieces(ctx context.Context, x *attempt, works []plan.W
 
 // goAlone gives the rest of a batch the memory of all slots, and says so.
 func (x *attempt) goAlone(ctx context.Context, slotBytes int64) {
-	all := slotBytes * int64(x.p.cfg.Budget.Slots)
+	all := slotBytes * int64(x.p.cfg.Room.Budget().Slots)
 	note := fmt.Sprintf("batch %d ran alone with %d MiB: the %d MiB of a slot were not enough", x.claim.Batch, all>>20, slotBytes>>20)
 	if key := x.hotKey(ctx); key != "" {
 		note += "; " + key
@@ -119,18 +118,20 @@ func (x *attempt) hotKey(ctx context.Context) (found string) {
 	for _, path := range x.batch.Paths {
 		task.Paths = append(task.Paths, filepath.Dir(path))
 	}
-	if _, err := x.p.executeWith(ctx, task, x.instance(), 1); err != nil {
+	if _, err := x.p.executeWith(ctx, task, x.instance(), false); err != nil {
 		return "" // it is only said to help
 	}
 	return found
 }
 
-// executeWith runs a task that takes so many slots' shares of the memory.
-func (p *Pipeline) executeWith(ctx context.Context, task engine.Task, cfg engine.InstanceConfig, shares int64) (engine.Result, error) {
-	if err := p.memory.Acquire(ctx, shares); err != nil {
+// executeWith runs a task in a slot's share of the memory, or alone in all of it.
+func (p *Pipeline) executeWith(ctx context.Context, task engine.Task, cfg engine.InstanceConfig, alone bool) (engine.Result, error) {
+	grant, release, err := p.cfg.Room.Take(ctx, alone)
+	if err != nil {
 		return engine.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: task.Name + " was interrupted", Err: err}
 	}
-	defer p.memory.Release(shares)
+	defer release()
+	cfg.MemoryBytes = grant.EngineBytes
 	p.busy.enter()
 	defer p.busy.leave()
 	return p.cfg.Engine.Execute(ctx, cfg, p.cfg.Pool, task)

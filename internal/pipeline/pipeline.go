@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
-
 	"thalweg/internal/budget"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
@@ -37,16 +35,19 @@ type Config struct {
 	From     []int64 // runs that the user named for reading tables from
 	Store    state.Store
 	Parts    parts.Store
-	Budget   budget.Budget
 	Fuse     bool            // tables that can be ephemeral are
+	Budget   budget.Budget   // of this process
+	Room     *budget.Room    // the memory that its batches take in turn; nil: one of Budget
+	Planning budget.Budget   // that nodes are planned by: the run's, wherever it is worked on; Budget if it is zero
 	Pool     *python.Pool    // nil for a script without Python
 	Engine   engine.Executor // nil: each batch has an instance of its own
 	StateDir string          // names the state in temporary names of output files
 	WorkDir  string          // for spill and scratch files: private to this process
 	Remote   *remote.Client
-	// RemoteDir keeps what of remote files outlives a process: private to the run.
-	RemoteDir string
-	Logger    *slog.Logger
+	// CopiesDir keeps copies of remote inputs: private to this process and the
+	// run. UploadsDir keeps notes of uploads, for whoever works on the run later.
+	CopiesDir, UploadsDir string
+	Logger                *slog.Logger
 }
 
 // Pipeline implements worker.Job.
@@ -58,7 +59,6 @@ type Pipeline struct {
 	policies   map[string]decision           // what dependency policies said before, by query
 	inputsSeen map[string]plannedInput       // local files that nodes were planned with, by path
 	busy       busyMeter
-	memory     *semaphore.Weighted // in shares of the slots
 	spool      *remote.Spool
 	fetches    map[string]*fetching // by node
 	background sync.WaitGroup
@@ -71,18 +71,23 @@ func New(cfg Config) *Pipeline {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Planning.Slots == 0 {
+		cfg.Planning = cfg.Budget
+	}
+	if cfg.Room == nil {
+		cfg.Room = budget.NewRoom(cfg.Budget)
+	}
 	if cfg.Engine == nil {
 		cfg.Engine = (*engine.Instances)(nil)
 	}
 	return &Pipeline{
 		cfg:        cfg,
-		planner:    &plan.Planner{Script: cfg.Script, Budget: cfg.Budget, Fuse: cfg.Fuse},
+		planner:    &plan.Planner{Script: cfg.Script, Budget: cfg.Planning, Fuse: cfg.Fuse},
 		tables:     map[state.NodeKey]*plan.Table{},
 		policies:   map[string]decision{},
 		inputsSeen: map[string]plannedInput{},
-		spool:      cfg.Remote.Spool(filepath.Join(cfg.RemoteDir, CopiesDir), cfg.Script),
+		spool:      cfg.Remote.Spool(cfg.CopiesDir, cfg.Script),
 		fetches:    map[string]*fetching{},
-		memory:     semaphore.NewWeighted(int64(max(cfg.Budget.Slots, 1))),
 	}
 }
 
@@ -432,7 +437,7 @@ func (x *attempt) instance() engine.InstanceConfig {
 	case x.node.PyCalc == nil && busy < b.Cores && !x.small():
 		threads = b.Cores / busy
 	}
-	return engine.InstanceConfig{MemoryBytes: b.SlotEngineBytes, Threads: threads, SpillDir: filepath.Join(x.dir, "spill"), SpillBytes: b.SpillBytes}
+	return engine.InstanceConfig{MemoryBytes: x.p.cfg.Room.Budget().SlotEngineBytes, Threads: threads, SpillDir: filepath.Join(x.dir, "spill"), SpillBytes: b.SpillBytes}
 }
 
 // smallBytesMax is the input of a batch that is done before a second thread

@@ -76,7 +76,7 @@ func newBench(t *testing.T, input string) *bench {
 		[]state.NodeSpec{{Name: "load"}, {Name: "write", Ordinal: 1, Inputs: []string{"load"}}})
 	require.NoError(t, err)
 	b.job = pipeline.New(pipeline.Config{Script: s, Run: b.run, Store: b.state, Parts: b.parts, Budget: shares, StateDir: dir,
-		WorkDir: filepath.Join(dir, "work"), Remote: client, RemoteDir: filepath.Join(dir, "remote")})
+		WorkDir: filepath.Join(dir, "work"), Remote: client, CopiesDir: filepath.Join(dir, "remote", "in"), UploadsDir: filepath.Join(dir, "remote", "out")})
 	t.Cleanup(func() {
 		b.job.Close()
 		require.NoError(t, errors.Join(client.Close(), b.parts.Close(), b.state.Close()))

@@ -151,7 +151,7 @@ func (x *attempt) openUpload(url string) error {
 
 // upload sends the batch's file, to where it is not visible yet.
 func (x *attempt) upload(ctx context.Context, f state.File) (remote.Staged, error) {
-	dir := filepath.Join(x.p.cfg.RemoteDir, UploadsDir)
+	dir := x.p.cfg.UploadsDir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, x.outputFault("make a directory for notes of uploads", err)
 	}
@@ -160,7 +160,7 @@ func (x *attempt) upload(ctx context.Context, f state.File) (remote.Staged, erro
 		TempPrefix: x.tempPrefix(filepath.Base(x.final)), Attempt: x.claim.Attempt, Journal: filepath.Join(dir, fmt.Sprintf("%x.json", note[:12])), Secrets: x.p.cfg.Script})
 }
 
-// Directories of a run's RemoteDir.
+// Directories of what a run keeps of remote files.
 const (
 	CopiesDir  = "in"  // copies of remote inputs
 	UploadsDir = "out" // notes of uploads that are not finished: see remote.Client.Abandon

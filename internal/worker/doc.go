@@ -1,13 +1,10 @@
-// Package worker drives a run: it claims batches, keeps their leases alive,
-// has them executed, commits what they wrote, plans the nodes that become
-// ready, and says when the run is over.
+// Package worker holds what the parts of a worker say to each other: a run's
+// content (Job), what an execution gives back (Result), what happened (Event),
+// who a worker is (Owner), and the places at which one may die (CrashPoint).
 //
-// State is the truth, the queue a hint: everything that a message could have
-// said is found again by reconcile, which every worker repeats. What a batch
-// is and does is the Job's business; this package imports no backend and no
-// engine.
-//
-// It promises that only the holder of a batch's lease publishes and commits,
-// that a shutdown gives claimed batches back without using up an attempt, and
-// that Run returns only when every goroutine it started has ended.
+// A worker has three parts. A coordinator (package coordinator) looks at one
+// run: it plans nodes, settles them, and offers what can be claimed. An
+// executor (package executor) claims and executes batches of many runs. Whoever
+// puts them together (package local) keeps the runs that are open. State is the
+// truth; what these parts tell each other are hints.
 package worker

@@ -1,0 +1,277 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/queue"
+	"thalweg/internal/state"
+	"thalweg/internal/worker"
+)
+
+// advance moves each node that can move, and then the run, and reports whether
+// anything did.
+func (c *Coordinator) advance(ctx context.Context, run state.Run, nodes []state.Node) (bool, error) {
+	done := map[string]bool{}
+	for _, n := range nodes {
+		done[n.Name] = n.Status == state.Succeeded
+	}
+	changed, succeeded := false, 0
+	for _, n := range nodes {
+		var moved bool
+		var err error
+		switch {
+		case n.Status == state.Failed:
+			return true, c.fail(ctx, run, n)
+		case n.Status == state.Succeeded:
+			succeeded++
+		case n.Status == state.Pending && allDone(n.Inputs, done):
+			moved, err = c.plan(ctx, n)
+		case n.Status == state.Running && n.BatchesFailed > 0:
+			moved, err = true, c.move(ctx, n, state.Failed, nil)
+		case n.Status == state.Running && n.BatchesDone == n.BatchesTotal:
+			moved, err = true, c.move(ctx, n, state.Succeeded, nil)
+		}
+		if err != nil {
+			return false, err
+		}
+		changed = changed || moved
+	}
+	if succeeded < len(nodes) {
+		return changed, nil
+	}
+	err := c.cfg.Store.CompleteRun(ctx, c.run, run.Epoch, c.cfg.Owner, c.cfg.Now())
+	if err != nil && !errors.Is(err, state.ErrConflict) {
+		return false, fmt.Errorf("complete run %d: %w", c.run.Run, err)
+	}
+	return true, nil // what stands now is read, whoever decided it
+}
+
+func allDone(inputs []string, done map[string]bool) bool {
+	for _, in := range inputs {
+		if !done[in] {
+			return false
+		}
+	}
+	return true
+}
+
+// plan plans a node. A plan that fails is the node's failure: nothing that a
+// batch could be blamed for exists yet.
+func (c *Coordinator) plan(ctx context.Context, n state.Node) (bool, error) {
+	p := c.plans[n.Name]
+	if c.cfg.Now().Before(p.until) || p.waits != nil && p.waits.Err() == nil {
+		return false, nil
+	}
+	plan, err := c.ask(ctx, n)
+	var later *worker.NotReadyError
+	switch {
+	case ctx.Err() != nil:
+		return false, nil
+	case errors.As(err, &later):
+		c.plans[n.Name] = planning{tries: p.tries, waits: later.Until}
+		context.AfterFunc(later.Until, c.Poke)
+		return false, nil
+	case err != nil:
+		return c.planFailed(ctx, n, p.tries+1, err)
+	}
+	delete(c.plans, n.Name)
+	standing, err := state.PlanNode(ctx, c.cfg.Store, n.NodeKey, n.Epoch, plan, c.cfg.Owner, c.cfg.Now())
+	switch {
+	case errors.Is(err, state.ErrConflict):
+		return true, nil // somebody else came first, or an order: read again
+	case err != nil:
+		return false, fmt.Errorf("store the plan of %s: %w", n.Name, err)
+	case !standing.Mine:
+		c.cfg.Logger.Warn("another plan of the node stands", "node", n.Name)
+	}
+	c.cfg.Checkpoint(worker.Planned)
+	return true, nil
+}
+
+// ask has the job plan a node, and keeps the lead meanwhile.
+func (c *Coordinator) ask(ctx context.Context, n state.Node) (plan state.Plan, err error) {
+	keep, stop := context.WithCancel(ctx)
+	var keeper sync.WaitGroup
+	defer keeper.Wait()
+	defer stop()
+	keeper.Go(func() { c.keep(keep) })
+	err = worker.Guard("planning node "+n.Name, func() (err error) {
+		plan, err = c.Plan(ctx, n)
+		return err
+	})
+	return plan, err
+}
+
+// keep renews the role until ctx ends. That it is lost does no harm: a plan is
+// stored on the condition that none is.
+func (c *Coordinator) keep(ctx context.Context) {
+	tick := time.NewTicker(c.cfg.Lease / renewalsPerLease)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := c.cfg.Now()
+		if _, err := c.cfg.Store.Acquire(ctx, c.run, Role, c.cfg.Owner, now, now.Add(c.cfg.Lease)); err != nil && ctx.Err() == nil {
+			c.cfg.Logger.Debug("the lead of a run could not be renewed", "run", c.run.Run, "error", err)
+		}
+	}
+}
+
+func (c *Coordinator) planFailed(ctx context.Context, n state.Node, tries int, err error) (bool, error) {
+	failure := worker.FailureOf(err, state.BatchKey{NodeKey: n.NodeKey, Batch: -1})
+	if failure.Retryable && failure.Kind == fault.Environment && tries < planTries {
+		pause := planPause << (tries - 1)
+		c.plans[n.Name] = planning{tries: tries, until: c.cfg.Now().Add(pause)}
+		time.AfterFunc(pause, c.Poke)
+		c.cfg.Logger.Warn("a node could not be planned; it is tried again", "node", n.Name, "error", err)
+		return false, nil
+	}
+	return true, c.move(ctx, n, state.Failed, &failure)
+}
+
+func (c *Coordinator) move(ctx context.Context, n state.Node, to state.Status, failure *state.Failure) error {
+	err := c.cfg.Store.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: n.Status, To: to, Failure: failure, Actor: c.cfg.Owner, Now: c.cfg.Now()})
+	if err != nil && !errors.Is(err, state.ErrConflict) {
+		return fmt.Errorf("settle node %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// fail ends the run because a node has failed.
+func (c *Coordinator) fail(ctx context.Context, run state.Run, n state.Node) error {
+	failure, err := c.firstFailure(ctx, n)
+	if err != nil {
+		return err
+	}
+	err = state.Direct(ctx, c.cfg.Store, c.run, state.Order{Kind: state.OrderFail, Token: rand.Text(), Cause: &failure,
+		Mark: state.Mark{Actor: c.cfg.Owner, Time: c.cfg.Now(), Reason: "node " + n.Name + " failed"}})
+	if err != nil && !errors.Is(err, state.ErrConflict) {
+		return fmt.Errorf("record that run %d failed: %w", run.Run, err)
+	}
+	return nil
+}
+
+// firstFailure is a failed node's own failure, or that of its first failed batch.
+func (c *Coordinator) firstFailure(ctx context.Context, n state.Node) (state.Failure, error) {
+	if n.Failure != nil {
+		return *n.Failure, nil
+	}
+	batches, err := state.All(ctx, c.cfg.Store.Batches, n.NodeKey)
+	if err != nil {
+		return state.Failure{}, fmt.Errorf("read the batches of %s: %w", n.Name, err)
+	}
+	for _, b := range batches {
+		if b.Status == state.Failed && b.Failure != nil {
+			return *b.Failure, nil
+		}
+	}
+	return state.Failure{Kind: fault.Bug, Message: "node " + n.Name + " failed without a failed batch", Node: n.Name, Batch: -1}, nil
+}
+
+// offer publishes hints for batches that can be claimed, a page at a time.
+func (c *Coordinator) offer(ctx context.Context, nodes []state.Node) error {
+	for _, n := range nodes {
+		if n.Status != state.Running || n.BatchesDone == n.BatchesTotal || n.BatchesFailed > 0 {
+			continue
+		}
+		if !c.wanted(n) {
+			continue
+		}
+		offers, _, err := c.cfg.Store.Offers(ctx, n.NodeKey, c.cfg.Now(), state.Page{Limit: c.offersMax()})
+		if err != nil {
+			return fmt.Errorf("read what is on offer of %s: %w", n.Name, err)
+		}
+		if err := c.publish(ctx, n, offers); err != nil {
+			return err
+		}
+		if err := c.bury(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bury gives back what a process has claimed that is known to have died, where
+// nothing else of the node is left to do: its lease may be long. It costs the
+// batch a try, as the end of the lease would.
+func (c *Coordinator) bury(ctx context.Context, n state.Node) error {
+	now := c.cfg.Now()
+	if c.leads.IsZero() || !c.idle(n) || now.Sub(c.buried) < askEvery*c.cfg.Follow {
+		return nil
+	}
+	c.buried = now
+	batches, err := state.All(ctx, c.cfg.Store.Batches, n.NodeKey)
+	if err != nil {
+		return fmt.Errorf("read the batches of %s: %w", n.Name, err)
+	}
+	for _, b := range batches {
+		if b.Status != state.Claimed || !worker.Gone(b.Owner) {
+			continue
+		}
+		claim := state.Claim{BatchKey: b.BatchKey, Epoch: b.Epoch, Attempt: b.Attempt, Owner: b.Owner, Lease: b.Lease}
+		failure := state.Failure{Kind: fault.Environment, Retryable: true, Node: n.Name, Batch: b.BatchKey.Batch, Message: "the process that worked on it, " + b.Owner + ", has ended"}
+		err := c.cfg.Store.Retry(ctx, claim, failure, now, now)
+		switch {
+		case errors.Is(err, state.ErrLeaseLost):
+		case err != nil:
+			return fmt.Errorf("give back %s batch %d: %w", n.Name, b.BatchKey.Batch, err)
+		default:
+			c.Poke()
+		}
+	}
+	return nil
+}
+
+// idle reports whether nothing of a node is on offer here.
+func (c *Coordinator) idle(n state.Node) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.nodes[n.Name].offered) == 0
+}
+
+// wanted brings what is known of a node up to date and reports whether more of
+// its batches are to be looked for.
+func (c *Coordinator) wanted(n state.Node) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.nodes[n.Name]
+	if known == nil {
+		known = &node{offered: map[int]bool{}}
+		c.nodes[n.Name] = known
+	}
+	known.left = n.BatchesTotal - n.BatchesDone
+	return c.hungry(known)
+}
+
+func (c *Coordinator) publish(ctx context.Context, n state.Node, offers []state.Offer) error {
+	if c.leads.IsZero() { // those of the leader come from the front
+		mathrand.Shuffle(len(offers), func(i, j int) { offers[i], offers[j] = offers[j], offers[i] })
+	}
+	var hints []queue.Hint
+	c.mu.Lock()
+	known := c.nodes[n.Name]
+	for _, o := range offers {
+		if !known.offered[o.Batch] {
+			known.offered[o.Batch] = true
+			hints = append(hints, queue.Hint{Offer: o})
+		}
+	}
+	c.mu.Unlock()
+	if len(hints) == 0 {
+		return nil
+	}
+	if err := c.cfg.Queue.Publish(ctx, hints...); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("offer the batches of %s: %w", n.Name, err)
+	}
+	return nil
+}

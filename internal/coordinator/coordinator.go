@@ -1,0 +1,319 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"thalweg/internal/queue"
+	"thalweg/internal/state"
+	"thalweg/internal/worker"
+)
+
+// Defaults and limits.
+const (
+	// Role is the name of the duty that one coordinator of a run has at a time.
+	Role = "coordinator"
+	// LeaseDefault is how long the role is held without being renewed.
+	LeaseDefault = 15 * time.Second
+	// renewalsPerLease leaves room for missed ones.
+	renewalsPerLease = 3
+	// FollowDefault is how often a run is looked at in which nothing happens
+	// here: what others do is seen after as long. Each time is another one, up
+	// to half as long again, so that many do not look at the same moment.
+	FollowDefault = 200 * time.Millisecond
+	// askEvery is how many of these times pass between two tries to take the
+	// lead of a run that somebody else leads.
+	askEvery = 5
+	// offersPerSlot is how many batches of a node are on offer here at once at
+	// most; more are looked for when a quarter of them is left.
+	offersPerSlot = 8
+	offersMin     = 32
+	// planTries is how often a node is planned whose plan fails for reasons
+	// that may pass; planPause spaces them, twice as long each time.
+	planTries = 4
+	planPause = time.Second
+	// finishTimeout bounds what is said when a coordinator leaves.
+	finishTimeout = 10 * time.Second
+)
+
+// errOver ends the context of a run that is over.
+var errOver = errors.New("the run is over")
+
+// Config of a coordinator. Zero values are defaults.
+type Config struct {
+	Store   state.Store
+	Queue   queue.Queue
+	Job     worker.Job
+	Owner   string // see worker.Owner
+	Slots   int    // of the executor that takes the offers
+	Lease   time.Duration
+	Follow  time.Duration
+	Now     func() time.Time
+	Logger  *slog.Logger
+	Observe func(worker.Event) // called from several goroutines; nil is allowed
+	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
+	Checkpoint func(worker.CrashPoint)
+}
+
+func (c Config) withDefaults() Config {
+	if c.Lease == 0 {
+		c.Lease = LeaseDefault
+	}
+	if c.Follow == 0 {
+		c.Follow = FollowDefault
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Observe == nil {
+		c.Observe = func(worker.Event) {}
+	}
+	if c.Checkpoint == nil {
+		c.Checkpoint = func(worker.CrashPoint) {}
+	}
+	return c
+}
+
+// Coordinator drives one run. It is also what an executor sees of the run.
+type Coordinator struct {
+	worker.Job
+	cfg    Config
+	run    state.RunKey
+	ctx    context.Context // ends when the run is over, or left
+	cancel context.CancelCauseFunc
+	wake   chan struct{} // something happened: look
+
+	mu     sync.Mutex
+	nodes  map[string]*node
+	broken error
+
+	leads  time.Time           // until when the role is held; zero: somebody else has it
+	asked  time.Time           // when it was asked for in vain
+	buried time.Time           // when claims of the dead were looked for
+	seen   map[string]string   // statuses that were told of, by node; nil before the first look
+	plans  map[string]planning // nodes whose plan is on its way, or failed for now
+}
+
+// node is what a coordinator knows of a node between two looks.
+type node struct {
+	offered map[int]bool // batches that this process's queue has hints of
+	left    int          // batches that are not done, as far as is known here
+}
+
+// planning is a plan that is on its way.
+type planning struct {
+	tries int
+	until time.Time       // it is not tried again before
+	waits context.Context // nor while this has not ended
+}
+
+// New returns a coordinator. Its context ends with ctx.
+func New(ctx context.Context, cfg Config, run state.RunKey) *Coordinator {
+	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, wake: make(chan struct{}, 1),
+		nodes: map[string]*node{}, plans: map[string]planning{}}
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	return c
+}
+
+// Run drives the run until it is over and returns its final status, or until
+// the coordinator's context ends: Running then. An error means that the state
+// could not be kept: the run can be resumed. The context has ended when it returns.
+func (c *Coordinator) Run() (state.Status, error) {
+	status, err := c.drive()
+	c.cancel(errOver)
+	c.resign()
+	return status, err
+}
+
+func (c *Coordinator) drive() (state.Status, error) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		status, err := c.look(c.ctx)
+		if c.ctx.Err() != nil && !status.Terminal() {
+			return state.Running, c.failed()
+		}
+		if err = errors.Join(err, c.failed()); err != nil || status.Terminal() {
+			return status, err
+		}
+		timer.Reset(c.cfg.Follow + rand.N(c.cfg.Follow/2+1)) //nolint:gosec // spacing, not a secret
+		select {
+		case <-c.ctx.Done():
+			return state.Running, c.failed()
+		case <-c.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// resign lets the next one lead at once.
+func (c *Coordinator) resign() {
+	if c.leads.IsZero() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), finishTimeout)
+	defer cancel()
+	if err := c.cfg.Store.Resign(ctx, c.run, Role, c.cfg.Owner); err != nil {
+		c.cfg.Logger.Debug("the role of the coordinator ends by itself", "run", c.run.Run, "error", err)
+	}
+}
+
+// Poke makes the coordinator look at its run now.
+func (c *Coordinator) Poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Context ends when the run is over, or left.
+func (c *Coordinator) Context() context.Context { return c.ctx }
+
+// Leave ends the context.
+func (c *Coordinator) Leave(cause error) { c.cancel(cause) }
+
+// Observe passes on what an executor says.
+func (c *Coordinator) Observe(e worker.Event) { c.cfg.Observe(e) }
+
+// Broken ends the coordinator: the state of the run could not be kept.
+func (c *Coordinator) Broken(err error) {
+	c.mu.Lock()
+	c.broken = errors.Join(c.broken, err)
+	c.mu.Unlock()
+	c.Poke()
+}
+
+func (c *Coordinator) failed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken
+}
+
+// Taken says that a hint is used up.
+func (c *Coordinator) Taken(key state.BatchKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.nodes[key.Node]
+	if n == nil {
+		return
+	}
+	delete(n.offered, key.Batch)
+	if n.left > len(n.offered) && c.hungry(n) {
+		c.Poke()
+	}
+}
+
+// Ended says how an attempt was recorded. The run is looked at if that may
+// have ended its node.
+func (c *Coordinator) Ended(claim state.Claim, as state.Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.nodes[claim.Node]
+	if n == nil {
+		return
+	}
+	if as == state.Succeeded {
+		n.left--
+	}
+	if as != state.Succeeded || n.left <= 0 || len(n.offered) == 0 { // a node, or a phase of it, may be done
+		c.Poke()
+	}
+}
+
+// hungry reports whether so few batches of a node are on offer that more are
+// to be looked for; mu is held.
+func (c *Coordinator) hungry(n *node) bool { return len(n.offered) <= c.offersMax()/4 }
+
+func (c *Coordinator) offersMax() int { return max(offersMin, offersPerSlot*c.cfg.Slots) }
+
+// look does what is due in the run. It may be repeated at any time by anybody.
+func (c *Coordinator) look(ctx context.Context) (state.Status, error) {
+	for {
+		run, err := c.cfg.Store.Run(ctx, c.run)
+		if err != nil {
+			return state.Running, fmt.Errorf("read run %d: %w", c.run.Run, err)
+		}
+		if run.Order.Pending() {
+			if err := state.Carry(ctx, c.cfg.Store, run, c.cfg.Now()); err != nil {
+				return state.Running, fmt.Errorf("carry out what was ordered of run %d: %w", c.run.Run, err)
+			}
+			continue
+		}
+		if run.Status != state.Running {
+			return run.Status, nil
+		}
+		nodes, err := c.cfg.Store.Nodes(ctx, c.run)
+		if err != nil {
+			return state.Running, fmt.Errorf("read the nodes of run %d: %w", c.run.Run, err)
+		}
+		c.tell(nodes)
+		changed := false
+		if err := c.lead(ctx); err != nil {
+			return state.Running, err
+		}
+		if !c.leads.IsZero() {
+			if changed, err = c.advance(ctx, run, nodes); err != nil {
+				return state.Running, err
+			}
+		}
+		if !changed {
+			return state.Running, c.offer(ctx, nodes)
+		}
+	}
+}
+
+// tell says what has become of nodes since the last look, whoever did it.
+func (c *Coordinator) tell(nodes []state.Node) {
+	first := c.seen == nil
+	if first {
+		c.seen = map[string]string{}
+	}
+	for _, n := range nodes {
+		before, now := c.seen[n.Name], fmt.Sprint(n.Status, n.Generation)
+		c.seen[n.Name] = now
+		if first || before == now {
+			continue
+		}
+		event := worker.Event{Run: c.run, Time: c.cfg.Now(), Node: n.Name, Batches: n.BatchesTotal,
+			Stats: state.Stats{RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut}}
+		switch n.Status {
+		case state.Running:
+			event.Kind, event.Stats = worker.NodePlanned, state.Stats{}
+		case state.Succeeded:
+			event.Kind = worker.NodeFinished
+		default:
+			continue
+		}
+		c.cfg.Observe(event)
+	}
+}
+
+// lead takes the run's role, or renews it when a part of its time is over.
+func (c *Coordinator) lead(ctx context.Context) error {
+	now := c.cfg.Now()
+	if c.leads.Sub(now) > c.cfg.Lease-c.cfg.Lease/renewalsPerLease || now.Sub(c.asked) < askEvery*c.cfg.Follow {
+		return nil
+	}
+	until := now.Add(c.cfg.Lease)
+	role, err := c.cfg.Store.Acquire(ctx, c.run, Role, c.cfg.Owner, now, until)
+	switch {
+	case errors.Is(err, state.ErrHeld) && worker.Gone(role.Owner):
+		// The next look takes what is free then. Whoever is slower changes nothing.
+		return c.cfg.Store.Resign(ctx, c.run, Role, role.Owner)
+	case errors.Is(err, state.ErrHeld):
+		c.leads, c.asked = time.Time{}, now
+		return nil
+	case err != nil:
+		return fmt.Errorf("take the lead of run %d: %w", c.run.Run, err)
+	}
+	c.leads = until
+	return nil
+}

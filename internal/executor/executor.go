@@ -1,0 +1,386 @@
+package executor
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/queue"
+	"thalweg/internal/state"
+	"thalweg/internal/worker"
+)
+
+// Defaults and limits.
+const (
+	// LeaseDefault is how long a claim lives without a heartbeat.
+	LeaseDefault = 30 * time.Second
+	// heartbeatsPerLease leaves room for missed ones.
+	heartbeatsPerLease = 3
+	// DeadlineDefault is how long one attempt may take. It is there for what
+	// would never end; nothing that does comes near it.
+	DeadlineDefault = 24 * time.Hour
+	// TriesDefault is how often a batch is tried whose attempts fail for
+	// reasons that may pass, or do not come back.
+	TriesDefault = 5
+	// retryFirst and retryLongest space the tries of a batch: each pause is
+	// twice the one before, shortened by up to half.
+	retryFirst   = time.Second
+	retryLongest = time.Minute
+	// finishTimeout bounds the state changes that follow a shutdown.
+	finishTimeout = 30 * time.Second
+	// GraceDefault is how long executions may take to end when their run or the
+	// executor has. DuckDB looks for an interrupt between two vectors, which may be far apart.
+	GraceDefault = time.Second
+)
+
+// Why an execution is ended.
+var (
+	errLeaseLost = errors.New("the batch's lease was lost")
+	errDeadline  = errors.New("the attempt took too long")
+)
+
+// Run is a run that is worked on: its content, and who coordinates it here.
+type Run interface {
+	worker.Job
+	// Context ends when the run is over, or is not worked on any more.
+	Context() context.Context
+	// Taken says that a hint is used up, whether there is a claim now or not.
+	Taken(key state.BatchKey)
+	// Ended says that an attempt is recorded, and how: Succeeded, Failed, or
+	// Pending where the batch can be claimed again.
+	Ended(c state.Claim, as state.Status)
+	// Broken says that the state of the run could not be kept.
+	Broken(err error)
+	// Observe is called from several goroutines.
+	Observe(e worker.Event)
+}
+
+// Runs gives a run until release is called; state.ErrNotFound if this process
+// does not work on it.
+type Runs interface {
+	Use(ctx context.Context, key state.RunKey) (r Run, release func(), err error)
+}
+
+// Config of an executor. Zero values are defaults.
+type Config struct {
+	Store    state.Store
+	Queue    queue.Queue
+	Runs     Runs
+	Owner    string // see worker.Owner
+	Slots    int    // batches in flight
+	Lease    time.Duration
+	Deadline time.Duration // of an attempt
+	Tries    int
+	Grace    time.Duration // see GraceDefault
+	Now      func() time.Time
+	Logger   *slog.Logger
+	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
+	Checkpoint func(worker.CrashPoint)
+}
+
+func (c Config) withDefaults() Config {
+	c.Lease = or(c.Lease, LeaseDefault)
+	c.Deadline = or(c.Deadline, DeadlineDefault)
+	c.Tries = or(c.Tries, TriesDefault)
+	c.Grace = or(c.Grace, GraceDefault)
+	c.Slots = max(c.Slots, 1)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Logger = or(c.Logger, slog.New(slog.DiscardHandler))
+	if c.Checkpoint == nil {
+		c.Checkpoint = func(worker.CrashPoint) {}
+	}
+	return c
+}
+
+func or[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+// Executor executes batches.
+type Executor struct {
+	cfg    Config
+	flight flight
+}
+
+// New returns an executor.
+func New(cfg Config) *Executor { return &Executor{cfg: cfg.withDefaults(), flight: newFlight()} }
+
+// Work takes hints until ctx ends or the queue is closed, and returns when what
+// was in flight has ended and is recorded. An execution that does not end
+// within Config.Grace is left behind: its batch is given back, and what it
+// still does goes nowhere, because its claim does not hold any more. The caller
+// should end the process then.
+func (e *Executor) Work(ctx context.Context) error {
+	var slots sync.WaitGroup
+	errs := make([]error, e.cfg.Slots)
+	for i := range e.cfg.Slots {
+		slots.Go(func() { errs[i] = e.serve(ctx) })
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		slots.Wait()
+	}()
+	select {
+	case <-ended:
+		return errors.Join(errs...)
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(e.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case <-ended:
+		return errors.Join(errs...)
+	case <-grace.C:
+		return e.abandon(ctx, func(state.RunKey) bool { return true })
+	}
+}
+
+// serve takes hints until ctx ends.
+func (e *Executor) serve(ctx context.Context) error {
+	for {
+		d, err := e.cfg.Queue.Receive(ctx)
+		if ctx.Err() != nil || errors.Is(err, queue.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("receive a batch: %w", err)
+		}
+		e.take(ctx, d)
+	}
+}
+
+// take claims the hinted batch, and only then tells the queue that the hint
+// is used, so that no broker's patience limits how long a batch may take.
+func (e *Executor) take(ctx context.Context, d queue.Delivery) {
+	run, release, err := e.cfg.Runs.Use(ctx, d.RunKey)
+	if err != nil {
+		e.done(ctx, d)
+		e.cfg.Logger.Debug("a hint is for a run that is not worked on here", "run", d.Run, "error", err)
+		return
+	}
+	defer release()
+	claim, err := e.claim(run.Context(), d.Offer)
+	e.done(ctx, d)
+	run.Taken(d.BatchKey)
+	switch {
+	case err == nil:
+	case errors.Is(err, state.ErrNotClaimable), run.Context().Err() != nil:
+		return
+	default:
+		run.Broken(fmt.Errorf("claim %s batch %d: %w", d.Node, d.Batch, err))
+		return
+	}
+	e.cfg.Checkpoint(worker.Claimed)
+	run.Observe(e.event(worker.BatchStarted, claim))
+	e.attempt(ctx, run, claim)
+}
+
+func (e *Executor) claim(ctx context.Context, o state.Offer) (state.Claim, error) {
+	now := e.cfg.Now()
+	return e.cfg.Store.Claim(ctx, state.Bid{Offer: o, Owner: e.cfg.Owner, Token: rand.Text(), Now: now, Lease: now.Add(e.cfg.Lease)})
+}
+
+func (e *Executor) done(ctx context.Context, d queue.Delivery) {
+	if err := d.Done(ctx); err != nil {
+		e.cfg.Logger.Warn("a used hint could not be acknowledged; it may come again", "batch", d.BatchKey, "error", err)
+	}
+}
+
+func (e *Executor) event(kind worker.EventKind, c state.Claim) worker.Event {
+	return worker.Event{Run: c.RunKey, Time: e.cfg.Now(), Kind: kind, Node: c.Node, Batch: c.Batch, Attempt: c.Attempt}
+}
+
+// attempt executes a claimed batch under its lease and records how it ended.
+func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
+	exec, cancel := context.WithCancelCause(run.Context())
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	defer cancel(nil)
+	// What follows the execution must happen even when its context has ended.
+	finish := context.WithoutCancel(ctx)
+	if claim.Tries >= e.cfg.Tries {
+		e.record(finish, run, claim, worker.Result{}, gaveUp(claim), nil)
+		return
+	}
+	var beat sync.WaitGroup
+	beat.Go(func() { e.heartbeat(exec, claim, cancel) })
+	defer beat.Wait()
+	defer cancel(nil)
+	e.flight.begin(run, claim)
+	limited, stop := context.WithTimeoutCause(exec, e.cfg.Deadline, errDeadline)
+	defer stop()
+	start := e.cfg.Now()
+	var res worker.Result
+	err := worker.Guard("executing "+nameOf(claim), func() (err error) {
+		res, err = run.Execute(limited, claim)
+		return err
+	})
+	if !e.flight.land(claim) { // left behind: nobody listens any more
+		discard(res)
+		return
+	}
+	defer e.flight.recorded(claim)
+	res.Outcome.Stats.Elapsed = e.cfg.Now().Sub(start)
+	e.cfg.Checkpoint(worker.Executed)
+	if err != nil && errors.Is(context.Cause(limited), errDeadline) {
+		err = &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("%s did not end within %s", nameOf(claim), e.cfg.Deadline), Detail: err.Error()}
+	}
+	e.record(finish, run, claim, res, err, context.Cause(exec))
+}
+
+// record commits an attempt or says how it failed. ended is why its execution
+// was ended from outside, if it was.
+func (e *Executor) record(ctx context.Context, run Run, claim state.Claim, res worker.Result, err, ended error) {
+	ctx, stop := context.WithTimeout(ctx, finishTimeout)
+	defer stop()
+	failed := err != nil
+	if !failed {
+		err = worker.Guard("publishing "+nameOf(claim), func() error { return e.commit(ctx, claim, &res) })
+	}
+	if err == nil {
+		event := e.event(worker.BatchFinished, claim)
+		event.Stats, event.Checks = res.Outcome.Stats, res.Outcome.Checks
+		run.Observe(event)
+		run.Ended(claim, state.Succeeded)
+		return
+	}
+	if !failed { // to publish: nothing of it is left
+		discard(res)
+		res = worker.Result{Outcome: state.Outcome{Stats: res.Outcome.Stats}}
+	}
+	if errors.Is(ended, errLeaseLost) || errors.Is(err, state.ErrLeaseLost) {
+		e.lost(run, claim, res)
+		return
+	}
+	as, event, err := e.fail(ctx, claim, err, res)
+	switch {
+	case errors.Is(err, state.ErrLeaseLost):
+		e.lost(run, claim, res)
+	case err != nil:
+		run.Broken(err)
+	default:
+		run.Observe(event)
+		run.Ended(claim, as)
+	}
+}
+
+func (e *Executor) lost(run Run, claim state.Claim, res worker.Result) {
+	level := slog.LevelWarn
+	if run.Context().Err() != nil {
+		level = slog.LevelDebug // the run is over: nothing is lost that anybody waits for
+	}
+	discard(res)
+	e.cfg.Logger.Log(context.Background(), level, "an attempt lost its lease and was dropped", "node", claim.Node, "batch", claim.Batch, "attempt", claim.Attempt)
+	run.Ended(claim, state.Pending)
+}
+
+func discard(res worker.Result) {
+	if res.Discard != nil {
+		res.Discard()
+	}
+}
+
+// commit makes files visible and publishes the parts, if the lease still holds.
+func (e *Executor) commit(ctx context.Context, claim state.Claim, res *worker.Result) error {
+	if res.Publish != nil {
+		if err := e.cfg.Store.Extend(ctx, claim, e.cfg.Now().Add(e.cfg.Lease)); err != nil {
+			return fmt.Errorf("confirm the lease before publishing: %w", err)
+		}
+		if err := res.Publish(ctx); err != nil {
+			return err
+		}
+		e.cfg.Checkpoint(worker.Published)
+	}
+	if err := e.cfg.Store.Commit(ctx, claim, res.Outcome, e.cfg.Now()); err != nil {
+		if !errors.Is(err, state.ErrLeaseLost) {
+			res.Discard = nil // nobody knows whether the manifest lists them: gc will
+		}
+		return fmt.Errorf("commit: %w", err)
+	}
+	e.cfg.Checkpoint(worker.Committed)
+	return nil
+}
+
+// fail records a failed attempt: the batch is given back if it was only
+// interrupted, tried again later if the cause may pass, and fails otherwise.
+func (e *Executor) fail(ctx context.Context, claim state.Claim, err error, res worker.Result) (state.Status, worker.Event, error) {
+	now := e.cfg.Now()
+	if worker.Interrupted(err) {
+		discard(res)
+		if err := e.cfg.Store.Release(ctx, claim, now); err != nil {
+			return "", worker.Event{}, fmt.Errorf("give back %s: %w", nameOf(claim), err)
+		}
+		return state.Pending, e.event(worker.BatchReleased, claim), nil
+	}
+	failure := worker.FailureOf(err, claim.BatchKey)
+	again := failure.Retryable && failure.Kind == fault.Environment
+	event := e.event(worker.BatchFailed, claim)
+	event.Stats, event.Checks, event.Failure = res.Outcome.Stats, res.Outcome.Checks, &failure
+	if again && claim.Tries+1 < e.cfg.Tries {
+		discard(res)
+		event.Kind = worker.BatchRetried
+		if err := e.cfg.Store.Retry(ctx, claim, failure, now.Add(retryPause(claim.Tries)), now); err != nil {
+			return "", event, fmt.Errorf("record that %s is tried again: %w", nameOf(claim), errors.Join(err, errors.New(failure.Message)))
+		}
+		return state.Pending, event, nil
+	}
+	if again {
+		failure.Message += fmt.Sprintf(" (try %d of %d)", claim.Tries+1, e.cfg.Tries)
+	}
+	if err := e.cfg.Store.Fail(ctx, claim, failure, res.Outcome, now); err != nil {
+		return "", event, fmt.Errorf("record the failure of %s: %w", nameOf(claim), errors.Join(err, errors.New(failure.Message)))
+	}
+	return state.Failed, event, nil
+}
+
+// retryPause is how long a batch waits that has been tried so often before.
+func retryPause(tries int) time.Duration {
+	d := retryFirst
+	for range tries {
+		d = min(2*d, retryLongest)
+	}
+	return d - mathrand.N(d/2) //nolint:gosec // spacing, not a secret
+}
+
+// gaveUp is the failure of a batch that has been tried too often.
+func gaveUp(c state.Claim) error {
+	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s was given up: %d attempts before did not come back, or failed", nameOf(c), c.Tries),
+		Hint: "a batch whose process dies each time mostly needs more memory than the machine gives: see `" + c.Command(fmt.Sprintf("batches %s --run %d", c.Node, c.Run)) + "` and the system's log; --resume tries it again"}
+}
+
+func nameOf(c state.Claim) string { return fmt.Sprintf("batch %d of node %s", c.Batch, c.Node) }
+
+// heartbeat extends the lease until ctx ends; a lost lease cancels the execution.
+func (e *Executor) heartbeat(ctx context.Context, claim state.Claim, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(e.cfg.Lease / heartbeatsPerLease)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := e.cfg.Store.Extend(ctx, claim, e.cfg.Now().Add(e.cfg.Lease))
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, state.ErrLeaseLost):
+			cancel(errLeaseLost)
+			return
+		case err != nil:
+			e.cfg.Logger.Warn("a heartbeat failed; it is repeated", "node", claim.Node, "batch", claim.Batch, "error", err)
+		}
+	}
+}

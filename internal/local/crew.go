@@ -1,0 +1,93 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"thalweg/internal/coordinator"
+	"thalweg/internal/executor"
+	"thalweg/internal/pipeline"
+	"thalweg/internal/queue/inproc"
+	"thalweg/internal/state"
+	"thalweg/internal/worker"
+)
+
+// crew is what works in one process: an executor, and a coordinator for each
+// run that is open. It implements executor.Runs.
+type crew struct {
+	cfg    crewConfig
+	owner  string
+	queue  *inproc.Queue
+	exec   *executor.Executor
+	cancel context.CancelFunc // of the executor
+	ended  chan error         // of the executor
+
+	mu   sync.Mutex
+	runs map[state.RunKey]*openRun
+}
+
+// crewConfig says how a crew works.
+type crewConfig struct {
+	store      state.Store
+	slots      int
+	lease      time.Duration // of batches and roles; 0: their defaults
+	logger     *slog.Logger
+	checkpoint func(worker.CrashPoint)
+}
+
+// openRun is a run that this process works on.
+type openRun struct {
+	*coordinator.Coordinator
+	job  *pipeline.Pipeline
+	lock *RunLock
+}
+
+// newCrew starts an executor, which works until ctx ends or stop is called.
+func newCrew(ctx context.Context, cfg crewConfig) *crew {
+	c := &crew{cfg: cfg, owner: worker.Owner(), queue: inproc.New(0), runs: map[state.RunKey]*openRun{}, ended: make(chan error, 1)}
+	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.queue, Runs: c, Owner: c.owner, Slots: cfg.slots, Lease: cfg.lease,
+		Logger: cfg.logger, Checkpoint: cfg.checkpoint})
+	ctx, c.cancel = context.WithCancel(ctx)
+	go func() { c.ended <- c.exec.Work(ctx) }()
+	return c
+}
+
+// stop ends the executor: what is in flight has its grace, and is given back.
+func (c *crew) stop() error {
+	c.cancel()
+	return errors.Join(<-c.ended, c.queue.Close())
+}
+
+// open begins to work on a run. The lock is the crew's from now on.
+func (c *crew) open(ctx context.Context, key state.RunKey, job *pipeline.Pipeline, lock *RunLock, observe func(worker.Event)) *openRun {
+	r := &openRun{job: job, lock: lock, Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: c.queue, Job: job, Owner: c.owner,
+		Slots: c.cfg.slots, Lease: c.cfg.lease, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint}, key)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs[key] = r
+	return r
+}
+
+// Use implements executor.Runs.
+func (c *crew) Use(_ context.Context, key state.RunKey) (executor.Run, func(), error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.runs[key]
+	if r == nil {
+		return nil, nil, fmt.Errorf("run %d is not open: %w", key.Run, state.ErrNotFound)
+	}
+	return r, func() {}, nil
+}
+
+// leave ends the work on a run whose coordinator has ended: what is in flight
+// has its grace, and hints that are left are dropped.
+func (c *crew) leave(ctx context.Context, key state.RunKey) error {
+	c.mu.Lock()
+	delete(c.runs, key)
+	c.mu.Unlock()
+	return c.exec.Leave(ctx, key)
+}

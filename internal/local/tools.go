@@ -1,0 +1,193 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"thalweg/internal/budget"
+	"thalweg/internal/engine"
+	"thalweg/internal/fault"
+	"thalweg/internal/pipeline"
+	"thalweg/internal/plan"
+	"thalweg/internal/python"
+	"thalweg/internal/script"
+	"thalweg/internal/state"
+	"thalweg/internal/state/patient"
+)
+
+// tools are what a process does its batches with, whatever run they are of.
+type tools struct {
+	home   *Home
+	opts   Options
+	store  state.Store // as runs write it
+	work   string      // for files that are private to this process
+	engine *engine.Instances
+	whole  budget.Budget  // that this process would have by itself
+	budget budget.Budget  // that it has begun with
+	shares *budget.Ledger // nil: it holds no memory so far
+	review sync.WaitGroup // of the shares
+	cancel context.CancelFunc
+	pool   *python.Pool // nil: nothing has needed one so far
+}
+
+func newTools(home *Home, opts Options) (*tools, error) {
+	work, err := home.WorkDir()
+	if err != nil {
+		return nil, err
+	}
+	return &tools{home: home, opts: opts, work: work, store: discreetStore{patient.New(home.State, patient.Config{Logger: opts.Logger}), opts.Known},
+		engine: engine.NewInstances(filepath.Join(work, "engine"), work, filepath.Join(home.Dir, "parts"))}, nil
+}
+
+func (t *tools) close() error { return errors.Join(t.engine.Close(), t.giveBack()) }
+
+// giveBack ends what takes up this process's share of the memory, and gives it back.
+func (t *tools) giveBack() (err error) {
+	if t.pool != nil {
+		err = t.pool.Close()
+		t.pool = nil
+	}
+	return errors.Join(err, t.leave())
+}
+
+// enter takes this process's share of the state directory's memory, and waits
+// for it if others hold it. It follows them as they come and go until leave.
+func (t *tools) enter(ctx context.Context, python bool) (err error) {
+	if t.shares != nil {
+		return nil
+	}
+	total := t.opts.MemoryBytes
+	if total == 0 {
+		total = budget.Default()
+	}
+	split := func(total int64) (budget.Budget, error) { return t.split(total, python) }
+	if t.whole, err = split(total); err != nil {
+		return err
+	}
+	member := budget.Member{Owner: fmt.Sprintf("process %d", os.Getpid()), Total: total, Waiting: t.opts.Waiting}
+	if t.shares, err = budget.Enter(ctx, filepath.Join(t.home.Dir, "shares"), member, split); err != nil {
+		return homeFault(t.home.Dir, "share the memory with other processes", err)
+	}
+	t.budget = t.shares.Room().Budget()
+	ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	t.review.Go(func() {
+		if err := t.shares.Review(ctx); err != nil {
+			t.opts.Logger.Warn("what other processes hold of the memory is not followed any more", "error", err)
+		}
+	})
+	return nil
+}
+
+// leave gives the share back.
+func (t *tools) leave() error {
+	if t.shares == nil {
+		return nil
+	}
+	t.cancel()
+	t.review.Wait()
+	err := t.shares.Leave()
+	t.shares = nil
+	return err
+}
+
+// split divides a figure of memory over this process's cores.
+func (t *tools) split(total int64, python bool) (budget.Budget, error) {
+	b, err := share(total, t.opts.Cores, python)
+	if err != nil {
+		return b, err
+	}
+	if free, ok := freeBytes(t.home.Dir); ok {
+		b.SpillBytes = max(int64(float64(free)*spillShare)/int64(b.Slots), spillBytesMin)
+	}
+	if t.opts.Tune != nil {
+		t.opts.Tune(&b)
+	}
+	return b, nil
+}
+
+// share divides so many bytes over so many cores, 0 being the machine's.
+func share(total int64, cores int, python bool) (budget.Budget, error) {
+	if total == 0 {
+		total = budget.Default()
+	}
+	if cores == 0 {
+		cores = budget.Cores()
+	}
+	interpreters := 0
+	if python {
+		interpreters = cores
+	}
+	b, err := budget.Split(total, cores, interpreters)
+	if err != nil {
+		return b, &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: "give more with --memory"}
+	}
+	return b, nil
+}
+
+// needsPython reports whether any of the nodes calls Python.
+func needsPython(nodes []*script.Node) bool {
+	for _, n := range nodes {
+		if n.PyCalc != nil || n.PyTable != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// openPool makes the interpreters, if there are none yet and there is a share for them.
+func (t *tools) openPool() error {
+	if t.budget.Interpreters == 0 || t.pool != nil {
+		return nil
+	}
+	var err error
+	b := t.budget
+	t.pool, err = python.NewPool(python.Config{Interpreter: t.opts.Interpreter, Size: b.Interpreters, Early: min(b.Interpreters, earlyInterpreters), RowTimeout: t.opts.RowTimeout,
+		GroupTimeout: t.opts.GroupTimeout, MaxGroupBytes: min(max(b.InterpreterBytes/4, groupBytesMin), python.DefaultMaxGroupBytes),
+		MemoryBytes: max(b.InterpreterBytes, interpreterBytesMin), RecycleBytes: b.InterpreterBytes, Keeper: t.opts.Keeper, Logger: t.opts.Logger})
+	return err
+}
+
+// checkPython imports the Python code of every node before anything runs.
+func (t *tools) checkPython(ctx context.Context, nodes []*script.Node) error {
+	for _, n := range nodes {
+		prog := plan.ProgramOf(n)
+		if prog == nil {
+			continue
+		}
+		if err := t.pool.Check(ctx, prog); err != nil {
+			return inNode(err, n)
+		}
+	}
+	return nil
+}
+
+// jobOf says whose content a pipeline is.
+type jobOf struct {
+	script    *script.Script
+	run       state.RunKey
+	identity  string
+	from      []int64
+	planning  budget.Budget // that its nodes are planned by
+	ephemeral bool          // see Options
+	ownCopies bool          // another process may keep copies of its remote inputs
+}
+
+// job makes a run's content.
+func (t *tools) job(j jobOf) *pipeline.Pipeline {
+	copies := filepath.Join(t.home.remoteDir(j.run), pipeline.CopiesDir)
+	if j.ownCopies {
+		copies = filepath.Join(t.work, "copies", filepath.Base(t.home.remoteDir(j.run)))
+	}
+	t.engine.Allow(pipeline.Reach(j.script, j.run)...)
+	var executor engine.Executor = t.engine
+	if t.opts.Executor != nil {
+		executor = t.opts.Executor(executor)
+	}
+	return pipeline.New(pipeline.Config{Script: j.script, Run: j.run, Identity: j.identity, Identify: t.home.identityOf, From: j.from, Store: t.store, Parts: t.home.Parts,
+		Budget: t.budget, Room: t.shares.Room(), Planning: j.planning, Fuse: j.ephemeral, Pool: t.pool, Engine: executor, StateDir: t.home.Dir, WorkDir: t.work, Remote: t.opts.Remote,
+		CopiesDir: copies, UploadsDir: filepath.Join(t.home.remoteDir(j.run), pipeline.UploadsDir), Logger: t.opts.Logger})
+}
