@@ -164,7 +164,7 @@ func canonicalNumber(text string) string {
 	if n, ok := wholeNumber(text); ok {
 		return strconv.FormatInt(n, 10)
 	}
-	if document.IsJSONNumber(text) {
+	if json.Valid([]byte(text)) {
 		return text
 	}
 	f, err := strconv.ParseFloat(strings.ReplaceAll(text, "_", ""), 64)
