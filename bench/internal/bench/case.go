@@ -28,7 +28,6 @@ type side struct {
 	memory  string         // limit; "": none given
 	flags   []string       // more of the command line
 	params  map[string]any // more of the script's
-	needs   string         // a flag or command without which the side is left out
 	unlike  bool           // its results are its own
 }
 

@@ -51,7 +51,7 @@ func Cases() []Case {
 				{name: "rows", program: "thalweg", file: rowsScript},
 				{name: "duckdb", program: "duckdb"},
 				{name: "numpy", program: "thalweg", file: numpyScript, flags: numpy},
-				{name: "rows ephemeral", program: "thalweg", file: rowsScript, flags: []string{"--ephemeral"}, needs: "--ephemeral"},
+				{name: "rows ephemeral", program: "thalweg", file: rowsScript, flags: []string{"--ephemeral"}},
 			},
 			checks: []check{
 				{name: "load and join", figure: "load_join", side: "rows", over: "duckdb", bar: atMost(1.2)},
@@ -106,7 +106,7 @@ func Cases() []Case {
 			Name: "processes", What: "generated portfolio in one process and in two on one state directory, a core each", input: inputPortfolio, size: 1000,
 			sides: []side{
 				{name: "one process", program: "one core", file: rowsScript, memory: "4GB"},
-				{name: "two processes", program: "a process a core", file: rowsScript, memory: "4GB", needs: "\n  worker "},
+				{name: "two processes", program: "a process a core", file: rowsScript, memory: "4GB"},
 			},
 			checks: []check{{name: "speed-up", figure: "wall", side: "one process", over: "two processes", bar: bar{limit: 1.8, atLeast: true}}},
 		},
@@ -174,7 +174,7 @@ func storedOrNot(name, what string, rows int64, stored, ephemeral float64, anyOr
 		sides: []side{
 			{name: "stored", program: "thalweg", file: script, memory: limit},
 			{name: "duckdb", program: "sql", file: peer, memory: limit},
-			{name: "ephemeral", program: "thalweg", file: script, memory: limit, flags: []string{"--ephemeral"}, needs: "--ephemeral"},
+			{name: "ephemeral", program: "thalweg", file: script, memory: limit, flags: []string{"--ephemeral"}},
 		},
 		checks: []check{
 			{name: "whole, stored", figure: "wall", side: "stored", over: "duckdb", bar: atMost(stored)},

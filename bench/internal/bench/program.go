@@ -84,27 +84,14 @@ func (s *session) command(ctx context.Context, sd side, values map[string]string
 	return args, nil
 }
 
-// lacking says why a side cannot be measured, or nothing.
-func (s *session) lacking(ctx context.Context, sd side) (string, error) {
-	p := programs[sd.program]
-	if name, hint, ok := strings.Cut(p.needs, ": "); ok {
+// lacking says what a side cannot be measured without, or nothing.
+func lacking(sd side) string {
+	if name, hint, ok := strings.Cut(programs[sd.program].needs, ": "); ok {
 		if _, err := exec.LookPath(name); err != nil {
-			return name + " is not there: " + hint, nil
+			return name + " is not there: " + hint
 		}
 	}
-	if sd.needs == "" {
-		return "", nil
-	}
-	for _, args := range [][]string{{"--help"}, {"run", "--help"}} {
-		help, err := output(ctx, "", append([]string{s.config.Thalweg}, args...)...)
-		if err != nil {
-			return "", err
-		}
-		if strings.Contains(help, sd.needs) {
-			return "", nil
-		}
-	}
-	return "this thalweg has no " + strings.TrimSpace(sd.needs), nil
+	return ""
 }
 
 // environment returns the directory of a virtual environment with the packages

@@ -115,12 +115,7 @@ func (s *session) measure(ctx context.Context, c Case) (Report, error) {
 			if err != nil {
 				return r, err
 			}
-			if why == "" {
-				if why, err = s.lacking(ctx, sd); err != nil {
-					return r, err
-				}
-			}
-			if why != "" {
+			if why = cmp.Or(why, lacking(sd)); why != "" {
 				r.leaveOut(sd.name, why)
 				continue
 			}
