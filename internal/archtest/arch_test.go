@@ -44,7 +44,7 @@ var allowed = map[string]string{
 	"internal/keeper":                  "",
 	"internal/python":                  "expr fault keeper",
 	"internal/state":                   "fault",
-	"internal/state/statetest":         "state state/statetest/hostile fault",
+	"internal/state/statetest":         "effort state state/statetest/hostile fault",
 	"internal/state/statetest/hostile": "state fault",
 	"internal/state/sqlite":            "state state/sqlite/pagesum fault",
 	"internal/state/sqlite/pagesum":    "",

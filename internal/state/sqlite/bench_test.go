@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,4 +50,32 @@ func benchClaims(b *testing.B, s *Store, n int) []state.Claim {
 		require.NoError(b, err)
 	}
 	return claims
+}
+
+// BenchmarkOffers measures what a look for work costs in a node most of whose
+// batches are done: it must not grow with their number.
+func BenchmarkOffers(b *testing.B) {
+	for _, batches := range []int{100, 100_000} {
+		b.Run(fmt.Sprint(batches), func(b *testing.B) {
+			ctx := context.Background()
+			s, err := Open(ctx, filepath.Join(b.TempDir(), "state.db"))
+			require.NoError(b, err)
+			defer func() { require.NoError(b, s.Close()) }()
+			key := childKey()
+			_, err = s.CreateRun(ctx, state.Run{RunKey: key.RunKey}, []state.NodeSpec{{Name: key.Node}})
+			require.NoError(b, err)
+			specs := make([]state.BatchSpec, batches)
+			for i := range specs {
+				specs[i].Batch = i
+			}
+			require.NoError(b, planBatches(ctx, s, key, nil, specs))
+			_, err = s.write.ExecContext(ctx, "UPDATE batches SET status = 'succeeded' WHERE batch < ?", batches-20)
+			require.NoError(b, err)
+			for b.Loop() {
+				offers, _, err := s.Offers(ctx, key, time.Now(), state.Page{Limit: 8})
+				require.NoError(b, err)
+				require.Len(b, offers, 8)
+			}
+		})
+	}
 }

@@ -10,13 +10,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/state"
 	"thalweg/internal/state/statetest/hostile"
 )
 
 // randomFor bounds the random operations: a slow backend, or one under the
 // race detector, is asked fewer of them.
-const randomFor = 8 * time.Second
+func randomFor() time.Duration { return effort.Of(2*time.Second, 8*time.Second, 2*time.Minute) }
 
 // testRandom does the same random operations to the store and to the model
 // and expects the same answers and the same picture after each of them.
@@ -24,7 +25,7 @@ func testRandom(t *testing.T, open Open) {
 	b := newBench(t, open)
 	var round atomic.Int64
 	var failed atomic.Bool // then time is no object: a short counterexample is searched for
-	end := time.Now().Add(randomFor)
+	end := time.Now().Add(randomFor())
 	defer func() { t.Logf("%d sequences of operations", round.Load()) }()
 	rapid.Check(t, func(rt *rapid.T) {
 		if time.Now().After(end) && !failed.Load() {
