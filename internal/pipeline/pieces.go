@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"thalweg/internal/budget"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
 	"thalweg/internal/plan"
@@ -26,11 +27,12 @@ type strain struct {
 
 // execute runs a task that does all or a piece of its batch's work.
 func (p *Pipeline) execute(ctx context.Context, x *attempt, task engine.Task) (engine.Result, error) {
-	cfg := x.instance()
-	if x.strain.alone {
-		cfg.MemoryBytes *= int64(p.cfg.Room.Budget().Slots)
+	cfg, b := x.instance(), p.cfg.Room.Budget()
+	alone := x.strain.alone || x.only(b)
+	if alone {
+		cfg.MemoryBytes *= int64(b.Slots)
 	}
-	res, err := p.executeWith(ctx, task, cfg, x.strain.alone)
+	res, err := p.executeWith(ctx, task, cfg, alone)
 	if !errors.Is(err, engine.ErrOutOfMemory) {
 		x.placeInTable(err)
 		return res, err
@@ -39,11 +41,18 @@ func (p *Pipeline) execute(ctx context.Context, x *attempt, task engine.Task) (e
 		p.cfg.Logger.Info("a batch needs more memory than it has; it is cut into pieces", "node", x.claim.Node, "batch", x.claim.Batch, "pieces", len(works), "memory_bytes", cfg.MemoryBytes)
 		return p.executePieces(ctx, x, works)
 	}
-	if x.strain.alone || p.cfg.Room.Budget().Slots < 2 {
+	if alone || b.Slots < 2 {
 		return res, err
 	}
 	x.goAlone(ctx, cfg.MemoryBytes)
 	return p.execute(ctx, x, task)
+}
+
+// only reports whether the batch is the only one of its node, and so much that
+// it would put most of its rows aside in one slot's memory, as a sorted file
+// does: it has the cores of all slots, and has their memory as well.
+func (x *attempt) only(b budget.Budget) bool {
+	return x.state.BatchesTotal == 1 && x.claim.Spec.BytesIn > b.BatchBytes
 }
 
 // pieces cuts the work of a task that only writes rows of its table: what looks
