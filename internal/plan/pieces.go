@@ -27,7 +27,13 @@ const (
 func (p *Planner) Pieces(n *script.Node, in Inputs, w Work) []Work {
 	var pieces []Work
 	switch {
-	case n.Query != nil, n.Out != nil, w.Check, w.BadCaps, w.Ranged:
+	case n.Query != nil && w.Parts == nil && w.Buckets > 1 && p.finer(n, in, w.Cut):
+		return cutKeys(w)
+	case n.Query != nil: // a query that is one batch may have to be
+		for _, group := range cutSlices(in.Query, w.Parts, piecesOfRange) {
+			pieces = append(pieces, Work{Parts: group, Scans: w.Scans})
+		}
+	case n.Out != nil, w.Check, w.BadCaps, w.Ranged:
 		return nil
 	case n.Files != nil:
 		for _, group := range cutFiles(w.Files, piecesOfRange) {
@@ -67,8 +73,8 @@ func (p *Planner) finer(n *script.Node, in Inputs, c Cut) bool {
 		planned = p.joinBuckets(in)
 	case n.PyTable != nil && n.PyTable.GroupBy == nil:
 		return false // its one call is of all rows
-	case in.Reader.Bytes() > p.Budget.SmallBytes:
-		planned = p.bucketsFor(in.Reader.Bytes())
+	case in.sliced().Bytes() > p.Budget.SmallBytes:
+		planned = p.bucketsFor(in.sliced().Bytes())
 	}
 	return c.Buckets < finerMax*max(planned, 1)
 }
@@ -160,11 +166,11 @@ func (w Work) RowsIn(in Inputs) int64 {
 		return -1
 	}
 	if len(w.Parts) > 0 {
-		rows, _ := sliceRows(in.Reader, w.Parts)
+		rows, _ := sliceRows(in.sliced(), w.Parts)
 		return rows
 	}
 	if w.Buckets > 0 {
-		return in.Reader.Rows() / int64(w.Buckets)
+		return in.sliced().Rows() / int64(w.Buckets)
 	}
 	var rows int64
 	for _, s := range w.Files {

@@ -52,7 +52,7 @@ func (p *Planner) queryPieces(n *script.Node, in Inputs) ([]Work, []size) {
 	case n.Query.By != nil:
 		return bucketWorks(p.bucketsFor(all.Bytes()), all)
 	default:
-		if groups := sliceParts(all, p.batchCount(all), rowGroupRowsMin); len(groups) > 0 {
+		if groups := sliceParts(all, p.batchCount(all), rowGroupRowsMin); len(groups) > 1 {
 			return sliceWorks(all, groups)
 		}
 	}

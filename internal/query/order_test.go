@@ -32,6 +32,8 @@ func TestSettledChoices(t *testing.T) {
 		{"SELECT rank() OVER (ORDER BY amount) AS n FROM orders", "SELECT rank() OVER (ORDER BY amount) AS n FROM orders", false},
 		{"SELECT id, row_number() OVER w AS n FROM orders WINDOW w AS (ORDER BY amount)", "SELECT id, row_number() OVER w AS n FROM orders WINDOW w AS (ORDER BY amount)", true},
 		{"SELECT customer, row_number() OVER (ORDER BY sum(amount)) AS n FROM orders GROUP BY customer", "SELECT customer, row_number() OVER (ORDER BY sum(amount)) AS n FROM orders GROUP BY customer", true},
+		{"SELECT sum(amount) OVER (ORDER BY id) AS n FROM orders", "SELECT sum(amount) OVER (ORDER BY id) AS n FROM orders", false},
+		{"SELECT sum(amount) OVER (ORDER BY id ROWS 1 PRECEDING) AS n FROM orders", "SELECT sum(amount) OVER (ORDER BY id ROWS 1 PRECEDING) AS n FROM orders", true},
 		{"SELECT sum(weight) OVER (ORDER BY id) AS n FROM orders", "SELECT sum(weight) OVER (ORDER BY id) AS n FROM orders", true},
 		{"SELECT id, customer FROM orders ORDER BY amount + 1 DESC LIMIT 3", "SELECT id, customer FROM orders ORDER BY amount + 1 DESC, 1, 2 LIMIT 3", false},
 		{"(SELECT id, customer FROM orders ORDER BY amount)", "(SELECT id, customer FROM orders ORDER BY amount, 1, 2)", false},

@@ -33,6 +33,7 @@ func TestResultsDoNotDependOnTheOrderOfRows(t *testing.T) {
 		"SELECT customer, string_agg(id, ',') AS ids, list(amount ORDER BY paid)[1:9]::VARCHAR AS l, string_agg(DISTINCT id, ';') AS u FROM orders GROUP BY customer",
 		"SELECT customer, arg_max(id, amount) AS x, min_by(weight, amount) AS n, any_value(bought) AS v, mode(amount) AS m, first(id ORDER BY amount) AS f FROM orders GROUP BY customer",
 		"SELECT id, customer, row_number() OVER (PARTITION BY customer ORDER BY amount) AS n, lag(weight) OVER (ORDER BY amount) AS l, ntile(7) OVER () AS t FROM orders",
+		"SELECT id, customer, sum(amount) OVER (PARTITION BY customer ORDER BY bought) AS s, avg(id) OVER (PARTITION BY paid ORDER BY amount GROUPS 2 PRECEDING) AS a FROM orders",
 		"SELECT id, weight FROM orders ORDER BY amount LIMIT 50",
 		"SELECT * FROM (SELECT id, weight FROM orders ORDER BY amount DESC LIMIT 50)",
 		"SELECT DISTINCT ON (customer) customer, id, weight FROM orders ORDER BY customer, amount",
