@@ -2,6 +2,7 @@ package hostile
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"thalweg/internal/state"
@@ -23,15 +24,24 @@ type decorated struct {
 	call   func(ctx context.Context, k kind, do func(context.Context) error) error
 }
 
-// answer makes a call that gives a value.
-func answer[T any](ctx context.Context, d *decorated, k kind, do func(context.Context) (T, error)) (v T, err error) {
-	err = d.call(ctx, k, func(ctx context.Context) (err error) {
+// answer makes a call that gives a value. What it gives when it is done late,
+// nobody hears.
+func answer[T any](ctx context.Context, d *decorated, k kind, do func(context.Context) (T, error)) (T, error) {
+	var mu sync.Mutex
+	var v T
+	answered := false
+	err := d.call(ctx, k, func(ctx context.Context) error {
 		got, err := do(ctx)
-		if ctx.Err() == nil {
+		mu.Lock()
+		defer mu.Unlock()
+		if !answered {
 			v = got
 		}
 		return err
 	})
+	mu.Lock()
+	defer mu.Unlock()
+	answered = true
 	return v, err
 }
 
