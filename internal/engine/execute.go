@@ -185,7 +185,15 @@ func (x *execution) writeSide(ctx context.Context, side SideOutput) error {
 
 // writePart writes the query's rows as one part, or none if there are no rows.
 func (x *execution) writePart(ctx context.Context, out *PartOutput) error {
-	query := out.query(x.task.Query)
+	if out.Cluster != nil {
+		if ok, err := x.writeClustered(ctx, out); ok || err != nil {
+			return err
+		}
+	}
+	return x.writeRows(ctx, out, out.query(x.task.Query))
+}
+
+func (x *execution) writeRows(ctx context.Context, out *PartOutput, query string) error {
 	w, err := x.copyPart(ctx, out, query, !x.task.FreeOrder)
 	if err != nil {
 		return err

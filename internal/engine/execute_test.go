@@ -125,6 +125,57 @@ func TestWritesRowsByBucketAndThenInOrder(t *testing.T) {
 	require.Zero(t, groups[0][1], "each row group says which buckets it has")
 }
 
+// What comes by key stays as it comes, if all of it does.
+func TestRowsThatComeByKeyAreNotMoved(t *testing.T) {
+	t.Parallel()
+	const rows = 60_000
+	for name, tc := range map[string]struct {
+		key   string
+		as    bool // they come
+		tries int  // parts that were begun
+	}{
+		"sorted":             {"i // 100", true, 1},
+		"one after another":  {"(i // 5000 * 7) % 12", true, 1},
+		"shuffled":           {"(i * 7919) % 60000", false, 1},
+		"sorted for a while": {fmt.Sprintf("CASE WHEN i < %d THEN i ELSE (i * 7919) %% 60000 END", 2*sampleRows), false, 2},
+		"a failing key":      {"CASE WHEN i < 5 THEN error('no key') ELSE i END", false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			tries := 0
+			stage := func(ctx context.Context) (string, error) { tries++; return f.stage(ctx) }
+			task := f.task(fmt.Sprintf("SELECT i, %s AS k FROM range(%d) AS r(i)", tc.key, rows), PartOutput{})
+			var seen []KeyBlock
+			task.Output.Part = &PartOutput{Stage: stage, BucketSQL: "q.k & 3", NumberSQL: "row_number() OVER ()", SortedBy: []string{BucketColumn, "__o0"}, RowGroupRows: 5000,
+				Cluster: &Cluster{ValueSQL: "q.k", Rows: 5000, Keep: func(blocks []KeyBlock) ([]byte, error) {
+					seen = blocks
+					if tc.tries == 2 {
+						return nil, nil
+					}
+					return []byte("{}"), nil
+				}}}
+			res, err := Execute(context.Background(), f.cfg, nil, task)
+			if tc.tries == 0 {
+				require.ErrorContains(t, err, "no key")
+				require.Empty(t, f.files(t))
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, tc.tries, tries)
+			require.Len(t, res.Written, 1)
+			require.Len(t, f.files(t), 1)
+			require.EqualValues(t, rows, res.RowsOut)
+			require.Equal(t, tc.as, res.Written[0].Keys != nil)
+			columns := f.read(t, "SELECT count(*) FROM parquet_schema("+sqltext.String(res.Written[0].Path)+") WHERE name LIKE '\\_\\_%' ESCAPE '\\'")
+			require.Equal(t, tc.as, columns[0][0] == int64(0), "rows that come by key need no hidden columns")
+			if tc.as {
+				require.Len(t, seen, rows/5000)
+			}
+		})
+	}
+}
+
 func TestFailureLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

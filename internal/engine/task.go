@@ -98,6 +98,7 @@ type PartOutput struct {
 	// NumberSQL, if not empty, adds column __o0: this expression, in which
 	// row_number() counts Query's rows from 1.
 	NumberSQL string
+	Cluster   *Cluster // tried first, if not nil
 	SortedBy  []string // hidden columns by which the rows lie in the part; none: as Query gives them
 	Floats    []string // DOUBLE columns of Query
 	// RowGroupRows bounds a row group; 0 is PartRowGroupRows. Wide rows need
@@ -128,6 +129,7 @@ type Written struct {
 	Path     string
 	Side     string // of a file in Result.Sides
 	Rows     int64
+	Keys     []byte // what Cluster.Keep gave
 	Bytes    int64
 	RawBytes int64 // uncompressed, by the Parquet footer; Bytes for other files
 }

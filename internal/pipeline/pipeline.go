@@ -240,7 +240,7 @@ func ReadTable(ctx context.Context, store state.Store, key state.NodeKey) (*plan
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest of %s in run %d: %w", key.Node, key.Run, err)
 	}
-	return &plan.Table{Run: key.RunKey, Writer: key.Node, Layout: np.Layout, Parts: manifest, ComputedIn: np.ComputedIn}, nil
+	return &plan.Table{Run: key.RunKey, Writer: key.Node, Layout: np.Layout.Settled(manifest), Parts: manifest, ComputedIn: np.ComputedIn}, nil
 }
 
 // ReadSides reads a node's side tables, by state.Part.Side: those that its
@@ -594,7 +594,7 @@ func (x *attempt) putPart(ctx context.Context, seq int, w engine.Written) (state
 	if w.Side != "" {
 		layout = x.plan.Sides[w.Side]
 	}
-	return state.Part{Key: key, Side: w.Side, Batch: x.claim.Batch, Seq: seq, Bucket: -1, Rows: w.Rows, Bytes: info.Bytes,
+	return state.Part{Key: key, Side: w.Side, Batch: x.claim.Batch, Seq: seq, Bucket: -1, Keys: w.Keys, Rows: w.Rows, Bytes: info.Bytes,
 		RawBytes: w.RawBytes, Schema: layout.Schema(), Checksum: info.Checksum}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/state"
 )
 
 // Rows that meet by a key are cut by it: each batch has the rows of some keys,
@@ -22,6 +23,8 @@ type Cut struct {
 	// Hash names the function that puts keys into buckets. "": DuckDB's own, in
 	// work of versions that named none.
 	Hash string `json:"hash,omitempty"`
+	// Range, if not nil, says the keys, and Bucket is only a number.
+	Range *KeyRange `json:"range,omitempty"`
 }
 
 // whole reports whether the cut takes all keys.
@@ -29,7 +32,7 @@ func (c Cut) whole() bool { return c.Buckets <= 1 }
 
 // check refuses work that was cut by a function that this binary does not have.
 func (c Cut) check() error {
-	if c.whole() || c.Hash == keyHash || c.Hash == "" && engine.Version == unnamedHashVersion {
+	if c.whole() || c.Range != nil || c.Hash == keyHash || c.Hash == "" && engine.Version == unnamedHashVersion {
 		return nil
 	}
 	name := c.Hash
@@ -80,7 +83,7 @@ func (k keyed) scan(c Cut, paths Paths) scan {
 
 // span is which of the table's buckets a batch reads; nil: it does not lie in any that tell.
 func (k keyed) span(c Cut) *bucketSpan {
-	if c.whole() || c.Hash == "" || !k.matches(c.Hash) {
+	if c.whole() || c.Range != nil || c.Hash == "" || !k.matches(c.Hash) {
 		return nil
 	}
 	return overlap(k.table.Layout.Buckets, c)
@@ -90,6 +93,9 @@ func (k keyed) span(c Cut) *bucketSpan {
 // have a part for each bucket: of these, the ones whose bucket agrees with the
 // batch's in the bits that both have.
 func (k keyed) slices(c Cut) []PartSlice {
+	if c.Range != nil {
+		return k.rangeSlices(*c.Range)
+	}
 	var out []PartSlice
 	for _, m := range k.table.each() {
 		all := c.whole() || c.Hash != "" || !keyed{m.Table, k.key}.matches("")
@@ -106,13 +112,19 @@ func (k keyed) slices(c Cut) []PartSlice {
 // filter is a condition on rows behind alias that leaves those of the batch,
 // "" if scan gives no others.
 func (k keyed) filter(c Cut, alias string) string {
+	if c.Range != nil {
+		return c.Range.sql(k.first(alias))
+	}
 	if c.whole() || !slices.ContainsFunc(k.table.each(), func(m member) bool {
-		return keyed{m.Table, k.key}.span(c) == nil || m.Layout.Buckets < c.Buckets
+		return keyed{m.Table, k.key}.span(c) == nil || m.Layout.Buckets < c.Buckets || slices.ContainsFunc(m.Parts, asCame)
 	}) {
 		return ""
 	}
 	return fmt.Sprintf("%s = %d", bucketSQL(c.Hash, k.keySQL(alias), k.table.Layout.keyTypes(k.key), c.Buckets), c.Bucket)
 }
+
+// asCame reports whether a part of a table in buckets has its rows as they came.
+func asCame(p state.Part) bool { return len(p.Keys) > 0 }
 
 // overlap is which of a table's buckets have rows of the cut's: buckets are
 // the high bits of the hash, so those of two counts lie within one another.

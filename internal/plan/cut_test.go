@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -161,14 +162,45 @@ func TestEachRowIsReadInOneCut(t *testing.T) {
 			add("old", old, b, fmt.Sprintf("SELECT * FROM (%s) AS q WHERE %s = %d", half, bucketSQL("", []string{"q.k"}, []expr.Type{expr.Int}, buckets), b))
 		}
 	}
+	// What came by key lies as it came; a batch that did not, beside it, in buckets.
+	byKey := Layout{Buckets: buckets, Hash: keyHash, Key: key, BucketKey: bucketKey(keyHash, key, types)}
+	for i, name := range []string{"by key", "by key", "mixed", "mixed"} {
+		half := fmt.Sprintf("SELECT * FROM (%s) AS q WHERE __o0 // %d = %d", source, rows/2, i%2)
+		if name == "mixed" && i%2 == 1 {
+			add(name, byKey, -1, fmt.Sprintf("SELECT * REPLACE (__o0 + %d AS __o0), %s AS __b FROM (%s) AS q ORDER BY __b, __o0",
+				int64(orderStride), bucketSQL(keyHash, []string{"q.k"}, []expr.Type{expr.Int}, buckets), half))
+			continue
+		}
+		add(name, byKey, -1, "SELECT * EXCLUDE (__o0) FROM ("+half+") ORDER BY k")
+		part := &tables[name].Parts[i%2]
+		noted := keyBlocks{Key: byKey.BucketKey, Rows: 500}
+		for at := rows / 2 * (i % 2); at < rows/2*(i%2+1); at += 500 {
+			noted.Blocks = append(noted.Blocks, engine.KeyBlock{Min: fmt.Sprint(at * 1000), Max: fmt.Sprint((at + 499) * 1000)})
+		}
+		var err error
+		part.Batch, part.Rows = i%2, rows/2
+		part.Keys, err = json.Marshal(noted)
+		require.NoError(t, err)
+	}
+	settled := *tables["by key"]
+	settled.Layout = settled.Layout.Settled(settled.Parts)
+	require.False(t, settled.Scattered())
+	require.True(t, tables["mixed"].Scattered() && tables["mixed"].Layout.Settled(tables["mixed"].Parts).OrderCols == 1)
+	tables["settled"] = &settled
 	for name, table := range tables {
 		for _, by := range []expr.Order{key, other} {
 			for _, hash := range []string{keyHash, ""} {
 				for _, n := range []int{1, 2, 8, 16} {
 					var queries []string
-					for b := range n {
-						k := keyed{table, by}
-						cut := Cut{Buckets: n, Bucket: b, Hash: hash}
+					k := keyed{table, by}
+					cuts := k.cuts(n)
+					if hash == "" {
+						for b := range cuts {
+							cuts[b] = Cut{Buckets: len(cuts), Bucket: b}
+						}
+					}
+					require.Equal(t, hash != "" && n > 1 && (name == "by key" || name == "settled") && by[0].Field == "k", cuts[0].Range != nil, name)
+					for b, cut := range cuts {
 						require.NoError(t, cut.check())
 						s := k.scan(cut, paths)
 						s.fields, s.order = []string{"k", "s"}, true

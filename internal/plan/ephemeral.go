@@ -133,7 +133,9 @@ func (p *Planner) fusedJoin(ctx context.Context, n *script.Node, in Inputs, plan
 	var sizes []size
 	switch {
 	case plan.Join.Buckets > 0:
-		works, sizes = bucketWorks(plan.Join.Buckets, in.Reader)
+		cuts := rightSide(n, in).cuts(plan.Join.Buckets)
+		plan.Join.Buckets = len(cuts)
+		works, sizes = cutWorks(cuts, in.Reader)
 		for i := range sizes {
 			sizes[i].bytes += in.Lookup.Bytes() / int64(plan.Join.Buckets)
 			works[i].Inner = all.Inner

@@ -156,11 +156,11 @@ func (p *Planner) works(ctx context.Context, n *script.Node, in Inputs, plan *No
 	case n.Query != nil:
 		return p.queryWorks(ctx, n, in)
 	case n.Lookup != nil:
-		return p.joinWorks(in, plan)
+		return p.joinWorks(n, in, plan)
 	case n.Out != nil:
 		return p.outputWorks(n, in)
 	case n.Type == script.Distinct:
-		return p.distinctWorks(in)
+		return p.distinctWorks(n, in)
 	case n.PyTable != nil:
 		return p.pyTableWorks(n, in)
 	}
@@ -235,13 +235,15 @@ func (p *Planner) batchesOf(bytes int64) int64 {
 
 // joinWorks decides between cutting the left side, when the right one is
 // small enough for each batch to hold it, and meeting bucket by bucket.
-func (p *Planner) joinWorks(in Inputs, plan *NodePlan) ([]Work, []size, error) {
+func (p *Planner) joinWorks(n *script.Node, in Inputs, plan *NodePlan) ([]Work, []size, error) {
 	plan.Join = &JoinPlan{Buckets: p.joinBuckets(in)}
 	if plan.Join.Buckets == 0 {
 		works, sizes := p.leftWorks(in.Reader)
 		return works, sizes, nil
 	}
-	works, sizes := bucketWorks(plan.Join.Buckets, in.Reader)
+	cuts := rightSide(n, in).cuts(plan.Join.Buckets)
+	plan.Join.Buckets = len(cuts)
+	works, sizes := cutWorks(cuts, in.Reader)
 	for i := range sizes {
 		sizes[i].bytes += in.Lookup.Bytes() / int64(plan.Join.Buckets)
 	}
@@ -257,14 +259,14 @@ func (p *Planner) leftWorks(t *Table) ([]Work, []size) {
 	return sliceWorks(t, sliceParts(t, want, rowGroupRowsMin))
 }
 
-// bucketWorks makes a batch of each bucket. How many of the table's rows are
-// in each is not known: they are shared out evenly.
-func bucketWorks(buckets int, t *Table) ([]Work, []size) {
-	works := make([]Work, buckets)
-	sizes := make([]size, buckets)
-	rows, n := t.Rows(), int64(buckets)
+// cutWorks makes a batch of each cut. How many of the table's rows are in each
+// is not known: they are shared out evenly.
+func cutWorks(cuts []Cut, t *Table) ([]Work, []size) {
+	works := make([]Work, len(cuts))
+	sizes := make([]size, len(cuts))
+	rows, n := t.Rows(), int64(len(cuts))
 	for i := range works {
-		works[i].Cut = Cut{Buckets: buckets, Bucket: i, Hash: keyHash}
+		works[i].Cut = cuts[i]
 		sizes[i] = size{rows*int64(i+1)/n - rows*int64(i)/n, t.Bytes() / n}
 	}
 	return works, sizes
@@ -304,12 +306,16 @@ func (p *Planner) outputWorks(n *script.Node, in Inputs) ([]Work, []size, error)
 	return works, sizes, nil
 }
 
-func (p *Planner) distinctWorks(in Inputs) ([]Work, []size, error) {
+func (p *Planner) distinctWorks(n *script.Node, in Inputs) ([]Work, []size, error) {
 	buckets := 1
 	if bytes := in.Reader.Bytes(); bytes > p.Budget.SmallBytes {
 		buckets = p.bucketsFor(bytes)
 	}
-	works, sizes := bucketWorks(buckets, in.Reader)
+	k := keyed{table: in.Reader}
+	if key := distinctKey(n, in.Reader.Layout); key != nil {
+		k.key = key
+	}
+	works, sizes := cutWorks(k.cuts(buckets), in.Reader)
 	return works, sizes, nil
 }
 

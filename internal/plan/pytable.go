@@ -26,11 +26,11 @@ func (p *Planner) pyTableWorks(n *script.Node, in Inputs) ([]Work, []size, error
 		if bytes := t.Bytes(); bytes > p.Budget.SmallBytes {
 			buckets = p.bucketsFor(bytes)
 		}
-		works, sizes := bucketWorks(buckets, t)
+		works, sizes := cutWorks(keyed{t, groupOrder(n)}.cuts(buckets), t)
 		return works, sizes, nil
 	case n.PyTable.Whole, t.Layout.OrderCols > 0:
 		// Only sorting gives the rows of a scattered table in canonical order: once.
-		works, sizes := bucketWorks(1, t)
+		works, sizes := cutWorks([]Cut{{Buckets: 1}}, t)
 		return works, sizes, nil
 	}
 	works, sizes := sliceWorks(t, sliceParts(t, p.batchCount(t), rowGroupRowsMin))

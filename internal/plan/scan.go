@@ -104,7 +104,7 @@ func (s scan) sql() string {
 		first := s.slices[start]
 		if first.From == 0 && first.To == 0 && !s.placed {
 			for end < len(s.slices) && s.slices[end].From == 0 && s.slices[end].To == 0 && s.slices[end].Part == s.slices[end-1].Part+1 &&
-				s.table.memberOf(s.slices[end].Part) == s.table.memberOf(first.Part) {
+				s.table.memberOf(s.slices[end].Part) == s.table.memberOf(first.Part) && s.alike(s.slices[end].Part) {
 				end++
 			}
 		}
@@ -115,6 +115,13 @@ func (s scan) sql() string {
 		return s.empty()
 	}
 	return strings.Join(pieces, " UNION ALL ")
+}
+
+// alike reports whether a part and the one before it can be read in one go: both
+// lie in buckets or neither, and what numbers their rows goes on.
+func (s scan) alike(part int) bool {
+	before, p := s.table.Parts[part-1], s.table.Parts[part]
+	return asCame(before) == asCame(p) && (!asCame(p) || p.Batch == before.Batch+1)
 }
 
 // Scattered reports whether the rows of a table lie in its parts as they came,
@@ -167,7 +174,7 @@ func (s scan) piece(slices []PartSlice) string {
 	// Without hive_partitioning = false a directory called a=b would become a column.
 	q := fmt.Sprintf("SELECT %s FROM read_parquet(%s, hive_partitioning = false, union_by_name = false)", strings.Join(cols, ", "), sqltext.Strings(paths))
 	var where []string
-	if span := (keyed{m.Table, s.key}).span(s.cut); span != nil { // row groups of others are not read: their statistics say so
+	if span := (keyed{m.Table, s.key}).span(s.cut); span != nil && !asCame(s.table.Parts[slices[0].Part]) { // row groups of others are not read: their statistics say so
 		where = append(where, span.sql())
 	}
 	if from := slices[0].From; from > 0 {

@@ -75,7 +75,7 @@ func TestBucketWorksShareOutAllRows(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		table := drawTable(t)
-		_, sizes := bucketWorks(1<<rapid.IntRange(0, 10).Draw(t, "bits"), table)
+		_, sizes := cutWorks(keyed{table: table}.cuts(1<<rapid.IntRange(0, 10).Draw(t, "bits")), table)
 		var rows int64
 		for _, s := range sizes {
 			rows += s.rows

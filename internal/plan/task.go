@@ -267,6 +267,7 @@ func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) 
 	out.BucketSQL = bucketSQL(l.Hash, l.keySQL(l.Key, "q"), l.keyTypes(l.Key), l.Buckets)
 	out.SortedBy = append([]string{engine.BucketColumn}, orderColumns(l.OrderCols)...)
 	out.RowGroupRows = min(out.RowGroupRows, p.bucketRows(l, b))
+	out.Cluster = p.clusterOf(n, in, l, out.RowGroupRows)
 	return out
 }
 

@@ -89,6 +89,11 @@ func (s scan) memberOrder(at, part int) []string {
 	switch {
 	case !s.table.Scattered():
 		return []string{position + " AS __o0"}
+	case asCame(m.Parts[part-m.first]) && len(own) > 0: // the numbers that its rows would have got
+		position = fmt.Sprintf("(CAST(file_index AS BIGINT) + %d) * %d + file_row_number + 1", m.Parts[part-m.first].Batch, int64(orderStride))
+		if own = []string{position}; s.table.members == nil {
+			return []string{position + " AS __o0"}
+		}
 	case s.table.members == nil:
 		return own
 	case len(own) == 0:

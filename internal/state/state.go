@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -236,9 +237,11 @@ type Part struct {
 	Rows     int64  `json:"rows"`
 	Bytes    int64  `json:"bytes"`
 	RawBytes int64  `json:"raw_bytes"` // uncompressed size by the file's own footer
-	Schema   string `json:"schema"`    // fingerprint of names and types
-	Checksum string `json:"checksum"`  // "crc32c:%08x" of the object's bytes
-	Attempt  int    `json:"attempt,omitempty"`
+	// Keys is what package plan notes of the keys of its rows; none: nothing.
+	Keys     json.RawMessage `json:"keys,omitempty"`
+	Schema   string          `json:"schema"`   // fingerprint of names and types
+	Checksum string          `json:"checksum"` // "crc32c:%08x" of the object's bytes
+	Attempt  int             `json:"attempt,omitempty"`
 }
 
 // File is an output file that a committed batch has put under its final name.
