@@ -18,7 +18,7 @@ func testCommit(t *testing.T, open Open) {
 	out := state.Outcome{
 		Parts: []state.Part{{
 			Key: "ws/1/n/1.parquet", Batch: 1, Seq: 0, Bucket: 5, Rows: 1 << 40, Bytes: 1 << 41, RawBytes: 1 << 42,
-			Schema: "abc", Checksum: "crc32c:0000abcd", Keys: []byte(`{"rows": 7}`),
+			Schema: "abc", Checksum: "crc32c:0000abcd", Keys: []byte(`{"rows":7}`),
 		}},
 		Files: []state.File{{NodeKey: key, Batch: 1, URL: "file:///out/1.csv", Rows: 7, Bytes: 70, Checksum: "crc32c:00000007"}},
 		Stats: state.Stats{
