@@ -233,7 +233,7 @@ func (n explainedNode) printLayout(w io.Writer) {
 	}
 	fmt.Fprintf(w, "  layout   %s\n", order)
 	if n.Buckets > 0 {
-		fmt.Fprintf(w, "           in %d buckets of %s\n", n.Buckets, n.BucketKey)
+		fmt.Fprintf(w, "           in %d buckets of %s; rows that come by this key stay as they come\n", n.Buckets, n.BucketKey)
 	}
 }
 

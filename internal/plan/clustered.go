@@ -65,7 +65,7 @@ type KeyRange struct {
 	To   *string `json:"to,omitempty"`   // nil: to the greatest
 }
 
-// comparable reports whether keys of a type can be cut into ranges.
+// rangesOf reports whether keys of a type can be cut into ranges.
 func rangesOf(t expr.Type) bool {
 	return t == expr.String || t == expr.Int || t == expr.Decimal || t == expr.DateTime
 }
@@ -187,16 +187,13 @@ func (k keyed) ranges(want int) []Cut {
 	var rows int64
 	for i, b := range blocks {
 		if i > 0 && rows >= ceilDiv(total, int64(want)) && compareKeys(t, blocks[i-1].min, b.min) < 0 {
-			cuts = append(cuts, Cut{Range: &KeyRange{From: from, To: &b.min}})
+			cuts = append(cuts, Cut{Buckets: 1, Hash: keyHash, Range: &KeyRange{From: from, To: &b.min}})
 			from, rows = &b.min, 0
 		}
 		rows += b.rows
 	}
-	if cuts = append(cuts, Cut{Range: &KeyRange{From: from}}); 2*len(cuts) < want {
+	if cuts = append(cuts, Cut{Buckets: 1, Hash: keyHash, Range: &KeyRange{From: from}}); 2*len(cuts) < want {
 		return nil
-	}
-	for i := range cuts {
-		cuts[i].Buckets, cuts[i].Bucket = len(cuts), i
 	}
 	return cuts
 }

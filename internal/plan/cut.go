@@ -23,16 +23,16 @@ type Cut struct {
 	// Hash names the function that puts keys into buckets. "": DuckDB's own, in
 	// work of versions that named none.
 	Hash string `json:"hash,omitempty"`
-	// Range, if not nil, says the keys, and Bucket is only a number.
+	// Range, if not nil, has the keys; of these, the bucket's.
 	Range *KeyRange `json:"range,omitempty"`
 }
 
 // whole reports whether the cut takes all keys.
-func (c Cut) whole() bool { return c.Buckets <= 1 }
+func (c Cut) whole() bool { return c.Buckets <= 1 && c.Range == nil }
 
 // check refuses work that was cut by a function that this binary does not have.
 func (c Cut) check() error {
-	if c.whole() || c.Range != nil || c.Hash == keyHash || c.Hash == "" && engine.Version == unnamedHashVersion {
+	if c.Buckets <= 1 || c.Hash == keyHash || c.Hash == "" && engine.Version == unnamedHashVersion {
 		return nil
 	}
 	name := c.Hash
@@ -83,7 +83,7 @@ func (k keyed) scan(c Cut, paths Paths) scan {
 
 // span is which of the table's buckets a batch reads; nil: it does not lie in any that tell.
 func (k keyed) span(c Cut) *bucketSpan {
-	if c.whole() || c.Range != nil || c.Hash == "" || !k.matches(c.Hash) {
+	if c.Buckets <= 1 || c.Hash == "" || !k.matches(c.Hash) {
 		return nil
 	}
 	return overlap(k.table.Layout.Buckets, c)
@@ -112,15 +112,16 @@ func (k keyed) slices(c Cut) []PartSlice {
 // filter is a condition on rows behind alias that leaves those of the batch,
 // "" if scan gives no others.
 func (k keyed) filter(c Cut, alias string) string {
+	var conditions []string
 	if c.Range != nil {
-		return c.Range.sql(k.first(alias))
+		conditions = append(conditions, c.Range.sql(k.first(alias)))
 	}
-	if c.whole() || !slices.ContainsFunc(k.table.each(), func(m member) bool {
+	if c.Buckets > 1 && slices.ContainsFunc(k.table.each(), func(m member) bool {
 		return keyed{m.Table, k.key}.span(c) == nil || m.Layout.Buckets < c.Buckets || slices.ContainsFunc(m.Parts, asCame)
 	}) {
-		return ""
+		conditions = append(conditions, fmt.Sprintf("%s = %d", bucketSQL(c.Hash, k.keySQL(alias), k.table.Layout.keyTypes(k.key), c.Buckets), c.Bucket))
 	}
-	return fmt.Sprintf("%s = %d", bucketSQL(c.Hash, k.keySQL(alias), k.table.Layout.keyTypes(k.key), c.Buckets), c.Bucket)
+	return strings.Join(conditions, " AND ")
 }
 
 // asCame reports whether a part of a table in buckets has its rows as they came.

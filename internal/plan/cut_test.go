@@ -263,6 +263,10 @@ func TestHashIsTheSameForAllNumbersAndTexts(t *testing.T) {
 
 func TestWorkOfAnotherHashIsRefused(t *testing.T) {
 	t.Parallel()
+	var old Work // as versions stored it that named no hash
+	require.NoError(t, old.Decode(state.BatchSpec{Work: []byte(`{"buckets": 4, "bucket": 3}`)}))
+	require.Equal(t, Cut{Buckets: 4, Bucket: 3}, old.Cut)
+	require.Equal(t, engine.Version == unnamedHashVersion, old.check() == nil, "only the release that made the buckets finds them again")
 	require.NoError(t, Cut{}.check())
 	require.NoError(t, Cut{Buckets: 4, Hash: keyHash}.check())
 	require.ErrorContains(t, Cut{Buckets: 4, Hash: "thalweg-2"}.check(), "by thalweg-2")

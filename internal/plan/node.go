@@ -28,8 +28,7 @@ const (
 	// 13 M rows (docs/decisions/0003-memory-budget.md).
 	joinFactor = 6
 	// scansMax is how many times a table is rather read and filtered by the
-	// hash of its key than written in buckets: staging rows for buckets costs
-	// as much as some five scans (docs/decisions/0002-parts.md).
+	// hash of its key than written in buckets (docs/decisions/0002-parts.md).
 	scansMax = 4
 	// rowGroupRowsMin: reading some rows of a row group costs as much as
 	// reading all, so a part is not cut into less than one.

@@ -69,6 +69,7 @@ func (p *Planner) finer(n *script.Node, in Inputs, c Cut) bool {
 	switch {
 	case c.Buckets == 0, c.Hash != keyHash: // in work of earlier versions
 		return false
+	case c.Range != nil: // cut by that already
 	case n.Lookup != nil:
 		planned = p.joinBuckets(in)
 	case n.PyTable != nil && n.PyTable.GroupBy == nil:
