@@ -74,6 +74,8 @@ func TestEphemeralFailsAsStored(t *testing.T) {
 			"division by zero", "node look: division by zero in `l.v / r.n`, for the row of table t with r.id = 3"},
 		"rows that meet nothing": {loadOf("zeros", plainFields) + strings.Replace(second, "[r.key, r.v]", "[r.key, r.v], having: w.key != 3", 1) + `
   look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, w: {name: u, having: w.q > 1, fields: [r.id, {q: l.v / r.n}]}}` + writeU, 3, "", ""},
+		"a lookup over two tables": {loadOf("zeros", plainFields) + strings.NewReplacer("load:", "more:", "name: t,", "name: t2,").Replace(loadOf("zeros", plainFields)) + second + `
+  look: {type: table_lookup_table, r: {tables: [t, t2]}, l: {table: s, on: id = key, join_type: left}, w: {name: u, fields: [r.id, r.n, l.v]}}` + writeU, 2, "", ""},
 		"a grouped lookup": {loadOf("zeros", plainFields) + second + `
   look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: left, group: true}, w: {name: u, fields: [r.id, {v: sum(l.v)}]}}` + writeU, 3, "", ""},
 		"tags": {loadOf("zeros", plainFields) + `

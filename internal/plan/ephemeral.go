@@ -176,7 +176,10 @@ func (p *Planner) whole(ctx context.Context, n *script.Node, in Inputs) (Work, s
 		s = sizeOf(groups[0])
 		return w, s, nil
 	}
-	for _, t := range in.tables(n) {
+	for _, t := range []*Table{in.Reader, in.Lookup} {
+		if t == nil {
+			continue
+		}
 		rows, bytes := t.Rows(), t.Bytes()
 		if t.Ephemeral() {
 			inner, of, err := p.whole(ctx, t.Node, *t.Inner)
@@ -463,7 +466,7 @@ func (t *Table) places() []files.Slice {
 	}
 	out := make([]files.Slice, len(t.Parts))
 	for i := range out {
-		out[i] = files.Slice{File: i, URL: "table " + t.Node.Table.Name}
+		out[i] = files.Slice{File: i, URL: "table " + t.Name()}
 	}
 	return out
 }
