@@ -44,6 +44,8 @@ type Instances struct {
 	opened int            // databases so far
 	spills int            // spill directories so far
 	closed bool           // no instance is kept any more
+
+	released int64 // what the process held after the last release
 	wg     sync.WaitGroup // goroutines that open and close databases
 }
 
@@ -221,6 +223,7 @@ func (in *Instance) adapt(ctx context.Context, cfg InstanceConfig) error {
 // close implements lender: an instance that a task leaves as it found it
 // waits for the next one, all others end.
 func (p *Instances) close(in *Instance, clean bool) error {
+	defer p.release()
 	if in.tasks++; !clean || in.lasting || in.tasks >= instanceTasksMax {
 		return in.Close()
 	}

@@ -288,3 +288,19 @@ func TestPreparedInstances(t *testing.T) {
 	s.all.Prepare(3)
 	require.Len(t, s.all.spares, 2)
 }
+
+// What a task has held is the system's again, not the allocator's.
+func TestMemoryIsGivenBack(t *testing.T) {
+	s := newSharing(t, 0)
+	s.cfg.MemoryBytes = 1 << 30
+	var during int64
+	require.NoError(t, s.inspect(t, func(ctx context.Context, db Querier) error {
+		rows, err := db.QueryContext(ctx, "CREATE TEMP TABLE big AS SELECT list(i) AS l FROM range(20000000) t(i) GROUP BY i % 1000")
+		if err != nil {
+			return err
+		}
+		during = residentBytes()
+		return rows.Close()
+	}))
+	require.Less(t, residentBytes(), during-100<<20)
+}

@@ -27,6 +27,9 @@ const (
 	// joined text, and the row group being written. Measured on string_agg of
 	// 13 M rows (docs/decisions/0003-memory-budget.md).
 	joinFactor = 6
+	// leanBytes is what a lookup's bucket should take even where there is more
+	// memory: more in flight makes nothing faster (docs/decisions/0003-memory-budget.md).
+	leanBytes = 1 << 30
 	// scansMax is how many times a table is rather read and filtered by the
 	// hash of its key than written in buckets (docs/decisions/0002-parts.md).
 	scansMax = 4
@@ -278,7 +281,11 @@ func (p *Planner) joinBuckets(in Inputs) int {
 	if in.Lookup.Bytes() <= p.Budget.BroadcastBytes {
 		return 0
 	}
-	return min(max(p.bucketsFor(in.Lookup.Bytes()), powerOfTwo(ceilDiv(in.Reader.Bytes(), p.Budget.BatchBytes))), bucketsMax)
+	buckets, lean := p.bucketsFor(in.Lookup.Bytes()), powerOfTwo(ceilDiv(in.Lookup.Bytes()*joinFactor, leanBytes))
+	if in.Lookup.Layout.Buckets == 0 {
+		lean = min(lean, scansMax) // each bucket reads all of it
+	}
+	return min(max(buckets, lean, powerOfTwo(ceilDiv(in.Reader.Bytes(), p.Budget.BatchBytes))), bucketsMax)
 }
 
 // bucketsFor gives the buckets in which a table of so many bytes can be joined
