@@ -45,8 +45,8 @@ type Instances struct {
 	spills int            // spill directories so far
 	closed bool           // no instance is kept any more
 
-	released int64 // what the process held after the last release
-	wg     sync.WaitGroup // goroutines that open and close databases
+	released int64          // what the process held after the last release
+	wg       sync.WaitGroup // goroutines that open and close databases
 }
 
 // spare is a database that nobody has used, or why there is none.
