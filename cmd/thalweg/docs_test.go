@@ -83,7 +83,7 @@ func example(names []string, files map[string]string) *txtar.Archive {
 		commands = "thalweg run script.yaml\n"
 	}
 	var script strings.Builder
-	for _, line := range strings.Split(strings.TrimSpace(commands), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(commands), "\n") {
 		fmt.Fprintf(&script, "exec %s\n", strings.TrimPrefix(line, "$ "))
 	}
 	a := &txtar.Archive{}

@@ -221,7 +221,7 @@ func (a *app) printFailure(text string, p fault.Place, hint, detail string) {
 		fmt.Fprintf(a.stderr, "  expression: %s\n", p.Expr)
 	}
 	if detail != "" {
-		for _, line := range strings.Split(strings.TrimRight(detail, "\n"), "\n") {
+		for line := range strings.SplitSeq(strings.TrimRight(detail, "\n"), "\n") {
 			fmt.Fprintf(a.stderr, "  | %s\n", line)
 		}
 	}

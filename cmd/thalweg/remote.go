@@ -56,7 +56,7 @@ func capillariesKeys(text string) (map[string]string, error) {
 		}
 		return keys, nil
 	}
-	for _, pair := range strings.Split(text, ",") {
+	for pair := range strings.SplitSeq(text, ",") {
 		user, file, ok := strings.Cut(pair, ":")
 		if user, file = strings.TrimSpace(user), strings.TrimSpace(file); !ok || user == "" || file == "" {
 			return nil, bad

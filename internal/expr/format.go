@@ -201,8 +201,8 @@ func parseScanFormat(t Type, format string) (scanFormat, *Error) {
 		return out, whole.errorf("text after the verb must not start with %q", literal[:1])
 	}
 	out.before, out.after = scanPattern(out.before), scanPattern(literal)
-	if strings.HasSuffix(out.after, scanBlanks) { // the text may end before them
-		out.after = strings.TrimSuffix(out.after, scanBlanks) + `(?:` + scanBlanks + `|$)`
+	if before, ok := strings.CutSuffix(out.after, scanBlanks); ok { // the text may end before them
+		out.after = before + `(?:` + scanBlanks + `|$)`
 	}
 	return out, nil
 }

@@ -179,11 +179,12 @@ func (g generator) of(t expr.Type, depth int) string {
 		return fmt.Sprintf("%siif(%s, %s, %s)", pick(g, prefix, ""), g.of(expr.Bool, depth-1), x, y)
 	}
 	if g.IntN(10) == 0 {
-		list := g.of(t, depth-1)
+		var list strings.Builder
+		list.WriteString(g.of(t, depth-1))
 		for range 1 + g.IntN(3) {
-			list += ", " + pick(g, g.of(t, depth-1), g.of(t, depth-1), g.of(t, depth-1), "null")
+			list.WriteString(", " + pick(g, g.of(t, depth-1), g.of(t, depth-1), g.of(t, depth-1), "null"))
 		}
-		return "coalesce(" + list + ")"
+		return "coalesce(" + list.String() + ")"
 	}
 	switch t {
 	case expr.Int:

@@ -24,19 +24,20 @@ func nullColumn(typ expr.Type, texts string, quotedNull bool, def string) *scrip
 // DuckDB is taken: a link, a copy, pieces, a rewritten file.
 func inForms(lines []string) map[string]string {
 	plain := "c,d\n" + strings.Join(lines, ",x\n") + ",x\n"
-	swapped := "d,c\n"
+	var swapped strings.Builder
+	swapped.WriteString("d,c\n")
 	for _, l := range lines {
-		swapped += "x," + l + "\n"
+		swapped.WriteString("x," + l + "\n")
 	}
 	return map[string]string{
 		"link":        plain,
-		"last column": swapped,
-		"no line end": strings.TrimSuffix(swapped, "\n"),
+		"last column": swapped.String(),
+		"no line end": strings.TrimSuffix(swapped.String(), "\n"),
 		"copy":        strings.ReplaceAll(plain, "\n", "\r\n"),
-		"copy last":   strings.ReplaceAll(swapped, "\n", "\r\n"),
+		"copy last":   strings.ReplaceAll(swapped.String(), "\n", "\r\n"),
 		"pieces":      strings.Replace(plain, "d\n", "\"d\"\n", 1) + "0,\"a\nb\"\n",
 		"odd":         plain + "0,a\"b\n",
-		"odd last":    swapped + "a\"b,0\n",
+		"odd last":    swapped.String() + "a\"b,0\n",
 		"odd blank":   strings.ReplaceAll(plain, "x\n", "x\n\n") + "0,1\r\n",
 		"odd multi":   strings.ReplaceAll(plain, "x\n", "\"x\ny\"\n") + "0,a\"b\n",
 		"odd no end":  "a,b,d,c\n\"\",,\"x\n\"," + strings.Join(lines, "\n\"\",,\"x\r\n\","),

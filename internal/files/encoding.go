@@ -89,7 +89,7 @@ func unmarkedUTF16(head []byte) string {
 // checkHeader refuses a header that is not text: its names would lose what cannot
 // be read of them, and be the names of nothing that anybody wrote.
 func checkHeader(u string, line int64, text []byte) error {
-	if zero := bytes.IndexByte(text, 0); zero >= 0 {
+	if bytes.IndexByte(text, 0) >= 0 {
 		f := textFault(u, "the header has a byte that is zero: it is no text in UTF-8",
 			"look whether this is a CSV file; text in UTF-16 is converted with iconv -f utf-16 -t utf-8")
 		f.Place.Line = line

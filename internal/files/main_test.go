@@ -101,7 +101,7 @@ func urls(paths ...string) []script.FileURL {
 // csvByHeader reads columns given as "header:type[:format[:default]]".
 func csvByHeader(columns string, paths ...string) *script.FileReader {
 	r := &script.FileReader{URLs: urls(paths...), CSV: script.CSVReader{Separator: ',', ByHeader: true}}
-	for _, c := range strings.Split(columns, " ") {
+	for c := range strings.SplitSeq(columns, " ") {
 		p := append(strings.Split(c, "|"), "", "", "")
 		typ, _ := expr.ParseType(p[1])
 		r.Columns = append(r.Columns, &script.InputColumn{Name: "f_" + p[0], Header: p[0], Type: typ, Format: p[2], Default: p[3],

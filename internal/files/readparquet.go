@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"thalweg/internal/expr"
@@ -180,10 +181,8 @@ func (s *parquetSlice) native() bool {
 	if s.foot.SharedNames() { // DuckDB calls the second a of two a_1
 		return false
 	}
-	for _, name := range s.foot.Names() {
-		if ownName(name) {
-			return false
-		}
+	if slices.ContainsFunc(s.foot.Names(), ownName) {
+		return false
 	}
 	for _, c := range s.columns {
 		if !nativeReads(c) {

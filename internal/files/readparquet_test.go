@@ -21,7 +21,7 @@ import (
 // parquetReader reads columns given as "name|type".
 func parquetReader(columns string, paths ...string) *script.FileReader {
 	r := &script.FileReader{URLs: urls(paths...), Parquet: true}
-	for _, c := range strings.Split(columns, " ") {
+	for c := range strings.SplitSeq(columns, " ") {
 		name, typ, _ := strings.Cut(c, "|")
 		t, _ := expr.ParseType(typ)
 		r.Columns = append(r.Columns, &script.InputColumn{Name: "f_" + name, Parquet: name, Type: t,

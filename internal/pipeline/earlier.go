@@ -56,7 +56,7 @@ type candidate struct {
 // part of the reader's own run.
 func (p *Pipeline) source(ctx context.Context, source *script.Node, reader state.Node) (state.NodeKey, error) {
 	policy := p.cfg.Script.Node(reader.Name).Policy
-	own := contains(reader.Inputs, source.Name)
+	own := slices.Contains(reader.Inputs, source.Name)
 	if own && policy.BuiltIn() {
 		return state.NodeKey{RunKey: p.cfg.Run, Node: source.Name}, nil
 	}

@@ -629,12 +629,3 @@ func (p *Pipeline) discard(written []state.Part) {
 		}
 	}
 }
-
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
-}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -254,7 +255,7 @@ func (x *inspection) others(r rule) string {
 		return "''"
 	}
 	for _, c := range x.rows.layout.Columns {
-		if len(names) < fieldsMax && !contains(r.fields, c.Name) {
+		if len(names) < fieldsMax && !slices.Contains(r.fields, c.Name) {
 			names = append(names, c.Name)
 		}
 	}
@@ -394,13 +395,4 @@ func asInt(v any) int64 {
 func asText(v any) string {
 	s, _ := v.(string)
 	return s
-}
-
-func contains(list []string, s string) bool {
-	for _, v := range list {
-		if v == s {
-			return true
-		}
-	}
-	return false
 }

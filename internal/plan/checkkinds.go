@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,7 +69,7 @@ func rowRule(r *rule, c *script.Check, rows checkedRows) {
 	}
 	r.failing = rows.selecting(message, rows.from, fails, rows.order, r.rowsMax)
 	for _, ref := range refsOf(c) {
-		if !contains(r.fields, ref) {
+		if !slices.Contains(r.fields, ref) {
 			r.fields = append(r.fields, ref)
 		}
 	}

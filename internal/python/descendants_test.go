@@ -90,7 +90,7 @@ func familyPids(t *testing.T, dir string) []int {
 	b, err := os.ReadFile(filepath.Join(dir, "pids"))
 	require.NoError(t, err)
 	var pids []int
-	for _, line := range strings.Fields(string(b)) {
+	for line := range strings.FieldsSeq(string(b)) {
 		pid, err := strconv.Atoi(line)
 		require.NoError(t, err)
 		pids = append(pids, pid)

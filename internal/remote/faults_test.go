@@ -573,14 +573,14 @@ func TestS3UploadsWithoutANameAreAborted(t *testing.T) {
 	begin("x.csv")
 	begin("x.csv.old")
 	u := upload(t, "a,b\n")
-	require.NoError(t, os.WriteFile(u.Journal, []byte(fmt.Sprintf(`{"bucket":"data","key":"x.csv","begun":%q}`, time.Now().UTC().Format(time.RFC3339))), 0o600))
+	require.NoError(t, os.WriteFile(u.Journal, fmt.Appendf(nil, `{"bucket":"data","key":"x.csv","begun":%q}`, time.Now().UTC().Format(time.RFC3339)), 0o600))
 	staged, err := c.Stage(t.Context(), "s3://data/x.csv", u)
 	require.NoError(t, err)
 	require.NoError(t, staged.Publish(t.Context()))
 	require.Equal(t, []string{"x.csv.old"}, s.OpenUploads(t))
 
 	begin("x.csv")
-	require.NoError(t, os.WriteFile(u.Journal, []byte(fmt.Sprintf(`{"bucket":"data","key":"x.csv","begun":%q}`, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))), 0o600))
+	require.NoError(t, os.WriteFile(u.Journal, fmt.Appendf(nil, `{"bucket":"data","key":"x.csv","begun":%q}`, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)), 0o600))
 	require.NoError(t, c.Abandon(t.Context(), u.Journal))
 	require.Len(t, s.OpenUploads(t), 2, "begun long before the journal: somebody else's")
 }

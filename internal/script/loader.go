@@ -1,6 +1,7 @@
 package script
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -118,9 +119,7 @@ func (s scope) with(alias string, fields map[string]expr.Type, known bool) scope
 	out := newScope(s.place)
 	out.nulls, out.zones, out.unstored, out.values = s.nulls, s.zones, s.unstored, s.values
 	out.aliases = append(append(out.aliases, s.aliases...), alias)
-	for a, f := range s.types {
-		out.types[a] = f
-	}
+	maps.Copy(out.types, s.types)
 	for a := range s.unknown {
 		out.unknown[a] = true
 	}

@@ -68,7 +68,7 @@ func (l *loader) joinOn(d *nodeDraft, k *Lookup) {
 	}
 	path := o.keyPath("join_on")
 	at := 0
-	for _, item := range strings.Split(v.Text, ",") {
+	for item := range strings.SplitSeq(v.Text, ",") {
 		name := strings.TrimSpace(item)
 		start := at + strings.Index(item, name)
 		from, to := v.Part(start, start+len(name))

@@ -125,7 +125,7 @@ func (l *loader) pyTableGroups(d *nodeDraft, o *object, t *PyTable) {
 		return
 	}
 	seen := map[string]bool{}
-	for _, name := range strings.Split(v.Text, ",") {
+	for name := range strings.SplitSeq(v.Text, ",") {
 		name = strings.TrimPrefix(strings.TrimSpace(name), "r.")
 		switch {
 		case name == "":

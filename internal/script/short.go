@@ -420,10 +420,8 @@ func columnTypeOf(t expr.Type) expr.Type {
 	if t == expr.GoInt {
 		return expr.Int
 	}
-	for _, c := range expr.ColumnTypes() {
-		if c == t {
-			return t
-		}
+	if slices.Contains(expr.ColumnTypes(), t) {
+		return t
 	}
 	return expr.Invalid
 }

@@ -22,7 +22,7 @@ func (m memory) columns(_ context.Context, name string, _ CSVReader, parquet boo
 	}
 	line, _, _ := strings.Cut(text, "\n")
 	var out []FileColumn
-	for _, item := range strings.Split(line, ",") {
+	for item := range strings.SplitSeq(line, ",") {
 		c := FileColumn{Name: item, Type: expr.String}
 		if parquet {
 			c.Name, c.Kind, _ = strings.Cut(item, ":")

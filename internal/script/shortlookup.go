@@ -57,7 +57,7 @@ func (l *loader) shortLookup(d *nodeDraft, k *Lookup) {
 func (l *loader) joinPairs(d *nodeDraft, on *document.Value) ([]joinPair, bool) {
 	var pairs []joinPair
 	at, ok := 0, true
-	for _, item := range strings.Split(on.Text, ",") {
+	for item := range strings.SplitSeq(on.Text, ",") {
 		left, _, found := strings.Cut(item, "=")
 		p := joinPair{left: trimmedPart(on, at, at+len(left))}
 		p.right = p.left

@@ -289,14 +289,15 @@ func mentionsBroken(text string, types map[string]expr.Type) bool {
 // indexNameFor makes a name for an index that the script does not name:
 // idx_<table>_<fields>, cut to the limit with a hash at its end.
 func (l *loader) indexNameFor(table, key string) string {
-	base := "idx_" + table
-	for _, item := range strings.Split(key, ",") {
+	var base strings.Builder
+	base.WriteString("idx_" + table)
+	for item := range strings.SplitSeq(key, ",") {
 		field, _, _ := strings.Cut(strings.TrimSpace(item), "(")
-		base += "_" + identifier(field)
+		base.WriteString("_" + identifier(field))
 	}
-	name := cutName(base, MaxIndexNameChars)
+	name := cutName(base.String(), MaxIndexNameChars)
 	for n := 2; l.script.byIndex[name] != nil; n++ {
-		name = cutName(base+"_"+strconv.Itoa(n), MaxIndexNameChars)
+		name = cutName(base.String()+"_"+strconv.Itoa(n), MaxIndexNameChars)
 	}
 	return name
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -142,7 +143,7 @@ func (v *value) keys(known ...string) (map[string]*value, error) {
 	out := map[string]*value{}
 	for i := 0; i+1 < len(v.Content); i += 2 {
 		key, val := &value{v.suite, v.Content[i]}, &value{v.suite, v.Content[i+1]}
-		if !contains(known, key.Value) {
+		if !slices.Contains(known, key.Value) {
 			f := key.fault("there is no key %q here", key.Value)
 			f.Hint = "known are " + strings.Join(known, ", ")
 			if near := similar.Nearest(key.Value, known); near != "" {
@@ -179,15 +180,6 @@ func (v *value) resolved() *value {
 		return &value{v.suite, v.Alias}
 	}
 	return v
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 func (v *value) params() (map[string]*value, error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -47,7 +48,7 @@ func (v *value) table(columns []column) ([]row, error) {
 	}
 	for _, r := range rows {
 		for _, name := range r.names {
-			if contains(names(columns), name) {
+			if slices.Contains(names(columns), name) {
 				continue
 			}
 			f := r.at.fault("there is no field %q", name)
