@@ -31,12 +31,11 @@ type WorkerOptions struct {
 	GroupTimeout time.Duration
 	Remote       *remote.Client
 	Logger       *slog.Logger
-	Observe      func(worker.Event)        // of all runs; called from several goroutines
-	Lease        time.Duration             // of claims; 0: the default
-	Checkpoint   func(worker.CrashPoint)   // for tests that die there; may be nil
-	Joined       func(key state.RunKey)    // it works on a run now; may be nil
-	Waiting      func(text string)         // see Options
-	Refused      func(state.RunKey, error) // it cannot work on a run; told once; may be nil
+	Observe      func(worker.Event)      // of all runs; called from several goroutines
+	Lease        time.Duration           // of claims; 0: the default
+	Checkpoint   func(worker.CrashPoint) // for tests that die there; may be nil
+	Joined       func(key state.RunKey)  // it works on a run now; may be nil
+	Waiting      func(text string)       // see Options
 }
 
 // Serve takes batches of all runs of the state directory until ctx ends. It
@@ -143,9 +142,6 @@ func (s *server) consider(ctx context.Context, r state.Run) {
 		}
 		s.refused[how] = true
 		s.opts.Logger.Warn("a run cannot be worked on here", "run", r.Run, "workspace", r.Workspace, "error", err)
-		if s.opts.Refused != nil {
-			s.opts.Refused(r.RunKey, err)
-		}
 		return
 	}
 	s.mu.Lock()
