@@ -17,7 +17,7 @@ func zerosQuery(first string) string {
 		" 'name ' || i % 10 AS name FROM range(6000) AS t(i)"
 }
 
-func TestZerosKeepTheirSign(t *testing.T) {
+func TestZerosKeepTheirSignAndNaNHasNone(t *testing.T) {
 	t.Parallel()
 	floats := []string{"x", "y"}
 	tests := map[string]func(f *fixture, query string) Task{
@@ -43,6 +43,16 @@ func TestZerosKeepTheirSign(t *testing.T) {
 			require.NoError(t, err)
 			from := " FROM " + sqltext.String(filepath.Join(f.dir, "*.parquet"))
 			require.Equal(t, [][]any{{int64(6000), true}}, f.read(t, "SELECT count(*), bool_and(signbit(x) = (i % 2 = 1))"+from))
+
+			for _, nan := range []string{"CAST('nan' AS DOUBLE)", "-CAST('nan' AS DOUBLE)"} { // with and without -0 beside it
+				for _, zero := range []string{"0", "-0"} {
+					f = newFixture(t)
+					_, err = Execute(context.Background(), f.cfg, nil, task(f, "SELECT * REPLACE (CASE WHEN i % 3 = 0 THEN "+nan+" ELSE x END AS x) FROM ("+zerosQuery(zero)+")"))
+					require.NoError(t, err)
+					require.Equal(t, [][]any{{int64(2000), false}}, f.read(t, "SELECT count(*), bool_or(signbit(x))"+
+						" FROM "+sqltext.String(filepath.Join(f.dir, "*.parquet"))+" WHERE isnan(x)"), "%s beside %s", nan, zero)
+				}
+			}
 
 			f = newFixture(t)
 			_, err = Execute(context.Background(), f.cfg, nil, task(f, zerosQuery("0")))
