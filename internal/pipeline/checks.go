@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"thalweg/internal/plan"
 	"thalweg/internal/script"
@@ -18,6 +19,13 @@ func (x *attempt) prepareChecks(ctx context.Context) (err error) {
 		if x.own, err = ReadTable(ctx, x.p.cfg.Store, x.claim.NodeKey); err != nil {
 			return err
 		}
+	}
+	if share := x.batch.Work.Share; share != nil && !share.Looks() {
+		found, err := state.SideParts(ctx, x.p.cfg.Store, x.claim.NodeKey)
+		if err != nil {
+			return fmt.Errorf("read what the checks of %s found: %w", x.node.Name, err)
+		}
+		x.batch.Work.Found = slices.DeleteFunc(found, func(p state.Part) bool { return p.Side != state.SideFound })
 	}
 	run, err := x.p.cfg.Store.Run(ctx, x.claim.RunKey)
 	if err != nil {

@@ -432,7 +432,7 @@ func (x *attempt) instance() engine.InstanceConfig {
 	threads := 1
 	busy := min(b.Slots, max(x.state.BatchesTotal, 1))
 	switch {
-	case x.batch.Work.Check || x.batch.Work.BadCaps: // hardly anything else of the node is left to do
+	case x.batch.Work.Check && !x.batch.Work.Share.Looks() || x.batch.Work.BadCaps: // hardly anything else of the node is left to do
 		threads = b.Cores
 	case x.node.PyCalc == nil && busy < b.Cores && !x.small():
 		threads = b.Cores / busy

@@ -51,8 +51,11 @@ type rule struct {
 	aggregates []string
 	query      string
 	judge      func(values []any, r *state.CheckResult) error
-	// failing selects the fields of w's layout and a message, of failing rows
-	// in order, at most rowsMax; "" for rules that are not about single rows.
+	rows       checkedRows // that it looks at
+	absent     bool        // it looks at none: they are in other shares
+	counts     string      // what the failed ones are said to do, as in "3 of 4 rows failed"; "": judge says it
+	// failing selects the fields of w's layout, a message and the place (see
+	// placeSQL) of failing rows in order, at most rowsMax or examplesMax; "" for rules that are not about single rows.
 	failing string
 	whole   bool   // the message tells which row it is
 	value   string // SQL over w: what a failing row has that it must not, for the fault's place; "" for none
@@ -78,21 +81,26 @@ func uniqueIndexes(n *script.Node) []*script.Index {
 	return out
 }
 
-// checkWork adds the batch that checks a node's rows, and sets the phases.
-func checkWork(n *script.Node, works []Work, sizes []size) ([]Work, []size) {
-	check := Work{Check: true, Phase: phaseSecond}
+// checkWork adds the batches that check a node's rows, and sets the phases.
+func (p *Planner) checkWork(n *script.Node, in Inputs, works []Work, sizes []size) ([]Work, []size) {
+	phase := phaseSecond
 	if n.Out != nil {
-		check.Phase = phaseFirst
+		phase = phaseFirst
 		for i := range works {
 			works[i].Phase = phaseSecond
 		}
 	}
-	return append(works, check), append(sizes, size{})
+	checks := p.checkWorks(p.checkShares(n, in, sizes), phase)
+	return append(works, checks...), append(sizes, make([]size, len(checks))...)
 }
 
 // checkReads lists what the batch that checks a node's rows reads.
-func checkReads(n *script.Node, in Inputs, own *Table) []Read {
+func checkReads(n *script.Node, in Inputs, own *Table, found []state.Part) []Read {
 	var out []Read
+	if len(found) > 0 {
+		left := &Table{Run: own.Run, Writer: own.Writer, Parts: found}
+		out = append(out, Read{left, wholeTable(left)})
+	}
 	if n.Out != nil {
 		out = append(out, Read{in.Reader, wholeTable(in.Reader)})
 	} else {
@@ -108,38 +116,56 @@ func checkReads(n *script.Node, in Inputs, own *Table) []Read {
 // checkTask checks a node's rows: it writes those that fail beside the table
 // and fails with them if the check is an error.
 func (p *Planner) checkTask(t engine.Task, n *script.Node, in Inputs, own *Table, b Batch) (engine.Task, error) {
-	var rows checkedRows
+	c := checked{own: own, share: b.Work.Share, paths: b.Paths}
 	var err error
 	if n.Out == nil {
-		rows = tableRows(own, b.Paths)
-	} else if rows, err = p.fileRows(n, in, b.Paths); err != nil {
+		c.rows = tableRows(own, wholeTable(own), b.Paths)
+	} else if c.rows, err = p.fileRows(n, in, b.Paths); err != nil {
 		return t, err
 	}
-	x := &inspection{node: n, rows: rows, ctx: b.Checks}
-	for _, ix := range uniqueIndexes(n) {
-		x.rules = append(x.rules, indexRule(n, ix, rows))
-	}
-	for _, c := range n.Checks {
-		target := own
-		if c.Target != nil && c.Target != n {
-			target = in.Named[c.Target.Table.Name]
+	x := &inspection{node: n, rows: c.rows, share: c.share, ctx: b.Checks}
+	x.takeRules(n, in, c, b.Checks)
+	for _, read := range checkReads(n, in, own, nil) {
+		for _, s := range read.Slices {
+			x.reads = append(x.reads, read.Table.Parts[s.Part].Key)
 		}
-		x.rules = append(x.rules, newRule(c, rows, target, b))
+	}
+	for _, part := range b.Work.Found {
+		x.found = append(x.found, sqltext.Glob(b.Paths[part.Key]))
+	}
+	if x.share.judges() { // if what is left does not count, it looks at all rows itself
+		all := c
+		all.share = nil
+		x.again = func() { x.rules = nil; x.takeRules(n, in, all, b.Checks) }
 	}
 	t.Paths = append(t.Paths, b.StageDir)
 	t.Output.Inspect = x.inspect
-	t.Sides = []engine.SideOutput{{
-		Side:   state.SideFailed,
-		Query:  "SELECT * FROM " + failedTable,
-		Floats: rows.layout.floats(),
-		Stage:  b.Stage,
-	}}
-	t.Judge = x.verdict
+	side := engine.SideOutput{Side: state.SideFailed, Query: "SELECT * FROM " + failedTable, Floats: c.rows.layout.floats(), Stage: b.Stage}
+	if x.share.Looks() {
+		side.Side, side.Query = state.SideFound, "SELECT * FROM "+foundTable
+	} else {
+		t.Judge = x.verdict
+	}
+	t.Sides = []engine.SideOutput{side}
 	t.Explain = x.explain
 	return t, nil
 }
 
-// failedTable gathers the failing rows while the checks run.
+// takeRules puts the node's checks into SQL.
+func (x *inspection) takeRules(n *script.Node, in Inputs, c checked, ctx CheckContext) {
+	for _, ix := range uniqueIndexes(n) {
+		x.rules = append(x.rules, indexRule(n, ix, c))
+	}
+	for _, check := range n.Checks {
+		target := c.own
+		if check.Target != nil && check.Target != n {
+			target = in.Named[check.Target.Table.Name]
+		}
+		x.rules = append(x.rules, newRule(check, c, target, ctx))
+	}
+}
+
+// failedTable holds the failing rows that are kept.
 const failedTable = "__failed"
 
 // inspection runs the rules over the rows of one node.
@@ -147,6 +173,10 @@ type inspection struct {
 	node     *script.Node
 	rows     checkedRows
 	rules    []rule
+	share    *CheckShare
+	reads    []string // keys of the parts
+	found    []string // paths of what the shares have left
+	again    func()   // makes rules of all rows
 	ctx      CheckContext
 	results  []state.CheckResult
 	examples [][]string // by rule
@@ -156,15 +186,39 @@ type inspection struct {
 // inspect finds out what each rule says, and gathers failing rows.
 func (x *inspection) inspect(ctx context.Context, db engine.Querier) error {
 	x.results, x.examples, x.values = make([]state.CheckResult, len(x.rules)), make([][]string, len(x.rules)), make([]string, len(x.rules))
+	added := false
+	if x.share.judges() {
+		var err error
+		if added, err = x.addUp(ctx, db, *x.share); err != nil {
+			return err
+		}
+		if !added {
+			x.again()
+		}
+	}
+	if !added {
+		if err := x.look(ctx, db); err != nil {
+			return err
+		}
+	}
+	if x.share.Looks() {
+		return x.leave(ctx, db)
+	}
+	return x.conclude(ctx, db)
+}
+
+// look asks the rules, and gathers the first failing rows of each.
+func (x *inspection) look(ctx context.Context, db engine.Querier) error {
 	if err := x.scan(ctx, db); err != nil {
 		return err
 	}
-	empty := fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT %s, '' AS %s, '' AS %s, '' AS %s FROM %s WHERE false",
-		failedTable, strings.Join(x.rows.stored(), ", "), failedCheck, failedSeverity, failedMessage, x.rows.from)
-	if _, err := oneRow(ctx, db, empty); err != nil {
+	if err := x.begin(ctx, db); err != nil {
 		return err
 	}
 	for i, r := range x.rules {
+		if r.absent {
+			continue
+		}
 		res := &x.results[i]
 		if r.query != "" {
 			values, err := oneRow(ctx, db, r.query)
@@ -174,6 +228,68 @@ func (x *inspection) inspect(ctx context.Context, db engine.Querier) error {
 			if err != nil {
 				return fmt.Errorf("check %s: %w", r.name, err)
 			}
+		}
+		if res.Failed == 0 || r.failing == "" {
+			continue
+		}
+		if _, err := oneRow(ctx, db, fmt.Sprintf("INSERT INTO %s SELECT *, %d, NULL FROM (%s)", foundTable, i, r.failing)); err != nil {
+			return fmt.Errorf("check %s: %w", r.name, err)
+		}
+	}
+	return nil
+}
+
+// scan asks the rules that look at rows one by one: those that look at the same
+// rows all in one scan.
+func (x *inspection) scan(ctx context.Context, db engine.Querier) error {
+	var all []string
+	var asked []int
+	for i, r := range x.rules {
+		if !r.absent && len(r.aggregates) > 0 {
+			asked = append(asked, i)
+		}
+	}
+	for len(asked) > 0 {
+		from := x.rules[asked[0]].rows.from
+		all = all[:0]
+		var others []int
+		for _, i := range asked {
+			if r := x.rules[i]; r.rows.from == from {
+				all = append(all, r.aggregates...)
+			} else {
+				others = append(others, i)
+			}
+		}
+		values, err := oneRow(ctx, db, "SELECT "+strings.Join(all, ", ")+" FROM "+from)
+		if err != nil {
+			return err
+		}
+		for _, i := range asked {
+			r := x.rules[i]
+			if r.rows.from != from {
+				continue
+			}
+			if err := r.judge(values[:len(r.aggregates)], &x.results[i]); err != nil {
+				return fmt.Errorf("check %s: %w", r.name, err)
+			}
+			values = values[len(r.aggregates):]
+		}
+		asked = others
+	}
+	return nil
+}
+
+// conclude says what was found by each rule, and keeps the first failing rows.
+func (x *inspection) conclude(ctx context.Context, db engine.Querier) error {
+	empty := fmt.Sprintf("CREATE TEMP TABLE %s AS SELECT %s, '' AS %s, '' AS %s, '' AS %s FROM %s AS w WHERE false",
+		failedTable, strings.Join(x.rows.stored(), ", "), failedCheck, failedSeverity, failedMessage, foundTable)
+	if _, err := oneRow(ctx, db, empty); err != nil {
+		return err
+	}
+	for i, r := range x.rules {
+		res := &x.results[i]
+		if res.Failed > 0 && r.counts != "" {
+			res.Message = fmt.Sprintf("%d of %d %s", res.Failed, res.Checked, r.counts)
 		}
 		res.Name, res.Kind, res.Severity, res.Passed = r.name, r.kind, r.severity, res.Failed == 0
 		if res.Passed || r.failing == "" {
@@ -186,43 +302,21 @@ func (x *inspection) inspect(ctx context.Context, db engine.Querier) error {
 	return nil
 }
 
-// scan asks the rules that look at rows one by one, all in one scan.
-func (x *inspection) scan(ctx context.Context, db engine.Querier) error {
-	var all []string
-	for _, r := range x.rules {
-		all = append(all, r.aggregates...)
-	}
-	if len(all) == 0 {
-		return nil
-	}
-	values, err := oneRow(ctx, db, "SELECT "+strings.Join(all, ", ")+" FROM "+x.rows.from)
-	if err != nil {
-		return err
-	}
-	for i, r := range x.rules {
-		if len(r.aggregates) == 0 {
-			continue
-		}
-		if err := r.judge(values[:len(r.aggregates)], &x.results[i]); err != nil {
-			return fmt.Errorf("check %s: %w", r.name, err)
-		}
-		values = values[len(r.aggregates):]
-	}
-	return nil
-}
-
 // gather keeps the first failing rows of a rule, and shows some.
 func (x *inspection) gather(ctx context.Context, db engine.Querier, i int) error {
 	r := x.rules[i]
+	failing := func(limit int) string {
+		return fmt.Sprintf("(SELECT * FROM %s WHERE %s = %d AND %s IS NOT NULL ORDER BY %s LIMIT %d) AS w", foundTable, foundRule, i, foundAt, foundAt, limit)
+	}
 	if r.rowsMax > 0 {
-		kept, err := oneRow(ctx, db, fmt.Sprintf("INSERT INTO %s SELECT * EXCLUDE (%s), %s, %s, %s FROM (%s) LIMIT %d", failedTable, failedMessage,
-			sqltext.String(r.name), sqltext.String(r.severity), failedMessage, r.failing, r.rowsMax))
+		kept, err := oneRow(ctx, db, fmt.Sprintf("INSERT INTO %s SELECT %s, %s, %s, %s FROM %s", failedTable, strings.Join(x.rows.stored(), ", "),
+			sqltext.String(r.name), sqltext.String(r.severity), failedMessage, failing(r.rowsMax)))
 		if err != nil {
 			return err
 		}
 		x.results[i].Kept = asInt(kept[0])
 	}
-	show := fmt.Sprintf("SELECT %s || coalesce(' (' || nullif(%s, '') || ')', '') FROM (%s) AS w LIMIT %d", failedMessage, x.others(r), r.failing, examplesMax)
+	show := fmt.Sprintf("SELECT %s || coalesce(' (' || nullif(%s, '') || ')', '') FROM %s", failedMessage, x.others(r), failing(examplesMax))
 	list, err := texts(ctx, db, show)
 	if err != nil || len(list) == 0 {
 		return err
@@ -236,7 +330,7 @@ func (x *inspection) gather(ctx context.Context, db engine.Querier, i int) error
 	if r.value == "" {
 		return nil
 	}
-	first, err := texts(ctx, db, fmt.Sprintf("SELECT %s FROM (%s) AS w LIMIT 1", r.value, r.failing))
+	first, err := texts(ctx, db, fmt.Sprintf("SELECT %s FROM %s", r.value, failing(1)))
 	if err == nil && len(first) > 0 {
 		x.values[i] = first[0]
 	}

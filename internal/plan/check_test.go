@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,8 @@ type checkBench struct {
 	paths   Paths
 	context CheckContext
 	results []state.CheckResult
+	shares  int    // batches that look at the rows before one judges; 0, 1: one does both
+	later   *Table // what is there in place of mine when that one judges; nil: mine
 	n       int
 }
 
@@ -143,14 +146,30 @@ func (b *checkBench) check(t *testing.T, node string) (messages []string, err er
 		b.n++
 		return filepath.Join(b.dir, fmt.Sprintf("side%d.parquet", b.n)), nil
 	}
-	batch := Batch{Work: Work{Check: true}, Paths: b.paths, StageDir: b.dir, Scratch: b.dir, Stage: stage, Checks: b.context}
-	task, err := b.planner.Task(n, in, NodePlan{}, own, batch)
-	require.NoError(t, err)
+	var found []state.Part
 	cfg := engine.InstanceConfig{MemoryBytes: 128 << 20, Threads: 2, SpillDir: filepath.Join(b.dir, "spill")}
-	res, err := engine.Execute(context.Background(), cfg, nil, task)
-	for _, w := range res.Sides {
-		messages = append(messages, b.read(t, w.Path)...)
-		require.NoError(t, os.Remove(w.Path))
+	for _, work := range b.planner.checkWorks(max(b.shares, 1), phaseSecond) {
+		batch := Batch{Work: work, Paths: b.paths, StageDir: b.dir, Scratch: b.dir, Stage: stage, Checks: b.context}
+		if batch.Work.Found = found; b.later != nil && work.Share.judges() {
+			own = b.later
+		}
+		task, terr := b.planner.Task(n, in, NodePlan{}, own, batch)
+		require.NoError(t, terr)
+		var res engine.Result
+		res, err = engine.Execute(context.Background(), cfg, nil, task)
+		for _, w := range res.Sides {
+			if w.Side == state.SideFound {
+				key := fmt.Sprintf("found-%d", len(found))
+				b.paths[key] = w.Path
+				found = append(found, state.Part{Key: key, Side: w.Side})
+				continue
+			}
+			messages = append(messages, b.read(t, w.Path)...)
+			require.NoError(t, os.Remove(w.Path))
+		}
+		if err != nil {
+			return messages, err
+		}
 	}
 	return messages, err
 }
@@ -218,7 +237,14 @@ func TestChecksFindTheRowsThatBreakThem(t *testing.T) {
 		t.Run(check, func(t *testing.T) {
 			t.Parallel()
 			b := newCheckBench(t, check, passes, rows, others)
+			b.shares = 4
+			shared, sharedErr := b.check(t, "mine")
+			sharedResults := b.results
+			b.shares = 1
 			messages, err := b.check(t, "mine")
+			require.Equal(t, messages, shared)
+			require.Equal(t, b.results, sharedResults)
+			require.Equal(t, fault.Of(err), fault.Of(sharedErr))
 			require.Len(t, b.results, 1)
 			r := b.results[0]
 			require.Equal(t, []int64{want.checked, want.failed}, []int64{r.Checked, r.Failed}, r.Message)
@@ -310,13 +336,34 @@ func TestAllChecksAreMadeAndNamed(t *testing.T) {
 
 func TestCheckThatCannotBeComputedNamesTheRow(t *testing.T) {
 	t.Parallel()
-	b := newCheckBench(t, "{name: share, expression: 10 / w.i > 2}", passes, []string{"1", "0"}, nil)
-	messages, err := b.check(t, "mine")
-	require.Empty(t, messages)
-	require.Nil(t, b.results)
-	require.ErrorContains(t, err, "check share")
-	require.EqualValues(t, 2, fault.Of(err).Place.Record)
-	require.Contains(t, fault.Of(err).Place.Value, "w.i = 0")
+	for _, shares := range []int{1, 2} {
+		b := newCheckBench(t, "{name: share, expression: 10 / w.i > 2}", passes, []string{"1", "0"}, nil)
+		b.shares = shares
+		messages, err := b.check(t, "mine")
+		require.Empty(t, messages)
+		require.Nil(t, b.results)
+		require.ErrorContains(t, err, "check share")
+		require.EqualValues(t, 2, fault.Of(err).Place.Record)
+		require.Contains(t, fault.Of(err).Place.Value, "w.i = 0")
+	}
+}
+
+// What was found in a table that has been written again since does not count:
+// the batch that judges looks at all rows itself.
+func TestWhatWasFoundInOtherPartsDoesNotCount(t *testing.T) {
+	t.Parallel()
+	const checks = "unique: i\n    - range: {field: i, max: 6}"
+	after := []string{"1", "7", "1", "8"}
+	b := newCheckBench(t, checks, passes, after, nil)
+	want, failure := b.check(t, "mine")
+	require.Len(t, want, 4)
+	results := b.results
+	b = newCheckBench(t, checks, passes, []string{"1", "2", "3"}, after)
+	b.shares, b.later = 2, b.other
+	got, err := b.check(t, "mine")
+	require.Equal(t, want, got)
+	require.Equal(t, results, b.results)
+	require.Equal(t, fault.Of(failure), fault.Of(err))
 }
 
 // A row that a check does not look at cannot break it, and cannot stop it either.

@@ -16,27 +16,50 @@ import (
 )
 
 // newRule puts a check into SQL. target is the table that it compares with.
-func newRule(c *script.Check, rows checkedRows, target *Table, b Batch) rule {
+func newRule(c *script.Check, seen checked, target *Table, ctx CheckContext) rule {
 	r := rule{name: c.Name, kind: string(c.Kind), severity: c.Severity, pos: c.Pos, fields: c.Fields, rowsMax: c.MaxRows}
+	here := true
 	switch c.Kind {
 	case script.CheckRows:
-		countRule(&r, c, rows, b.Checks)
+		r.rows, here = seen.once()
+		countRule(&r, c, r.rows, ctx)
 	case script.CheckFreshness:
-		freshnessRule(&r, c, rows, b.Checks)
+		r.rows, here = seen.once()
+		freshnessRule(&r, c, r.rows, ctx)
 	case script.CheckUnique:
+		var v keyedRows
+		v, here = seen.byKey(keyOf(c.Fields), nil, nil, nil)
 		keys := make([]string, len(c.Fields))
 		for i, f := range c.Fields {
-			keys[i] = rows.column(f)
+			keys[i] = v.rows.column(f)
 		}
-		uniqueRule(&r, rows, condition(c, rows), keys, "' rows have ' || "+rows.shown(c.Fields))
+		uniqueRule(&r, v.rows, condition(c, v.rows), keys, "' rows have ' || "+v.rows.shown(c.Fields))
 	case script.CheckReferences:
-		referencesRule(&r, c, rows, target, b.Paths)
+		var v keyedRows
+		v, here = seen.byKey(keyOf(c.Fields), target, keyOf(c.To), targetFields(c, target.Layout))
+		referencesRule(&r, c, v)
 	case script.CheckReconcile:
-		reconcileRule(&r, c, rows, target, b.Paths)
+		var v keyedRows
+		v, here = seen.byGroup(c, target)
+		reconcileRule(&r, c, v)
 	default:
-		rowRule(&r, c, rows)
+		r.rows = seen.each()
+		rowRule(&r, c, r.rows)
 	}
+	r.absent = !here
 	return r
+}
+
+// byGroup is what a reconcile check sees: without groups it is not shared out.
+func (c checked) byGroup(check *script.Check, target *Table) (keyedRows, bool) {
+	fields := targetFields(check, target.Layout)
+	if len(check.By) > 0 {
+		return c.byKey(keyOf(check.By), target, keyOf(check.ByEq), fields)
+	}
+	_, here := c.once()
+	c.share = nil
+	v, _ := c.byKey(nil, target, nil, fields)
+	return v, here
 }
 
 // condition is the SQL of a check's where, true without one.
@@ -47,10 +70,10 @@ func condition(c *script.Check, rows checkedRows) string {
 	return "coalesce(" + c.Where.SQL(rows.ref, "") + ", false)"
 }
 
-// selecting is a SELECT of w's fields and a message, in canonical order.
+// selecting is a SELECT of w's fields, a message and the place in an order, in that order.
 func (r checkedRows) selecting(message, from, where string, order []string, limit int) string {
-	return fmt.Sprintf("SELECT %s, %s AS %s FROM %s WHERE %s ORDER BY %s LIMIT %d", strings.Join(r.stored(), ", "), message, failedMessage, from, where,
-		strings.Join(order, ", "), max(limit, examplesMax))
+	return fmt.Sprintf("SELECT %s, %s AS %s, %s AS %s FROM %s WHERE %s ORDER BY %s LIMIT %d", strings.Join(r.stored(), ", "), message, failedMessage,
+		placeSQL(order), foundAt, from, where, strings.Join(order, ", "), max(limit, examplesMax))
 }
 
 // rowRule is a rule that each row keeps or breaks by itself. A comparison with
@@ -63,10 +86,7 @@ func rowRule(r *rule, c *script.Check, rows checkedRows) {
 		fails = fmt.Sprintf("CASE WHEN %s THEN %s ELSE false END", where, fails)
 	}
 	r.aggregates = []string{"count(*) FILTER (WHERE " + where + ")", "count(*) FILTER (WHERE " + fails + ")"}
-	r.judge = func(values []any, res *state.CheckResult) error {
-		counted(res, asInt(values[0]), asInt(values[1]))
-		return nil
-	}
+	r.countRows()
 	r.failing = rows.selecting(message, rows.from, fails, rows.order, r.rowsMax)
 	for _, ref := range refsOf(c) {
 		if !slices.Contains(r.fields, ref) {
@@ -85,11 +105,12 @@ func refsOf(c *script.Check) []string {
 	return out
 }
 
-// counted fills in how many rows were looked at and how many failed.
-func counted(r *state.CheckResult, checked, failed int64) {
-	r.Checked, r.Failed = checked, failed
-	if failed > 0 {
-		r.Message = fmt.Sprintf("%d of %d rows failed", failed, checked)
+// countRows makes a rule of counts: the rows that it looked at, and those that failed.
+func (r *rule) countRows() {
+	r.counts = "rows failed"
+	r.judge = func(values []any, res *state.CheckResult) error {
+		res.Checked, res.Failed = asInt(values[0]), asInt(values[1])
+		return nil
 	}
 }
 
@@ -144,10 +165,7 @@ func uniqueRule(r *rule, rows checkedRows, where string, keys []string, words st
 	group := strings.Join(keys, ", ")
 	r.query = fmt.Sprintf("SELECT CAST(coalesce(sum(n), 0) AS BIGINT), CAST(coalesce(sum(n) FILTER (WHERE n > 1), 0) AS BIGINT) FROM (SELECT count(*) AS n FROM %s WHERE %s GROUP BY %s)",
 		rows.from, where, group)
-	r.judge = func(values []any, res *state.CheckResult) error {
-		counted(res, asInt(values[0]), asInt(values[1]))
-		return nil
-	}
+	r.countRows()
 	limit := max(r.rowsMax, examplesMax)
 	many := fmt.Sprintf("(SELECT %s, count(*) AS __n FROM %s WHERE %s GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL LIMIT %d) AS __many",
 		strings.Join(named, ", "), rows.from, where, limit)
@@ -165,8 +183,10 @@ func orderedKeys(n int) []string {
 }
 
 // indexRule is the promise of a unique index, in the words that it always had.
-func indexRule(n *script.Node, ix *script.Index, rows checkedRows) rule {
-	r := rule{name: ix.Name, kind: indexKind, severity: script.SeverityError, pos: ix.Pos, rowsMax: indexFailedRows, whole: true}
+func indexRule(n *script.Node, ix *script.Index, seen checked) rule {
+	v, here := seen.byKey(ix.Key, nil, nil, nil)
+	rows := v.rows
+	r := rule{name: ix.Name, kind: indexKind, severity: script.SeverityError, pos: ix.Pos, rowsMax: indexFailedRows, whole: true, absent: !here}
 	for _, k := range ix.Key {
 		r.fields = append(r.fields, k.Field)
 	}
@@ -306,21 +326,18 @@ func age(d time.Duration) string {
 
 // referencesRule counts the rows whose values the other table does not have. A
 // row with a NULL among them refers to nothing and passes.
-func referencesRule(r *rule, c *script.Check, rows checkedRows, target *Table, paths Paths) {
-	from, ref, _ := otherRows(target, paths, targetFields(c, target.Layout))
+func referencesRule(r *rule, c *script.Check, v keyedRows) {
+	rows := v.rows
 	known, same, keys := []string{condition(c, rows)}, make([]string, len(c.To)), make([]string, len(c.To))
 	for i, f := range c.To {
-		keys[i] = fmt.Sprintf("%s AS __k%d", columnOf(ref, "r", f), i)
+		keys[i] = fmt.Sprintf("%s AS __k%d", columnOf(v.ref, "r", f), i)
 		same[i] = fmt.Sprintf("%s = __there.__k%d", rows.column(c.Fields[i]), i)
 		known = append(known, rows.column(c.Fields[i])+" IS NOT NULL")
 	}
 	where := strings.Join(known, " AND ")
-	missing := fmt.Sprintf("%s ANTI JOIN (SELECT %s FROM %s) AS __there ON %s", rows.from, strings.Join(keys, ", "), from, strings.Join(same, " AND "))
+	missing := fmt.Sprintf("%s ANTI JOIN (SELECT %s FROM %s) AS __there ON %s", rows.from, strings.Join(keys, ", "), v.other, strings.Join(same, " AND "))
 	r.query = fmt.Sprintf("SELECT (SELECT count(*) FROM %s WHERE %s), (SELECT count(*) FROM %s WHERE %s)", rows.from, where, missing, where)
-	r.judge = func(values []any, res *state.CheckResult) error {
-		counted(res, asInt(values[0]), asInt(values[1]))
-		return nil
-	}
+	r.countRows()
 	message := sqltext.String(fmt.Sprintf("table %s has no row with ", c.Target.Table.Name)) + " || " + renamed(c.To, c.Fields, rows)
 	r.failing = rows.selecting(message, missing, where, rows.order, r.rowsMax)
 }

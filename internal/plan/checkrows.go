@@ -25,9 +25,21 @@ func (r checkedRows) ref(ref expr.Ref) string { return columns{"w": r.layout}.re
 func (r checkedRows) column(field string) string { return r.ref(expr.Ref{Alias: "w", Field: field}) }
 
 // tableRows are the rows of a table that is complete but for its checks.
-func tableRows(own *Table, paths Paths) checkedRows {
-	s := scan{table: own, slices: wholeTable(own), paths: paths, fields: allFields(own.Layout), order: true}
+func tableRows(own *Table, slices []PartSlice, paths Paths) checkedRows {
+	s := scan{table: own, slices: slices, paths: paths, fields: allFields(own.Layout), order: true}
 	return checkedRows{from: "(" + s.sql() + ") AS w", layout: own.Layout, order: prefixed("w", s.orderCols()), unknown: own.Scattered()}
+}
+
+// rows are those of a cut, behind an alias: of the fields, with the columns of
+// their order.
+func (k keyed) rows(c Cut, paths Paths, fields []string, alias string) (from string, order []string) {
+	s := k.scan(c, paths)
+	s.fields, s.order = fields, true
+	from = "(" + s.sql() + ") AS " + alias
+	if f := k.filter(c, alias); f != "" {
+		from = "(SELECT * FROM " + from + " WHERE " + f + ") AS " + alias
+	}
+	return from, prefixed(alias, s.orderCols())
 }
 
 // fileRows are the rows that all batches of a file writer together will
@@ -57,12 +69,6 @@ func (p *Planner) fileRows(n *script.Node, in Inputs, paths Paths) (checkedRows,
 	}
 	return checkedRows{from: "(" + strings.Join(pieces, " UNION ALL ") + ") AS w", layout: fileLayout(n.Out), order: prefixed("w", out.orderCols),
 		unknown: in.Reader.Scattered(), source: &out.rel}, nil
-}
-
-// otherRows are the rows of a table that checks compare with, as r.
-func otherRows(t *Table, paths Paths, fields []string) (from string, ref func(expr.Ref) string, order []string) {
-	s := scan{table: t, slices: wholeTable(t), paths: paths, fields: fields, order: true}
-	return "(" + s.sql() + ") AS r", columns{"r": t.Layout}.ref, prefixed("r", s.orderCols())
 }
 
 // targetFields lists the fields of a check's other table that it needs.

@@ -54,6 +54,8 @@ type Work struct {
 	ToRow   int64            `json:"to_row,omitempty"`
 	Ranged  bool             `json:"ranged,omitempty"`
 	Check   bool             `json:"check,omitempty"`    // it checks the node's rows and writes none
+	Share   *CheckShare      `json:"share,omitempty"`    // of the checks; nil: all
+	Found   []state.Part     `json:"-"`                  // what the other shares have left, for the one that judges
 	Phase   int              `json:"-"`                  // see state.BatchSpec.Phase
 	BadCaps bool             `json:"bad_caps,omitempty"` // it compares the bad rows of the others with the node's caps
 	Only    bool             `json:"only,omitempty"`     // it does all that there is to read; set where bad rows are counted
@@ -121,7 +123,7 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		plan.Table, plan.Layout = n.Table.Name, p.layout(n, in, sizes)
 	}
 	if hasChecks(n) {
-		works, sizes = checkWork(n, works, sizes)
+		works, sizes = p.checkWork(n, in, works, sizes)
 		plan.Sides = map[string]Layout{state.SideFailed: failedLayout(rowLayout(n))}
 	}
 	works, sizes = plan.countBadRows(n, works, sizes)

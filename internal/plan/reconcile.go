@@ -17,10 +17,10 @@ func columnOf(ref func(expr.Ref) string, alias, field string) string {
 // reconcileRule compares an aggregate of the rows with one of another table's,
 // group by group if there are groups. A group that one side does not have
 // counts there as what the aggregate is over no rows.
-func reconcileRule(r *rule, c *script.Check, rows checkedRows, target *Table, paths Paths) {
-	from, ref, order := otherRows(target, paths, targetFields(c, target.Layout))
+func reconcileRule(r *rule, c *script.Check, v keyedRows) {
+	rows := v.rows
 	own := totals(c.Value, rows.ref, rows.order, rows.from, condition(c, rows), "w", c.By)
-	other := totals(c.Equals, ref, order, from, "true", "r", c.ByEq)
+	other := totals(c.Equals, v.ref, v.otherOrder, v.other, "true", "r", c.ByEq)
 	both := fmt.Sprintf("(SELECT __a.__v AS __a, __b.__v AS __b FROM (%s) AS __a, (%s) AS __b)", own, other)
 	if len(c.By) > 0 {
 		both = groupTotals(c, own, other)
@@ -32,19 +32,15 @@ func reconcileRule(r *rule, c *script.Check, rows checkedRows, target *Table, pa
 	r.query = fmt.Sprintf("SELECT count(*), count(*) FILTER (WHERE %s), max(%s) FROM %s", differs, message, both)
 	r.judge = func(values []any, res *state.CheckResult) error {
 		res.Checked, res.Failed = asInt(values[0]), asInt(values[1])
-		switch {
-		case res.Failed == 0:
-		case len(c.By) == 0:
+		if res.Failed > 0 && len(c.By) == 0 {
 			res.Message = asText(values[2])
-		default:
-			res.Message = fmt.Sprintf("%d of %d groups differ", res.Failed, res.Checked)
 		}
 		return nil
 	}
 	if len(c.By) == 0 {
 		return
 	}
-	r.fields, r.whole = c.By, true
+	r.fields, r.whole, r.counts = c.By, true, "groups differ"
 	r.failing = failingGroups(c, rows, both, differs, message, r.rowsMax)
 }
 
@@ -92,8 +88,8 @@ func failingGroups(c *script.Check, rows checkedRows, both, differs, message str
 		order[k] = fmt.Sprintf("__k%d", k)
 		keys[k] = sqltext.String(f+" = ") + " || " + shownValue(types[f], order[k])
 	}
-	return fmt.Sprintf("SELECT %s, concat_ws(', ', %s) || ': ' || %s AS %s FROM %s WHERE %s ORDER BY %s LIMIT %d", strings.Join(cols, ", "),
-		strings.Join(keys, ", "), message, failedMessage, both, differs, strings.Join(order, ", "), max(limit, examplesMax))
+	return fmt.Sprintf("SELECT %s, concat_ws(', ', %s) || ': ' || %s AS %s, %s AS %s FROM %s WHERE %s ORDER BY %s LIMIT %d", strings.Join(cols, ", "),
+		strings.Join(keys, ", "), message, failedMessage, placeSQL(order), foundAt, both, differs, strings.Join(order, ", "), max(limit, examplesMax))
 }
 
 // zeroOf is what an aggregate is over no rows.

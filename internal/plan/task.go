@@ -56,7 +56,7 @@ func (p *Planner) Reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 func (p *Planner) reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 	switch {
 	case w.Check:
-		return checkReads(n, in, own)
+		return checkReads(n, in, own, w.Found)
 	case w.BadCaps:
 		return []Read{{own, wholeTable(own)}}
 	case n.Files != nil:

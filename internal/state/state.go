@@ -225,6 +225,7 @@ func (f Failure) Text() string {
 const (
 	SideFailed = "failed" // rows that failed a check
 	SideBad    = "bad"    // quarantined rows
+	SideFound  = "found"  // what batches that share checks leave for the one that judges; not for people
 )
 
 // Part is a manifest entry: one immutable object of a table.
