@@ -148,23 +148,19 @@ func (c checked) once() (rows checkedRows, ok bool) {
 func (c checked) byKey(key expr.Order, target *Table, targetKey expr.Order, fields []string) (v keyedRows, ok bool) {
 	v.rows = c.rows
 	other := keyed{target, targetKey}
-	var sides []keyed
-	var cut Cut
-	if c.share.Looks() {
-		sides = append(sides, keyed{c.own, key})
-		if target != nil {
-			sides = append(sides, other)
-		}
-		if cut, ok = c.share.cut(sides...); !ok {
-			return v, false
-		}
+	sides := []keyed{{c.own, key}}
+	if target != nil {
+		sides = append(sides, other)
+	}
+	cut, ok := c.share.cut(sides...)
+	if ok && c.share.Looks() {
 		v.rows.from, v.rows.order = sides[0].rows(cut, c.paths, allFields(c.own.Layout), "w")
 	}
 	if target != nil {
 		v.other, v.otherOrder = other.rows(cut, c.paths, fields, "r")
 		v.ref = columns{"r": target.Layout}.ref
 	}
-	return v, true
+	return v, ok
 }
 
 // keyedRows are rows of a node, and of a table that they are compared with.
