@@ -93,8 +93,9 @@ type explainedNode struct {
 	Join      string        `json:"join,omitempty"`
 	Cut       string        `json:"cut,omitempty"` // of a query
 	Batches   int           `json:"batches"`
-	Checks    int           `json:"checks,omitempty"` // of Batches
-	RowsIn    int64         `json:"rows_in"`          // -1: not known
+	Checks    int           `json:"checks,omitempty"`       // of Batches
+	Shares    int           `json:"check_shares,omitempty"` // of Checks: each looks at a share
+	RowsIn    int64         `json:"rows_in"`                // -1: not known
 	BytesIn   int64         `json:"bytes_in"`
 	RowsOut   int64         `json:"rows_out_max,omitempty"`
 	Estimated bool          `json:"estimated"`
@@ -114,7 +115,7 @@ func explainNode(p plan.Preview, b budget.Budget) explainedNode {
 	n := p.Node
 	out := explainedNode{Node: n.Name, Type: local.KindOf(n), Manual: n.StartPolicy == script.PolicyManual, Sources: sourceNames(n),
 		Fields: p.Plan.Layout.Columns, OrderCols: p.Plan.Layout.OrderCols, Buckets: p.Plan.Layout.Buckets, BucketKey: p.Plan.Layout.BucketKey,
-		Batches: p.Batches, Checks: p.Checks, RowsIn: p.Rows, BytesIn: p.Bytes, RowsOut: p.RowsOut, Estimated: p.Estimated,
+		Batches: p.Batches, Checks: p.Checks, Shares: p.Shares, RowsIn: p.Rows, BytesIn: p.Bytes, RowsOut: p.RowsOut, Estimated: p.Estimated,
 		Cut: p.Cut, Memory: b.SlotEngineBytes, OneThread: p.Task.OneThread, SQL: p.Task.Query, ComputedIn: p.Plan.ComputedIn, Stored: p.Stored}
 	if n.Table != nil {
 		out.Table = n.Table.Name
@@ -252,6 +253,9 @@ func (n explainedNode) printBatches(w io.Writer) {
 	checks := ""
 	if n.Checks > 0 {
 		checks = fmt.Sprintf(" and %d that check them", n.Checks)
+		if n.Shares > 0 {
+			checks += fmt.Sprintf(" (%d look at a share each of the rows and of the keys, the last adds up)", n.Shares)
+		}
 	}
 	fmt.Fprintf(w, "  batches  %s%d%s, of %s%s, %s uncompressed\n", about, n.Batches-n.Checks, checks, about, rows, size(n.BytesIn))
 	threads := ""

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -56,24 +58,30 @@ func doomed(t *testing.T, severity string) string {
 // the failing rows are there once.
 func TestKilledWhileChecksFail(t *testing.T) {
 	t.Parallel()
-	for _, severity := range []string{"error", "warn"} { // the table's check fails; only the file's does
+	for _, how := range []string{"error", "warn", "error shared"} { // the table's check fails; only the file's does; several batches share the table's
+		severity, share, _ := strings.Cut(how, " ")
 		for _, point := range worker.CrashPoints() {
 			if point == worker.Published {
 				continue // nothing is
 			}
-			t.Run(severity+" "+string(point), func(t *testing.T) {
+			t.Run(how+" "+string(point), func(t *testing.T) {
 				t.Parallel()
 				for n := 1; n == 1 || !testing.Short(); n++ { // -short: only the first time
 					dir := doomed(t, severity)
-					text, err := victimCmd(t, dir, fmt.Sprintf("%s:%d", point, n), false).CombinedOutput()
+					victim := func(at string, resume bool) ([]byte, error) {
+						cmd := victimCmd(t, dir, at, resume)
+						cmd.Env = append(cmd.Env, sharedChecks+"="+share)
+						return cmd.CombinedOutput()
+					}
+					text, err := victim(fmt.Sprintf("%s:%d", point, n), false)
 					resumed := err != nil
 					if resumed {
 						requireKilled(t, err, text)
-						text, err = victimCmd(t, dir, "run", true).CombinedOutput()
+						text, err = victim("run", true)
 					}
 					require.NoError(t, err, string(text))
 					require.Equal(t, "failed\n", string(text))
-					requireDoomed(t, dir, severity)
+					requireDoomed(t, dir, severity, share != "")
 					if !resumed {
 						require.Greater(t, n, 1, "the crash point is never passed")
 						return
@@ -84,7 +92,7 @@ func TestKilledWhileChecksFail(t *testing.T) {
 	}
 }
 
-func requireDoomed(t *testing.T, dir, severity string) {
+func requireDoomed(t *testing.T, dir, severity string, shared bool) {
 	t.Helper()
 	require.Empty(t, outputs(t, dir))
 	ctx := context.Background()
@@ -111,6 +119,10 @@ func requireDoomed(t *testing.T, dir, severity string) {
 		require.Equal(t, []int64{4, 2, 2}, []int64{results[i].Checked, results[i].Failed, results[i].Kept})
 		parts, err := state.SideParts(ctx, home.State, state.NodeKey{RunKey: run, Node: name})
 		require.NoError(t, err)
+		shares := len(parts)
+		parts = slices.DeleteFunc(parts, func(p state.Part) bool { return p.Side == state.SideFound })
+		shares -= len(parts)
+		require.Equal(t, shared && name == "load", shares > 1, "batches that share the checks")
 		require.Len(t, parts, 1)
 		require.EqualValues(t, 2, parts[0].Rows)
 	}

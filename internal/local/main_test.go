@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"thalweg/internal/budget"
 	"thalweg/internal/local"
 	"thalweg/internal/remote"
 	"thalweg/internal/worker/workertest"
@@ -51,7 +52,7 @@ func victim(at string) int {
 	sum, err := local.Run(ctx, home, local.Options{
 		ScriptPath: "script.yaml", Remote: client, Workspace: "main", MemoryBytes: memory(lease), Interpreter: "python3",
 		Resume:     os.Getenv("THALWEG_TEST_RESUME") != "",
-		Checkpoint: workertest.DieAt(at), Lease: lease,
+		Checkpoint: workertest.DieAt(at), Lease: lease, Tune: sharing(os.Getenv(sharedChecks) != ""),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -59,6 +60,16 @@ func victim(at string) int {
 	}
 	fmt.Println(sum.Status)
 	return 0
+}
+
+// sharedChecks asks a victim to share out the checks of small tables, too.
+const sharedChecks = "THALWEG_TEST_SHARED_CHECKS"
+
+func sharing(wanted bool) func(*budget.Budget) {
+	if !wanted {
+		return nil
+	}
+	return func(b *budget.Budget) { b.Slots, b.Cores, b.SmallBytes = 2, 2, 0 }
 }
 
 // memory is a victim's: several at work in one directory share it.

@@ -399,3 +399,31 @@ func TestFileRowsAreThoseThatAreWritten(t *testing.T) {
 		})
 	}
 }
+
+// Only checks that grow with a table are shared out, and only those of a large one.
+func TestWhichChecksAreSharedOut(t *testing.T) {
+	t.Parallel()
+	for check, shares := range map[string]int{
+		"unique: i":                 8,
+		"range: {field: i, max: 1}": 8,
+		"reconcile: {value: sum(w.p), table: other, equals: sum(r.p), by: i}": 8,
+		"reconcile: {value: sum(w.p), table: other, equals: sum(r.p)}":        1,
+		"rows: {max: 4}": 1,
+	} {
+		b := newCheckBench(t, check, "unique: i", []string{"1"}, []string{"1"})
+		n, in := b.planner.Script.Node("mine"), Inputs{Reader: b.mine, Named: map[string]*Table{"other": b.other, "mine": b.mine}}
+		large := []size{{rows: -1, bytes: b.planner.Budget.SlotEngineBytes}}
+		require.Equal(t, shares, b.planner.checkShares(n, in, large), check)
+		require.Equal(t, 1, b.planner.checkShares(n, in, []size{{rows: -1, bytes: b.planner.Budget.SmallBytes}}), check)
+		require.Equal(t, 1, b.planner.checkShares(b.planner.Script.Node("file"), in, large), "files")
+		works := b.planner.checkWorks(shares, phaseSecond)
+		last := works[len(works)-1]
+		if require.False(t, last.Share.Looks()); shares == 1 {
+			require.Equal(t, []Work{{Check: true, Phase: phaseSecond}}, works)
+			continue
+		}
+		require.Len(t, works, shares+1)
+		require.Equal(t, &CheckShare{Of: 8, Index: 8, Scans: scansMax}, last.Share)
+		require.Equal(t, phaseSecond+1, last.Phase)
+	}
+}

@@ -20,6 +20,7 @@ type Preview struct {
 	Plan      NodePlan
 	Batches   int
 	Checks    int    // of Batches: they look at what the others wrote, and write nothing
+	Shares    int    // of Checks: they look at a share each, for the last of Checks; 0: it looks at all
 	Rows      int64  // that the node will read; -1: not known
 	Bytes     int64  // uncompressed
 	RowsOut   int64  // at most, in its table
@@ -114,6 +115,9 @@ func (p *Planner) preview(ctx context.Context, n *script.Node, tables map[*scrip
 		}
 		if w.Check || w.BadCaps {
 			v.Checks++
+			if w.Share.Looks() {
+				v.Shares++
+			}
 			continue
 		}
 		if first == nil {
