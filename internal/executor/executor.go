@@ -295,8 +295,8 @@ func discard(res worker.Result) {
 // commit makes files visible and publishes the parts, if the lease still holds.
 func (e *Executor) commit(ctx context.Context, claim state.Claim, res *worker.Result) error {
 	if res.Publish != nil {
-		if err := e.cfg.Store.Extend(ctx, claim, e.cfg.Now().Add(e.cfg.Lease)); err != nil {
-			return fmt.Errorf("confirm the lease before publishing: %w", err)
+		if err := e.cfg.Store.Announce(ctx, claim, res.Publications, e.cfg.Now().Add(e.cfg.Lease)); err != nil {
+			return fmt.Errorf("announce what is published: %w", err)
 		}
 		if err := res.Publish(ctx); err != nil {
 			return err

@@ -408,3 +408,37 @@ func TestFailedPublishLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, parts)
 }
+
+// What is published is announced before, and no longer once it is committed;
+// what is dropped stays announced until somebody has seen to it.
+func TestWhatIsPublishedIsAnnouncedBefore(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	key := state.NodeKey{RunKey: b.run, Node: "a"}
+	announced := func() []state.Publication {
+		all, err := state.All(context.Background(), b.store.Publications, key)
+		require.NoError(t, err)
+		return all
+	}
+	var seen []state.Publication
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+		if c.Node != "a" {
+			return worker.Result{}, nil
+		}
+		return worker.Result{Publications: []state.Publication{{Address: "/out/a.csv", Temp: ".a.tmp"}}, Publish: func(context.Context) error {
+			if seen = announced(); c.Attempt == 1 {
+				return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "no rename"}
+			}
+			return nil
+		}}, nil
+	}
+	status, err := b.work(context.Background(), t, job, hurried(time.Minute))
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+	require.Len(t, seen, 2)
+	left := announced()
+	require.Len(t, left, 1)
+	require.Equal(t, 1, left[0].Attempt, "the one that did not commit")
+	require.Equal(t, ".a.tmp", left[0].Temp)
+}

@@ -310,3 +310,24 @@ func openHome(t *testing.T, dir string) *local.Home {
 func replaceAll(text string, pairs ...string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
+
+// A run that goes on from another directory writes to where it began to.
+func TestOutputsLieWhereTheRunBegan(t *testing.T) {
+	t.Parallel()
+	dir := crashInputs(t)
+	script := filepath.Join(dir, "script.yaml")
+	text, err := os.ReadFile(script)
+	require.NoError(t, err)
+	absolute := strings.NewReplacer("[orders.csv]", "["+dir+"/orders.csv]", "[items_1.csv, items_2.csv]", "["+dir+"/items_1.csv, "+dir+"/items_2.csv]").Replace(string(text))
+	require.NoError(t, os.WriteFile(script, []byte(absolute), 0o600))
+	want := undisturbed(t)
+	killed, err := victimCmd(t, dir, "published:2", false).CombinedOutput()
+	requireKilled(t, err, killed)
+	cmd := victimCmd(t, t.TempDir(), "run", true)
+	cmd.Env = append(cmd.Env, "THALWEG_TEST_HOME="+dir)
+	said, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(said))
+	require.Equal(t, want, outputs(t, dir))
+	require.Empty(t, outputs(t, cmd.Dir))
+	requireNothingAnnounced(t, dir)
+}

@@ -73,7 +73,7 @@ func (d discreetStore) MoveNode(ctx context.Context, key state.NodeKey, m state.
 func (d discreetStore) Announce(ctx context.Context, c state.Claim, publications []state.Publication, lease time.Time) error {
 	publications = slices.Clone(publications)
 	for i := range publications {
-		publications[i].Address = d.known.Text(publications[i].Address)
+		publications[i].Address, publications[i].Temp = d.known.Text(publications[i].Address), d.known.Text(publications[i].Temp)
 	}
 	return d.Store.Announce(ctx, c, publications, lease)
 }

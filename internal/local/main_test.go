@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -32,7 +33,8 @@ func TestMain(m *testing.M) {
 func victim(at string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	home, err := local.Open(ctx, local.DefaultDir, true)
+	place := os.Getenv("THALWEG_TEST_HOME") // where script and state are; "": here
+	home, err := local.Open(ctx, filepath.Join(place, local.DefaultDir), true)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -50,7 +52,7 @@ func victim(at string) int {
 		return 0
 	}
 	sum, err := local.Run(ctx, home, local.Options{
-		ScriptPath: "script.yaml", Remote: client, Workspace: "main", MemoryBytes: memory(lease), Interpreter: "python3",
+		ScriptPath: filepath.Join(place, "script.yaml"), Remote: client, Workspace: "main", MemoryBytes: memory(lease), Interpreter: "python3",
 		Resume:     os.Getenv("THALWEG_TEST_RESUME") != "",
 		Checkpoint: workertest.DieAt(at), Lease: lease, Tune: sharing(os.Getenv(sharedChecks) != ""),
 	})

@@ -1,18 +1,24 @@
 package local_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/local"
 	"thalweg/internal/remote/remotetest"
+	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
 
@@ -123,4 +129,103 @@ func TestRemoteCrashPoints(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatAKillLeavesIsRemovedByOthers kills the process at each crash point, and
+// has another run of the same state directory clean up behind it.
+func TestWhatAKillLeavesIsRemovedByOthers(t *testing.T) {
+	t.Parallel()
+	for _, point := range []worker.CrashPoint{worker.Executed, worker.Published} {
+		t.Run(string(point), func(t *testing.T) {
+			t.Parallel()
+			for n := 2; n <= 4; n++ { // the batches behind the table's
+				m := newMachines(t)
+				text, err := m.victim(t, fmt.Sprintf("%s:%d", point, n), false).CombinedOutput()
+				if point == worker.Published && n == 4 {
+					break
+				}
+				requireKilled(t, err, text)
+				m.s3.WaitUntilAlone(t)
+				require.NoError(t, os.WriteFile(filepath.Join(m.dir, "script.yaml"), []byte(otherScript), 0o600))
+				text, err = m.victim(t, "run", false).CombinedOutput()
+				require.NoError(t, err, string(text))
+				require.Empty(t, m.s3.OpenUploads(t))
+				for name := range m.stored(t) {
+					require.False(t, strings.HasPrefix(name, "sftp ."), name)
+				}
+				requireNothingAnnounced(t, m.dir)
+			}
+		})
+	}
+}
+
+// otherScript has nothing to do with what was killed.
+const otherScript = `
+nodes:
+  load:
+    type: file_table
+    r: { urls: [script.yaml], csv: { first_data_line_idx: 0, separator: "|" }, columns: { text: { csv: { col_idx: 0 }, col_type: string } } }
+    w: { name: lines, fields: { text: { expression: r.text, type: string } } }
+`
+
+// requireNothingAnnounced checks that state knows of nothing that is left anywhere.
+func requireNothingAnnounced(t *testing.T, dir string) {
+	t.Helper()
+	home := openHome(t, dir)
+	defer func() { require.NoError(t, home.Close()) }()
+	runs, err := state.All(t.Context(), home.State.Runs, "main")
+	require.NoError(t, err)
+	for _, r := range runs {
+		left, err := state.OfNodes(t.Context(), home.State, r.RunKey, home.State.Publications)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+}
+
+// A kill between beginning an upload and hearing its name: the next attempt
+// finds it at the server.
+func TestKilledBeforeTheUploadHadAName(t *testing.T) {
+	t.Parallel()
+	m := newMachines(t)
+	cmd := m.victim(t, "run", false)
+	var once sync.Once
+	m.s3.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost && r.URL.Query().Has("uploads") {
+			once.Do(func() { _ = cmd.Process.Kill() }) // the service goes on
+		}
+		return false
+	})
+	text, err := cmd.CombinedOutput()
+	requireKilled(t, err, text)
+	m.s3.WaitUntilAlone(t)
+	require.NotEmpty(t, m.s3.OpenUploads(t))
+	text, err = m.victim(t, "run", true).CombinedOutput()
+	require.NoError(t, err, string(text))
+	require.Empty(t, m.s3.OpenUploads(t))
+	requireNothingAnnounced(t, m.dir)
+}
+
+// Earlier versions noted uploads in files of the state directory.
+func TestUploadsThatEarlierVersionsNotedAreEnded(t *testing.T) {
+	t.Parallel()
+	m := newMachines(t)
+	for _, key := range []string{"named", "unnamed"} {
+		reply, err := http.Post(m.s3.Endpoint+"/data/out/"+key+"?uploads", "", nil)
+		require.NoError(t, err)
+		body, err := io.ReadAll(reply.Body)
+		require.NoError(t, errors.Join(err, reply.Body.Close()))
+		id := ""
+		if _, rest, ok := strings.Cut(string(body), "<UploadId>"); ok && key == "named" {
+			id, _, _ = strings.Cut(rest, "<")
+		}
+		dir := filepath.Join(m.dir, local.DefaultDir, "remote", "main-7", "out")
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+		note := fmt.Sprintf(`{"bucket":"data","key":"out/%s","begun":%q,"upload":%q}`, key, time.Now().UTC().Format(time.RFC3339), id)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, key+".json"), []byte(note), 0o600))
+	}
+	require.Len(t, m.s3.OpenUploads(t), 2)
+	text, err := m.victim(t, "run", false).CombinedOutput()
+	require.NoError(t, err, string(text))
+	require.Empty(t, m.s3.OpenUploads(t))
+	require.NoDirExists(t, filepath.Join(m.dir, local.DefaultDir, "remote", "main-7"))
 }

@@ -135,6 +135,7 @@ type runner struct {
 	lock     *RunLock
 	joined   bool // other processes are at work on the run already
 	planning budget.Budget
+	dir      string // see settings; "": that of this process
 	nodes    []state.Node
 	peak     peakMeter
 	content  *pipeline.Pipeline
@@ -177,15 +178,18 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 	if r.nodes, err = r.home.State.Nodes(ctx, r.key); err != nil {
 		return Summary{Key: r.key}, fmt.Errorf("read the nodes of run %d: %w", r.key.Run, err)
 	}
-	if err := r.home.sweepRemote(ctx, r.opts.Remote, r.key, r.opts.Logger); err != nil {
-		r.opts.Logger.Warn("what dead runs keep of remote files stays until the next run", "error", err)
+	if r.opts.Resume && !r.joined {
+		r.sweepLeavings(ctx, r.key, false)
+	}
+	if err := r.sweepDead(ctx, r.key); err != nil {
+		r.opts.Logger.Warn("what dead runs left behind them stays until the next run", "error", err)
 	}
 	return r.drive(ctx, warnings)
 }
 
 // openContent makes the run's content, once its number is known.
 func (r *runner) openContent() {
-	r.content = r.job(jobOf{script: r.script, run: r.key, identity: r.identity, from: r.opts.From, planning: r.planning, ephemeral: r.opts.Ephemeral, ownCopies: r.joined})
+	r.content = r.job(jobOf{script: r.script, run: r.key, identity: r.identity, from: r.opts.From, planning: r.planning, ephemeral: r.opts.Ephemeral, dir: r.dir, ownCopies: r.joined})
 }
 
 // starts counts the nodes that read no table: the first to have batches.
@@ -370,7 +374,7 @@ func (r *runner) resume(ctx context.Context) error {
 		return err
 	}
 	if r.planning = r.whole; set != nil {
-		r.planning, r.opts.Ephemeral = set.Budget, set.Ephemeral
+		r.planning, r.opts.Ephemeral, r.dir = set.Budget, set.Ephemeral, set.Dir
 	}
 	r.openContent()
 	if r.joined && run.Status == state.Running {
@@ -409,6 +413,9 @@ func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum 
 		sum.Status, runErr = r.stop(ctx)
 	}
 	stopMeter()
+	if sum.Status != state.Running && ctx.Err() == nil {
+		r.sweepLeavings(ctx, r.key, false)
+	}
 	if runErr == nil {
 		observe(worker.Event{Run: r.key, Time: time.Now(), Kind: worker.RunFinished, Status: sum.Status})
 	}

@@ -187,7 +187,7 @@ func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, err er
 	if err := s.prepare(ctx, sc, key); err != nil {
 		return nil, err
 	}
-	job := s.job(jobOf{script: sc, run: key, identity: s.home.identityOf(run), from: run.Sources, planning: pins.Budget, ephemeral: pins.Ephemeral, ownCopies: true})
+	job := s.job(jobOf{script: sc, run: key, identity: s.home.identityOf(run), from: run.Sources, planning: pins.Budget, ephemeral: pins.Ephemeral, dir: pins.Dir, ownCopies: true})
 	return s.crew.open(ctx, key, job, lock, s.opts.Observe), nil
 }
 
@@ -218,6 +218,9 @@ func (s *server) drive(ctx context.Context, key state.RunKey, run *openRun) {
 	status, err := run.Run()
 	err = errors.Join(err, s.crew.leave(ctx, key))
 	run.job.Close()
+	if status != state.Running && ctx.Err() == nil {
+		s.sweepLeavings(ctx, key, false)
+	}
 	err = errors.Join(err, run.lock.Close())
 	if err != nil && ctx.Err() == nil {
 		s.opts.Logger.Error("the state of a run could not be kept", "run", key.Run, "error", err)

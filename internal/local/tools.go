@@ -173,6 +173,7 @@ type jobOf struct {
 	from      []int64
 	planning  budget.Budget // that its nodes are planned by
 	ephemeral bool          // see Options
+	dir       string        // see settings
 	ownCopies bool          // another process may keep copies of its remote inputs
 }
 
@@ -188,6 +189,6 @@ func (t *tools) job(j jobOf) *pipeline.Pipeline {
 		executor = t.opts.Executor(executor)
 	}
 	return pipeline.New(pipeline.Config{Script: j.script, Run: j.run, Identity: j.identity, Identify: t.home.identityOf, From: j.from, Store: t.store, Parts: t.home.Parts,
-		Budget: t.budget, Room: t.shares.Room(), Planning: j.planning, Fuse: j.ephemeral, Pool: t.pool, Engine: executor, StateDir: t.home.Dir, WorkDir: t.work, Remote: t.opts.Remote,
-		CopiesDir: copies, UploadsDir: filepath.Join(t.home.remoteDir(j.run), pipeline.UploadsDir), Logger: t.opts.Logger})
+		Budget: t.budget, Room: t.shares.Room(), Planning: j.planning, Fuse: j.ephemeral, Pool: t.pool, Engine: executor, Dir: j.dir, WorkDir: t.work, Remote: t.opts.Remote,
+		CopiesDir: copies, Logger: t.opts.Logger})
 }

@@ -2,20 +2,21 @@ package pipeline
 
 import (
 	"context"
-	"crypto/sha256"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"thalweg/internal/address"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
+	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
@@ -24,47 +25,72 @@ import (
 // tempMark is in the name of every output file that is not committed yet.
 const tempMark = ".thalweg-"
 
-// openOutput decides where the batch's file will be and under which temporary
-// name beside it, and removes what dead attempts at it left.
-func (x *attempt) openOutput() error {
+// staged is an output file that is whole and that nobody sees yet: beside its
+// final name on this machine, or at a server.
+type staged interface {
+	// Publish shows it under its final name. It may be repeated.
+	Publish(ctx context.Context) error
+	// Discard removes it. After Publish it does nothing.
+	Discard(ctx context.Context) error
+}
+
+// outputAddress is where the batch's file will be: an absolute path, whichever
+// directory this process is in, or an address.
+func (x *attempt) outputAddress() (string, error) {
 	url := script.ExpandURL(x.node.Out.URL, int(x.claim.Run), x.claim.Batch)
 	if address.Remote(url) {
-		return x.openUpload(url)
+		return url, nil
 	}
 	final, err := address.Local(url)
 	if err != nil {
-		return err
+		return "", err
+	}
+	if !filepath.IsAbs(final) {
+		final = filepath.Join(x.p.cfg.Dir, final)
 	}
 	if final, err = filepath.Abs(final); err != nil {
-		return fmt.Errorf("find the output file: %w", err)
+		return "", fmt.Errorf("find the output file: %w", err)
 	}
-	x.final = final
-	dir, base := filepath.Split(final)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return x.outputFault("make the directory of output file "+final, err)
-	}
-	prefix := x.tempPrefix(base)
-	x.batch.OutPath = filepath.Join(dir, fmt.Sprintf("%s%d.tmp", prefix, x.claim.Attempt))
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return x.outputFault("look into the directory of output file "+final, err)
-	}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), prefix) {
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return x.outputFault("remove what an earlier attempt left", err)
-			}
-		}
-	}
-	return nil
+	return final, nil
 }
 
-// tempPrefix begins the temporary names of all attempts at this batch and of
-// nobody else: of no other node, run, workspace or state directory.
-func (x *attempt) tempPrefix(base string) string {
-	const baseBytesMax = 100 // a file's name has 255 bytes at most
-	owner := sha256.Sum256([]byte(fmt.Sprintf("%s\n%s\n%d\n%s\n%d", x.p.cfg.StateDir, x.claim.Workspace, x.claim.Run, x.claim.Node, x.claim.Batch)))
-	return fmt.Sprintf(".%s%s%x-a", base[:min(len(base), baseBytesMax)], tempMark, owner[:8])
+// openOutput decides where the batch's file will be and where it is made, and
+// removes what dead attempts at it left.
+func (x *attempt) openOutput(ctx context.Context) (err error) {
+	if x.final, err = x.outputAddress(); err != nil {
+		return err
+	}
+	if err := x.clearEarlier(ctx); err != nil {
+		return err
+	}
+	if address.Remote(x.final) {
+		x.batch.OutPath = filepath.Join(x.dir, "out")
+		return nil
+	}
+	dir := filepath.Dir(x.final)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return x.outputFault("make the directory of output file "+x.final, err)
+	}
+	temp := tempName(filepath.Base(x.final))
+	x.batch.OutPath = filepath.Join(dir, temp)
+	return x.announce(ctx, state.Publication{Temp: temp})
+}
+
+// tempName is a name that nobody else has for a file that is not to be seen yet.
+func tempName(base string) string {
+	const baseBytesMax, randomBytes = 100, 16 // a file's name has 255 bytes at most
+	return fmt.Sprintf(".%s%s%s.tmp", base[:min(len(base), baseBytesMax)], tempMark, rand.Text()[:randomBytes])
+}
+
+// announce records what is about to lie beside the final name or at a server,
+// before it does: whoever works on the run later can remove it.
+func (x *attempt) announce(ctx context.Context, p state.Publication) error {
+	p.Seq, p.Address, p.Begun = len(x.announced), address.Redact(x.final), time.Now().UTC().Truncate(time.Millisecond)
+	if err := x.p.cfg.Store.Announce(ctx, x.claim, []state.Publication{p}, x.claim.Lease); err != nil {
+		return fmt.Errorf("announce output file %s: %w", p.Address, err)
+	}
+	x.announced = append(x.announced, p)
+	return nil
 }
 
 func (x *attempt) outputFault(what string, err error) error {
@@ -76,57 +102,93 @@ func (x *attempt) outputFault(what string, err error) error {
 // outputResult makes the file durable under its temporary name, or sends it to
 // where it will be; the worker shows it under its final name when it commits.
 func (x *attempt) outputResult(ctx context.Context, out worker.Result, res engine.Result) (worker.Result, error) {
-	temp, discardParts := x.batch.OutPath, out.Discard
-	out.Discard = func() {
-		if discardParts != nil {
-			discardParts()
-		}
-		_ = os.Remove(temp)
+	discardParts := out.Discard
+	if discardParts == nil {
+		discardParts = func() {}
 	}
-	sum, bytes, err := syncFile(temp)
+	sum, bytes, err := syncFile(x.batch.OutPath)
 	if err != nil {
-		out.Discard()
+		discardParts()
 		return worker.Result{}, x.outputFault("make the output file durable", err)
+	}
+	var file staged = &localFile{x: x, temp: x.batch.OutPath}
+	if address.Remote(x.final) {
+		if file, err = x.send(ctx, bytes, sum); err != nil {
+			discardParts()
+			return worker.Result{}, err
+		}
 	}
 	out.Outcome.Stats.BytesOut = bytes
 	out.Outcome.Files = []state.File{{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch, URL: address.Redact(x.final), Rows: res.RowsOut, Bytes: bytes, Checksum: sum}}
-	if address.Remote(x.final) {
-		return x.uploadResult(ctx, out)
-	}
-	out.Publish = func(context.Context) error {
-		if err := os.Rename(temp, x.final); err != nil {
-			return x.outputFault("put the output file in place", err)
-		}
-		if err := syncDir(filepath.Dir(x.final)); err != nil {
-			return x.outputFault("make the output file's name durable", err)
-		}
-		return nil
-	}
-	return out, nil
-}
-
-// uploadResult sends the file.
-func (x *attempt) uploadResult(ctx context.Context, out worker.Result) (worker.Result, error) {
-	discardLocal := out.Discard
-	staged, err := x.upload(ctx, out.Outcome.Files[0])
-	if err != nil {
-		discardLocal()
-		return worker.Result{}, err
-	}
-	out.Publish = staged.Publish
+	out.Publications, out.Publish = x.announced, file.Publish
 	out.Discard = func() {
-		discardLocal()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
-		defer cancel()
-		if err := staged.Discard(ctx); err != nil {
-			x.p.cfg.Logger.Warn("a dropped attempt's file stays at the server until the next attempt", "url", address.Redact(x.final), "error", err)
-		}
+		discardParts()
+		x.drop(ctx, file.Discard)
 	}
 	return out, nil
 }
 
-// discardTimeout bounds the removal of what was sent in vain.
+// send sends the batch's file to its server, where it is not visible yet.
+func (x *attempt) send(ctx context.Context, bytes int64, sum string) (staged, error) {
+	temp := tempName(path.Base(x.final))
+	if err := x.announce(ctx, state.Publication{Temp: temp}); err != nil {
+		return nil, err
+	}
+	return x.p.cfg.Remote.Stage(ctx, x.final, remote.Upload{Path: x.batch.OutPath, Bytes: bytes, Checksum: sum, Temp: temp, Secrets: x.p.cfg.Script,
+		Named: func(ctx context.Context, upload string) error {
+			return x.announce(ctx, state.Publication{Upload: upload})
+		},
+		Alone: x.leavings().alone(x.claim.BatchKey)})
+}
+
+// dropOutput removes what an attempt that failed made of its file.
+func (x *attempt) dropOutput(ctx context.Context) {
+	if len(x.announced) > 0 {
+		x.drop(ctx, func(ctx context.Context) error { return x.leavings().remove(ctx, x.claim.BatchKey, x.announced) })
+	}
+}
+
+// drop removes by discard what is not published, and forgets that it was announced.
+func (x *attempt) drop(ctx context.Context, discard func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discardTimeout)
+	defer cancel()
+	err := discard(ctx)
+	if err == nil {
+		err = x.p.cfg.Store.Forget(ctx, x.claim.BatchKey, x.claim.Attempt)
+	}
+	if err != nil {
+		x.p.cfg.Logger.Warn("a dropped attempt's file stays until the next attempt, or until the run is over", "url", address.Redact(x.final), "error", err)
+	}
+}
+
+// discardTimeout bounds the removal of what was made in vain.
 const discardTimeout = 10 * time.Second
+
+// localFile is a file of this machine under its temporary name.
+type localFile struct {
+	x    *attempt
+	temp string
+}
+
+func (f *localFile) Publish(context.Context) error {
+	if err := os.Rename(f.temp, f.x.final); err != nil {
+		return f.x.outputFault("put the output file in place", err)
+	}
+	if err := syncDir(filepath.Dir(f.x.final)); err != nil {
+		return f.x.outputFault("make the output file's name durable", err)
+	}
+	return nil
+}
+
+func (f *localFile) Discard(context.Context) error { return removeFile(f.temp) }
+
+// removeFile removes a file that may be gone.
+func removeFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &fault.Error{Kind: fault.Environment, Message: "remove what an earlier attempt left", Err: err, Hint: "check the permissions of its directory"}
+	}
+	return nil
+}
 
 // syncFile makes a file durable and returns its checksum and size.
 func syncFile(path string) (sum string, bytes int64, err error) {

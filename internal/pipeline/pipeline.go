@@ -41,13 +41,13 @@ type Config struct {
 	Planning budget.Budget   // that nodes are planned by: the run's, wherever it is worked on; Budget if it is zero
 	Pool     *python.Pool    // nil for a script without Python
 	Engine   engine.Executor // nil: each batch has an instance of its own
-	StateDir string          // names the state in temporary names of output files
+	Dir      string          // that relative names of output files are seen from; "": the working directory
 	WorkDir  string          // for spill and scratch files: private to this process
 	Remote   *remote.Client
 	// CopiesDir keeps copies of remote inputs: private to this process and the
-	// run. UploadsDir keeps notes of uploads, for whoever works on the run later.
-	CopiesDir, UploadsDir string
-	Logger                *slog.Logger
+	// run.
+	CopiesDir string
+	Logger    *slog.Logger
 }
 
 // Pipeline implements worker.Job.
@@ -266,12 +266,17 @@ func ReadSides(ctx context.Context, store state.Store, key state.NodeKey, np pla
 }
 
 // Execute implements worker.Job.
-func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (worker.Result, error) {
+func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (out worker.Result, err error) {
 	x, err := p.prepare(ctx, c)
 	if err != nil {
 		return worker.Result{}, err
 	}
 	defer x.cleanup()
+	defer func() {
+		if err != nil {
+			x.dropOutput(ctx)
+		}
+	}()
 	task, err := p.planner.Task(x.node, x.in, x.plan, x.own, x.batch)
 	if err != nil {
 		return worker.Result{}, err
@@ -322,20 +327,22 @@ func shortSQL(s string) string {
 
 // attempt is one execution's circumstances.
 type attempt struct {
-	p       *Pipeline
-	claim   state.Claim
-	state   state.Node
-	node    *script.Node
-	in      plan.Inputs
-	own     *plan.Table // what the node has written so far, for batches that check it
-	checks  []state.CheckResult
-	plan    plan.NodePlan
-	batch   plan.Batch
-	stage   *parts.Stage // private, removed at the end
-	dir     string       // private, removed at the end
-	final   string       // path of the output file
-	strain  *strain      // of all pieces of the batch together
-	release []func()
+	p      *Pipeline
+	claim  state.Claim
+	state  state.Node
+	node   *script.Node
+	in     plan.Inputs
+	own    *plan.Table // what the node has written so far, for batches that check it
+	checks []state.CheckResult
+	plan   plan.NodePlan
+	batch  plan.Batch
+	stage  *parts.Stage // private, removed at the end
+	dir    string       // private, removed at the end
+	final  string       // absolute path or address of the output file
+	strain *strain      // of all pieces of the batch together
+	// announced is what state has of the output file so far.
+	announced []state.Publication
+	release   []func()
 }
 
 func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err error) {
@@ -378,8 +385,6 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 		err = x.prepareChecks(ctx)
 	case x.batch.Work.BadCaps:
 		err = x.prepareBadCaps(ctx)
-	case x.node.Out != nil:
-		err = x.openOutput()
 	}
 	if err != nil {
 		return nil, err
@@ -387,7 +392,10 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 	if err := x.locate(ctx); err != nil {
 		return nil, err
 	}
-	return x, x.fetch(ctx)
+	if err := x.fetch(ctx); err != nil || x.node.Out == nil || x.batch.Work.Check || x.batch.Work.BadCaps {
+		return x, err
+	}
+	return x, x.openOutput(ctx)
 }
 
 // prepareBadCaps finds what the other batches of the node have put aside.
@@ -489,9 +497,6 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 		written = res.Sides
 	}
 	if err := x.putParts(ctx, &out, written); err != nil {
-		if x.node.Out != nil {
-			_ = os.Remove(x.batch.OutPath) // the next attempt would
-		}
 		return worker.Result{}, err
 	}
 	if x.node.Out != nil && len(res.Written) > 0 {

@@ -75,8 +75,8 @@ func newBench(t *testing.T, input string) *bench {
 	b.run, err = b.state.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()},
 		[]state.NodeSpec{{Name: "load"}, {Name: "write", Ordinal: 1, Inputs: []string{"load"}}})
 	require.NoError(t, err)
-	b.job = pipeline.New(pipeline.Config{Script: s, Run: b.run, Store: b.state, Parts: b.parts, Budget: shares, StateDir: dir,
-		WorkDir: filepath.Join(dir, "work"), Remote: client, CopiesDir: filepath.Join(dir, "remote", "in"), UploadsDir: filepath.Join(dir, "remote", "out")})
+	b.job = pipeline.New(pipeline.Config{Script: s, Run: b.run, Store: b.state, Parts: b.parts, Budget: shares,
+		WorkDir: filepath.Join(dir, "work"), Remote: client, CopiesDir: filepath.Join(dir, "remote", "in")})
 	t.Cleanup(func() {
 		b.job.Close()
 		require.NoError(t, errors.Join(client.Close(), b.parts.Close(), b.state.Close()))
@@ -299,3 +299,44 @@ func TestIdleIsTheTimeOutsideOfBatches(t *testing.T) {
 }
 
 var _ worker.Job = (*pipeline.Pipeline)(nil)
+
+// What an attempt makes is announced before it is there, and removed by whoever
+// looks once the attempt cannot commit any more, not before.
+func TestLeavingsOfOverAttemptsAreRemoved(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "id\n1\n2\n")
+	b.do("load")
+	b.plan("write")
+	first := b.claim("write")
+	_, err := b.job.Execute(t.Context(), first) // and its process dies
+	require.NoError(t, err)
+	announced := func() []state.Publication {
+		all, err := state.All(t.Context(), b.state.Publications, b.key("write"))
+		require.NoError(t, err)
+		return all
+	}
+	require.Len(t, announced(), 1)
+	require.Equal(t, filepath.Join(b.dir, "out", "items.csv"), announced()[0].Address)
+	require.Equal(t, []string{announced()[0].Temp}, b.left("out"))
+	left := pipeline.Leavings{Store: b.state}
+	require.NoError(t, left.Clear(t.Context(), b.key("write")))
+	require.Len(t, b.left("out"), 1, "it may still commit")
+
+	require.NoError(t, b.state.Release(t.Context(), first, time.Now()))
+	require.Len(t, announced(), 1, "it may have left something")
+	second := b.claim("write")
+	res, err := b.job.Execute(t.Context(), second)
+	require.NoError(t, err)
+	require.Len(t, announced(), 1)
+	require.Equal(t, []string{announced()[0].Temp}, b.left("out"), "the next attempt removed it")
+	require.NoError(t, left.Clear(t.Context(), b.key("write")))
+	require.Equal(t, []string{announced()[0].Temp}, b.left("out"))
+	require.Equal(t, announced()[0].Temp, res.Publications[0].Temp)
+
+	require.NoError(t, b.state.Release(t.Context(), second, time.Now()))
+	for range 2 {
+		require.NoError(t, left.Clear(t.Context(), b.key("write")))
+		require.Empty(t, b.left("out"))
+		require.Empty(t, announced())
+	}
+}

@@ -2,10 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"thalweg/internal/address"
@@ -14,7 +10,6 @@ import (
 	"thalweg/internal/plan"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
-	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
 
@@ -137,31 +132,6 @@ func (x *attempt) locate(ctx context.Context) error {
 	return nil
 }
 
-// openUpload gives the batch a place in its own directory for a file that will
-// be sent to another machine.
-func (x *attempt) openUpload(url string) error {
-	x.final = url
-	dir := filepath.Join(x.dir, "out")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return x.outputFault("make a directory for the output file", err)
-	}
-	x.batch.OutPath = filepath.Join(dir, "file")
-	return nil
-}
-
-// upload sends the batch's file, to where it is not visible yet.
-func (x *attempt) upload(ctx context.Context, f state.File) (remote.Staged, error) {
-	dir := x.p.cfg.UploadsDir
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, x.outputFault("make a directory for notes of uploads", err)
-	}
-	note := sha256.Sum256([]byte(fmt.Sprintf("%s\n%d", x.claim.Node, x.claim.Batch)))
-	return x.p.cfg.Remote.Stage(ctx, x.final, remote.Upload{Path: x.batch.OutPath, Bytes: f.Bytes, Checksum: f.Checksum,
-		TempPrefix: x.tempPrefix(filepath.Base(x.final)), Attempt: x.claim.Attempt, Journal: filepath.Join(dir, fmt.Sprintf("%x.json", note[:12])), Secrets: x.p.cfg.Script})
-}
-
-// Directories of what a run keeps of remote files.
-const (
-	CopiesDir  = "in"  // copies of remote inputs
-	UploadsDir = "out" // notes of uploads that are not finished: see remote.Client.Abandon
-)
+// CopiesDir is the directory of a run's copies of remote inputs, in what it
+// keeps of remote files.
+const CopiesDir = "in"

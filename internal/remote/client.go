@@ -21,6 +21,8 @@ type backend interface {
 	stat(ctx context.Context, loc address.Location) (Version, error)
 	// stage sends a file so that publishing it is one small step.
 	stage(ctx context.Context, loc address.Location, u Upload) (Staged, error)
+	// abandon removes what a stage left whose publication never came.
+	abandon(ctx context.Context, loc address.Location, left Leftover) error
 	close() error
 }
 

@@ -2,10 +2,12 @@ package remote_test
 
 import (
 	"compress/gzip"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -456,19 +458,16 @@ func forward(t *testing.T, s *remotetest.S3, r *http.Request) error {
 	return resp.Body.Close()
 }
 
-func TestS3DeadUploadsAreAborted(t *testing.T) {
+func TestS3UploadThatCannotBeNotedIsAborted(t *testing.T) {
 	t.Parallel()
 	s := remotetest.NewS3(t)
 	c := newClient(t, remote.Config{S3Endpoint: s.Endpoint})
 	u := upload(t, "first")
+	gone := errors.New("nobody listens")
+	u.Named = func(context.Context, string) error { return gone }
 	_, err := c.Stage(t.Context(), "s3://data/x.csv", u)
-	require.NoError(t, err)
-	require.FileExists(t, u.Journal)
-	require.NoError(t, c.Abandon(t.Context(), u.Journal))
-	require.NoFileExists(t, u.Journal)
-	list := s.Requests()
-	require.Contains(t, list[len(list)-1], "DELETE /data/x.csv?uploadId=")
-	require.NoError(t, c.Abandon(t.Context(), u.Journal), "nothing left")
+	require.ErrorIs(t, err, gone)
+	require.Empty(t, s.OpenUploads(t))
 }
 
 func TestS3StylesOfAddresses(t *testing.T) {
@@ -540,26 +539,8 @@ func TestS3ChangesOfTheSameSizeAreSeen(t *testing.T) {
 	requireFault(t, err, fault.UserData, false, "changed after the run read it", "new run")
 }
 
-func TestS3NextAttemptAbortsTheDeadOne(t *testing.T) {
-	t.Parallel()
-	s := remotetest.NewS3(t)
-	c := newClient(t, remote.Config{S3Endpoint: s.Endpoint})
-	u := upload(t, "first")
-	_, err := c.Stage(t.Context(), "s3://data/x.csv", u)
-	require.NoError(t, err)
-	_, err = c.Stage(t.Context(), "s3://data/x.csv", u)
-	require.NoError(t, err)
-	aborted := 0
-	for _, r := range s.Requests() {
-		if strings.HasPrefix(r, "DELETE /data/x.csv?uploadId=") {
-			aborted++
-		}
-	}
-	require.Equal(t, 1, aborted)
-}
-
 // The process died after the service began an upload and before its name was
-// noted: the next attempt looks for it, and leaves others' uploads alone.
+// noted: it is looked for, and others' uploads are left alone.
 func TestS3UploadsWithoutANameAreAborted(t *testing.T) {
 	t.Parallel()
 	s := remotetest.NewS3(t)
@@ -572,15 +553,16 @@ func TestS3UploadsWithoutANameAreAborted(t *testing.T) {
 	}
 	begin("x.csv")
 	begin("x.csv.old")
-	u := upload(t, "a,b\n")
-	require.NoError(t, os.WriteFile(u.Journal, fmt.Appendf(nil, `{"bucket":"data","key":"x.csv","begun":%q}`, time.Now().UTC().Format(time.RFC3339)), 0o600))
-	staged, err := c.Stage(t.Context(), "s3://data/x.csv", u)
-	require.NoError(t, err)
-	require.NoError(t, staged.Publish(t.Context()))
-	require.Equal(t, []string{"x.csv.old"}, s.OpenUploads(t))
-
-	begin("x.csv")
-	require.NoError(t, os.WriteFile(u.Journal, fmt.Appendf(nil, `{"bucket":"data","key":"x.csv","begun":%q}`, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)), 0o600))
-	require.NoError(t, c.Abandon(t.Context(), u.Journal))
-	require.Len(t, s.OpenUploads(t), 2, "begun long before the journal: somebody else's")
+	busy := errors.New("another one is at work")
+	left := remote.Leftover{Begun: time.Now(), Alone: func(context.Context) error { return busy }}
+	require.ErrorIs(t, c.Abandon(t.Context(), "s3://data/x.csv", left), busy)
+	require.Len(t, s.OpenUploads(t), 2)
+	left.Alone = func(context.Context) error { // one that begins meanwhile is not looked at any more
+		begin("x.csv")
+		return nil
+	}
+	require.NoError(t, c.Abandon(t.Context(), "s3://data/x.csv", left))
+	require.ElementsMatch(t, []string{"x.csv", "x.csv.old"}, s.OpenUploads(t))
+	require.NoError(t, c.Abandon(t.Context(), "s3://data/x.csv", remote.Leftover{Begun: time.Now().Add(time.Hour)}))
+	require.Len(t, s.OpenUploads(t), 2, "begun long before: somebody else's")
 }

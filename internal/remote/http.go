@@ -175,3 +175,6 @@ func number(s string) int64 {
 func (b *httpBackend) stage(context.Context, address.Location, Upload) (Staged, error) {
 	return nil, &fault.Error{Kind: fault.Script, Message: "files cannot be written over http", Hint: "write to a local path, sftp:// or s3://"}
 }
+
+// abandon has nothing to do: nothing is ever left.
+func (b *httpBackend) abandon(context.Context, address.Location, Leftover) error { return nil }

@@ -38,29 +38,16 @@ type s3Staged struct {
 }
 
 func (b *s3Backend) stage(ctx context.Context, loc address.Location, u Upload) (_ Staged, err error) {
-	j, err := readJournal(u.Journal)
-	if err != nil {
-		return nil, err
-	}
-	if j.Key != "" {
-		if err := b.clear(ctx, j); err != nil {
-			return nil, err
-		}
-	}
 	f, err := openUpload(u)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() // read only: nothing can be lost
 	s := &s3Staged{b: b, loc: loc, u: u}
-	j = journal{Bucket: loc.Bucket, Key: loc.Path, Begun: time.Now().UTC()}
-	if err := j.write(u.Journal); err != nil {
-		return nil, err
-	}
-	tried := false
+	begun, tried := time.Now(), false
 	err = b.c.retry(ctx, loc, func(ctx context.Context) (bool, error) {
 		if tried { // the server may have begun one and its answer been lost
-			if err := b.abortUnnamed(ctx, j); err != nil {
+			if err := b.abortUnnamed(ctx, loc, begun, u.Alone); err != nil {
 				return false, err
 			}
 		}
@@ -75,12 +62,13 @@ func (b *s3Backend) stage(ctx context.Context, loc address.Location, u Upload) (
 	if err != nil {
 		return nil, err
 	}
-	j.Upload = s.id
-	if err := j.write(u.Journal); err != nil {
-		b.c.giveUp(ctx, s, loc)
-		return nil, err
+	if u.Named != nil {
+		err = u.Named(ctx, s.id)
 	}
-	if err := s.send(ctx, f); err != nil {
+	if err == nil {
+		err = s.send(ctx, f)
+	}
+	if err != nil {
 		b.c.giveUp(ctx, s, loc)
 		return nil, err
 	}
@@ -129,11 +117,8 @@ func (s *s3Staged) Publish(ctx context.Context) error {
 		}
 		return false, s3Fault(err)
 	})
-	if err != nil {
-		return err
-	}
-	s.done = true
-	return removeJournal(s.u.Journal)
+	s.done = s.done || err == nil
+	return err
 }
 
 // published reports whether the object is what this upload makes, after the
@@ -153,29 +138,27 @@ func (s *s3Staged) Discard(ctx context.Context) error {
 	if s.done {
 		return nil
 	}
-	if err := s.b.abort(ctx, journal{Bucket: s.loc.Bucket, Key: s.loc.Path, Upload: s.id}); err != nil {
-		return err
-	}
-	return removeJournal(s.u.Journal)
+	return s.b.abandon(ctx, s.loc, Leftover{Upload: s.id})
 }
 
-// clear ends what the journal tells of.
-func (b *s3Backend) clear(ctx context.Context, j journal) error {
-	if j.Upload != "" {
-		return b.abort(ctx, j)
-	}
-	return b.c.retry(ctx, j.location(), func(ctx context.Context) (bool, error) { return false, b.abortUnnamed(ctx, j) })
+// clockSkewMax is how far the server's clock may be behind ours: an upload that
+// was begun longer before ours is somebody else's.
+const clockSkewMax = 15 * time.Minute
+
+// abandon ends the upload that somebody began, or those that may be it where
+// nobody has heard its name.
+func (b *s3Backend) abandon(ctx context.Context, loc address.Location, left Leftover) error {
+	return b.c.retry(ctx, loc, func(ctx context.Context) (bool, error) {
+		if left.Upload != "" {
+			return false, b.abort(ctx, loc, left.Upload)
+		}
+		return false, b.abortUnnamed(ctx, loc, left.Begun, left.Alone)
+	})
 }
 
-// abort ends an upload.
-func (b *s3Backend) abort(ctx context.Context, j journal) error {
-	return b.c.retry(ctx, j.location(), func(ctx context.Context) (bool, error) { return false, b.abortOnce(ctx, j) })
-}
-
-// abortOnce is abort without trying again; an upload that is not there any more
-// is fine.
-func (b *s3Backend) abortOnce(ctx context.Context, j journal) error {
-	_, err := b.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &j.Bucket, Key: &j.Key, UploadId: &j.Upload})
+// abort ends an upload; one that is not there any more is fine.
+func (b *s3Backend) abort(ctx context.Context, loc address.Location, id string) error {
+	_, err := b.api.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &loc.Bucket, Key: &loc.Path, UploadId: &id})
 	var gone *types.NoSuchUpload
 	if err == nil || errors.As(err, &gone) || httpStatus(err) == http.StatusNotFound {
 		return nil
@@ -183,33 +166,46 @@ func (b *s3Backend) abortOnce(ctx context.Context, j journal) error {
 	return s3Fault(err)
 }
 
-// abortUnnamed ends the uploads of this very object that were begun since the
-// journal was written. Who may not list uploads keeps them: they are invisible,
-// and a lifecycle rule of the bucket removes them.
-func (b *s3Backend) abortUnnamed(ctx context.Context, j journal) error {
-	pages := s3.NewListMultipartUploadsPaginator(b.api, &s3.ListMultipartUploadsInput{Bucket: &j.Bucket, Prefix: &j.Key})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if status := httpStatus(err); status == http.StatusForbidden || status == http.StatusNotImplemented {
-			b.c.cfg.Logger.Warn("an upload may stay at the server: listing uploads is not allowed", "url", j.location().String())
-			return nil
-		}
-		var none *types.NoSuchUpload
-		if errors.As(err, &none) || httpStatus(err) == http.StatusNotFound {
-			return nil
-		}
-		if err != nil {
-			return s3Fault(err)
-		}
-		for _, u := range page.Uploads {
-			if aws.ToString(u.Key) != j.Key || aws.ToTime(u.Initiated).Before(j.Begun.Add(-clockSkewMax)) {
-				continue
-			}
-			j.Upload = aws.ToString(u.UploadId)
-			if err := b.abortOnce(ctx, j); err != nil {
-				return err
-			}
+// abortUnnamed ends the uploads of this very object that were begun since.
+func (b *s3Backend) abortUnnamed(ctx context.Context, loc address.Location, begun time.Time, alone Alone) error {
+	found, err := b.unfinished(ctx, loc, begun)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	if err := alone.ask(ctx); err != nil {
+		return err
+	}
+	for _, id := range found {
+		if err := b.abort(ctx, loc, id); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// unfinished lists the uploads of this very object that were begun since. Who
+// may not list uploads keeps them: they are invisible, and a lifecycle rule of
+// the bucket removes them.
+func (b *s3Backend) unfinished(ctx context.Context, loc address.Location, begun time.Time) (found []string, err error) {
+	pages := s3.NewListMultipartUploadsPaginator(b.api, &s3.ListMultipartUploadsInput{Bucket: &loc.Bucket, Prefix: &loc.Path})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if status := httpStatus(err); status == http.StatusForbidden || status == http.StatusNotImplemented {
+			b.c.cfg.Logger.Warn("an upload may stay at the server: listing uploads is not allowed", "url", loc.String())
+			return found, nil
+		}
+		var none *types.NoSuchUpload
+		if errors.As(err, &none) || httpStatus(err) == http.StatusNotFound {
+			return found, nil
+		}
+		if err != nil {
+			return nil, s3Fault(err)
+		}
+		for _, u := range page.Uploads {
+			if aws.ToString(u.Key) == loc.Path && !aws.ToTime(u.Initiated).Before(begun.Add(-clockSkewMax)) {
+				found = append(found, aws.ToString(u.UploadId))
+			}
+		}
+	}
+	return found, nil
 }

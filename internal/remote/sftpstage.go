@@ -3,12 +3,10 @@ package remote
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path"
-	"strings"
 
 	"thalweg/internal/address"
 	"thalweg/internal/fault"
@@ -31,7 +29,7 @@ func (b *sftpBackend) stage(ctx context.Context, loc address.Location, u Upload)
 		return nil, err
 	}
 	defer f.Close() // read only: nothing can be lost
-	s := &sftpStaged{b: b, loc: loc, u: u, temp: path.Join(path.Dir(loc.Path), fmt.Sprintf("%s%d.tmp", u.TempPrefix, u.Attempt))}
+	s := &sftpStaged{b: b, loc: loc, u: u, temp: path.Join(path.Dir(loc.Path), u.Temp)}
 	err = b.c.retry(ctx, loc, func(ctx context.Context) (bool, error) {
 		ctx, watch := b.c.watch(ctx)
 		defer watch.stop()
@@ -44,23 +42,11 @@ func (b *sftpBackend) stage(ctx context.Context, loc address.Location, u Upload)
 	return s, nil
 }
 
-// send makes the directory, clears it of what dead attempts left, and writes
-// the temporary file.
+// send makes the directory and writes the temporary file.
 func (s *sftpStaged) send(c *sftpConn, f *os.File, watch *watchdog) (err error) {
 	dir := path.Dir(s.loc.Path)
 	if err := c.MkdirAll(dir); err != nil {
 		return named(err, "make the directory "+dir)
-	}
-	entries, err := c.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrPermission) { // one may write where one may not look
-		return named(err, "look into the directory "+dir)
-	}
-	for _, e := range entries {
-		if s.u.TempPrefix != "" && strings.HasPrefix(e.Name(), s.u.TempPrefix) {
-			if err := c.Remove(path.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return named(err, "remove what an earlier attempt left")
-			}
-		}
 	}
 	s.open = true
 	out, err := c.OpenFile(s.temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY)
@@ -152,12 +138,20 @@ func (s *sftpStaged) Discard(ctx context.Context) error {
 	if s.done || !s.open {
 		return nil
 	}
-	return s.b.c.retry(ctx, s.loc, func(ctx context.Context) (bool, error) {
-		ctx, watch := s.b.c.watch(ctx)
+	return s.b.abandon(ctx, s.loc, Leftover{Temp: s.u.Temp})
+}
+
+// abandon removes a temporary file.
+func (b *sftpBackend) abandon(ctx context.Context, loc address.Location, left Leftover) error {
+	if left.Temp == "" {
+		return nil
+	}
+	return b.c.retry(ctx, loc, func(ctx context.Context) (bool, error) {
+		ctx, watch := b.c.watch(ctx)
 		defer watch.stop()
-		return false, watch.explain(s.b.with(ctx, s.loc, func(c *sftpConn) error {
-			if err := c.Remove(s.temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
+		return false, watch.explain(b.with(ctx, loc, func(c *sftpConn) error {
+			if err := c.Remove(path.Join(path.Dir(loc.Path), left.Temp)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return named(err, "remove what an earlier attempt left")
 			}
 			return nil
 		}))

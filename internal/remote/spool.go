@@ -181,7 +181,7 @@ type wantedVersion struct {
 
 // wanted reads what is known of the version; nil if nothing is.
 func (s *Spool) wanted(path, planned string) (*wantedVersion, error) {
-	data, err := readLimited(path+".json", journalBytesMax)
+	data, err := readLimited(path+".json", noteBytesMax)
 	var note spoolNote
 	if err == nil && json.Unmarshal(data, &note) == nil {
 		return &wantedVersion{Version: note.Version, copied: note.Bytes}, nil
@@ -329,4 +329,24 @@ func changed(loc address.Location, was, now Version) error {
 	f := fault.New(fault.UserData, "the input file changed after the run read it (%s; now %s)", was, now)
 	f.Hint = "start a new run"
 	return placed(f, loc)
+}
+
+// noteBytesMax is more than a note of a copy ever has.
+const noteBytesMax = 64 << 10
+
+// writeWhole writes a small file so that it is there whole or not at all.
+func writeWhole(path string, data []byte) (err error) {
+	temp := path + ".new"
+	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
 }

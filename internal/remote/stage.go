@@ -14,14 +14,32 @@ type Upload struct {
 	Path     string // of the local file, complete
 	Bytes    int64
 	Checksum string // of its content
-	// TempPrefix begins the names of what attempts at this file leave beside
-	// it, and of nothing else.
-	TempPrefix string
-	Attempt    int
-	// Journal is the path of a small local file, the same for all attempts at
-	// this file, in which is noted what a dead attempt leaves at the server.
-	Journal string
+	Temp     string // the name beside the final one that it may have until Publish
+	// Named is told what the server calls the upload, before any of it is sent;
+	// nil: nobody wants to know.
+	Named   func(ctx context.Context, upload string) error
+	Alone   Alone
 	Secrets Secrets // of the address; nil: none
+}
+
+// Alone says that nobody but the caller may be sending to an address, or gives
+// an error. It is asked between looking for uploads there and ending them: what
+// was there before the answer is nobody's then. nil: always.
+type Alone func(ctx context.Context) error
+
+func (a Alone) ask(ctx context.Context) error {
+	if a == nil {
+		return nil
+	}
+	return a(ctx)
+}
+
+// Leftover is what somebody may have left at a server who did not publish it.
+type Leftover struct {
+	Temp   string    // see Upload
+	Upload string    // what the server calls the upload; "": nobody has heard
+	Begun  time.Time // before it was asked for
+	Alone  Alone
 }
 
 // Staged is a file that lies at its server without being visible under its
@@ -34,8 +52,7 @@ type Staged interface {
 	Discard(ctx context.Context) error
 }
 
-// Stage sends a local file to the server, after removing what dead attempts at
-// it left there.
+// Stage sends a local file to the server.
 func (c *Client) Stage(ctx context.Context, url string, u Upload) (Staged, error) {
 	loc, err := locate(url, u.Secrets)
 	if err != nil {
@@ -60,26 +77,18 @@ func (c *Client) Stage(ctx context.Context, url string, u Upload) (Staged, error
 	return s, placed(err, loc)
 }
 
-// Abandon removes what a dead attempt at writing url left at its server,
-// according to the journal at path, and then the journal.
-func (c *Client) Abandon(ctx context.Context, path string) error {
-	j, err := readJournal(path)
-	if err != nil || j.Key == "" {
+// Abandon removes what somebody left at a server who did not publish it. What
+// is not there is fine, what is published stays.
+func (c *Client) Abandon(ctx context.Context, url string, left Leftover) error {
+	loc, err := locate(url, nil)
+	if err != nil {
 		return err
 	}
-	loc := j.location()
 	b, err := c.backend(ctx, loc)
 	if err != nil {
 		return placed(err, loc)
 	}
-	s, ok := b.(*s3Backend)
-	if !ok {
-		return nil
-	}
-	if err := s.clear(ctx, j); err != nil {
-		return placed(err, loc)
-	}
-	return os.Remove(path)
+	return placed(b.abandon(ctx, loc, left), loc)
 }
 
 // openUpload opens the file to send.

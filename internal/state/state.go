@@ -302,8 +302,11 @@ type Publication struct {
 	Seq     int    `json:"seq"` // its own among the attempt's, chosen by who announces
 	Owner   string `json:"owner"`
 	Address string `json:"address"`          // final, without secrets
-	Temp    string `json:"temp,omitempty"`   // where its bytes are until then
+	Temp    string `json:"temp,omitempty"`   // the name beside it under which its bytes are until then
 	Upload  string `json:"upload,omitempty"` // what the other side calls the unfinished upload
+	// Begun is when the attempt announced it, by its own clock: what lies at the
+	// address without a name in Upload, and was begun long before, is not its own.
+	Begun time.Time `json:"begun,omitzero"`
 }
 
 // CheckResult is what a check of a node's rows found.

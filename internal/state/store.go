@@ -103,9 +103,9 @@ type Store interface {
 	Extend(ctx context.Context, c Claim, lease time.Time) error
 	// Announce records what the attempt is about to publish, and extends its
 	// lease; ErrLeaseLost as Extend. What was announced under a Seq stays: who
-	// learns more says it under another. The records go when the attempt ends by
-	// one of the calls below, and else stay until somebody has seen to them and
-	// calls Forget.
+	// learns more says it under another. The records go with Commit: what was
+	// announced is published then. Else they stay, however the attempt ends,
+	// until somebody has seen to what it left and calls Forget.
 	Announce(ctx context.Context, c Claim, publications []Publication, lease time.Time) error
 	// Commit marks the attempt and its batch Succeeded and publishes its
 	// outcome; ErrLeaseLost as Extend. The manifest never shows any other
@@ -124,8 +124,8 @@ type Store interface {
 	Release(ctx context.Context, c Claim, now time.Time) error
 	// Attempts lists a node's attempts by batch and number.
 	Attempts(ctx context.Context, key NodeKey, page Page) (attempts []Attempt, next int64, err error)
-	// Publications lists what attempts have announced and not ended, by batch,
-	// attempt and place.
+	// Publications lists what attempts have announced and not committed, by
+	// batch, attempt and place.
 	Publications(ctx context.Context, key NodeKey, page Page) (publications []Publication, next int64, err error)
 	// Forget removes what an attempt announced.
 	Forget(ctx context.Context, key BatchKey, attempt int) error

@@ -15,6 +15,9 @@ import (
 // just before.
 type Result struct {
 	Outcome state.Outcome
+	// Publications are what Publish shows, as state has it before. Of what lies
+	// anywhere before Publish, Execute has announced that it will.
+	Publications []state.Publication
 	// Publish puts output files under their final names; nil if there are none.
 	// Doing it twice must be harmless: a crash may fall between it and the commit.
 	Publish func(ctx context.Context) error

@@ -160,7 +160,7 @@ func (s *Store) end(ctx context.Context, what string, c state.Claim, to state.St
 		if err := h.endAttempt(ctx, tx, c.Batch, c.Attempt, c.Owner, to, now, failure, stats); err != nil {
 			return err
 		}
-		if h.announced {
+		if h.announced && to == state.Succeeded {
 			if err := forget(ctx, tx, h.node.id, c.Batch, c.Attempt); err != nil {
 				return err
 			}

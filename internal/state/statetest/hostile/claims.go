@@ -85,7 +85,9 @@ func (s *Store) held(ctx context.Context, c state.Claim, wanted state.Status, do
 func (s *Store) ends(ctx context.Context, c state.Claim, to state.Status, now time.Time, failure *state.Failure, out state.Outcome, do func(b *batch)) error {
 	return s.held(ctx, c, to, func(p *nodePartition, b *batch) {
 		p.end(b, to, now, failure, out)
-		p.forget(c.Batch, c.Attempt)
+		if to == state.Succeeded {
+			p.forget(c.Batch, c.Attempt)
+		}
 		do(b)
 	})
 }
