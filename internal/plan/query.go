@@ -243,25 +243,22 @@ func resultQuery(n *script.Node, layout Layout) string {
 		at[c.Name] = i
 	}
 	cols := make([]string, len(n.Table.Fields))
-	keys := make([]string, len(n.Table.Fields))
 	for i, f := range n.Table.Fields {
 		c := at[f.Name]
 		cols[i] = fittedSQL(f, info.Columns[c], "q."+names[c]) + " AS " + sqltext.Ident(layout.Columns[i].Stored())
-		keys[i] = fmt.Sprint(i + 1)
 	}
 	// The query is on lines of its own: it may end in a comment.
 	q := fmt.Sprintf("SELECT %s FROM (\n%s\n) AS q(%s)", strings.Join(cols, ", "), info.SQL, strings.Join(names, ", "))
 	switch {
 	case layout.Sort != nil:
 		return fmt.Sprintf("SELECT *, %s AS __o0 FROM (%s) AS q", layout.sortKey(), q)
+	case !info.Sorted && n.Query.Ordered && len(layout.floats()) > 0:
+		// DuckDB gives the columns that it sorts by as their keys say them, in
+		// which -0 is 0. A key cannot be made of a column that may fail.
+		layout.Sort = querySort(n, layout)
+		q = fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s", q, layout.sortKey())
 	case !info.Sorted && n.Query.Ordered:
-		if floats := layout.floats(); len(floats) > 0 { // a key cannot be made of a column that may fail
-			q = "SELECT * FROM (" + q + ")"
-			for _, c := range floats {
-				keys = append(keys, "signbit("+sqltext.Ident(c)+") DESC")
-			}
-		}
-		q += " ORDER BY " + strings.Join(keys, ", ")
+		q += " ORDER BY ALL"
 	}
 	return q
 }
