@@ -292,7 +292,7 @@ func (p *Planner) inlineTable(t *engine.Task, table *Table, b Batch, need bool) 
 	case n.Type == script.Distinct:
 		i.query = distinctQuery(n, in, table.Layout, b)
 		i.explain = func(ctx context.Context, db engine.Querier, cause error) error {
-			return blameRow(ctx, db, n, sourceRelation(n, in, b), in.Reader, cause)
+			return blameRow(ctx, db, n, sourceRelation(n, in.placedRows(), b), in.Reader, cause)
 		}
 	default:
 		placed := in
