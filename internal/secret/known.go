@@ -162,15 +162,18 @@ func (k *Known) Place(p fault.Place) fault.Place {
 }
 
 // Writer takes secrets out of what is written to w. A secret must not be cut by
-// two writes: those who write here write lines.
+// two writes: those who write here write lines, several at once if they like.
 func (k *Known) Writer(w io.Writer) io.Writer { return &writer{known: k, w: w} }
 
 type writer struct {
 	known *Known
+	mu    sync.Mutex
 	w     io.Writer
 }
 
 func (w *writer) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if _, err := io.WriteString(w.w, w.known.Text(string(b))); err != nil {
 		return 0, err
 	}

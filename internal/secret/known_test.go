@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -122,4 +124,20 @@ func TestWriter(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, len("a hunter2 b\n"), n)
 	require.Equal(t, "a xxxxx b\n", out.String())
+}
+
+func TestWriterIsForSeveralAtOnce(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	w := New().Writer(&out)
+	var writers sync.WaitGroup
+	for range 8 {
+		writers.Go(func() {
+			for range 100 {
+				_, _ = io.WriteString(w, "a line\n")
+			}
+		})
+	}
+	writers.Wait()
+	require.Equal(t, strings.Repeat("a line\n", 800), out.String())
 }
