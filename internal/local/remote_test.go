@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -188,18 +189,22 @@ func TestKilledBeforeTheUploadHadAName(t *testing.T) {
 	t.Parallel()
 	m := newMachines(t)
 	cmd := m.victim(t, "run", false)
+	started := make(chan *os.Process, 1)
 	var once sync.Once
 	m.s3.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPost && r.URL.Query().Has("uploads") {
-			once.Do(func() { _ = cmd.Process.Kill() }) // the service goes on
+			once.Do(func() { _ = (<-started).Kill() }) // the service goes on
 		}
 		return false
 	})
-	text, err := cmd.CombinedOutput()
-	requireKilled(t, err, text)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Start())
+	started <- cmd.Process
+	requireKilled(t, cmd.Wait(), out.Bytes())
 	m.s3.WaitUntilAlone(t)
 	require.NotEmpty(t, m.s3.OpenUploads(t))
-	text, err = m.victim(t, "run", true).CombinedOutput()
+	text, err := m.victim(t, "run", true).CombinedOutput()
 	require.NoError(t, err, string(text))
 	require.Empty(t, m.s3.OpenUploads(t))
 	requireNothingAnnounced(t, m.dir)
