@@ -27,27 +27,17 @@ type runCmd struct {
 }
 
 func (c *runCmd) Run(ctx context.Context, a *app) error {
-	memory, err := parseSize(c.Memory)
+	place, err := openWorkplace(ctx, a, c.State, c.engineFlags, c.remoteFlags, c.Verbose)
 	if err != nil {
 		return err
 	}
-	home, err := local.Open(ctx, c.State, true)
-	if err != nil {
-		return err
-	}
-	defer home.Close()
-	logger := newLogger(a, c.Verbose)
-	client, err := c.client(logger)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
+	defer place.close()
 	view := newRunView(a, c.JSON)
 	defer view.close()
-	sum, err := local.Run(ctx, home, local.Options{
+	sum, err := local.Run(ctx, place.home, local.Options{
 		ScriptPath: c.Script, ParamsPath: c.Params, Program: version, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace, Start: c.Start, From: c.From, Description: c.Note, Ephemeral: c.Ephemeral, Resume: c.Resume, ResumeRun: c.RunNumber,
-		MemoryBytes: memory, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, Known: a.known, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout,
-		Remote: client, Logger: logger, Observe: view.observe, Started: view.begin, Waiting: a.waiting,
+		MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, Known: a.known, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout,
+		Remote: place.client, Logger: place.logger, Observe: view.observe, Started: view.begin, Waiting: a.waiting,
 	})
 	view.close()
 	if sum.Key.Run == 0 {
@@ -58,10 +48,7 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 		}
 		return err
 	}
-	if err := c.finish(a, sum, err); err != nil {
-		return err
-	}
-	return nil
+	return c.finish(a, sum, err)
 }
 
 // neverBegan is the event of a run that failed, or was interrupted, before it was one.

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"thalweg/internal/local"
+	"thalweg/internal/remote"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
@@ -29,31 +31,50 @@ type engineFlags struct {
 }
 
 func (c *workerCmd) Run(ctx context.Context, a *app) error {
-	memory, err := parseSize(c.Memory)
+	place, err := openWorkplace(ctx, a, c.State, c.engineFlags, c.remoteFlags, c.Verbose)
 	if err != nil {
 		return err
 	}
-	home, err := local.Open(ctx, c.State, true)
-	if err != nil {
-		return err
-	}
-	defer home.Close()
-	logger := newLogger(a, c.Verbose)
-	client, err := c.client(logger)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	err = local.Serve(ctx, home, local.WorkerOptions{
-		Known: a.known, MemoryBytes: memory, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout,
-		Remote: client, Logger: logger,
+	defer place.close()
+	return local.Serve(ctx, place.home, local.WorkerOptions{
+		Known: a.known, MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout,
+		Remote: place.client, Logger: place.logger,
 		Waiting: a.waiting,
 		Observe: func(e worker.Event) { c.observe(a, e) },
 		Joined: func(key state.RunKey) {
 			fmt.Fprintf(a.stderr, "run %d in workspace %s: at work\n", key.Run, key.Workspace)
 		},
 	})
-	return err
+}
+
+// workplace is what a process that executes batches has open.
+type workplace struct {
+	home        *local.Home
+	client      *remote.Client
+	logger      *slog.Logger
+	memoryBytes int64
+}
+
+func openWorkplace(ctx context.Context, a *app, dir string, engine engineFlags, far remoteFlags, verbose bool) (*workplace, error) {
+	memory, err := parseSize(engine.Memory)
+	if err != nil {
+		return nil, err
+	}
+	home, err := local.Open(ctx, dir, true)
+	if err != nil {
+		return nil, err
+	}
+	logger := newLogger(a, verbose)
+	client, err := far.client(logger)
+	if err != nil {
+		return nil, errors.Join(err, home.Close())
+	}
+	return &workplace{home: home, client: client, logger: logger, memoryBytes: memory}, nil
+}
+
+func (w *workplace) close() {
+	w.client.Close()
+	w.home.Close()
 }
 
 func (c *workerCmd) observe(a *app, e worker.Event) {

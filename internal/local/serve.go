@@ -17,8 +17,13 @@ import (
 	"thalweg/internal/worker"
 )
 
-// lookForRuns is how often a worker looks for runs that it does not work on yet.
-const lookForRuns = 250 * time.Millisecond
+// How often a worker looks for runs that it does not work on yet, and how long it
+// leaves alone one on which it cannot work: twice as long each time.
+const (
+	lookForRuns = 250 * time.Millisecond
+	refusalMin  = time.Second
+	refusalMax  = time.Minute
+)
 
 // WorkerOptions say how a worker works.
 type WorkerOptions struct {
@@ -54,7 +59,7 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
-	s := &server{tools: t, opts: opts, refused: map[string]bool{}, joined: map[state.RunKey]bool{},
+	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{},
 		crew: newCrew(ctx, crewConfig{store: t.store, slots: slotsOf(opts.Cores), lease: opts.Lease, logger: opts.Logger, checkpoint: opts.Checkpoint})}
 	err = s.watch(ctx)
 	err = errors.Join(err, s.crew.stop())
@@ -71,7 +76,13 @@ type server struct {
 
 	mu      sync.Mutex
 	joined  map[state.RunKey]bool
-	refused map[string]bool // runs that cannot be worked on here, as they are
+	refused map[string]refusal // by run and epoch; only join reads and writes it
+}
+
+// refusal is of a run that cannot be worked on here, as it and this machine are.
+type refusal struct {
+	until time.Time
+	wait  time.Duration
 }
 
 // watch joins every run that comes up, until ctx ends.
@@ -130,7 +141,7 @@ func (s *server) join(ctx context.Context, all bool) error {
 func (s *server) consider(ctx context.Context, r state.Run) {
 	how := fmt.Sprint(r.RunKey, r.Epoch)
 	s.mu.Lock()
-	known := r.Status != state.Running || s.joined[r.RunKey] || s.refused[how]
+	known := r.Status != state.Running || s.joined[r.RunKey] || time.Now().Before(s.refused[how].until)
 	s.mu.Unlock()
 	if known || ctx.Err() != nil {
 		return
@@ -140,10 +151,10 @@ func (s *server) consider(ctx context.Context, r state.Run) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.refused[how] = true
-		s.opts.Logger.Warn("a run cannot be worked on here", "run", r.Run, "workspace", r.Workspace, "error", err)
+		s.refuse(how, r, err)
 		return
 	}
+	delete(s.refused, how)
 	s.mu.Lock()
 	s.joined[r.RunKey] = true
 	s.mu.Unlock()
@@ -151,6 +162,16 @@ func (s *server) consider(ctx context.Context, r state.Run) {
 		s.opts.Joined(r.RunKey)
 	}
 	s.runs.Go(func() { s.drive(ctx, r.RunKey, run) })
+}
+
+// refuse leaves a run alone for a while, and says so the first time.
+func (s *server) refuse(how string, r state.Run, err error) {
+	before := s.refused[how].wait
+	if before == 0 {
+		s.opts.Logger.Warn("a run cannot be worked on here", "run", r.Run, "workspace", r.Workspace, "error", err)
+	}
+	wait := min(max(refusalMin, 2*before), refusalMax)
+	s.refused[how] = refusal{until: time.Now().Add(wait), wait: wait}
 }
 
 // open loads a run from what was pinned of it.

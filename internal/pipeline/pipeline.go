@@ -240,7 +240,9 @@ func ReadTable(ctx context.Context, store state.Store, key state.NodeKey) (*plan
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest of %s in run %d: %w", key.Node, key.Run, err)
 	}
-	return &plan.Table{Run: key.RunKey, Writer: key.Node, Layout: np.Layout.Settled(manifest), Parts: manifest, ComputedIn: np.ComputedIn}, nil
+	table := &plan.Table{Run: key.RunKey, Writer: key.Node, Layout: np.Layout, Parts: manifest, ComputedIn: np.ComputedIn}
+	table.Settle()
+	return table, nil
 }
 
 // ReadSides reads a node's side tables, by state.Part.Side: those that its

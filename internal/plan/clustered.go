@@ -49,14 +49,17 @@ func blocksOf(p state.Part) *keyBlocks {
 	return &b
 }
 
-// Settled says how a table lies, once it is complete: if no part had to be put
-// into buckets, its parts are in canonical order.
-func (l Layout) Settled(parts []state.Part) Layout {
-	if l.Hash == "" || len(parts) == 0 || slices.ContainsFunc(parts, func(p state.Part) bool { return len(p.Keys) == 0 }) {
-		return l
+// Settle says how a stored table lies, once it is complete: if no part had to be
+// put into buckets, its parts are in canonical order.
+func (t *Table) Settle() {
+	if t.Layout.Hash == "" || len(t.Parts) == 0 || slices.ContainsFunc(t.Parts, func(p state.Part) bool { return !asCame(p) }) {
+		return
 	}
-	l.Buckets, l.OrderCols = 0, 0
-	return l
+	t.Layout.Buckets, t.Layout.OrderCols = 0, 0
+	t.blocks = make([]*keyBlocks, len(t.Parts))
+	for i, p := range t.Parts {
+		t.blocks[i] = blocksOf(p)
+	}
 }
 
 // KeyRange is the keys from From to before To.
@@ -124,19 +127,11 @@ func (k keyed) first(alias string) (expr.Type, string) {
 
 // clustered gives the blocks of the table's parts; nil if it does not lie by the key.
 func (k keyed) clustered() []*keyBlocks {
-	if len(k.table.Parts) == 0 || k.table.members != nil {
+	want := bucketKey(keyHash, k.key, k.table.Layout.types())
+	if slices.ContainsFunc(k.table.blocks, func(b *keyBlocks) bool { return b == nil || b.Key != want }) {
 		return nil
 	}
-	var all []*keyBlocks
-	want := bucketKey(keyHash, k.key, k.table.Layout.types())
-	for _, p := range k.table.Parts {
-		b := blocksOf(p)
-		if b == nil || b.Key != want {
-			return nil
-		}
-		all = append(all, b)
-	}
-	return all
+	return k.table.blocks
 }
 
 // cuts divides the keys into so many shares: into ranges of equal size where the
@@ -248,12 +243,23 @@ func (p *Planner) clusterOf(n *script.Node, in Inputs, l Layout, rows int) *engi
 
 // overlaps counts for each block the others that may have the same keys.
 func overlaps(t expr.Type, blocks []engine.KeyBlock) int {
+	var least, greatest []string
+	for _, b := range blocks {
+		if !b.Empty {
+			least, greatest = append(least, b.Min), append(greatest, b.Max)
+		}
+	}
+	compare := func(a, b string) int { return compareKeys(t, a, b) }
+	slices.SortFunc(least, compare)
+	slices.SortFunc(greatest, compare)
+	below := func(sorted []string, v string, orEqual int) int {
+		i, _ := slices.BinarySearchFunc(sorted, v, func(e, v string) int { return 2*compare(e, v) - orEqual })
+		return i
+	}
 	n := 0
-	for i, a := range blocks {
-		for j, b := range blocks {
-			if i != j && !a.Empty && !b.Empty && compareKeys(t, a.Min, b.Max) <= 0 && compareKeys(t, b.Min, a.Max) <= 0 {
-				n++
-			}
+	for _, b := range blocks {
+		if !b.Empty {
+			n += below(least, b.Max, 1) - below(greatest, b.Min, 0) - 1 // itself
 		}
 	}
 	return n

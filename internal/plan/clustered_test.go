@@ -77,6 +77,7 @@ func TestRangesOfKeysHaveEachRowOnce(t *testing.T) {
 			paths[p.Key] = w.Path
 			table.Parts = append(table.Parts, p)
 		}
+		table.Settle()
 		k := keyed{table, key}
 		cuts := k.ranges(rapid.IntRange(2, 12).Draw(t, "ranges"))
 		if cuts == nil {
@@ -122,6 +123,7 @@ func TestRangesAreOfEqualSize(t *testing.T) {
 		require.NoError(t, err)
 		table.Parts = append(table.Parts, state.Part{Key: fmt.Sprint(part), Rows: 5000, Keys: data})
 	}
+	table.Settle()
 	k := keyed{table, key}
 	cuts := k.ranges(25)
 	require.Len(t, cuts, 25)

@@ -155,8 +155,9 @@ type Table struct {
 	Layout Layout
 	Parts  []state.Part
 
-	members    []member // of a table made by Together
-	ComputedIn string   // the node inside which an ephemeral table is computed; "": it is stored
+	members    []member     // of a table made by Together
+	blocks     []*keyBlocks // of each part, if all lie by key: see Settle
+	ComputedIn string       // the node inside which an ephemeral table is computed; "": it is stored
 
 	Inner   *Inputs    // of an ephemeral table: what it is computed from
 	own     ownBatches // of an ephemeral table, while its reader is planned
