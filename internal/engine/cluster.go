@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"thalweg/internal/sqltext"
 )
@@ -28,12 +29,13 @@ type KeyBlock struct {
 	Empty bool   `json:"empty,omitempty"` // all are
 }
 
-// What the first rows tell.
+// What the first rows tell: the keys of blocks of them must lie apart, as those
+// of the part's blocks have to in the end. Counting how often a row has a lesser
+// key than the one before would not do: each page of an export may be sorted,
+// and have all keys.
 const (
-	sampleRows = 20_000
-	// sampleSteps: one in so many of them may have a lesser key than the row
-	// before it. Files of one account after another have some.
-	sampleSteps = 200
+	sampleRows      = 20_000
+	sampleBlockRows = 1_000
 )
 
 // writeClustered writes the rows as they come, if they come by key: what the
@@ -41,9 +43,7 @@ const (
 // and nothing is written.
 func (x *execution) writeClustered(ctx context.Context, out *PartOutput) (ok bool, err error) {
 	c := out.Cluster
-	expected, err := x.ints(ctx, fmt.Sprintf("SELECT CAST(count(*) FILTER (WHERE v < p) * %d <= count(*) AS BIGINT) FROM"+
-		" (SELECT v, lag(v) OVER () AS p FROM (SELECT %s AS v FROM (SELECT * FROM (%s) LIMIT %d) AS q))", sampleSteps, c.ValueSQL, x.task.Query, sampleRows))
-	if err != nil || expected[0] == 0 {
+	if expected, err := x.expectClustered(ctx, c); err != nil || !expected {
 		return false, ctx.Err() // what fails here fails again, and is explained
 	}
 	plain := PartOutput{Stage: out.Stage, Floats: out.Floats, RowGroupRows: c.Rows, Wide: out.Wide}
@@ -51,7 +51,8 @@ func (x *execution) writeClustered(ctx context.Context, out *PartOutput) (ok boo
 		return true, err
 	}
 	w := &x.res.Written[0]
-	blocks, err := x.keyBlocks(ctx, c, w.Path)
+	blocks, err := x.keyBlocks(ctx, c, fmt.Sprintf("SELECT file_row_number // %d AS b, %s AS v FROM read_parquet(%s, hive_partitioning = false, union_by_name = false) AS q",
+		c.Rows, c.ValueSQL, sqltext.Strings([]string{sqltext.Glob(w.Path)})))
 	if err != nil {
 		return true, err
 	}
@@ -65,17 +66,28 @@ func (x *execution) writeClustered(ctx context.Context, out *PartOutput) (ok boo
 	return false, nil
 }
 
-// keyBlocks reads the keys of a part back.
-func (x *execution) keyBlocks(ctx context.Context, c *Cluster, path string) (blocks []KeyBlock, err error) {
+// expectClustered looks at the first rows. Blocks of one key say nothing: a key
+// may have more rows than all that are looked at.
+func (x *execution) expectClustered(ctx context.Context, c *Cluster) (bool, error) {
+	blocks, err := x.keyBlocks(ctx, c, fmt.Sprintf("SELECT (row_number() OVER () - 1) // %d AS b, %s AS v FROM (SELECT * FROM (%s) LIMIT %d) AS q",
+		sampleBlockRows, c.ValueSQL, x.task.Query, sampleRows))
+	if err != nil {
+		return false, err
+	}
+	keys, err := c.Keep(slices.DeleteFunc(blocks, func(b KeyBlock) bool { return b.Min == b.Max }))
+	return keys != nil, err
+}
+
+// keyBlocks reads the keys v of blocks b of rows.
+func (x *execution) keyBlocks(ctx context.Context, c *Cluster, rowsSQL string) (blocks []KeyBlock, err error) {
 	least, greatest := "min(v)", "max(v)"
 	if c.Text {
 		least, greatest = fmt.Sprintf("left(min(v), %d)", c.Runes), fmt.Sprintf("left(max(v), %d)", c.Runes)
 	}
 	rows, err := x.in.Query(ctx, fmt.Sprintf("SELECT coalesce(CAST(%s AS VARCHAR), ''), coalesce(CAST(%s AS VARCHAR), ''), count(v) < count(*), count(v) = 0"+
-		" FROM (SELECT file_row_number // %d AS b, %s AS v FROM read_parquet(%s, hive_partitioning = false, union_by_name = false) AS q) GROUP BY b ORDER BY b",
-		least, greatest, c.Rows, c.ValueSQL, sqltext.Strings([]string{sqltext.Glob(path)})))
+		" FROM (%s) GROUP BY b ORDER BY b", least, greatest, rowsSQL))
 	if err != nil {
-		return nil, fmt.Errorf("read back the keys of a part: %w", err)
+		return nil, fmt.Errorf("read the keys of rows: %w", err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
