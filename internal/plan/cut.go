@@ -203,7 +203,11 @@ func keyHashSQL(keys []string, types []expr.Type) string {
 	for i, k := range keys {
 		low, high := hashFactors(i)
 		n := hashedNumber(types[i], k)
-		terms[i] = fmt.Sprintf("coalesce(((%[1]s & 4294967295) * %[2]d + ((%[1]s >> 32) & 4294967295) * %[3]d) & %[4]d, 0)", n, low, high, int64(hashTerm))
+		product := fmt.Sprintf("%s * %d", n, low)
+		if t := types[i]; t != expr.String && t != expr.Float { // of those the number has no high bits
+			product = fmt.Sprintf("(%[1]s & 4294967295) * %[2]d + ((%[1]s >> 32) & 4294967295) * %[3]d", n, low, high)
+		}
+		terms[i] = fmt.Sprintf("coalesce((%s) & %d, 0)", product, int64(hashTerm))
 	}
 	sum := "(" + strings.Join(terms, " + ") + ")"
 	return fmt.Sprintf("((xor(%[1]s, %[1]s >> 32) & 4294967295) * %[2]d & 4294967295)", sum, hashFinal)

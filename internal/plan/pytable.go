@@ -122,9 +122,12 @@ func groupedStep(n *script.Node, s scan, w Work) *engine.PythonStep {
 	layout := s.table.Layout
 	prog := tableProgram(n.PyTable, layout)
 	s.order = true
-	where := ""
-	if f := (keyed{s.table, groupOrder(n)}).filter(w.Cut, "r"); f != "" {
-		where = " WHERE " + f
+	// The groups are those of the bucket, and rows of others find none: they need not be hashed.
+	where := func(c Cut) string {
+		if f := (keyed{s.table, groupOrder(n)}).filter(c, "r"); f != "" {
+			return " WHERE " + f
+		}
+		return ""
 	}
 	var keys, joined, names []string
 	for _, name := range n.PyTable.GroupBy {
@@ -139,9 +142,9 @@ func groupedStep(n *script.Node, s scan, w Work) *engine.PythonStep {
 	rows := s
 	rows.fields = union(layout, n.PyTable.GroupBy, n.PyTable.Columns)
 	source := fmt.Sprintf("SELECT %s, g.%s FROM (%s) AS r JOIN %s AS g ON %s%s ORDER BY g.%s, %s",
-		strings.Join(transported(prog, layout), ", "), number, rows.sql(), engine.GroupTable, strings.Join(joined, " AND "), where, number, strings.Join(order, ", "))
+		strings.Join(transported(prog, layout), ", "), number, rows.sql(), engine.GroupTable, strings.Join(joined, " AND "), where(Cut{Range: w.Cut.Range}), number, strings.Join(order, ", "))
 	s.fields = n.PyTable.GroupBy
-	return &engine.PythonStep{Program: prog, Source: source, Groups: groupsSQL(s, keys, where), GroupName: "'(' || " + strings.Join(names, " || ', ' || ") + " || ')'"}
+	return &engine.PythonStep{Program: prog, Source: source, Groups: groupsSQL(s, keys, where(w.Cut)), GroupName: "'(' || " + strings.Join(names, " || ', ' || ") + " || ')'"}
 }
 
 // groupsSQL is the SELECT of a bucket's groups: number, keys, and the order
