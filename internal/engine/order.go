@@ -79,20 +79,32 @@ func effectOf(name string) orderEffect {
 // from where they lie, or are sorted, to where order matters: the result, or
 // an operator that numbers rows. "" if there is none. needed says whether the
 // order of the result matters.
-func (s Step) LosesOrder(needed bool) string {
-	switch effectOf(s.Name) {
+func (s Step) LosesOrder(needed bool) string { return s.losesOrder(needed, false) }
+
+// free says that an operator above, in the same pipeline, has no order. DuckDB
+// (1.5.5) asks the operators of a pipeline from the top whether its branches
+// must come one after the other, and the first that answers decides: below the
+// probing side of a join a UNION is in no order, whatever numbers its rows.
+func (s Step) losesOrder(needed, free bool) string {
+	name := strings.TrimSpace(s.Name)
+	switch effectOf(name) {
 	case losesOrder:
 		if needed {
-			return strings.TrimSpace(s.Name)
+			return name
 		}
+		free = true
 	case numbersRows:
 		needed = true
 	case makesOrder, hasOneRow:
-		needed = false
+		needed, free = false, false
 	}
-	for _, child := range s.Children {
-		if name := child.LosesOrder(needed); name != "" {
-			return name
+	if needed && free && name == "UNION" {
+		return name
+	}
+	for i, child := range s.Children {
+		builds := name == "HASH_JOIN" && i == 1 // a pipeline of its own
+		if lost := child.losesOrder(needed, free && !builds); lost != "" {
+			return lost
 		}
 	}
 	return ""

@@ -74,7 +74,7 @@ func TestCSVNulls(t *testing.T) {
 			t.Run(name+"/"+form, func(t *testing.T) {
 				path := writeFile(t, t.TempDir(), "in.csv", content)
 				r := &script.FileReader{URLs: urls(path), CSV: script.CSVReader{Separator: ',', ByHeader: true}, Columns: []*script.InputColumn{test.column}}
-				got, err := readAll(t, db, r, 1<<30, 1, false)
+				got, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
 				require.NoError(t, err)
 				require.GreaterOrEqual(t, len(got), len(test.want))
 				for i, want := range test.want {
@@ -104,7 +104,7 @@ func TestCSVNullsBeside(t *testing.T) {
 			number := &script.InputColumn{Name: "n", Header: "c", Type: expr.Int, Default: "3"}
 			r := &script.FileReader{URLs: urls(path), CSV: script.CSVReader{Separator: ',', ByHeader: true},
 				Columns: []*script.InputColumn{other, nullColumn(expr.String, "", false, ""), number}}
-			got, err := readAll(t, db, r, 1<<30, 1, false)
+			got, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
 			require.NoError(t, err)
 			require.Equal(t, [][]string{{"", "NULL", "3"}, {"", "", "3"}}, got[:2])
 		})
@@ -125,7 +125,7 @@ func TestCSVQuotedNullTextBeside(t *testing.T) {
 			both.Name = "b"
 			r := &script.FileReader{URLs: urls(path), CSV: script.CSVReader{Separator: ',', ByHeader: true},
 				Columns: []*script.InputColumn{other, nullColumn(expr.String, "NA", false, ""), dash, both}}
-			got, err := readAll(t, db, r, 1<<30, 1, false)
+			got, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
 			require.NoError(t, err)
 			require.Equal(t, [][]string{{"NA", "NULL", "NA", "NULL"}, {"NA", "NA", "NA", "NULL"}, {"5", "5", "5", "5"},
 				{"\x105", "\x105", "\x105", "\x105"},
@@ -150,7 +150,7 @@ func TestCSVQuotedNullTextIsRewritten(t *testing.T) {
 			plan, err := PlanSlices(t.Context(), r, 1<<20, 1)
 			require.NoError(t, err)
 			dir := t.TempDir()
-			_, prepare, err := ReadSQL(r, plan[0], dir, false)
+			_, prepare, err := ReadSQL(r, plan[0], dir, Unnumbered)
 			require.NoError(t, err)
 			require.NoError(t, prepare(t.Context()))
 			files, err := filepath.Glob(filepath.Join(dir, "csv", "*", "*.csv"))
@@ -174,7 +174,7 @@ func TestCSVQuotedNullTextAcrossBlocks(t *testing.T) {
 			r := csvTexts(columns, writeFile(t, t.TempDir(), "in.csv", text))
 			last := r.Columns[columns-1]
 			last.Nullable, last.NullTexts = true, []string{"NA"}
-			got, err := readAll(t, db, r, 1<<30, 1, false)
+			got, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
 			require.NoError(t, err)
 			require.Len(t, got, 1)
 			require.Equal(t, "NA", got[0][columns-1])
@@ -188,7 +188,7 @@ func TestCSVEmptyIsNotNull(t *testing.T) {
 	db := openDB(t, 2)
 	path := writeFile(t, t.TempDir(), "in.csv", "a,b,c\n1,,\n,\"\",\"\"\n")
 	for _, header := range []string{"a", "b", "c"} {
-		got, err := readAll(t, db, csvByHeader(header+"|string", path), 1<<30, 1, false)
+		got, err := readAll(t, db, csvByHeader(header+"|string", path), 1<<30, 1, Unnumbered)
 		require.NoError(t, err)
 		for _, row := range got {
 			require.NotEqual(t, "NULL", row[0], header)
@@ -205,7 +205,7 @@ func TestCSVNullsFault(t *testing.T) {
 			t.Run(form, func(t *testing.T) {
 				path := writeFile(t, t.TempDir(), "in.csv", content)
 				r := &script.FileReader{URLs: urls(path), CSV: script.CSVReader{Separator: ',', ByHeader: true}, Columns: []*script.InputColumn{column}}
-				_, err := readAll(t, db, r, 1<<30, 1, false)
+				_, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
 				require.ErrorContains(t, err, `column c: "na" is not an int`)
 				require.Equal(t, int64(5), fault.Of(err).Place.Record)
 			})

@@ -21,7 +21,7 @@ import (
 // DuckDB finds.
 func diagnoseCSV(ctx context.Context, db Querier, r *script.FileReader, slices []Slice, scratchDir string) error {
 	for _, s := range slices {
-		plan, err := planCSV(r, []Slice{s}, filepath.Join(scratchDir, "diagnose"), true)
+		plan, err := planCSV(r, []Slice{s}, filepath.Join(scratchDir, "diagnose"), Positioned)
 		if err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func TestReadSameAsEncodingCSV(t *testing.T) {
 	read := func(content string, columns int, separator byte, target int64) ([][]string, error) {
 		r := csvTexts(columns, writeFile(t, dir, "in.csv", content))
 		r.CSV.Separator = separator
-		return readAll(t, db, r, target, 4, false)
+		return readAll(t, db, r, target, 4, Unnumbered)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		separator := rapid.SampledFrom([]byte{',', ',', ',', ';', '\t', ' ', '|'}).Draw(rt, "separator")
@@ -126,7 +126,7 @@ func FuzzReadSameAsEncodingCSV(f *testing.F) {
 		read := func(content string, columns int, separator byte, target int64) ([][]string, error) {
 			r := csvTexts(columns, writeFile(t, dir, "in.csv", content))
 			r.CSV.Separator = separator
-			return readAll(t, db, r, target, 4, false)
+			return readAll(t, db, r, target, 4, Unnumbered)
 		}
 		sameAsReference(t, read, content, separator, target)
 	})
@@ -162,7 +162,7 @@ func TestReadLargeSameAsEncodingCSV(t *testing.T) {
 			want, ok := reference(b.String(), ',')
 			require.True(t, ok)
 			for _, target := range []int64{1 << 40, 10 << 20} {
-				got, err := readAll(t, openDB(t, 2), csvTexts(3, path), target, 8, false)
+				got, err := readAll(t, openDB(t, 2), csvTexts(3, path), target, 8, Unnumbered)
 				require.NoError(t, err)
 				require.Len(t, got, len(want))
 				for i := range want {

@@ -67,7 +67,7 @@ func TestNotText(t *testing.T) {
 		_, err := Columns(context.Background(), nil, bad, script.CSVReader{Separator: ','}, false)
 		requireRefused(err, "short form")
 		plan := func(r *script.FileReader) error {
-			_, err := readAll(t, openDB(t, 1), r, 1<<20, 1, false)
+			_, err := readAll(t, openDB(t, 1), r, 1<<20, 1, Unnumbered)
 			return err
 		}
 		requireRefused(plan(csvByHeader("id|string", bad)), "headers")

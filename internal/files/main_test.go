@@ -120,7 +120,7 @@ func csvTexts(n int, paths ...string) *script.FileReader {
 }
 
 // readAll plans, prepares and reads all batches one after the other.
-func readAll(t testing.TB, db *sql.Conn, r *script.FileReader, targetBytes int64, batches int, withPosition bool) ([][]string, error) {
+func readAll(t testing.TB, db *sql.Conn, r *script.FileReader, targetBytes int64, batches int, how Rows) ([][]string, error) {
 	t.Helper()
 	plan, err := PlanSlices(t.Context(), r, targetBytes, batches)
 	if err != nil {
@@ -128,7 +128,7 @@ func readAll(t testing.TB, db *sql.Conn, r *script.FileReader, targetBytes int64
 	}
 	var out [][]string
 	for _, slices := range plan {
-		rows, err := readSlices(t, db, r, slices, withPosition)
+		rows, err := readSlices(t, db, r, slices, how)
 		if err != nil {
 			return nil, err
 		}
@@ -138,11 +138,11 @@ func readAll(t testing.TB, db *sql.Conn, r *script.FileReader, targetBytes int64
 }
 
 // readSlices reads one batch; a failure is the one that Diagnose makes of it.
-func readSlices(t testing.TB, db *sql.Conn, r *script.FileReader, slices []Slice, withPosition bool) ([][]string, error) {
+func readSlices(t testing.TB, db *sql.Conn, r *script.FileReader, slices []Slice, how Rows) ([][]string, error) {
 	t.Helper()
 	scratch, err := os.MkdirTemp(t.TempDir(), "scratch [*]")
 	require.NoError(t, err)
-	query, prepare, err := ReadSQL(r, slices, scratch, withPosition)
+	query, prepare, err := ReadSQL(r, slices, scratch, how)
 	if err != nil {
 		return nil, err
 	}

@@ -243,7 +243,7 @@ func TestParquetStatisticsHideNoCheck(t *testing.T) {
 	binary.LittleEndian.PutUint64(raw[at:], math.MaxInt64)
 	require.NoError(t, os.WriteFile(path, raw, 0o600))
 
-	_, err = readAll(t, db, parquetReader("t|datetime", path), 1<<30, 1, false)
+	_, err = readAll(t, db, parquetReader("t|datetime", path), 1<<30, 1, Unnumbered)
 	require.ErrorContains(t, err, "does not fit")
 	_, err = queryCorpusColumn(t, db, path, script.FileColumn{Name: "t", Type: expr.DateTime})
 	require.ErrorContains(t, err, "out of range")

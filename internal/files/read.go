@@ -14,16 +14,27 @@ import (
 // still say column and value.
 const RuntimeMarker = "thalweg:files: "
 
-// The columns that ReadSQL adds with position.
+// The columns that ReadSQL adds to tell rows apart.
 const (
 	FileColumn = "__file" // BIGINT: ordinal of the file in urls
 	RowColumn  = "__row"  // BIGINT: 0-based data row in the file
 )
 
+// Rows says how the rows that are read are told apart.
+type Rows uint8
+
+const (
+	Unnumbered Rows = iota // not at all
+	// Ordered rows have FileColumn and RowColumn, which say only which comes first: the
+	// file is where counting began, and rows are counted on into the files behind it.
+	Ordered
+	Positioned // rows have FileColumn and RowColumn
+)
+
 // ReadSQL renders the reading of one batch's slices as a FROM item: a SELECT
 // in parentheses whose columns are the fields of r in the order of the
 // script, with the script's types and NULL in nullable columns only, in the order of the slices
-// and of the rows in them; withPosition adds FileColumn and RowColumn behind
+// and of the rows in them; FileColumn and RowColumn, where they are asked for, come behind
 // them. (decimal2 columns of Parquet files with a scale above 2 keep it, as
 // DECIMAL(18, scale) or with as many digits before the point as a decimal2 has: behaviour §2.6.)
 //
@@ -34,16 +45,16 @@ const (
 // be allowed both. scratchDir is private to the batch; whoever made it removes it.
 //
 // Files are opened here already, for CSV headers and Parquet footers.
-func ReadSQL(r *script.FileReader, slices []Slice, scratchDir string, withPosition bool) (sql string, prepare func(ctx context.Context) error, err error) {
+func ReadSQL(r *script.FileReader, slices []Slice, scratchDir string, rows Rows) (sql string, prepare func(ctx context.Context) error, err error) {
 	if r.Parquet {
 		plan, err := planParquet(r, slices, filepath.Join(scratchDir, "views"), false)
 		if err != nil {
 			return "", nil, err
 		}
-		sql, err = plan.sql(withPosition)
+		sql, err = plan.sql(rows != Unnumbered)
 		return sql, plan.prepare, err
 	}
-	plan, err := planCSV(r, slices, scratchDir, withPosition)
+	plan, err := planCSV(r, slices, scratchDir, rows)
 	if err != nil {
 		return "", nil, err
 	}
@@ -61,12 +72,12 @@ func unionAll(selects []string) string {
 }
 
 // emptySelect has the columns of r and no rows.
-func emptySelect(r *script.FileReader, withPosition bool) string {
+func emptySelect(r *script.FileReader, numbered bool) string {
 	var cols []string
 	for _, c := range r.Columns {
 		cols = append(cols, "CAST(NULL AS "+storedType(c)+") AS "+sqltext.Ident(c.Name))
 	}
-	if withPosition {
+	if numbered {
 		cols = append(cols, "CAST(NULL AS BIGINT) AS "+FileColumn, "CAST(NULL AS BIGINT) AS "+RowColumn)
 	}
 	return "SELECT " + strings.Join(cols, ", ") + " WHERE false"

@@ -18,10 +18,10 @@ import (
 // because a call reads whatever its directory holds, sorted by name: a link
 // to a plain file, or the pieces of a rewritten one.
 type csvPlan struct {
-	r            *script.FileReader
-	dir          string
-	runs         []csvRun
-	withPosition bool
+	r    *script.FileReader
+	dir  string
+	runs []csvRun
+	rows Rows
 }
 
 type csvRun struct {
@@ -32,7 +32,7 @@ type csvRun struct {
 }
 
 // planCSV reads the heads of the files and forms the runs.
-func planCSV(r *script.FileReader, slices []Slice, scratchDir string, withPosition bool) (*csvPlan, error) {
+func planCSV(r *script.FileReader, slices []Slice, scratchDir string, rows Rows) (*csvPlan, error) {
 	if err := csvDialect(r); err != nil {
 		return nil, err
 	}
@@ -51,14 +51,13 @@ func planCSV(r *script.FileReader, slices []Slice, scratchDir string, withPositi
 	if err != nil {
 		return nil, fmt.Errorf("resolve scratch directory: %w", err)
 	}
-	p := &csvPlan{r: r, dir: filepath.Join(abs, "csv"), withPosition: withPosition}
+	p := &csvPlan{r: r, dir: filepath.Join(abs, "csv"), rows: rows}
 	for i, s := range slices {
 		if heads[i].fields == 0 {
 			continue // no records at all
 		}
 		last := len(p.runs) - 1
-		// With position each slice numbers its own rows.
-		if last < 0 || withPosition || p.runs[last].head.key() != heads[i].key() {
+		if last < 0 || rows == Positioned || p.runs[last].head.key() != heads[i].key() {
 			p.runs = append(p.runs, csvRun{dir: filepath.Join(p.dir, fmt.Sprintf("%05d", len(p.runs))), head: heads[i]})
 			last++
 		}
@@ -70,7 +69,7 @@ func planCSV(r *script.FileReader, slices []Slice, scratchDir string, withPositi
 
 func (p *csvPlan) sql() (string, error) {
 	if len(p.runs) == 0 {
-		return unionAll([]string{emptySelect(p.r, p.withPosition)}), nil
+		return unionAll([]string{emptySelect(p.r, p.rows != Unnumbered)}), nil
 	}
 	selects := make([]string, len(p.runs))
 	for i, run := range p.runs {
@@ -78,10 +77,11 @@ func (p *csvPlan) sql() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if p.withPosition {
+		if p.rows != Unnumbered {
 			s := run.slices[0]
 			// A window over all rows runs on one thread (twice the time with
-			// two of them): only for those who ask for positions.
+			// two of them): only for those who ask for it. It is below the UNION:
+			// above it, DuckDB may take the branches at once (see engine.Step).
 			cols = append(cols, sqltext.Int(int64(s.File))+" AS "+FileColumn,
 				sqltext.Int(s.FirstRecord-1)+" + row_number() OVER () AS "+RowColumn)
 		}

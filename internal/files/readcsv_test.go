@@ -71,7 +71,7 @@ func TestReadCSV(t *testing.T) {
 			if test.change != nil {
 				test.change(r)
 			}
-			got, err := readAll(t, db, r, 1<<30, 1, false)
+			got, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
 			require.NoError(t, err)
 			require.Equal(t, test.want, got)
 		})
@@ -118,7 +118,7 @@ func TestReadCSVFaults(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := writeFile(t, t.TempDir(), "in.csv", test.content)
-			_, err := readAll(t, db, csvByHeader(test.columns, path), 1<<30, 1, false)
+			_, err := readAll(t, db, csvByHeader(test.columns, path), 1<<30, 1, Unnumbered)
 			require.ErrorContains(t, err, test.message)
 			f := fault.Of(err)
 			test.place.File = path
@@ -153,7 +153,7 @@ func TestReadCSVDeclarations(t *testing.T) {
 			test.change(r)
 			plan, err := PlanSlices(t.Context(), r, 1<<30, 1)
 			if err == nil {
-				_, _, err = ReadSQL(r, plan[0], t.TempDir(), false)
+				_, _, err = ReadSQL(r, plan[0], t.TempDir(), Unnumbered)
 			}
 			require.ErrorContains(t, err, test.message)
 			require.Equal(t, test.kind, fault.Of(err).Kind)
@@ -182,10 +182,10 @@ func TestReadCSVManyFiles(t *testing.T) {
 	r := csvByHeader("a|int", paths...)
 	for _, threads := range []int{1, 4} {
 		for _, batches := range effort.Of([]int{3}, []int{1, 3, 90}, []int{1, 3, 90}) {
-			got, err := readAll(t, openDB(t, threads), r, 1, batches, true)
+			got, err := readAll(t, openDB(t, threads), r, 1, batches, Positioned)
 			require.NoError(t, err)
 			require.Equal(t, want, got)
-			plain, err := readAll(t, openDB(t, threads), r, 1, batches, false)
+			plain, err := readAll(t, openDB(t, threads), r, 1, batches, Unnumbered)
 			require.NoError(t, err)
 			require.Len(t, plain, len(want))
 			for i := range want {
@@ -208,7 +208,7 @@ func TestDiagnoseLineOfBigFile(t *testing.T) {
 	}
 	path := writeFile(t, t.TempDir(), "big.csv", b.String())
 	for _, batches := range []int{1, 5} {
-		_, err := readAll(t, openDB(t, 2), csvByHeader("id|int price|decimal2", path), 1, batches, false)
+		_, err := readAll(t, openDB(t, 2), csvByHeader("id|int price|decimal2", path), 1, batches, Unnumbered)
 		require.Equal(t, fault.Place{File: path, Line: 123_456, Column: 8, Record: 123_455, Field: "f_price", Value: "12.5.5"}, fault.Of(err).Place)
 	}
 }
@@ -232,7 +232,7 @@ func TestChangedInputIsRefused(t *testing.T) {
 	plan, err := PlanSlices(t.Context(), r, 1<<30, 1)
 	require.NoError(t, err)
 	require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)))
-	_, prepare, err := ReadSQL(r, plan[0], t.TempDir(), false)
+	_, prepare, err := ReadSQL(r, plan[0], t.TempDir(), Unnumbered)
 	require.NoError(t, err)
 	require.ErrorContains(t, prepare(t.Context()), "changed after the run planned it")
 }
@@ -252,7 +252,7 @@ func TestPrepareCopiesOnlyOddFiles(t *testing.T) {
 		plan, err := PlanSlices(t.Context(), r, 1<<30, 1)
 		require.NoError(t, err)
 		scratch := t.TempDir()
-		_, prepare, err := ReadSQL(r, plan[0], scratch, false)
+		_, prepare, err := ReadSQL(r, plan[0], scratch, Unnumbered)
 		require.NoError(t, err)
 		require.NoError(t, prepare(t.Context()))
 		require.NoError(t, prepare(t.Context()), "again after a dead attempt")
@@ -276,7 +276,7 @@ func TestReadInsideFence(t *testing.T) {
 	plan, err := PlanSlices(t.Context(), r, 1<<30, 1)
 	require.NoError(t, err)
 	scratch := t.TempDir()
-	query, prepare, err := ReadSQL(r, plan[0], scratch, false)
+	query, prepare, err := ReadSQL(r, plan[0], scratch, Unnumbered)
 	require.NoError(t, err)
 	require.NoError(t, prepare(t.Context()))
 	db := openDB(t, 1)

@@ -87,7 +87,7 @@ func TestReadParquetTypes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "it's [1]*.parquet")
 			exec(t, db, "COPY (SELECT "+test.value+" AS c UNION ALL SELECT NULL UNION ALL SELECT "+test.value+") TO '"+strings.ReplaceAll(path, "'", "''")+"' (FORMAT parquet)")
-			got, err := readAll(t, db, parquetReader("c|"+test.typ, path), 1<<30, 1, false)
+			got, err := readAll(t, db, parquetReader("c|"+test.typ, path), 1<<30, 1, Unnumbered)
 			if reason, bad := strings.CutPrefix(test.want, "!"); bad {
 				require.ErrorContains(t, err, reason)
 				require.Equal(t, path, fault.Of(err).Place.File)
@@ -120,7 +120,7 @@ func TestReadParquetOfOtherWriter(t *testing.T) {
 	old := deprecated.Int96{0: 0, 1: 0, 2: 2440588 + 1} // one day after 1970-01-01 as a Julian day
 	rows := []row{{old, 18262, time.Date(2020, 1, 1, 0, 0, 0, 1000, time.UTC), "x", nil}, {old, -1, time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC), "", new(int64)}}
 	require.NoError(t, parquet.WriteFile(path, rows))
-	got, err := readAll(t, openDB(t, 1), parquetReader("Old|datetime Day|datetime When|datetime Name|string Opt|int", path), 1<<30, 1, true)
+	got, err := readAll(t, openDB(t, 1), parquetReader("Old|datetime Day|datetime When|datetime Name|string Opt|int", path), 1<<30, 1, Positioned)
 	require.NoError(t, err)
 	require.Equal(t, [][]string{
 		{"1970-01-02 00:00:00", "2020-01-01 00:00:00", "2020-01-01 00:00:00.000001", "x", "0", "0", "0"},
@@ -147,7 +147,7 @@ func TestReadParquetManyFilesInOrder(t *testing.T) {
 	}
 	for _, threads := range []int{1, 4} {
 		for _, batches := range []int{1, 4, 100} {
-			got, err := readAll(t, openDB(t, threads), parquetReader("n|int s|string", paths...), 1, batches, true)
+			got, err := readAll(t, openDB(t, threads), parquetReader("n|int s|string", paths...), 1, batches, Positioned)
 			require.NoError(t, err)
 			require.Equal(t, want, got)
 		}
@@ -178,7 +178,7 @@ func TestPlanSlicesOfParquetRowGroups(t *testing.T) {
 			require.Equal(t, next, b[0].FirstRow)
 			require.Zero(t, b[0].FirstRow%10240)
 			next += b[0].Rows
-			got, err := readSlices(t, db, r, b, true)
+			got, err := readSlices(t, db, r, b, Positioned)
 			require.NoError(t, err)
 			require.Len(t, got, int(b[0].Rows))
 			require.Equal(t, []string{fmt.Sprint(b[0].FirstRow), "0", fmt.Sprint(b[0].FirstRow)}, got[0])
@@ -222,7 +222,7 @@ func TestReadParquetFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := writeFile(t, t.TempDir(), "in.parquet", test.content)
 			r := parquetReader(test.columns, path)
-			_, err := readAll(t, db, r, 1<<30, 1, false)
+			_, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
 			require.ErrorContains(t, err, test.message)
 			require.Equal(t, path, fault.Of(err).Place.File)
 			require.Equal(t, fault.UserData, fault.Of(err).Kind)
@@ -253,7 +253,7 @@ func TestReadParquetUnsupported(t *testing.T) {
 				require.NoError(t, err)
 				r = parquetReader(list[0].Name+"|"+list[0].Type.String(), test.path)
 			}
-			_, err := readAll(t, db, r, 1<<30, 1, false)
+			_, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
 			require.ErrorContains(t, err, test.message)
 			f := fault.Of(err)
 			require.Equal(t, fault.UserData, f.Kind)
@@ -283,7 +283,7 @@ func FuzzReadParquet(f *testing.F) {
 		require.NoError(t, os.WriteFile(path, content, 0o600))
 		r := &script.FileReader{Parquet: true, URLs: []script.FileURL{{URL: path}}, Columns: columns}
 		started := time.Now()
-		_, _ = readAll(t, db, r, 1<<20, 2, false)
+		_, _ = readAll(t, db, r, 1<<20, 2, Unnumbered)
 		require.Less(t, time.Since(started), time.Minute)
 	})
 }

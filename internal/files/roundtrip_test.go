@@ -244,7 +244,7 @@ func requireRead(t *testing.T, db *sql.Conn, table roundTable) {
 	want, err := texts(t.Context(), db, "SELECT CAST(COLUMNS(*) AS VARCHAR) FROM ("+table.sql()+")")
 	require.NoError(t, err)
 	for _, target := range []int64{1 << 20, 50} {
-		got, err := readAll(t, db, r, target, 4, false)
+		got, err := readAll(t, db, r, target, 4, Unnumbered)
 		require.NoError(t, err)
 		require.Equal(t, want, got, "%s", table.path)
 	}

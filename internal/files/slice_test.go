@@ -219,7 +219,7 @@ func TestCancel(t *testing.T) {
 	r := csvTexts(2, writeFile(t, t.TempDir(), "a", strings.Repeat("1,2\n", 100)))
 	plan, err := PlanSlices(t.Context(), r, 1<<20, 1)
 	require.NoError(t, err)
-	_, prepare, err := ReadSQL(r, plan[0], t.TempDir(), false)
+	_, prepare, err := ReadSQL(r, plan[0], t.TempDir(), Unnumbered)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -81,7 +81,7 @@ func TestTolerantSameAsReference(t *testing.T) {
 		}
 		r := csvTexts(max(columns, 1), writeFile(t, dir, "in.csv", content))
 		if oldLines(content, ',') || columns == 0 && len(all) > 0 {
-			_, err := readAll(t, db, r, target, 4, false)
+			_, err := readAll(t, db, r, target, 4, Unnumbered)
 			require.Equal(t, fault.UserData, fault.Of(err).Kind, "%q", content)
 			return
 		}
@@ -161,7 +161,7 @@ func TestTolerantKeepsNulls(t *testing.T) {
 		for _, c := range r.Columns {
 			c.Nullable, c.QuotedEmptyNull, c.NullTexts = true, null, []string{""}
 		}
-		want, err := readAll(t, db, r, 1<<20, 1, false)
+		want, err := readAll(t, db, r, 1<<20, 1, Unnumbered)
 		require.NoError(t, err)
 		sound, bad, _ := tolerantRead(t, db, r, 1<<20)
 		require.Empty(t, bad)

@@ -30,7 +30,7 @@ type tolerantCSV struct {
 const tolerantPositions = 3 // file, row, line
 
 func (t *Tolerant) planCSV(scratchDir string) error {
-	plan, err := planCSV(t.r, t.slices, scratchDir, true) // with position: one run for each slice
+	plan, err := planCSV(t.r, t.slices, scratchDir, Positioned) // one run for each slice
 	if err != nil {
 		return err
 	}

@@ -230,7 +230,7 @@ func TestNullsRoundTrip(t *testing.T) {
 		raw, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Equal(t, text, string(raw))
-		got, err := readAll(t, db, r, 1<<30, 1, false)
+		got, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
 		require.NoError(t, err)
 		if null != "0" { // there i cannot be told from NULL
 			require.Equal(t, want, got, "%q", null)
@@ -247,13 +247,13 @@ func TestNullsRoundTrip(t *testing.T) {
 	query, err := WriteSQL(w, from, "", path)
 	require.NoError(t, err)
 	exec(t, db, query.SQL())
-	got, err := readAll(t, db, r, 1<<30, 1, false)
+	got, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	for _, c := range r.Columns {
 		c.Nullable = false
 	}
-	got, err = readAll(t, db, r, 1<<30, 1, false)
+	got, err = readAll(t, db, r, 1<<30, 1, Unnumbered)
 	require.NoError(t, err)
 	require.Equal(t, [][]string{{"", "1", "0001-01-01 00:00:00"}, {"", "0", "0001-01-01 00:00:00"}}, got[:2])
 }
@@ -267,7 +267,7 @@ func TestRoundTrip(t *testing.T) {
 		"SELECT 'a,b' AS s, CAST(-0.5 AS DECIMAL(18,2)) AS d, TIMESTAMP '1969-12-31 23:59:59.999' AS t", "", path)
 	require.NoError(t, err)
 	exec(t, db, query.SQL())
-	got, err := readAll(t, db, csvByHeader("text|string money|decimal2 when|datetime|2006-01-02T15:04:05.000", path), 1<<30, 1, false)
+	got, err := readAll(t, db, csvByHeader("text|string money|decimal2 when|datetime|2006-01-02T15:04:05.000", path), 1<<30, 1, Unnumbered)
 	require.NoError(t, err)
 	require.Equal(t, [][]string{{"a,b", "-0.50", "1969-12-31 23:59:59.999"}}, got)
 }

@@ -153,7 +153,7 @@ func (p *Proposal) open(ctx context.Context, o Options) (*source, error) {
 			paths = append(paths, slice.Path)
 		}
 	}
-	from, prepare, err := files.ReadSQL(s.reader, s.slices, s.scratch, false)
+	from, prepare, err := files.ReadSQL(s.reader, s.slices, s.scratch, files.Unnumbered)
 	var refused *fault.Error
 	if errors.As(err, &refused) {
 		return nil, unreadable{refused}

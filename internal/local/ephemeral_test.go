@@ -187,3 +187,41 @@ func TestEphemeralBatchesKeepTheirOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want.String(), string(got))
 }
+
+// TestEphemeralRowsOfUnlikeFilesKeepTheirOrder looks up rows of files whose
+// columns come in different orders, which are read one by one: DuckDB has them
+// on the side of the join that probes, since they are more than the others.
+func TestEphemeralRowsOfUnlikeFilesKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	const files, rows = 6, 50
+	dir := t.TempDir()
+	var want strings.Builder
+	want.WriteString("id,v\n")
+	for f := range files {
+		b := []string{"key,v\n", "v,key\n"}[f%2]
+		for i := range rows {
+			b += []string{fmt.Sprintf("7,%d\n", f*rows+i), fmt.Sprintf("%d,7\n", f*rows+i)}[f%2]
+			fmt.Fprintf(&want, "1,%d\n", f*rows+i)
+		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("in%d.csv", f)), []byte(b), 0o644))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "few.csv"), []byte("id,k\n1,7\n"), 0o644))
+	text := fmt.Sprintf(`nodes:
+  load: {type: file_table, r: {urls: ["%[1]s/in*.csv"], types: {key: int, v: int}}, w: {name: t, fields: [r.key, r.v]}}
+  few: {type: file_table, r: {urls: ["%[1]s/few.csv"], types: {id: int, k: int}}, w: {name: s, fields: [r.id, r.k]}}
+  look: {type: table_lookup_table, r: s, l: {table: t, on: k = key, join_type: left}, w: {name: u, fields: [r.id, l.v]}}
+  write: {type: table_file, r: u, w: {url_template: %[1]s/out.csv, columns: [r.*]}}
+`, dir)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(text), 0o644))
+	home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, home.Close()) }()
+	for range 3 {
+		sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: state.DefaultWorkspace, MemoryBytes: 2 << 30, Cores: 8, Ephemeral: true})
+		require.NoError(t, err)
+		require.Nil(t, sum.Failure)
+		got, err := os.ReadFile(filepath.Join(dir, "out.csv"))
+		require.NoError(t, err)
+		require.Equal(t, want.String(), string(got))
+	}
+}

@@ -315,8 +315,14 @@ func (p *Planner) inlineTable(t *engine.Task, table *Table, b Batch, need bool) 
 // readFiles makes the reading of files part of the task.
 func (i *inlined) readFiles(t *engine.Task, b Batch, need bool) error {
 	n, work := i.node, b.Work.Files
-	// Positions cost nothing in Parquet files; in CSV they are counted.
-	from, prepare, err := files.ReadSQL(n.Files, work, b.Scratch, n.Files.Parquet)
+	how := files.Unnumbered
+	switch {
+	case n.Files.Parquet: // positions cost nothing
+		how = files.Positioned
+	case need:
+		how = files.Ordered
+	}
+	from, prepare, err := files.ReadSQL(n.Files, work, b.Scratch, how)
 	if err != nil {
 		return ofNode(n, err)
 	}
@@ -325,7 +331,7 @@ func (i *inlined) readFiles(t *engine.Task, b Batch, need bool) error {
 	}
 	t.Prepare = both(t.Prepare, func(ctx context.Context) error { return ofNode(n, prepare(ctx)) })
 	t.CountCSV = t.CountCSV || !n.Files.Parquet
-	t.Numbers = t.Numbers || need && !n.Files.Parquet
+	t.Numbers = t.Numbers || how == files.Ordered
 	i.slices = work
 	if i.slices == nil {
 		i.slices = []files.Slice{}
@@ -333,22 +339,13 @@ func (i *inlined) readFiles(t *engine.Task, b Batch, need bool) error {
 	i.rows = func(positioned bool) relation {
 		rel := relation{from: from + " AS r", slices: work}
 		if positioned {
-			at, again, err := files.ReadSQL(n.Files, work, b.Scratch, true)
+			at, again, err := files.ReadSQL(n.Files, work, b.Scratch, files.Positioned)
 			if err == nil && again(context.Background()) == nil {
 				rel.from, rel.positions = at+" AS r", true
 			}
 		}
-		switch {
-		case rel.positions || n.Files.Parquet:
+		if rel.positions || how != files.Unnumbered {
 			rel.order = []string{fmt.Sprintf("(r.%s * %d + r.%s)", files.FileColumn, int64(orderStride), files.RowColumn)}
-		case need:
-			// Counted from where the batch begins: batches of one table go on from one another.
-			var before int64
-			if len(work) > 0 {
-				before = int64(work[0].File)*orderStride + work[0].FirstRecord
-			}
-			rel.from = fmt.Sprintf("(SELECT *, %d + row_number() OVER () AS %s FROM %s) AS r", before, files.RowColumn, rel.from)
-			rel.order = []string{"r." + files.RowColumn}
 		}
 		return rel
 	}

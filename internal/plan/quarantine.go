@@ -290,15 +290,15 @@ func (f *badFinder) sideQuery() string {
 	}
 	from := engine.BadTable + " AS b"
 	if f.n.PyCalc != nil {
-		s := scan{table: f.in.Reader, slices: f.b.Work.Parts, paths: f.b.Paths}
+		s := scan{table: f.in.Reader, slices: f.b.Work.Parts, paths: f.b.Paths, order: true}
 		var pairs []string
 		for _, c := range f.in.Reader.Layout.Columns {
 			s.fields = append(s.fields, c.Name)
 			pairs = append(pairs, sqltext.String(c.Name)+": "+ident("r", c.Stored()))
 		}
 		from = fmt.Sprintf("(SELECT b.* REPLACE (CASE WHEN b.raw IS NULL THEN left(CAST(t.raw AS VARCHAR), %d) ELSE b.raw END AS raw) FROM %s AS b"+
-			" LEFT JOIN (SELECT row_number() OVER () - 1 AS n, to_json({%s}) AS raw FROM (%s) AS r) AS t ON t.n = b.at_row) AS b",
-			badRawChars, engine.BadTable, strings.Join(pairs, ", "), s.inOrder())
+			" LEFT JOIN (SELECT row_number() OVER (ORDER BY %s) - 1 AS n, to_json({%s}) AS raw FROM (%s) AS r) AS t ON t.n = b.at_row) AS b",
+			badRawChars, engine.BadTable, strings.Join(orderColumns(s.orderCols()), ", "), strings.Join(pairs, ", "), s.sql())
 	}
 	return fmt.Sprintf("SELECT %s AS node, CAST(%d AS BIGINT) AS batch, %s FROM %s ORDER BY b.at_file, b.at_row",
 		sqltext.String(f.n.Name), f.b.Number, strings.Join(cols, ", "), from)

@@ -228,7 +228,7 @@ func queryFile(t *engine.Task, r *script.FileReader, slices []files.Slice, scrat
 	if r.Parquet {
 		return files.QueryParquet(slices, scratch)
 	}
-	return files.ReadSQL(r, slices, scratch, false)
+	return files.ReadSQL(r, slices, scratch, files.Unnumbered)
 }
 
 // resultQuery casts the query's columns to the fields, where each value must

@@ -227,7 +227,7 @@ func rowRelation(n *script.Node, in Inputs, b Batch, need bool) relation {
 }
 
 func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relation, error) {
-	sql, prepare, err := files.ReadSQL(n.Files, b.Work.Files, b.Scratch, false)
+	sql, prepare, err := files.ReadSQL(n.Files, b.Work.Files, b.Scratch, files.Unnumbered)
 	if err != nil {
 		return relation{}, err
 	}
@@ -241,7 +241,7 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 		if err := files.Diagnose(ctx, db, n.Files, b.Work.Files, b.Scratch, cause); errors.As(err, &found) {
 			return err
 		}
-		positioned, prepare, err := files.ReadSQL(n.Files, b.Work.Files, b.Scratch, true)
+		positioned, prepare, err := files.ReadSQL(n.Files, b.Work.Files, b.Scratch, files.Positioned)
 		if err != nil || prepare(ctx) != nil {
 			return nil
 		}
