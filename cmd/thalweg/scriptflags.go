@@ -24,7 +24,7 @@ func (f *scriptFlags) load(ctx context.Context, a *app) (*script.Script, documen
 		return nil, nil, err
 	}
 	defer client.Close()
-	src := local.Sources(client, f.Script, f.Params)
+	src := local.Sources(client, "", f.Script, f.Params)
 	src.Params, src.Lenient, src.Known = f.Param, f.Lenient, a.known
 	s, diags := script.Load(ctx, src)
 	if ctx.Err() != nil { // the script is not to blame for what could not be read then

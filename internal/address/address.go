@@ -131,6 +131,21 @@ func Local(name string) (string, error) {
 	return "", err
 }
 
+// LocalIn is Local for a name that is seen from dir if it is relative; "": from
+// the working directory.
+func LocalIn(dir, name string) (string, error) {
+	path, err := Local(name)
+	return Seen(dir, path), err
+}
+
+// Seen is a path as it is seen from dir; "": from the working directory.
+func Seen(dir, path string) string {
+	if dir == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return dir + string(filepath.Separator) + path // what .. leaves may be a link
+}
+
 // Location is a remote file's address, taken apart.
 type Location struct {
 	Scheme string // http, https, s3 or sftp

@@ -11,16 +11,23 @@ import (
 	"thalweg/internal/script"
 )
 
-// Look makes a remote file's beginning, or a Parquet file's footer, readable on
-// this machine until done is called. It gives no copies of local files.
-type Look func(ctx context.Context, url string, parquet bool) (copies Copies, done func(), err error)
+// Look looks at files before a run exists.
+type Look struct {
+	Dir string // see Places
+	// Remote makes a remote file's beginning, or a Parquet file's footer, readable
+	// at a path of this machine until done is called. nil: they cannot be looked at.
+	Remote func(ctx context.Context, url string, parquet bool) (path string, done func(), err error)
+}
 
-// At calls l for remote files; without it they cannot be looked at.
-func (l Look) At(ctx context.Context, u string, parquet bool) (Copies, func(), error) {
-	if l == nil || !address.Remote(u) {
-		return nil, func() {}, nil
+// At says where a file is, or what there is to see of it, until done is called.
+func (l Look) At(ctx context.Context, u string, parquet bool) (at Places, done func(), err error) {
+	at.Dir = l.Dir
+	if l.Remote == nil || !address.Remote(u) {
+		return at, func() {}, nil
 	}
-	return l(ctx, u, parquet)
+	path, done, err := l.Remote(ctx, u, parquet)
+	at.Copies = map[string]Copy{u: {Path: path}}
+	return at, done, err
 }
 
 // Columns lists the columns that an input file has: of a CSV file its header
@@ -29,16 +36,16 @@ func (l Look) At(ctx context.Context, u string, parquet bool) (Copies, func(), e
 // files stands for the first of them. It reads at most what lies before the
 // first data record, or the footer.
 func Columns(ctx context.Context, look Look, u string, c script.CSVReader, parquet bool) ([]script.FileColumn, error) {
-	copies, done, err := look.At(ctx, u, parquet)
+	at, done, err := look.At(ctx, u, parquet)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	urls, err := Expand(ctx, []script.FileURL{{URL: u}})
+	urls, err := Expand(ctx, at.Dir, []script.FileURL{{URL: u}})
 	if err != nil {
 		return nil, err
 	}
-	in, err := stat(urls[0], copies)
+	in, err := stat(urls[0], at)
 	if err != nil {
 		return nil, err
 	}

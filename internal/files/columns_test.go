@@ -33,7 +33,7 @@ func TestColumnsOfCSV(t *testing.T) {
 		if tt.csv.Separator == 0 {
 			tt.csv.Separator = ','
 		}
-		got, err := Columns(context.Background(), nil, path, tt.csv, false)
+		got, err := Columns(context.Background(), Look{}, path, tt.csv, false)
 		if tt.problem != "" {
 			require.ErrorContains(t, err, tt.problem)
 			require.Equal(t, fault.UserData, fault.Of(err).Kind)
@@ -46,6 +46,6 @@ func TestColumnsOfCSV(t *testing.T) {
 		}
 		require.Equal(t, tt.want, names, tt.name)
 	}
-	_, err := Columns(context.Background(), nil, filepath.Join(dir, "none.csv"), script.CSVReader{Separator: ','}, false)
+	_, err := Columns(context.Background(), Look{}, filepath.Join(dir, "none.csv"), script.CSVReader{Separator: ','}, false)
 	require.ErrorContains(t, err, "does not exist")
 }

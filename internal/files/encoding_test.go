@@ -64,7 +64,7 @@ func TestNotText(t *testing.T) {
 			require.Equal(t, bad, f.Place.File, form)
 			require.Contains(t, f.Hint, c.hint, form)
 		}
-		_, err := Columns(context.Background(), nil, bad, script.CSVReader{Separator: ','}, false)
+		_, err := Columns(context.Background(), Look{}, bad, script.CSVReader{Separator: ','}, false)
 		requireRefused(err, "short form")
 		plan := func(r *script.FileReader) error {
 			_, err := readAll(t, openDB(t, 1), r, 1<<20, 1, Unnumbered)
@@ -84,7 +84,7 @@ func TestText(t *testing.T) {
 	for _, text := range []string{"BZh,b\n1,2\n", "PK,b\n1,2\n", "PAR1,PAR2\n1,2\n", "\xEF\xBB\xBFgröße\n1\n", "a\n\x00\x00\n",
 		"a\n", "a", "日,本\n1,2\n", "PAR,b\n1,2\n", "id\n" + strings.Repeat("\x00", 10) + "\n"} {
 		path := writeFile(t, t.TempDir(), "x.csv", text)
-		_, err := Columns(context.Background(), nil, path, script.CSVReader{Separator: ','}, false)
+		_, err := Columns(context.Background(), Look{}, path, script.CSVReader{Separator: ','}, false)
 		require.NoError(t, err, "%q", text)
 	}
 }

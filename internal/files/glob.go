@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +31,9 @@ func isPattern(u string) bool {
 // Expand replaces names with * or ? by the local files that match, in the
 // order of their bytes. A file whose name is exactly that counts as itself.
 // Names that begin with a dot match only a pattern that does. A pattern
-// without a match is a fault.UserData.
-func Expand(ctx context.Context, urls []script.FileURL) ([]script.FileURL, error) {
+// without a match is a fault.UserData. Relative names are seen from dir, and
+// stay relative; "": from the working directory.
+func Expand(ctx context.Context, dir string, urls []script.FileURL) ([]script.FileURL, error) {
 	if !slices.ContainsFunc(urls, func(u script.FileURL) bool { return isPattern(u.URL) }) {
 		return urls, nil
 	}
@@ -40,7 +42,7 @@ func Expand(ctx context.Context, urls []script.FileURL) ([]script.FileURL, error
 		names := []string{u.URL}
 		if isPattern(u.URL) {
 			var err error
-			if names, err = matches(ctx, u); err != nil {
+			if names, err = matches(ctx, dir, u); err != nil {
 				return nil, err
 			}
 		}
@@ -55,12 +57,12 @@ func Expand(ctx context.Context, urls []script.FileURL) ([]script.FileURL, error
 }
 
 // matches lists the files that a pattern stands for.
-func matches(ctx context.Context, u script.FileURL) ([]string, error) {
+func matches(ctx context.Context, base string, u script.FileURL) ([]string, error) {
 	pattern, err := address.Local(u.URL)
 	if err != nil {
 		return nil, placed(u, fault.Of(err))
 	}
-	if _, err := os.Lstat(pattern); err == nil {
+	if _, err := os.Lstat(address.Seen(base, pattern)); err == nil {
 		return []string{u.URL}, nil
 	}
 	parts := strings.Split(filepath.ToSlash(pattern), "/")
@@ -77,7 +79,7 @@ func matches(ctx context.Context, u script.FileURL) ([]string, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			names, err := matchIn(dir, part, i == len(parts)-1)
+			names, err := matchIn(base, dir, part, i == len(parts)-1)
 			if err != nil {
 				return nil, placed(u, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("cannot look for files that match %s", u.URL), Err: err})
 			}
@@ -97,24 +99,20 @@ func matches(ctx context.Context, u script.FileURL) ([]string, error) {
 	return found, nil
 }
 
-// matchIn lists what is in dir under names that match one part of a pattern.
+// matchIn lists what is in dir, seen from base, under names that match one part of a pattern.
 // Behind the last part these are files, before it directories.
-func matchIn(dir, part string, last bool) ([]string, error) {
+func matchIn(base, dir, part string, last bool) ([]string, error) {
 	if !strings.ContainsAny(part, "*?") {
 		name := dir + part
 		if !last {
 			return []string{name + "/"}, nil
 		}
-		if _, err := os.Stat(name); notThere(err) {
+		if _, err := os.Stat(address.Seen(base, name)); notThere(err) {
 			return nil, nil
 		}
 		return []string{name}, nil
 	}
-	from := dir
-	if from == "" {
-		from = "."
-	}
-	entries, err := os.ReadDir(from)
+	entries, err := os.ReadDir(address.Seen(base, cmp.Or(dir, ".")))
 	if notThere(err) {
 		return nil, nil
 	}
@@ -131,7 +129,7 @@ func matchIn(dir, part string, last bool) ([]string, error) {
 			continue
 		}
 		name := dir + e.Name()
-		st, err := os.Stat(name)
+		st, err := os.Stat(address.Seen(base, name))
 		switch {
 		case err != nil && !notThere(err):
 			return nil, err

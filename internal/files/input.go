@@ -23,8 +23,11 @@ type Copy struct {
 	Version string // of the remote file
 }
 
-// Copies are the copies of remote files, by the names that the script gives them.
-type Copies map[string]Copy
+// Places say where the files that a script names are on this machine.
+type Places struct {
+	Dir    string          // that relative names are seen from; "": the working directory
+	Copies map[string]Copy // of remote files, by the names that the script gives them
+}
 
 // Input is an input file as planning sees it.
 type Input struct {
@@ -40,8 +43,8 @@ type Input struct {
 // Inspect looks at every input of r: sizes, and for Parquet the rows and the
 // uncompressed size from the footers. The first file in the order of the
 // script that is missing or unreadable is the error.
-func Inspect(ctx context.Context, r *script.FileReader, copies Copies) ([]Input, error) {
-	found, err := inspectAll(ctx, r, copies)
+func Inspect(ctx context.Context, r *script.FileReader, at Places) ([]Input, error) {
+	found, err := inspectAll(ctx, r, at)
 	if err != nil {
 		return nil, err
 	}
@@ -58,14 +61,14 @@ type inspected struct {
 	footer *parquetfile.Footer
 }
 
-func inspectAll(ctx context.Context, r *script.FileReader, copies Copies) ([]inspected, error) {
-	urls, err := Expand(ctx, r.URLs)
+func inspectAll(ctx context.Context, r *script.FileReader, at Places) ([]inspected, error) {
+	urls, err := Expand(ctx, at.Dir, r.URLs)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]inspected, len(urls))
 	err = eachInOrder(ctx, len(urls), func(ctx context.Context, i int) error {
-		in, err := stat(urls[i], copies)
+		in, err := stat(urls[i], at)
 		if err != nil {
 			return err
 		}
@@ -98,11 +101,11 @@ func rowBytesMin(r *script.FileReader) int64 {
 }
 
 // stat finds the file that u names, or its copy.
-func stat(u script.FileURL, copies Copies) (Input, error) {
-	copied, isCopy := copies[u.URL]
+func stat(u script.FileURL, at Places) (Input, error) {
+	copied, isCopy := at.Copies[u.URL]
 	path, err := copied.Path, error(nil)
 	if !isCopy {
-		path, err = address.Local(u.URL)
+		path, err = address.LocalIn(at.Dir, u.URL)
 	}
 	u.URL = address.Redact(u.URL)
 	if err != nil {

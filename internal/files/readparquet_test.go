@@ -160,7 +160,7 @@ func TestPlanSlicesOfParquetRowGroups(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "big.parquet")
 	exec(t, db, "COPY (SELECT range AS n, hash(range) AS h FROM range(100000)) TO '"+path+"' (FORMAT parquet, ROW_GROUP_SIZE 10240, COMPRESSION uncompressed)")
 	r := parquetReader("n|int", path)
-	in, err := Inspect(t.Context(), r, nil)
+	in, err := Inspect(t.Context(), r, Places{})
 	require.NoError(t, err)
 	require.Equal(t, int64(100000), in[0].Rows)
 	require.Greater(t, in[0].RawBytes, in[0].Bytes/2)

@@ -57,18 +57,18 @@ const edgeShare = 0.25
 // Parquet files are split between row groups. CSV files are split between
 // records; only files that are split are read for it, from their start.
 func PlanSlices(ctx context.Context, r *script.FileReader, targetBytes int64, maxBatches int) ([][]Slice, error) {
-	return PlanSlicesBy(ctx, r, nil, func(int64) int64 { return targetBytes }, maxBatches)
+	return PlanSlicesBy(ctx, r, Places{}, func(int64) int64 { return targetBytes }, maxBatches)
 }
 
 // PlanSlicesBy is PlanSlices for callers whose target depends on the bytes of
 // all inputs together. Bytes are uncompressed, as DuckDB will have to hold them.
-func PlanSlicesBy(ctx context.Context, r *script.FileReader, copies Copies, targetOf func(totalBytes int64) int64, maxBatches int) ([][]Slice, error) {
+func PlanSlicesBy(ctx context.Context, r *script.FileReader, at Places, targetOf func(totalBytes int64) int64, maxBatches int) ([][]Slice, error) {
 	if !r.Parquet {
 		if err := csvDialect(r); err != nil {
 			return nil, err
 		}
 	}
-	inputs, err := inspectAll(ctx, r, copies)
+	inputs, err := inspectAll(ctx, r, at)
 	if err != nil || len(inputs) == 0 {
 		return nil, err
 	}

@@ -21,21 +21,21 @@ func TestInspect(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := writeFile(t, dir, "a.csv", "a\n1\n")
-	in, err := Inspect(t.Context(), csvByHeader("a|int", path), nil)
+	in, err := Inspect(t.Context(), csvByHeader("a|int", path), Places{})
 	require.NoError(t, err)
 	require.Len(t, in, 1)
 	require.Equal(t, int64(4), in[0].Bytes)
 	require.Equal(t, int64(-1), in[0].Rows)
 	require.False(t, in[0].ModTime.IsZero())
 
-	_, err = Inspect(t.Context(), csvByHeader("a|int", path, filepath.Join(dir, "no1"), filepath.Join(dir, "no2")), nil)
+	_, err = Inspect(t.Context(), csvByHeader("a|int", path, filepath.Join(dir, "no1"), filepath.Join(dir, "no2")), Places{})
 	require.Equal(t, fault.UserData, fault.Of(err).Kind)
 	require.Equal(t, filepath.Join(dir, "no1"), fault.Of(err).Place.File, "the first in the script's order")
 	require.ErrorIs(t, err, os.ErrNotExist)
 
-	_, err = Inspect(t.Context(), csvByHeader("a|int", dir), nil)
+	_, err = Inspect(t.Context(), csvByHeader("a|int", dir), Places{})
 	require.ErrorContains(t, err, "not a regular file")
-	_, err = Inspect(t.Context(), csvByHeader("a|int", "s3://b/k"), nil)
+	_, err = Inspect(t.Context(), csvByHeader("a|int", "s3://b/k"), Places{})
 	require.Equal(t, fault.Place{File: "s.yaml", Line: 10, Column: 5}, fault.Of(err).Place)
 }
 

@@ -15,7 +15,7 @@ import (
 // parquet takes the types from the file's schema, and reads all values as a
 // run would: what is said of a column holds for the column that a run sees.
 func (p *Proposal) parquet(ctx context.Context, o Options) error {
-	list, err := files.Columns(ctx, nil, p.Path, script.CSVReader{}, true)
+	list, err := files.Columns(ctx, files.Look{}, p.Path, script.CSVReader{}, true)
 	if err != nil {
 		return err
 	}

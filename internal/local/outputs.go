@@ -107,7 +107,7 @@ func inputTargets(ctx context.Context, n *script.Node, u script.FileURL) ([]targ
 		return nil, err
 	}
 	out := []target{t}
-	matched, err := files.Expand(ctx, []script.FileURL{u})
+	matched, err := files.Expand(ctx, "", []script.FileURL{u})
 	if err != nil {
 		return out, nil // that nothing matches yet is said when the node begins
 	}

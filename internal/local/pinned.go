@@ -95,13 +95,9 @@ func notPinned(key state.RunKey) error {
 // surroundings for besides (environment values, the columns of its inputs) must
 // be what it was.
 func (p *pinned) load(ctx context.Context, run state.Run, src script.Sources) (*script.Script, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return nil, fmt.Errorf("find the working directory: %w", err)
-	}
-	if dir != p.Dir {
-		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was begun in %s: what it reads and writes is seen from there", run.Run, p.Dir),
-			Hint: "start the worker in that directory"}
+	if _, err := os.Stat(p.Dir); err != nil {
+		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was begun in %s: what it reads and writes is seen from there", run.Run, p.Dir), Err: err,
+			Hint: "start the worker where it can read and write in that directory"}
 	}
 	src.Path, src.ParamsPath, src.Params, src.Lenient = run.ScriptPath, run.ParamsPath, p.params, p.Lenient
 	src.Read = func(_ context.Context, url string) ([]byte, error) {

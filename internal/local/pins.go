@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path"
 	"time"
 
@@ -39,11 +38,7 @@ func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 			pin(state.PinParams, "", said)
 		}
 	}
-	dir, err := os.Getwd()
-	if err != nil {
-		return run, nil, fmt.Errorf("find the working directory: %w", err)
-	}
-	said, err := json.Marshal(settings{Dir: dir, Lenient: r.opts.Lenient, Ephemeral: r.opts.Ephemeral, Budget: r.planning})
+	said, err := json.Marshal(settings{Dir: r.dir, Lenient: r.opts.Lenient, Ephemeral: r.opts.Ephemeral, Budget: r.planning})
 	if err != nil {
 		return run, nil, fmt.Errorf("encode the settings of a run: %w", err)
 	}

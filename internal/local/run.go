@@ -105,7 +105,7 @@ func Run(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
 	t.engine.Prepare(1) // while the script is being read
 	s, diags := opts.Script, document.Diagnostics(nil)
 	if s == nil {
-		src := Sources(opts.Remote, opts.ScriptPath, opts.ParamsPath)
+		src := Sources(opts.Remote, "", opts.ScriptPath, opts.ParamsPath)
 		src.Known = opts.Known
 		src.Params, src.Lenient = opts.Params, opts.Lenient
 		if s, diags = script.Load(ctx, src); diags.HasErrors() {
@@ -113,6 +113,9 @@ func Run(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
 		}
 	}
 	r := &runner{tools: t, script: s, start: start, identity: home.identity(s.Name, opts.ScriptPath)}
+	if r.dir, err = os.Getwd(); err != nil {
+		return Summary{}, fmt.Errorf("find the working directory: %w", err)
+	}
 	return r.run(ctx, diags.Warnings())
 }
 
@@ -135,7 +138,8 @@ type runner struct {
 	lock     *RunLock
 	joined   bool // other processes are at work on the run already
 	planning budget.Budget
-	dir      string // see settings; "": that of this process
+	dir      string    // see settings
+	begun    *settings // of the run that is resumed; nil: not known
 	nodes    []state.Node
 	peak     peakMeter
 	content  *pipeline.Pipeline
@@ -163,7 +167,7 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 		return sum, err
 	}
 	r.engine.Prepare(min(r.budget.Slots, starts(affected, r.script)))
-	if err := r.checkPython(ctx, affected); err != nil {
+	if err := r.checkPython(ctx, r.dir, affected); err != nil {
 		return sum, err
 	}
 	if r.opts.Resume {
@@ -360,7 +364,10 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 			Hint:    "start a new run without --resume, or bring the old version back"}
 	}
 	r.identity, r.opts.From = r.home.identityOf(run), run.Sources
-	return nil
+	if r.begun, err = settingsOf(ctx, r.store, run); err == nil && r.begun != nil {
+		r.dir = r.begun.Dir
+	}
+	return err
 }
 
 // resume makes the run go on. Where others are at work on it, it goes on already.
@@ -369,12 +376,8 @@ func (r *runner) resume(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read run %d: %w", r.key.Run, err)
 	}
-	set, err := settingsOf(ctx, r.store, run)
-	if err != nil {
-		return err
-	}
-	if r.planning = r.whole; set != nil {
-		r.planning, r.opts.Ephemeral, r.dir = set.Budget, set.Ephemeral, set.Dir
+	if r.planning = r.whole; r.begun != nil {
+		r.planning, r.opts.Ephemeral = r.begun.Budget, r.begun.Ephemeral
 	}
 	r.openContent()
 	if r.joined && run.Status == state.Running {

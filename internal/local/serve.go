@@ -187,7 +187,7 @@ func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, err er
 	if pins == nil {
 		return nil, notPinned(key)
 	}
-	src := Sources(s.opts.Remote, run.ScriptPath, run.ParamsPath)
+	src := Sources(s.opts.Remote, pins.Dir, run.ScriptPath, run.ParamsPath)
 	src.Known = s.opts.Known
 	sc, err := pins.load(ctx, run, src)
 	if err != nil {
@@ -205,7 +205,7 @@ func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, err er
 	if err := s.enter(ctx, true); err != nil {
 		return nil, err
 	}
-	if err := s.prepare(ctx, sc, key); err != nil {
+	if err := s.prepare(ctx, sc, pins.Dir, key); err != nil {
 		return nil, err
 	}
 	job := s.job(jobOf{script: sc, run: key, identity: s.home.identityOf(run), from: run.Sources, planning: pins.Budget, ephemeral: pins.Ephemeral, dir: pins.Dir, ownCopies: true})
@@ -213,7 +213,7 @@ func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, err er
 }
 
 // prepare has the interpreters import the run's Python code, once there are any.
-func (s *server) prepare(ctx context.Context, sc *script.Script, key state.RunKey) error {
+func (s *server) prepare(ctx context.Context, sc *script.Script, dir string, key state.RunKey) error {
 	nodes, err := s.store.Nodes(ctx, key)
 	if err != nil {
 		return fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
@@ -231,7 +231,7 @@ func (s *server) prepare(ctx context.Context, sc *script.Script, key state.RunKe
 	if err := s.openPool(); err != nil {
 		return err
 	}
-	return s.checkPython(ctx, mine)
+	return s.checkPython(ctx, dir, mine)
 }
 
 // drive works on a run until it is over, or ctx ends.

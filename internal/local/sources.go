@@ -16,11 +16,14 @@ import (
 
 // Sources reads a script's files from this machine and, by means of client,
 // from others; nil reads no others. Columns that a script takes from its
-// inputs are looked up in them, environment values that it declares in the
-// process's.
-func Sources(client *remote.Client, scriptPath, paramsPath string) script.Sources {
+// inputs are looked up in them, with relative names seen from dir ("": the
+// working directory), environment values that it declares in the process's.
+func Sources(client *remote.Client, dir, scriptPath, paramsPath string) script.Sources {
 	var secrets remote.Secrets // once the script says which it has
-	look := lookWith(client, func() remote.Secrets { return secrets })
+	look := files.Look{Dir: dir}
+	if client != nil {
+		look.Remote = samples(client, func() remote.Secrets { return secrets })
+	}
 	columns := func(ctx context.Context, url string, csv script.CSVReader, parquet bool) ([]script.FileColumn, error) {
 		return files.Columns(ctx, look, url, csv, parquet)
 	}
@@ -37,15 +40,12 @@ func Sources(client *remote.Client, scriptPath, paramsPath string) script.Source
 	}, Describe: func(ctx context.Context) (script.Describer, error) { return query.Open(ctx, look) }}
 }
 
-// lookWith looks at remote files by means of samples.
-func lookWith(client *remote.Client, secrets func() remote.Secrets) files.Look {
-	if client == nil {
-		return nil
-	}
-	return func(ctx context.Context, url string, parquet bool) (files.Copies, func(), error) {
+// samples looks at remote files by means of samples.
+func samples(client *remote.Client, secrets func() remote.Secrets) func(ctx context.Context, url string, parquet bool) (string, func(), error) {
+	return func(ctx context.Context, url string, parquet bool) (string, func(), error) {
 		dir, err := os.MkdirTemp("", "thalweg-look-")
 		if err != nil {
-			return nil, nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for looking at a remote file", Err: err, Hint: "check TMPDIR"}
+			return "", nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for looking at a remote file", Err: err, Hint: "check TMPDIR"}
 		}
 		done := func() { _ = os.RemoveAll(dir) } // in a directory that the system clears
 		path := filepath.Join(dir, "sample")
@@ -56,8 +56,8 @@ func lookWith(client *remote.Client, secrets func() remote.Secrets) files.Look {
 		}
 		if err != nil {
 			done()
-			return nil, nil, err
+			return "", nil, err
 		}
-		return files.Copies{url: {Path: path}}, done, nil
+		return path, done, nil
 	}
 }

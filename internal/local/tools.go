@@ -151,13 +151,14 @@ func (t *tools) openPool() error {
 	return err
 }
 
-// checkPython imports the Python code of every node before anything runs.
-func (t *tools) checkPython(ctx context.Context, nodes []*script.Node) error {
+// checkPython imports the Python code of every node, in dir, before anything runs.
+func (t *tools) checkPython(ctx context.Context, dir string, nodes []*script.Node) error {
 	for _, n := range nodes {
 		prog := plan.ProgramOf(n)
 		if prog == nil {
 			continue
 		}
+		prog.Dir = dir
 		if err := t.pool.Check(ctx, prog); err != nil {
 			return inNode(err, n)
 		}
@@ -183,7 +184,7 @@ func (t *tools) job(j jobOf) *pipeline.Pipeline {
 	if j.ownCopies {
 		copies = filepath.Join(t.work, "copies", filepath.Base(t.home.remoteDir(j.run)))
 	}
-	t.engine.Allow(pipeline.Reach(j.script, j.run)...)
+	t.engine.Allow(pipeline.Reach(j.script, j.dir, j.run)...)
 	var executor engine.Executor = t.engine
 	if t.opts.Executor != nil {
 		executor = t.opts.Executor(executor)

@@ -41,12 +41,9 @@ func (x *attempt) outputAddress() (string, error) {
 	if address.Remote(url) {
 		return url, nil
 	}
-	final, err := address.Local(url)
+	final, err := address.LocalIn(x.p.cfg.Dir, url)
 	if err != nil {
 		return "", err
-	}
-	if !filepath.IsAbs(final) {
-		final = filepath.Join(x.p.cfg.Dir, final)
 	}
 	if final, err = filepath.Abs(final); err != nil {
 		return "", fmt.Errorf("find the output file: %w", err)

@@ -41,7 +41,7 @@ type Config struct {
 	Planning budget.Budget   // that nodes are planned by: the run's, wherever it is worked on; Budget if it is zero
 	Pool     *python.Pool    // nil for a script without Python
 	Engine   engine.Executor // nil: each batch has an instance of its own
-	Dir      string          // that relative names of output files are seen from; "": the working directory
+	Dir      string          // that relative names of files are seen from; "": the working directory
 	WorkDir  string          // for spill and scratch files: private to this process
 	Remote   *remote.Client
 	// CopiesDir keeps copies of remote inputs: private to this process and the
@@ -82,7 +82,7 @@ func New(cfg Config) *Pipeline {
 	}
 	return &Pipeline{
 		cfg:        cfg,
-		planner:    &plan.Planner{Script: cfg.Script, Budget: cfg.Planning, Fuse: cfg.Fuse},
+		planner:    &plan.Planner{Script: cfg.Script, Dir: cfg.Dir, Budget: cfg.Planning, Fuse: cfg.Fuse},
 		tables:     map[state.NodeKey]*plan.Table{},
 		policies:   map[string]decision{},
 		inputsSeen: map[string]plannedInput{},
@@ -109,7 +109,7 @@ func (p *Pipeline) Plan(ctx context.Context, node state.Node) (state.Plan, error
 		data, err := p.planner.PlanEphemeral(n, in).Encode()
 		return state.Plan{Record: data}, err
 	}
-	if err := p.copyAll(ctx, n, &in); err != nil {
+	if err := p.placeAll(ctx, n, &in); err != nil {
 		return state.Plan{}, err
 	}
 	np, specs, err := p.planner.PlanNode(ctx, n, in)

@@ -11,23 +11,23 @@ import (
 )
 
 // Reach lists the directories of this machine that a script's files are in, as
-// far as their addresses tell. It only saves work: see engine.Instances.
-func Reach(s *script.Script, run state.RunKey) []string {
+// far as their addresses tell, relative ones seen from dir. It only saves work: see engine.Instances.
+func Reach(s *script.Script, dir string, run state.RunKey) []string {
 	var dirs []string
 	add := func(url string) {
 		if address.Remote(url) {
 			return
 		}
-		path, err := address.Local(url)
+		path, err := address.LocalIn(dir, url)
 		if err != nil {
 			return
 		}
-		dir := filepath.Dir(path)
-		for strings.ContainsAny(dir, "*?[") {
-			dir = filepath.Dir(dir)
+		up := filepath.Dir(path)
+		for strings.ContainsAny(up, "*?[") {
+			up = filepath.Dir(up)
 		}
-		if dir != "/" && !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
+		if up != "/" && !slices.Contains(dirs, up) {
+			dirs = append(dirs, up)
 		}
 	}
 	for _, n := range s.Nodes {

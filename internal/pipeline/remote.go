@@ -17,7 +17,7 @@ import (
 // done has ended, copies and err are set.
 type fetching struct {
 	done   context.Context
-	copies files.Copies
+	copies map[string]files.Copy
 	err    error
 }
 
@@ -36,7 +36,7 @@ func remoteInputs(n *script.Node) []string {
 
 // copies gives the copies of a node's remote inputs, or says that they are on
 // their way. ctx must live as long as the run is worked on.
-func (p *Pipeline) copies(ctx context.Context, n *script.Node) (files.Copies, error) {
+func (p *Pipeline) copies(ctx context.Context, n *script.Node) (map[string]files.Copy, error) {
 	urls := remoteInputs(n)
 	if len(urls) == 0 {
 		return nil, nil
@@ -60,21 +60,22 @@ func (p *Pipeline) copies(ctx context.Context, n *script.Node) (files.Copies, er
 	return f.copies, f.err
 }
 
-// copyAll gives a node, and what is computed inside it, the copies of their
-// remote inputs.
-func (p *Pipeline) copyAll(ctx context.Context, n *script.Node, in *plan.Inputs) (err error) {
+// placeAll says where the input files of a node, and of what is computed inside
+// it, are: the copies of the remote ones.
+func (p *Pipeline) placeAll(ctx context.Context, n *script.Node, in *plan.Inputs) (err error) {
 	for _, t := range []*plan.Table{in.Reader, in.Lookup} {
 		if t.Ephemeral() {
-			if err := p.copyAll(ctx, t.Node, t.Inner); err != nil {
+			if err := p.placeAll(ctx, t.Node, t.Inner); err != nil {
 				return err
 			}
 		}
 	}
-	in.Copies, err = p.copies(ctx, n)
+	in.Places.Dir = p.cfg.Dir
+	in.Places.Copies, err = p.copies(ctx, n)
 	return err
 }
 
-func (p *Pipeline) fetchAll(ctx context.Context, n *script.Node, urls []string) (files.Copies, error) {
+func (p *Pipeline) fetchAll(ctx context.Context, n *script.Node, urls []string) (map[string]files.Copy, error) {
 	p.cfg.Logger.Info("copying remote inputs", "node", n.Name, "files", len(urls))
 	wants := make([]remote.Want, len(urls))
 	for i, u := range urls {
@@ -84,7 +85,7 @@ func (p *Pipeline) fetchAll(ctx context.Context, n *script.Node, urls []string) 
 	if err != nil {
 		return nil, err
 	}
-	copies := files.Copies{}
+	copies := map[string]files.Copy{}
 	for i, u := range urls {
 		copies[u] = files.Copy{Key: remote.Key(u), Path: found[i].Path, Version: found[i].Version}
 	}

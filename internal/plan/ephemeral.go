@@ -168,7 +168,7 @@ func (p *Planner) whole(ctx context.Context, n *script.Node, in Inputs) (Work, s
 	var w Work
 	var s size
 	if n.Files != nil {
-		groups, err := files.PlanSlicesBy(ctx, n.Files, in.Copies, func(total int64) int64 { return total + 1 }, 1)
+		groups, err := files.PlanSlicesBy(ctx, n.Files, in.Places, func(total int64) int64 { return total + 1 }, 1)
 		if err != nil || len(groups) == 0 {
 			return w, s, err
 		}

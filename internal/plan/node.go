@@ -75,7 +75,7 @@ type Inputs struct {
 	Lookup *Table            // nil without lookup
 	Named  map[string]*Table // those of script.Node.Named, by the table's name
 	Query  *Table            // those of a query as one (see QueryTables)
-	Copies files.Copies      // of the remote files that the node reads
+	Places files.Places      // of the files that the node reads
 	placed bool              // its rows are read with their positions: see Table.places
 }
 
@@ -102,7 +102,8 @@ func (in Inputs) tables(n *script.Node) []*Table {
 type Planner struct {
 	Script *script.Script
 	Budget budget.Budget
-	Fuse   bool // tables that can be ephemeral are
+	Fuse   bool   // tables that can be ephemeral are
+	Dir    string // that Python code works in; see python.Program
 }
 
 // PlanNode decides the layout of n's table and its batches.
@@ -177,7 +178,7 @@ func (p *Planner) works(ctx context.Context, n *script.Node, in Inputs, plan *No
 }
 
 func (p *Planner) fileWorks(ctx context.Context, n *script.Node, in Inputs) ([]Work, []size, error) {
-	groups, err := files.PlanSlicesBy(ctx, n.Files, in.Copies, func(total int64) int64 {
+	groups, err := files.PlanSlicesBy(ctx, n.Files, in.Places, func(total int64) int64 {
 		return ceilDiv(total, p.batchesOf(total))
 	}, batchesMax)
 	if err != nil {

@@ -28,7 +28,7 @@ func (p *Planner) queryWorks(ctx context.Context, n *script.Node, in Inputs) ([]
 	}
 	works, sizes := p.queryPieces(n, in)
 	for _, f := range info.Files {
-		groups, err := files.PlanSlicesBy(ctx, f.Reader, in.Copies, func(total int64) int64 { return total + 1 }, 1)
+		groups, err := files.PlanSlicesBy(ctx, f.Reader, in.Places, func(total int64) int64 { return total + 1 }, 1)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -116,6 +116,9 @@ func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b B
 		p.quarantine(&t, n, in, plan, b)
 	}
 	t.Explain = first(inside, t.Explain)
+	if t.Python != nil {
+		t.Python.Program.Dir = p.Dir
+	}
 	return t, err
 }
 

@@ -17,6 +17,7 @@ type Program struct {
 	Fields    []Field  // p.* fields, in the order in which they depend on one another
 	Decimals  Form     // how decimal2 inputs appear in Python: Plain is int where it is whole, else float, the nearest to the decimal; Rich is decimal.Decimal
 	Datetimes Form     // how datetimes appear in Python, both ways: Plain is text, 2006-01-02T15:04:05.000+00:00; Rich is datetime.datetime in UTC
+	Dir       string   // working directory of its code; "": that of the last that had one
 	Table     *Table   // a function over many rows at once, instead of the fields' expressions; the two Forms then have no meaning
 }
 
@@ -116,6 +117,7 @@ type program struct {
 }
 
 type programSpec struct {
+	Dir     string      `json:"dir"`
 	Files   []fileSpec  `json:"files"`
 	Inputs  []valueSpec `json:"inputs"`
 	Fields  []valueSpec `json:"fields"`
@@ -140,7 +142,7 @@ func prepare(p *Program, collect bool) (*program, error) {
 	if len(p.Fields) == 0 {
 		return nil, fault.New(fault.Bug, "a Python program without fields")
 	}
-	spec := programSpec{Collect: collect, Files: []fileSpec{}, Inputs: []valueSpec{}} // empty lists, not null
+	spec := programSpec{Dir: p.Dir, Collect: collect, Files: []fileSpec{}, Inputs: []valueSpec{}} // empty lists, not null
 	for _, f := range p.Files {
 		spec.Files = append(spec.Files, fileSpec(f))
 	}

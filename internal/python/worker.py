@@ -395,6 +395,7 @@ class Program:
         self.readers = [READERS[column["kind"]] for column in spec["inputs"]]
         self.inputs = [column["name"] for column in spec["inputs"]]
         self.fields = [Field(i, field) for i, field in enumerate(spec["fields"])]
+        self.directory = spec["dir"]
         self.collect = spec["collect"]  # go on after a failed row
         self.module = types.ModuleType("thalweg_program_%d" % number)
         self.run = None
@@ -752,6 +753,7 @@ class TableProgram:
             if field.kind is KINDS["int"]:
                 field.kind = WHOLE
         self.positions = {field.name: field.index for field in self.fields}
+        self.directory = spec["dir"]
         self.module = types.ModuleType("thalweg_program_%d" % number)
         self.form = table["input"]
         self.needs, self.make = INPUT_FORMS[self.form]
@@ -1044,7 +1046,8 @@ class Worker:
         self.crash_fd = settings["crash_fd"]
         self.unit = "row"  # what the page counts, once the program is imported
         self.pid = os.getpid()
-        self.programs = {}  # number -> Program, or the description of why it cannot be loaded
+        self.programs = {}  # number -> Program, or its description until it is loaded
+        self.directory = ""  # of the last program
 
     def watch(self):
         """Make the pool's signals work: one asks the running row to stop, the other only shows where it is."""
@@ -1117,16 +1120,13 @@ class Worker:
         page = self.page
         page[SLOT_ROW] = ROW_IMPORT
         page[SLOT_SEQUENCE] = sequence
-        program = self.programs[number]
         self.unit = "row"
-        loaded = began
-        if not isinstance(program, (Program, TableProgram)):
-            program, failure = load_program(number, program)
-            loaded = time.perf_counter_ns()
-            if failure:
-                page[SLOT_ROW] = ROW_NONE
-                return result(sequence, began, loaded, 0, {"load_error": failure}, [])
-            self.programs[number] = program
+        fresh = isinstance(self.programs[number], dict)
+        program, failure = self.enter(number)
+        loaded = time.perf_counter_ns() if fresh else began
+        if failure:
+            page[SLOT_ROW] = ROW_NONE
+            return result(sequence, began, loaded, 0, {"load_error": failure}, [])
         page[SLOT_ROW] = ROW_NONE
         if isinstance(program, TableProgram):
             self.unit = "call"
@@ -1145,16 +1145,23 @@ class Worker:
         page[SLOT_ROW] = ROW_NONE
         return result(sequence, began, loaded, rows if buffers else 0, {"errors": failures}, buffers)
 
-
-def load_program(number, spec):
-    """Return the program and None, or None and why it cannot be loaded."""
-    program = TableProgram(number, spec) if spec["table"] else Program(number, spec)
-    try:
-        program.load()
-    except BaseException as error:  # sys.exit() at the top of a file must not end the worker
-        program.unload()
-        return None, describe(program, error, -1)
-    return program, None
+    def enter(self, number):
+        """Return the program, loaded and in its directory, and None, or None and why that cannot be."""
+        program = spec = self.programs[number]
+        if isinstance(spec, dict):
+            program = TableProgram(number, spec) if spec["table"] else Program(number, spec)
+        try:
+            if program.directory and program.directory != self.directory:
+                os.chdir(program.directory)
+                self.directory = program.directory
+            if program is not spec:
+                program.load()
+        except BaseException as error:  # sys.exit() at the top of a file must not end the worker
+            if program is not spec:
+                program.unload()
+            return None, describe(program, error, -1)
+        self.programs[number] = program
+        return program, None
 
 
 def compute(program, page, columns, rows):

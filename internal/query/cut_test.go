@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/expr"
+	"thalweg/internal/files"
 	"thalweg/internal/script"
 )
 
@@ -21,7 +22,7 @@ func cutTables() []script.QueryTable {
 // describeBy describes queries over cutTables by keys, nil: row by row.
 func describeBy(t *testing.T) func(t *testing.T, text string, by ...string) (*script.QueryInfo, []script.QueryProblem) {
 	t.Helper()
-	d, err := Open(context.Background(), nil)
+	d, err := Open(context.Background(), files.Look{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	return func(t *testing.T, text string, by ...string) (*script.QueryInfo, []script.QueryProblem) {

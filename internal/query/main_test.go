@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"thalweg/internal/expr"
+	"thalweg/internal/files"
 	"thalweg/internal/script"
 )
 
@@ -26,7 +27,7 @@ func tables() []script.QueryTable {
 // behind for the next.
 func open(t *testing.T) func(t *testing.T, text string) (*script.QueryInfo, []script.QueryProblem) {
 	t.Helper()
-	d, err := Open(context.Background(), nil)
+	d, err := Open(context.Background(), files.Look{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, d.Close()) })
 	return func(t *testing.T, text string) (*script.QueryInfo, []script.QueryProblem) {

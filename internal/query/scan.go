@@ -124,12 +124,12 @@ func (d *describer) reader(ctx context.Context, f *fileCall) (_ *script.FileRead
 // parquetColumns reads the columns off a Parquet file's footer, in an instance
 // of its own: that of the queries may open no file.
 func (d *describer) parquetColumns(ctx context.Context, r *script.FileReader) (columns []string, err error) {
-	copies, done, err := d.look.At(ctx, r.URLs[0].URL, true)
+	at, done, err := d.look.At(ctx, r.URLs[0].URL, true)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	inputs, err := files.Inspect(ctx, r, copies)
+	inputs, err := files.Inspect(ctx, r, at)
 	if err != nil {
 		return nil, err
 	}

@@ -106,7 +106,7 @@ func (r *runner) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	src := local.Sources(r.o.Remote, r.suite.Script, params)
+	src := local.Sources(r.o.Remote, "", r.suite.Script, params)
 	src.Known = r.o.Known
 	src.Lenient = r.o.Lenient
 	s, diags := script.Load(ctx, src)
