@@ -80,6 +80,8 @@ func decimalMacros() []string {
 // floatTextMacros print floats.
 func floatTextMacros() []string {
 	return []string{
+		// 0 for -0 and one NaN, of any type of floats: 3 ns.
+		`CREATE OR REPLACE TEMP MACRO thalweg_unsigned(x) AS CASE WHEN isnan(x) THEN 'nan' ELSE x + 0 END`,
 		// Go's %v of a float, from DuckDB's shortest digits: the same up to 10^6 (without ".0"), above
 		// that Go writes an exponent where DuckDB does from 10^16 on. 230 ns, 180 of them DuckDB's own.
 		`CREATE OR REPLACE TEMP MACRO thalweg_float_exponent(sign, digits) AS

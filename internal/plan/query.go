@@ -187,7 +187,11 @@ func queryInput(n *script.Node, in Inputs, table *Table, b Batch) string {
 	var cols []string
 	for _, c := range table.Layout.Columns {
 		s.fields = append(s.fields, c.Name)
-		cols = append(cols, ident("r", c.Stored())+" AS "+sqltext.Ident(c.Name))
+		value := ident("r", c.Stored())
+		if c.Type == expr.Float.String() {
+			value = unsignedSQL(value)
+		}
+		cols = append(cols, value+" AS "+sqltext.Ident(c.Name))
 	}
 	sql := fmt.Sprintf("SELECT %s FROM (%s) AS r", strings.Join(cols, ", "), s.sql())
 	if f := (keyed{table, queryKey(n)}).filter(b.Work.Cut, "r"); f != "" {
@@ -245,23 +249,27 @@ func resultQuery(n *script.Node, layout Layout) string {
 	cols := make([]string, len(n.Table.Fields))
 	for i, f := range n.Table.Fields {
 		c := at[f.Name]
-		cols[i] = fittedSQL(f, info.Columns[c], "q."+names[c]) + " AS " + sqltext.Ident(layout.Columns[i].Stored())
+		value := "q." + names[c]
+		if t := info.Columns[c].SQLType; t == "DOUBLE" || t == "FLOAT" {
+			value = unsignedSQL(value)
+		}
+		cols[i] = fittedSQL(f, info.Columns[c], value) + " AS " + sqltext.Ident(layout.Columns[i].Stored())
 	}
 	// The query is on lines of its own: it may end in a comment.
 	q := fmt.Sprintf("SELECT %s FROM (\n%s\n) AS q(%s)", strings.Join(cols, ", "), info.SQL, strings.Join(names, ", "))
 	switch {
 	case layout.Sort != nil:
 		return fmt.Sprintf("SELECT *, %s AS __o0 FROM (%s) AS q", layout.sortKey(), q)
-	case !info.Sorted && n.Query.Ordered && len(layout.floats()) > 0:
-		// DuckDB gives the columns that it sorts by as their keys say them, in
-		// which -0 is 0. A key cannot be made of a column that may fail.
-		layout.Sort = querySort(n, layout)
-		q = fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s", q, layout.sortKey())
 	case !info.Sorted && n.Query.Ordered:
 		q += " ORDER BY ALL"
 	}
 	return q
 }
+
+// unsignedSQL is a float without the sign of its zero, and with one NaN. DuckDB
+// takes them for equal and gives whichever it has seen first, so that in a query
+// (package query sees to what it computes) they would tell the order of rows.
+func unsignedSQL(float string) string { return "thalweg_unsigned(" + float + ")" }
 
 // Kinds of errors about a column of a query's rows, which is their subject.
 const (

@@ -24,6 +24,7 @@ type describer struct {
 	dir      string
 	volatile map[string]bool // functions
 	catalog  map[string]bool // views
+	choosers map[string]bool // aggregates
 	look     files.Look      // at remote files
 }
 
@@ -34,7 +35,7 @@ func Open(ctx context.Context, look files.Look) (_ script.Describer, err error) 
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for checking queries", Err: err, Hint: "check TMPDIR"}
 	}
-	d := &describer{dir: dir, look: look, volatile: map[string]bool{}, catalog: map[string]bool{}}
+	d := &describer{dir: dir, look: look, volatile: map[string]bool{}, catalog: map[string]bool{}, choosers: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -54,8 +55,8 @@ func (d *describer) Close() error {
 	return errors.Join(err, os.RemoveAll(d.dir))
 }
 
-// learn asks which functions give something else each time, and which names
-// are DuckDB's own.
+// learn asks which functions give something else each time, which are
+// aggregates, and which names are DuckDB's own.
 func (d *describer) learn(ctx context.Context) (err error) {
 	for _, name := range environmentFunctions() {
 		d.volatile[name] = true
@@ -65,6 +66,9 @@ func (d *describer) learn(ctx context.Context) (err error) {
 	}
 	if err := d.names(ctx, d.catalog, "SELECT DISTINCT lower(view_name) FROM duckdb_views() WHERE internal"); err != nil {
 		return fmt.Errorf("list views: %w", err)
+	}
+	if err := d.names(ctx, d.choosers, "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE function_type = 'aggregate' AND NOT starts_with(function_name, 'count')"); err != nil {
+		return fmt.Errorf("list aggregates: %w", err)
 	}
 	return nil
 }
@@ -94,7 +98,7 @@ func (d *describer) Describe(ctx context.Context, ask script.QueryText) (*script
 		return nil, nil, err
 	}
 	src := newSource(text)
-	c := newChecker(src, ask, d.volatile, d.catalog)
+	c := newChecker(src, ask, d)
 	switch {
 	case p.Error && p.Kind == "parser":
 		at, _ := strconv.Atoi(p.Position)
@@ -155,7 +159,9 @@ func (d *describer) bindThere(ctx context.Context, c *checker) (*script.QueryInf
 		info.Columns = append(info.Columns, out)
 	}
 	d.settle(ctx, c, text, info)
-	if d.cut(ctx, c, info); len(c.problems) > 0 {
+	tree := plan(ctx, d.in, info.SQL)
+	info.OneThread = info.OneThread || signShows(tree, info.Sorted)
+	if cut(c, info, tree); len(c.problems) > 0 {
 		return nil, nil
 	}
 	return info, nil
@@ -182,9 +188,9 @@ func (d *describer) makeTables(ctx context.Context, tables []script.QueryTable) 
 }
 
 // cut finds out whether the query can be evaluated in pieces.
-func (d *describer) cut(ctx context.Context, c *checker, info *script.QueryInfo) {
+func cut(c *checker, info *script.QueryInfo, tree any) {
 	x := cutter{ask: c.ask, by: c.ask.By, ctes: map[int]flow{}}
-	sort, told, err := x.prove(plan(ctx, d.in, info.SQL))
+	sort, told, err := x.prove(tree)
 	var why *dependent
 	switch {
 	case errors.As(err, &why):
@@ -240,8 +246,11 @@ func (d *describer) openFiles(ctx context.Context, c *checker, info *script.Quer
 
 // settle puts the edits into the query, as far as the result can be bound.
 func (d *describer) settle(ctx context.Context, c *checker, text string, info *script.QueryInfo) {
-	floats := d.floatAggregates(ctx, c, text)
-	var sure, all []splice
+	floats, zeros := d.floatAggregates(ctx, c, text)
+	if floats["histogram"] {
+		c.problem(c.src.start("histogram"), "count them with GROUP BY, or give it CAST(… AS DECIMAL(18,2))", "histogram counts a NaN as any of the other floats")
+	}
+	sure, all := slices.Clone(zeros), slices.Clone(zeros)
 	for _, e := range c.edits {
 		if e.function != "" && floats != nil && !floats[e.function] {
 			continue
@@ -256,31 +265,30 @@ func (d *describer) settle(ctx context.Context, c *checker, text string, info *s
 			sure = append(sure, e.splice)
 		}
 	}
-	info.OneThread = c.oneThread || c.sums && (floats == nil || floats[overWindow])
-	for _, edits := range [][]splice{all, sure} {
+	info.OneThread = c.oneThread || c.sums && (floats == nil || floats[overWindow]) || c.unread && len(floats) > 0
+	for _, edits := range [][]splice{all, sure, nil} {
 		info.SQL = apply(text, edits)
 		if _, err := describeSQL(ctx, d.in, info.SQL); err == nil {
-			return
+			break
 		}
 		info.OneThread = true
 	}
-	info.SQL = text
 }
 
 // overWindow stands for all aggregates over windows in floatAggregates.
 const overWindow = "over"
 
-// floatAggregates lists the aggregates that add floats somewhere in the query;
-// nil if that cannot be told.
-func (d *describer) floatAggregates(ctx context.Context, c *checker, text string) map[string]bool {
-	if !c.sums && !slices.ContainsFunc(c.edits, func(e edit) bool { return e.function != "" }) {
-		return map[string]bool{}
+// floatAggregates lists the aggregates that see floats somewhere in the query,
+// nil if that cannot be told, and what takes the signs from their zeros.
+func (d *describer) floatAggregates(ctx context.Context, c *checker, text string) (names map[string]bool, zeros []splice) {
+	if !c.sums && len(c.chosen) == 0 && !c.unread && !slices.ContainsFunc(c.edits, func(e edit) bool { return e.function != "" }) {
+		return map[string]bool{}, nil
 	}
-	tree := plan(ctx, d.in, text)
+	tree := plan(ctx, d.in, apply(text, mark(c.chosen)))
 	if tree == nil {
-		return nil
+		return nil, nil
 	}
-	out := map[string]bool{}
+	names = map[string]bool{}
 	each(tree, func(n node) {
 		name, types := n.lower("name"), n.list("arguments")
 		switch n.text("expression_class") {
@@ -293,13 +301,11 @@ func (d *describer) floatAggregates(ctx context.Context, c *checker, text string
 		default:
 			return
 		}
-		for _, t := range types {
-			if id := t.text("id"); id == "DOUBLE" || id == "FLOAT" {
-				out[name] = true
-			}
+		if slices.ContainsFunc(types, isFloat) {
+			names[name] = true
 		}
 	})
-	return out
+	return names, unsigned(c.chosen, tree)
 }
 
 // sqlColumn is a column of a query as DuckDB describes it.

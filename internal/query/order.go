@@ -51,10 +51,28 @@ func dependenceOf(name string) dependence {
 	return onNothing
 }
 
+// countArgument is the place of the argument of an aggregate that says how many
+// values it gives; 0 if it has none.
+func countArgument(name string) int {
+	switch {
+	case inList(name, "min", "max"):
+		return 1
+	case inList(name, "arg_max", "arg_min", "argmax", "argmin", "max_by", "min_by"):
+		return 2
+	}
+	return 0
+}
+
 // aggregate orders the rows that an aggregate sees, by its arguments behind
 // its own order: what it gives then depends on its values alone.
 func (c *checker) aggregate(n node, name string) {
 	kind := dependenceOf(name)
+	c.choose(n, name)
+	args := n.list("children")
+	if count := countArgument(name); count > 0 && len(args) > count && !constant(args[count]) {
+		c.problem(n.location(), "write a number", "how many values %s gives would be what any one row says", quote(name))
+		return
+	}
 	if kind == onNothing {
 		return
 	}
@@ -68,7 +86,6 @@ func (c *checker) aggregate(n node, name string) {
 		return
 	}
 	open, end, ok := c.src.call(n.location())
-	args := n.list("children")
 	texts := c.arguments(open, end, ok)
 	if !ok || len(texts) != len(args) || c.src.is(end+1, "within") {
 		c.oneThread = c.oneThread || !c.src.is(end+1, "within")
@@ -77,7 +94,7 @@ func (c *checker) aggregate(n node, name string) {
 	var keys []string
 	for i, a := range args {
 		if !constant(a) {
-			keys = append(keys, "("+texts[i]+")")
+			keys = append(keys, "("+texts[i].text+")")
 		}
 	}
 	if len(keys) == 0 || (len(orders) == 1 && orders[0].child("expression").text("class") == "STAR") {
@@ -97,9 +114,15 @@ func (c *checker) aggregate(n node, name string) {
 	c.edits = append(c.edits, e)
 }
 
+// part is a piece of the query: its first byte and the one behind it.
+type part struct {
+	text    string
+	at, end int
+}
+
 // arguments cuts the text between a call's parentheses at its commas, without
 // DISTINCT and ORDER BY.
-func (c *checker) arguments(open, end int, ok bool) []string {
+func (c *checker) arguments(open, end int, ok bool) []part {
 	if !ok || open+1 == end {
 		return nil
 	}
@@ -112,14 +135,16 @@ func (c *checker) arguments(open, end int, ok bool) []string {
 	if i := c.src.find(from, end, depth, "order"); i > 0 && c.src.is(i+1, "by") {
 		to = i
 	}
-	var out []string
+	var out []part
 	start := from
 	for i := from; i <= to; i++ {
 		if i == to || (c.src.tokens[i].Depth == depth && c.src.is(i, ",")) {
 			if i == start {
 				return nil
 			}
-			out = append(out, c.src.text[c.src.tokens[start].Start:c.src.tokens[i-1].End])
+			p := part{at: c.src.tokens[start].Start, end: c.src.tokens[i-1].End}
+			p.text = c.src.text[p.at:p.end]
+			out = append(out, p)
 			start = i + 1
 		}
 	}
@@ -143,6 +168,7 @@ func constant(n node) bool {
 // have, for the functions that number rows or look at their neighbours.
 func (c *checker) window(n node, in selection) {
 	name := n.lower("function_name")
+	c.choose(n, name)
 	if inList(name, "rank", "dense_rank", "rank_dense", "percent_rank", "cume_dist", "count", "count_star", "min", "max", "bool_and", "bool_or") {
 		return
 	}

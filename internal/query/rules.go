@@ -46,6 +46,7 @@ type checker struct {
 	ctes     map[string]bool   // lower-case names
 	volatile map[string]bool   // functions whose results differ from call to call
 	catalog  map[string]bool   // DuckDB's own views
+	choosers map[string]bool   // aggregates that may give one of their values
 	used     map[string]bool   // lower-case names of tables
 	calls    []*fileCall
 	problems []script.QueryProblem
@@ -54,7 +55,9 @@ type checker struct {
 	items     []int // bytes of the select list's items; nil: not known
 	edits     []edit
 	oneThread bool
-	sums      bool // windows add up values, exactly if these are no floats
+	sums      bool   // windows add up values, exactly if these are no floats
+	chosen    []part // arguments of choosers
+	unread    bool   // a chooser whose arguments are not known
 }
 
 // selection is what the expressions of a SELECT see.
@@ -63,8 +66,8 @@ type selection struct {
 	grouped bool
 }
 
-func newChecker(src *source, ask script.QueryText, volatile, catalog map[string]bool) *checker {
-	c := &checker{src: src, ask: ask, tables: map[string]string{}, ctes: map[string]bool{}, volatile: volatile, catalog: catalog, used: map[string]bool{}}
+func newChecker(src *source, ask script.QueryText, d *describer) *checker {
+	c := &checker{src: src, ask: ask, tables: map[string]string{}, ctes: map[string]bool{}, volatile: d.volatile, catalog: d.catalog, choosers: d.choosers, used: map[string]bool{}}
 	for _, t := range ask.Tables {
 		c.tables[strings.ToLower(t.Name)] = t.Name
 	}
