@@ -113,11 +113,7 @@ func stat(u script.FileURL, at Places) (Input, error) {
 		f.Place = scriptPlace(u.Pos)
 		return Input{}, f
 	}
-	if path, err = filepath.Abs(path); err == nil {
-		// DuckDB compares the resolved path with what it is allowed to read.
-		path, err = filepath.EvalSymlinks(path)
-	}
-	if err != nil {
+	if path, err = resolved(path); err != nil {
 		return Input{}, openFault(u.URL, err)
 	}
 	st, err := os.Stat(path)
@@ -131,6 +127,31 @@ func stat(u script.FileURL, at Places) (Input, error) {
 }
 
 // openFault classifies the failure to open or read an input.
+// resolved is a path without symbolic links: DuckDB compares it with what it is
+// allowed to read. Of a file that is not there it is where it would be.
+func resolved(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return path, err
+	}
+	return real, nil
+}
+
+// PathOf is where the local file is that a script names; dir as in Places. Of one
+// that is not there it is where it would be, with an error that is
+// fs.ErrNotExist.
+func PathOf(dir, name string) (string, error) {
+	path, err := address.LocalIn(dir, name)
+	if err != nil {
+		return "", err
+	}
+	return resolved(path)
+}
+
 func openFault(u string, err error) error {
 	f := inputFault(fault.Environment, u, "cannot read input file")
 	f.Err = err

@@ -2,12 +2,14 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
+	"thalweg/internal/address"
 	"thalweg/internal/files"
 	"thalweg/internal/plan"
-	"thalweg/internal/script"
 	"thalweg/internal/state"
 )
 
@@ -58,41 +60,30 @@ func (p *Pipeline) CheckInputs(ctx context.Context) error {
 		return fmt.Errorf("read the nodes of run %d: %w", p.cfg.Run.Run, err)
 	}
 	for _, n := range nodes {
-		sn := p.cfg.Script.Node(n.Name)
-		if n.PlanDigest == "" || sn == nil || !p.readsFiles(sn) {
-			continue
-		}
-		specs, err := state.All(ctx, p.cfg.Store.Specs, n.NodeKey)
+		inputs, err := state.All(ctx, p.cfg.Store.Inputs, n.NodeKey)
 		if err != nil {
-			return fmt.Errorf("read the batches of %s: %w", n.Name, err)
+			return fmt.Errorf("read the input files of %s: %w", n.Name, err)
 		}
-		read, err := slicesOf(specs)
-		if err != nil {
-			return err
+		var read []files.Slice
+		for _, in := range inputs {
+			if address.Remote(in.Address) {
+				continue
+			}
+			path, err := files.PathOf(p.cfg.Dir, in.Address)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("find the input files of %s: %w", n.Name, err)
+			}
+			read = append(read, files.Slice{Path: path, URL: in.Address, FileBytes: in.Bytes, ModTime: in.Time, Digest: in.Digest})
 		}
 		if err := p.noteInputs(n.Name, read); err != nil {
 			return err
 		}
-		read = slices.DeleteFunc(read, func(s files.Slice) bool { return s.Copy != "" || n.Status == state.Succeeded && s.Gone() })
+		read = slices.DeleteFunc(read, func(s files.Slice) bool { return n.Status == state.Succeeded && s.Gone() })
 		if err := files.Unchanged(read); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// readsFiles reports whether batches of a node may read files: its own, or
-// those of a node that may be computed inside it.
-func (p *Pipeline) readsFiles(n *script.Node) bool {
-	if len(n.FileReaders()) > 0 {
-		return true
-	}
-	for _, source := range n.Sources(p.cfg.Script) {
-		if p.cfg.Script.NotEphemeral(source) == "" && p.readsFiles(source) {
-			return true
-		}
-	}
-	return false
 }
 
 // noteInputs remembers how a node was planned to find its files, and refuses

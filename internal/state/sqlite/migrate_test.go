@@ -66,6 +66,9 @@ func TestVersion3(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{0, 1}, []int{specs[0].Phase, specs[1].Phase}, "the batch that checks comes behind the one that reads")
 	require.Contains(t, string(specs[0].Work), "in.csv")
+	inputs, err := state.All(ctx, s.Inputs, load)
+	require.NoError(t, err)
+	require.Equal(t, []state.Input{{Address: "in.csv", Bytes: 77, Time: time.Date(2026, 11, 22, 16, 4, 7, 242349468, time.UTC), Digest: "0e0a66eead73575da40146e57395fb8d", Rows: -1}}, inputs)
 	parts, err := state.Manifest(ctx, s, load)
 	require.NoError(t, err)
 	require.Equal(t, []state.Part{{Key: "main/00001/00-load/b00000-a1-0000.parquet", Bucket: -1, Rows: 3, Bytes: 672, RawBytes: 186,

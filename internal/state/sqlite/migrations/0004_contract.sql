@@ -68,6 +68,17 @@ INSERT INTO plan_batches
     SELECT s.node_id, s.batch, coalesce(CASE WHEN json_valid(CAST(s.work AS TEXT)) THEN json_extract(CAST(s.work AS TEXT), '$.phase') END, 0),
         n.kind, s.rows_in, s.bytes_in, s.work
     FROM batch_specs s JOIN nodes n ON n.id = s.node_id;
+-- The files that a node was planned to read were in the work of its batches only.
+INSERT INTO plan_inputs
+    SELECT plan_id, row_number() OVER (PARTITION BY plan_id ORDER BY first) - 1, input
+    FROM (
+        SELECT b.plan_id, min(b.batch) AS first,
+            json_object('address', t.value ->> 'url', 'bytes', t.value -> 'file_bytes', 'time', t.value ->> 'mod_time', 'rows', -1,
+                'digest', coalesce(t.value ->> 'version', t.value ->> 'digest', '')) AS input
+        FROM plan_batches b, json_tree(CASE WHEN json_valid(CAST(b.work AS TEXT)) THEN CAST(b.work AS TEXT) ELSE '{}' END) t
+        WHERE t.type = 'object' AND t.value -> 'file_bytes' IS NOT NULL
+        GROUP BY b.plan_id, input
+    );
 
 ALTER TABLE nodes ADD COLUMN table_name  TEXT    NOT NULL DEFAULT '';
 ALTER TABLE nodes ADD COLUMN fingerprint TEXT    NOT NULL DEFAULT '';
