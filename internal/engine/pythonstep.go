@@ -1,16 +1,17 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	duckdb "github.com/duckdb/duckdb-go/v2"
+	"github.com/duckdb/duckdb-go/v2/mapping"
 
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
@@ -42,19 +43,20 @@ func (x *execution) runPython(ctx context.Context) (err error) {
 	if err := InOrder(ctx, x.in, step.Source); err != nil {
 		return err
 	}
-	rows, err := x.in.driverRows(ctx, step.Source)
+	rows, err := x.in.vectorRows(ctx, step.Source, step.sourceTypes())
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
+	defer func() { err = errors.Join(err, rows.close()) }()
 	sink, err := x.openSink(step)
 	if err != nil {
 		return err
 	}
 	start := time.Now()
-	switch next := sourceReader(rows, step.Program.Inputs); {
+	next := func() (python.Row, error) { return rows, rows.next() }
+	switch {
 	case step.Program.Table != nil:
-		x.res.Python, err = x.pool.RunTable(ctx, step.Program, groupReader(rows, step), sink.emitOf, x.groupName)
+		x.res.Python, err = x.pool.RunTable(ctx, step.Program, rows.groups(step), sink.emitOf, x.groupName)
 	case step.Bad != nil:
 		x.res.Python, err = x.pool.RunTolerant(ctx, step.Program, next, sink.emit, func(f *fault.Error, reason string) error { return x.putAside(sink, f, reason) })
 	default:
@@ -159,44 +161,30 @@ func typeResultTable(step *PythonStep) string {
 	return fmt.Sprintf("CREATE TEMP VIEW %s AS SELECT %s FROM %s", ResultTable, strings.Join(cols, ", "), resultRaw)
 }
 
-// sourceReader gives the query's rows as Go values of the pool's kinds.
-func sourceReader(rows driver.Rows, inputs []python.Column) func() ([]any, error) {
-	read := rowReader(rows, len(inputs))
-	return func() ([]any, error) {
-		row, err := read()
-		if err != nil {
-			return nil, err
+// sourceTypes are the types of Source's columns.
+func (s *PythonStep) sourceTypes() []mapping.Type {
+	kinds := map[expr.Type]mapping.Type{expr.String: mapping.TypeVarchar, expr.Float: mapping.TypeDouble, expr.Bool: mapping.TypeBoolean}
+	var types []mapping.Type
+	for _, in := range s.Program.Inputs {
+		types = append(types, cmp.Or(kinds[in.Type], mapping.TypeBigInt))
+	}
+	if s.Groups != "" {
+		types = append(types, mapping.TypeBigInt)
+	}
+	return types
+}
+
+// groups gives the rows of a function over groups, each with its group's number.
+func (r *vectorRows) groups(step *PythonStep) func() (python.Row, int64, error) {
+	return func() (row python.Row, group int64, err error) {
+		if err = r.next(); err == nil && step.Groups != "" {
+			group = int64(r.Word(len(r.types) - 1))
 		}
-		fromTransport(row, inputs)
-		return row, nil
+		return r, group, err
 	}
 }
 
-// groupReader gives the rows of functions over groups, each with its group's number.
-func groupReader(rows driver.Rows, step *PythonStep) func() ([]any, int64, error) {
-	inputs := step.Program.Inputs
-	columns := len(inputs)
-	if step.Groups != "" {
-		columns++
-	}
-	read := rowReader(rows, columns)
-	return func() ([]any, int64, error) {
-		row, err := read()
-		if err != nil {
-			return nil, 0, err
-		}
-		var group int64
-		if step.Groups != "" {
-			group, _ = row[len(inputs)].(int64)
-		}
-		row = row[:len(inputs)]
-		fromTransport(row, inputs)
-		return row, group, nil
-	}
-}
-
-// driverRows runs a query and gives its rows as the driver does: for as many as
-// go to Python, database/sql costs as much again.
+// driverRows runs a query and gives its rows as the driver does.
 func (in *Instance) driverRows(ctx context.Context, query string) (rows driver.Rows, err error) {
 	if err := in.prepare(ctx, query); err != nil {
 		return nil, err
@@ -210,38 +198,6 @@ func (in *Instance) driverRows(ctx context.Context, query string) (rows driver.R
 		return nil // err must not make database/sql give the connection up
 	})
 	return rows, errors.Join(rawErr, err)
-}
-
-// rowReader gives the first columns of rows as Go values, in a slice that is used
-// again; io.EOF behind the last. The query of formulas without a field has a
-// column that nobody wants: a SELECT must have one.
-func rowReader(rows driver.Rows, columns int) func() ([]any, error) {
-	row, values := make([]any, columns), make([]driver.Value, len(rows.Columns()))
-	return func() ([]any, error) {
-		switch err := rows.Next(values); {
-		case errors.Is(err, io.EOF):
-			return nil, io.EOF
-		case err != nil:
-			return nil, fmt.Errorf("read a row for Python: %w", err)
-		}
-		for i := range row {
-			row[i] = values[i]
-		}
-		return row, nil
-	}
-}
-
-func fromTransport(row []any, inputs []python.Column) {
-	for i, in := range inputs {
-		n, ok := row[i].(int64)
-		switch {
-		case !ok:
-		case in.Type == expr.Decimal:
-			row[i] = python.Cents(n)
-		case in.Type == expr.DateTime:
-			row[i] = time.UnixMilli(n).UTC()
-		}
-	}
 }
 
 // sink appends results; it belongs to one goroutine at a time.

@@ -28,11 +28,11 @@ func benchmark(b *testing.B, prog *Program, row func(i int) []any) {
 			pool := newTestPool(b, Config{Interpreter: interpreter, Size: 2, ChunkTarget: chunkTarget(b)})
 			warm := func(n int) (Stats, error) {
 				i := -1
-				return pool.Run(b.Context(), prog, func() ([]any, error) {
+				return pool.Run(b.Context(), prog, func() (Row, error) {
 					if i++; i >= n {
 						return nil, io.EOF
 					}
-					return row(i), nil
+					return values(row(i)), nil
 				}, discard)
 			}
 			_, err := warm(100)

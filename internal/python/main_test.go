@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -75,24 +76,49 @@ func intProgram(expression string, lines ...string) *Program {
 	}
 }
 
-// ints gives rows with the numbers from 0.
-func ints(n int) func() ([]any, error) {
-	i := -1
-	return func() ([]any, error) {
-		if i++; i >= n {
-			return nil, io.EOF
+// values is a row of int64, float64, bool, string, time.Time, Cents and nil.
+type values []any
+
+func (v values) Null(i int) bool { return v[i] == nil }
+
+func (v values) Text(i int) []byte { return []byte(v[i].(string)) }
+
+func (v values) Word(i int) uint64 {
+	switch v := v[i].(type) {
+	case int64:
+		return uint64(v)
+	case float64:
+		return math.Float64bits(v)
+	case Cents:
+		return uint64(v)
+	case time.Time:
+		return uint64(v.UnixMilli())
+	default:
+		if v.(bool) {
+			return 1
 		}
-		return []any{int64(i)}, nil
+		return 0
 	}
 }
 
-func slice(rows [][]any) func() ([]any, error) {
+// ints gives rows with the numbers from 0.
+func ints(n int) func() (Row, error) {
 	i := -1
-	return func() ([]any, error) {
+	return func() (Row, error) {
+		if i++; i >= n {
+			return nil, io.EOF
+		}
+		return values{int64(i)}, nil
+	}
+}
+
+func slice(rows [][]any) func() (Row, error) {
+	i := -1
+	return func() (Row, error) {
 		if i++; i >= len(rows) {
 			return nil, io.EOF
 		}
-		return rows[i], nil
+		return values(rows[i]), nil
 	}
 }
 

@@ -62,16 +62,15 @@ func (p *Pool) newRun(prog *program) *run {
 
 // Run computes prog's fields for all rows and gives them back in input order.
 //
-// next returns a row's values in the order of prog.Inputs (int64, float64, bool,
-// string, time.Time, Cents; nil is NULL), or io.EOF; they are copied before it is
-// called again. emit gets the fields' values, of the same types, in a slice that
-// it may not keep. The two are never called at the same time, but by different
+// next returns a row of prog.Inputs, or io.EOF; it is copied before next is
+// called again. emit gets the fields' values (int64, float64, bool, string,
+// time.Time, Cents; nil is NULL) in a slice that it may not keep. The two are never called at the same time, but by different
 // goroutines. After a failure neither is called any more once Run has returned.
 //
 // Run returns when all rows are emitted, or with the first failure in the order of
 // the input; Place.Record is then the row, from 1. It ends soon after ctx does, at
 // the latest when a call of next or emit returns.
-func (p *Pool) Run(ctx context.Context, prog *Program, next func() ([]any, error), emit func([]any) error) (Stats, error) {
+func (p *Pool) Run(ctx context.Context, prog *Program, next func() (Row, error), emit func([]any) error) (Stats, error) {
 	return p.run(ctx, prog, next, emit, nil)
 }
 
@@ -79,11 +78,11 @@ func (p *Pool) Run(ctx context.Context, prog *Program, next func() ([]any, error
 // a row, and its reason without the row's number, in the place where emit would have got its values, and whether to go on
 // is its decision. Exceptions and unacceptable results are such failures; what ends a
 // process, and what takes too much time or memory, still fails the whole.
-func (p *Pool) RunTolerant(ctx context.Context, prog *Program, next func() ([]any, error), emit func([]any) error, bad func(f *fault.Error, reason string) error) (Stats, error) {
+func (p *Pool) RunTolerant(ctx context.Context, prog *Program, next func() (Row, error), emit func([]any) error, bad func(f *fault.Error, reason string) error) (Stats, error) {
 	return p.run(ctx, prog, next, emit, bad)
 }
 
-func (p *Pool) run(ctx context.Context, prog *Program, next func() ([]any, error), emit func([]any) error, bad func(f *fault.Error, reason string) error) (Stats, error) {
+func (p *Pool) run(ctx context.Context, prog *Program, next func() (Row, error), emit func([]any) error, bad func(f *fault.Error, reason string) error) (Stats, error) {
 	ready, err := prepare(prog, bad != nil)
 	if err != nil {
 		return Stats{}, err
@@ -123,7 +122,7 @@ func (r *run) stats(rows int64) Stats {
 var errStopped = errors.New("stopped")
 
 // read cuts the input into chunks and offers them.
-func (r *run) read(next func() ([]any, error)) error {
+func (r *run) read(next func() (Row, error)) error {
 	enc := newEncoder(r.prog)
 	var total int64
 	for {
@@ -165,7 +164,7 @@ const rowsBetweenLooks = 64
 
 // fill reads rows until they are enough for a chunk, or until reading has taken as
 // long as computing should: processes may be idle.
-func (r *run) fill(enc *encoder, next func() ([]any, error)) (atEnd bool, err error) {
+func (r *run) fill(enc *encoder, next func() (Row, error)) (atEnd bool, err error) {
 	r.calls.Lock()
 	defer r.calls.Unlock()
 	began := time.Now()

@@ -337,7 +337,7 @@ func TestErrorsOfCallers(t *testing.T) {
 	require.ErrorIs(t, err, mine)
 
 	n := ints(100)
-	_, err = pool.Run(t.Context(), intProgram("r.n"), func() ([]any, error) {
+	_, err = pool.Run(t.Context(), intProgram("r.n"), func() (Row, error) {
 		row, err := n()
 		if err == io.EOF {
 			return nil, mine
@@ -443,11 +443,11 @@ func TestLargeRows(t *testing.T) {
 		texts := []string{strings.Repeat("x", 600_000), strings.Repeat("ü", 300_000), "small", strings.Repeat("z", 9_000_000)}
 		i := -1
 		k := 0
-		stats, err := pool.Run(t.Context(), prog, func() ([]any, error) {
+		stats, err := pool.Run(t.Context(), prog, func() (Row, error) {
 			if i++; i == 60 {
 				return nil, io.EOF
 			}
-			return []any{texts[i%len(texts)]}, nil
+			return values{texts[i%len(texts)]}, nil
 		}, func(row []any) error {
 			if row[0] != texts[k%len(texts)]+"!" {
 				return fmt.Errorf("row %d differs", k)
@@ -491,7 +491,7 @@ func TestWindowBoundsWhatIsHeld(t *testing.T) {
 	i := -1
 	stuck := time.AfterFunc(time.Second, func() { require.NoError(t, os.WriteFile(path, nil, 0o600)) })
 	defer stuck.Stop()
-	_, err := pool.Run(t.Context(), prog, func() ([]any, error) {
+	_, err := pool.Run(t.Context(), prog, func() (Row, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if i++; i == 2000 {
@@ -499,7 +499,7 @@ func TestWindowBoundsWhatIsHeld(t *testing.T) {
 		}
 		ahead++
 		most = max(most, ahead)
-		return []any{int64(i), text}, nil
+		return values{int64(i), text}, nil
 	}, func([]any) error {
 		mu.Lock()
 		defer mu.Unlock()

@@ -65,7 +65,7 @@ type call struct {
 	rows  int
 }
 
-// RunTable calls prog's function for all rows. next returns a row's values as in
+// RunTable calls prog's function for all rows. next returns a row as in
 // Run, and the number of its group; rows of a group follow one another. emit gets
 // the rows of each group's result, in the order of the groups and of the result, each
 // with its number in the result from 0. Groups are called whole, whatever their size,
@@ -75,7 +75,7 @@ type call struct {
 //
 // A failure is the first one in the order of groups; describe gives a group's name
 // for its message, and is called when neither next nor emit is any more.
-func (p *Pool) RunTable(ctx context.Context, prog *Program, next func() ([]any, int64, error), emit func(group, row int64, values []any) error, describe func(group int64) string) (Stats, error) {
+func (p *Pool) RunTable(ctx context.Context, prog *Program, next func() (Row, int64, error), emit func(group, row int64, values []any) error, describe func(group int64) string) (Stats, error) {
 	if prog.Table == nil {
 		return Stats{}, fault.New(fault.Bug, "a Python program of formulas where one of a function is needed")
 	}
@@ -115,7 +115,7 @@ func (e *callError) named(prog *program, describe func(int64) string) error {
 // callReader collects the rows of calls, and calls until they are enough for a chunk.
 type callReader struct {
 	run   *run
-	next  func() ([]any, int64, error)
+	next  func() (Row, int64, error)
 	enc   *encoder // rows of the call that is being read
 	group int64    // its number
 	total int64    // rows of calls before it

@@ -27,9 +27,9 @@ func tableProgram(input Input, lines ...string) *Program {
 }
 
 // grouped gives n rows in groups of the sizes, again and again.
-func grouped(n int, sizes ...int) func() ([]any, int64, error) {
+func grouped(n int, sizes ...int) func() (Row, int64, error) {
 	i, group, left := 0, int64(0), sizes[0]
-	return func() ([]any, int64, error) {
+	return func() (Row, int64, error) {
 		if i == n {
 			return nil, 0, io.EOF
 		}
@@ -39,7 +39,7 @@ func grouped(n int, sizes ...int) func() ([]any, int64, error) {
 		}
 		left--
 		i++
-		return []any{group, int64(i - 1)}, group, nil
+		return values{group, int64(i - 1)}, group, nil
 	}
 }
 
@@ -48,7 +48,7 @@ type tableRow struct {
 	values     string
 }
 
-func runTable(t *testing.T, p *Pool, prog *Program, next func() ([]any, int64, error)) ([]tableRow, error) {
+func runTable(t *testing.T, p *Pool, prog *Program, next func() (Row, int64, error)) ([]tableRow, error) {
 	t.Helper()
 	var got []tableRow
 	_, err := p.RunTable(t.Context(), prog, next, func(group, row int64, values []any) error {
@@ -90,7 +90,7 @@ func TestTableCallsEachGroupOnceAndInOrder(t *testing.T) {
 				end()
 				group = g
 			}
-			last = row[1].(int64)
+			last = row.(values)[1].(int64)
 			sum += last
 			count++
 		}
@@ -124,7 +124,7 @@ func everyType(input Input, lines ...string) *Program {
 
 // sampleRows are rows for the inputs of everyType; those with nulls have NULL in every column once.
 func sampleRows(prog *Program, nulls bool) [][]any {
-	values := map[string][]any{
+	samples := map[string][]any{
 		"s": {"", "it's \x00 \"ü\"\n", "z"}, "i": {int64(-1 << 63), int64(1<<63 - 1), int64(0)},
 		"x": {0.1, -1e300, 5e-324}, "b": {true, false, true}, "d": {Cents(-12345678901), Cents(1), Cents(0)},
 		"t": {time.Date(1969, 12, 31, 23, 59, 59, 999e6, time.UTC), time.Date(2024, 2, 29, 1, 2, 3, 4e6, time.UTC), time.UnixMilli(0).UTC()},
@@ -132,7 +132,7 @@ func sampleRows(prog *Program, nulls bool) [][]any {
 	rows := make([][]any, 3)
 	for i := range rows {
 		for k, c := range prog.Inputs {
-			v := values[c.Name][i]
+			v := samples[c.Name][i]
 			if nulls && (i+k)%3 == 0 {
 				v = nil
 			}
@@ -167,11 +167,11 @@ func TestTableValuesArriveExactlyBothWays(t *testing.T) {
 				rows := sampleRows(prog, nulls)
 				i := -1
 				var got [][]any
-				_, err := pool.RunTable(t.Context(), prog, func() ([]any, int64, error) {
+				_, err := pool.RunTable(t.Context(), prog, func() (Row, int64, error) {
 					if i++; i == len(rows) {
 						return nil, 0, io.EOF
 					}
-					return rows[i], 0, nil
+					return values(rows[i]), 0, nil
 				}, func(_, _ int64, values []any) error {
 					got = append(got, append([]any(nil), values...))
 					return nil
@@ -209,11 +209,11 @@ func TestTableInputTypes(t *testing.T) {
 			prog.Table.Arguments = map[string]json.RawMessage{"kind": json.RawMessage(`["a","b"]`)}
 			rows := sampleRows(prog, false)
 			i := -1
-			_, err := pool.RunTable(t.Context(), prog, func() ([]any, int64, error) {
+			_, err := pool.RunTable(t.Context(), prog, func() (Row, int64, error) {
 				if i++; i == len(rows) {
 					return nil, 0, io.EOF
 				}
-				return rows[i], 0, nil
+				return values(rows[i]), 0, nil
 			}, func(_, _ int64, values []any) error {
 				for k, f := range prog.Fields {
 					switch f.Name {

@@ -263,11 +263,6 @@ func roundedCents(f float64) Cents {
 func TestMisuseIsADefect(t *testing.T) {
 	t.Parallel()
 	pool := newTestPool(t, Config{Size: 1})
-	for name, row := range map[string][]any{"type": {"text"}, "unknown type": {int32(1)}, "count": {int64(1), int64(2)}} {
-		_, err := runRows(t, pool, intProgram("r.n"), row)
-		require.Error(t, err, name)
-		require.Equal(t, fault.Bug, fault.Of(err).Kind, name)
-	}
 	for name, prog := range map[string]*Program{
 		"no fields":       {},
 		"two of a name":   {Fields: []Field{{Name: "a", Type: expr.Int}, {Name: "a", Type: expr.Int}}},

@@ -78,6 +78,16 @@ func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("%d bytes of results for one chunk of rows, over the limit of %d", e.Bytes, e.Limit)
 }
 
+// Row is a row of a program's inputs, by their positions. It is valid until the
+// next one is asked for.
+type Row interface {
+	Null(i int) bool
+	// Word is the bits of a whole number, a float, a bool (0 or 1), a decimal in
+	// cents or a datetime in milliseconds since 1970.
+	Word(i int) uint64
+	Text(i int) []byte
+}
+
 // encoder collects rows column by column until they are enough for a chunk.
 type encoder struct {
 	columns []columnEncoder
@@ -114,14 +124,11 @@ func (e *encoder) reset() {
 }
 
 // add appends a row; nothing of it is kept. On error the encoder is spent.
-func (e *encoder) add(row []any) error {
-	if len(row) != len(e.columns) {
-		return fault.New(fault.Bug, "a row of %d values for %d Python inputs", len(row), len(e.columns))
-	}
+func (e *encoder) add(row Row) error {
 	for i := range e.columns {
 		c := &e.columns[i]
 		before := len(c.values) + len(c.texts)
-		if err := c.add(row[i], e.rows); err != nil {
+		if err := c.add(row, i, e.rows); err != nil {
 			return err
 		}
 		e.bytes += int64(len(c.values) + len(c.texts) - before)
@@ -130,10 +137,11 @@ func (e *encoder) add(row []any) error {
 	return nil
 }
 
-func (c *columnEncoder) add(v any, row int) error {
-	if v == nil {
+// add appends the value of a row's column i; before is how many rows there are.
+func (c *columnEncoder) add(row Row, i, before int) error {
+	if row.Null(i) {
 		if c.nulls == nil {
-			c.nulls = make([]byte, row, row+64)
+			c.nulls = make([]byte, before, before+64)
 		}
 		c.nulls = append(c.nulls, 1)
 		c.addZero()
@@ -142,41 +150,17 @@ func (c *columnEncoder) add(v any, row int) error {
 	if c.nulls != nil {
 		c.nulls = append(c.nulls, 0)
 	}
-	switch v := v.(type) {
-	case int64:
-		if c.column.Type == expr.Int {
-			c.values = appendWord(c.values, uint64(v))
-			return nil
-		}
-	case float64:
-		if c.column.Type == expr.Float {
-			c.values = appendWord(c.values, math.Float64bits(v))
-			return nil
-		}
-	case Cents:
-		if c.column.Type == expr.Decimal {
-			c.values = appendWord(c.values, uint64(v))
-			return nil
-		}
-	case bool:
-		if c.column.Type == expr.Bool {
-			b := byte(0)
-			if v {
-				b = 1
-			}
-			c.values = append(c.values, b)
-			return nil
-		}
-	case string:
-		if c.column.Type == expr.String {
-			return c.addText(v)
-		}
-	case time.Time:
-		if c.column.Type == expr.DateTime {
-			return c.addTime(v.UTC())
-		}
+	switch c.column.Type {
+	case expr.Bool:
+		c.values = append(c.values, byte(row.Word(i)))
+	case expr.String:
+		return c.addText(row.Text(i))
+	case expr.DateTime:
+		return c.addTime(int64(row.Word(i)))
+	default:
+		c.values = appendWord(c.values, row.Word(i))
 	}
-	return fault.New(fault.Bug, "a %T for Python input r.%s of type %s", v, c.column.Name, c.column.Type)
+	return nil
 }
 
 func (c *columnEncoder) addZero() {
@@ -190,8 +174,8 @@ func (c *columnEncoder) addZero() {
 	}
 }
 
-func (c *columnEncoder) addText(s string) error {
-	if !utf8.ValidString(s) {
+func (c *columnEncoder) addText(s []byte) error {
+	if !utf8.Valid(s) {
 		f := fault.New(fault.UserData, "r.%s is not valid UTF-8 and cannot be given to Python", c.column.Name)
 		f.Place = fault.Place{Field: c.column.Name, Value: shorten(fmt.Sprintf("%q", s))}
 		return f
@@ -201,17 +185,23 @@ func (c *columnEncoder) addText(s string) error {
 	return nil
 }
 
-func (c *columnEncoder) addTime(t time.Time) error {
-	if y := t.Year(); y < 1 || y > 9999 {
+// Milliseconds since 1970 at which Python's years begin and end.
+const (
+	firstTimeMS = -62_135_596_800_000 // 0001-01-01
+	endTimeMS   = 253_402_300_800_000 // 10000-01-01
+)
+
+func (c *columnEncoder) addTime(ms int64) error {
+	if ms < firstTimeMS || ms >= endTimeMS {
 		f := fault.New(fault.UserData, "the year of r.%s is outside of Python's range, 1 to 9999", c.column.Name)
-		f.Place = fault.Place{Field: c.column.Name, Value: t.String()}
+		f.Place = fault.Place{Field: c.column.Name, Value: time.UnixMilli(ms).UTC().String()}
 		return f
 	}
 	if c.kind == wireDatetime {
-		c.values = appendWord(c.values, uint64(t.UnixMilli()))
+		c.values = appendWord(c.values, uint64(ms))
 		return nil
 	}
-	c.texts = t.AppendFormat(c.texts, DatetimeLayout)
+	c.texts = time.UnixMilli(ms).UTC().AppendFormat(c.texts, DatetimeLayout)
 	c.values = appendWord(c.values, uint64(len(c.texts)))
 	return nil
 }
