@@ -60,22 +60,8 @@ func (p *Pipeline) CheckInputs(ctx context.Context) error {
 		return fmt.Errorf("read the nodes of run %d: %w", p.cfg.Run.Run, err)
 	}
 	for _, n := range nodes {
-		inputs, err := state.All(ctx, p.cfg.Store.Inputs, n.NodeKey)
+		read, err := p.recordedInputs(ctx, n)
 		if err != nil {
-			return fmt.Errorf("read the input files of %s: %w", n.Name, err)
-		}
-		var read []files.Slice
-		for _, in := range inputs {
-			if address.Remote(in.Address) {
-				continue
-			}
-			path, err := files.PathOf(p.cfg.Dir, in.Address)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("find the input files of %s: %w", n.Name, err)
-			}
-			read = append(read, files.Slice{Path: path, URL: in.Address, FileBytes: in.Bytes, ModTime: in.Time, Digest: in.Digest})
-		}
-		if err := p.noteInputs(n.Name, read); err != nil {
 			return err
 		}
 		read = slices.DeleteFunc(read, func(s files.Slice) bool { return n.Status == state.Succeeded && s.Gone() })
@@ -86,11 +72,52 @@ func (p *Pipeline) CheckInputs(ctx context.Context) error {
 	return nil
 }
 
+// recallInputs notes the files of nodes that other processes have planned.
+func (p *Pipeline) recallInputs(ctx context.Context) error {
+	nodes, err := p.cfg.Store.Nodes(ctx, p.cfg.Run)
+	if err != nil {
+		return fmt.Errorf("read the nodes of run %d: %w", p.cfg.Run.Run, err)
+	}
+	for _, n := range nodes {
+		p.mu.Lock()
+		noted := p.inputsNoted[n.Name]
+		p.mu.Unlock()
+		if n.PlanDigest == "" || noted {
+			continue
+		}
+		if _, err := p.recordedInputs(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordedInputs gives the local files that a node was planned to read, and notes them.
+func (p *Pipeline) recordedInputs(ctx context.Context, n state.Node) ([]files.Slice, error) {
+	inputs, err := state.All(ctx, p.cfg.Store.Inputs, n.NodeKey)
+	if err != nil {
+		return nil, fmt.Errorf("read the input files of %s: %w", n.Name, err)
+	}
+	var read []files.Slice
+	for _, in := range inputs {
+		if address.Remote(in.Address) {
+			continue
+		}
+		path, err := files.PathOf(p.cfg.Dir, in.Address)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("find the input files of %s: %w", n.Name, err)
+		}
+		read = append(read, files.Slice{Path: path, URL: in.Address, FileBytes: in.Bytes, ModTime: in.Time, Digest: in.Digest})
+	}
+	return read, p.noteInputs(n.Name, read)
+}
+
 // noteInputs remembers how a node was planned to find its files, and refuses
 // one that another node of the run was planned to find otherwise.
 func (p *Pipeline) noteInputs(node string, read []files.Slice) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.inputsNoted[node] = true
 	for _, s := range read {
 		if s.Copy != "" {
 			continue // one copy of one version serves the whole run

@@ -52,16 +52,17 @@ type Config struct {
 
 // Pipeline implements worker.Job.
 type Pipeline struct {
-	cfg        Config
-	planner    *plan.Planner
-	mu         sync.Mutex
-	tables     map[state.NodeKey]*plan.Table // complete tables that were read before
-	policies   map[string]decision           // what dependency policies said before, by query
-	inputsSeen map[string]plannedInput       // local files that nodes were planned with, by path
-	busy       busyMeter
-	spool      *remote.Spool
-	fetches    map[string]*fetching // by node
-	background sync.WaitGroup
+	cfg         Config
+	planner     *plan.Planner
+	mu          sync.Mutex
+	tables      map[state.NodeKey]*plan.Table // complete tables that were read before
+	policies    map[string]decision           // what dependency policies said before, by query
+	inputsSeen  map[string]plannedInput       // local files that nodes were planned with, by path
+	inputsNoted map[string]bool               // nodes whose files are in it
+	busy        busyMeter
+	spool       *remote.Spool
+	fetches     map[string]*fetching // by node
+	background  sync.WaitGroup
 }
 
 var _ worker.Job = (*Pipeline)(nil)
@@ -85,9 +86,9 @@ func New(cfg Config) *Pipeline {
 		planner:    &plan.Planner{Script: cfg.Script, Dir: cfg.Dir, Budget: cfg.Planning, Fuse: cfg.Fuse},
 		tables:     map[state.NodeKey]*plan.Table{},
 		policies:   map[string]decision{},
-		inputsSeen: map[string]plannedInput{},
-		spool:      cfg.Remote.Spool(cfg.CopiesDir, cfg.Script),
-		fetches:    map[string]*fetching{},
+		inputsSeen: map[string]plannedInput{}, inputsNoted: map[string]bool{},
+		spool:   cfg.Remote.Spool(cfg.CopiesDir, cfg.Script),
+		fetches: map[string]*fetching{},
 	}
 }
 
@@ -119,6 +120,11 @@ func (p *Pipeline) Plan(ctx context.Context, node state.Node) (state.Plan, error
 	read, err := slicesOf(specs)
 	if err != nil {
 		return state.Plan{}, err
+	}
+	if len(read) > 0 {
+		if err := p.recallInputs(ctx); err != nil {
+			return state.Plan{}, err
+		}
 	}
 	if err := p.noteInputs(n.Name, read); err != nil {
 		return state.Plan{}, err

@@ -40,6 +40,7 @@ nodes:
     type: table_file
     r: items
     w: {url_template: DIR/out/items.csv, columns: [id]}
+  again: {type: file_table, r: {urls: [DIR/in.csv], columns: {id: int}}, w: again}
 `
 
 // bench is a run of pipelineScript whose batches a test claims and commits by
@@ -48,6 +49,7 @@ type bench struct {
 	t     *testing.T
 	dir   string
 	job   *pipeline.Pipeline
+	cfg   pipeline.Config
 	state *sqlite.Store
 	parts *partslocal.Store
 	run   state.RunKey
@@ -73,10 +75,11 @@ func newBench(t *testing.T, input string) *bench {
 	require.NoError(t, err)
 	client := remote.New(remote.Config{})
 	b.run, err = b.state.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()},
-		[]state.NodeSpec{{Name: "load"}, {Name: "write", Ordinal: 1, Inputs: []string{"load"}}})
+		[]state.NodeSpec{{Name: "load"}, {Name: "write", Ordinal: 1, Inputs: []string{"load"}}, {Name: "again", Ordinal: 2}})
 	require.NoError(t, err)
-	b.job = pipeline.New(pipeline.Config{Script: s, Run: b.run, Store: b.state, Parts: b.parts, Budget: shares,
-		WorkDir: filepath.Join(dir, "work"), Remote: client, CopiesDir: filepath.Join(dir, "remote", "in")})
+	b.cfg = pipeline.Config{Script: s, Run: b.run, Store: b.state, Parts: b.parts, Budget: shares,
+		WorkDir: filepath.Join(dir, "work"), Remote: client, CopiesDir: filepath.Join(dir, "remote", "in")}
+	b.job = pipeline.New(b.cfg)
 	t.Cleanup(func() {
 		b.job.Close()
 		require.NoError(t, errors.Join(client.Close(), b.parts.Close(), b.state.Close()))
@@ -339,4 +342,18 @@ func TestLeavingsOfOverAttemptsAreRemoved(t *testing.T) {
 		require.Empty(t, b.left("out"))
 		require.Empty(t, announced())
 	}
+}
+
+// The process that planned the first node need not be that which plans the next.
+func TestAFileThatChangedBetweenTwoProcessesIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "id\n1\n")
+	b.do("load")
+	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "in.csv"), []byte("id\n1\n2\n"), 0o600))
+	other := pipeline.New(b.cfg)
+	defer other.Close()
+	node, err := b.state.Node(t.Context(), b.key("again"))
+	require.NoError(t, err)
+	_, err = other.Plan(t.Context(), node)
+	require.ErrorContains(t, err, "the input file changed after the run planned it")
 }
