@@ -51,6 +51,7 @@ var allowed = map[string]string{
 	"internal/parts":                   "fault",
 	"internal/parts/partstest":         "fault parts",
 	"internal/parts/local":             "parts fault",
+	"internal/parts/cache":             "parts fault",
 	"internal/queue":                   "state",
 	"internal/queue/queuetest":         "queue state",
 	"internal/queue/inproc":            "queue state",

@@ -16,6 +16,8 @@ import (
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
+	"thalweg/internal/parts/cache"
+	"thalweg/internal/parts/partstest"
 	"thalweg/internal/python"
 	"thalweg/internal/state"
 )
@@ -425,6 +427,25 @@ func (e shortExecutor) Execute(ctx context.Context, cfg engine.InstanceConfig, p
 	return engine.Result{}, &fault.Error{Kind: fault.Environment, Message: task.Name, Err: engine.ErrOutOfMemory}
 }
 
+// withoutPaths keeps a state directory's parts in a store that has no paths, where
+// every fourth reading breaks, with room for few copies.
+func withoutPaths(t *testing.T, home *local.Home) *partstest.Memory {
+	t.Helper()
+	const limitBytes = 256 << 10
+	var readings atomic.Int64
+	far := &partstest.Memory{Break: func(_ string, _, length int64) int64 {
+		if n := readings.Add(1); n%4 == 0 {
+			return n % max(length, 1)
+		}
+		return -1
+	}}
+	store, err := cache.New(far, filepath.Join(home.Dir, "copies"), limitBytes)
+	require.NoError(t, err)
+	require.NoError(t, home.Parts.Close())
+	home.Parts = store
+	return far
+}
+
 // auditedCuts have every shape of plan among them.
 var auditedCuts = []string{"threads", "small batches, two buckets"}
 
@@ -472,12 +493,17 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 		if slices.Contains(auditedCuts, tc.name) {
 			ctx = auditing
 		}
+		var far *partstest.Memory
+		if want != nil && tc.name != "threads" {
+			far = withoutPaths(t, home)
+		}
 		sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: "main",
 			MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Tune: tc.tune, Executor: short.unless(!strings.HasPrefix(tc.name, piecewise))})
 		require.NoError(t, err, tc.name)
 		require.Nil(t, sum.Failure, tc.name)
 		require.Equal(t, state.Complete, sum.Status, tc.name)
 		require.NoError(t, home.Close())
+		require.True(t, far == nil || far.Opens() > 20, "parts were read from the store without paths")
 		if want != nil && tc.name == "small batches, two buckets" {
 			for _, node := range sum.Nodes {
 				if slices.Contains([]string{"by_rows", "by_key", "by_key_sorted", "py_several"}, node.Name) {

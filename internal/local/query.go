@@ -167,28 +167,30 @@ func knownTables(ctx context.Context, home *Home, opts QueryOptions) string {
 type queryViews struct {
 	stmts   []string
 	paths   []string
-	release []func()
+	views   []queryView
+	release func() // nil: nothing is open
+}
+
+// queryView is a table under a name.
+type queryView struct {
+	table *plan.Table
+	as    string
 }
 
 func (v *queryViews) close() {
-	for _, release := range v.release {
-		release()
+	if v.release != nil {
+		v.release()
 	}
 }
 
 // openViews makes the tables readable that the query's text may mean: those of
 // the latest runs by their names, those of run N where it speaks of runN.
-func openViews(ctx context.Context, home *Home, opts QueryOptions) (_ *queryViews, err error) {
+func openViews(ctx context.Context, home *Home, opts QueryOptions) (*queryViews, error) {
 	runs, _, err := home.State.Runs(ctx, opts.Workspace, state.Page{Limit: queryRunsMax})
 	if err != nil {
 		return nil, fmt.Errorf("read the runs of workspace %s: %w", opts.Workspace, err)
 	}
 	v := &queryViews{}
-	defer func() {
-		if err != nil {
-			v.close()
-		}
-	}()
 	text := strings.ToLower(opts.SQL)
 	latest := map[string]queryTable{}         // by lower-case name
 	for _, r := range slices.Backward(runs) { // the latest last: it wins
@@ -212,28 +214,32 @@ func openViews(ctx context.Context, home *Home, opts QueryOptions) (_ *queryView
 			if len(taken) == 1 {
 				v.stmts = append(v.stmts, "CREATE SCHEMA "+sqltext.Ident(schema))
 			}
-			if err := v.open(ctx, home, t, sqltext.Ident(schema)+"."+sqltext.Ident(t.name)); err != nil {
-				return nil, err
-			}
+			v.views = append(v.views, queryView{t.table, sqltext.Ident(schema) + "." + sqltext.Ident(t.name)})
 		}
 	}
 	for _, low := range slices.Sorted(maps.Keys(latest)) {
-		if err := v.open(ctx, home, latest[low], sqltext.Ident(latest[low].name)); err != nil {
-			return nil, err
-		}
+		v.views = append(v.views, queryView{latest[low].table, sqltext.Ident(latest[low].name)})
 	}
-	return v, nil
+	return v, v.open(ctx, home)
 }
 
-// open makes the parts of a table readable under a name.
-func (v *queryViews) open(ctx context.Context, home *Home, t queryTable, as string) error {
-	paths, release, err := pipeline.FetchTable(ctx, home.Parts, t.table)
+// open makes the parts of the tables readable.
+func (v *queryViews) open(ctx context.Context, home *Home) error {
+	var tables []*plan.Table
+	for _, view := range v.views {
+		if !slices.Contains(tables, view.table) { // the latest run's has two names
+			tables = append(tables, view.table)
+		}
+	}
+	paths, release, err := pipeline.FetchTables(ctx, home.Parts, tables)
 	if err != nil {
 		return err
 	}
-	v.release = append(v.release, release)
+	v.release = release
 	v.paths = slices.AppendSeq(v.paths, maps.Values(paths))
-	v.stmts = append(v.stmts, fmt.Sprintf("CREATE VIEW %s AS %s", as, t.table.SelectAll(paths)))
+	for _, view := range v.views {
+		v.stmts = append(v.stmts, fmt.Sprintf("CREATE VIEW %s AS %s", view.as, view.table.SelectAll(paths)))
+	}
 	return nil
 }
 

@@ -1,8 +1,8 @@
 // Package parts owns the notion of a part: an immutable object under a key,
 // which holds rows of one table (Parquet, but nothing here looks inside). It
 // holds the interface of the part store, the rules for keys, and the checksum;
-// parts/local is the store on a disk and parts/partstest the suite that every
-// store passes.
+// parts/local is the store on a disk, parts/cache makes a store of any backend
+// without paths, and parts/partstest is the suite that every store passes.
 //
 // It promises, through that suite: a part is visible whole or not at all, is
 // durable once Put has returned, and never changes. Which parts belong to a

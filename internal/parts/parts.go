@@ -3,6 +3,7 @@ package parts
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
 )
 
@@ -27,21 +28,44 @@ type Properties struct {
 	Concurrency  int   // operations in flight that it bears
 }
 
-// Store keeps immutable parts. A key is slash-separated path segments of
+// Backend keeps immutable parts. A key is slash-separated path segments of
 // [A-Za-z0-9_.=-], none empty, "." or "..", 512 bytes at most and 255 a
 // segment (CheckKey); anything else is refused. No key may be a directory of
 // another: with a/b there is no a. Every method may be called concurrently. A
 // part is never changed: Put to an existing key is ErrExists.
-type Store interface {
-	// Stage makes a directory, private to one attempt, in which parts can be
-	// written before Put; on a local backend it is on the same file system as
-	// the store. The caller closes it; those of a dead process are removed by
-	// a later Sweep.
-	Stage(ctx context.Context) (*Stage, error)
-	// Put makes the staged file at path the part key: durable when it returns,
+type Backend interface {
+	// Put makes the file at path the part key: durable when it returns,
 	// visible whole or not at all. It takes the file away; when it fails, the
 	// file is still the caller's.
 	Put(ctx context.Context, key, path string) (Info, error)
+	// Open reads a part's bytes from offset on, length of them at most; -1: to
+	// the end. Behind the end there are none. total is the size of the whole
+	// part. ErrNotFound if there is none. The bytes of a range are compared with
+	// nothing, and reading may break: who is given another range goes on there.
+	Open(ctx context.Context, key string, offset, length int64) (body io.ReadCloser, total int64, err error)
+	// Delete removes a part; a missing one is no error.
+	Delete(ctx context.Context, key string) error
+	// List yields the parts whose key starts with prefix and is behind after, by
+	// key: who stops at one goes on behind it, page by page.
+	List(ctx context.Context, prefix, after string) iter.Seq2[Info, error]
+	Properties() Properties
+	Close() error
+}
+
+// Store is a Backend whose parts have paths on this machine, which is all that
+// DuckDB reads and writes: because they are files (parts/local), or as copies
+// (parts/cache).
+type Store interface {
+	Backend
+	// Stage makes a directory, private to one attempt, in which parts can be
+	// written before Put; on a local backend it is on the same file system as
+	// the store, and nothing else can be Put. The caller closes it; those of a
+	// dead process are removed later.
+	Stage(ctx context.Context) (*Stage, error)
+	// Reserve waits until there is room for the bytes of all parts that one
+	// reader is going to Fetch, and keeps it until release is called, once or
+	// more often. Who holds some does not ask for more.
+	Reserve(ctx context.Context, bytes int64) (release func(), err error)
 	// Fetch gives the path of a local copy for reading until release is
 	// called, once or more often. The caller must not change the file.
 	// ErrNotFound if there is none; ErrCorrupt if sum is not empty and is not
@@ -49,10 +73,4 @@ type Store interface {
 	// Fetch, and not at all by the Store that has put the part, unless the file
 	// looks changed since.
 	Fetch(ctx context.Context, key, sum string) (path string, release func(), err error)
-	// Delete removes a part; a missing one is no error.
-	Delete(ctx context.Context, key string) error
-	// List yields the parts whose key starts with prefix, by key.
-	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
-	Properties() Properties
-	Close() error
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -40,12 +41,14 @@ func (x *attempt) fetch(ctx context.Context) error {
 	return nil
 }
 
-// FetchTable makes a table's parts local, each compared with its checksum,
+// FetchTables makes the parts of tables local, each compared with its checksum,
 // until release is called.
-func FetchTable(ctx context.Context, store parts.Store, t *plan.Table) (paths plan.Paths, release func(), err error) {
-	wanted := make([]wantedPart, len(t.Parts))
-	for i, p := range t.Parts {
-		wanted[i] = wantedPart{table: t, part: p}
+func FetchTables(ctx context.Context, store parts.Store, tables []*plan.Table) (paths plan.Paths, release func(), err error) {
+	var wanted []wantedPart
+	for _, t := range tables {
+		for _, p := range t.Parts {
+			wanted = append(wanted, wantedPart{table: t, part: p})
+		}
 	}
 	return fetchParts(ctx, store, wanted)
 }
@@ -57,13 +60,22 @@ type wantedPart struct {
 	reader state.NodeKey // none for queries
 }
 
-// fetchParts makes parts local, several at once: the first use of each reads it.
+// fetchParts makes all parts local that one reader needs, several at once: the
+// first use of each reads it.
 func fetchParts(ctx context.Context, store parts.Store, wanted []wantedPart) (plan.Paths, func(), error) {
 	var mu sync.Mutex
 	paths := plan.Paths{}
-	var releases []func()
+	var bytes int64
+	for _, w := range wanted {
+		bytes += w.part.Bytes
+	}
+	reserved, err := store.Reserve(ctx, bytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	releases := []func(){reserved} // given back last
 	release := func() {
-		for _, r := range releases {
+		for _, r := range slices.Backward(releases) {
 			r()
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"thalweg/internal/parts"
 	partslocal "thalweg/internal/parts/local"
 	"thalweg/internal/pipeline"
+	"thalweg/internal/plan"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
@@ -128,7 +129,7 @@ func (b *bench) do(name string) {
 // stored lists the keys of all parts.
 func (b *bench) stored() (keys []string) {
 	b.t.Helper()
-	for info, err := range b.parts.List(b.t.Context(), "") {
+	for info, err := range b.parts.List(b.t.Context(), "", "") {
 		require.NoError(b.t, err)
 		keys = append(keys, info.Key)
 	}
@@ -170,7 +171,7 @@ func TestRowsExistOnlyAfterTheCommit(t *testing.T) {
 	table, err := pipeline.ReadTable(t.Context(), b.state, b.key("load"))
 	require.NoError(t, err)
 	require.Len(t, table.Parts, 1)
-	paths, release, err := pipeline.FetchTable(t.Context(), b.parts, table)
+	paths, release, err := pipeline.FetchTables(t.Context(), b.parts, []*plan.Table{table})
 	require.NoError(t, err)
 	require.Len(t, paths, 1)
 	release()

@@ -110,7 +110,7 @@ func compare(ctx context.Context, path, sum string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }() // nothing was written
-	got, _, err := parts.Checksum(contextReader{ctx, f})
+	got, _, err := parts.Checksum(contextFile{ctx, f})
 	if err != nil {
 		return err
 	}

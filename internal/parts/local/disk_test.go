@@ -62,7 +62,7 @@ func TestFailureAtEachStep(t *testing.T) {
 
 		// Another process sees nothing, either.
 		other := openTest(t, root, disk{})
-		for info := range other.List(ctx, "") {
+		for info := range other.List(ctx, "", "") {
 			t.Fatalf("after a failure to %s there is %s", what, info.Key)
 		}
 		info, err := s.Put(ctx, key, staged)

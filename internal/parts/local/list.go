@@ -21,12 +21,12 @@ const errNotDirectory = unix.ENOTDIR
 
 // List implements parts.Store. It leaves Checksum empty, which is not kept
 // beside the part. Parts that come or go meanwhile may be there or not.
-func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[parts.Info, error] {
+func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[parts.Info, error] {
 	return func(yield func(parts.Info, error) bool) {
 		err := parts.CheckPrefix(prefix)
 		if err == nil {
 			slash := strings.LastIndexByte(prefix, '/') + 1
-			w := walk{ctx: ctx, data: s.data.Name(), yield: yield}
+			w := walk{ctx: ctx, data: s.data.Name(), after: after, yield: yield}
 			err = w.directory(prefix[:slash], prefix[slash:])
 		}
 		if err != nil {
@@ -39,6 +39,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[parts.Info, e
 type walk struct {
 	ctx   context.Context
 	data  string
+	after string // what is wanted is behind it
 	yield func(parts.Info, error) bool
 	done  bool // the caller wants no more
 }
@@ -82,9 +83,13 @@ func sortName(e fs.DirEntry) string {
 
 func (w *walk) entry(key string, e fs.DirEntry) error {
 	if e.IsDir() {
-		return w.directory(key+e.Name()+"/", "")
+		below := key + e.Name() + "/"
+		if below < w.after && !strings.HasPrefix(w.after, below) {
+			return nil // all of it is before
+		}
+		return w.directory(below, "")
 	}
-	if !e.Type().IsRegular() {
+	if key+e.Name() <= w.after || !e.Type().IsRegular() {
 		return nil
 	}
 	info, err := e.Info()

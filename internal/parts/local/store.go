@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -220,7 +221,7 @@ func (s *Store) settle(ctx context.Context, file string) (info parts.Info, err e
 	if err := s.disk.enter(stepRead, file); err != nil {
 		return info, err
 	}
-	if info.Checksum, info.Bytes, err = parts.Checksum(contextReader{ctx, f}); err != nil {
+	if info.Checksum, info.Bytes, err = parts.Checksum(contextFile{ctx, f}); err != nil {
 		return info, err
 	}
 	if err := s.disk.protect(f); err != nil {
@@ -280,6 +281,43 @@ func (s *Store) Fetch(ctx context.Context, key, sum string) (string, func(), err
 	return file, func() {}, nil
 }
 
+// Open implements parts.Store.
+func (s *Store) Open(ctx context.Context, key string, offset, length int64) (io.ReadCloser, int64, error) {
+	file, err := s.find(ctx, key)
+	if err != nil {
+		return nil, 0, s.explain("open "+key, err)
+	}
+	f, err := os.Open(file)
+	if missing(err) {
+		err = parts.ErrNotFound // just deleted
+	}
+	if err != nil {
+		return nil, 0, s.explain("open "+key, err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return nil, 0, s.explain("open "+key, errors.Join(err, f.Close()))
+	}
+	if length < 0 {
+		length = st.Size()
+	}
+	return ranged{io.NewSectionReader(contextFile{ctx, f}, offset, length), f}, st.Size(), nil
+}
+
+// ranged is a range of a part that is open.
+type ranged struct {
+	io.Reader
+	io.Closer
+}
+
+// Reserve implements parts.Store: parts take up no other room than they have.
+func (s *Store) Reserve(ctx context.Context, _ int64) (func(), error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("make room for parts: %w", err)
+	}
+	return func() {}, nil
+}
+
 // file is where a part lies.
 func (s *Store) file(key string) string {
 	return filepath.Join(s.data.Name(), filepath.FromSlash(key))
@@ -330,15 +368,22 @@ func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNotDirectory)
 }
 
-// contextReader ends a long read when the context does.
-type contextReader struct {
+// contextFile ends a long read when the context does.
+type contextFile struct {
 	ctx context.Context
 	f   *os.File
 }
 
-func (r contextReader) Read(p []byte) (int, error) {
+func (r contextFile) Read(p []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
 	return r.f.Read(p)
+}
+
+func (r contextFile) ReadAt(p []byte, at int64) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.f.ReadAt(p, at)
 }

@@ -246,7 +246,7 @@ func TestManyDirectories(t *testing.T) {
 	}
 	require.LessOrEqual(t, len(s.dirs.open), maxOpenDirectories)
 	n := 0
-	for _, err := range s.List(ctx, "") {
+	for _, err := range s.List(ctx, "", "") {
 		require.NoError(t, err)
 		n++
 	}

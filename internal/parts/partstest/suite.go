@@ -3,8 +3,10 @@ package partstest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -48,6 +50,10 @@ func Run(t *testing.T, open func(t *testing.T) parts.Store) {
 		{"DeleteWhilePutting", testDeletePut},
 		{"ListOrderAndPrefix", testList},
 		{"ListStops", testListStops},
+		{"ListInPages", testListPages},
+		{"Ranges", testRanges},
+		{"RangesWhileDeleting", testRangesDelete},
+		{"Reserve", testReserve},
 		{"WholeOrNotAtAll", testWhole},
 		{"LeftoversDoNotShow", testLeftovers},
 		{"TwoHandles", testTwoHandles},
@@ -132,7 +138,7 @@ func (b *bench) hasNot(key string) {
 func (b *bench) list(prefix string) []string {
 	b.t.Helper()
 	keys := []string{}
-	for info, err := range b.List(b.ctx, prefix) {
+	for info, err := range b.List(b.ctx, prefix, "") {
 		require.NoError(b.t, err)
 		keys = append(keys, info.Key)
 	}
@@ -178,7 +184,7 @@ func testRoundTrip(t *testing.T, open Open) {
 	got, err := b.fetch(key, "") // without a checksum
 	require.NoError(t, err)
 	require.Equal(t, content, got)
-	for info, err := range b.List(b.ctx, "") {
+	for info, err := range b.List(b.ctx, "", "") {
 		require.NoError(t, err)
 		require.Equal(t, int64(len(content)), info.Bytes)
 		if info.Checksum != "" {
@@ -362,11 +368,13 @@ func testHostile(t *testing.T, open Open) {
 		require.Equal(t, fault.Bug, fault.Of(err).Kind, "%q", key)
 		_, _, err = b.Fetch(b.ctx, key, "")
 		require.Error(t, err, "%q", key)
+		_, _, err = b.Open(b.ctx, key, 0, -1)
+		require.Error(t, err, "%q", key)
 		require.Error(t, b.Delete(b.ctx, key), "%q", key)
 	}
 	for _, prefix := range []string{"/", "/etc", "../", "a/../", "a//", "a b", "\x00"} {
 		var last error
-		for _, err := range b.List(b.ctx, prefix) {
+		for _, err := range b.List(b.ctx, prefix, "") {
 			last = err
 		}
 		require.Error(t, last, "%q", prefix)
@@ -520,13 +528,165 @@ func testListStops(t *testing.T, open Open) {
 		b.put(fmt.Sprintf("d%d/y", i), nil)
 	}
 	n := 0
-	for _, err := range b.List(b.ctx, "") {
+	for _, err := range b.List(b.ctx, "", "") {
 		require.NoError(t, err)
 		if n++; n == 3 {
 			break
 		}
 	}
 	require.Equal(t, 3, n)
+}
+
+// A page ends anywhere, and the next one begins behind it, whatever has come
+// and gone meanwhile.
+func testListPages(t *testing.T, open Open) {
+	b := newBench(t, open)
+	keys := []string{"a-b/x", "a/1", "a/10", "a/2", "a/b/c", "a/b/d", "a/c", "a=1", "b/1"}
+	for _, key := range keys {
+		b.put(key, nil)
+	}
+	page := func(prefix, after string, n int) []string {
+		out := []string{}
+		for info, err := range b.List(b.ctx, prefix, after) {
+			require.NoError(t, err)
+			if out = append(out, info.Key); len(out) == n {
+				break
+			}
+		}
+		return out
+	}
+	for n := 1; n <= len(keys); n++ {
+		all := []string{}
+		for after := ""; ; after = all[len(all)-1] {
+			some := page("", after, n)
+			if len(some) == 0 {
+				break
+			}
+			all = append(all, some...)
+		}
+		require.Equal(t, keys, all, "pages of %d", n)
+	}
+	require.Equal(t, []string{"a/2", "a/b/c", "a/b/d", "a/c"}, page("a/", "a/11", 9), "behind a key that is not there")
+	require.Equal(t, []string{"a/1"}, page("a/", "A", 1), "behind one that is before all")
+	require.Empty(t, page("a/", "a0", 9))
+	require.NoError(t, b.Delete(b.ctx, "a/b/c"))
+	require.Equal(t, []string{"a/b/d"}, page("", "a/b/c", 1))
+}
+
+// rangeOf reads a range of a part; breaks are mended by other ranges.
+func (b *bench) rangeOf(key string, offset, length int64) (content []byte, total int64) {
+	b.t.Helper()
+	for content = []byte{}; ; {
+		rest := length
+		if length >= 0 {
+			rest -= int64(len(content))
+		}
+		body, size, err := b.Open(b.ctx, key, offset+int64(len(content)), rest)
+		require.NoError(b.t, err)
+		some, err := io.ReadAll(body)
+		require.NoError(b.t, body.Close())
+		content = append(content, some...)
+		if err == nil {
+			return content, size
+		}
+	}
+}
+
+func testRanges(t *testing.T, open Open) {
+	b := newBench(t, open)
+	content := noise(3, 1<<20+3)
+	size := int64(len(content))
+	b.put("t/k", content)
+	b.put("empty", nil)
+	for _, r := range [][2]int64{{0, -1}, {0, size}, {0, 1}, {0, 0}, {1, 4}, {size - 8, 8}, {size - 8, -1}, {size - 1, 100}, {size / 2, 300_000}, {size, -1}, {size, 5}, {size + 7, 5}, {0, size + 1}} {
+		from, to := min(r[0], size), size
+		if r[1] >= 0 {
+			to = min(from+r[1], size)
+		}
+		got, total := b.rangeOf("t/k", r[0], r[1])
+		require.True(t, bytes.Equal(content[from:to], got), "range %v", r)
+		require.Equal(t, size, total)
+	}
+	for _, length := range []int64{-1, 0, 3} {
+		got, total := b.rangeOf("empty", 0, length)
+		require.Empty(t, got)
+		require.Zero(t, total)
+	}
+	for _, key := range []string{"x", "t", "t/k/l"} {
+		_, _, err := b.Open(b.ctx, key, 0, -1)
+		require.ErrorIs(t, err, parts.ErrNotFound, key)
+	}
+	for _, err := range together(8, func(i int) error {
+		if got, _ := b.rangeOf("t/k", int64(i)*1000, 1000); !bytes.Equal(got, content[i*1000:(i+1)*1000]) {
+			return fmt.Errorf("range %d has other bytes", i)
+		}
+		return nil
+	}) {
+		require.NoError(t, err)
+	}
+}
+
+// A range of a part that goes is its bytes or an error, never other bytes, and
+// once the deletion has returned the part is not there.
+func testRangesDelete(t *testing.T, open Open) {
+	b := newBench(t, open)
+	for round := range 10 {
+		key, content := fmt.Sprintf("d/%d", round), noise(uint64(round), 200_000)
+		b.put(key, content)
+		for _, err := range together(4, func(i int) error {
+			if i == 0 {
+				return b.Delete(b.ctx, key)
+			}
+			body, _, err := b.Open(b.ctx, key, 1000, -1)
+			if errors.Is(err, parts.ErrNotFound) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			got, err := io.ReadAll(body)
+			if !bytes.HasPrefix(content[1000:], got) || err == nil && len(got) != len(content)-1000 {
+				return fmt.Errorf("%d other bytes", len(got))
+			}
+			return body.Close()
+		}) {
+			require.NoError(t, err)
+		}
+		_, _, err := b.Open(b.ctx, key, 0, -1)
+		require.ErrorIs(t, err, parts.ErrNotFound)
+	}
+}
+
+// Many who need more together than there is all come to read, also those who
+// need more than all there is.
+func testReserve(t *testing.T, open Open) {
+	b := newBench(t, open)
+	const n = 6
+	content := noise(5, 300_000)
+	for i := range n {
+		b.put(fmt.Sprintf("r/%d", i), content)
+	}
+	for _, err := range together(n, func(i int) error {
+		done, err := b.Reserve(b.ctx, int64(i+1)*int64(len(content)))
+		if err != nil {
+			return err
+		}
+		defer done()
+		for k := range i + 1 {
+			path, release, err := b.Fetch(b.ctx, fmt.Sprintf("r/%d", k), sumOf(content))
+			if err != nil {
+				return err
+			}
+			defer release()
+			if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, content) {
+				return fmt.Errorf("part %d has other bytes: %w", k, err)
+			}
+		}
+		done()
+		return nil
+	}) {
+		require.NoError(t, err)
+	}
 }
 
 // Readers that look all the time see nothing, then everything.
@@ -606,9 +766,13 @@ func testCancellation(t *testing.T, open Open) {
 	require.ErrorIs(t, err, context.Canceled)
 	_, _, err = b.Fetch(ended, "k", "")
 	require.ErrorIs(t, err, context.Canceled)
+	_, _, err = b.Open(ended, "k", 0, -1)
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = b.Reserve(ended, 1)
+	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, b.Delete(ended, "k"), context.Canceled)
 	var last error
-	for _, err := range b.List(ended, "") {
+	for _, err := range b.List(ended, "", "") {
 		last = err
 	}
 	require.ErrorIs(t, last, context.Canceled)

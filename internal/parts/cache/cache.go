@@ -1,0 +1,224 @@
+package cache
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/parts"
+)
+
+// Store is a backend with copies of its parts.
+type Store struct {
+	parts.Backend
+	dir        string
+	limitBytes int64
+	room       *semaphore.Weighted // what readers have reserved
+
+	mu     sync.Mutex
+	bytes  int64 // of all copies, those on their way with what they will have
+	number int64 // of the latest file or stage
+	copies map[string]*partCopy
+	unread list.List // of *partCopy that nobody reads, the one read last at the end
+}
+
+var _ parts.Store = (*Store)(nil)
+
+// partCopy is a part's copy. Whoever makes it closes made; the checksum is
+// written before, all else under the Store's lock.
+type partCopy struct {
+	key, path string
+	made      chan struct{}
+	sum       string // "": it could not be made
+	bytes     int64
+	readers   int
+	unread    *list.Element
+}
+
+// New makes a store whose copies are in dir, which nobody else uses.
+func New(backend parts.Backend, dir string, limitBytes int64) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, diskFault("make the directory for copies of parts", err)
+	}
+	return &Store{Backend: backend, dir: dir, limitBytes: limitBytes, room: semaphore.NewWeighted(limitBytes), copies: map[string]*partCopy{}}, nil
+}
+
+// Close closes the backend and removes all copies.
+func (s *Store) Close() error {
+	err := s.Backend.Close()
+	if removing := os.RemoveAll(s.dir); removing != nil {
+		err = errors.Join(err, diskFault("remove copies of parts", removing))
+	}
+	return err
+}
+
+// Stage implements parts.Store.
+func (s *Store) Stage(ctx context.Context) (*parts.Stage, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("make a stage: %w", err)
+	}
+	s.mu.Lock()
+	dir := s.newPath("stage")
+	s.mu.Unlock()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, diskFault("make a stage", err)
+	}
+	return &parts.Stage{Dir: dir}, nil
+}
+
+// newPath names something that is not there. The lock is held.
+func (s *Store) newPath(kind string) string {
+	s.number++
+	return filepath.Join(s.dir, fmt.Sprintf("%s-%08d", kind, s.number))
+}
+
+// Reserve implements parts.Store. Who needs more than all has all.
+func (s *Store) Reserve(ctx context.Context, bytes int64) (release func(), err error) {
+	bytes = min(bytes, s.limitBytes)
+	if err := s.room.Acquire(ctx, bytes); err != nil {
+		return nil, fmt.Errorf("wait for room for copies of parts: %w", err)
+	}
+	return sync.OnceFunc(func() { s.room.Release(bytes) }), nil
+}
+
+// Delete implements parts.Store. Who reads the copy may go on.
+func (s *Store) Delete(ctx context.Context, key string) error {
+	err := s.Backend.Delete(ctx, key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.copies[key]; err == nil && c != nil {
+		s.forget(c)
+	}
+	return err
+}
+
+// Fetch implements parts.Store.
+func (s *Store) Fetch(ctx context.Context, key, sum string) (path string, release func(), err error) {
+	if err := parts.CheckKey(key); err != nil {
+		return "", nil, err
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return "", nil, fmt.Errorf("fetch %s: %w", key, err)
+		}
+		c, mine := s.take(key)
+		if mine {
+			err = s.fill(ctx, c)
+			close(c.made)
+		} else {
+			select {
+			case <-c.made:
+			case <-ctx.Done():
+				s.leave(c)
+				continue
+			}
+		}
+		if c.sum != "" && (sum == "" || sum == c.sum) {
+			return c.path, sync.OnceFunc(func() { s.leave(c) }), nil
+		}
+		if mine && err == nil {
+			err = fmt.Errorf("fetch %s: %w: %s instead of %s", key, parts.ErrCorrupt, c.sum, sum)
+		}
+		s.mu.Lock()
+		s.forget(c) // others try for themselves
+		s.mu.Unlock()
+		s.leave(c)
+		if mine {
+			return "", nil, err
+		}
+	}
+}
+
+// take gives a part's copy, and says whether the caller has to make it.
+func (s *Store) take(key string) (c *partCopy, mine bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c = s.copies[key]; c == nil {
+		c, mine = &partCopy{key: key, path: s.newPath("part"), made: make(chan struct{})}, true
+		s.copies[key] = c
+	}
+	if c.readers++; c.unread != nil {
+		s.unread.Remove(c.unread)
+		c.unread = nil
+	}
+	return c, mine
+}
+
+// leave ends a reader's use of a copy.
+func (s *Store) leave(c *partCopy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.readers--; c.readers > 0 {
+		return
+	}
+	if s.copies[c.key] != c {
+		s.remove(c)
+		return
+	}
+	c.unread = s.unread.PushBack(c)
+	s.makeRoom(0)
+}
+
+// forget takes a copy out of what Fetch gives. The lock is held.
+func (s *Store) forget(c *partCopy) {
+	if s.copies[c.key] != c {
+		return
+	}
+	delete(s.copies, c.key)
+	if c.unread != nil {
+		s.unread.Remove(c.unread)
+		s.remove(c)
+	}
+}
+
+// makeRoom removes copies that nobody reads. The lock is held.
+func (s *Store) makeRoom(bytes int64) {
+	for s.bytes+bytes > s.limitBytes && s.unread.Len() > 0 {
+		s.forget(s.unread.Front().Value.(*partCopy))
+	}
+}
+
+// remove removes a copy that nobody has any more. What stays goes with the directory.
+func (s *Store) remove(c *partCopy) {
+	s.bytes -= c.bytes
+	_ = os.Remove(c.path)
+}
+
+// fill copies a part. Its sum stays empty if that fails.
+func (s *Store) fill(ctx context.Context, c *partCopy) (err error) {
+	from := &steady{ctx: ctx, backend: s.Backend, key: c.key}
+	if err := from.open(); err != nil {
+		return err
+	}
+	defer from.close()
+	s.mu.Lock()
+	s.makeRoom(from.total)
+	c.bytes = from.total
+	s.bytes += c.bytes
+	s.mu.Unlock()
+	f, err := os.OpenFile(c.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return diskFault("copy a part", err)
+	}
+	sum, _, err := parts.Checksum(io.TeeReader(from, f))
+	if closing := f.Close(); err == nil && closing != nil {
+		err = diskFault("copy a part", closing)
+	}
+	if err != nil {
+		return fmt.Errorf("copy part %s: %w", c.key, err)
+	}
+	c.sum = sum
+	return nil
+}
+
+func diskFault(what string, err error) error {
+	return &fault.Error{Kind: fault.Environment, Message: what, Err: err, Hint: "check the permissions and the free space of the directory"}
+}
