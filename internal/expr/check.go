@@ -88,6 +88,13 @@ func (c *Compiled) Refs() []Ref { return c.e.Refs() }
 // Aggregate reports whether the root is an aggregate.
 func (c *Compiled) Aggregate() bool { return c.root.fn != nil && c.root.fn.aggregate }
 
+// Ordered reports whether it is an aggregate that depends on the order of the
+// rows: DuckDB holds all that it gathers.
+func (c *Compiled) Ordered() bool {
+	ref := func(r Ref) string { return r.Field }
+	return c.Aggregate() && c.SQL(ref, "o") != c.SQL(ref, "")
+}
+
 // Check gives every part its type and folds constants. The error is an *Error.
 func (e *Expr) Check(scope Scope, mode Mode) (*Compiled, error) {
 	c := &checker{e: e, scope: scope, mode: mode, functions: functionTable()}

@@ -116,16 +116,16 @@ func (t *Table) asWorks() ([]Work, []size) {
 }
 
 // fusedJoin cuts a lookup of which a side is computed by its batches. A right
-// side that fits is computed by each; beyond a few buckets it is less work to
-// leave both sides to DuckDB in one batch, unless they are gathered in lists,
-// which it cannot put aside.
+// side that fits is computed by each; else it is less work to leave both sides
+// to DuckDB in one batch than to compute both for each bucket, unless they are
+// gathered in lists, which it cannot put aside.
 func (p *Planner) fusedJoin(ctx context.Context, n *script.Node, in Inputs, plan *NodePlan) ([]Work, []size, error) {
-	plan.Join = &JoinPlan{Buckets: p.joinBuckets(in)}
+	plan.Join = &JoinPlan{Buckets: p.joinBuckets(n, in)}
 	all, s, err := p.whole(ctx, n, in)
 	if err != nil {
 		return nil, nil, err
 	}
-	if plan.Join.Buckets > scansMax && !(n.Lookup.Group && joinsText(n)) {
+	if plan.Join.Buckets > 0 && !(n.Lookup.Group && joinsText(n)) {
 		plan.Join.Buckets = 0
 		return []Work{all}, []size{s}, nil
 	}

@@ -241,7 +241,7 @@ func (p *Planner) batchesOf(bytes int64) int64 {
 // joinWorks decides between cutting the left side, when the right one is
 // small enough for each batch to hold it, and meeting bucket by bucket.
 func (p *Planner) joinWorks(n *script.Node, in Inputs, plan *NodePlan) ([]Work, []size, error) {
-	plan.Join = &JoinPlan{Buckets: p.joinBuckets(in)}
+	plan.Join = &JoinPlan{Buckets: p.joinBuckets(n, in)}
 	if plan.Join.Buckets == 0 {
 		works, sizes := p.leftWorks(in.Reader)
 		return works, sizes, nil
@@ -278,17 +278,35 @@ func cutWorks(cuts []Cut, t *Table) ([]Work, []size) {
 }
 
 // joinBuckets is how many buckets a lookup needs, 0 if the right side is small
-// enough to be read whole by every batch: enough that a bucket of the right can
-// be held, and that one of the left is no more than a batch.
-func (p *Planner) joinBuckets(in Inputs) int {
-	if in.Lookup.Bytes() <= p.Budget.BroadcastBytes {
+// enough to be read whole by every batch: enough that what a bucket holds fits,
+// that one of the left is no more than a batch, and that one of the right,
+// which may be read only, is no more than a batch that holds none of it.
+func (p *Planner) joinBuckets(n *script.Node, in Inputs) int {
+	right := in.Lookup.Bytes()
+	if right <= p.Budget.BroadcastBytes {
 		return 0
 	}
-	buckets, lean := p.bucketsFor(in.Lookup.Bytes()), powerOfTwo(ceilDiv(in.Lookup.Bytes()*joinFactor, leanBytes))
-	if in.Lookup.Layout.Buckets == 0 {
-		lean = min(lean, scansMax) // each bucket reads all of it
+	held := right
+	if !gathers(n) { // DuckDB makes its hash table of the smaller side, and the other one passes by
+		left := in.Reader.Bytes()
+		if n.Lookup.Group { // a value of each left row's group
+			left += in.Reader.Rows() * (right / max(in.Lookup.Rows(), 1))
+		}
+		held = min(held, left)
 	}
-	return min(max(buckets, lean, powerOfTwo(ceilDiv(in.Reader.Bytes(), p.Budget.BatchBytes))), bucketsMax)
+	lean, passing := powerOfTwo(ceilDiv(held*joinFactor, leanBytes)), powerOfTwo(ceilDiv(right, leanBytes))
+	if in.Lookup.Layout.Buckets == 0 { // each bucket reads all of it
+		lean, passing = min(lean, scansMax), 1
+	}
+	return min(max(p.bucketsFor(held), lean, passing, powerOfTwo(ceilDiv(in.Reader.Bytes(), p.Budget.BatchBytes))), bucketsMax)
+}
+
+// gathers reports whether a lookup puts the right rows of a key in order, and so
+// holds them all.
+func gathers(n *script.Node) bool {
+	return n.Lookup.Group && slices.ContainsFunc(n.Table.Fields, func(f *script.Field) bool {
+		return f.Expr.Ordered() || !f.Expr.Aggregate() && refersTo(f.Expr, "l")
+	})
 }
 
 // bucketsFor gives the buckets in which a table of so many bytes can be joined
@@ -446,7 +464,7 @@ func estimateBytes(n *script.Node, sizes []size, leftRows int64) int64 {
 // that its table weighs what they do.
 func joinsText(n *script.Node) bool {
 	for _, f := range n.Table.Fields {
-		if f.Type == expr.String && f.Expr.Aggregate() {
+		if f.Type == expr.String && f.Expr.Ordered() {
 			return true
 		}
 	}

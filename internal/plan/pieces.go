@@ -71,7 +71,7 @@ func (p *Planner) finer(n *script.Node, in Inputs, c Cut) bool {
 		return false
 	case c.Range != nil: // cut by that already
 	case n.Lookup != nil:
-		planned = p.joinBuckets(in)
+		planned = p.joinBuckets(n, in)
 	case n.PyTable != nil && n.PyTable.GroupBy == nil:
 		return false // its one call is of all rows
 	case in.sliced().Bytes() > p.Budget.SmallBytes:
