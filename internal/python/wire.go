@@ -26,7 +26,6 @@ import (
 // offsets, beginning with 0, then the texts in one piece.
 const (
 	messageHeaderBytes = 16
-	chunkHeaderBytes   = 24 // program, sequence number, rows
 	resultHeaderBytes  = 40 // sequence number, ns for rows, ns for imports, rows, length of the report that follows
 	wordBytes          = 8
 )
