@@ -23,8 +23,9 @@ import (
 // on nothing that it says is heard.
 type mortal struct {
 	state.Store
-	left atomic.Int64
-	die  context.CancelFunc
+	left   atomic.Int64
+	die    context.CancelFunc
+	meddle func(context.Context) error // what somebody else may do before a call that is on a condition
 }
 
 var errDead = fmt.Errorf("the process is dead: %w", context.Canceled)
@@ -46,7 +47,12 @@ func (m *mortal) Claim(ctx context.Context, b state.Bid) (state.Claim, error) {
 }
 
 func (m *mortal) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (string, error) {
-	return alive(m, func() (string, error) { return m.Store.FlipPlan(ctx, key, f) })
+	return alive(m, func() (string, error) {
+		if err := m.meddle(ctx); err != nil {
+			return "", err
+		}
+		return m.Store.FlipPlan(ctx, key, f)
+	})
 }
 
 func (m *mortal) Commit(ctx context.Context, c state.Claim, out state.Outcome, now time.Time) error {
@@ -54,11 +60,21 @@ func (m *mortal) Commit(ctx context.Context, c state.Claim, out state.Outcome, n
 }
 
 func (m *mortal) MoveNode(ctx context.Context, key state.NodeKey, move state.Move) error {
-	return m.after(func() error { return m.Store.MoveNode(ctx, key, move) })
+	return m.after(func() error {
+		if err := m.meddle(ctx); err != nil {
+			return err
+		}
+		return m.Store.MoveNode(ctx, key, move)
+	})
 }
 
 func (m *mortal) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, actor string, now time.Time) error {
-	return m.after(func() error { return m.Store.CompleteRun(ctx, key, epoch, actor, now) })
+	return m.after(func() error {
+		if err := m.meddle(ctx); err != nil {
+			return err
+		}
+		return m.Store.CompleteRun(ctx, key, epoch, actor, now)
+	})
 }
 
 func (m *mortal) Retry(ctx context.Context, c state.Claim, f state.Failure, notBefore, now time.Time) error {
@@ -100,6 +116,23 @@ type randomJob struct {
 	mu     sync.Mutex
 	failed map[string]int
 	odd    int // a planner that disagrees with others: it must not matter
+	orders int // given so far
+	order  func(ctx context.Context, kind state.OrderKind) error
+}
+
+// ordersMax are given to a random run.
+const ordersMax = 4
+
+// meddle stops and reopens the run, now and then: what a process has read of it
+// is of an earlier epoch then.
+func (j *randomJob) meddle(ctx context.Context) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.orders >= ordersMax || j.rng.IntN(3) != 0 {
+		return nil
+	}
+	j.orders++
+	return errors.Join(j.order(ctx, state.OrderStop), j.order(ctx, state.OrderReopen))
 }
 
 func newRandomJob(rng *rand.Rand) *randomJob {
@@ -151,7 +184,7 @@ func (j *randomJob) Execute(_ context.Context, c state.Claim) (worker.Result, er
 // TestRandomRunsOnAHostileStore has several coordinators and executors at once
 // drive random graphs over a store whose partitions do not see each other and
 // whose calls are lost, doubled, late or not answered, while processes die and
-// others come. Each run ends complete, and each batch was committed once.
+// others come, and somebody stops and reopens the run. Each run ends complete, and each batch was committed once.
 func TestRandomRunsOnAHostileStore(t *testing.T) {
 	t.Parallel()
 	for seed := range effort.Of[uint64](4, 12, 2_000) {
@@ -164,6 +197,13 @@ func TestRandomRunsOnAHostileStore(t *testing.T) {
 			truth := hostile.New().Open()
 			key, err := truth.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, job.nodes)
 			require.NoError(t, err)
+			job.order = func(ctx context.Context, kind state.OrderKind) error {
+				err := state.Direct(ctx, truth, key, state.Order{Kind: kind, Token: fmt.Sprint(kind, " ", job.orders), Mark: state.Mark{Actor: "somebody", Time: time.Now()}})
+				if errors.Is(err, state.ErrConflict) || errors.Is(err, state.ErrIllegalMove) {
+					return nil // the run is over, or another order came first
+				}
+				return err
+			}
 			store := hostile.Wrap(truth, hostile.Everything(seed))
 			clock := &clock{at: time.Now(), step: time.Minute}
 			lives := make([]int64, 12) // how many calls each process lives
@@ -195,10 +235,10 @@ func TestRandomRunsOnAHostileStore(t *testing.T) {
 }
 
 // oneLife is a process that dies at a call, or works until the run is over.
-func oneLife(ctx context.Context, store state.Store, clock *clock, owner string, key state.RunKey, job worker.Job, calls int64) (over bool, err error) {
+func oneLife(ctx context.Context, store state.Store, clock *clock, owner string, key state.RunKey, job *randomJob, calls int64) (over bool, err error) {
 	ctx, die := context.WithCancel(ctx)
 	defer die()
-	m := &mortal{Store: store, die: die}
+	m := &mortal{Store: store, die: die, meddle: job.meddle}
 	m.left.Store(calls)
 	s := unhurried(m)
 	c := &crew{}
@@ -206,7 +246,7 @@ func oneLife(ctx context.Context, store state.Store, clock *clock, owner string,
 	c.coor.Store, c.coor.Owner, c.coor.Slots, c.coor.Now, c.coor.Lease, c.coor.Follow = s, owner, 2, clock.now, 12*time.Hour, time.Millisecond
 	c.exec.Grace = time.Minute
 	out, err := c.work(ctx, map[state.RunKey]worker.Job{key: job})
-	if m.left.Load() < 0 {
+	if m.left.Load() < 0 || err == nil && out[key] == state.Stopped { // somebody will reopen it
 		return false, nil
 	}
 	if out[key] != state.Complete {
