@@ -35,7 +35,7 @@ type KeyBlock struct {
 // and have all keys.
 const (
 	sampleRows      = 20_000
-	sampleBlockRows = 1_000
+	sampleBlockRows = 10 // few: a batch of some hundred rows has to have blocks as well
 )
 
 // writeClustered writes the rows as they come, if they come by key: what the
