@@ -40,13 +40,20 @@ func digestEdges(path string, bytes int64) (_ string, err error) {
 // digestBytes of a digest are kept: enough that no two files have the same by chance.
 const digestBytes = 16
 
+// sameTime compares two times of a file, of which one may have been kept in
+// state, which keeps whole milliseconds.
+func sameTime(a, b time.Time) bool {
+	cutA, cutB := a.Truncate(time.Millisecond), b.Truncate(time.Millisecond)
+	return a.Equal(b) || cutA.Equal(cutB) && (cutA.Equal(a) || cutB.Equal(b))
+}
+
 // unchanged refuses a file that is not what was planned.
 func (s Slice) unchanged() error {
 	st, err := os.Stat(s.Path)
 	if err != nil {
 		return openFault(s.URL, err)
 	}
-	if st.Size() != s.FileBytes || !st.ModTime().Equal(s.ModTime) {
+	if st.Size() != s.FileBytes || !sameTime(st.ModTime(), s.ModTime) {
 		return changed(s.URL, "%s, %d bytes; now %s, %d bytes", s.ModTime.Format(time.RFC3339), s.FileBytes, st.ModTime().UTC().Format(time.RFC3339), st.Size())
 	}
 	if s.Digest == "" { // planned by an earlier version
@@ -86,7 +93,7 @@ func Unchanged(slices []Slice) error {
 
 // SameFile reports whether two plans of a file saw the same of it.
 func (s Slice) SameFile(other Slice) bool {
-	return s.FileBytes == other.FileBytes && s.ModTime.Equal(other.ModTime) && (s.Digest == other.Digest || s.Digest == "" || other.Digest == "")
+	return s.FileBytes == other.FileBytes && sameTime(s.ModTime, other.ModTime) && (s.Digest == other.Digest || s.Digest == "" || other.Digest == "")
 }
 
 // ChangedSince says that a file is not what another node of the run was planned with.

@@ -144,3 +144,23 @@ func (s *Store) Forget(ctx context.Context, key state.BatchKey, attempt int) err
 func (s *Store) Parts(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Part, int64, error) {
 	return list(ctx, s, "parts", func() ([]state.Part, int64, error) { return s.Store.Parts(ctx, key, page) })
 }
+
+// Attempts implements state.Store.
+func (s *Store) Attempts(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Attempt, int64, error) {
+	return list(ctx, s, "attempts", func() ([]state.Attempt, int64, error) { return s.Store.Attempts(ctx, key, page) })
+}
+
+// Publications implements state.Store.
+func (s *Store) Publications(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Publication, int64, error) {
+	return list(ctx, s, "publications", func() ([]state.Publication, int64, error) { return s.Store.Publications(ctx, key, page) })
+}
+
+// Checks implements state.Store.
+func (s *Store) Checks(ctx context.Context, key state.NodeKey, page state.Page) ([]state.CheckResult, int64, error) {
+	return list(ctx, s, "checks", func() ([]state.CheckResult, int64, error) { return s.Store.Checks(ctx, key, page) })
+}
+
+// Workspaces implements state.Store.
+func (s *Store) Workspaces(ctx context.Context) ([]string, error) {
+	return get(ctx, s, "workspaces", func() ([]string, error) { return s.Store.Workspaces(ctx) })
+}
