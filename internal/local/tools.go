@@ -190,6 +190,6 @@ func (t *tools) job(j jobOf) *pipeline.Pipeline {
 		executor = t.opts.Executor(executor)
 	}
 	return pipeline.New(pipeline.Config{Script: j.script, Run: j.run, Identity: j.identity, Identify: t.home.identityOf, From: j.from, Store: t.store, Parts: t.home.Parts,
-		Budget: t.budget, Room: t.shares.Room(), Planning: j.planning, Fuse: j.ephemeral, Pool: t.pool, Engine: executor, Dir: j.dir, WorkDir: t.work, Remote: t.opts.Remote,
+		Budget: t.budget, Room: t.shares.Room(), Planning: j.planning, Fuse: j.ephemeral, Pool: t.pool, Engine: executor, Dir: j.dir, StateDir: t.home.Dir, WorkDir: t.work, Remote: t.opts.Remote,
 		CopiesDir: copies, Logger: t.opts.Logger})
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -68,15 +69,36 @@ func (x *attempt) openOutput(ctx context.Context) (err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return x.outputFault("make the directory of output file "+x.final, err)
 	}
+	if err := x.clearUnannounced(dir); err != nil {
+		return err
+	}
 	temp := tempName(filepath.Base(x.final))
 	x.batch.OutPath = filepath.Join(dir, temp)
 	return x.announce(ctx, state.Publication{Temp: temp})
 }
 
+// clearUnannounced removes what attempts left before temporary files were
+// announced: their names follow from the batch and the attempt.
+func (x *attempt) clearUnannounced(dir string) error {
+	owner := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d\n%s\n%d", x.p.cfg.StateDir, x.claim.Workspace, x.claim.Run, x.claim.Node, x.claim.Batch))
+	base := filepath.Base(x.final)
+	for a := 1; a < x.claim.Attempt; a++ {
+		name := fmt.Sprintf(".%s%s%x-a%d.tmp", base[:min(len(base), tempBaseBytesMax)], tempMark, owner[:8], a)
+		if err := removeFile(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tempBaseBytesMax is how much of a file's name its temporary name has: 255
+// bytes is all that a name may have.
+const tempBaseBytesMax = 100
+
 // tempName is a name that nobody else has for a file that is not to be seen yet.
 func tempName(base string) string {
-	const baseBytesMax, randomBytes = 100, 16 // a file's name has 255 bytes at most
-	return fmt.Sprintf(".%s%s%s.tmp", base[:min(len(base), baseBytesMax)], tempMark, rand.Text()[:randomBytes])
+	const randomBytes = 16
+	return fmt.Sprintf(".%s%s%s.tmp", base[:min(len(base), tempBaseBytesMax)], tempMark, rand.Text()[:randomBytes])
 }
 
 // announce records what is about to lie beside the final name or at a server,

@@ -42,6 +42,7 @@ type Config struct {
 	Pool     *python.Pool    // nil for a script without Python
 	Engine   engine.Executor // nil: each batch has an instance of its own
 	Dir      string          // that relative names of files are seen from; "": the working directory
+	StateDir string          // that earlier versions named temporary files by
 	WorkDir  string          // for spill and scratch files: private to this process
 	Remote   *remote.Client
 	// CopiesDir keeps copies of remote inputs: private to this process and the

@@ -2,7 +2,9 @@ package pipeline_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -78,7 +80,7 @@ func newBench(t *testing.T, input string) *bench {
 	b.run, err = b.state.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()},
 		[]state.NodeSpec{{Name: "load"}, {Name: "write", Ordinal: 1, Inputs: []string{"load"}}, {Name: "again", Ordinal: 2}})
 	require.NoError(t, err)
-	b.cfg = pipeline.Config{Script: s, Run: b.run, Store: b.state, Parts: b.parts, Budget: shares,
+	b.cfg = pipeline.Config{Script: s, Run: b.run, Store: b.state, Parts: b.parts, Budget: shares, StateDir: "/state",
 		WorkDir: filepath.Join(dir, "work"), Remote: client, CopiesDir: filepath.Join(dir, "remote", "in")}
 	b.job = pipeline.New(b.cfg)
 	t.Cleanup(func() {
@@ -215,6 +217,28 @@ func TestAFailureNamesItsPlaceAndLeavesNothing(t *testing.T) {
 	require.Empty(t, res.Outcome.Parts)
 	require.Empty(t, b.stored())
 	require.Empty(t, b.left("work"))
+}
+
+// A run of an earlier version that was killed goes on: its temporary file was
+// not announced. The name is as that version made it.
+func TestTheNextAttemptRemovesWhatAnEarlierVersionLeft(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "id\n1\n2\n")
+	b.do("load")
+	b.plan("write")
+	owner := sha256.Sum256([]byte("/state\nw\n1\nwrite\n0"))
+	out := filepath.Join(b.dir, "out")
+	require.NoError(t, os.MkdirAll(out, 0o755))
+	left := filepath.Join(out, fmt.Sprintf(".items.csv.thalweg-%x-a1.tmp", owner[:8]))
+	others := filepath.Join(out, ".items.csv.thalweg-0011223344556677-a1.tmp")
+	for _, path := range []string{left, others} {
+		require.NoError(t, os.WriteFile(path, []byte("half a fi"), 0o644))
+	}
+	require.NoError(t, b.state.Release(t.Context(), b.claim("write"), time.Now()))
+	_, err := b.job.Execute(t.Context(), b.claim("write"))
+	require.NoError(t, err)
+	require.NoFileExists(t, left)
+	require.FileExists(t, others, "another state directory's")
 }
 
 func TestAFileAppearsWhenItIsPublished(t *testing.T) {
