@@ -248,21 +248,23 @@ func digitsOf(sql string) string {
 }
 
 // decimalText renders a decimal without zeros at the end. For two digits, the
-// usual case, two remainders decide (53 ns, no more than the cast itself);
-// trimming all text costs 250 ns. (Open ones may have more than two digits,
-// hence the trimming of the first.)
+// usual case, remainders decide (53 ns, no more than the cast itself); trimming
+// all text costs 250 ns. Open ones may have more than two digits: they alone are
+// trimmed, and only where they have.
 func (r *renderer) decimalText(n *node) string {
 	return r.let(n, func(v string) string {
 		switch {
 		case n.dec.scale == 0:
 			return "CAST(" + v + " AS VARCHAR)"
 		case n.dec.scale == columnScale || n.dec.open:
-			digits := narrowDigits
-			if n.dec.wide && !n.dec.open {
+			digits, finer := narrowDigits, ""
+			if n.dec.open {
+				finer = fmt.Sprintf("WHEN %[1]s %% 0.01 <> 0 THEN rtrim(CAST(%[1]s AS VARCHAR), '0') ", v)
+			} else if n.dec.wide {
 				digits = wideDigits
 			}
-			return fmt.Sprintf("CASE WHEN %[1]s %% 0.1 <> 0 THEN rtrim(CAST(%[1]s AS VARCHAR), '0') WHEN %[1]s %% 1 <> 0"+
-				" THEN CAST(CAST(%[1]s AS DECIMAL(%[2]d,1)) AS VARCHAR) ELSE CAST(CAST(%[1]s AS DECIMAL(%[2]d,0)) AS VARCHAR) END", v, digits)
+			return fmt.Sprintf("CASE %[3]sWHEN %[1]s %% 0.1 <> 0 THEN CAST(CAST(%[1]s AS DECIMAL(%[2]d,%[4]d)) AS VARCHAR) WHEN %[1]s %% 1 <> 0"+
+				" THEN CAST(CAST(%[1]s AS DECIMAL(%[2]d,1)) AS VARCHAR) ELSE CAST(CAST(%[1]s AS DECIMAL(%[2]d,0)) AS VARCHAR) END", v, digits, finer, columnScale)
 		}
 		return "rtrim(rtrim(CAST(" + v + " AS VARCHAR), '0'), '.')"
 	})
