@@ -5,15 +5,39 @@ import (
 	"errors"
 	"strings"
 
+	"thalweg/internal/expr"
 	"thalweg/internal/sqltext"
 )
 
 // Copy writes a file and returns the rows in it and, if RETURN_STATS is among
 // the options, its size. ordered demands that the rows come in order.
 func (in *Instance) Copy(ctx context.Context, c sqltext.Copy, ordered bool) (rowCount, byteCount int64, err error) {
-	rowCount, byteCount, err = in.copyOnce(ctx, c.Guarded(), ordered)
-	if err != nil && len(c.Floats) > 0 && foundNegativeZero(err) {
-		return in.copyOnce(ctx, c.Exact(), ordered)
+	rowCount, byteCount, err = in.copyJoined(ctx, c.Guarded(), ordered)
+	if err != nil && len(c.Floats) > 0 && foundIn(err, sqltext.NegativeZero) {
+		return in.copyJoined(ctx, c.Exact(), ordered)
+	}
+	return rowCount, byteCount, err
+}
+
+// copyJoined runs a COPY. Texts that it joins are tried to be joined as they
+// come, where a failure of that would be seen, and one thread brings them in order.
+func (in *Instance) copyJoined(ctx context.Context, stmt string, ordered bool) (rowCount, byteCount int64, err error) {
+	if in.hidesFailures || in.cfg.Threads > 1 || !strings.Contains(stmt, expr.Joined+"(") {
+		return in.copyOnce(ctx, stmt, ordered)
+	}
+	if err := in.defineMacros(ctx, stmt); err != nil {
+		return 0, 0, err
+	}
+	if err := in.set(ctx, []string{expr.JoinedAsCame()}); err != nil {
+		return 0, 0, err
+	}
+	rowCount, byteCount, err = in.copyOnce(ctx, stmt, ordered)
+	again := err != nil && foundIn(err, expr.NotAsCame)
+	if err := in.set(context.WithoutCancel(ctx), []string{expr.JoinedAnyhow()}); err != nil {
+		return 0, 0, err
+	}
+	if again {
+		return in.copyOnce(ctx, stmt, ordered)
 	}
 	return rowCount, byteCount, err
 }

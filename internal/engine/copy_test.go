@@ -2,11 +2,16 @@ package engine
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/sqltext"
 )
@@ -72,4 +77,103 @@ func TestFailureBehindANegativeZeroIsReported(t *testing.T) {
 	require.Equal(t, fault.UserData, fault.Of(err).Kind)
 	require.ErrorContains(t, err, "5999?")
 	require.Empty(t, f.files(t))
+}
+
+// joined is what string_agg promises: no separator behind text that is still empty.
+func joined(texts []*string, sep string) string {
+	var out strings.Builder
+	for _, s := range texts {
+		if s == nil {
+			continue
+		}
+		if out.Len() > 0 {
+			out.WriteString(sep)
+		}
+		out.WriteString(*s)
+	}
+	return out.String()
+}
+
+// Texts are joined as they come where that is right, else through lists. Which
+// of the two it was does not show in the result.
+func TestTextsAreJoinedInOrder(t *testing.T) {
+	t.Parallel()
+	plain := func(texts ...string) (list []*string) {
+		for _, s := range texts {
+			list = append(list, &s)
+		}
+		return list
+	}
+	tests := map[string]struct {
+		groups  [][]*string
+		sep     string
+		shuffle bool
+		threads int
+		bad     *Quarantine
+		lists   bool // are needed, or used to be safe
+	}{
+		"no empty ones":              {groups: [][]*string{plain("a", "b", "c"), plain("d")}, sep: ","},
+		"empty ones in between":      {groups: [][]*string{plain("a", "", "", "b", "")}, sep: ","},
+		"empty ones first":           {groups: [][]*string{plain("", "", "a", "", "b"), plain("", ",a"), plain("", "", "b,", "b,")}, sep: ","},
+		"empty ones only":            {groups: [][]*string{plain("", "", ""), plain("")}, sep: ","},
+		"separators first":           {groups: [][]*string{plain(",", "a"), plain(",,", "", "b")}, sep: ","},
+		"separators behind empties":  {groups: [][]*string{plain("a"), plain("", ",", "a")}, sep: ",", lists: true},
+		"part of a longer separator": {groups: [][]*string{plain("", "", "ab", "x"), plain("", "aba", "x")}, sep: "aba", lists: true},
+		"no separator":               {groups: [][]*string{plain("", "a", "", "b")}, sep: ""},
+		"nulls":                      {groups: [][]*string{append([]*string{nil}, plain("a", "b")...), {nil, nil}, append([]*string{nil}, plain("", "é", "é")...)}, sep: "é", lists: true},
+		"nulls and empties":          {groups: [][]*string{append([]*string{nil}, plain("", "ü", "é")...)}, sep: "é"},
+		"not in order":               {groups: [][]*string{plain("a", "b", "c"), plain("", "d", "e")}, sep: ",", shuffle: true, lists: true},
+		"several threads":            {groups: [][]*string{plain("a", "b", "c")}, sep: ",", threads: 2, lists: true},
+		"failures may be hidden":     {groups: [][]*string{plain("a", "b")}, sep: ",", bad: &Quarantine{}, lists: true},
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	var groups [][]*string
+	for range 300 {
+		var texts []*string
+		for range 1 + random.IntN(5) {
+			texts = append(texts, &[]string{"", "", "x", ",", ",y", "z,", "é"}[random.IntN(7)])
+		}
+		groups = append(groups, texts)
+	}
+	everything := tests["no empty ones"]
+	everything.groups, everything.lists = groups, true
+	tests["everything"] = everything
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			var rows []string
+			want := [][]any{}
+			for g, texts := range tc.groups {
+				for _, s := range texts {
+					value := "CAST(NULL AS VARCHAR)"
+					if s != nil {
+						value = sqltext.String(*s)
+					}
+					rows = append(rows, fmt.Sprintf("(%d, %s, %d)", g, value, len(rows)))
+				}
+				want = append(want, []any{joined(texts, tc.sep)})
+			}
+			if tc.shuffle {
+				slices.Reverse(rows)
+			}
+			f.cfg.Threads, f.cfg.Paths = max(tc.threads, 1), []string{f.dir}
+			in, err := OpenInstance(t.Context(), f.cfg)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, in.Close()) }()
+			in.hidesFailures = tc.bad != nil
+			path := filepath.Join(f.dir, "out.parquet")
+			query := fmt.Sprintf("SELECT g, %s(x, o, %s) AS s FROM (VALUES %s) AS t(g, x, o) GROUP BY g", expr.Joined, sqltext.String(tc.sep), strings.Join(rows, ", "))
+			var copies int
+			ctx := WithTrace(t.Context(), func(*Instance, string) { copies++ })
+			for range 2 { // what the first time has left does not change the second
+				copies = 0
+				_, _, err = in.Copy(ctx, sqltext.Copy{Query: query, Path: path, Options: []string{"FORMAT parquet"}}, false)
+				require.NoError(t, err)
+				tried := tc.threads <= 1 && tc.bad == nil
+				require.Equal(t, map[bool]int{true: 2, false: 1}[tried && tc.lists], copies)
+				require.Equal(t, want, f.read(t, "SELECT s FROM "+sqltext.String(path)+" ORDER BY g"))
+			}
+		})
+	}
 }

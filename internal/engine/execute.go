@@ -58,6 +58,7 @@ func execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Ta
 		return Result{}, classify(ctx, err, task)
 	}
 	x.in, x.bad.in = in, in
+	in.hidesFailures = task.Quarantine != nil
 	defer func() {
 		if err != nil {
 			if !x.judged {

@@ -13,7 +13,6 @@ import (
 
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
-	"thalweg/internal/sqltext"
 )
 
 // ErrOutOfMemory is in the chain of a failure for which an instance with more
@@ -80,10 +79,10 @@ func diskFull(err error, task Task) error {
 		Hint: "free space where the state, the spill or the output directory is, then continue with --resume"}
 }
 
-// foundNegativeZero reports whether a guarded COPY failed by its guard.
-func foundNegativeZero(err error) bool {
+// foundIn reports whether a statement failed by a guard of ours, which raises mark.
+func foundIn(err error, mark string) bool {
 	var db *duckdb.Error
-	return errors.As(err, &db) && strings.Contains(db.Msg, sqltext.NegativeZero)
+	return errors.As(err, &db) && strings.Contains(db.Msg, mark)
 }
 
 // Raised is the error that SQL of ours raised, if the failure is one.

@@ -47,6 +47,8 @@ type Instance struct {
 	macros *macros
 	// lasting says that a statement may have left something that does not end with the connection.
 	lasting bool
+	// hidesFailures says that statements of its task may go on where a value fails.
+	hidesFailures bool
 }
 
 // OpenInstance starts an instance; the caller closes it.
@@ -212,6 +214,11 @@ func (in *Instance) QueryContext(ctx context.Context, query string, args ...any)
 func (in *Instance) prepare(ctx context.Context, query string) error {
 	in.trace(ctx, query)
 	in.lasting = in.lasting || lasts(query)
+	return in.defineMacros(ctx, query)
+}
+
+// defineMacros defines the macros that a statement names.
+func (in *Instance) defineMacros(ctx context.Context, query string) error {
 	return in.macros.define(query, func(statement string) error {
 		if _, err := in.conn.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("define a macro of a statement: %w", err)

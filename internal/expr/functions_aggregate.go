@@ -167,10 +167,7 @@ func extreme(name string) func(*renderer, *node, string) string {
 	}
 }
 
-// sqlJoin joins through a list: measured 1.5 times as fast as DuckDB's
-// string_agg with an order. The list is written several times but DuckDB
-// computes equal aggregates once. No separator follows text that is still
-// empty, so empty texts at the start are cut off; usually there are none.
+// sqlJoin joins texts in order.
 func sqlJoin(r *renderer, n *node, filter string) string {
 	joined := sqlJoinTexts(r, n, filter)
 	if r.emptyNull {
@@ -179,16 +176,24 @@ func sqlJoin(r *renderer, n *node, filter string) string {
 	return joined
 }
 
+// sqlJoinTexts joins through a list: measured 1.5 times as fast as DuckDB's
+// string_agg with an order. The list is written several times but DuckDB
+// computes equal aggregates once. No separator follows text that is still
+// empty, so empty texts at the start are cut off; usually there are none. By a
+// single order column the texts need not be sorted where it is ascending: see Joined.
 func sqlJoinTexts(r *renderer, n *node, filter string) string {
-	list := r.orderedList(r.aggregated(n), filter)
-	sep := n.aux.(string)
-	joined := "array_to_string(" + list + ", " + sqltext.String(sep) + ")"
-	if sep == "" {
+	x, sep := r.aggregated(n), sqltext.String(n.aux.(string))
+	if filter == "" && r.order != "" && !strings.ContainsAny(r.order, ", ") {
+		return Joined + "(" + x + ", " + r.order + ", " + sep + ")"
+	}
+	list := r.orderedList(x, filter)
+	joined := "array_to_string(" + list + ", " + sep + ")"
+	if sep == "''" {
 		return "coalesce(" + joined + ", '')"
 	}
 	rest := "list_slice(" + list + ", list_position(list_transform(" + list + ", lambda s: s <> ''), true), len(" + list + "))"
 	return "CASE WHEN coalesce((" + list + ")[1], '') <> '' THEN " + joined +
-		" ELSE coalesce(array_to_string(" + rest + ", " + sqltext.String(sep) + "), '') END"
+		" ELSE coalesce(array_to_string(" + rest + ", " + sep + "), '') END"
 }
 
 // orderedList gathers a group's values in order. Rows usually arrive in order

@@ -1,6 +1,10 @@
 package expr
 
-import "slices"
+import (
+	"slices"
+
+	"thalweg/internal/sqltext"
+)
 
 // Macros are the CREATE MACRO statements that a DuckDB connection must have
 // run before any compiled SQL; each uses those before it only. They hold what
@@ -19,7 +23,41 @@ func orderMacros() []string {
 		// Values by their positions, both gathered in the same sequence.
 		`CREATE OR REPLACE TEMP MACRO thalweg_in_order(vals, positions) AS
 			CASE WHEN positions = list_sort(positions) THEN vals ELSE list_select(vals, list_grade_up(positions)) END`,
+		joinedBy(`CASE WHEN coalesce((thalweg_in_order(list(x), list(o)))[1], '') <> '' THEN array_to_string(thalweg_in_order(list(x), list(o)), sep)
+			ELSE coalesce(array_to_string(list_slice(thalweg_in_order(list(x), list(o)),
+				list_position(list_transform(thalweg_in_order(list(x), list(o)), lambda s: s <> ''), true), count(*)), sep), '') END`),
 	}
+}
+
+// Joined is the macro that joins the texts x of a group with sep in the order of
+// o, which has no equals. No separator follows text that is still empty.
+const Joined = "thalweg_joined"
+
+// joinedBy defines Joined.
+func joinedBy(body string) string {
+	return "CREATE OR REPLACE TEMP MACRO " + Joined + "(x, o, sep) AS " + body
+}
+
+// JoinedAnyhow defines Joined by gathering texts and positions in lists, which
+// need not come in order, as Macros does.
+func JoinedAnyhow() string { return orderMacros()[1] }
+
+// NotAsCame is in the message of the failure of what JoinedAsCame defines.
+const NotAsCame = "thalweg: texts that cannot be joined as they come"
+
+// JoinedAsCame defines Joined by joining texts as they come: no list holds them.
+// Aggregates of a group meet its rows in the same sequence, so the positions
+// gathered beside prove that this is their order; where it is not, it fails. It
+// fails too where the separators behind empty texts at the start cannot be told
+// from a text of nothing but separators. Nothing that hides failures may stand
+// around it.
+func JoinedAsCame() string {
+	const firstText = "first(x) FILTER (WHERE x <> '')"
+	return joinedBy(`CASE WHEN list(o) <> list_sort(list(o)) THEN error(` + sqltext.String(NotAsCame) + `)
+		WHEN first(x) <> '' THEN string_agg(x, sep)
+		WHEN ` + firstText + ` IS NULL THEN ''
+		WHEN starts_with(sep, replace(` + firstText + `, sep, '')) THEN error(` + sqltext.String(NotAsCame) + `)
+		ELSE substr(string_agg(x, sep), strpos(string_agg(x, sep), ` + firstText + `)) END`)
 }
 
 // scanMacros read values of text.
