@@ -35,15 +35,7 @@ func (x *execution) runPython(ctx context.Context) (err error) {
 	if err := x.in.Exec(ctx, createResultTable(step)); err != nil {
 		return err
 	}
-	if step.Groups != "" {
-		if err := x.in.Exec(ctx, "CREATE TEMP TABLE "+GroupTable+" AS "+step.Groups); err != nil {
-			return err
-		}
-	}
-	if err := InOrder(ctx, x.in, step.Source); err != nil {
-		return err
-	}
-	rows, err := x.in.vectorRows(ctx, step.Source, step.sourceTypes())
+	rows, err := x.sourceRows(ctx, step)
 	if err != nil {
 		return err
 	}
@@ -53,10 +45,10 @@ func (x *execution) runPython(ctx context.Context) (err error) {
 		return err
 	}
 	start := time.Now()
-	next := func() (python.Row, error) { return rows, rows.next() }
+	next := func() (python.Row, error) { return rows, rows.next(ctx) }
 	switch {
 	case step.Program.Table != nil:
-		x.res.Python, err = x.pool.RunTable(ctx, step.Program, rows.groups(step), sink.emitOf, x.groupName)
+		x.res.Python, err = x.pool.RunTable(ctx, step.Program, rows.groups(ctx, step), sink.emitOf, x.groupName)
 	case step.Bad != nil:
 		x.res.Python, err = x.pool.RunTolerant(ctx, step.Program, next, sink.emit, func(f *fault.Error, reason string) error { return x.putAside(sink, f, reason) })
 	default:
@@ -161,6 +153,31 @@ func typeResultTable(step *PythonStep) string {
 	return fmt.Sprintf("CREATE TEMP VIEW %s AS SELECT %s FROM %s", ResultTable, strings.Join(cols, ", "), resultRaw)
 }
 
+// sourceRows begins to read the step's source, window by window.
+func (x *execution) sourceRows(ctx context.Context, step *PythonStep) (*vectorRows, error) {
+	windows := []string{""}
+	if step.Groups != "" {
+		if err := x.in.Exec(ctx, "CREATE TEMP TABLE "+GroupTable+" AS "+step.Groups); err != nil {
+			return nil, err
+		}
+		lasts, err := x.ints(ctx, fmt.Sprintf("SELECT max(%[1]s) FROM (SELECT %[1]s, sum(%[2]s) OVER (ORDER BY %[1]s) - %[2]s AS before FROM %[3]s) GROUP BY before // %[4]d ORDER BY 1",
+			sqltext.Ident(GroupColumn), sqltext.Ident(GroupRowsColumn), GroupTable, max(step.WindowRows, 1)))
+		if err != nil {
+			return nil, fmt.Errorf("share out groups: %w", err)
+		}
+		if len(lasts) == 0 {
+			lasts = []int64{0} // no rows are read once, too
+		}
+		windows = nil
+		first := int64(0)
+		for _, last := range lasts {
+			windows = append(windows, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE %s AS SELECT * FROM %s WHERE %s BETWEEN %d AND %d", WindowTable, GroupTable, sqltext.Ident(GroupColumn), first, last))
+			first = last + 1
+		}
+	}
+	return x.in.vectorRows(ctx, step.Source, step.sourceTypes(), windows)
+}
+
 // sourceTypes are the types of Source's columns.
 func (s *PythonStep) sourceTypes() []mapping.Type {
 	kinds := map[expr.Type]mapping.Type{expr.String: mapping.TypeVarchar, expr.Float: mapping.TypeDouble, expr.Bool: mapping.TypeBoolean}
@@ -175,9 +192,9 @@ func (s *PythonStep) sourceTypes() []mapping.Type {
 }
 
 // groups gives the rows of a function over groups, each with its group's number.
-func (r *vectorRows) groups(step *PythonStep) func() (python.Row, int64, error) {
+func (r *vectorRows) groups(ctx context.Context, step *PythonStep) func() (python.Row, int64, error) {
 	return func() (row python.Row, group int64, err error) {
-		if err = r.next(); err == nil && step.Groups != "" {
+		if err = r.next(ctx); err == nil && step.Groups != "" {
 			group = int64(r.Word(len(r.types) - 1))
 		}
 		return r, group, err

@@ -38,9 +38,12 @@ func (p *Instances) release() {
 	if held := residentBytes(); held < p.released+releaseBytes {
 		return
 	}
-	C.thalweg_release()
+	releasePages()
 	p.released = residentBytes()
 }
+
+// releasePages gives back what the allocators below DuckDB keep.
+func releasePages() { C.thalweg_release() }
 
 // residentBytes is what this process holds, 0 where the system does not say.
 func residentBytes() int64 {

@@ -60,9 +60,12 @@ type PythonStep struct {
 	Source  string // SELECT of Program.Inputs in order, as transport types (see TransportSQL); of functions over groups also the group's number, last
 	Program *python.Program
 	// Of functions over groups: SELECT of one row for each group, with its number from 0
-	// in GroupColumn. It becomes the table GroupTable before Source is read. "": all
+	// in GroupColumn, by which they are ordered, and its rows in GroupRowsColumn. It becomes the table GroupTable. "": all
 	// rows of Source are one group.
 	Groups string
+	// WindowRows is about how many rows are read at a time, of functions over groups:
+	// Source is read for some groups after the others, which are WindowTable then. DuckDB holds what it gives, beside its memory limit.
+	WindowRows int64
 	// GroupName is a text expression over GroupTable that names a group.
 	GroupName string
 	// Bad, if not nil, describes a row whose formulas fail and says whether it
@@ -73,9 +76,11 @@ type PythonStep struct {
 
 // What functions over many rows leave beside their own columns in ResultTable.
 const (
-	GroupTable  = "__groups"
-	GroupColumn = "group no" // BIGINT; no field of a script has a name with a blank
-	RowColumn   = "row no"   // BIGINT: of the call's result, from 0
+	GroupTable      = "__groups"
+	WindowTable     = "__window"   // the rows of GroupTable that Source is read for
+	GroupColumn     = "group no"   // BIGINT; no field of a script has a name with a blank
+	GroupRowsColumn = "group rows" // BIGINT
+	RowColumn       = "row no"     // BIGINT: of the call's result, from 0
 )
 
 // BadFlag is the column of __p that is true for rows without results.

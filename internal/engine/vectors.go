@@ -19,7 +19,10 @@ import (
 //
 // It is the Row of each of its rows.
 type vectorRows struct {
-	rows    driver.Rows // executes, and closes
+	in      *Instance
+	query   string
+	windows []string    // statements before the query, each time that it is still to be executed
+	rows    driver.Rows // executes, and closes; nil before
 	result  *mapping.Result
 	types   []mapping.Type
 	chunk   mapping.DataChunk
@@ -31,17 +34,39 @@ type vectorRows struct {
 // vector is a column of a chunk: its values, and a bit for each that is not NULL; nil: none is.
 type vector struct{ data, valid unsafe.Pointer }
 
-// vectorRows runs a query whose columns must have these types.
-func (in *Instance) vectorRows(ctx context.Context, query string, types []mapping.Type) (*vectorRows, error) {
-	rows, err := in.driverRows(ctx, query)
-	if err != nil {
-		return nil, err
+// vectorRows reads a query whose columns must have these types once behind each of
+// the statements, "" for none.
+func (in *Instance) vectorRows(ctx context.Context, query string, types []mapping.Type, before []string) (*vectorRows, error) {
+	r := &vectorRows{in: in, query: query, types: types, windows: before}
+	return r, r.open(ctx)
+}
+
+// open begins to read the next window.
+func (r *vectorRows) open(ctx context.Context) (err error) {
+	if r.rows != nil {
+		if err := r.close(); err != nil {
+			return err
+		}
+		releasePages() // or the next window is held beside what is left of this one
 	}
-	r := &vectorRows{rows: rows, types: types, row: -1}
+	if r.windows[0] != "" {
+		if err := r.in.Exec(ctx, r.windows[0]); err != nil {
+			return err
+		}
+	}
+	r.windows = r.windows[1:]
+	if err := InOrder(ctx, r.in, r.query); err != nil {
+		return err
+	}
+	if r.rows, err = r.in.driverRows(ctx, r.query); err != nil {
+		r.rows = nil
+		return err
+	}
 	if err := r.look(); err != nil {
-		return nil, errors.Join(err, rows.Close())
+		return errors.Join(err, r.close())
 	}
-	return r, nil
+	r.row, r.count = -1, 0
+	return nil
 }
 
 // look takes the result out of the driver's rows.
@@ -63,7 +88,17 @@ func (r *vectorRows) look() error {
 }
 
 // next goes on to the next row; io.EOF: there is none.
-func (r *vectorRows) next() error {
+func (r *vectorRows) next(ctx context.Context) error {
+	err := r.nextOfWindow()
+	for errors.Is(err, io.EOF) && len(r.windows) > 0 {
+		if err = r.open(ctx); err == nil {
+			err = r.nextOfWindow()
+		}
+	}
+	return err
+}
+
+func (r *vectorRows) nextOfWindow() error {
 	for r.row++; r.row >= r.count; r.row = 0 {
 		mapping.DestroyDataChunk(&r.chunk)
 		if r.chunk = mapping.FetchChunk(*r.result); r.chunk.Ptr == nil {
@@ -85,7 +120,12 @@ func (r *vectorRows) next() error {
 
 func (r *vectorRows) close() error {
 	mapping.DestroyDataChunk(&r.chunk)
-	return r.rows.Close()
+	if r.rows == nil {
+		return nil
+	}
+	rows := r.rows
+	r.rows = nil
+	return rows.Close()
 }
 
 // Null implements python.Row.

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/duckdb/duckdb-go/v2/mapping"
 	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/python"
 )
 
 // Rows for Python are as the driver gives them: of every type, with and without
@@ -38,11 +42,11 @@ func TestVectorRowsAreTheDriversRows(t *testing.T) {
 			}
 			require.NoError(t, errors.Join(want.Err(), want.Close()))
 
-			got, err := in.vectorRows(ctx, query, types)
+			got, err := in.vectorRows(ctx, query, types, []string{""})
 			require.NoError(t, err)
 			n := 0
 			for ; ; n++ {
-				if err := got.next(); err != nil {
+				if err := got.next(ctx); err != nil {
 					require.ErrorIs(t, err, io.EOF)
 					break
 				}
@@ -63,7 +67,7 @@ func TestVectorRowsAreTheDriversRows(t *testing.T) {
 				require.Equal(t, all[n], fmt.Sprint(row...), "row %d of %s", n, query)
 			}
 			require.Len(t, all, n)
-			require.ErrorIs(t, got.next(), io.EOF)
+			require.ErrorIs(t, got.next(ctx), io.EOF)
 			require.NoError(t, got.close())
 		}
 	}
@@ -80,12 +84,50 @@ func TestVectorRowsOfOtherTypesAreRefused(t *testing.T) {
 		"SELECT CAST(1 AS BIGINT)":  {mapping.TypeBigInt, mapping.TypeBigInt},
 		"SELECT 'text'":             {mapping.TypeDouble},
 	} {
-		_, err := in.vectorRows(ctx, query, types)
+		_, err := in.vectorRows(ctx, query, types, []string{""})
 		require.ErrorContains(t, err, "for Python", query)
 	}
-	_, err = in.vectorRows(ctx, "SELECT error('a reason') FROM range(5000)", []mapping.Type{mapping.TypeBigInt})
+	_, err = in.vectorRows(ctx, "SELECT error('a reason') FROM range(5000)", []mapping.Type{mapping.TypeBigInt}, []string{""})
 	require.ErrorContains(t, err, "a reason")
-	rows, err := in.vectorRows(ctx, "SELECT CAST(1 AS BIGINT)", []mapping.Type{mapping.TypeBigInt})
+	rows, err := in.vectorRows(ctx, "SELECT CAST(1 AS BIGINT)", []mapping.Type{mapping.TypeBigInt}, []string{""})
 	require.NoError(t, err, "the connection is good for more")
 	require.NoError(t, rows.close())
+}
+
+// Whatever the windows, each group comes once, whole, and in order.
+func TestWindowsHaveEachGroupOnce(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for _, rows := range []int{0, 1, 20_000} {
+		for _, window := range []int64{0, 1, 700, 5_000, 1 << 40} {
+			in, err := OpenInstance(ctx, InstanceConfig{Threads: 1, SpillDir: t.TempDir()})
+			require.NoError(t, err)
+			// Group 0 has half of the rows, others a few or one.
+			require.NoError(t, in.Exec(ctx, fmt.Sprintf("CREATE TEMP TABLE r AS SELECT i, CASE WHEN i %% 2 = 0 THEN 0 WHEN i %% 7 = 0 THEN i ELSE i %% 100 END AS k FROM range(%d) AS r(i)", rows)))
+			x := &execution{in: in}
+			source, err := x.sourceRows(ctx, &PythonStep{
+				Program:    &python.Program{Inputs: []python.Column{{Name: "i", Type: expr.Int}}},
+				Groups:     "SELECT row_number() OVER (ORDER BY first) - 1 AS \"group no\", k, n AS \"group rows\" FROM (SELECT k, min(i) AS first, count(*) AS n FROM r GROUP BY k)",
+				Source:     "SELECT r.i, g.\"group no\" FROM r JOIN " + WindowTable + " AS g ON r.k = g.k ORDER BY g.\"group no\", r.i",
+				WindowRows: window,
+			})
+			require.NoError(t, err)
+			if rows > 0 && window > 0 && window < int64(rows)/2 {
+				require.NotEmpty(t, source.windows, "several windows")
+			}
+			var got [][2]int64
+			for {
+				if err := source.next(ctx); err != nil {
+					require.ErrorIs(t, err, io.EOF)
+					break
+				}
+				got = append(got, [2]int64{int64(source.Word(1)), int64(source.Word(0))})
+			}
+			require.NoError(t, source.close())
+			require.Len(t, got, rows)
+			require.True(t, slices.IsSortedFunc(got, func(a, b [2]int64) int { return slices.Compare(a[:], b[:]) }))
+			require.Len(t, slices.Compact(got), rows)
+			require.NoError(t, in.Close())
+		}
+	}
 }

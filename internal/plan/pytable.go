@@ -142,10 +142,17 @@ func groupedStep(n *script.Node, s scan, w Work) *engine.PythonStep {
 	rows := s
 	rows.fields = union(layout, n.PyTable.GroupBy, n.PyTable.Columns)
 	source := fmt.Sprintf("SELECT %s, g.%s FROM (%s) AS r JOIN %s AS g ON %s%s ORDER BY g.%s, %s",
-		strings.Join(transported(prog, layout), ", "), number, rows.sql(), engine.GroupTable, strings.Join(joined, " AND "), where(Cut{Range: w.Cut.Range}), number, strings.Join(order, ", "))
+		strings.Join(transported(prog, layout), ", "), number, rows.sql(), engine.WindowTable, strings.Join(joined, " AND "), where(Cut{Range: w.Cut.Range}), number, strings.Join(order, ", "))
 	s.fields = n.PyTable.GroupBy
-	return &engine.PythonStep{Program: prog, Source: source, Groups: groupsSQL(s, keys, where(w.Cut)), GroupName: "'(' || " + strings.Join(names, " || ', ' || ") + " || ')'"}
+	return &engine.PythonStep{Program: prog, Source: source, Groups: groupsSQL(s, keys, where(w.Cut)), WindowRows: windowRows(s.table), GroupName: "'(' || " + strings.Join(names, " || ', ' || ") + " || ')'"}
 }
+
+// windowBytes is about how much of a bucket is sorted for Python at a time. Each
+// time reads all of it: of narrow rows, a tenth of the work.
+const windowBytes = 256 << 20
+
+// windowRows is how many rows of a table are so many bytes.
+func windowRows(t *Table) int64 { return max(windowBytes*t.Rows()/max(t.Bytes(), 1), 1) }
 
 // groupsSQL is the SELECT of a bucket's groups: number, keys, and the order
 // columns of the first row.
@@ -164,7 +171,8 @@ func groupsSQL(s scan, keys []string, where string) string {
 		}
 		first = "min(struct_pack(" + strings.Join(packed, ", ") + "))"
 	}
-	grouped := fmt.Sprintf("SELECT %s, %s AS __first FROM (%s) AS r%s GROUP BY %s", strings.Join(keys, ", "), first, s.sql(), where, strings.Join(keys, ", "))
+	grouped := fmt.Sprintf("SELECT %s, %s AS __first, count(*) AS %s FROM (%s) AS r%s GROUP BY %s",
+		strings.Join(keys, ", "), first, sqltext.Ident(engine.GroupRowsColumn), s.sql(), where, strings.Join(keys, ", "))
 	return fmt.Sprintf("SELECT row_number() OVER (ORDER BY __first) - 1 AS %s, * EXCLUDE (__first), %s FROM (%s)",
 		sqltext.Ident(engine.GroupColumn), strings.Join(unpacked, ", "), grouped)
 }
