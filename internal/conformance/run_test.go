@@ -165,8 +165,8 @@ func (b *bench) run(s step) string {
 // renderFailure writes what the command line prints about a failure.
 func renderFailure(f state.Failure) string {
 	var w strings.Builder
-	if f.Node != "" {
-		fmt.Fprintf(&w, "node %s: ", f.Node)
+	if whose := f.Whose(); whose != "" {
+		fmt.Fprintf(&w, "%s: ", whose)
 	}
 	if where := f.Place.String(); where != "" {
 		fmt.Fprintf(&w, "%s: ", where)

@@ -32,6 +32,7 @@ type Place struct {
 	Field  string `json:"field,omitempty"`  // column or field name
 	Value  string `json:"value,omitempty"`  // offending text, shortened
 	Expr   string `json:"expr,omitempty"`   // expression as written
+	Node   string `json:"node,omitempty"`   // whose work it was, if not that of the node that failed: its table is computed inside that
 	Table  string `json:"-"`                // of which Record counts the rows; see PutInTable
 }
 

@@ -59,12 +59,12 @@ func TestEphemeralFailsAsStored(t *testing.T) {
 			strings.Replace(writeN, "r.n]", "{q: 10 / r.n}]", 1), 1, "", ""},
 		"a condition above having": {loadOf("zeros", "having: w.n > 0, fields: [r.id, r.n]") +
 			strings.Replace(writeN, "columns: [r.id, r.n]", "having: w.q > 2, columns: [r.id, {q: 10 / r.n}]", 1), 1, "", ""},
-		"a column of the file": {loadOf("zeros", plainFields) + strings.Replace(writeN, "r.n]", "{q: 10 / r.n}]", 1), 1, "field q: division by zero", "zeros.csv (row 3): field q"},
+		"a column of the file": {loadOf("zeros", plainFields) + strings.Replace(writeN, "r.n]", "{q: 10 / r.n}]", 1), 1, "field q: division by zero", "zeros.csv (row 3): node write: field q"},
 		"the middle of a chain": {loadOf("zeros", plainFields) + `
   middle: {type: table_table, r: t, w: {name: u, having: w.id > 1, fields: [r.id, {q: 10 / r.n}]}}` + writeU, 2, "field q: division by zero", "zeros.csv (row 3): node middle: "},
 		"the end of a chain": {loadOf("zeros", plainFields) + `
   middle: {type: table_table, r: t, w: {name: u, having: w.id > 1, fields: [r.id, r.n]}}` +
-			strings.Replace(writeU, "r.*", "{q: 10 / r.n}", 1), 2, "field q: division by zero", "zeros.csv (row 3): field q"},
+			strings.Replace(writeU, "r.*", "{q: 10 / r.n}", 1), 2, "field q: division by zero", "zeros.csv (row 3): node write: field q"},
 		"a lookup of both": {loadOf("zeros", plainFields) + second + `
   look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: left}, w: {name: u, fields: [r.*, l.v]}}` + writeU, 3, "", ""},
 		"a lookup that leaves bad rows out": {loadOf("bad", plainFields) + second + `
@@ -132,7 +132,7 @@ func runEphemeral(t *testing.T, nodes string, ephemeral bool) (files map[string]
 		return nil, err.Error(), sum
 	}
 	if sum.Failure != nil {
-		return nil, sum.Failure.Place.String() + ": " + sum.Failure.Message, sum
+		return nil, strings.Replace(sum.Failure.Text(), ", computed in "+sum.Failure.Node+":", ":", 1), sum
 	}
 	return outputsIn(t, filepath.Join(dir, "out")), "", sum
 }

@@ -381,8 +381,8 @@ func (i *inlined) blame(ctx context.Context, db engine.Querier, cause error) err
 // ofNode names the node that a failure within another one's batch is of.
 func ofNode(n *script.Node, err error) error {
 	var f *fault.Error
-	if errors.As(err, &f) && f.Kind != fault.Canceled {
-		f.Message = fmt.Sprintf("node %s: %s", n.Name, f.Message)
+	if errors.As(err, &f) && f.Place.Node == "" {
+		f.Place.Node = n.Name
 	}
 	return err
 }

@@ -208,11 +208,23 @@ type Failure struct {
 	Batch     int         `json:"batch"`
 }
 
+// Whose names the node that failed for people: also that whose table was computed
+// in its batch.
+func (f Failure) Whose() string {
+	switch inner := f.Place.Node; {
+	case inner != "" && inner != f.Node:
+		return "node " + inner + ", computed in " + f.Node
+	case f.Node != "":
+		return "node " + f.Node
+	}
+	return ""
+}
+
 // Text says for people where it failed, in which node, and what.
 func (f Failure) Text() string {
 	text := f.Message
-	if f.Node != "" {
-		text = "node " + f.Node + ": " + text
+	if whose := f.Whose(); whose != "" {
+		text = whose + ": " + text
 	}
 	if where := f.Place.String(); where != "" {
 		text = where + ": " + text
