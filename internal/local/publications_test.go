@@ -52,15 +52,15 @@ const publishedFiles, publishedRows = 8, 300
 // files on: nothing that it says is heard then.
 type dying struct {
 	state.Store
-	mu   sync.Mutex
-	left int
-	die  context.CancelFunc
+	die      context.CancelFunc
+	lastDone bool // the call at which it dies is done, and nobody hears of it
+	mu       sync.Mutex
+	left     int
 }
 
 var errDead = fmt.Errorf("the process is dead: %w", context.Canceled)
 
-// heard does a call of a process that lives. The last one of all is done half
-// the time, and its answer never comes.
+// heard does a call of a process that lives.
 func (d *dying) heard(call func() error) error {
 	d.mu.Lock()
 	d.left--
@@ -70,7 +70,7 @@ func (d *dying) heard(call func() error) error {
 		return call()
 	}
 	d.die()
-	if left == 0 && d.left%2 == 0 {
+	if left == 0 && d.lastDone {
 		_ = call()
 	}
 	return errDead
@@ -167,7 +167,7 @@ func (p *publishing) live(life int) (complete bool) {
 	require.NoError(p.t, home.State.Close())
 	ctx, die := context.WithCancel(p.t.Context())
 	defer die()
-	d := &dying{Store: p.store, left: 1 << 30, die: die}
+	d := &dying{Store: p.store, left: 1 << 30, lastDone: p.rng.IntN(2) == 0, die: die}
 	if life < livesMax {
 		d.left = 1 + p.rng.IntN(12)
 	}
