@@ -74,6 +74,8 @@ func TestDependentQueries(t *testing.T) {
 		{"SELECT k FROM a WHERE k IN (SELECT k FROM b)", "IN", "IN looks at the rows of all keys", "SEMI JOIN"},
 		{"SELECT k FROM a WHERE k NOT IN (SELECT k FROM b)", "IN", "IN looks at the rows of all keys", "ANTI JOIN"},
 		{"SELECT k FROM a WHERE x > ALL (SELECT y FROM b)", "ALL", "", ""},
+		{"SELECT a.k, u.i FROM a, unnest(range(a.x)) AS u(i)", "unnest", "a list or a table function of columns", "select list"},
+		{"SELECT a.k, u.i FROM a, range(a.x) AS u(i)", "range", "a list or a table function of columns", "select list"},
 		{"SELECT k FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.n = a.n)", "SELECT", "a subquery for each row", ""},
 		{"SELECT k FROM a WHERE EXISTS (FROM b)", "SELECT", "", ""},
 		{"SELECT k FROM a UNION ALL SELECT 'x'", "UNION", "reads none of the tables", "a table of their own"},

@@ -15,7 +15,7 @@ func (c *cutter) join(n node) (flow, error) {
 	}
 	correlated := n.text("type") == "LOGICAL_DELIM_JOIN"
 	if correlated {
-		if err := c.enter(left, n.list("duplicate_eliminated_columns")); err != nil {
+		if err := c.enter(left, n.list("duplicate_eliminated_columns"), sides[1]); err != nil {
 			return left, err
 		}
 		defer func() { c.delims = c.delims[:len(c.delims)-1] }()
@@ -42,13 +42,25 @@ func (c *cutter) join(n node) (flow, error) {
 
 // enter begins a subquery that is computed for the rows of left, once for those
 // that are equal in some columns.
-func (c *cutter) enter(left flow, columns []node) error {
+func (c *cutter) enter(left flow, columns []node, subquery node) error {
 	rows := project(left, columns)
 	if err := c.within(rows, dependent{why: "a subquery for each row"}, "what it compares with the rows around it"); err != nil {
+		if takesApart(subquery) {
+			err = &dependent{why: "FROM has a list or a table function of columns, which is computed once for equal values", words: []string{"unnest", "range", "generate_series"},
+				hint: "write it into the select list: SELECT k, unnest(range(x)) AS i FROM …"}
+		}
 		return err
 	}
 	c.delims = append(c.delims, rows)
 	return nil
+}
+
+// takesApart reports whether a list or a table function makes rows of an operator.
+func takesApart(operator node) (found bool) {
+	each(operator, func(n node) {
+		found = found || n.text("type") == "LOGICAL_UNNEST" || n.text("type") == "LOGICAL_GET" && len(n.list("children")) > 0
+	})
+	return found
 }
 
 // meeting requires that the sides of a join other than an inner one meet by their keys.
