@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -196,39 +197,97 @@ func (p *orderParser) modifier(item *OrderItem, t Type) *Error {
 func (o Order) SortSQL(types map[string]Type, column func(field string) string) string {
 	var keys, exact []string
 	for _, item := range o {
-		c := column(item.Field)
-		direction := map[bool]string{false: " ASC", true: " DESC"}[item.Desc] +
-			map[bool]string{false: " NULLS LAST", true: " NULLS FIRST"}[item.NullsFirst]
-		if types[item.Field] == String {
-			exact = append(exact, c+direction)
-			c = item.collationSQL(c)
+		c, t := column(item.Field), types[item.Field]
+		keys = append(keys, item.keySQL(c, t)+item.direction())
+		if t == String {
+			exact = append(exact, c+item.direction())
 		}
-		if types[item.Field] == Float {
-			// DuckDB makes the sorted column anew from the keys, in which -0 is 0:
-			// with a key of its own the column stays as it is.
-			c = "(" + c + " + CAST(0 AS DOUBLE))"
-		}
-		keys = append(keys, c+direction)
 	}
 	return strings.Join(append(keys, exact...), ", ")
+}
+
+// SortedSQL is the SELECT of query's rows, which have the fields of o as columns,
+// in the order of SortSQL, and where that takes them for equal in that of the columns ties: the first
+// limit of them, or all if that is 0.
+//
+// It is made for more rows than memory holds. DuckDB sorts them by one key with
+// all values of the ORDER BY list; it makes columns that are in the list anew from
+// the key, and carries others beside it. So a string is in the list as its
+// component, and once more, in another column, only if that does not say all of it.
+func (o Order) SortedSQL(query string, types map[string]Type, column func(field string) string, ties []string, limit int) string {
+	var components, rests, restNames, strs, keys, exact []string
+	for i, item := range o {
+		c, t := column(item.Field), types[item.Field]
+		if t != String || item.IgnoreCase {
+			keys = append(keys, item.keySQL(c, t)+item.direction())
+			if t == String {
+				exact = append(exact, c+item.direction())
+			}
+			continue
+		}
+		rest := `"#s` + strconv.Itoa(i) + `"` // no field has such a name
+		components = append(components, item.collationSQL(c)+" AS "+c)
+		rests, restNames = append(rests, "CASE WHEN "+item.plainSQL(c)+" THEN NULL ELSE "+c+" END AS "+rest), append(restNames, rest)
+		strs = append(strs, "coalesce("+rest+", "+c+") AS "+c)
+		keys = append(keys, c+item.direction())
+		// A text that is its own component is plain ASCII. Others with that component are greater: at
+		// the first byte that differs they go on, or have a character that is not ASCII.
+		exact = append(exact, rest+map[bool]string{false: " ASC NULLS FIRST", true: " DESC NULLS LAST"}[item.Desc])
+	}
+	if len(rests) > 0 {
+		query = "SELECT * REPLACE (" + strings.Join(components, ", ") + "), " + strings.Join(rests, ", ") + " FROM (" + query + ")"
+	}
+	query = "SELECT * FROM (" + query + ")"
+	if list := slices.Concat(keys, exact, ties); len(list) > 0 {
+		query += " ORDER BY " + strings.Join(list, ", ")
+	}
+	if limit > 0 {
+		query += " LIMIT " + strconv.Itoa(limit)
+	}
+	if len(rests) > 0 {
+		query = "SELECT * EXCLUDE (" + strings.Join(restNames, ", ") + ") REPLACE (" + strings.Join(strs, ", ") + ") FROM (" + query + ")"
+	}
+	return query
+}
+
+// direction is what an ORDER BY list says behind the component.
+func (item OrderItem) direction() string {
+	return map[bool]string{false: " ASC", true: " DESC"}[item.Desc] +
+		map[bool]string{false: " NULLS LAST", true: " NULLS FIRST"}[item.NullsFirst]
+}
+
+// keySQL renders the component of a sort key.
+func (item OrderItem) keySQL(c string, t Type) string {
+	switch t {
+	case String:
+		return item.collationSQL(c)
+	case Float:
+		// DuckDB makes the sorted column anew from the keys, in which -0 is 0:
+		// with a key of its own the column stays as it is.
+		return "(" + c + " + CAST(0 AS DOUBLE))"
+	}
+	return c
 }
 
 // collationSQL renders the string component of a sort key: without diacritics,
 // cut to the length, without blanks at the end, upper-cased with ignore_case.
 // Short ASCII text, nearly all, is used as it is: 20 ns a row.
 func (item OrderItem) collationSQL(c string) string {
-	length := item.Length
-	if length == 0 {
-		length = DefaultKeyBytes
-	}
-	n := strconv.Itoa(length)
-	key := "CASE WHEN strlen(" + c + ") <= " + n + " AND strlen(" + c + ") = length(" + c + ") AND NOT suffix(" + c + ", ' ') THEN " + c +
-		" ELSE thalweg_key(" + c + ", " + n + ") END"
+	key := "CASE WHEN " + item.plainSQL(c) + " THEN " + c + " ELSE thalweg_key(" + c + ", " + item.length() + ") END"
 	if item.IgnoreCase {
 		return "upper(" + key + ")"
 	}
 	return key
 }
+
+// plainSQL is the condition under which a string is its component but for the
+// case of its letters, and ASCII; not NULL.
+func (item OrderItem) plainSQL(c string) string {
+	return "strlen(" + c + ") <= " + item.length() + " AND strlen(" + c + ") = length(" + c + ") AND NOT suffix(" + c + ", ' ')"
+}
+
+// length is how many bytes of a string its component has at most.
+func (item OrderItem) length() string { return strconv.Itoa(cmp.Or(item.Length, DefaultKeyBytes)) }
 
 // KeySQL renders one SQL expression for each component, whose equality is that
 // of joins, groups, distinct rows and unique indexes: the column as it is. Strings

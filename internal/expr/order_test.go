@@ -222,3 +222,50 @@ func TestSortKeysRandom(t *testing.T) {
 	}
 	require.NoError(t, rows.Err())
 }
+
+// TestSortedRandom: rows with texts whose components are equal, cut, without
+// their diacritics, or NULL come in the order of the list, as they were.
+func TestSortedRandom(t *testing.T) {
+	t.Parallel()
+	db := openDB(t)
+	g := generator{rand.New(rand.NewPCG(diffSeed(t), 12))}
+	pieces := []string{"a", "b", "A", " ", "  ", "\t", "\x00", "é", "e", "e\u0301", "\u0301", "\u0301\u4e2d", "\u4e2d", "Ω", "\u2126", "\u1f71", "\u0374", "ß", "가", "\u1100\u1161", "😀", "0123456789abcde"}
+	text := func() string {
+		if g.IntN(8) == 0 {
+			return "CAST(NULL AS VARCHAR)"
+		}
+		var b strings.Builder
+		for range g.IntN(4) {
+			b.WriteString(pieces[g.IntN(len(pieces))])
+		}
+		return sqltext.String(b.String())
+	}
+	values := make([]string, 400)
+	for i := range values {
+		price := []string{"0", "-0", "1.5", "NaN", "-2"}[g.IntN(5)]
+		values[i] = "(" + strconv.Itoa(i) + ", " + strconv.Itoa(g.IntN(2)) + ", " + text() + ", " + text() + ", CAST('" + price + "' AS DOUBLE))"
+	}
+	rows := "SELECT * FROM (VALUES " + strings.Join(values, ", ") + ") v(id, qty, name, note, price)"
+	types := map[string]expr.Type{"qty": expr.Int, "name": expr.String, "note": expr.String, "price": expr.Float}
+	all := func(from string) []string {
+		rows, err := db.Query("SELECT concat_ws('|', id, qty, coalesce(hex(name), 'NULL'), coalesce(hex(note), 'NULL'), price, signbit(price)) FROM (" + from + ")")
+		require.NoError(t, err)
+		defer rows.Close()
+		var out []string
+		for rows.Next() {
+			var line string
+			require.NoError(t, rows.Scan(&line))
+			out = append(out, line)
+		}
+		require.NoError(t, rows.Err())
+		return out
+	}
+	for _, order := range []string{"name", "name(desc)", "name(nulls_first)", "name(desc, nulls_first), note", "qty, name(16), note(desc, 16)", "name(ignore_case), note(desc)", "price(desc), name, note(ignore_case, desc)", "note, name, qty(desc)"} {
+		o, err := expr.ParseOrder(order, types)
+		require.NoError(t, err)
+		want := all(rows + " ORDER BY " + o.SortSQL(types, sqltext.Ident) + ", id")
+		require.Len(t, want, len(values))
+		require.Equal(t, want, all(o.SortedSQL(rows, types, sqltext.Ident, []string{"id"}, 0)), order)
+		require.Equal(t, want[:7], all(o.SortedSQL(rows, types, sqltext.Ident, []string{"id"}, 7)), order)
+	}
+}

@@ -16,7 +16,7 @@ import (
 func WriteRoundTable(t *testing.T, db *sql.Conn, rnd *rand.Rand, path string) (w *script.FileWriter, null string) {
 	t.Helper()
 	table := drawTable(rnd, path)
-	query, err := WriteSQL(table.w, table.sql(), "", path)
+	query, err := WriteSQL(table.w, table.sql(), path)
 	require.NoError(t, err)
 	exec(t, db, query.SQL())
 	return table.w, table.null

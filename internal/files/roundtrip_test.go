@@ -185,7 +185,7 @@ func TestChaosCSVRoundTrip(t *testing.T) {
 	leftOut := 0
 	for n := range tables {
 		table := drawTable(rnd, filepath.Join(dir, fmt.Sprintf("%04d.csv", n)))
-		query, err := WriteSQL(table.w, table.sql(), "", table.path)
+		query, err := WriteSQL(table.w, table.sql(), table.path)
 		require.NoError(t, err)
 		_, err = db.ExecContext(t.Context(), query.SQL())
 		require.NoError(t, err)

@@ -14,17 +14,11 @@ const outputRowGroupRows = 122_880
 
 // WriteSQL makes the COPY statement that writes to path the columns of w,
 // which the SELECT from produces under their names with their script types,
-// in the order of the ORDER BY list orderBy over from's columns; if that is
-// "", in the order of from. Path is the file to create; an existing one is
+// in the order of from. Path is the file to create; an existing one is
 // replaced. Rows keep their order for any number of threads while
 // preserve_insertion_order is on.
-func WriteSQL(w *script.FileWriter, from, orderBy, path string) (sqltext.Copy, error) {
-	// The order is fixed in a SELECT of its own, because names in a final
-	// ORDER BY would mean the output's columns first.
+func WriteSQL(w *script.FileWriter, from, path string) (sqltext.Copy, error) {
 	source := "(" + from + ")"
-	if orderBy != "" {
-		source = "(SELECT * FROM " + source + " ORDER BY " + orderBy + ")"
-	}
 	if w.Parquet {
 		return parquetCopy(w, source, path)
 	}

@@ -36,40 +36,39 @@ func TestWriteCSV(t *testing.T) {
 	tests := map[string]struct {
 		writer *script.FileWriter
 		from   string
-		order  string
 		want   string
 	}{
-		"all types": {csvWriter(",", all...), fmt.Sprintf(row, "'plain'"), "",
+		"all types": {csvWriter(",", all...), fmt.Sprintf(row, "'plain'"),
 			"text,\"a, number\",float,money,flag,when\nplain,00042,1.00,28.50,true,2020-01-02 03:04:05\n"},
-		"what is quoted": {csvWriter(",", all[0], all[1]), "SELECT unnest(['a,b', 'a\"b', 'a\nb', 'a\rb', '', ' ', 'a ', '\ta', 'a\t', 'a\tb c', '''', 'a;b', '\\', '#', '\u00a0', chr(0)]) AS s, CAST(1 AS BIGINT) AS i", "",
+		"what is quoted": {csvWriter(",", all[0], all[1]), "SELECT unnest(['a,b', 'a\"b', 'a\nb', 'a\rb', '', ' ', 'a ', '\ta', 'a\t', 'a\tb c', '''', 'a;b', '\\', '#', '\u00a0', chr(0)]) AS s, CAST(1 AS BIGINT) AS i",
 			"text,\"a, number\"\n\"a,b\",00001\n\"a\"\"b\",00001\n\"a\nb\",00001\n\"a\rb\",00001\n,00001\n\" \",00001\n\"a \",00001\n\"\ta\",00001\n\"a\t\",00001\na\tb c,00001\n',00001\na;b,00001\n\\,00001\n#,00001\n\u00a0,00001\n\"\x00\",00001\n"},
-		"one column has no empty lines": {csvWriter(",", all[0]), "SELECT unnest(['', 'x']) AS s", "", "text\n\"\"\nx\n"},
-		"one column of nullable ints":   {nullable(csvWriter(",", "i|int||i"), ""), "SELECT unnest([1, NULL]) AS i", "", "i\n1\n\"\"\n"},
-		"one column with a null text":   {nullable(csvWriter(",", all[0]), "NA"), "SELECT unnest(['', NULL, 'NA']) AS s", "", "text\n\"\"\nNA\n\"NA\"\n"},
-		"nulls and empty texts":         {nullable(csvWriter(",", all[0], all[1]), ""), "SELECT unnest(['', NULL]) AS s, unnest([CAST(NULL AS BIGINT), 1]) AS i", "", "text,\"a, number\"\n\"\",\n,00001\n"},
-		"other separator, still the comma": {csvWriter(";", all[0], all[1]), "SELECT unnest(['a,b', 'a;b']) AS s, CAST(1 AS BIGINT) AS i", "",
+		"one column has no empty lines": {csvWriter(",", all[0]), "SELECT unnest(['', 'x']) AS s", "text\n\"\"\nx\n"},
+		"one column of nullable ints":   {nullable(csvWriter(",", "i|int||i"), ""), "SELECT unnest([1, NULL]) AS i", "i\n1\n\"\"\n"},
+		"one column with a null text":   {nullable(csvWriter(",", all[0]), "NA"), "SELECT unnest(['', NULL, 'NA']) AS s", "text\n\"\"\nNA\n\"NA\"\n"},
+		"nulls and empty texts":         {nullable(csvWriter(",", all[0], all[1]), ""), "SELECT unnest(['', NULL]) AS s, unnest([CAST(NULL AS BIGINT), 1]) AS i", "text,\"a, number\"\n\"\",\n,00001\n"},
+		"other separator, still the comma": {csvWriter(";", all[0], all[1]), "SELECT unnest(['a,b', 'a;b']) AS s, CAST(1 AS BIGINT) AS i",
 			"text;\"a, number\"\n\"a,b\";00001\n\"a;b\";00001\n"},
-		"separator in numbers":  {csvWriter(".", "d|decimal2|%s|d", all[1]), "SELECT CAST(1.5 AS DECIMAL(18,2)) AS d, 1 AS i", "", "d.\"a, number\"\n\"1.50\".00001\n"},
-		"padded with blanks":    {csvWriter(",", "i|int|%4d|i"), "SELECT 7 AS i", "", "i\n   7\n"},
-		"long separator":        {csvWriter("||'", all[0], all[2]), "SELECT 'x|' AS s, CAST(0.5 AS DOUBLE) AS f", "", "text||'float\n\"x|\"||'0.50\n"},
-		"layout with a comma":   {csvWriter(",", "t|datetime|Jan 2, 2006|day"), "SELECT TIMESTAMP '2020-01-02' AS t", "", "day\n\"Jan 2, 2020\"\n"},
-		"layout with a blank":   {csvWriter(",", "t|datetime|_2 Jan|day"), "SELECT TIMESTAMP '2020-01-02' AS t", "", "day\n 2 Jan\n"},
-		"no rows":               {csvWriter(",", all[0], all[1]), "SELECT 'x' AS s, CAST(1 AS BIGINT) AS i WHERE false", "", "text,\"a, number\"\n"},
-		"null is empty":         {csvWriter(",", all[0], all[1]), "SELECT CAST(NULL AS VARCHAR) AS s, CAST(1 AS BIGINT) AS i", "", "text,\"a, number\"\n,00001\n"},
-		"ordered":               {csvWriter(",", all[0]), "SELECT unnest(['b', 'c', 'a']) AS s, unnest([1, 2, 3]) AS k", "k DESC", "text\na\nc\nb\n"},
-		"odd header":            {csvWriter(",", "s|string|%s|a\"b\nc"), "SELECT 'x' AS s", "", "\"a\"\"b\nc\"\nx\n"},
-		"header like a mark":    {csvWriter(",", "s|string|%s|\ufeffa"), "SELECT 'x' AS s", "", "\"\ufeffa\"\nx\n"},
-		"header without text":   {csvWriter(",", "s|string|%s|"), "SELECT 'x' AS s", "", "\"\"\nx\n"},
-		"headers without texts": {csvWriter(",", "s|string|%s|", "i|int|%d|"), "SELECT 'x' AS s, 1 AS i", "", ",\nx,1\n"},
-		"CRLF":                  {with(csvWriter(",", all[0], all[1]), func(w *script.FileWriter) { w.CRLF = true }), "SELECT 'x\ny' AS s, 1 AS i", "", "text,\"a, number\"\r\n\"x\ny\",00001\r\n"},
+		"separator in numbers":  {csvWriter(".", "d|decimal2|%s|d", all[1]), "SELECT CAST(1.5 AS DECIMAL(18,2)) AS d, 1 AS i", "d.\"a, number\"\n\"1.50\".00001\n"},
+		"padded with blanks":    {csvWriter(",", "i|int|%4d|i"), "SELECT 7 AS i", "i\n   7\n"},
+		"long separator":        {csvWriter("||'", all[0], all[2]), "SELECT 'x|' AS s, CAST(0.5 AS DOUBLE) AS f", "text||'float\n\"x|\"||'0.50\n"},
+		"layout with a comma":   {csvWriter(",", "t|datetime|Jan 2, 2006|day"), "SELECT TIMESTAMP '2020-01-02' AS t", "day\n\"Jan 2, 2020\"\n"},
+		"layout with a blank":   {csvWriter(",", "t|datetime|_2 Jan|day"), "SELECT TIMESTAMP '2020-01-02' AS t", "day\n 2 Jan\n"},
+		"no rows":               {csvWriter(",", all[0], all[1]), "SELECT 'x' AS s, CAST(1 AS BIGINT) AS i WHERE false", "text,\"a, number\"\n"},
+		"null is empty":         {csvWriter(",", all[0], all[1]), "SELECT CAST(NULL AS VARCHAR) AS s, CAST(1 AS BIGINT) AS i", "text,\"a, number\"\n,00001\n"},
+		"ordered":               {csvWriter(",", all[0]), "SELECT * FROM (SELECT unnest(['b', 'c', 'a']) AS s, unnest([1, 2, 3]) AS k) ORDER BY k DESC", "text\na\nc\nb\n"},
+		"odd header":            {csvWriter(",", "s|string|%s|a\"b\nc"), "SELECT 'x' AS s", "\"a\"\"b\nc\"\nx\n"},
+		"header like a mark":    {csvWriter(",", "s|string|%s|\ufeffa"), "SELECT 'x' AS s", "\"\ufeffa\"\nx\n"},
+		"header without text":   {csvWriter(",", "s|string|%s|"), "SELECT 'x' AS s", "\"\"\nx\n"},
+		"headers without texts": {csvWriter(",", "s|string|%s|", "i|int|%d|"), "SELECT 'x' AS s, 1 AS i", ",\nx,1\n"},
+		"CRLF":                  {with(csvWriter(",", all[0], all[1]), func(w *script.FileWriter) { w.CRLF = true }), "SELECT 'x\ny' AS s, 1 AS i", "text,\"a, number\"\r\n\"x\ny\",00001\r\n"},
 		"all in quotes": {with(nullable(csvWriter(",", all[0], all[1]), ""), func(w *script.FileWriter) { w.Quote = script.QuoteAll }),
-			"SELECT unnest(['x\"y', NULL, '']) AS s, unnest([1, 2, NULL]) AS i", "", "\"text\",\"a, number\"\n\"x\"\"y\",\"00001\"\n,\"00002\"\n\"\",\n"},
-		"none in quotes": {with(csvWriter(",", all[0], "i|int|%d|i"), func(w *script.FileWriter) { w.Quote = script.QuoteNone }), "SELECT unnest(['x y', '']) AS s, 1 AS i", "", "text,i\nx y,1\n,1\n"},
+			"SELECT unnest(['x\"y', NULL, '']) AS s, unnest([1, 2, NULL]) AS i", "\"text\",\"a, number\"\n\"x\"\"y\",\"00001\"\n,\"00002\"\n\"\",\n"},
+		"none in quotes": {with(csvWriter(",", all[0], "i|int|%d|i"), func(w *script.FileWriter) { w.Quote = script.QuoteNone }), "SELECT unnest(['x y', '']) AS s, 1 AS i", "text,i\nx y,1\n,1\n"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "it's out.csv")
-			query, err := WriteSQL(test.writer, test.from, test.order, path)
+			query, err := WriteSQL(test.writer, test.from, path)
 			require.NoError(t, err)
 			exec(t, db, query.SQL(), query.SQL()) // the second replaces the first
 			got, err := os.ReadFile(path)
@@ -95,7 +94,7 @@ func TestWriteCSVRefuses(t *testing.T) {
 		"a text that stands for null": {with(nullable(csvWriter(",", "s|string||s", "i|int||i"), "NA"), none), "SELECT unnest(['x', NULL, 'NA']) AS s, 1 AS i", "row 3, column s: the value needs quotes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			query, err := WriteSQL(test.writer, test.from, "", filepath.Join(t.TempDir(), "out.csv"))
+			query, err := WriteSQL(test.writer, test.from, filepath.Join(t.TempDir(), "out.csv"))
 			require.NoError(t, err)
 			_, err = db.ExecContext(t.Context(), query.SQL())
 			raised, ok := expr.ParseRaised(err.Error())
@@ -133,7 +132,10 @@ func TestWriteKeepsOrder(t *testing.T) {
 				}
 				return fmt.Sprint(n)
 			}
-			query, err := WriteSQL(csvWriter(",", "i|int|%d|i"), from, order, filepath.Join(dir, "out.csv"))
+			if order != "" {
+				from = "SELECT * FROM (" + from + ") ORDER BY " + order
+			}
+			query, err := WriteSQL(csvWriter(",", "i|int|%d|i"), from, filepath.Join(dir, "out.csv"))
 			require.NoError(t, err)
 			exec(t, db, query.SQL())
 			raw, err := os.ReadFile(filepath.Join(dir, "out.csv"))
@@ -146,7 +148,7 @@ func TestWriteKeepsOrder(t *testing.T) {
 				}
 			}
 			w := &script.FileWriter{Parquet: true, Columns: []*script.OutputColumn{{Name: "i", Type: expr.Int, Parquet: "k"}}}
-			query, err = WriteSQL(w, from, order, filepath.Join(dir, "out.parquet"))
+			query, err = WriteSQL(w, from, filepath.Join(dir, "out.parquet"))
 			require.NoError(t, err)
 			exec(t, db, query.SQL())
 			bad, err := texts(t.Context(), db, fmt.Sprintf("SELECT count(*) FROM '%s/out.parquet' WHERE k <> %s", dir, map[string]string{"": "file_row_number", "k": fmt.Sprintf("%d - file_row_number", rows-1)}[order]))
@@ -168,7 +170,7 @@ func TestWriteParquet(t *testing.T) {
 	for codec, want := range map[string]string{"": "GZIP", "gzip": "GZIP", "snappy": "SNAPPY", "uncompressed": "UNCOMPRESSED"} {
 		w.Codec = codec
 		path := filepath.Join(t.TempDir(), "out.parquet")
-		query, err := WriteSQL(w, from, "", path)
+		query, err := WriteSQL(w, from, path)
 		require.NoError(t, err)
 		exec(t, db, query.SQL())
 		got, err := texts(t.Context(), db, "SELECT DISTINCT compression FROM parquet_metadata('"+path+"')")
@@ -195,12 +197,12 @@ func TestWriteParquet(t *testing.T) {
 func TestWriteFaults(t *testing.T) {
 	t.Parallel()
 	twice := &script.FileWriter{Parquet: true, Columns: []*script.OutputColumn{{Name: "a", Parquet: "x", Type: expr.Int}, {Name: "b", Parquet: "X", Type: expr.Int}}}
-	_, err := WriteSQL(twice, "SELECT 1", "", "p")
+	_, err := WriteSQL(twice, "SELECT 1", "p")
 	require.ErrorContains(t, err, `two Parquet columns named "x" and "X"`)
-	_, err = WriteSQL(&script.FileWriter{Parquet: true, Codec: "lzo"}, "SELECT 1", "", "p")
+	_, err = WriteSQL(&script.FileWriter{Parquet: true, Codec: "lzo"}, "SELECT 1", "p")
 	require.ErrorContains(t, err, `unknown codec "lzo"`)
 	require.Equal(t, fault.Script, fault.Of(err).Kind)
-	_, err = WriteSQL(csvWriter(",", "i|int|%1001d|x"), "SELECT 1 AS i", "", "p")
+	_, err = WriteSQL(csvWriter(",", "i|int|%1001d|x"), "SELECT 1 AS i", "p")
 	require.ErrorContains(t, err, "of column i")
 }
 
@@ -224,7 +226,7 @@ func TestNullsRoundTrip(t *testing.T) {
 			w.Columns[i].Nullable, w.Columns[i].NullText = true, null
 			r.Columns[i].Nullable, r.Columns[i].NullTexts = true, []string{null}
 		}
-		query, err := WriteSQL(w, from, "", path)
+		query, err := WriteSQL(w, from, path)
 		require.NoError(t, err)
 		exec(t, db, query.SQL())
 		raw, err := os.ReadFile(path)
@@ -244,7 +246,7 @@ func TestNullsRoundTrip(t *testing.T) {
 		r.Columns = append(r.Columns, &script.InputColumn{Name: name, Type: typ, Parquet: name, Nullable: true})
 	}
 	slices.SortFunc(r.Columns, func(a, b *script.InputColumn) int { return strings.Index("sit", a.Name) - strings.Index("sit", b.Name) })
-	query, err := WriteSQL(w, from, "", path)
+	query, err := WriteSQL(w, from, path)
 	require.NoError(t, err)
 	exec(t, db, query.SQL())
 	got, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
@@ -264,7 +266,7 @@ func TestRoundTrip(t *testing.T) {
 	db := openDB(t, 2)
 	path := filepath.Join(t.TempDir(), "out.csv")
 	query, err := WriteSQL(csvWriter(",", "s|string|%s|text", "d|decimal2|%s|money", "t|datetime|2006-01-02T15:04:05.000|when"),
-		"SELECT 'a,b' AS s, CAST(-0.5 AS DECIMAL(18,2)) AS d, TIMESTAMP '1969-12-31 23:59:59.999' AS t", "", path)
+		"SELECT 'a,b' AS s, CAST(-0.5 AS DECIMAL(18,2)) AS d, TIMESTAMP '1969-12-31 23:59:59.999' AS t", path)
 	require.NoError(t, err)
 	exec(t, db, query.SQL())
 	got, err := readAll(t, db, csvByHeader("text|string money|decimal2 when|datetime|2006-01-02T15:04:05.000", path), 1<<30, 1, Unnumbered)

@@ -62,10 +62,11 @@ func (p *Planner) fileRows(n *script.Node, in Inputs, paths Paths) (checkedRows,
 	var out outputRows
 	for _, w := range works {
 		out = outputOf(n, in, w, paths, true)
-		if limit > 0 && largest <= limit {
-			out.rows = out.all
+		rows := out.all
+		if largest > limit && limit > 0 {
+			rows = out.sorted
 		}
-		pieces = append(pieces, "("+out.rows+")")
+		pieces = append(pieces, "("+rows+")")
 	}
 	return checkedRows{from: "(" + strings.Join(pieces, " UNION ALL ") + ") AS w", layout: fileLayout(n.Out), order: prefixed("w", out.orderCols),
 		unknown: in.Reader.Scattered(), source: &out.rel}, nil

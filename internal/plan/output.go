@@ -16,8 +16,7 @@ import (
 // outputRows are the rows of one batch's file, before they are put into its form.
 type outputRows struct {
 	all       string // SELECT of the columns, and of the order columns __o0 …
-	rows      string // the same without what the script's limit cuts off
-	orderBy   string // order of the file
+	sorted    string // the same in the order of the file, without what the script's limit cuts off
 	orderCols int
 	rel       relation // what the columns are computed from
 }
@@ -68,14 +67,7 @@ func outputFrom(n *script.Node, rel relation) outputRows {
 	}
 	out := outputRows{orderCols: len(rel.order), rel: rel}
 	out.all = outputQuery(n, out.rel)
-	out.rows = out.all
-	out.orderBy = strings.Join(orderColumns(out.orderCols), ", ")
-	if w.Order != nil {
-		out.orderBy = w.Order.SortSQL(types, sqltext.Ident) + ", " + out.orderBy
-	}
-	if w.LimitRows > 0 {
-		out.rows = fmt.Sprintf("SELECT * FROM (%s) ORDER BY %s LIMIT %d", out.all, out.orderBy, w.LimitRows)
-	}
+	out.sorted = w.Order.SortedSQL(out.all, types, sqltext.Ident, orderColumns(out.orderCols), w.LimitRows)
 	return out
 }
 
@@ -95,7 +87,7 @@ func (p *Planner) fileTask(t engine.Task, n *script.Node, in Inputs, b Batch) (e
 	// The COPY writes into the directory of the final file, so that the
 	// commit's rename stays within one file system.
 	t.Paths = append(t.Paths, b.OutPath, filepath.Dir(b.OutPath))
-	file, err := files.WriteSQL(n.Out, out.rows, out.orderBy, b.OutPath)
+	file, err := files.WriteSQL(n.Out, out.sorted, b.OutPath)
 	if err != nil {
 		return t, fmt.Errorf("write %s: %w", n.Name, err)
 	}

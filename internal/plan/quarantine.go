@@ -118,7 +118,7 @@ func (f *badFinder) rest(src badSource) (engine.Task, error) {
 	rel := relation{from: src.table + " AS r", order: src.order, refer: src.ref}
 	if f.n.Out != nil {
 		out := outputFrom(f.n, rel)
-		file, err := files.WriteSQL(f.n.Out, out.rows, out.orderBy, f.b.OutPath)
+		file, err := files.WriteSQL(f.n.Out, out.sorted, f.b.OutPath)
 		t.Output.File = &engine.FileOutput{Copy: file}
 		return t, err
 	}
