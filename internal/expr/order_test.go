@@ -245,10 +245,11 @@ func TestSortedRandom(t *testing.T) {
 		price := []string{"0", "-0", "1.5", "NaN", "-2"}[g.IntN(5)]
 		values[i] = "(" + strconv.Itoa(i) + ", " + strconv.Itoa(g.IntN(2)) + ", " + text() + ", " + text() + ", CAST('" + price + "' AS DOUBLE))"
 	}
-	rows := "SELECT * FROM (VALUES " + strings.Join(values, ", ") + ") v(id, qty, name, note, price)"
+	rows := "SELECT *, nullif(id % 3, 1) = 0 AS flag, nullif(CAST(id - 100 AS DECIMAL(18,2)) / 8, -12.5)::DECIMAL(18,2) AS amount, nullif(make_timestamp(id * 1000 - 99000), make_timestamp(0)) AS day" +
+		" FROM (VALUES " + strings.Join(values, ", ") + ") v(id, qty, name, note, price)"
 	types := map[string]expr.Type{"qty": expr.Int, "name": expr.String, "note": expr.String, "price": expr.Float}
 	all := func(from string) []string {
-		rows, err := db.Query("SELECT concat_ws('|', id, qty, coalesce(hex(name), 'NULL'), coalesce(hex(note), 'NULL'), price, signbit(price)) FROM (" + from + ")")
+		rows, err := db.Query("SELECT concat_ws('|', id, qty, coalesce(hex(name), 'NULL'), coalesce(hex(note), 'NULL'), price, signbit(price), coalesce(flag::VARCHAR, 'NULL'), coalesce(amount::VARCHAR, 'NULL'), coalesce(day::VARCHAR, 'NULL')) FROM (" + from + ")")
 		require.NoError(t, err)
 		defer rows.Close()
 		var out []string
@@ -266,6 +267,7 @@ func TestSortedRandom(t *testing.T) {
 		want := all(rows + " ORDER BY " + o.SortSQL(types, sqltext.Ident) + ", id")
 		require.Len(t, want, len(values))
 		require.Equal(t, want, all(o.SortedSQL(rows, types, sqltext.Ident, []string{"id"}, 0)), order)
+		require.Equal(t, want, all(o.SortedSQL(rows, types, sqltext.Ident, []string{"id", "flag", "amount", "day"}, 0)), order)
 		require.Equal(t, want[:7], all(o.SortedSQL(rows, types, sqltext.Ident, []string{"id"}, 7)), order)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"thalweg/internal/engine"
@@ -67,8 +68,30 @@ func outputFrom(n *script.Node, rel relation) outputRows {
 	}
 	out := outputRows{orderCols: len(rel.order), rel: rel}
 	out.all = outputQuery(n, out.rel)
-	out.sorted = w.Order.SortedSQL(out.all, types, sqltext.Ident, orderColumns(out.orderCols), w.LimitRows)
+	out.sorted = w.Order.SortedSQL(out.all, types, sqltext.Ident, append(orderColumns(out.orderCols), inKey(w)...), w.LimitRows)
 	return out
+}
+
+// inKey lists the columns that w's order does not name, if all of them can be
+// behind what decides: then nothing is carried beside the sort's key, and put
+// in order after it. That pays where a text makes the key long anyway.
+func inKey(w *script.FileWriter) (names []string) {
+	text := false
+	for _, c := range w.Columns {
+		ordered := slices.ContainsFunc(w.Order, func(item expr.OrderItem) bool { return item.Field == c.Name })
+		switch {
+		case c.Type == expr.Float, c.Type == expr.String && !ordered: // a key loses the sign of zeros
+			return nil
+		case !ordered:
+			names = append(names, sqltext.Ident(c.Name))
+		case c.Type == expr.String:
+			text = true
+		}
+	}
+	if !text {
+		return nil
+	}
+	return names
 }
 
 // fileLayout gives a file's columns.
