@@ -155,25 +155,31 @@ func wantedColumns(r *script.FileReader, f *parquetfile.Footer, u string) ([]par
 	return out, nil
 }
 
-// groups finds the row groups of a slice.
+// groups finds the row groups that have rows of a slice, which may begin and end within one.
 func (s Slice) groups(f *parquetfile.Footer) (from, to int, err error) {
 	if s.Rows < 0 {
 		return 0, len(f.Groups), nil
 	}
 	end := s.FirstRow + s.Rows
-	for from < len(f.Groups) && f.Groups[from].FirstRow < s.FirstRow {
+	if end > f.Rows {
+		return 0, 0, changed(s.URL, "it had %d rows at least, now it has %d", end, f.Rows)
+	}
+	for from < len(f.Groups) && f.Groups[from].FirstRow+f.Groups[from].Rows <= s.FirstRow {
 		from++
 	}
-	rows := int64(0)
-	for to = from; to < len(f.Groups) && f.Groups[to].FirstRow < end; to++ {
-		rows += f.Groups[to].Rows
-	}
-	if rows != s.Rows {
-		e := inputFault(fault.UserData, s.URL, "the input file changed after the run planned it")
-		e.Hint = "start a new run"
-		return 0, 0, e
+	for to = from; s.Rows > 0 && to < len(f.Groups) && f.Groups[to].FirstRow < end; to++ {
 	}
 	return from, to, nil
+}
+
+// viewedRows are the rows of the file that are in a view of the slice.
+func (s *parquetSlice) viewedRows() (first, count int64) {
+	if s.Rows < 0 || s.from == s.to {
+		return 0, s.foot.Rows
+	}
+	last := s.foot.Groups[s.to-1]
+	first = s.foot.Groups[s.from].FirstRow
+	return first, last.FirstRow + last.Rows - first
 }
 
 // native reports whether DuckDB may read the file as it is.
@@ -379,8 +385,8 @@ func (s *parquetSlice) viewed(i int) string {
 // rowNumber counts from the file's first row.
 func (s *parquetSlice) rowNumber() string {
 	number := "CAST(file_row_number AS BIGINT)"
-	if s.view != "" && s.Rows >= 0 {
-		number += " + " + sqltext.Int(s.FirstRow)
+	if first, _ := s.viewedRows(); s.view != "" && first > 0 {
+		number += " + " + sqltext.Int(first)
 	}
 	return number
 }
@@ -394,11 +400,21 @@ func (s *parquetSlice) scan(run []parquetSlice) string {
 			paths[i] = sqltext.Glob(run[i].view)
 		}
 	}
-	from := " FROM read_parquet(" + sqltext.Strings(paths) + ", hive_partitioning = false, union_by_name = false)"
-	if s.view == "" && s.Rows >= 0 {
-		from += fmt.Sprintf(" WHERE file_row_number >= %s AND file_row_number < %s", sqltext.Int(s.FirstRow), sqltext.Int(s.FirstRow+s.Rows))
+	from := "read_parquet(" + sqltext.Strings(paths) + ", hive_partitioning = false, union_by_name = false)"
+	if s.Rows < 0 {
+		return " FROM " + from
 	}
-	return from
+	rows := func(first int64) string {
+		return fmt.Sprintf(" WHERE file_row_number >= %s AND file_row_number < %s", sqltext.Int(s.FirstRow-first), sqltext.Int(s.FirstRow-first+s.Rows))
+	}
+	first, count := s.viewedRows()
+	switch {
+	case s.view == "":
+		return " FROM " + from + rows(0)
+	case count == s.Rows:
+		return " FROM " + from
+	}
+	return " FROM (SELECT *, file_row_number, file_index FROM " + from + rows(first) + ")" // readers add conditions of theirs
 }
 
 // text is column i of a view for people: the value as it would be read, else

@@ -186,6 +186,35 @@ func TestPlanSlicesOfParquetRowGroups(t *testing.T) {
 	}
 }
 
+// A batch for which the memory is not enough is cut within row groups.
+func TestSlicesWithinRowGroups(t *testing.T) {
+	t.Parallel()
+	const rows = 40_000
+	db := openDB(t, 2)
+	for name, own := range map[string]string{"as it is": "other", "through a view": "file_row_number"} {
+		path := filepath.Join(t.TempDir(), "groups.parquet")
+		exec(t, db, fmt.Sprintf("COPY (SELECT range AS n, 7 AS %s FROM range(%d)) TO '%s' (FORMAT parquet, ROW_GROUP_SIZE 10240)", own, rows, path))
+		r := parquetReader("n|int", path)
+		plan, err := PlanSlices(t.Context(), r, 1<<30, 1)
+		require.NoError(t, err)
+		whole := plan[0][0]
+		for _, cut := range [][2]int64{{0, 100}, {100, 10140}, {100, 10141}, {10239, 2}, {10240, 10240}, {5000, 30000}, {30720, 9280}, {39999, 1}, {20000, 0}} {
+			slice := whole
+			slice.FirstRow, slice.Rows = cut[0], cut[1]
+			got, err := readSlices(t, db, r, []Slice{slice}, Positioned)
+			require.NoError(t, err, name)
+			require.Len(t, got, int(cut[1]), "%s: %v", name, cut)
+			for i, row := range got {
+				n := fmt.Sprint(cut[0] + int64(i))
+				require.Equal(t, []string{n, "0", n}, row, name)
+			}
+		}
+		whole.FirstRow, whole.Rows = 30000, rows-30000+1
+		_, err = readSlices(t, db, r, []Slice{whole}, Unnumbered)
+		require.ErrorContains(t, err, "changed after the run planned it")
+	}
+}
+
 func TestReadParquetFaults(t *testing.T) {
 	t.Parallel()
 	db := openDB(t, 2)
