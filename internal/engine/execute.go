@@ -237,7 +237,7 @@ func (x *execution) copyPart(ctx context.Context, out *PartOutput, query string,
 	}
 	x.res.Written = append(x.res.Written, w) // known from here on, so that a failure removes it
 	w.Rows, w.Bytes, err = x.in.Copy(ctx, sqltext.Copy{Query: query, Path: path, Floats: out.Floats,
-		Options: []string{"FORMAT parquet", "PARQUET_VERSION " + partVersion, "COMPRESSION " + codec, fmt.Sprintf("ROW_GROUP_SIZE %d", group), "RETURN_STATS"}}, ordered)
+		Options: []string{"FORMAT parquet", "COMPRESSION " + codec, fmt.Sprintf("ROW_GROUP_SIZE %d", group), "RETURN_STATS"}}, ordered)
 	return w, err
 }
 
@@ -248,10 +248,7 @@ func (x *execution) keep(ctx context.Context, w Written) error {
 		x.res.Written = x.res.Written[:last]
 		return os.Remove(w.Path)
 	}
-	// Numbers that are written as differences, and lengths of texts, take little there.
-	raw, err := x.ints(ctx, "SELECT CAST(sum(CASE WHEN contains(encodings, 'DELTA_BINARY_PACKED') THEN 8 * num_values"+
-		" WHEN contains(encodings, 'DELTA_LENGTH_BYTE_ARRAY') THEN total_uncompressed_size + 4 * num_values"+
-		" ELSE total_uncompressed_size END) AS BIGINT) FROM parquet_metadata("+sqltext.String(w.Path)+")")
+	raw, err := x.ints(ctx, "SELECT CAST(sum(total_uncompressed_size) AS BIGINT) FROM parquet_metadata("+sqltext.String(w.Path)+")")
 	if err != nil {
 		return fmt.Errorf("read back the footer of a part: %w", err)
 	}

@@ -168,8 +168,6 @@ func (r *Result) Add(more Result) {
 const (
 	PartRowGroupRows = 122_880
 	partCodec        = "zstd, COMPRESSION_LEVEL 1"
-	// partVersion has numbers written as differences, and the lengths of texts before the texts.
-	partVersion = "v2"
 	// partWideCodec is for rows so wide that a row group has fewer than usual:
 	// their long texts are read and written again by each node on their way.
 	partWideCodec = "lz4_raw"
