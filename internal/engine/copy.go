@@ -32,11 +32,11 @@ func (in *Instance) copyJoined(ctx context.Context, stmt string, ordered bool) (
 		return 0, 0, err
 	}
 	rowCount, byteCount, err = in.copyOnce(ctx, stmt, ordered)
-	again := err != nil && foundIn(err, expr.NotAsCame)
-	if err := in.set(context.WithoutCancel(ctx), []string{expr.JoinedAnyhow()}); err != nil {
-		return 0, 0, err
+	if serr := in.set(context.WithoutCancel(ctx), []string{expr.JoinedAnyhow()}); serr != nil {
+		in.macros.forget()
+		return 0, 0, errors.Join(err, serr)
 	}
-	if again {
+	if err != nil && foundIn(err, expr.NotAsCame) {
 		return in.copyOnce(ctx, stmt, ordered)
 	}
 	return rowCount, byteCount, err

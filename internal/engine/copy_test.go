@@ -114,7 +114,10 @@ func TestTextsAreJoinedInOrder(t *testing.T) {
 	}{
 		"no empty ones":              {groups: [][]*string{plain("a", "b", "c"), plain("d")}, sep: ","},
 		"empty ones in between":      {groups: [][]*string{plain("a", "", "", "b", "")}, sep: ","},
-		"empty ones first":           {groups: [][]*string{plain("", "", "a", "", "b"), plain("", ",a"), plain("", "", "b,", "b,")}, sep: ","},
+		"empty ones first":           {groups: [][]*string{plain("", "", "a", "", "b"), plain("", "", "b,", "b,")}, sep: ","},
+		"beginning like separators":  {groups: [][]*string{plain("", ",a")}, sep: ",", lists: true},
+		"end of a separator":         {groups: [][]*string{plain("", " ", "a"), plain("", "", " ,", "a"), plain("", "  ")}, sep: ", ", lists: true},
+		"end of a word":              {groups: [][]*string{plain("", "b", "x"), plain("", "", "bb"), plain("", "", "ba")}, sep: "ab", lists: true},
 		"empty ones only":            {groups: [][]*string{plain("", "", ""), plain("")}, sep: ","},
 		"separators first":           {groups: [][]*string{plain(",", "a"), plain(",,", "", "b")}, sep: ","},
 		"separators behind empties":  {groups: [][]*string{plain("a"), plain("", ",", "a")}, sep: ",", lists: true},

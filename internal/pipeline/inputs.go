@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"thalweg/internal/address"
 	"thalweg/internal/files"
@@ -100,7 +101,7 @@ func (p *Pipeline) recordedInputs(ctx context.Context, n state.Node) ([]files.Sl
 	}
 	var read []files.Slice
 	for _, in := range inputs {
-		if address.Remote(in.Address) {
+		if address.Remote(in.Address) || strings.Contains(in.Address, address.Mask) { // a secret was taken out of the name
 			continue
 		}
 		path, err := files.PathOf(p.cfg.Dir, in.Address)

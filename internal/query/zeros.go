@@ -84,7 +84,7 @@ func holdsFloats(sqlType any) (found bool) {
 func signShows(plan any, sorted bool) bool {
 	list, _ := plan.([]any)
 	if len(list) != 1 {
-		return false // a query of which no plan is known is one batch
+		return true // of which nothing is known
 	}
 	shown := false
 	each(plan, func(n node) { shown = shown || showsSign(n) })
