@@ -99,7 +99,10 @@ func (in *Instance) connect(ctx context.Context) (err error) {
 	if in.conn, err = in.db.Conn(ctx); err != nil {
 		return fmt.Errorf("connect to DuckDB: %w", err)
 	}
-	return nil
+	// The last rows of a row group, if few, would wait for others behind a join,
+	// and come behind rows that come after them: texts could not be joined as
+	// they come (docs/decisions/0005-order.md).
+	return in.set(ctx, []string{"SET enable_caching_operators = false"})
 }
 
 // useMacros makes the macros those of an instance with so much memory.

@@ -86,7 +86,7 @@ func (p *Planner) checkShares(n *script.Node, in Inputs, sizes []size) int {
 	if bytes <= p.Budget.SmallBytes {
 		return 1
 	}
-	return p.bucketsFor(bytes)
+	return p.bucketsFor(bytes, joinFactor)
 }
 
 // shared reports whether a check is shared out; others are one scan of few columns.

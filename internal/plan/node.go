@@ -27,6 +27,10 @@ const (
 	// joined text, and the row group being written. Measured on string_agg of
 	// 13 M rows (docs/decisions/0003-memory-budget.md).
 	joinFactor = 6
+	// gatherFactor takes joinFactor's place where values are gathered: DuckDB puts
+	// none of them aside, and some buckets are larger than others
+	// (docs/decisions/0031-lookups.md).
+	gatherFactor = 8
 	// leanBytes is what a lookup's bucket should take even where there is more
 	// memory: more in flight makes nothing faster (docs/decisions/0003-memory-budget.md).
 	leanBytes = 1 << 30
@@ -38,6 +42,9 @@ const (
 	rowGroupRowsMin = engine.PartRowGroupRows
 	// rowGroupRowsFew is the least that a row group of a part has: DuckDB's vector.
 	rowGroupRowsFew = 2_048
+	// bucketGroupRowsMin is the least where rows lie in buckets
+	// (docs/decisions/0031-lookups.md).
+	bucketGroupRowsMin = 4_096
 	// pythonRows is what a Python batch should have at most when its rows weigh
 	// little; reading a row group twice is nothing against computing it.
 	pythonRows = 20_000
@@ -298,7 +305,7 @@ func (p *Planner) joinBuckets(n *script.Node, in Inputs) int {
 	if in.Lookup.Layout.Buckets == 0 { // each bucket reads all of it
 		lean, passing = min(lean, scansMax), 1
 	}
-	return min(max(p.bucketsFor(held), lean, passing, powerOfTwo(ceilDiv(in.Reader.Bytes(), p.Budget.BatchBytes))), bucketsMax)
+	return min(max(p.bucketsFor(held, factorOf(n)), lean, passing, powerOfTwo(ceilDiv(in.Reader.Bytes(), p.Budget.BatchBytes))), bucketsMax)
 }
 
 // gathers reports whether a lookup puts the right rows of a key in order, and so
@@ -309,10 +316,20 @@ func gathers(n *script.Node) bool {
 	})
 }
 
-// bucketsFor gives the buckets in which a table of so many bytes can be joined
-// or grouped within an instance's memory, and with all slots at work.
-func (p *Planner) bucketsFor(bytes int64) int {
-	return min(powerOfTwo(max(ceilDiv(bytes*joinFactor, p.Budget.SlotEngineBytes), int64(p.Budget.Slots))), bucketsMax)
+// factorOf is how many times what a lookup holds has to fit into an instance's
+// memory.
+func factorOf(n *script.Node) int64 {
+	if gathers(n) {
+		return gatherFactor
+	}
+	return joinFactor
+}
+
+// bucketsFor gives the buckets in which a table of so many bytes, which has to
+// fit factor times, can be joined or grouped within an instance's memory, and
+// with all slots at work.
+func (p *Planner) bucketsFor(bytes, factor int64) int {
+	return min(powerOfTwo(max(ceilDiv(bytes*factor, p.Budget.SlotEngineBytes), int64(p.Budget.Slots))), bucketsMax)
 }
 
 // outputWorks: one batch writes one file. With the batch's number in the
@@ -336,7 +353,7 @@ func (p *Planner) outputWorks(n *script.Node, in Inputs) ([]Work, []size, error)
 func (p *Planner) distinctWorks(n *script.Node, in Inputs) ([]Work, []size, error) {
 	buckets := 1
 	if bytes := in.Reader.Bytes(); bytes > p.Budget.SmallBytes {
-		buckets = p.bucketsFor(bytes)
+		buckets = p.bucketsFor(bytes, joinFactor)
 	}
 	k := keyed{table: in.Reader}
 	if key := distinctKey(n, in.Reader.Layout); key != nil {
@@ -359,11 +376,12 @@ func (p *Planner) layout(n *script.Node, in Inputs, sizes []size) Layout {
 	if in.Reader != nil {
 		leftRows = in.Reader.Rows()
 	}
-	buckets := p.bucketsFor(estimateBytes(n, sizes, leftRows))
+	key, factor := p.wantedKey(n)
+	buckets := p.bucketsFor(estimateBytes(n, sizes, leftRows), factor)
 	if buckets <= max(scansMax, p.Budget.Slots) {
 		return l
 	}
-	if key := p.wantedKey(n); key != nil {
+	if key != nil {
 		l.Buckets, l.Key, l.Hash, l.BucketKey = buckets, key, keyHash, bucketKey(keyHash, key, l.types())
 		l.OrderCols = max(l.OrderCols, 1)
 	}
@@ -392,34 +410,35 @@ func orderColsOf(n *script.Node, in Inputs) int {
 }
 
 // wantedKey is the key by which the first lookup to read n's table would like it:
-// as its right side if there is one, else as its left.
-func (p *Planner) wantedKey(n *script.Node) expr.Order {
+// as its right side if there is one, else as its left; and how many times what is
+// read of it has to fit into an instance's memory.
+func (p *Planner) wantedKey(n *script.Node) (key expr.Order, factor int64) {
 	for _, reader := range p.Script.Nodes {
 		if reader.Lookup != nil && reader.Lookup.Index.Node == n {
-			return sideKey(reader, true)
+			return sideKey(reader, true), factorOf(reader)
 		}
 	}
 	for _, reader := range p.Script.Nodes {
 		if reader.Lookup != nil && reader.Reader.Reads(n) && hasFields(n, sideKey(reader, false)) {
-			return sideKey(reader, false)
+			return sideKey(reader, false), joinFactor
 		}
 	}
 	for _, reader := range p.Script.Nodes {
 		if reader.Query != nil && reader.Query.By != nil && slices.ContainsFunc(reader.Query.Inputs, func(i script.QueryInput) bool { return i.Creator == n }) {
-			return queryKey(reader)
+			return queryKey(reader), joinFactor
 		}
 		if reader.PyTable != nil && reader.PyTable.GroupBy != nil && reader.Reader.Reads(n) && hasFields(n, groupOrder(reader)) {
-			return groupOrder(reader)
+			return groupOrder(reader), joinFactor
 		}
 	}
 	for _, reader := range p.Script.Nodes {
 		if reader.Type == script.Distinct && reader.Reader.Reads(n) {
-			if key := distinctKey(reader, layoutOf(n.Table.Fields)); key != nil {
-				return key
+			if key = distinctKey(reader, layoutOf(n.Table.Fields)); key != nil {
+				return key, joinFactor
 			}
 		}
 	}
-	return nil
+	return nil, joinFactor
 }
 
 // hasFields reports whether n's table has all fields of a key: of several tables

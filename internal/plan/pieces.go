@@ -12,13 +12,13 @@ const (
 	// pieceRowsMin is the least that a range of rows is cut into: few, because a
 	// row of a lookup has all its matches.
 	pieceRowsMin = 16
-	// piecesOfRange and piecesOfKeys are how many pieces a range of rows and a
-	// share of the keys are cut into: each attempt that fails has cost time.
-	piecesOfRange = 4
-	piecesOfKeys  = 16
+	// piecesOfWork is how many pieces a range of rows, and a share of the keys,
+	// are cut into: few, because each piece of the keys may read all that the
+	// batch read, and not two, because each attempt that fails has cost time.
+	piecesOfWork = 4
 	// finerMax bounds how much finer than planned the keys are cut: what does
 	// not fit then is one key's.
-	finerMax = piecesOfKeys * piecesOfKeys
+	finerMax = piecesOfWork * piecesOfWork * piecesOfWork * piecesOfWork
 )
 
 // Pieces cuts the work of a batch that writes rows of a table, for want of
@@ -30,13 +30,13 @@ func (p *Planner) Pieces(n *script.Node, in Inputs, w Work) []Work {
 	case n.Query != nil && w.Parts == nil && w.Buckets > 1 && p.finer(n, in, w.Cut):
 		return cutKeys(w)
 	case n.Query != nil: // a query that is one batch may have to be
-		for _, group := range cutSlices(in.Query, w.Parts, piecesOfRange) {
+		for _, group := range cutSlices(in.Query, w.Parts, piecesOfWork) {
 			pieces = append(pieces, Work{Parts: group, Scans: w.Scans})
 		}
 	case n.Out != nil, w.Check, w.BadCaps, w.Ranged:
 		return nil
 	case n.Files != nil:
-		for _, group := range cutFiles(w.Files, piecesOfRange) {
+		for _, group := range cutFiles(w.Files, piecesOfWork) {
 			pieces = append(pieces, Work{Files: group})
 		}
 	case in.Reader.Ephemeral() && n.Lookup == nil && n.Type != script.Distinct:
@@ -53,7 +53,7 @@ func (p *Planner) Pieces(n *script.Node, in Inputs, w Work) []Work {
 		if slices == nil {
 			slices = wholeTable(in.Reader)
 		}
-		for _, group := range cutSlices(in.Reader, slices, piecesOfRange) {
+		for _, group := range cutSlices(in.Reader, slices, piecesOfWork) {
 			pieces = append(pieces, Work{Cut: w.Cut, Parts: group, Inner: w.Inner})
 		}
 	}
@@ -75,7 +75,7 @@ func (p *Planner) finer(n *script.Node, in Inputs, c Cut) bool {
 	case n.PyTable != nil && n.PyTable.GroupBy == nil:
 		return false // its one call is of all rows
 	case in.sliced().Bytes() > p.Budget.SmallBytes:
-		planned = p.bucketsFor(in.sliced().Bytes())
+		planned = p.bucketsFor(in.sliced().Bytes(), joinFactor)
 	}
 	return c.Buckets < finerMax*max(planned, 1)
 }
@@ -84,10 +84,10 @@ func (p *Planner) finer(n *script.Node, in Inputs, c Cut) bool {
 // hash, so those of a bucket have its number before their own. Rows that are cut
 // by key say their order in columns.
 func cutKeys(w Work) []Work {
-	pieces := make([]Work, piecesOfKeys)
+	pieces := make([]Work, piecesOfWork)
 	for i := range pieces {
 		pieces[i] = w
-		pieces[i].Buckets, pieces[i].Bucket = w.Buckets*piecesOfKeys, w.Bucket*piecesOfKeys+i
+		pieces[i].Buckets, pieces[i].Bucket = w.Buckets*piecesOfWork, w.Bucket*piecesOfWork+i
 	}
 	return pieces
 }

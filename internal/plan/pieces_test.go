@@ -100,11 +100,11 @@ func TestCutFiles(t *testing.T) {
 func TestCutKeys(t *testing.T) {
 	w := Work{Cut: Cut{Buckets: 8, Bucket: 5, Hash: keyHash}}
 	pieces := cutKeys(w)
-	require.Len(t, pieces, piecesOfKeys)
+	require.Len(t, pieces, piecesOfWork)
 	for i, p := range pieces {
-		require.Equal(t, 8*piecesOfKeys, p.Buckets)
-		require.Equal(t, 5, p.Bucket/piecesOfKeys)
-		require.Equal(t, i, p.Bucket%piecesOfKeys)
+		require.Equal(t, 8*piecesOfWork, p.Buckets)
+		require.Equal(t, 5, p.Bucket/piecesOfWork)
+		require.Equal(t, i, p.Bucket%piecesOfWork)
 		require.Equal(t, keyHash, p.Hash)
 	}
 }

@@ -24,7 +24,7 @@ func (p *Planner) pyTableWorks(n *script.Node, in Inputs) ([]Work, []size, error
 	case n.PyTable.GroupBy != nil:
 		buckets := 1
 		if bytes := t.Bytes(); bytes > p.Budget.SmallBytes {
-			buckets = p.bucketsFor(bytes)
+			buckets = p.bucketsFor(bytes, joinFactor)
 		}
 		works, sizes := cutWorks(keyed{t, groupOrder(n)}.cuts(buckets), t)
 		return works, sizes, nil

@@ -50,7 +50,7 @@ func (p *Planner) queryPieces(n *script.Node, in Inputs) ([]Work, []size) {
 	switch {
 	case n.Query.Info.Cut.Whole != "" || all == nil || all.Bytes() <= p.Budget.SmallBytes:
 	case n.Query.By != nil:
-		return cutWorks(hashCuts(p.bucketsFor(all.Bytes())), all)
+		return cutWorks(hashCuts(p.bucketsFor(all.Bytes(), joinFactor)), all)
 	default:
 		if groups := sliceParts(all, p.batchCount(all), rowGroupRowsMin); len(groups) > 1 {
 			return sliceWorks(all, groups)

@@ -106,7 +106,7 @@ func TestBucketsFollowMemory(t *testing.T) {
 		mib  int64
 		want int
 	}{{1, 2}, {30, 2}, {34, 4}, {100, 8}, {1000, 64}, {1 << 20, bucketsMax}} {
-		require.Equal(t, tc.want, p.bucketsFor(tc.mib<<20), "%d MiB", tc.mib)
+		require.Equal(t, tc.want, p.bucketsFor(tc.mib<<20, joinFactor), "%d MiB", tc.mib)
 	}
 }
 

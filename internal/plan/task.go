@@ -275,13 +275,14 @@ func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) 
 }
 
 // bucketRows is how many rows a row group of a part may have so that reading a
-// bucket does not read much of others: about half a bucket's.
+// bucket does not read much of others: about half a bucket's. The footer costs by
+// the row groups, of whatever bucket, and so there are not too many of them.
 func (p *Planner) bucketRows(l Layout, b Batch) int {
 	rows := b.RowsIn
 	if rows < 0 {
 		rows = p.Budget.BatchBytes / rowWidth(l)
 	}
-	return int(max(rows/int64(2*l.Buckets), rowGroupRowsFew))
+	return int(max(rows/int64(2*l.Buckets), bucketGroupRowsMin))
 }
 
 // rowGroupRows keeps the row group that is being written, which the memory
