@@ -301,7 +301,7 @@ func (p *Planner) joinBuckets(n *script.Node, in Inputs) int {
 		}
 		held = min(held, left)
 	}
-	lean, passing := powerOfTwo(ceilDiv(held*joinFactor, leanBytes)), powerOfTwo(ceilDiv(right, leanBytes))
+	lean, passing := powerOfTwo(ceilDiv(held*factorOf(n), leanBytes)), powerOfTwo(ceilDiv(right, leanBytes))
 	if in.Lookup.Layout.Buckets == 0 { // each bucket reads all of it
 		lean, passing = min(lean, scansMax), 1
 	}
