@@ -99,7 +99,6 @@ func TestNothingOfATaskIsLeftToTheNext(t *testing.T) {
 	}
 }
 
-// The same numbers come in each instance, whatever was drawn before.
 // Statements that need it (joined texts) find it so nearly always: where the few
 // last rows of a row group were behind those of later ones, they ran twice.
 func TestRowsBehindAJoinComeInOrderInEveryTask(t *testing.T) {
@@ -121,6 +120,7 @@ func TestRowsBehindAJoinComeInOrderInEveryTask(t *testing.T) {
 	require.Len(t, s.all.idle, 1, "the tasks share an instance")
 }
 
+// The same numbers come in each instance, whatever was drawn before.
 func TestSeedsEndWithTheirTask(t *testing.T) {
 	s := newSharing(t, 0)
 	draw := func() (v string) {

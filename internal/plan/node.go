@@ -23,9 +23,8 @@ const (
 	// batchesPerSlot evens out batches of unequal cost.
 	batchesPerSlot = 4
 	// joinFactor is how much of an instance's memory a right side takes, as a
-	// multiple of its uncompressed bytes: hash table or sorted lists, the
-	// joined text, and the row group being written. Measured on string_agg of
-	// 13 M rows (docs/decisions/0003-memory-budget.md).
+	// multiple of its uncompressed bytes: hash table or sorted rows, and the row
+	// group being written (docs/decisions/0003-memory-budget.md).
 	joinFactor = 6
 	// gatherFactor takes joinFactor's place where values are gathered: DuckDB puts
 	// none of them aside, and some buckets are larger than others
@@ -42,7 +41,7 @@ const (
 	rowGroupRowsMin = engine.PartRowGroupRows
 	// rowGroupRowsFew is the least that a row group of a part has: DuckDB's vector.
 	rowGroupRowsFew = 2_048
-	// bucketGroupRowsMin is the least where rows lie in buckets
+	// bucketGroupRowsMin is the least where rows lie in buckets and are not wide
 	// (docs/decisions/0031-lookups.md).
 	bucketGroupRowsMin = 4_096
 	// pythonRows is what a Python batch should have at most when its rows weigh
@@ -66,6 +65,7 @@ type Work struct {
 	Phase   int              `json:"-"`                  // see state.BatchSpec.Phase
 	BadCaps bool             `json:"bad_caps,omitempty"` // it compares the bad rows of the others with the node's caps
 	Only    bool             `json:"only,omitempty"`     // it does all that there is to read; set where bad rows are counted
+	finer   int              // how many times finer than planned its keys are cut, for want of memory; 0: as planned
 }
 
 // Decode reads a batch's work from its spec.
@@ -414,9 +414,15 @@ func orderColsOf(n *script.Node, in Inputs) int {
 // read of it has to fit into an instance's memory.
 func (p *Planner) wantedKey(n *script.Node) (key expr.Order, factor int64) {
 	for _, reader := range p.Script.Nodes {
-		if reader.Lookup != nil && reader.Lookup.Index.Node == n {
-			return sideKey(reader, true), factorOf(reader)
+		if reader.Lookup == nil || reader.Lookup.Index.Node != n {
+			continue
 		}
+		if factor = max(factor, factorOf(reader)); key == nil {
+			key = sideKey(reader, true)
+		}
+	}
+	if key != nil {
+		return key, factor
 	}
 	for _, reader := range p.Script.Nodes {
 		if reader.Lookup != nil && reader.Reader.Reads(n) && hasFields(n, sideKey(reader, false)) {

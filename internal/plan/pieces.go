@@ -27,7 +27,7 @@ const (
 func (p *Planner) Pieces(n *script.Node, in Inputs, w Work) []Work {
 	var pieces []Work
 	switch {
-	case n.Query != nil && w.Parts == nil && w.Buckets > 1 && p.finer(n, in, w.Cut):
+	case n.Query != nil && w.Parts == nil && w.Buckets > 1 && finer(n, w):
 		return cutKeys(w)
 	case n.Query != nil: // a query that is one batch may have to be
 		for _, group := range cutSlices(in.Query, w.Parts, piecesOfWork) {
@@ -44,7 +44,7 @@ func (p *Planner) Pieces(n *script.Node, in Inputs, w Work) []Work {
 		for _, inner := range p.Pieces(in.Reader.Node, *in.Reader.Inner, *w.Inner[name]) {
 			pieces = append(pieces, Work{Inner: map[string]*Work{name: &inner}})
 		}
-	case w.Parts == nil && p.finer(n, in, w.Cut):
+	case w.Parts == nil && finer(n, w):
 		return cutKeys(w)
 	case n.Lookup != nil && n.Lookup.Group && w.Buckets > 0 && !(joiner{n: n}).mixed():
 		return nil // each piece would group the same right rows
@@ -64,20 +64,14 @@ func (p *Planner) Pieces(n *script.Node, in Inputs, w Work) []Work {
 }
 
 // finer reports whether work that is cut by key can be cut more finely.
-func (p *Planner) finer(n *script.Node, in Inputs, c Cut) bool {
-	planned := 1
-	switch {
-	case c.Buckets == 0, c.Hash != keyHash: // in work of earlier versions
+func finer(n *script.Node, w Work) bool {
+	if w.Buckets == 0 || w.Hash != keyHash { // in work of earlier versions
 		return false
-	case c.Range != nil: // cut by that already
-	case n.Lookup != nil:
-		planned = p.joinBuckets(n, in)
-	case n.PyTable != nil && n.PyTable.GroupBy == nil:
-		return false // its one call is of all rows
-	case in.sliced().Bytes() > p.Budget.SmallBytes:
-		planned = p.bucketsFor(in.sliced().Bytes(), joinFactor)
 	}
-	return c.Buckets < finerMax*max(planned, 1)
+	if n.PyTable != nil && n.PyTable.GroupBy == nil { // its one call is of all rows
+		return false
+	}
+	return w.finer < finerMax
 }
 
 // cutKeys shares the keys of a bucket out: buckets are the high bits of the
@@ -87,6 +81,7 @@ func cutKeys(w Work) []Work {
 	pieces := make([]Work, piecesOfWork)
 	for i := range pieces {
 		pieces[i] = w
+		pieces[i].finer = max(w.finer, 1) * piecesOfWork
 		pieces[i].Buckets, pieces[i].Bucket = w.Buckets*piecesOfWork, w.Bucket*piecesOfWork+i
 	}
 	return pieces

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/files"
+	"thalweg/internal/script"
 	"thalweg/internal/state"
 )
 
@@ -107,4 +108,19 @@ func TestCutKeys(t *testing.T) {
 		require.Equal(t, i, p.Bucket%piecesOfWork)
 		require.Equal(t, keyHash, p.Hash)
 	}
+}
+
+// How finely keys are cut depends on how they were planned, whatever is known of
+// the tables: of those computed on the way nothing is.
+func TestKeysAreCutAFewTimes(t *testing.T) {
+	n := &script.Node{}
+	for _, planned := range []int{1, 8, bucketsMax} {
+		w, times := Work{Cut: Cut{Buckets: planned, Hash: keyHash}}, 0
+		for ; finer(n, w); times++ {
+			w = cutKeys(w)[1]
+		}
+		require.Equal(t, 4, times)
+		require.Equal(t, planned*finerMax, w.Buckets)
+	}
+	require.False(t, finer(n, Work{Cut: Cut{Buckets: 8}}), "of a version that named no hash")
 }
