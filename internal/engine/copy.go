@@ -76,5 +76,11 @@ func (in *Instance) copyOnce(ctx context.Context, stmt string, ordered bool) (ro
 			}
 		}
 	}
-	return rowCount, byteCount, rows.Err()
+	if err := rows.Err(); err != nil {
+		return 0, 0, err
+	}
+	if in.profiled {
+		in.csvRows, err = csvRows(in.conn) // of this statement: others follow
+	}
+	return rowCount, byteCount, err
 }

@@ -200,9 +200,7 @@ func (x *execution) writeRows(ctx context.Context, out *PartOutput, query string
 		return err
 	}
 	if x.task.CountCSV {
-		if x.res.CSVRows, err = x.csvRows(); err != nil {
-			return err
-		}
+		x.res.CSVRows = x.in.csvRows
 	}
 	return x.keep(ctx, w)
 }
@@ -266,9 +264,7 @@ func (x *execution) writeFile(ctx context.Context, out *FileOutput) error {
 		return err
 	}
 	if x.task.CountCSV {
-		if x.res.CSVRows, err = x.csvRows(); err != nil {
-			return err
-		}
+		x.res.CSVRows = x.in.csvRows
 	}
 	st, err := os.Stat(path)
 	if err != nil {

@@ -46,7 +46,9 @@ type Instance struct {
 	tasks  int            // that it has served
 	macros *macros
 	// lasting says that a statement may have left something that does not end with the connection.
-	lasting bool
+	lasting  bool
+	profiled bool  // its queries are profiled
+	csvRows  int64 // that CSV readers gave to the last COPY, if it was profiled
 	// hidesFailures says that statements of its task may go on where a value fails.
 	hidesFailures bool
 }
@@ -91,6 +93,7 @@ func fenceIn(ctx context.Context, db *sql.DB, cfg InstanceConfig) (_ *Instance, 
 		return nil, err
 	}
 	in.useMacros(cfg)
+	in.profiled = cfg.Profile
 	return in, in.set(ctx, settings(cfg))
 }
 

@@ -151,6 +151,7 @@ func (p *Instances) open(ctx context.Context, cfg InstanceConfig) (*Instance, er
 		err = errors.Join(err, in.Close())
 	}
 	if err == nil && cfg.Profile { // of the connection
+		in.profiled = true
 		if err = in.set(ctx, profileSettings); err != nil {
 			err = errors.Join(err, in.Close())
 		}
@@ -261,6 +262,7 @@ func (in *Instance) renew() (clean bool, err error) {
 	if err := in.connect(ctx); err != nil {
 		return false, err
 	}
+	in.profiled, in.csvRows = false, 0
 	left, err := os.ReadDir(in.cfg.SpillDir)
 	if err != nil || len(left) > 0 {
 		return false, err

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/expr"
 )
 
 // sharing is a fixture whose tasks share instances.
@@ -150,6 +152,20 @@ func TestCountingIsOverWithItsTask(t *testing.T) {
 	require.EqualValues(t, 2, res.CSVRows)
 	require.Equal(t, before, s.ask(t, settings))
 	require.Equal(t, 1, s.all.opened)
+}
+
+// Statements follow one that joins texts, and the records it has read are counted.
+func TestCountingBehindJoinedTexts(t *testing.T) {
+	s := newSharing(t, 0)
+	path := filepath.Join(s.fixture.dir, "in.csv")
+	require.NoError(t, os.WriteFile(path, []byte("a\n1\n2\n"), 0o600))
+	task := s.task("SELECT "+expr.Joined+"(a, o, ',') AS a FROM (SELECT *, row_number() OVER () AS o FROM read_csv('"+path+"', header = true, all_varchar = true, parallel = false))", PartOutput{})
+	task.CountCSV, task.FreeOrder = true, true
+	for range 2 {
+		res, err := s.all.Execute(t.Context(), s.cfg, nil, task)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, res.CSVRows)
+	}
 }
 
 func TestWhatIsNotTemporaryEndsTheInstance(t *testing.T) {

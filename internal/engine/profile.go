@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"database/sql"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,9 +17,9 @@ var profileSettings = []string{
 	`PRAGMA custom_profiling_settings = '{"OPERATOR_CARDINALITY": "true", "OPERATOR_NAME": "true"}'`,
 }
 
-// csvRows sums the rows that the last query's CSV scans delivered.
-func (x *execution) csvRows() (int64, error) {
-	info, err := duckdb.GetProfilingInfo(x.in.conn)
+// csvRows sums the rows that the CSV scans of the connection's last statement delivered.
+func csvRows(conn *sql.Conn) (int64, error) {
+	info, err := duckdb.GetProfilingInfo(conn)
 	if err != nil {
 		return 0, fmt.Errorf("read the query's profile: %w", err)
 	}

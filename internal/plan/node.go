@@ -369,7 +369,7 @@ func (p *Planner) layout(n *script.Node, in Inputs, sizes []size) Layout {
 	l.OrderCols = orderColsOf(n, in)
 	if n.Query != nil && len(sizes) > 1 {
 		if l.Sort = querySort(n, l); l.Sort != nil {
-			l.OrderCols = 1
+			l.OrderCols = 2 // the key, and what tells rows apart that are the same
 		}
 	}
 	var leftRows int64

@@ -144,7 +144,7 @@ func (p *Planner) queryTask(t *engine.Task, n *script.Node, in Inputs, layout La
 		}
 		return nil
 	}
-	t.Query, t.Secluded = resultQuery(n, layout), true
+	t.Query, t.Secluded = resultQuery(n, layout, b), true
 	// The query's own ORDER BY, or ours behind it, says the order; what is below
 	// has been made independent of it (package query), or runs on one thread.
 	t.OneThread, t.FreeOrder = info.OneThread, true
@@ -238,7 +238,7 @@ func queryFile(t *engine.Task, r *script.FileReader, slices []files.Slice, scrat
 // resultQuery casts the query's columns to the fields, where each value must
 // fit, and puts its rows into an order that depends on them alone, unless the
 // query has one or none is wanted.
-func resultQuery(n *script.Node, layout Layout) string {
+func resultQuery(n *script.Node, layout Layout, b Batch) string {
 	info := n.Query.Info
 	names := make([]string, len(info.Columns))
 	at := map[string]int{}
@@ -259,7 +259,11 @@ func resultQuery(n *script.Node, layout Layout) string {
 	q := fmt.Sprintf("SELECT %s FROM (\n%s\n) AS q(%s)", strings.Join(cols, ", "), info.SQL, strings.Join(names, ", "))
 	switch {
 	case layout.Sort != nil:
-		return fmt.Sprintf("SELECT *, %s AS __o0 FROM (%s) AS q", layout.sortKey(), q)
+		hidden := layout.sortKey() + " AS __o0"
+		if layout.OrderCols > 1 { // a lookup gives the matches of one row and then those of the next, the same or not
+			hidden += fmt.Sprintf(", row_number() OVER () + %d AS __o1", int64(b.Number)*orderStride+b.RowsDone)
+		}
+		return fmt.Sprintf("SELECT *, %s FROM (%s) AS q", hidden, q)
 	case !info.Sorted && n.Query.Ordered:
 		q += " ORDER BY ALL"
 	}
