@@ -36,16 +36,19 @@ type Event struct {
 
 // EventData is what an event tells besides.
 type EventData struct {
-	Status     Status   `json:"status,omitempty"` // that the run, node or attempt has now
-	Epoch      int64    `json:"epoch,omitempty"`
-	Generation int      `json:"generation,omitempty"`
-	Order      *Order   `json:"order,omitempty"`
-	Batches    int      `json:"batches,omitempty"` // that were planned
-	Digest     string   `json:"digest,omitempty"`  // of the plan
-	Batch      *int     `json:"batch,omitempty"`
-	Attempt    int      `json:"attempt,omitempty"`
-	RowsIn     int64    `json:"rows_in,omitempty"`
-	RowsOut    int64    `json:"rows_out,omitempty"`
-	BytesOut   int64    `json:"bytes_out,omitempty"`
-	Failure    *Failure `json:"failure,omitempty"`
+	Status     Status    `json:"status,omitempty"` // that the run, node or attempt has now
+	Epoch      int64     `json:"epoch,omitempty"`
+	Generation int       `json:"generation,omitempty"`
+	Order      *Order    `json:"order,omitempty"`
+	Batches    int       `json:"batches,omitempty"`     // that were planned
+	Digest     string    `json:"digest,omitempty"`      // of the plan
+	ReusedFrom *NodeKey  `json:"reused_from,omitempty"` // whose rows the plan takes over
+	Gate       string    `json:"gate,omitempty"`        // digest of what a node waits for
+	Decision   *Decision `json:"decision,omitempty"`    // that the order has made
+	Batch      *int      `json:"batch,omitempty"`
+	Attempt    int       `json:"attempt,omitempty"`
+	RowsIn     int64     `json:"rows_in,omitempty"`
+	RowsOut    int64     `json:"rows_out,omitempty"`
+	BytesOut   int64     `json:"bytes_out,omitempty"`
+	Failure    *Failure  `json:"failure,omitempty"`
 }

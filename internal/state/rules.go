@@ -38,6 +38,9 @@ func (o *Order) Ends(run Run, now time.Time) Run {
 	case o.Kind == OrderInvalidate && len(o.Nodes) == 0:
 		mark := o.Mark
 		run.Invalidated = &mark
+	case o.Kind == OrderDrop:
+		mark := o.Mark
+		run.Dropped = &mark
 	}
 	return run
 }
@@ -48,9 +51,46 @@ func (m Move) Kept() Move {
 		m.Failure = nil
 	}
 	if m.To != Waiting {
-		m.Gate = nil
+		m.Gate, m.GateDigest = nil, ""
 	}
 	return m
+}
+
+// On decides whether a node may make a move. made says that it has already.
+func (m Move) On(n Node) (made bool, err error) {
+	switch {
+	case n.Epoch == m.Epoch && n.Status == m.To:
+		return true, nil
+	case n.Epoch != m.Epoch || n.Status != m.From:
+		return false, ErrConflict
+	case m.To == Waiting && n.Decision != nil: // it has been decided
+		return false, ErrConflict
+	}
+	return false, nil
+}
+
+// Moves is a node when it has made a move.
+func (m Move) Moves(n Node) Node {
+	kept := m.Kept()
+	n.Status, n.Failure, n.Finished = m.To, kept.Failure, finishedAt(m.To, m.Now)
+	if n.Decision == nil { // else what was decided upon stays beside it
+		n.Gate, n.GateDigest = kept.Gate, kept.GateDigest
+	}
+	return n
+}
+
+// Tells is what the event of a move says.
+func (m Move) Tells() EventData {
+	kept := m.Kept()
+	return EventData{Status: m.To, Failure: kept.Failure, Gate: kept.GateDigest}
+}
+
+// finishedAt is the moment to record for a node that moves to a status.
+func finishedAt(to Status, now time.Time) time.Time {
+	if to.Terminal() {
+		return now
+	}
+	return time.Time{}
 }
 
 // Take gives a role to an owner, if it may have it.
@@ -85,10 +125,11 @@ const (
 // with token.
 func (b Bid) On(n Node, batch Batch, token string) BidAnswer {
 	switch {
+	case batch.Status == Claimed && batch.Attempt == b.Attempt+1 && batch.Owner == b.Owner && token == b.Token && token != "" &&
+		n.Holds(batch.Epoch):
+		return BidHeld
 	case n.Epoch != b.Epoch || n.Status != Running:
 		return BidRefused
-	case batch.Status == Claimed && batch.Attempt == b.Attempt+1 && batch.Owner == b.Owner && token == b.Token && token != "":
-		return BidHeld
 	case batch.Attempt != b.Attempt:
 		return BidRefused
 	case batch.Status == Pending && !b.Now.Before(batch.NotBefore):
@@ -97,6 +138,22 @@ func (b Bid) On(n Node, batch Batch, token string) BidAnswer {
 		return BidExpired
 	}
 	return BidRefused
+}
+
+// Holds reports whether a claim that was given at an epoch may still be acted on.
+func (n Node) Holds(epoch int64) bool { return epoch >= n.Fence }
+
+// CheckSpans refuses spans that no sequence may have.
+func CheckSpans(at int64, spans []Span) error {
+	for _, s := range spans {
+		if s.From < 1 || s.To < s.From {
+			return fault.New(fault.Bug, "a span of events from %d to %d", s.From, s.To)
+		}
+	}
+	if at < 0 {
+		return fault.New(fault.Bug, "a sequence of %d spans", at)
+	}
+	return nil
 }
 
 // Check refuses an outcome that no attempt may publish.

@@ -60,6 +60,7 @@ type Run struct {
 	Finished    time.Time // zero while not terminal
 	Failure     *Failure  // first failure, nil unless failed
 	Invalidated *Mark     // nobody may read its tables any more
+	Dropped     *Mark     // nobody reads, continues or lists it any more
 
 	Program    string // version of thalweg that began it
 	Engine     string // version of DuckDB
@@ -102,6 +103,10 @@ type Pin struct {
 	Redacted bool   `json:"redacted,omitempty"` // a secret was taken out: it is not what was loaded
 }
 
+// KindGate is the Kind of nodes at which people decide: they have no batches,
+// and wait (see package gate).
+const KindGate = "approval"
+
 // NodeSpec is what a run knows of a node when it starts.
 type NodeSpec struct {
 	Name        string
@@ -114,9 +119,11 @@ type NodeSpec struct {
 
 // NodeBrief is what lists of runs say of a node.
 type NodeBrief struct {
-	Name   string
-	Table  string
-	Status Status
+	Name     string
+	Table    string
+	Status   Status
+	RowsOut  int64
+	BytesOut int64
 }
 
 // Node is a node of a run.
@@ -124,9 +131,13 @@ type Node struct {
 	NodeKey
 	NodeSpec
 	Status      Status
-	Epoch       int64     // number of the latest order that it has heard: claims of an earlier one are worth nothing
+	Epoch       int64     // number of the latest order that it has heard
+	Fence       int64     // claims of an earlier Epoch than this one are worth nothing
 	Generation  int       // how often it was done again
-	Gate        []byte    // what it waits for while Waiting: opaque here
+	Gate        []byte    // what it waits for while Waiting, or what was decided upon: opaque here
+	GateDigest  string    // of what is to be decided upon, as Move says
+	Decision    *Decision // nil: none that counts
+	Dropped     bool      // its run is dropped: see Store.Purge
 	Failure     *Failure  // why it failed, where no batch says so
 	ReusedFrom  *NodeKey  // its rows are that node's
 	InputDigest string    // of all that it reads, as planned
@@ -144,6 +155,16 @@ type Node struct {
 	BytesIn       int64
 	BytesOut      int64
 	Revision      int64 // Seq of its latest event: the same one means that nothing of it has changed
+}
+
+// Decision is what somebody has decided about a node that was Waiting. It is
+// also in the node's events, which nobody can edit.
+type Decision struct {
+	Approved bool `json:"approved"`
+	Mark
+	Role    string          `json:"role,omitempty"` // as which, by their own account
+	Digest  string          `json:"digest"`         // of the gate that was decided upon
+	Answers json.RawMessage `json:"answers,omitempty"`
 }
 
 // BatchSpec is a planned unit of work. The same plan always gives the same specs.
@@ -189,8 +210,12 @@ type Stats struct {
 	BytesIn   int64            `json:"bytes_in"`
 	BytesOut  int64            `json:"bytes_out"`
 	Elapsed   time.Duration    `json:"elapsed_ns"`
-	Engine    time.Duration    `json:"engine_ns"` // inside DuckDB
-	Python    time.Duration    `json:"python_ns"` // interpreters busy, summed over them
+	Engine    time.Duration    `json:"engine_ns"`           // inside DuckDB
+	Python    time.Duration    `json:"python_ns"`           // interpreters busy, summed over them
+	Read      time.Duration    `json:"read_ns,omitempty"`   // fetching inputs and looking at them, before DuckDB does
+	Write     time.Duration    `json:"write_ns,omitempty"`  // making results durable, or sending them
+	Commit    time.Duration    `json:"commit_ns,omitempty"` // announcing files and showing them under their names
+	Wait      time.Duration    `json:"wait_ns,omitempty"`   // for memory
 	PeakBytes int64            `json:"peak_bytes,omitempty"`
 	Counters  map[string]int64 `json:"counters,omitempty"`
 	Warnings  []string         `json:"warnings,omitempty"` // for people: what succeeded and may not be what they meant
@@ -287,7 +312,7 @@ type Bid struct {
 
 // Claim is the right to work on a batch until the lease ends. Its Attempt and
 // Epoch fence: only the latest attempt can commit, and none that was claimed
-// before the node heard of an order.
+// before an order that its node has heard, unless that one only pauses or goes on.
 type Claim struct {
 	BatchKey
 	Epoch   int64
@@ -348,6 +373,15 @@ type Attempt struct {
 	Started    time.Time
 	Finished   time.Time
 	Failure    *Failure
+	Stats      Stats // what it measured, also if it failed
+}
+
+// Span is a piece of a run's stream of events: those of a node with Seq from
+// From to To.
+type Span struct {
+	Node string `json:"node,omitempty"` // "": the run itself
+	From int64  `json:"from"`
+	To   int64  `json:"to"`
 }
 
 // Role is a duty in a run that one worker has at a time (coordinating it, say).

@@ -17,6 +17,7 @@ const (
 	Released  Status = "released"  // attempt: given back by a worker that shut down
 	Lost      Status = "lost"      // attempt: its lease ended before it did, or an order came
 
+	Paused      Status = "paused"      // run, node: what is under way ends, nothing more is begun
 	Waiting     Status = "waiting"     // node: somebody has to decide first
 	Invalidated Status = "invalidated" // node: nobody may read its table any more
 )
@@ -26,15 +27,17 @@ const (
 // compares the two.
 var transitions = map[string]map[Status][]Status{
 	"run": {
-		Running:  {Complete, Failed, Stopped},
+		Running:  {Complete, Failed, Stopped, Paused},
+		Paused:   {Running, Failed, Stopped},
 		Failed:   {Running},
 		Stopped:  {Running},
 		Complete: {Running}, // something of it is done again
 	},
 	"node": {
-		Pending:     {Waiting, Running, Failed, Stopped, Invalidated}, // Failed: it could not be planned
-		Waiting:     {Pending, Failed, Stopped, Invalidated},
-		Running:     {Succeeded, Failed, Stopped, Pending, Invalidated}, // Pending: to be planned again
+		Pending:     {Waiting, Running, Failed, Stopped, Paused, Invalidated},   // Failed: it could not be planned
+		Waiting:     {Pending, Failed, Stopped, Paused, Invalidated},            // Paused: approved while its run is
+		Running:     {Succeeded, Failed, Stopped, Paused, Pending, Invalidated}, // Pending: to be planned again
+		Paused:      {Pending, Running, Stopped, Invalidated},
 		Succeeded:   {Pending, Running, Invalidated},
 		Failed:      {Pending, Running, Invalidated}, // Pending: it was not planned, or is to be again
 		Stopped:     {Pending, Running, Invalidated},

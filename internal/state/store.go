@@ -10,8 +10,8 @@ import (
 // Store keeps runs, nodes, batches, attempts, leases and results.
 //
 // It is made of partitions that cannot see each other: a workspace's (numbers
-// of its runs), a run's (its record, orders, roles, events) and a node's (its
-// record, plan, batches, attempts, results, publications, events). Each method
+// of its runs, notes), a run's (its record, orders, roles, events, sequence) and
+// a node's (its record, plan, batches, attempts, results, publications, events). Each method
 // changes one of them, in one step, on conditions about that one alone; only
 // CreateRun writes several, the run's last. What concerns a whole run is made
 // of such steps: Direct and the other functions of this package.
@@ -29,7 +29,7 @@ import (
 type Store interface {
 	// CreateRun stores a new run in status Running with its nodes Pending, and
 	// the blobs that its pins name, and returns its number: one more than the
-	// workspace's last.
+	// workspace's last. The run's note that it is open (OpenNote) comes before it.
 	CreateRun(ctx context.Context, run Run, nodes []NodeSpec, blobs ...Blob) (RunKey, error)
 	Run(ctx context.Context, key RunKey) (Run, error)
 	// Runs lists a workspace's runs, the latest first, without what only Run
@@ -39,6 +39,16 @@ type Store interface {
 	Workspaces(ctx context.Context) ([]string, error)
 	// Blob gives what was pinned under a digest.
 	Blob(ctx context.Context, digest string) ([]byte, error)
+
+	// PutNote stores a note under its topic and name, in place of what was there.
+	// Notes are hints and decide nothing: a call that arrives late may bring back
+	// what somebody has put since, or removed. Whoever finds one verifies it in the
+	// run that it names, and removes it if it does not hold any more.
+	PutNote(ctx context.Context, workspace string, n Note) error
+	// RemoveNote removes a note if it is still as it was read; a no-op otherwise.
+	RemoveNote(ctx context.Context, workspace string, n Note) error
+	// Notes lists a topic's notes by name, those with names after that one.
+	Notes(ctx context.Context, workspace, topic, after string, limit int) ([]Note, error)
 
 	// BeginOrder records an order as the run's latest. Its number must be the
 	// one after the run's Epoch. ErrConflict if it is not, if the order before
@@ -81,8 +91,20 @@ type Store interface {
 	// One that has been made already is a no-op.
 	MoveNode(ctx context.Context, key NodeKey, m Move) error
 
+	// Purge removes what a node of a dropped run keeps: its plan, batches,
+	// attempts, results and publications. Its record, its tally and its events
+	// stay. ErrConflict if it has not heard that its run was dropped. What arrives
+	// late may be staged again (StagePlan), so it may be repeated.
+	Purge(ctx context.Context, key NodeKey) error
+
+	// Batch reads a batch with its work, and its attempts by number: the latest
+	// of them if there are more than PageMax.
+	Batch(ctx context.Context, key BatchKey) (Batch, []Attempt, error)
 	// Batches lists a node's batches by number, without their work.
 	Batches(ctx context.Context, key NodeKey, page Page) (batches []Batch, next int64, err error)
+	// Unsettled lists those of them that are claimed, have failed, or wait to be
+	// tried again, by number. Reading it costs what it gives.
+	Unsettled(ctx context.Context, key NodeKey, page Page) (batches []Batch, next int64, err error)
 	// Specs lists the batches as they were planned.
 	Specs(ctx context.Context, key NodeKey, page Page) (specs []BatchSpec, next int64, err error)
 	// Inputs lists the files that the node was planned to read.
@@ -99,7 +121,7 @@ type Store interface {
 	// the claim is the batch's latest and not ended, it gives the same claim.
 	Claim(ctx context.Context, b Bid) (Claim, error)
 	// Extend moves the end of the lease, never back; ErrLeaseLost if the attempt
-	// is no longer the latest, has ended, or is of another epoch than the node.
+	// is no longer the latest, has ended, or was claimed before the node's Fence.
 	Extend(ctx context.Context, c Claim, lease time.Time) error
 	// Announce records what the attempt is about to publish, and extends its
 	// lease; ErrLeaseLost as Extend. What was announced under a Seq stays: who
@@ -118,7 +140,8 @@ type Store interface {
 	Fail(ctx context.Context, c Claim, failure Failure, out Outcome, now time.Time) error
 	// Retry marks the attempt Failed and gives the batch back to Pending, with
 	// one try used up, not to be claimed before notBefore; ErrLeaseLost as Extend.
-	Retry(ctx context.Context, c Claim, failure Failure, notBefore, now time.Time) error
+	// What it measured is the attempt's alone.
+	Retry(ctx context.Context, c Claim, failure Failure, stats Stats, notBefore, now time.Time) error
 	// Release gives the batch back to Pending without using up a try: the
 	// worker is shutting down. ErrLeaseLost as Extend.
 	Release(ctx context.Context, c Claim, now time.Time) error
@@ -139,9 +162,18 @@ type Store interface {
 	Checks(ctx context.Context, key NodeKey, page Page) (results []CheckResult, next int64, err error)
 	// Files lists a node's committed output files, likewise.
 	Files(ctx context.Context, key NodeKey, page Page) (files []File, next int64, err error)
+	// Tally sums up what the node's ended batches measured. It is derived, and
+	// agrees with them when nothing is under way.
+	Tally(ctx context.Context, key NodeKey) (Tally, error)
 	// Events lists what has happened to a node, or with an empty Node to the
 	// run itself, with Seq after that one: numbered 1, 2, 3 … without gaps.
 	Events(ctx context.Context, key NodeKey, after int64, limit int) ([]Event, error)
+	// Sequence lists spans of a run's events, its own and its nodes', in the order
+	// in which somebody has read them first: that of one stream of all of them.
+	Sequence(ctx context.Context, key RunKey, page Page) (spans []Span, next int64, err error)
+	// ExtendSequence appends spans to the sequence if it still has at of them;
+	// ErrConflict otherwise, unless they are what follows there already.
+	ExtendSequence(ctx context.Context, key RunKey, at int64, spans []Span) error
 	Close() error
 }
 
@@ -156,12 +188,13 @@ const BlobBytesMax = 4 << 20
 
 // Move is a step of a node.
 type Move struct {
-	Epoch    int64 // of the node, as its coordinator knows it
-	From, To Status
-	Failure  *Failure // to Failed
-	Gate     []byte   // to Waiting
-	Actor    string
-	Now      time.Time
+	Epoch      int64 // of the node, as its coordinator knows it
+	From, To   Status
+	Failure    *Failure // to Failed
+	Gate       []byte   // to Waiting: what is asked, for whoever decides
+	GateDigest string   // to Waiting: of what a decision is bound to
+	Actor      string
+	Now        time.Time
 }
 
 // PlanPiece is a piece of a plan that is too large to be stored at once.

@@ -30,6 +30,26 @@ func (s *Store) Blob(ctx context.Context, digest string) ([]byte, error) {
 	return get(ctx, s, "blob", func() ([]byte, error) { return s.Store.Blob(ctx, digest) })
 }
 
+// PutNote implements state.Store.
+func (s *Store) PutNote(ctx context.Context, workspace string, n state.Note) error {
+	return again(ctx, s, "put note", func() error { return s.Store.PutNote(ctx, workspace, n) })
+}
+
+// RemoveNote implements state.Store.
+func (s *Store) RemoveNote(ctx context.Context, workspace string, n state.Note) error {
+	return again(ctx, s, "remove note", func() error { return s.Store.RemoveNote(ctx, workspace, n) })
+}
+
+// Notes implements state.Store.
+func (s *Store) Notes(ctx context.Context, workspace, topic, after string, limit int) ([]state.Note, error) {
+	return get(ctx, s, "notes", func() ([]state.Note, error) { return s.Store.Notes(ctx, workspace, topic, after, limit) })
+}
+
+// Purge implements state.Store.
+func (s *Store) Purge(ctx context.Context, key state.NodeKey) error {
+	return again(ctx, s, "purge", func() error { return s.Store.Purge(ctx, key) })
+}
+
 // BeginOrder implements state.Store.
 func (s *Store) BeginOrder(ctx context.Context, key state.RunKey, o state.Order) error {
 	return again(ctx, s, "begin order", func() error { return s.Store.BeginOrder(ctx, key, o) })
@@ -126,8 +146,8 @@ func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, 
 }
 
 // Retry implements state.Store.
-func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, notBefore, now time.Time) error {
-	return again(ctx, s, "retry", func() error { return s.Store.Retry(ctx, c, failure, notBefore, now) })
+func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore, now time.Time) error {
+	return again(ctx, s, "retry", func() error { return s.Store.Retry(ctx, c, failure, stats, notBefore, now) })
 }
 
 // Release implements state.Store.
@@ -153,6 +173,16 @@ func (s *Store) Attempts(ctx context.Context, key state.NodeKey, page state.Page
 // Publications implements state.Store.
 func (s *Store) Publications(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Publication, int64, error) {
 	return list(ctx, s, "publications", func() ([]state.Publication, int64, error) { return s.Store.Publications(ctx, key, page) })
+}
+
+// Tally implements state.Store.
+func (s *Store) Tally(ctx context.Context, key state.NodeKey) (state.Tally, error) {
+	return get(ctx, s, "tally", func() (state.Tally, error) { return s.Store.Tally(ctx, key) })
+}
+
+// Unsettled implements state.Store.
+func (s *Store) Unsettled(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Batch, int64, error) {
+	return list(ctx, s, "unsettled", func() ([]state.Batch, int64, error) { return s.Store.Unsettled(ctx, key, page) })
 }
 
 // Checks implements state.Store.

@@ -12,13 +12,13 @@ import (
 
 // Extend implements state.Store.
 func (s *Store) Extend(ctx context.Context, c state.Claim, lease time.Time) error {
-	return s.update(ctx, "extend lease on "+nameBatch(c.BatchKey), func(tx *sql.Tx) error {
+	return s.update(ctx, "extend lease on "+nameBatch(c.BatchKey), func(tx *txn) error {
 		_, err := extend(ctx, tx, c, lease)
 		return err
 	})
 }
 
-func extend(ctx context.Context, tx *sql.Tx, c state.Claim, lease time.Time) (held, error) {
+func extend(ctx context.Context, tx *txn, c state.Claim, lease time.Time) (held, error) {
 	h, err := findHeld(ctx, tx, c)
 	if err != nil {
 		return h, err
@@ -32,7 +32,7 @@ func extend(ctx context.Context, tx *sql.Tx, c state.Claim, lease time.Time) (he
 
 // Announce implements state.Store.
 func (s *Store) Announce(ctx context.Context, c state.Claim, publications []state.Publication, lease time.Time) error {
-	return s.update(ctx, "announce what is published of "+nameBatch(c.BatchKey), func(tx *sql.Tx) error {
+	return s.update(ctx, "announce what is published of "+nameBatch(c.BatchKey), func(tx *txn) error {
 		h, err := extend(ctx, tx, c, lease)
 		if err != nil {
 			return err
@@ -45,14 +45,14 @@ func (s *Store) Announce(ctx context.Context, c state.Claim, publications []stat
 	})
 }
 
-func forget(ctx context.Context, tx *sql.Tx, nodeID int64, batch, attempt int) error {
+func forget(ctx context.Context, tx *txn, nodeID int64, batch, attempt int) error {
 	_, err := tx.ExecContext(ctx, `DELETE FROM publications WHERE node_id = ? AND batch = ? AND attempt = ?`, nodeID, batch, attempt)
 	return err
 }
 
 // Forget implements state.Store.
 func (s *Store) Forget(ctx context.Context, key state.BatchKey, attempt int) error {
-	return s.update(ctx, "forget what was announced of "+nameBatch(key), func(tx *sql.Tx) error {
+	return s.update(ctx, "forget what was announced of "+nameBatch(key), func(tx *txn) error {
 		n, err := findNode(ctx, tx, key.NodeKey)
 		if err != nil {
 			return err
@@ -63,7 +63,7 @@ func (s *Store) Forget(ctx context.Context, key state.BatchKey, attempt int) err
 
 // Publications implements state.Store.
 func (s *Store) Publications(ctx context.Context, key state.NodeKey, page state.Page) (all []state.Publication, next int64, err error) {
-	err = s.view(ctx, "list what is being published of "+nameNode(key), func(tx *sql.Tx) error {
+	err = s.view(ctx, "list what is being published of "+nameNode(key), func(tx *txn) error {
 		n, err := findNode(ctx, tx, key)
 		if err != nil {
 			return err
@@ -91,16 +91,20 @@ func (s *Store) Commit(ctx context.Context, c state.Claim, out state.Outcome, no
 	if err := out.Check(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return s.end(ctx, what, c, state.Succeeded, nil, out.Stats, now, func(tx *sql.Tx, h held) error {
+	return s.end(ctx, what, c, state.Succeeded, nil, out.Stats, now, func(tx *txn, h held) error {
 		if err := publish(ctx, tx, h.node.id, c, out); err != nil {
 			return err
 		}
 		if err := finishBatch(ctx, tx, h, c, state.Succeeded, now, &out.Stats, nil); err != nil {
 			return err
 		}
-		return exactlyOne(tx.ExecContext(ctx, `UPDATE nodes SET batches_done = batches_done + 1,
+		t, err := tallyWith(ctx, tx, h.node.id, c.Batch, state.Succeeded, out.Stats)
+		if err != nil {
+			return err
+		}
+		return exactlyOne(tx.ExecContext(ctx, `UPDATE nodes SET batches_done = batches_done + 1, tally = ?,
 			rows_in = rows_in + ?, rows_out = rows_out + ?, bytes_in = bytes_in + ?, bytes_out = bytes_out + ? WHERE id = ?`,
-			out.Stats.RowsIn, out.Stats.RowsOut, out.Stats.BytesIn, out.Stats.BytesOut, h.node.id))
+			asDocument(&t), out.Stats.RowsIn, out.Stats.RowsOut, out.Stats.BytesIn, out.Stats.BytesOut, h.node.id))
 	})
 }
 
@@ -110,33 +114,37 @@ func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, 
 	if err := errors.Join(out.Check(), out.CheckFailed()); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return s.end(ctx, what, c, state.Failed, &failure, out.Stats, now, func(tx *sql.Tx, h held) error {
+	return s.end(ctx, what, c, state.Failed, &failure, out.Stats, now, func(tx *txn, h held) error {
 		if err := publish(ctx, tx, h.node.id, c, out); err != nil {
 			return err
 		}
 		if err := finishBatch(ctx, tx, h, c, state.Failed, now, &out.Stats, &failure); err != nil {
 			return err
 		}
-		return exactlyOne(tx.ExecContext(ctx, `UPDATE nodes SET batches_failed = batches_failed + 1 WHERE id = ?`, h.node.id))
+		t, err := tallyWith(ctx, tx, h.node.id, c.Batch, state.Failed, out.Stats)
+		if err != nil {
+			return err
+		}
+		return exactlyOne(tx.ExecContext(ctx, `UPDATE nodes SET batches_failed = batches_failed + 1, tally = ? WHERE id = ?`, asDocument(&t), h.node.id))
 	})
 }
 
 // Retry implements state.Store.
-func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, notBefore, now time.Time) error {
-	return s.end(ctx, "retry "+nameBatch(c.BatchKey), c, state.Failed, &failure, state.Stats{}, now, func(tx *sql.Tx, h held) error {
+func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore, now time.Time) error {
+	return s.end(ctx, "retry "+nameBatch(c.BatchKey), c, state.Failed, &failure, stats, now, func(tx *txn, h held) error {
 		return h.giveBack(ctx, tx, c, 1, notBefore)
 	})
 }
 
 // Release implements state.Store.
 func (s *Store) Release(ctx context.Context, c state.Claim, now time.Time) error {
-	return s.end(ctx, "release "+nameBatch(c.BatchKey), c, state.Released, nil, state.Stats{}, now, func(tx *sql.Tx, h held) error {
+	return s.end(ctx, "release "+nameBatch(c.BatchKey), c, state.Released, nil, state.Stats{}, now, func(tx *txn, h held) error {
 		return h.giveBack(ctx, tx, c, 0, time.Time{})
 	})
 }
 
 // giveBack makes a claimed batch pending: only what counts attempts stays.
-func (h held) giveBack(ctx context.Context, tx *sql.Tx, c state.Claim, tries int, notBefore time.Time) error {
+func (h held) giveBack(ctx context.Context, tx *txn, c state.Claim, tries int, notBefore time.Time) error {
 	return exactlyOne(tx.ExecContext(ctx, `UPDATE batches SET status = ?, owner = '', token = '', lease_ms = NULL, started_ms = NULL,
 		tries = tries + ?, not_before_ms = ? WHERE node_id = ? AND batch = ? AND attempt = ? AND status = ?`,
 		state.Pending, tries, moment{notBefore}, h.node.id, c.Batch, c.Attempt, state.Claimed))
@@ -146,8 +154,8 @@ func (h held) giveBack(ctx context.Context, tx *sql.Tx, c state.Claim, tries int
 // batch and node: all of it or nothing. An attempt that is there already needs
 // nothing more.
 func (s *Store) end(ctx context.Context, what string, c state.Claim, to state.Status, failure *state.Failure, stats state.Stats, now time.Time,
-	then func(tx *sql.Tx, h held) error) error {
-	return s.update(ctx, what, func(tx *sql.Tx) error {
+	then func(tx *txn, h held) error) error {
+	return s.update(ctx, what, func(tx *txn) error {
 		h, err := findHeld(ctx, tx, c)
 		switch {
 		case err != nil:
@@ -173,14 +181,14 @@ func (s *Store) end(ctx context.Context, what string, c state.Claim, to state.St
 type held struct {
 	batchRow
 	ended state.Status // of the attempt
-	valid bool         // it is the latest attempt, at work, and the node has heard of no order since
+	valid bool         // it is the latest attempt, at work, and no order since has fenced it off
 
 	announced bool // it has said what it is about to publish
 }
 
 // findHeld looks a claim up. An attempt that never was, or was another
 // owner's, is a lost lease: nobody may act on it.
-func findHeld(ctx context.Context, tx *sql.Tx, c state.Claim) (held, error) {
+func findHeld(ctx context.Context, tx *txn, c state.Claim) (held, error) {
 	b, ok, err := findBatch(ctx, tx, c.BatchKey)
 	if err != nil {
 		return held{}, err
@@ -195,11 +203,11 @@ func findHeld(ctx context.Context, tx *sql.Tx, c state.Claim) (held, error) {
 	case errors.Is(err, sql.ErrNoRows):
 		return held{}, state.ErrLeaseLost
 	}
-	h.valid = h.ended == state.Claimed && b.status == state.Claimed && b.attempt == c.Attempt && b.node.epoch == c.Epoch
+	h.valid = h.ended == state.Claimed && b.status == state.Claimed && b.attempt == c.Attempt && state.Node{Fence: b.node.fence}.Holds(c.Epoch)
 	return h, err
 }
 
-func finishBatch(ctx context.Context, tx *sql.Tx, h held, c state.Claim, to state.Status, now time.Time,
+func finishBatch(ctx context.Context, tx *txn, h held, c state.Claim, to state.Status, now time.Time,
 	stats *state.Stats, failure *state.Failure) error {
 	if !state.CanMove("batch", state.Claimed, to) {
 		return state.ErrIllegalMove
@@ -211,7 +219,7 @@ func finishBatch(ctx context.Context, tx *sql.Tx, h held, c state.Claim, to stat
 
 // publish stores what an attempt publishes as one value. It belongs to the
 // attempt that ends, whatever it says.
-func publish(ctx context.Context, tx *sql.Tx, nodeID int64, c state.Claim, out state.Outcome) error {
+func publish(ctx context.Context, tx *txn, nodeID int64, c state.Claim, out state.Outcome) error {
 	if len(out.Parts)+len(out.Files)+len(out.Checks) == 0 {
 		return nil
 	}

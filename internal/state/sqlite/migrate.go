@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -28,7 +27,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list migrations: %w", err)
 	}
-	err = s.update(ctx, "prepare", func(tx *sql.Tx) error {
+	err = s.update(ctx, "prepare", func(tx *txn) error {
 		version, err := s.schemaVersion(ctx, tx, len(files))
 		if err != nil || version == len(files) {
 			return err
@@ -38,12 +37,12 @@ func (s *Store) migrate(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("read %s: %w", name, err)
 			}
-			if _, err := tx.ExecContext(ctx, string(script)); err != nil {
+			if _, err := tx.Tx.ExecContext(ctx, string(script)); err != nil {
 				return fmt.Errorf("apply %s: %w", name, err)
 			}
 		}
 		// Pragmas take no parameters; both values are our own numbers.
-		_, err = tx.ExecContext(ctx, "PRAGMA application_id = "+strconv.Itoa(applicationID)+
+		_, err = tx.Tx.ExecContext(ctx, "PRAGMA application_id = "+strconv.Itoa(applicationID)+
 			"; PRAGMA user_version = "+strconv.Itoa(len(files)))
 		return err
 	})
@@ -55,7 +54,7 @@ func (s *Store) migrate(ctx context.Context) error {
 
 // schemaVersion reads the file's version, 0 for a new file, and refuses a
 // file that is not ours or of a later version than latest.
-func (s *Store) schemaVersion(ctx context.Context, tx *sql.Tx, latest int) (int, error) {
+func (s *Store) schemaVersion(ctx context.Context, tx *txn, latest int) (int, error) {
 	var application, version, objects int
 	err := tx.QueryRowContext(ctx, `SELECT
 		(SELECT application_id FROM pragma_application_id),

@@ -54,7 +54,7 @@ func TestVersion3(t *testing.T) {
 	failed, complete := runs[0], runs[1]
 	require.Equal(t, []state.Status{state.Failed, state.Complete}, []state.Status{failed.Status, complete.Status})
 	require.Equal(t, fault.UserData, failed.Failure.Kind)
-	require.Equal(t, []state.NodeBrief{{Name: "load", Table: "orders", Status: state.Succeeded}, {Name: "write", Status: state.Succeeded}}, complete.Nodes)
+	require.Equal(t, []state.NodeBrief{{Name: "load", Table: "orders", Status: state.Succeeded, RowsOut: 3, BytesOut: 672}, {Name: "write", Status: state.Succeeded, RowsOut: 3, BytesOut: 54}}, complete.Nodes)
 
 	load := state.NodeKey{RunKey: complete.RunKey, Node: "load"}
 	n, err := s.Node(ctx, load)
@@ -86,7 +86,16 @@ func TestVersion3(t *testing.T) {
 	require.Len(t, attempts, 2)
 	require.False(t, attempts[0].Withdrawn)
 
+	tally := func() (all [3]int64) { // of a node that ended batches before there were any
+		t.Helper()
+		sum, err := s.Tally(ctx, load)
+		require.NoError(t, err)
+		return [3]int64{int64(sum.Batches), sum.Stats.RowsIn, sum.Stats.RowsOut}
+	}
+	require.Equal(t, [3]int64{2, n.RowsIn, n.RowsOut}, tally())
+
 	load.RunKey = failed.RunKey
+	require.Equal(t, int64(2), tally()[0])
 	sides, err := state.SideParts(ctx, s, load)
 	require.NoError(t, err)
 	require.Equal(t, int64(4), sides[0].Rows)
@@ -97,8 +106,67 @@ func TestVersion3(t *testing.T) {
 	require.Equal(t, []state.Offer{{BatchKey: state.BatchKey{NodeKey: load, Batch: 1}, Epoch: 1, Attempt: 1, Class: "file_table"}}, offers)
 	c, err := s.Claim(ctx, state.Bid{Offer: offers[0], Owner: "w", Now: now, Lease: now.Add(time.Hour)})
 	require.NoError(t, err)
+	require.Equal(t, int64(1), tally()[0])
 	require.NoError(t, s.Commit(ctx, c, state.Outcome{}, now))
+	require.Equal(t, int64(2), tally()[0])
 	sides, err = state.SideParts(ctx, s, load)
 	require.NoError(t, err)
 	require.Empty(t, sides, "those of the attempt that failed")
+}
+
+// A state file of the version before runs were supervised: testdata/version4.tar.gz
+// has a run that was stopped and reopened, with a batch in flight and a node that
+// waits, one that is stopped, and one with a stop that is half carried out.
+func TestVersion4(t *testing.T) {
+	t.Parallel()
+	dir, ctx, now := t.TempDir(), context.Background(), time.Now()
+	unpack(t, "testdata/version4.tar.gz", dir)
+	s := openTest(t, filepath.Join(dir, "state.db"))
+	open := func() (numbers []int64) {
+		t.Helper()
+		runs, err := state.OpenRuns(ctx, s, "main")
+		require.NoError(t, err)
+		for _, r := range runs {
+			numbers = append(numbers, r.Run)
+			require.NoError(t, state.Carry(ctx, s, r, now))
+		}
+		return numbers
+	}
+	require.Equal(t, []int64{1, 3}, open(), "those that were running")
+	require.Equal(t, []int64{1}, open(), "the other one's stop is carried out now")
+
+	load, gate := state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1}, Node: "load"}, state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1}, Node: "gate"}
+	n, err := s.Node(ctx, load)
+	require.NoError(t, err)
+	require.Equal(t, []int64{2, 2}, []int64{n.Epoch, n.Fence})
+	waits, err := s.Node(ctx, gate)
+	require.NoError(t, err)
+	require.Equal(t, []any{state.Waiting, "asked", "", (*state.Decision)(nil), false}, []any{waits.Status, string(waits.Gate), waits.GateDigest, waits.Decision, waits.Dropped})
+	failed, attempts, err := s.Batch(ctx, state.BatchKey{NodeKey: load, Batch: 1})
+	require.NoError(t, err)
+	require.Equal(t, []int64{4, 0, 4}, []int64{failed.Stats.RowsIn, attempts[0].Stats.RowsIn, attempts[1].Stats.RowsIn}, "only the latest attempt's were kept")
+
+	// What is in flight is good over a pause, and the run goes on.
+	direct := func(kind state.OrderKind, about ...state.Redo) {
+		t.Helper()
+		require.NoError(t, state.Direct(ctx, s, load.RunKey, state.Order{Kind: kind, Token: string(kind) + "4", Mark: state.Mark{Time: now}, Nodes: about}))
+	}
+	direct(state.OrderPause)
+	c := state.Claim{BatchKey: state.BatchKey{NodeKey: load, Batch: 2}, Epoch: 2, Attempt: 1, Owner: "w"}
+	require.NoError(t, s.Commit(ctx, c, state.Outcome{Parts: []state.Part{{Key: "p2"}}}, now))
+	direct(state.OrderUnpause)
+	direct(state.OrderApprove, state.Redo{Node: "gate"})
+	parts, err := state.Manifest(ctx, s, load)
+	require.NoError(t, err)
+	require.Len(t, parts, 3)
+	waits, err = s.Node(ctx, gate)
+	require.NoError(t, err)
+	require.True(t, waits.Decision.Approved)
+	direct(state.OrderStop)
+	direct(state.OrderDrop)
+	require.NoError(t, s.Purge(ctx, load))
+	n, err = s.Node(ctx, load)
+	require.NoError(t, err)
+	require.Equal(t, []any{3, "", int64(7)}, []any{n.BatchesDone, n.PlanDigest, n.RowsOut})
+	require.Empty(t, open())
 }

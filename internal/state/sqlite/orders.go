@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 // BeginOrder implements state.Store.
 func (s *Store) BeginOrder(ctx context.Context, key state.RunKey, o state.Order) error {
 	o.Done = false
-	return s.update(ctx, fmt.Sprintf("%s %s", o.Kind, nameRun(key)), func(tx *sql.Tx) error {
+	return s.update(ctx, fmt.Sprintf("%s %s", o.Kind, nameRun(key)), func(tx *txn) error {
 		r, err := findRun(ctx, tx, key)
 		if err != nil {
 			return err
@@ -30,7 +29,7 @@ func (s *Store) BeginOrder(ctx context.Context, key state.RunKey, o state.Order)
 
 // EndOrder implements state.Store.
 func (s *Store) EndOrder(ctx context.Context, key state.RunKey, epoch int64, now time.Time) error {
-	return s.update(ctx, fmt.Sprintf("end order %d of %s", epoch, nameRun(key)), func(tx *sql.Tx) error {
+	return s.update(ctx, fmt.Sprintf("end order %d of %s", epoch, nameRun(key)), func(tx *txn) error {
 		r, err := findRun(ctx, tx, key)
 		if err != nil {
 			return err
@@ -42,8 +41,8 @@ func (s *Store) EndOrder(ctx context.Context, key state.RunKey, epoch int64, now
 			return nil
 		}
 		after := r.run.Order.Ends(r.run, stored(now))
-		_, err = tx.ExecContext(ctx, `UPDATE runs SET status = ?, finished_ms = ?, failure = ?, invalidated = ?, last_order = ? WHERE id = ?`,
-			after.Status, moment{after.Finished}, asDocument(after.Failure), asDocument(after.Invalidated), asDocument(after.Order), r.id)
+		_, err = tx.ExecContext(ctx, `UPDATE runs SET status = ?, finished_ms = ?, failure = ?, invalidated = ?, dropped = ?, last_order = ? WHERE id = ?`,
+			after.Status, moment{after.Finished}, asDocument(after.Failure), asDocument(after.Invalidated), asDocument(after.Dropped), asDocument(after.Order), r.id)
 		if err != nil {
 			return err
 		}
@@ -53,7 +52,7 @@ func (s *Store) EndOrder(ctx context.Context, key state.RunKey, epoch int64, now
 
 // CompleteRun implements state.Store.
 func (s *Store) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, actor string, now time.Time) error {
-	return s.update(ctx, "complete "+nameRun(key), func(tx *sql.Tx) error {
+	return s.update(ctx, "complete "+nameRun(key), func(tx *txn) error {
 		r, err := findRun(ctx, tx, key)
 		switch {
 		case err != nil:
@@ -74,37 +73,28 @@ func (s *Store) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, 
 
 // Hear implements state.Store.
 func (s *Store) Hear(ctx context.Context, key state.NodeKey, o state.Order) error {
-	return s.update(ctx, fmt.Sprintf("%s %s", o.Kind, nameNode(key)), func(tx *sql.Tx) error {
-		n, err := findNode(ctx, tx, key)
-		if err != nil || n.epoch >= o.Epoch {
+	return s.update(ctx, fmt.Sprintf("%s %s", o.Kind, nameNode(key)), func(tx *txn) error {
+		at, before, err := findWhole(ctx, tx, key)
+		if err != nil || before.Epoch >= o.Epoch {
 			return err
 		}
-		e := o.On(key.Node, n.status, n.plan.Valid)
-		if e.Status != n.status && !state.CanMove("node", n.status, e.Status) {
+		e := o.On(before)
+		if e.Status != before.Status && !state.CanMove("node", before.Status, e.Status) {
 			return state.ErrIllegalMove
 		}
-		if err := n.follow(ctx, tx, e, o.Time); err != nil {
+		if err := at.follow(ctx, tx, e, o.Time); err != nil {
 			return err
 		}
-		if e.Renew {
-			n.generation++
-		}
-		finished := n.finished
-		if e.Status != n.status {
-			finished = finishedAt(e.Status, o.Time)
-		}
-		_, err = tx.ExecContext(ctx, `UPDATE nodes SET status = ?1, epoch = ?2, generation = ?3, finished_ms = ?4,
-			gate = CASE WHEN ?1 = 'waiting' THEN gate END, failure = CASE WHEN ?1 = 'failed' THEN failure END WHERE id = ?5`,
-			e.Status, o.Epoch, n.generation, finished, n.id)
-		if err != nil {
+		after := e.Hears(before, o)
+		if err := at.write(ctx, tx, after); err != nil {
 			return err
 		}
-		return record(ctx, tx, n.runID, n.id, state.NodeHeard, o.Actor, o.Time, state.EventData{Epoch: o.Epoch, Status: e.Status, Generation: n.generation})
+		return record(ctx, tx, at.runID, at.id, state.NodeHeard, o.Actor, o.Time, e.Tells(before, after))
 	})
 }
 
 // follow does to a node's batches what an order wants of them.
-func (n nodeRow) follow(ctx context.Context, tx *sql.Tx, e state.Effect, now time.Time) error {
+func (n nodeRow) follow(ctx context.Context, tx *txn, e state.Effect, now time.Time) error {
 	if !e.Free {
 		return nil
 	}
@@ -119,7 +109,7 @@ func (n nodeRow) follow(ctx context.Context, tx *sql.Tx, e state.Effect, now tim
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `UPDATE nodes SET plan_id = NULL, batches_total = 0, batches_done = 0, batches_failed = 0,
-			rows_in = 0, rows_out = 0, bytes_in = 0, bytes_out = 0 WHERE id = ?`, n.id)
+			rows_in = 0, rows_out = 0, bytes_in = 0, bytes_out = 0, tally = '{}' WHERE id = ?`, n.id)
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE batches SET status = ?1, owner = '', token = '', lease_ms = NULL, started_ms = NULL,
@@ -134,5 +124,8 @@ func (n nodeRow) follow(ctx context.Context, tx *sql.Tx, e state.Effect, now tim
 		(SELECT count(*), coalesce(sum(stats ->> 'rows_in'), 0), coalesce(sum(stats ->> 'rows_out'), 0),
 			coalesce(sum(stats ->> 'bytes_in'), 0), coalesce(sum(stats ->> 'bytes_out'), 0)
 			FROM batches WHERE node_id = ?1 AND status = 'succeeded') WHERE id = ?1`, n.id)
-	return err
+	if err != nil {
+		return err
+	}
+	return retally(ctx, tx, n.id)
 }

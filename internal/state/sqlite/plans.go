@@ -11,7 +11,7 @@ import (
 
 // StagePlan implements state.Store.
 func (s *Store) StagePlan(ctx context.Context, key state.NodeKey, digest string, piece state.PlanPiece) error {
-	return s.update(ctx, "store a piece of the plan of "+nameNode(key), func(tx *sql.Tx) error {
+	return s.update(ctx, "store a piece of the plan of "+nameNode(key), func(tx *txn) error {
 		n, err := findNode(ctx, tx, key)
 		if err != nil {
 			return err
@@ -22,7 +22,7 @@ func (s *Store) StagePlan(ctx context.Context, key state.NodeKey, digest string,
 }
 
 // stage stores a piece of a plan and gives the plan's place.
-func stage(ctx context.Context, tx *sql.Tx, nodeID int64, digest string, piece state.PlanPiece) (id int64, err error) {
+func stage(ctx context.Context, tx *txn, nodeID int64, digest string, piece state.PlanPiece) (id int64, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT id FROM plans WHERE node_id = ? AND digest = ?`, nodeID, digest).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		var result sql.Result
@@ -45,7 +45,7 @@ func stage(ctx context.Context, tx *sql.Tx, nodeID int64, digest string, piece s
 }
 
 // each executes one statement for each value.
-func each[T any](ctx context.Context, tx *sql.Tx, statement string, all []T, args func(int, T) []any) error {
+func each[T any](ctx context.Context, tx *txn, statement string, all []T, args func(int, T) []any) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -64,7 +64,7 @@ func each[T any](ctx context.Context, tx *sql.Tx, statement string, all []T, arg
 // FlipPlan implements state.Store.
 func (s *Store) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (standing string, err error) {
 	what := "plan " + nameNode(key)
-	err = s.update(ctx, what, func(tx *sql.Tx) error {
+	err = s.update(ctx, what, func(tx *txn) error {
 		n, err := findNode(ctx, tx, key)
 		switch {
 		case err != nil:
@@ -88,7 +88,7 @@ func (s *Store) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (
 }
 
 // plans makes a stored plan the node's.
-func (n nodeRow) plans(ctx context.Context, tx *sql.Tx, id int64, f state.Flip) error {
+func (n nodeRow) plans(ctx context.Context, tx *txn, id int64, f state.Flip) error {
 	_, err := tx.ExecContext(ctx, `UPDATE plans SET record = ?, input_digest = ?, reused_from = ? WHERE id = ?`,
 		bytesOf(f.Record), f.InputDigest, asDocument(f.ReusedFrom), id)
 	if err != nil {
@@ -104,11 +104,11 @@ func (n nodeRow) plans(ctx context.Context, tx *sql.Tx, id int64, f state.Flip) 
 	if stored, err := result.RowsAffected(); err != nil || stored != int64(f.Batches) {
 		return errors.Join(err, fault.New(fault.Bug, "a plan of %d batches has %d stored", f.Batches, stored))
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE nodes SET status = ?, plan_id = ?, batches_total = ? WHERE id = ?`, state.Running, id, f.Batches, n.id)
+	_, err = tx.ExecContext(ctx, `UPDATE nodes SET status = ?, plan_id = ?, batches_total = ?, tally = '{}' WHERE id = ?`, state.Running, id, f.Batches, n.id)
 	if err != nil {
 		return err
 	}
-	return record(ctx, tx, n.runID, n.id, state.NodePlanned, f.Actor, f.Now, state.EventData{Status: state.Running, Batches: f.Batches, Digest: f.Digest})
+	return record(ctx, tx, n.runID, n.id, state.NodePlanned, f.Actor, f.Now, state.EventData{Status: state.Running, Batches: f.Batches, Digest: f.Digest, ReusedFrom: f.ReusedFrom})
 }
 
 // Specs implements state.Store.
@@ -129,7 +129,7 @@ func (s *Store) Inputs(ctx context.Context, key state.NodeKey, page state.Page) 
 
 // planned reads a page of what a node's plan numbers from 0 without gaps.
 func planned[T any](ctx context.Context, s *Store, key state.NodeKey, page state.Page, what string, scan func(scanner) (T, error), query string) (all []T, next int64, err error) {
-	err = s.view(ctx, what+nameNode(key), func(tx *sql.Tx) error {
+	err = s.view(ctx, what+nameNode(key), func(tx *txn) error {
 		n, err := findNode(ctx, tx, key)
 		if err != nil || !n.planID.Valid {
 			return err

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"slices"
 
 	"thalweg/internal/state"
@@ -35,15 +34,18 @@ func (s *Store) Checks(ctx context.Context, key state.NodeKey, page state.Page) 
 	return results(ctx, s, key, page, "checks", func(c *state.CheckResult, batch, _ int) { c.NodeKey, c.Batch = key, batch }, nil)
 }
 
+// indexed names the indexes of columns that few results have.
+var indexed = map[string]string{"checks": "INDEXED BY results_with_checks", "files": "INDEXED BY results_with_files"}
+
 // results reads one column of what the latest attempts of ended batches have
-// published.
+// published. A page has so many batches that have any.
 func results[T any](ctx context.Context, s *Store, key state.NodeKey, page state.Page, column string,
 	own func(v *T, batch, attempt int), order func([]T)) (all []T, next int64, err error) {
 	type result struct {
 		batch, attempt int
 		values         []T
 	}
-	err = s.view(ctx, "list "+column+" of "+nameNode(key), func(tx *sql.Tx) error {
+	err = s.view(ctx, "list "+column+" of "+nameNode(key), func(tx *txn) error {
 		n, err := findNode(ctx, tx, key)
 		if err != nil {
 			return err
@@ -52,8 +54,8 @@ func results[T any](ctx context.Context, s *Store, key state.NodeKey, page state
 		page, err := list(ctx, tx, func(row scanner) (r result, err error) {
 			err = row.Scan(&r.batch, &r.attempt, asDocument(&r.values))
 			return r, err
-		}, `SELECT b.batch, b.attempt, r.`+column+` FROM batches b LEFT JOIN results r ON r.node_id = b.node_id AND r.batch = b.batch AND r.attempt = b.attempt
-			WHERE b.node_id = ? AND b.batch >= ? AND b.status IN ('succeeded', 'failed') ORDER BY b.batch LIMIT ?`, n.id, page.From, limit)
+		}, `SELECT b.batch, b.attempt, r.`+column+` FROM results r `+indexed[column]+` JOIN batches b ON b.node_id = r.node_id AND b.batch = r.batch AND b.attempt = r.attempt
+			WHERE r.node_id = ? AND r.batch >= ? AND r.`+column+` IS NOT NULL AND b.status IN ('succeeded', 'failed') ORDER BY r.batch LIMIT ?`, n.id, page.From, limit)
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 
 // Acquire implements state.Store.
 func (s *Store) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (got state.Role, err error) {
-	err = s.update(ctx, fmt.Sprintf("take the role %s of %s", role, nameRun(key)), func(tx *sql.Tx) error {
+	err = s.update(ctx, fmt.Sprintf("take the role %s of %s", role, nameRun(key)), func(tx *txn) error {
 		r, err := findRun(ctx, tx, key)
 		if err != nil {
 			return err
@@ -37,7 +37,7 @@ func (s *Store) Acquire(ctx context.Context, key state.RunKey, role, owner strin
 
 // Resign implements state.Store.
 func (s *Store) Resign(ctx context.Context, key state.RunKey, role, owner string) error {
-	return s.update(ctx, fmt.Sprintf("give up the role %s of %s", role, nameRun(key)), func(tx *sql.Tx) error {
+	return s.update(ctx, fmt.Sprintf("give up the role %s of %s", role, nameRun(key)), func(tx *txn) error {
 		r, err := findRun(ctx, tx, key)
 		if err != nil {
 			return err

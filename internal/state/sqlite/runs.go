@@ -15,7 +15,7 @@ import (
 // runColumns are those that lists have as well; pinColumns are for one run.
 const (
 	runColumns = `id, workspace, run, token, status, epoch, last_order, script, script_path, params_path, fingerprint, start_nodes,
-	sources, description, actor, parent, deadline_ms, created_ms, finished_ms, failure, invalidated, program, engine, bucket_hash`
+	sources, description, actor, parent, deadline_ms, created_ms, finished_ms, failure, invalidated, dropped, program, engine, bucket_hash`
 	pinColumns = runColumns + `, pins`
 )
 
@@ -28,7 +28,7 @@ func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.Node
 	if run.Created.IsZero() {
 		run.Created = time.Now()
 	}
-	err := s.update(ctx, what, func(tx *sql.Tx) error {
+	err := s.update(ctx, what, func(tx *txn) error {
 		err := tx.QueryRowContext(ctx, `SELECT run FROM runs WHERE workspace = ? AND token = ? AND token <> ''`, run.Workspace, run.Token).Scan(&run.Run)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err // it was created before, or that cannot be known
@@ -42,6 +42,9 @@ func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.Node
 			if _, err := tx.ExecContext(ctx, `INSERT OR IGNORE INTO blobs (digest, content) VALUES (?, ?)`, b.Digest, bytesOf(b.Content)); err != nil {
 				return err
 			}
+		}
+		if err := putNote(ctx, tx, run.Workspace, state.OpenNote(run.Run, "", run.Created)); err != nil {
+			return err
 		}
 		id, err := insertRun(ctx, tx, run)
 		if err != nil {
@@ -77,7 +80,7 @@ func checkNodes(workspace string, nodes []state.NodeSpec) error {
 	return nil
 }
 
-func insertRun(ctx context.Context, tx *sql.Tx, run state.Run) (id int64, err error) {
+func insertRun(ctx context.Context, tx *txn, run state.Run) (id int64, err error) {
 	result, err := tx.ExecContext(ctx, `INSERT INTO runs (workspace, run, token, status, script, script_path, params_path, fingerprint, start_nodes,
 		sources, description, actor, parent, deadline_ms, created_ms, program, engine, bucket_hash, pins)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -93,7 +96,7 @@ func insertRun(ctx context.Context, tx *sql.Tx, run state.Run) (id int64, err er
 	return id, record(ctx, tx, id, 0, state.RunCreated, run.Actor, run.Created, state.EventData{Status: state.Running})
 }
 
-func insertNodes(ctx context.Context, tx *sql.Tx, runID int64, nodes []state.NodeSpec) error {
+func insertNodes(ctx context.Context, tx *txn, runID int64, nodes []state.NodeSpec) error {
 	for _, n := range nodes {
 		_, err := tx.ExecContext(ctx, `INSERT INTO nodes (run_id, node, kind, table_name, ordinal, inputs, fingerprint, status) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 			runID, n.Name, n.Kind, n.Table, n.Ordinal, asDocument(&n.Inputs), n.Fingerprint, state.Pending)
@@ -106,7 +109,7 @@ func insertNodes(ctx context.Context, tx *sql.Tx, runID int64, nodes []state.Nod
 
 // Run implements state.Store.
 func (s *Store) Run(ctx context.Context, key state.RunKey) (run state.Run, err error) {
-	err = s.view(ctx, "read "+nameRun(key), func(tx *sql.Tx) error {
+	err = s.view(ctx, "read "+nameRun(key), func(tx *txn) error {
 		row := tx.QueryRowContext(ctx, `SELECT `+pinColumns+` FROM runs WHERE workspace = ? AND run = ?`, key.Workspace, key.Run)
 		r, err := scanRun(row, asDocument(&run.Pins))
 		r.run.Pins = run.Pins
@@ -118,7 +121,7 @@ func (s *Store) Run(ctx context.Context, key state.RunKey) (run state.Run, err e
 
 // Runs implements state.Store.
 func (s *Store) Runs(ctx context.Context, workspace string, page state.Page) (runs []state.Run, next int64, err error) {
-	err = s.view(ctx, fmt.Sprintf("list runs of workspace %q", workspace), func(tx *sql.Tx) error {
+	err = s.view(ctx, fmt.Sprintf("list runs of workspace %q", workspace), func(tx *txn) error {
 		below := page.From
 		if below <= 0 {
 			below = math.MaxInt64
@@ -146,24 +149,24 @@ func (s *Store) Runs(ctx context.Context, workspace string, page state.Page) (ru
 
 // briefs tells of the nodes of a workspace's runs from the one of number
 // oldest to the latest.
-func briefs(ctx context.Context, tx *sql.Tx, latest state.RunKey, oldest int64, tell func(runID int64, b state.NodeBrief)) error {
+func briefs(ctx context.Context, tx *txn, latest state.RunKey, oldest int64, tell func(runID int64, b state.NodeBrief)) error {
 	type told struct{}
 	_, err := list(ctx, tx, func(row scanner) (told, error) {
 		var id int64
 		var b state.NodeBrief
-		err := row.Scan(&id, &b.Name, &b.Table, &b.Status)
+		err := row.Scan(&id, &b.Name, &b.Table, &b.Status, &b.RowsOut, &b.BytesOut)
 		if err == nil {
 			tell(id, b)
 		}
 		return told{}, err
-	}, `SELECT n.run_id, n.node, n.table_name, n.status FROM runs r JOIN nodes n ON n.run_id = r.id
+	}, `SELECT n.run_id, n.node, n.table_name, n.status, n.rows_out, n.bytes_out FROM runs r JOIN nodes n ON n.run_id = r.id
 		WHERE r.workspace = ? AND r.run BETWEEN ? AND ? ORDER BY r.run, n.ordinal, n.id`, latest.Workspace, oldest, latest.Run)
 	return err
 }
 
 // Workspaces implements state.Store.
 func (s *Store) Workspaces(ctx context.Context) (names []string, err error) {
-	err = s.view(ctx, "list workspaces", func(tx *sql.Tx) error {
+	err = s.view(ctx, "list workspaces", func(tx *txn) error {
 		names, err = list(ctx, tx, func(row scanner) (name string, err error) {
 			err = row.Scan(&name)
 			return name, err
@@ -175,7 +178,7 @@ func (s *Store) Workspaces(ctx context.Context) (names []string, err error) {
 
 // Blob implements state.Store.
 func (s *Store) Blob(ctx context.Context, digest string) (content []byte, err error) {
-	err = s.view(ctx, "read blob "+digest, func(tx *sql.Tx) error {
+	err = s.view(ctx, "read blob "+digest, func(tx *txn) error {
 		return orNotFound(tx.QueryRowContext(ctx, `SELECT content FROM blobs WHERE digest = ?`, digest).Scan(&content))
 	})
 	return content, err
@@ -187,7 +190,7 @@ type runRow struct {
 	run state.Run
 }
 
-func findRun(ctx context.Context, tx *sql.Tx, key state.RunKey) (runRow, error) {
+func findRun(ctx context.Context, tx *txn, key state.RunKey) (runRow, error) {
 	r, err := scanRun(tx.QueryRowContext(ctx, `SELECT `+runColumns+` FROM runs WHERE workspace = ? AND run = ?`, key.Workspace, key.Run))
 	return r, orNotFound(err)
 }
@@ -198,7 +201,7 @@ func scanRun(row scanner, more ...any) (r runRow, err error) {
 	var created, finished, deadline moment
 	err = row.Scan(append([]any{&r.id, &run.Workspace, &run.Run, &run.Token, &run.Status, &run.Epoch, asDocument(&run.Order), &run.Script, &run.ScriptPath,
 		&run.ParamsPath, &run.Fingerprint, asDocument(&run.StartNodes), asDocument(&run.Sources), &run.Description, &run.Actor, &run.Parent,
-		&deadline, &created, &finished, asDocument(&run.Failure), asDocument(&run.Invalidated), &run.Program, &run.Engine, &run.BucketHash}, more...)...)
+		&deadline, &created, &finished, asDocument(&run.Failure), asDocument(&run.Invalidated), asDocument(&run.Dropped), &run.Program, &run.Engine, &run.BucketHash}, more...)...)
 	run.Created, run.Finished, run.Deadline = created.Time, finished.Time, deadline.Time
 	return r, err
 }
@@ -207,7 +210,7 @@ func scanRun(row scanner, more ...any) (r runRow, err error) {
 type scanner interface{ Scan(dest ...any) error }
 
 // list reads a query's rows.
-func list[T any](ctx context.Context, tx *sql.Tx, scan func(scanner) (T, error), query string, args ...any) (all []T, err error) {
+func list[T any](ctx context.Context, tx *txn, scan func(scanner) (T, error), query string, args ...any) (all []T, err error) {
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err

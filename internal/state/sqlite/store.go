@@ -15,6 +15,7 @@ import (
 
 	driver "modernc.org/sqlite"
 
+	"thalweg/internal/durable"
 	"thalweg/internal/fault"
 	"thalweg/internal/state"
 	"thalweg/internal/state/sqlite/pagesum"
@@ -42,8 +43,8 @@ const (
 // Store is a state store in one SQLite file.
 type Store struct {
 	path  string
-	write *sql.DB // one connection: SQLite has one writer anyway, and waiting in Go is fair
-	read  *sql.DB
+	write *pool // one connection: SQLite has one writer anyway, and waiting in Go is fair
+	read  *pool
 
 	lockWait time.Duration // lockWaitMillis except in tests
 
@@ -63,7 +64,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find state file %s: %w", path, err)
 	}
-	if err := os.MkdirAll(filepath.Dir(abs), directoryMode); err != nil {
+	if err := (durable.FS{}).MakeAll(filepath.Dir(abs), directoryMode); err != nil {
 		return nil, unusableDirectory(abs, err)
 	}
 	s := &Store{path: abs, lockWait: lockWaitMillis * time.Millisecond}
@@ -77,7 +78,8 @@ func (s *Store) connect(ctx context.Context) error {
 	if err := pagesum.Register(); err != nil {
 		return s.explain(ctx, "open", err)
 	}
-	if err := pagesum.CheckLog(s.path); err != nil {
+	unfinished, err := pagesum.CheckLog(s.path)
+	if err != nil {
 		return s.explain(ctx, "open", err)
 	}
 	unsummed, err := s.unsummed()
@@ -91,6 +93,11 @@ func (s *Store) connect(ctx context.Context) error {
 	if err := s.migrate(ctx); err != nil {
 		return err
 	}
+	if unfinished {
+		if err := s.beginLog(ctx); err != nil {
+			return s.explain(ctx, "begin the log anew", err)
+		}
+	}
 	if unsummed {
 		if _, err := s.write.ExecContext(ctx, "VACUUM"); err != nil { // writes every page, with its checksum
 			return s.explain(ctx, "write checksums", err)
@@ -100,6 +107,15 @@ func (s *Store) connect(ctx context.Context) error {
 		return s.explain(ctx, "open", err)
 	}
 	return nil
+}
+
+// beginLog moves all that the log has to the file. Others that have the file open
+// wait for one another; what they keep from being moved is theirs to move.
+func (s *Store) beginLog(ctx context.Context) error {
+	return s.untilUnlocked(ctx, func() error {
+		_, err := s.write.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+		return err
+	})
 }
 
 // unsummed reports whether the file is of a version that kept no checksums. It
@@ -133,7 +149,7 @@ func sizeOf(path string) (int64, error) {
 
 // openPool makes a pool whose connections are all set up the same way. It
 // does not touch the file.
-func openPool(path string, connections int, txlock string, queryOnly bool) (*sql.DB, error) {
+func openPool(path string, connections int, txlock string, queryOnly bool) (*pool, error) {
 	query := url.Values{
 		"vfs":           {pagesum.Name},
 		"_txlock":       {txlock},
@@ -164,14 +180,14 @@ func openPool(path string, connections int, txlock string, queryOnly bool) (*sql
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
-	return db, nil
+	return &pool{DB: db, prepared: map[string]*sql.Stmt{}}, nil
 }
 
 // Close waits for the calls in progress and closes the file. It may be called
 // more than once.
 func (s *Store) Close() error {
 	s.close.Do(func() {
-		for _, db := range []*sql.DB{s.read, s.write} {
+		for _, db := range []*pool{s.read, s.write} {
 			if db != nil {
 				s.closeErr = errors.Join(s.closeErr, db.Close())
 			}
@@ -186,22 +202,24 @@ func (s *Store) Close() error {
 // update runs fn in a transaction that holds the file's only write lock from
 // its start: what fn reads is true until it commits. what names the operation
 // for errors.
-func (s *Store) update(ctx context.Context, what string, fn func(tx *sql.Tx) error) error {
+func (s *Store) update(ctx context.Context, what string, fn func(tx *txn) error) error {
 	return s.explain(ctx, what, s.untilUnlocked(ctx, func() error { return inTx(ctx, s.write, fn) }))
 }
 
 // view runs fn in a transaction that sees one committed state throughout and
 // blocks nobody.
-func (s *Store) view(ctx context.Context, what string, fn func(tx *sql.Tx) error) error {
+func (s *Store) view(ctx context.Context, what string, fn func(tx *txn) error) error {
 	return s.explain(ctx, what, s.untilUnlocked(ctx, func() error { return inTx(ctx, s.read, fn) }))
 }
 
 // inTx runs fn in a transaction: all of it or nothing.
-func inTx(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error) (err error) {
-	tx, err := db.BeginTx(ctx, nil)
+func inTx(ctx context.Context, p *pool, fn func(tx *txn) error) (err error) {
+	p.prepare(ctx)
+	begun, err := p.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
+	tx := &txn{Tx: begun, pool: p}
 	defer func() {
 		if err != nil {
 			// A failed roll-back has nothing to add: without a commit nothing is kept.

@@ -185,3 +185,20 @@ func checkKilled(t *testing.T, s *Store, said int) {
 	require.NoError(t, err)
 	require.Equal(t, []int64{int64(done), 2 * int64(done)}, []int64{int64(n.BatchesDone), n.RowsOut})
 }
+
+// What is under way or in the way is found by its own index, whatever else
+// there is: SQLite says so of the query as it is.
+func TestUnsettledReadsItsIndex(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := openTest(t, filepath.Join(t.TempDir(), "state.db"))
+	_, err := s.write.ExecContext(ctx, "DROP INDEX batches_unsettled")
+	require.NoError(t, err)
+	key := childKey()
+	_, err = s.CreateRun(ctx, state.Run{RunKey: key.RunKey}, []state.NodeSpec{{Name: key.Node}})
+	require.NoError(t, err)
+	_, _, err = s.Unsettled(ctx, key, state.Page{})
+	require.ErrorContains(t, err, "batches_unsettled")
+	_, _, err = s.Batches(ctx, key, state.Page{})
+	require.NoError(t, err)
+}

@@ -66,6 +66,8 @@ func testHostileText(t *testing.T, open Open) {
 // picture is all that a store says about a run.
 type picture struct {
 	Run    state.Run
+	Notes  []state.Note // of its workspace, on open runs
+	Spans  []state.Span
 	Events []state.Event
 	Listed []state.Node
 	Nodes  []nodePicture
@@ -74,6 +76,9 @@ type picture struct {
 type nodePicture struct {
 	Node         state.Node
 	Batches      []state.Batch
+	First        state.Batch     // with its work
+	Tried        []state.Attempt // of the first
+	Unsettled    []state.Batch
 	Specs        []state.BatchSpec
 	Inputs       []state.Input
 	Offers       []state.Offer
@@ -81,6 +86,7 @@ type nodePicture struct {
 	Parts        []state.Part
 	Files        []state.File
 	Checks       []state.CheckResult
+	Tally        state.Tally
 	Publications []state.Publication
 	Events       []state.Event
 }
@@ -91,6 +97,12 @@ func take(ctx context.Context, s state.Store, key state.RunKey, now time.Time) (
 		return p, err
 	}
 	if p.Events, err = s.Events(ctx, state.NodeKey{RunKey: key}, 0, 0); err != nil {
+		return p, err
+	}
+	if p.Notes, err = state.AllNotes(ctx, s, key.Workspace, state.TopicOpen); err != nil {
+		return p, err
+	}
+	if p.Spans, err = state.All(ctx, s.Sequence, key); err != nil {
 		return p, err
 	}
 	if p.Listed, err = s.Nodes(ctx, key); err != nil {
@@ -107,7 +119,7 @@ func take(ctx context.Context, s state.Store, key state.RunKey, now time.Time) (
 }
 
 func takeNode(ctx context.Context, s state.Store, key state.NodeKey, now time.Time) (p nodePicture, err error) {
-	errs := make([]error, 11)
+	errs := make([]error, 14)
 	p.Node, errs[0] = s.Node(ctx, key)
 	p.Batches, errs[1] = state.All(ctx, s.Batches, key)
 	p.Specs, errs[2] = state.All(ctx, s.Specs, key)
@@ -119,6 +131,11 @@ func takeNode(ctx context.Context, s state.Store, key state.NodeKey, now time.Ti
 	p.Publications, errs[8] = state.All(ctx, s.Publications, key)
 	p.Events, errs[9] = s.Events(ctx, key, 0, 0)
 	p.Offers, _, errs[10] = s.Offers(ctx, key, now, state.Page{})
+	p.Tally, errs[11] = s.Tally(ctx, key)
+	p.Unsettled, errs[12] = state.All(ctx, s.Unsettled, key)
+	if len(p.Batches) > 0 {
+		p.First, p.Tried, errs[13] = s.Batch(ctx, state.BatchKey{NodeKey: key})
+	}
 	return p, errors.Join(errs...)
 }
 
@@ -129,6 +146,7 @@ func nodeLists(ctx context.Context, s state.Store, key state.NodeKey) map[string
 		return func(_ any, _ int64, err error) { errs[name] = err }
 	}
 	ask(ctx, s.Batches, key, keep("Batches"))
+	ask(ctx, s.Unsettled, key, keep("Unsettled"))
 	ask(ctx, s.Specs, key, keep("Specs"))
 	ask(ctx, s.Inputs, key, keep("Inputs"))
 	ask(ctx, s.Attempts, key, keep("Attempts"))
@@ -139,6 +157,8 @@ func nodeLists(ctx context.Context, s state.Store, key state.NodeKey) map[string
 	_, errs["Events"] = s.Events(ctx, key, 0, 0)
 	_, _, errs["Offers"] = s.Offers(ctx, key, start, state.Page{})
 	_, errs["Node"] = s.Node(ctx, key)
+	_, errs["Tally"] = s.Tally(ctx, key)
+	_, _, errs["Batch"] = s.Batch(ctx, batchOf(key, 0))
 	return errs
 }
 
@@ -212,6 +232,12 @@ func testCancellation(t *testing.T, open Open) {
 		"CompleteRun": func() error { return b.CompleteRun(ended, key.RunKey, 0, "w", start) },
 		"Acquire":     func() error { _, err := b.Acquire(ended, key.RunKey, "r", "w", start, start); return err },
 		"Resign":      func() error { return b.Resign(ended, key.RunKey, "r", "w") },
+		"Purge":       func() error { return b.Purge(ended, key) },
+		"PutNote":     func() error { return b.PutNote(ended, key.Workspace, state.OpenNote(key.Run, "other", start)) },
+		"RemoveNote":  func() error { return b.RemoveNote(ended, key.Workspace, b.notes(state.TopicOpen)[0]) },
+		"Notes":       func() error { _, err := b.Notes(ended, key.Workspace, state.TopicOpen, "", 0); return err },
+		"Sequence":    func() error { _, _, err := b.Sequence(ended, key.RunKey, state.Page{}); return err },
+		"Extend it":   func() error { return b.ExtendSequence(ended, key.RunKey, 0, []state.Span{{From: 1, To: 1}}) },
 		"Hear":        func() error { return b.Hear(ended, key, state.Order{Kind: state.OrderStop, Epoch: 1}) },
 		"Nodes":       func() error { _, err := b.Nodes(ended, key.RunKey); return err },
 		"StagePlan":   func() error { return b.StagePlan(ended, key, "d", state.PlanPiece{}) },
@@ -223,7 +249,7 @@ func testCancellation(t *testing.T, open Open) {
 		"Forget":      func() error { return b.Forget(ended, c.BatchKey, 1) },
 		"Commit":      func() error { return b.Commit(ended, c, outcome("p"), start) },
 		"Fail":        func() error { return b.Fail(ended, c, failure(), state.Outcome{}, start) },
-		"Retry":       func() error { return b.Retry(ended, c, failure(), start, start) },
+		"Retry":       func() error { return b.Retry(ended, c, failure(), stats(), start, start) },
 		"Release":     func() error { return b.Release(ended, c, start) },
 	}
 	for name, err := range nodeLists(ended, b.Store, key) {

@@ -186,28 +186,6 @@ func testInvalidated(t *testing.T, open Open) {
 	require.Equal(t, state.NodeBrief{Name: "a", Status: state.Invalidated}, runs[0].Nodes[0])
 }
 
-// A node waits for a decision, and others do not wait with it.
-func testGate(t *testing.T, open Open) {
-	b := newBench(t, open)
-	run := b.run("gate", "other")
-	gate, other := state.NodeKey{RunKey: run, Node: "gate"}, state.NodeKey{RunKey: run, Node: "other"}
-	require.NoError(t, b.plan(other, nil, specs(1)))
-	c := b.claim(other, 0, "w", 0)
-	require.NoError(t, b.move(gate, state.Pending, state.Waiting))
-	require.Equal(t, []byte("gate"), b.theNode(gate).Gate)
-	require.ErrorIs(t, b.plan(gate, nil, nil), state.ErrConflict)
-	require.NoError(t, b.direct(run, state.OrderApprove, state.Redo{Node: "gate"}))
-	require.NoError(t, b.Extend(b.ctx, c, start))
-	require.NoError(t, b.plan(gate, nil, nil))
-
-	second := state.NodeKey{RunKey: b.run("gate"), Node: "gate"}
-	require.NoError(t, b.move(second, state.Pending, state.Waiting))
-	require.NoError(t, b.direct(second.RunKey, state.OrderReject, state.Redo{Node: "gate"}))
-	require.Equal(t, state.Failed, b.theNode(second).Status)
-	require.NoError(t, b.direct(second.RunKey, state.OrderReopen))
-	require.Equal(t, state.Pending, b.theNode(second).Status)
-}
-
 // A try that failed may be repeated, not before its time; being shut down uses
 // up none, being taken for dead does.
 func testRetry(t *testing.T, open Open) {
@@ -215,13 +193,13 @@ func testRetry(t *testing.T, open Open) {
 	key := b.planned(1)
 	c := b.claim(key, 0, "w", 0)
 	for range 2 { // the second time as one that did not hear the answer
-		require.NoError(t, b.Retry(b.ctx, c, failure(), start.Add(time.Minute), start))
+		require.NoError(t, b.Retry(b.ctx, c, failure(), stats(), start.Add(time.Minute), start))
 	}
 	got := b.theBatch(key, 0)
 	require.Equal(t, []any{state.Pending, 1, 1}, []any{got.Status, got.Attempt, got.Tries})
 	same(t, start.Add(time.Minute), got.NotBefore)
 	f := failure()
-	same(t, state.Attempt{BatchKey: c.BatchKey, Attempt: 1, Owner: "w", Status: state.Failed, Started: start, Finished: start, Failure: &f}, b.attempts(key)[0])
+	same(t, state.Attempt{BatchKey: c.BatchKey, Attempt: 1, Owner: "w", Status: state.Failed, Started: start, Finished: start, Failure: &f, Stats: stats()}, b.attempts(key)[0])
 	require.Zero(t, b.theNode(key).BatchesFailed)
 	require.Empty(t, b.offers(key, time.Second))
 	_, err := b.Claim(b.ctx, b.bid(c.BatchKey, "w", time.Second))

@@ -32,7 +32,7 @@ func testCommit(t *testing.T, open Open) {
 		Started: start, Finished: end, Stats: out.Stats,
 	}, b.theBatch(key, 1))
 	same(t, []state.Attempt{{
-		BatchKey: batchOf(key, 1), Attempt: 1, Owner: "w", Status: state.Succeeded, Started: start, Finished: end,
+		BatchKey: batchOf(key, 1), Attempt: 1, Owner: "w", Status: state.Succeeded, Started: start, Finished: end, Stats: out.Stats,
 	}}, b.attempts(key))
 	parts, err := state.Manifest(b.ctx, b.Store, key)
 	require.NoError(t, err)
@@ -132,6 +132,9 @@ func testCounters(t *testing.T, open Open) {
 	require.Equal(t, []int64{batches, done, failed, 4 * done, 3 * done, 100 * done, 50 * done},
 		[]int64{int64(n.BatchesTotal), int64(n.BatchesDone), int64(n.BatchesFailed), n.RowsIn, n.RowsOut, n.BytesIn, n.BytesOut})
 	require.Len(t, b.manifestKeys(key), done)
+	sum, err := b.Tally(b.ctx, key)
+	require.NoError(t, err)
+	require.Equal(t, []int64{batches, 4 * done, int64(done * 1500 * time.Millisecond)}, []int64{int64(sum.Batches), sum.Stats.RowsIn, int64(sum.Stats.Elapsed)})
 }
 
 func testFail(t *testing.T, open Open) {

@@ -63,8 +63,16 @@ func testRandom(t *testing.T, open Open) {
 			"retry":    p.retry,
 			"release":  p.release,
 			"clock":    p.tick,
+			"purge":    p.purge,
+			"note":     p.note,
+			"sequence": p.sequence,
 		})
 		p.compare(rt, p.runs...) // a run that no operation meant is as it was
+		for _, key := range p.runs {
+			if err := Audit(p.ctx, p.store, key); err != nil {
+				rt.Fatal(err)
+			}
+		}
 	})
 }
 
@@ -87,7 +95,10 @@ type givenOrder struct {
 	order state.Order
 }
 
-var randomNodes = []string{"a", "b", "c"}
+var (
+	randomNodes = []string{"a", "b", "c"}
+	randomGates = []string{"this", "that"} // digests of what is decided upon
+)
 
 // agree checks that both stores answered alike: both well, or with the same
 // sentinel.
@@ -155,7 +166,7 @@ func (p *pair) next() string {
 }
 
 var everyOrder = []state.OrderKind{state.OrderStop, state.OrderFail, state.OrderReopen, state.OrderRedo, state.OrderRedo,
-	state.OrderInvalidate, state.OrderApprove, state.OrderReject}
+	state.OrderInvalidate, state.OrderApprove, state.OrderReject, state.OrderPause, state.OrderUnpause, state.OrderDrop}
 
 // order begins an order, a new one or again one that was begun before.
 func (p *pair) order(rt *rapid.T) {
@@ -166,7 +177,8 @@ func (p *pair) order(rt *rapid.T) {
 	}
 	o := state.Order{Kind: rapid.SampledFrom(everyOrder).Draw(rt, "kind"), Epoch: run.Epoch + 1, From: run.Status, Token: p.next(), Mark: state.Mark{Actor: "boss", Time: p.now}}
 	if rapid.Bool().Draw(rt, "about") {
-		redo := state.Redo{Node: rapid.SampledFrom(randomNodes).Draw(rt, "node"), Replan: rapid.Bool().Draw(rt, "replan")}
+		redo := state.Redo{Node: rapid.SampledFrom(randomNodes).Draw(rt, "node"), Replan: rapid.Bool().Draw(rt, "replan"),
+			Digest: rapid.SampledFrom(randomGates).Draw(rt, "gate"), Role: "r", Answers: []byte(`{"a":1}`)}
 		if rapid.Bool().Draw(rt, "a batch") {
 			redo.Batches = []int{rapid.IntRange(0, 2).Draw(rt, "batch")}
 		}
@@ -247,7 +259,8 @@ func (p *pair) moveNode(rt *rapid.T) {
 		rt.Fatal(err)
 	}
 	f := failure()
-	m := state.Move{Epoch: at.Epoch, From: at.Status, To: rapid.SampledFrom(everyStatus).Draw(rt, "to"), Failure: &f, Gate: []byte("g"), Actor: "w", Now: p.now}
+	m := state.Move{Epoch: at.Epoch, From: at.Status, To: rapid.SampledFrom(everyStatus).Draw(rt, "to"), Failure: &f,
+		Gate: []byte("g"), GateDigest: rapid.SampledFrom(randomGates).Draw(rt, "gate"), Actor: "w", Now: p.now}
 	if rapid.IntRange(0, 2).Draw(rt, "as it is not") == 0 {
 		m.From = rapid.SampledFrom(everyStatus).Draw(rt, "from")
 		m.Epoch = int64(rapid.IntRange(0, 2).Draw(rt, "epoch"))
@@ -312,6 +325,8 @@ func (p *pair) commit(rt *rapid.T) {
 	p.part++
 	out := outcome(fmt.Sprint("part ", p.part))
 	out.Files = []state.File{{URL: fmt.Sprint("file ", p.part)}}
+	out.Stats.Elapsed, out.Stats.PeakBytes = time.Duration(p.part)*time.Second, int64(p.part)
+	out.Stats.Warnings = []string{fmt.Sprint("warning ", p.part)}
 	out.Parts = append(out.Parts, p.side(rt)...)
 	agree(rt, p.model.Commit(p.ctx, c, out, p.now), p.store.Commit(p.ctx, c, out, p.now))
 }
@@ -338,7 +353,7 @@ func (p *pair) release(rt *rapid.T) {
 
 func (p *pair) retry(rt *rapid.T) {
 	c, at := p.drawClaim(rt), p.now.Add(time.Duration(rapid.IntRange(0, 100).Draw(rt, "wait"))*time.Second)
-	agree(rt, p.model.Retry(p.ctx, c, failure(), at, p.now), p.store.Retry(p.ctx, c, failure(), at, p.now))
+	agree(rt, p.model.Retry(p.ctx, c, failure(), stats(), at, p.now), p.store.Retry(p.ctx, c, failure(), stats(), at, p.now))
 }
 
 func (p *pair) announce(rt *rapid.T) {
@@ -348,6 +363,26 @@ func (p *pair) announce(rt *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(rt, "forget") == 0 {
 		agree(rt, p.model.Forget(p.ctx, c.BatchKey, c.Attempt), p.store.Forget(p.ctx, c.BatchKey, c.Attempt))
 	}
+}
+
+func (p *pair) purge(rt *rapid.T) {
+	key := p.drawNode(rt)
+	agree(rt, p.model.Purge(p.ctx, key), p.store.Purge(p.ctx, key))
+}
+
+func (p *pair) note(rt *rapid.T) {
+	n := state.OpenNote(p.drawRun(rt).Run, rapid.SampledFrom([]string{"", "x"}).Draw(rt, "token"), p.now)
+	if rapid.Bool().Draw(rt, "remove") {
+		agree(rt, p.model.RemoveNote(p.ctx, p.workspace, n), p.store.RemoveNote(p.ctx, p.workspace, n))
+		return
+	}
+	agree(rt, p.model.PutNote(p.ctx, p.workspace, n), p.store.PutNote(p.ctx, p.workspace, n))
+}
+
+func (p *pair) sequence(rt *rapid.T) {
+	key, at := p.drawRun(rt), int64(rapid.IntRange(0, 3).Draw(rt, "at"))
+	spans := []state.Span{{From: 1, To: at + 1}, {Node: "a", From: at + 1, To: at + 2}}[:rapid.IntRange(0, 2).Draw(rt, "spans")]
+	agree(rt, p.model.ExtendSequence(p.ctx, key, at, spans), p.store.ExtendSequence(p.ctx, key, at, spans))
 }
 
 func (p *pair) tick(rt *rapid.T) {

@@ -102,7 +102,7 @@ func testPublications(t *testing.T, open Open) {
 	for i, end := range []func(c state.Claim) error{
 		func(c state.Claim) error { return b.Commit(b.ctx, c, outcome("p"), start) },
 		func(c state.Claim) error { return b.Release(b.ctx, c, start) },
-		func(c state.Claim) error { return b.Retry(b.ctx, c, failure(), start, start) },
+		func(c state.Claim) error { return b.Retry(b.ctx, c, failure(), stats(), start, start) },
 		func(c state.Claim) error { return b.Fail(b.ctx, c, failure(), state.Outcome{}, start) },
 	} {
 		c := b.claim(key, min(i, 1)*2, "w", 0)
@@ -160,6 +160,13 @@ func testEvents(t *testing.T, open Open) {
 	}
 	require.Equal(t, []string{"run_created running", "order_begun ", "order_ended stopped"}, said)
 	require.Equal(t, "why not", all[1].Order.Reason)
+
+	other := state.NodeKey{RunKey: b.run("n"), Node: "n"}
+	_, err = state.PlanNode(b.ctx, b.Store, other, 0, state.Plan{Record: []byte("x"), ReusedFrom: &key}, "w", start)
+	require.NoError(t, err)
+	all, err = b.Events(b.ctx, other, 0, 0)
+	require.NoError(t, err)
+	require.Equal(t, &key, all[0].ReusedFrom)
 }
 
 // Lists are given in pieces, and the pieces are the whole.

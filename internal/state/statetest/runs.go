@@ -115,7 +115,7 @@ func testWorkspaces(t *testing.T, open Open) {
 // everyStatus is all that a thing could be asked to move between.
 var everyStatus = []state.Status{
 	state.Pending, state.Running, state.Claimed, state.Succeeded, state.Complete,
-	state.Failed, state.Stopped, state.Released, state.Lost, "", "unknown",
+	state.Failed, state.Stopped, state.Paused, state.Waiting, state.Released, state.Lost, "", "unknown",
 }
 
 // runAt makes a run of no nodes in a status.
@@ -129,6 +129,8 @@ func (b *bench) runAt(at state.Status) state.RunKey {
 		require.NoError(b.t, b.direct(key, state.OrderFail))
 	case state.Stopped:
 		require.NoError(b.t, b.direct(key, state.OrderStop))
+	case state.Paused:
+		require.NoError(b.t, b.direct(key, state.OrderPause))
 	}
 	return key
 }
@@ -137,9 +139,12 @@ func (b *bench) runAt(at state.Status) state.RunKey {
 func testRunTransitions(t *testing.T, open Open) {
 	b := newBench(t, open)
 	to := map[state.OrderKind]map[state.Status]state.Status{
-		state.OrderStop:       {state.Running: state.Stopped},
-		state.OrderFail:       {state.Running: state.Failed},
-		state.OrderReopen:     {state.Running: state.Running, state.Failed: state.Running, state.Stopped: state.Running},
+		state.OrderStop:       {state.Running: state.Stopped, state.Paused: state.Stopped},
+		state.OrderFail:       {state.Running: state.Failed, state.Paused: state.Failed},
+		state.OrderPause:      {state.Running: state.Paused},
+		state.OrderUnpause:    {state.Paused: state.Running},
+		state.OrderReopen:     {state.Running: state.Running, state.Paused: state.Running, state.Failed: state.Running, state.Stopped: state.Running},
+		state.OrderDrop:       {state.Failed: state.Failed, state.Stopped: state.Stopped, state.Complete: state.Complete},
 		state.OrderInvalidate: {state.Failed: state.Failed, state.Stopped: state.Stopped, state.Complete: state.Complete},
 		state.OrderRedo:       {}, // of nothing
 		state.OrderApprove:    {},
@@ -147,7 +152,7 @@ func testRunTransitions(t *testing.T, open Open) {
 		"unknown":             {},
 	}
 	for kind, moves := range to {
-		for _, at := range []state.Status{state.Running, state.Complete, state.Failed, state.Stopped} {
+		for _, at := range []state.Status{state.Running, state.Paused, state.Complete, state.Failed, state.Stopped} {
 			key, what := b.runAt(at), fmt.Sprintf("%s a run that is %s", kind, at)
 			before, err := b.Run(b.ctx, key)
 			require.NoError(t, err)
@@ -162,9 +167,10 @@ func testRunTransitions(t *testing.T, open Open) {
 			}
 			require.NoError(t, err, what)
 			require.Equal(t, want, after.Status, what)
-			require.Equal(t, want != state.Running, !after.Finished.IsZero(), what)
+			require.Equal(t, want.Terminal(), !after.Finished.IsZero(), what)
 			require.Equal(t, want == state.Failed, after.Failure != nil, what)
 			require.Equal(t, kind == state.OrderInvalidate, after.Invalidated != nil, what)
+			require.Equal(t, kind == state.OrderDrop, after.Dropped != nil, what)
 			require.Equal(t, before.Epoch+1, after.Epoch)
 			require.True(t, after.Order.Done)
 			require.Equal(t, "boss", after.Order.Actor)
@@ -191,6 +197,7 @@ var nodePaths = map[state.Status]func(b *bench, key state.NodeKey) error{
 		return errors.Join(b.plan(key, nil, nil), b.move(key, state.Running, state.Failed))
 	},
 	state.Stopped: func(b *bench, key state.NodeKey) error { return b.direct(key.RunKey, state.OrderStop) },
+	state.Paused:  func(b *bench, key state.NodeKey) error { return b.direct(key.RunKey, state.OrderPause) },
 	state.Invalidated: func(b *bench, key state.NodeKey) error {
 		return errors.Join(b.direct(key.RunKey, state.OrderStop), b.direct(key.RunKey, state.OrderInvalidate))
 	},
@@ -284,6 +291,7 @@ func testNotFound(t *testing.T, open Open) {
 		require.ErrorIs(t, b.StagePlan(b.ctx, key, "d", state.PlanPiece{Batches: specs(1)}), state.ErrNotFound)
 		require.ErrorIs(t, b.MoveNode(b.ctx, key, state.Move{From: state.Pending, To: state.Failed}), state.ErrNotFound)
 		require.ErrorIs(t, b.Hear(b.ctx, key, order(state.OrderStop)), state.ErrNotFound)
+		require.ErrorIs(t, b.Purge(b.ctx, key), state.ErrNotFound)
 		require.ErrorIs(t, b.Forget(b.ctx, batchOf(key, 0), 1), state.ErrNotFound)
 	}
 	for _, key := range []state.BatchKey{batchOf(noRun, 0), batchOf(noNode, 0), batchOf(planned, 1), batchOf(planned, -1)} {

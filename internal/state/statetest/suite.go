@@ -66,7 +66,24 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"RedoBatch", testRedoBatch},
 		{"RedoReplanned", testRedoReplanned},
 		{"Invalidated", testInvalidated},
+		{"Pause", testPause},
+		{"PausedOrders", testPausedOrders},
+		{"PauseHalfCarriedOut", testPauseHalfCarriedOut},
 		{"Gate", testGate},
+		{"GateRejected", testGateRejected},
+		{"GateAndOrders", testGateAndOrders},
+		{"GateRedone", testGateRedone},
+		{"GateRace", testGateRace},
+		{"Dropped", testDropped},
+		{"Purge", testPurge},
+		{"PurgeMany", testPurgeMany},
+		{"AttemptStats", testAttemptStats},
+		{"Notes", testNotes},
+		{"OpenRuns", testOpenRuns},
+		{"OpenRunsFoundWrong", testOpenRunsFoundWrong},
+		{"OpenRunsRace", testOpenRunsRace},
+		{"Sequence", testSequence},
+		{"SequenceRace", testSequenceRace},
 		{"Roles", testRoles},
 		{"Pins", testPins},
 		{"Publications", testPublications},
@@ -85,6 +102,8 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"TwoHandles", testTwoHandles},
 		{"Cancellation", testCancellation},
 		{"CloseTwice", testClose},
+		{"Promises", testPromises},
+		{"ExploredWays", testExplored},
 		{"RandomOperations", testRandom},
 	}
 	for _, test := range tests {
@@ -279,6 +298,13 @@ func outcome(key string) state.Outcome {
 		Parts: []state.Part{{Key: key, Bucket: -1, Rows: 3, Bytes: 50, RawBytes: 90, Schema: "s1", Checksum: "crc32c:00000001"}},
 		Stats: state.Stats{RowsIn: 4, RowsOut: 3, BytesIn: 100, BytesOut: 50, Elapsed: 1500 * time.Millisecond},
 	}
+}
+
+// stats are those of an attempt, with every field set.
+func stats() state.Stats {
+	return state.Stats{RowsIn: 9, RowsOut: 8, BytesIn: 7, BytesOut: 6, Elapsed: 15 * time.Second, Engine: 5 * time.Second, Python: 4 * time.Second,
+		Read: 3 * time.Second, Write: 2 * time.Second, Commit: time.Second, Wait: time.Minute, PeakBytes: 1 << 40,
+		Counters: map[string]int64{"c": 1}, Warnings: []string{"w"}}
 }
 
 // failure is a failure with every field set.

@@ -32,27 +32,38 @@ var ErrLogDamaged = errors.New("the write-ahead log is damaged")
 // nobody has been told. Damage in the last commit looks like that and is not
 // noticed: then that commit has not happened.
 //
+// A log with such a commit is unfinished: what is committed from now on is
+// written over the place, and the commit behind it stays. It has to begin anew
+// before the next power cut leaves a second one, which would look like damage.
+//
 // Others may be writing the log meanwhile: a frame that is half written when it
-// is read, or a log that begins anew, looks like damage. Both have gone on when
+// is read, or a log that begins anew, looks like that, too. Both have gone on when
 // it is read again; damage is where it was.
-func CheckLog(path string) error {
+func CheckLog(path string) (unfinished bool, err error) {
 	var before damage
 	for range logTries {
 		found, err := checkLog(path + LogSuffix)
-		if err != nil || !found.is {
-			return err
+		if err != nil || found == (damage{}) {
+			return false, err
 		}
 		if found == before {
 			break
 		}
 		before = found
 	}
-	return fmt.Errorf("%w: %s", ErrLogDamaged, before)
+	if before.frame >= 0 && before.commits <= commitsUntold {
+		return true, nil
+	}
+	return false, fmt.Errorf("%w: %s", ErrLogDamaged, before)
 }
 
-// damage is what a log looks like that is damaged, or is being written.
+// commitsUntold is how many commits a process may have written whose end it did
+// not live to see: SQLite has one writer at a time.
+const commitsUntold = 1
+
+// damage is what a log looks like that is damaged, unfinished, or being written;
+// the zero value: none of it.
 type damage struct {
-	is      bool
 	salt    [8]byte // of the log: another one each time that it begins anew
 	frame   int64   // -1: the log's header
 	content uint32  // checksum of the frame, or the header, as it was read
@@ -84,7 +95,7 @@ func checkLog(path string) (found damage, err error) {
 	}
 	l := log{}
 	if !l.begin(header[:]) {
-		return damage{is: true, frame: -1, content: crc32.ChecksumIEEE(header[:])}, nil
+		return damage{frame: -1, content: crc32.ChecksumIEEE(header[:])}, nil
 	}
 	return l.scan(f)
 }
@@ -132,8 +143,8 @@ func (l *log) scan(f io.ReaderAt) (damage, error) {
 		}
 		l.frame(n, frame)
 	}
-	if l.bad && l.commitsBad > 1 {
-		return damage{is: true, salt: l.salt, frame: l.badFrame, content: l.badContent, commits: l.commitsBad}, nil
+	if l.bad && l.commitsBad > 0 {
+		return damage{salt: l.salt, frame: l.badFrame, content: l.badContent, commits: l.commitsBad}, nil
 	}
 	return damage{}, nil
 }

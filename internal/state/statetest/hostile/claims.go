@@ -14,10 +14,10 @@ import (
 func (s *Store) Claim(ctx context.Context, bid state.Bid) (c state.Claim, err error) {
 	bid.Now, bid.Lease = milli(bid.Now), milli(bid.Lease)
 	err = s.inNode(ctx, bid.NodeKey, func(p *nodePartition) error {
-		if p.node.Epoch != bid.Epoch || p.node.Status != state.Running {
-			return state.ErrNotClaimable
-		}
 		if bid.Batch < 0 || bid.Batch >= len(p.batches) {
+			if p.node.Epoch != bid.Epoch || p.node.Status != state.Running {
+				return state.ErrNotClaimable
+			}
 			return state.ErrNotFound
 		}
 		b := p.batches[bid.Batch]
@@ -73,7 +73,7 @@ func (s *Store) held(ctx context.Context, c state.Claim, wanted state.Status, do
 		switch {
 		case a.Status == wanted:
 			return nil
-		case a.Status != state.Claimed || p.node.Epoch != c.Epoch: // the latest: an earlier one has ended
+		case a.Status != state.Claimed || !p.node.Holds(c.Epoch): // the latest: an earlier one has ended
 			return state.ErrLeaseLost
 		}
 		do(p, p.batches[c.Batch])
@@ -173,8 +173,8 @@ func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, 
 }
 
 // Retry implements state.Store.
-func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, notBefore, now time.Time) error {
-	return s.ends(ctx, c, state.Failed, now, &failure, state.Outcome{}, func(b *batch) {
+func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore, now time.Time) error {
+	return s.ends(ctx, c, state.Failed, now, &failure, state.Outcome{Stats: stats}, func(b *batch) {
 		b.reset()
 		b.Tries++
 		b.NotBefore = milli(notBefore)
@@ -195,13 +195,20 @@ func (s *Store) Attempts(ctx context.Context, key state.NodeKey, page state.Page
 		return n
 	}
 	return list(ctx, s, key, page, end, func(p *nodePartition, at int) (some []state.Attempt, _ bool) {
-		for _, a := range p.attempts[at] {
-			told := a.Attempt
-			told.Withdrawn = a.Status == state.Succeeded && !p.counts(at, a)
-			some = append(some, told)
-		}
+		some = p.told(at)
 		return some, len(some) > 0
 	})
+}
+
+// told lists the attempts of a batch, as they are told.
+func (p *nodePartition) told(batch int) (all []state.Attempt) {
+	for _, a := range p.attempts[batch] {
+		told := a.Attempt
+		told.Withdrawn = a.Status == state.Succeeded && !p.counts(batch, a)
+		told.Stats = a.out.Stats
+		all = append(all, told)
+	}
+	return all
 }
 
 // counts reports whether what an attempt published does: it is its batch's

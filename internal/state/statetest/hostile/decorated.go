@@ -13,7 +13,7 @@ type kind int
 
 const (
 	reads kind = iota
-	roles      // a change that may be repeated, but not late: see state.Store.Acquire
+	hints      // a change that may be repeated, but not late: see state.Store.Acquire and PutNote
 	changes
 )
 
@@ -76,6 +76,51 @@ func (d *decorated) Blob(ctx context.Context, digest string) ([]byte, error) {
 	return answer(ctx, d, reads, func(ctx context.Context) ([]byte, error) { return d.Store.Blob(ctx, digest) })
 }
 
+// PutNote implements state.Store.
+func (d *decorated) PutNote(ctx context.Context, workspace string, n state.Note) error {
+	return d.call(ctx, hints, func(ctx context.Context) error { return d.Store.PutNote(ctx, workspace, n) })
+}
+
+// RemoveNote implements state.Store.
+func (d *decorated) RemoveNote(ctx context.Context, workspace string, n state.Note) error {
+	return d.call(ctx, hints, func(ctx context.Context) error { return d.Store.RemoveNote(ctx, workspace, n) })
+}
+
+// Notes implements state.Store.
+func (d *decorated) Notes(ctx context.Context, workspace, topic, after string, limit int) ([]state.Note, error) {
+	return answer(ctx, d, reads, func(ctx context.Context) ([]state.Note, error) {
+		return d.Store.Notes(ctx, workspace, topic, after, limit)
+	})
+}
+
+// Purge implements state.Store.
+func (d *decorated) Purge(ctx context.Context, key state.NodeKey) error {
+	return d.call(ctx, changes, func(ctx context.Context) error { return d.Store.Purge(ctx, key) })
+}
+
+// Sequence implements state.Store.
+func (d *decorated) Sequence(ctx context.Context, key state.RunKey, p state.Page) ([]state.Span, int64, error) {
+	return page(ctx, d, key, p, d.Store.Sequence)
+}
+
+// ExtendSequence implements state.Store.
+func (d *decorated) ExtendSequence(ctx context.Context, key state.RunKey, at int64, spans []state.Span) error {
+	return d.call(ctx, changes, func(ctx context.Context) error { return d.Store.ExtendSequence(ctx, key, at, spans) })
+}
+
+// Batch implements state.Store.
+func (d *decorated) Batch(ctx context.Context, key state.BatchKey) (state.Batch, []state.Attempt, error) {
+	type both struct {
+		batch    state.Batch
+		attempts []state.Attempt
+	}
+	got, err := answer(ctx, d, reads, func(ctx context.Context) (b both, err error) {
+		b.batch, b.attempts, err = d.Store.Batch(ctx, key)
+		return b, err
+	})
+	return got.batch, got.attempts, err
+}
+
 // BeginOrder implements state.Store.
 func (d *decorated) BeginOrder(ctx context.Context, key state.RunKey, o state.Order) error {
 	return d.call(ctx, changes, func(ctx context.Context) error { return d.Store.BeginOrder(ctx, key, o) })
@@ -98,14 +143,14 @@ func (d *decorated) CompleteRun(ctx context.Context, key state.RunKey, epoch int
 
 // Acquire implements state.Store.
 func (d *decorated) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (state.Role, error) {
-	return answer(ctx, d, roles, func(ctx context.Context) (state.Role, error) {
+	return answer(ctx, d, hints, func(ctx context.Context) (state.Role, error) {
 		return d.Store.Acquire(ctx, key, role, owner, now, until)
 	})
 }
 
 // Resign implements state.Store.
 func (d *decorated) Resign(ctx context.Context, key state.RunKey, role, owner string) error {
-	return d.call(ctx, roles, func(ctx context.Context) error { return d.Store.Resign(ctx, key, role, owner) })
+	return d.call(ctx, hints, func(ctx context.Context) error { return d.Store.Resign(ctx, key, role, owner) })
 }
 
 // Nodes implements state.Store.
@@ -136,6 +181,11 @@ func (d *decorated) MoveNode(ctx context.Context, key state.NodeKey, m state.Mov
 // Batches implements state.Store.
 func (d *decorated) Batches(ctx context.Context, key state.NodeKey, p state.Page) ([]state.Batch, int64, error) {
 	return page(ctx, d, key, p, d.Store.Batches)
+}
+
+// Unsettled implements state.Store.
+func (d *decorated) Unsettled(ctx context.Context, key state.NodeKey, p state.Page) ([]state.Batch, int64, error) {
+	return page(ctx, d, key, p, d.Store.Unsettled)
 }
 
 // Specs implements state.Store.
@@ -181,8 +231,8 @@ func (d *decorated) Fail(ctx context.Context, c state.Claim, failure state.Failu
 }
 
 // Retry implements state.Store.
-func (d *decorated) Retry(ctx context.Context, c state.Claim, failure state.Failure, notBefore, now time.Time) error {
-	return d.call(ctx, changes, func(ctx context.Context) error { return d.Store.Retry(ctx, c, failure, notBefore, now) })
+func (d *decorated) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore, now time.Time) error {
+	return d.call(ctx, changes, func(ctx context.Context) error { return d.Store.Retry(ctx, c, failure, stats, notBefore, now) })
 }
 
 // Release implements state.Store.
@@ -208,6 +258,11 @@ func (d *decorated) Forget(ctx context.Context, key state.BatchKey, attempt int)
 // Parts implements state.Store.
 func (d *decorated) Parts(ctx context.Context, key state.NodeKey, p state.Page) ([]state.Part, int64, error) {
 	return page(ctx, d, key, p, d.Store.Parts)
+}
+
+// Tally implements state.Store.
+func (d *decorated) Tally(ctx context.Context, key state.NodeKey) (state.Tally, error) {
+	return answer(ctx, d, reads, func(ctx context.Context) (state.Tally, error) { return d.Store.Tally(ctx, key) })
 }
 
 // Checks implements state.Store.

@@ -102,3 +102,12 @@ func (d *decorated) token(run *state.Run) {
 		run.Token = rand.Text()
 	}
 }
+
+// Watch is a store that calls passed before each of its calls, and behind it.
+func Watch(s state.Store, passed func()) state.Store {
+	return &decorated{Store: s, call: func(ctx context.Context, _ kind, do func(context.Context) error) error {
+		passed()
+		defer passed()
+		return do(ctx)
+	}}
+}

@@ -18,7 +18,11 @@ func (p *nodePartition) tell(kind state.EventKind, actor string, at time.Time, d
 // read gives the node with what is derived from its batches.
 func (p *nodePartition) read() state.Node {
 	n := p.node
-	n.Revision, n.BatchesTotal = int64(len(p.events)), len(p.batches)
+	n.Revision = int64(len(p.events))
+	if p.purged != nil {
+		return n
+	}
+	n.BatchesTotal = len(p.batches)
 	for _, b := range p.batches {
 		switch b.Status {
 		case state.Failed:
@@ -64,24 +68,14 @@ func (s *Store) MoveNode(ctx context.Context, key state.NodeKey, m state.Move) e
 		return state.ErrIllegalMove
 	}
 	return s.inNode(ctx, key, func(p *nodePartition) error {
-		switch {
-		case p.node.Epoch == m.Epoch && p.node.Status == m.To:
-			return nil
-		case p.node.Epoch != m.Epoch || p.node.Status != m.From:
-			return state.ErrConflict
+		if made, err := m.On(p.node); made || err != nil {
+			return err
 		}
-		m := m.Kept()
-		p.node.Status, p.node.Failure, p.node.Gate, p.node.Finished = m.To, m.Failure, m.Gate, finishedAt(m.To, m.Now)
-		p.tell(state.NodeMoved, m.Actor, m.Now, state.EventData{Status: m.To, Failure: m.Failure})
+		p.node = m.Moves(p.node)
+		p.node.Finished = milli(p.node.Finished)
+		p.tell(state.NodeMoved, m.Actor, m.Now, m.Tells())
 		return nil
 	})
-}
-
-func finishedAt(to state.Status, now time.Time) time.Time {
-	if to.Terminal() {
-		return milli(now)
-	}
-	return time.Time{}
 }
 
 // Hear implements state.Store.
@@ -90,27 +84,18 @@ func (s *Store) Hear(ctx context.Context, key state.NodeKey, o state.Order) erro
 		if p.node.Epoch >= o.Epoch {
 			return nil
 		}
-		e := o.On(key.Node, p.node.Status, p.plan != nil)
-		if e.Status != p.node.Status {
-			if !state.CanMove("node", p.node.Status, e.Status) {
-				return state.ErrIllegalMove
-			}
-			p.node.Finished = finishedAt(e.Status, o.Time)
+		before := p.node
+		e := o.On(before)
+		if e.Status != before.Status && !state.CanMove("node", before.Status, e.Status) {
+			return state.ErrIllegalMove
 		}
 		if e.Free {
 			p.free(e, o.Time)
 		}
-		if e.Renew {
-			p.node.Generation++
-		}
-		if e.Status != state.Waiting {
-			p.node.Gate = nil
-		}
-		if e.Status != state.Failed {
-			p.node.Failure = nil
-		}
-		p.node.Status, p.node.Epoch = e.Status, o.Epoch
-		p.tell(state.NodeHeard, o.Actor, o.Time, state.EventData{Epoch: o.Epoch, Status: e.Status, Generation: p.node.Generation})
+		after := e.Hears(before, o)
+		after.Finished = milli(after.Finished)
+		p.node = after
+		p.tell(state.NodeHeard, o.Actor, o.Time, e.Tells(before, after))
 		return nil
 	})
 }
@@ -128,7 +113,6 @@ func (p *nodePartition) free(e state.Effect, now time.Time) {
 	}
 	if e.Unplan {
 		p.plan, p.batches = nil, nil
-		p.node.Plan, p.node.PlanDigest, p.node.InputDigest, p.node.ReusedFrom = nil, "", "", nil
 	}
 }
 
@@ -190,7 +174,7 @@ func (s *Store) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (
 			b.Work = nil
 			p.batches = append(p.batches, b)
 		}
-		p.tell(state.NodePlanned, f.Actor, f.Now, state.EventData{Status: state.Running, Batches: f.Batches, Digest: f.Digest})
+		p.tell(state.NodePlanned, f.Actor, f.Now, state.EventData{Status: state.Running, Batches: f.Batches, Digest: f.Digest, ReusedFrom: f.ReusedFrom})
 		return nil
 	})
 	return standing, err
@@ -218,12 +202,57 @@ func list[T any](ctx context.Context, s *Store, key state.NodeKey, page state.Pa
 	return all, next, err
 }
 
+// Tally implements state.Store.
+func (s *Store) Tally(ctx context.Context, key state.NodeKey) (t state.Tally, err error) {
+	err = s.inNode(ctx, key, func(p *nodePartition) error { t = *p.tally(); return nil })
+	return t, err
+}
+
+func (p *nodePartition) tally() *state.Tally {
+	if p.purged != nil {
+		return p.purged
+	}
+	var t state.Tally
+	for i, b := range p.batches {
+		if b.Status == state.Succeeded || b.Status == state.Failed {
+			t.Count(i, b.Status, b.Stats)
+		}
+	}
+	return &t
+}
+
+// Batch implements state.Store.
+func (s *Store) Batch(ctx context.Context, key state.BatchKey) (b state.Batch, attempts []state.Attempt, err error) {
+	err = s.inNode(ctx, key.NodeKey, func(p *nodePartition) error {
+		if key.Batch < 0 || key.Batch >= len(p.batches) {
+			return state.ErrNotFound
+		}
+		b = p.batches[key.Batch].Batch
+		b.Work = p.plan.batches[key.Batch].Work
+		attempts = p.told(key.Batch)
+		attempts = attempts[max(0, len(attempts)-state.PageMax):]
+		return nil
+	})
+	return b, attempts, err
+}
+
 func batchesOf(p *nodePartition) int { return len(p.batches) }
 
 // Batches implements state.Store.
 func (s *Store) Batches(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Batch, int64, error) {
 	return list(ctx, s, key, page, batchesOf, func(p *nodePartition, at int) ([]state.Batch, bool) {
 		return []state.Batch{p.batches[at].Batch}, true
+	})
+}
+
+// Unsettled implements state.Store.
+func (s *Store) Unsettled(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Batch, int64, error) {
+	return list(ctx, s, key, page, batchesOf, func(p *nodePartition, at int) ([]state.Batch, bool) {
+		b := p.batches[at].Batch
+		if b.Status != state.Claimed && b.Status != state.Failed && b.NotBefore.IsZero() {
+			return nil, false
+		}
+		return []state.Batch{b}, true
 	})
 }
 

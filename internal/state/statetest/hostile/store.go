@@ -23,11 +23,12 @@ type Store struct {
 	blobs      map[string][]byte
 }
 
-// workspacePartition numbers runs.
+// workspacePartition numbers runs, and has notes.
 type workspacePartition struct {
 	sync.Mutex
 	last   int64
 	tokens map[string]int64
+	notes  map[string][]state.Note // of each topic, by name
 }
 
 // runPartition is a run's record, its roles and its events.
@@ -37,6 +38,7 @@ type runPartition struct {
 	nodes  []state.NodeSpec // by ordinal
 	roles  map[string]state.Role
 	events []state.Event
+	spans  []state.Span
 }
 
 // nodePartition is a node with all that belongs to it.
@@ -49,6 +51,7 @@ type nodePartition struct {
 	attempts     map[int][]*attempt
 	publications []state.Publication
 	events       []state.Event
+	purged       *state.Tally // its tally when it was purged; nil: it was not
 }
 
 type stagedPlan struct {
@@ -166,7 +169,10 @@ func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.Node
 	if run.Workspace == "" {
 		return state.RunKey{}, fault.New(fault.Bug, "a run needs the name of a workspace")
 	}
-	run.Run = s.number(run.Workspace, run.Token)
+	if run.Created.IsZero() {
+		run.Created = time.Now()
+	}
+	run.Run = s.number(run)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range blobs {
@@ -180,10 +186,7 @@ func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.Node
 		}
 	}
 	if s.runs[run.RunKey] == nil {
-		run.Status, run.Epoch, run.Order, run.Finished, run.Failure, run.Invalidated, run.Nodes = state.Running, 0, nil, time.Time{}, nil, nil, nil
-		if run.Created.IsZero() {
-			run.Created = time.Now()
-		}
+		run.Status, run.Epoch, run.Order, run.Finished, run.Failure, run.Invalidated, run.Dropped, run.Nodes = state.Running, 0, nil, time.Time{}, nil, nil, nil, nil
 		run.Created, run.Deadline = milli(run.Created), milli(run.Deadline)
 		nodes = slices.Clone(nodes)
 		slices.SortStableFunc(nodes, func(a, b state.NodeSpec) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
@@ -194,22 +197,18 @@ func (s *Store) CreateRun(ctx context.Context, run state.Run, nodes []state.Node
 	return run.RunKey, nil
 }
 
-// number gives a run its number in its workspace.
-func (s *Store) number(workspace, token string) int64 {
-	s.mu.Lock()
-	p := s.workspaces[workspace]
-	if p == nil {
-		p = &workspacePartition{tokens: map[string]int64{}}
-		s.workspaces[workspace] = p
-	}
-	s.mu.Unlock()
+// number gives a run its number in its workspace, and notes that it is open. One
+// that has a number already has a note, or does not need it any more.
+func (s *Store) number(run state.Run) int64 {
+	p := s.workspace(run.Workspace)
 	p.Lock()
 	defer p.Unlock()
-	if n := p.tokens[token]; token != "" && n != 0 {
+	if n := p.tokens[run.Token]; run.Token != "" && n != 0 {
 		return n
 	}
 	p.last++
-	p.tokens[token] = p.last
+	p.tokens[run.Token] = p.last
+	p.put(state.OpenNote(p.last, "", run.Created))
 	return p.last
 }
 
@@ -248,7 +247,7 @@ func (s *Store) Runs(ctx context.Context, workspace string, page state.Page) (ru
 		}
 		run.Pins = nil
 		for _, n := range nodes {
-			run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status})
+			run.Nodes = append(run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status, RowsOut: n.RowsOut, BytesOut: n.BytesOut})
 		}
 		runs = append(runs, run)
 	}
@@ -266,7 +265,8 @@ func limit(page state.Page) int {
 func (s *Store) Workspaces(ctx context.Context) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Sorted(maps.Keys(s.workspaces)), ctx.Err()
+	names := slices.Sorted(maps.Keys(s.workspaces))
+	return slices.DeleteFunc(names, func(name string) bool { return s.workspaces[name].last == 0 }), ctx.Err()
 }
 
 // Blob implements state.Store.
