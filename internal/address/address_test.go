@@ -186,3 +186,36 @@ func TestBeside(t *testing.T) {
 		require.Equal(t, c.want, Beside(c.base, c.name), "%s beside %s", c.name, c.base)
 	}
 }
+
+func TestParsePattern(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]struct{ base, glob, file, address string }{
+		"s3://bucket/in/*.csv":           {"s3://bucket", "in/*.csv", "in/a b%.csv", "s3://bucket/in/a b%.csv"},
+		"s3://bucket/a?[b-d]":            {"s3://bucket", "a?[b-d]", "x", "s3://bucket/x"},
+		"SFTP://joe@h:22/in/?%20%2A.csv": {"sftp://joe@h:22", `/in/? \*.csv`, "/in/a b%.csv", "sftp://joe@h:22/in/a%20b%25.csv"},
+		"sftp://joe@[::1]/x":             {"sftp://joe@[::1]", "/x", "/x", "sftp://joe@[::1]/x"},
+	} {
+		p, err := ParsePattern(in)
+		require.NoError(t, err, in)
+		require.Equal(t, want.base, p.Base, in)
+		require.Equal(t, want.glob, p.Glob, in)
+		require.Equal(t, want.address, p.Address(want.file), in)
+		require.Equal(t, in, p.URL)
+	}
+	for in, message := range map[string]string{
+		"in/*.csv":                "is not one whose files can be listed",
+		"https://h/*.csv?token=x": "does not list its files",
+		"s3://bucket":             "names no files",
+		"s3://bucket/in/":         "names no files",
+		"s3://key:secret@b/*":     "names no object",
+		"s3://bucket/[":           "cannot be read",
+		"sftp://h/*":              "names no user",
+		"sftp://joe:secret@h/*":   "has a password",
+		"sftp://joe@h/a\nb":       "control character",
+	} {
+		_, err := ParsePattern(in)
+		require.ErrorContains(t, err, message, in)
+		require.NotContains(t, err.Error(), "secret")
+	}
+	require.Equal(t, `\*\?\[a]\\`, QuoteGlob(`*?[a]\`))
+}

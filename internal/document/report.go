@@ -16,8 +16,18 @@ type Report struct {
 // IsFull reports whether no more problems are kept: there is no need to look on.
 func (r *Report) IsFull() bool { return r.full }
 
-// Count is how many problems were found.
-func (r *Report) Count() int { return len(r.diags) }
+// HasErrors reports whether one of the problems is an error.
+func (r *Report) HasErrors() bool { return r.Errors() > 0 }
+
+// Errors is how many of the problems are errors.
+func (r *Report) Errors() (count int) {
+	for _, d := range r.diags {
+		if d.Severity == Error {
+			count++
+		}
+	}
+	return count
+}
 
 // ErrorSpan reports an error at src.Text[start:end]. What it returns may be
 // given a hint and related places.

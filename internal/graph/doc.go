@@ -1,5 +1,5 @@
 // Package graph draws a script: its nodes, the tables and lookups between
-// them, the files at both ends, and which nodes wait for their names.
+// them, the files at both ends, which nodes wait for their names, and where people decide.
 //
 // It owns the picture's content (FromScript), its layered layout and the two
 // forms, SVG and Graphviz DOT. The same script gives the same bytes. Names are

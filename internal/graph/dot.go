@@ -17,6 +17,8 @@ func WriteDOT(w io.Writer, g Graph) error {
 			attributes = ", shape=note, style=solid"
 		case Manual:
 			attributes = `, style="rounded,dashed", penwidth=2`
+		case Gate:
+			attributes = ", shape=hexagon, style=solid"
 		}
 		if v.Note != "" {
 			attributes += ", tooltip=" + quoteDOT(v.Note)
@@ -27,6 +29,9 @@ func WriteDOT(w io.Writer, g Graph) error {
 		attributes := ""
 		if e.Lookup {
 			attributes = " [style=dashed]"
+		}
+		if e.Waits {
+			attributes = " [style=dotted]"
 		}
 		fmt.Fprintf(&b, "  %s -> %s%s;\n", quoteDOT(e.From.ID), quoteDOT(e.To.ID), attributes)
 	}

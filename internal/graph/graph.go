@@ -17,6 +17,7 @@ const (
 	Step   Kind = "step"   // a node that runs by itself
 	Manual Kind = "manual" // a node that waits for its name
 	File   Kind = "file"   // input and output files
+	Gate   Kind = "gate"   // people decide there
 )
 
 // Graph is what a picture shows.
@@ -39,6 +40,7 @@ type Vertex struct {
 type Edge struct {
 	From, To *Vertex
 	Lookup   bool // the table is looked up
+	Waits    bool // nothing flows: one waits for the other
 }
 
 // Options of a picture.
@@ -50,7 +52,14 @@ type Options struct {
 func FromScript(s *script.Script, o Options) Graph {
 	g := Graph{Title: path.Base(s.Path)}
 	of := map[*script.Node]*Vertex{}
-	for _, n := range s.Topological() {
+	gates := map[*script.Gate]*Vertex{}
+	for _, step := range s.Steps(s.Topological()) {
+		n := step.Node
+		if n == nil {
+			gates[step.Gate] = gateVertex(step.Gate)
+			g.Vertices = append(g.Vertices, gates[step.Gate])
+			continue
+		}
 		v := &Vertex{ID: "n:" + n.Name, Kind: Step, Title: n.Name, Note: n.Desc, Lines: nodeLines(n, o)}
 		if n.StartPolicy == script.PolicyManual {
 			v.Kind = Manual
@@ -77,7 +86,30 @@ func FromScript(s *script.Script, o Options) Graph {
 			g.Edges = append(g.Edges, e)
 		}
 	}
+	for _, gate := range s.Gates {
+		for _, n := range gate.Inputs() {
+			g.Edges = append(g.Edges, Edge{From: of[n], To: gates[gate], Waits: true})
+		}
+		for _, n := range gate.Guards {
+			g.Edges = append(g.Edges, Edge{From: gates[gate], To: of[n], Waits: true})
+		}
+	}
 	return g
+}
+
+// gateVertex says who is asked for what.
+func gateVertex(g *script.Gate) *Vertex {
+	v := &Vertex{ID: "g:" + g.Name, Kind: Gate, Title: "approval " + g.Name, Note: g.Message}
+	if len(g.By) > 0 {
+		v.Lines = append(v.Lines, "by "+strings.Join(g.By, " or "))
+	}
+	if !g.Always {
+		v.Lines = append(v.Lines, "if a check fails")
+	}
+	for _, a := range g.Answers {
+		v.Lines = append(v.Lines, "? "+a.Name+" "+a.Type)
+	}
+	return v
 }
 
 func hasEdge(edges []Edge, e Edge) bool {

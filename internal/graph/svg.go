@@ -13,13 +13,16 @@ text { font: 12px ui-monospace, Menlo, Consolas, monospace; fill: #1c2733; text-
 .title { font-weight: bold; }
 rect, .paper { fill: #eef4fa; stroke: #5b7fa3; }
 .paper { fill: #fbf7ea; stroke: #a8935a; }
+.gate rect { fill: #f6e6ee; stroke: #a35b80; }
 .manual rect { stroke-width: 3; stroke-dasharray: 7 3; }
 .edge { fill: none; stroke: #5b7fa3; stroke-width: 1.4; }
 .lookup { stroke-dasharray: 5 4; }
+.waits { stroke-dasharray: 2 3; }
 #arrow path { fill: #5b7fa3; }
 @media (prefers-color-scheme: dark) {
   text { fill: #dce6ef; }
   rect { fill: #1d2a36; }
+  .gate rect { fill: #36202b; }
   .paper { fill: #2d2a1e; }
 }
 `
@@ -53,6 +56,9 @@ func writeRoute(b *strings.Builder, r route) {
 	class := "edge"
 	if r.edge.Lookup {
 		class += " lookup"
+	}
+	if r.edge.Waits {
+		class += " waits"
 	}
 	first := r.cells[0]
 	y := first.y + first.height

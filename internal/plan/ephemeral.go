@@ -48,7 +48,7 @@ func (p *Planner) Ephemeral(n *script.Node) bool {
 func (p *Planner) PlanEphemeral(n *script.Node, in Inputs) NodePlan {
 	l := layoutOf(n.Table.Fields)
 	l.OrderCols = orderColsOf(n, in)
-	return NodePlan{Version: ephemeralVersion, Table: n.Table.Name, Layout: l, Sources: sourcesOf(n, in), ComputedIn: p.Script.EphemeralReader(n).Name}
+	return NodePlan{Version: ephemeralVersion, Table: n.Table.Name, Layout: l, Sources: SourcesOf(n, in), ComputedIn: p.Script.EphemeralReader(n).Name}
 }
 
 // ownBatches are the batches that an ephemeral table's node would have had.
@@ -319,6 +319,8 @@ func (i *inlined) readFiles(t *engine.Task, b Batch, need bool) error {
 	switch {
 	case n.Files.Parquet: // positions cost nothing
 		how = files.Positioned
+	case b.Trace:
+		how = files.Positioned
 	case need:
 		how = files.Ordered
 	}
@@ -345,7 +347,7 @@ func (i *inlined) readFiles(t *engine.Task, b Batch, need bool) error {
 			}
 		}
 		if rel.positions || how != files.Unnumbered {
-			rel.order = []string{fmt.Sprintf("(r.%s * %d + r.%s)", files.FileColumn, int64(orderStride), files.RowColumn)}
+			rel.order = fileOrder()
 		}
 		return rel
 	}

@@ -154,6 +154,9 @@ type Table struct {
 	Writer string       // the node that wrote it
 	Layout Layout
 	Parts  []state.Part
+	// Identity tells the rows from those of every other table: which node of
+	// which run wrote them, and the how manieth time.
+	Identity string
 
 	members    []member     // of a table made by Together
 	blocks     []*keyBlocks // of each part, if all lie by key: see Settle
@@ -208,15 +211,57 @@ type NodePlan struct {
 	Version int    `json:"version"`
 	Table   string `json:"table,omitempty"` // "" for nodes that write files
 	Layout  Layout `json:"layout"`
-	// Sources says of each table which node of which run wrote the rows read. (A
-	// plan of an earlier version has no node: it is the script's.)
-	Sources map[string]state.NodeKey `json:"sources,omitempty"`
-	Join    *JoinPlan                `json:"join,omitempty"`
-	Sides   map[string]Layout        `json:"sides,omitempty"` // columns of the side tables that the node may write, by state.Part.Side
+	// Sources says of each table what wrote the rows that are read.
+	Sources map[string]Source `json:"sources,omitempty"`
+	Join    *JoinPlan         `json:"join,omitempty"`
+	Sides   map[string]Layout `json:"sides,omitempty"` // columns of the side tables that the node may write, by state.Part.Side
 	// ComputedIn is the node inside which the rows of an ephemeral table are computed; "": they are stored.
 	ComputedIn string `json:"computed_in,omitempty"`
 	RowGroup   int    `json:"row_group,omitempty"` // rows of a row group, where that cannot be seen from the tables that are read; 0: it can
 	Wide       bool   `json:"wide,omitempty"`      // of RowGroup: see engine.PartOutput
+	// Follows is what the rows follow from (package reuse). Opaque here.
+	Follows json.RawMessage `json:"follows,omitempty"`
+	// Unique has what is promised of the table's keys. Nothing is planned by it.
+	Unique []UniqueKey `json:"unique,omitempty"`
+}
+
+// Source is what wrote a table that a node was planned to read: a node of a
+// run, and which of its results that was (Table.Identity). A plan of an earlier
+// version has no identity, or no node either: it is the script's then.
+type Source struct {
+	state.NodeKey
+	Identity string `json:"identity,omitempty"`
+}
+
+// UniqueKey says that no two rows of a table have the same values in some
+// fields, but for rows that have a NULL there.
+type UniqueKey struct {
+	Fields []string `json:"fields"`
+	Check  string   `json:"check,omitempty"` // that has to have passed; "": the rows are made so
+}
+
+// uniqueKeys lists what a node promises of its table's keys: in its indexes first.
+func uniqueKeys(n *script.Node) []UniqueKey {
+	var out []UniqueKey
+	for _, ix := range n.Table.Indexes {
+		if !ix.Unique {
+			continue
+		}
+		key := UniqueKey{Check: ix.Name}
+		if n.Type == script.Distinct {
+			key.Check = ""
+		}
+		for _, k := range ix.Key {
+			key.Fields = append(key.Fields, k.Field)
+		}
+		out = append(out, key)
+	}
+	for _, c := range n.Checks {
+		if c.Kind == script.CheckUnique && c.Where == nil {
+			out = append(out, UniqueKey{Fields: c.Fields, Check: c.Name})
+		}
+	}
+	return out
 }
 
 // JoinPlan is how a lookup meets its two sides.

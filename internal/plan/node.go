@@ -86,8 +86,8 @@ type Inputs struct {
 	placed bool              // its rows are read with their positions: see Table.places
 }
 
-// tables lists all tables that n reads.
-func (in Inputs) tables(n *script.Node) []*Table {
+// Tables lists all tables that n reads.
+func (in Inputs) Tables(n *script.Node) []*Table {
 	var out []*Table
 	if in.Reader != nil {
 		for _, m := range in.Reader.each() {
@@ -105,6 +105,21 @@ func (in Inputs) tables(n *script.Node) []*Table {
 	return out
 }
 
+// Foreign lists what has written those of the tables that n reads, also inside
+// of ephemeral ones, that are not of a run.
+func (in Inputs) Foreign(n *script.Node, run state.RunKey) []state.NodeKey {
+	var out []state.NodeKey
+	for _, t := range in.Tables(n) {
+		switch {
+		case t.Inner != nil:
+			out = append(out, t.Inner.Foreign(t.Node, run)...)
+		case t.Run != run:
+			out = append(out, t.Source().NodeKey)
+		}
+	}
+	return out
+}
+
 // Planner plans the nodes of one script within one budget.
 type Planner struct {
 	Script *script.Script
@@ -115,7 +130,7 @@ type Planner struct {
 
 // PlanNode decides the layout of n's table and its batches.
 func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (NodePlan, []state.BatchSpec, error) {
-	plan := NodePlan{Version: formatVersion, Sources: sourcesOf(n, in)}
+	plan := NodePlan{Version: formatVersion, Sources: SourcesOf(n, in)}
 	in, err := p.measured(ctx, in)
 	if err != nil {
 		return plan, nil, err
@@ -128,7 +143,7 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		return plan, nil, fault.New(fault.Script, "the node would have %d batches; the limit is %d", len(works), batchesMax)
 	}
 	if n.Table != nil {
-		plan.Table, plan.Layout = n.Table.Name, p.layout(n, in, sizes)
+		plan.Table, plan.Layout, plan.Unique = n.Table.Name, p.layout(n, in, sizes), uniqueKeys(n)
 	}
 	if hasChecks(n) {
 		works, sizes = p.checkWork(n, in, works, sizes)
@@ -147,13 +162,18 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 	return plan, specs, nil
 }
 
-// sourcesOf says which node of which run writes each table that n reads.
-func sourcesOf(n *script.Node, in Inputs) map[string]state.NodeKey {
-	out := map[string]state.NodeKey{}
-	for _, t := range in.tables(n) {
-		out[t.Node.Table.Name] = state.NodeKey{RunKey: t.Run, Node: t.Writer}
+// SourcesOf says what has written each table that n reads.
+func SourcesOf(n *script.Node, in Inputs) map[string]Source {
+	out := map[string]Source{}
+	for _, t := range in.Tables(n) {
+		out[t.Node.Table.Name] = t.Source()
 	}
 	return out
+}
+
+// Source is what has written the table.
+func (t *Table) Source() Source {
+	return Source{NodeKey: state.NodeKey{RunKey: t.Run, Node: t.Writer}, Identity: t.Identity}
 }
 
 // size of a batch's input; rows is -1 where only reading would tell.

@@ -106,7 +106,12 @@ func fileLayout(w *script.FileWriter) Layout {
 // fileTask writes an output file: in the script's order, ties and everything
 // else in canonical order.
 func (p *Planner) fileTask(t engine.Task, n *script.Node, in Inputs, b Batch) (engine.Task, error) {
-	out := outputOf(n, in, b.Work, b.Paths, false)
+	out := outputOf(n, in, b.Work, b.Paths, b.Trace)
+	if b.Trace {
+		t.Query, t.Output.Part = out.sorted, tracedOutput(b)
+		t.Paths = append(t.Paths, b.StageDir)
+		return t, nil
+	}
 	// The COPY writes into the directory of the final file, so that the
 	// commit's rename stays within one file system.
 	t.Paths = append(t.Paths, b.OutPath, filepath.Dir(b.OutPath))

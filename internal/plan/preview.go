@@ -184,7 +184,7 @@ func estimateRows(n *script.Node, in Inputs, v Preview) int64 {
 		return v.Bytes / max(readerWidth(n.Files), 1)
 	case n.Query != nil:
 		rows = 0
-		for _, t := range in.tables(n) {
+		for _, t := range in.Tables(n) {
 			rows = max(rows, t.Rows())
 		}
 		return rows

@@ -118,6 +118,10 @@ func (f *badFinder) rest(src badSource) (engine.Task, error) {
 	rel := relation{from: src.table + " AS r", order: src.order, refer: src.ref}
 	if f.n.Out != nil {
 		out := outputFrom(f.n, rel)
+		if f.b.Trace {
+			t.Query = out.sorted
+			return t, nil
+		}
 		file, err := files.WriteSQL(f.n.Out, out.sorted, f.b.OutPath)
 		t.Output.File = &engine.FileOutput{Copy: file}
 		return t, err
@@ -164,6 +168,9 @@ func (f *badFinder) openFiles(ctx context.Context, db *engine.Instance) (badSour
 		}
 	}
 	src.ref = func(ref expr.Ref) string { return names[ref.Field] + "[1]" }
+	if f.b.Trace {
+		src.order = fileOrder()
+	}
 	src.try = func(ref expr.Ref) string {
 		return fmt.Sprintf("CASE WHEN %[1]s IS NULL THEN error(%[2]s) ELSE %[1]s[1] END", names[ref.Field], sqltext.String(files.RuntimeMarker+ref.Field))
 	}
@@ -187,7 +194,7 @@ func (f *badFinder) openFiles(ctx context.Context, db *engine.Instance) (badSour
 // shown whole, and what Python has made of them.
 func (f *badFinder) openTable(ctx context.Context, db *engine.Instance) (badSource, error) {
 	layout := f.in.Reader.Layout
-	s := scan{table: f.in.Reader, slices: f.b.Work.Parts, paths: f.b.Paths, order: f.in.Reader.Scattered()}
+	s := scan{table: f.in.Reader, slices: f.b.Work.Parts, paths: f.b.Paths, order: f.in.Reader.Scattered() || f.b.Trace}
 	var pairs []string
 	for _, c := range layout.Columns {
 		s.fields = append(s.fields, c.Name)

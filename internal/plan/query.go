@@ -57,7 +57,7 @@ func (p *Planner) queryPieces(n *script.Node, in Inputs) ([]Work, []size) {
 		}
 	}
 	var s size
-	for _, t := range in.tables(n) {
+	for _, t := range in.Tables(n) {
 		s.rows += t.Rows()
 		s.bytes += t.Bytes()
 	}
@@ -123,18 +123,27 @@ func (p *Planner) queryTask(t *engine.Task, n *script.Node, in Inputs, layout La
 	if err != nil {
 		return err
 	}
+	what := "VIEW"
+	if b.Trace { // whose rows have rowids
+		what = "TABLE"
+	}
 	for _, input := range n.Query.Inputs {
 		table := in.Named[input.Creator.Table.Name]
-		t.Setup = append(t.Setup, fmt.Sprintf("CREATE VIEW %s AS %s", sqltext.Ident(input.Name), queryInput(n, in, table, b)))
+		t.Setup = append(t.Setup, fmt.Sprintf("CREATE %s %s AS %s", what, sqltext.Ident(input.Name), queryInput(n, in, table, b)))
 	}
 	var prepares []func(context.Context) error
 	for i, f := range info.Files {
-		from, prepare, err := queryFile(t, f.Reader, b.Work.Scans[i], fmt.Sprintf("%s/scan%d", b.Scratch, i))
+		how := files.Unnumbered
+		if b.Trace {
+			how = files.Positioned
+		}
+		from, prepare, err := queryFile(t, f.Reader, b.Work.Scans[i], fmt.Sprintf("%s/scan%d", b.Scratch, i), how)
 		if err != nil {
 			return err
 		}
 		prepares = append(prepares, prepare)
-		t.Setup = append(t.Setup, "CREATE SCHEMA "+sqltext.Ident(f.Schema), fmt.Sprintf("CREATE VIEW %s.scan_file AS SELECT * FROM %s", sqltext.Ident(f.Schema), from))
+		t.Setup = append(t.Setup, "CREATE SCHEMA "+sqltext.Ident(f.Schema))
+		t.Setup = append(t.Setup, scannedFile(f, b.Work.Scans[i], from, b.Trace)...)
 	}
 	t.Prepare = func(ctx context.Context) error {
 		for _, prepare := range prepares {
@@ -183,7 +192,7 @@ func queryScan(n *script.Node, in Inputs, table *Table, w Work, paths Paths) sca
 // canonical order where the query can tell.
 func queryInput(n *script.Node, in Inputs, table *Table, b Batch) string {
 	s := queryScan(n, in, table, b.Work, b.Paths)
-	s.order = n.Query.Info.OneThread && table.Scattered()
+	s.order = (n.Query.Info.OneThread || b.Trace) && table.Scattered()
 	var cols []string
 	for _, c := range table.Layout.Columns {
 		s.fields = append(s.fields, c.Name)
@@ -223,16 +232,37 @@ func querySort(n *script.Node, l Layout) []SortColumn {
 	return out
 }
 
+// scannedFile makes what a query knows a file as. To trace it, it is a table, whose
+// rowids are those of another one of the places of its rows.
+func scannedFile(f script.QueryFile, read []files.Slice, from string, trace bool) []string {
+	name, places := sqltext.Ident(f.Schema)+".scan_file", filePlaces(f)
+	switch {
+	case !trace:
+		return []string{fmt.Sprintf("CREATE VIEW %s AS SELECT * FROM %s", name, from)}
+	case !f.Reader.Parquet:
+		return []string{fmt.Sprintf("CREATE TABLE %s AS SELECT * FROM %s", places, from),
+			fmt.Sprintf("CREATE TABLE %s AS SELECT * EXCLUDE (%s, %s) FROM %s", name, files.FileColumn, files.RowColumn, places)}
+	}
+	rows := []string{fmt.Sprintf("SELECT 0 AS %s, 0 AS %s WHERE false", files.FileColumn, files.RowColumn)}
+	for _, s := range read {
+		rows = append(rows, fmt.Sprintf("SELECT %d, unnest(range(%d, %d))", s.File, s.FirstRow, s.FirstRow+s.Count))
+	}
+	return []string{fmt.Sprintf("CREATE TABLE %s AS %s", places, strings.Join(rows, " UNION ALL ")), fmt.Sprintf("CREATE TABLE %s AS SELECT * FROM %s", name, from)}
+}
+
+// filePlaces is the table of the places of a file's rows.
+func filePlaces(f script.QueryFile) string { return sqltext.Ident(f.Schema) + `."#places"` }
+
 // queryFile reads a file of a query: CSV as a file_table would, all of it
 // text; Parquet with its own columns and types.
-func queryFile(t *engine.Task, r *script.FileReader, slices []files.Slice, scratch string) (from string, prepare func(context.Context) error, err error) {
+func queryFile(t *engine.Task, r *script.FileReader, slices []files.Slice, scratch string, how files.Rows) (from string, prepare func(context.Context) error, err error) {
 	for _, s := range slices {
 		t.Paths = append(t.Paths, s.Path)
 	}
 	if r.Parquet {
 		return files.QueryParquet(slices, scratch)
 	}
-	return files.ReadSQL(r, slices, scratch, files.Unnumbered)
+	return files.ReadSQL(r, slices, scratch, how)
 }
 
 // resultQuery casts the query's columns to the fields, where each value must
@@ -240,6 +270,10 @@ func queryFile(t *engine.Task, r *script.FileReader, slices []files.Slice, scrat
 // query has one or none is wanted.
 func resultQuery(n *script.Node, layout Layout, b Batch) string {
 	info := n.Query.Info
+	query, lists := info.SQL, 0
+	if b.Traced != "" {
+		query, lists = b.Traced, len(n.Query.Inputs)+len(info.Files)
+	}
 	names := make([]string, len(info.Columns))
 	at := map[string]int{}
 	for i, c := range info.Columns {
@@ -255,9 +289,20 @@ func resultQuery(n *script.Node, layout Layout, b Batch) string {
 		}
 		cols[i] = fittedSQL(f, info.Columns[c], value) + " AS " + sqltext.Ident(layout.Columns[i].Stored())
 	}
+	beside := ""
+	for i := range lists {
+		list := fmt.Sprintf("q.__o%d", i)
+		if at := i - len(n.Query.Inputs); at >= 0 { // of a file: places for numbers
+			beside += fmt.Sprintf(", (SELECT list(%s * %d + %s ORDER BY rowid) AS list FROM %s) AS places_%d", files.FileColumn, int64(orderStride), files.RowColumn, filePlaces(info.Files[at]), at)
+			list = fmt.Sprintf("list_select(coalesce(places_%d.list, CAST([] AS BIGINT[])), %s)", at, list)
+		}
+		names = append(names, fmt.Sprintf("__o%d", i))
+		cols = append(cols, fmt.Sprintf("list_sort(list_distinct(%s)) AS __o%d", list, i))
+	}
 	// The query is on lines of its own: it may end in a comment.
-	q := fmt.Sprintf("SELECT %s FROM (\n%s\n) AS q(%s)", strings.Join(cols, ", "), info.SQL, strings.Join(names, ", "))
+	q := fmt.Sprintf("SELECT %s FROM (\n%s\n) AS q(%s)%s", strings.Join(cols, ", "), query, strings.Join(names, ", "), beside)
 	switch {
+	case lists > 0:
 	case layout.Sort != nil:
 		hidden := layout.sortKey() + " AS __o0"
 		if layout.OrderCols > 1 { // a lookup gives the matches of one row and then those of the next, the same or not

@@ -121,7 +121,7 @@ func (s scan) sql() string {
 // lie in buckets or neither, and what numbers their rows goes on.
 func (s scan) alike(part int) bool {
 	before, p := s.table.Parts[part-1], s.table.Parts[part]
-	return asCame(before) == asCame(p) && (!asCame(p) || p.Batch == before.Batch+1)
+	return asCame(before) == asCame(p) && (!asCame(p) || p.Batch == before.Batch+1 && s.table.rowsBefore(part-1) == 0)
 }
 
 // Scattered reports whether the rows of a table lie in its parts as they came,

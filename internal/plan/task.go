@@ -30,6 +30,8 @@ type Batch struct {
 	RowsDone int64        // written by the pieces of the batch before this one (see Pieces)
 	Checks   CheckContext // for batches that check (Work.Check)
 	Bad      BadTotals    // of the node's batches, for the one that compares them (Work.BadCaps)
+	Trace    bool         // its rows are wanted with what says which they are made of: see TraceTask
+	Traced   string       // of queries, with Trace: the query with lists of rowids behind its columns
 }
 
 // Read is what a batch reads of a table.
@@ -63,7 +65,7 @@ func (p *Planner) reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 		return nil
 	case n.Query != nil:
 		var out []Read
-		for _, t := range in.tables(n) {
+		for _, t := range in.Tables(n) {
 			out = append(out, Read{t, queryScan(n, in, t, w, nil).slices})
 		}
 		return out
@@ -101,7 +103,7 @@ func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b B
 	if b.Work.BadCaps {
 		return p.badCapsTask(t, n, own, b), nil
 	}
-	in, err := p.inline(&t, n, in, b, false)
+	in, err := p.inline(&t, n, in, b, b.Trace)
 	if err != nil {
 		return t, err
 	}
@@ -140,6 +142,8 @@ func (p *Planner) tableTask(t engine.Task, n *script.Node, in Inputs, plan NodeP
 	case n.Tag != nil:
 		ref := tagRef(n.Tag, rel)
 		t.Query = tableQuery(n, plan.Layout, rel, func(f *script.Field, v form) string { return v.sql(f, ref, "") })
+	case b.Trace && n.PyCalc != nil && eachRow(n):
+		t.Query, t.Python = positionsQuery(rowRelation(n, in, b, true)), nil
 	default:
 		t.Query = tableQuery(n, plan.Layout, rel, nil)
 	}
@@ -179,9 +183,10 @@ func (p *Planner) relation(t *engine.Task, n *script.Node, in Inputs, b Batch) (
 	if n.PyTable != nil {
 		return pyTableRelation(t, n, in, b), nil
 	}
-	rel := rowRelation(n, in, b, false)
+	rel := rowRelation(n, in, b, b.Trace)
 	if n.PyCalc != nil {
 		s := sourceScan(n, in, b)
+		s.order = s.order || b.Trace
 		t.Python = pythonStep(n, in.Reader, b)
 		// Both sides keep the order of the slices, so rows meet by position.
 		if n.BadRows != nil {
@@ -230,7 +235,11 @@ func rowRelation(n *script.Node, in Inputs, b Batch, need bool) relation {
 }
 
 func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relation, error) {
-	sql, prepare, err := files.ReadSQL(n.Files, b.Work.Files, b.Scratch, files.Unnumbered)
+	how := files.Unnumbered
+	if b.Trace {
+		how = files.Positioned
+	}
+	sql, prepare, err := files.ReadSQL(n.Files, b.Work.Files, b.Scratch, how)
 	if err != nil {
 		return relation{}, err
 	}
@@ -250,7 +259,11 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 		}
 		return explainExpressions(n, relation{from: positioned + " AS r"}, b.Work.Files)(ctx, db, cause)
 	}
-	return relation{from: sql + " AS r"}, nil
+	rel := relation{from: sql + " AS r"}
+	if b.Trace {
+		rel.order = fileOrder()
+	}
+	return rel, nil
 }
 
 // partOutput says how a table's rows lie in the batch's part. Rows that are
@@ -258,6 +271,9 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 func (p *Planner) partOutput(n *script.Node, in Inputs, plan NodePlan, b Batch) *engine.PartOutput {
 	l := plan.Layout
 	out := &engine.PartOutput{Stage: b.Stage, Floats: l.floats()}
+	if b.Trace {
+		return tracedOutput(b)
+	}
 	if out.RowGroupRows, out.Wide = plan.RowGroup, plan.Wide; plan.RowGroup == 0 {
 		out.RowGroupRows, out.Wide = p.rowGroupRows(n, in)
 	}
@@ -289,7 +305,7 @@ func (p *Planner) bucketRows(l Layout, b Batch) int {
 // limit does not count, within a quarter of it when rows are wide.
 func (p *Planner) rowGroupRows(n *script.Node, in Inputs) (rows int, wide bool) {
 	var widest int64 = 1
-	for _, t := range in.tables(n) {
+	for _, t := range in.Tables(n) {
 		for _, part := range t.Parts {
 			widest = max(widest, partBytes(t.Layout, part)/max(part.Rows, 1))
 		}

@@ -49,6 +49,15 @@ func (t *Table) memberOf(part int) int {
 	return at
 }
 
+// rowsBefore counts the rows of a part's batch in the parts before it: those of
+// its earlier pieces.
+func (t *Table) rowsBefore(part int) (rows int64) {
+	for i := part - 1; i >= 0 && t.Parts[i].Batch == t.Parts[part].Batch; i-- {
+		rows += t.Parts[i].Rows
+	}
+	return rows
+}
+
 // Holder is the table that a part is of: the table itself, or a member.
 func (t *Table) Holder(part int) *Table { return t.each()[t.memberOf(part)].Table }
 
@@ -90,7 +99,7 @@ func (s scan) memberOrder(at, part int) []string {
 	case !s.table.Scattered():
 		return []string{position + " AS __o0"}
 	case asCame(m.Parts[part-m.first]) && len(own) > 0: // the numbers that its rows would have got
-		position = fmt.Sprintf("(CAST(file_index AS BIGINT) + %d) * %d + file_row_number + 1", m.Parts[part-m.first].Batch, int64(orderStride))
+		position = fmt.Sprintf("(CAST(file_index AS BIGINT) + %d) * %d + file_row_number + %d", m.Parts[part-m.first].Batch, int64(orderStride), m.rowsBefore(part-m.first)+1)
 		if own = []string{position}; s.table.members == nil {
 			return []string{position + " AS __o0"}
 		}

@@ -69,3 +69,39 @@ func TestTogether(t *testing.T) {
 	require.NoError(t, w.Locate(Inputs{Reader: all, Query: Together(nil, []*Table{other, plain})}), "the tables of a query, in its order")
 	require.Equal(t, []PartSlice{{Part: 0, Key: "other-0"}, {Part: 1, Key: "plain-0", From: 1}}, w.Parts)
 }
+
+// TestRowsOfPiecesKeepTheirOrder: a batch that was cut into pieces has several
+// parts whose rows lie as they came, beside others that do not: the rows of a
+// later piece come behind those of an earlier one.
+func TestRowsOfPiecesKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	db := openDB(t, dir)
+	paths := Paths{}
+	table := &Table{Layout: Layout{Columns: []Column{{Name: "v", Type: "string"}}, OrderCols: 1, Buckets: 2, Hash: keyHash}}
+	add := func(batch int, keys, query string) {
+		key := fmt.Sprintf("part-%d", len(table.Parts))
+		paths[key] = filepath.Join(dir, key+".parquet")
+		require.NoError(t, db.Exec(context.Background(), fmt.Sprintf("COPY (%s) TO %s (FORMAT parquet)", query, sqltext.String(paths[key]))))
+		p := state.Part{Key: key, Batch: batch, Rows: 2, Bucket: -1}
+		if keys != "" {
+			p.Keys = []byte(keys)
+		}
+		table.Parts = append(table.Parts, p)
+	}
+	add(0, "{}", "SELECT 'a' AS v UNION ALL SELECT 'b'")
+	add(0, "{}", "SELECT 'c' AS v UNION ALL SELECT 'd'")
+	add(1, "{}", "SELECT 'e' AS v UNION ALL SELECT 'f'")
+	add(1, "{}", "SELECT 'g' AS v UNION ALL SELECT 'h'")
+	add(2, "{}", "SELECT 'i' AS v UNION ALL SELECT 'j'")
+	add(3, "", fmt.Sprintf("SELECT 'l' AS v, %[1]d + 2 AS __o0 UNION ALL SELECT 'k', %[1]d + 1", 3*int64(orderStride)))
+	table.Settle()
+	require.True(t, table.Scattered())
+	s := scan{table: table, slices: wholeTable(table), fields: []string{"v"}, order: true, paths: paths}
+	var out string
+	require.NoError(t, queryRow(context.Background(), db, fmt.Sprintf("SELECT string_agg(v, '' ORDER BY __o0) FROM (%s) AS r", s.sql()), &out))
+	require.Equal(t, "abcdefghijkl", out)
+	var distinct int
+	require.NoError(t, queryRow(context.Background(), db, fmt.Sprintf("SELECT count(DISTINCT __o0) FROM (%s) AS r", s.sql()), &distinct))
+	require.Equal(t, 12, distinct)
+}

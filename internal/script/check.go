@@ -27,6 +27,9 @@ const (
 const (
 	SeverityError = "error" // the node fails
 	SeverityWarn  = "warn"  // it is counted and shown
+	// SeverityApproval: it is counted and shown, and who reads the table waits
+	// until somebody has decided.
+	SeverityApproval = "approval"
 )
 
 // Check is a rule that the rows which a node writes must keep: w.*.

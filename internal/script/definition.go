@@ -64,7 +64,7 @@ func (l *loader) identify(doc *document.Value) {
 func (l *loader) identifyNode(d *nodeDraft) {
 	h := sha256.New()
 	fmt.Fprintln(h, fingerprintVersion)
-	h.Write(canonicalJSON(d.o.v, canonicalOptions{noDesc: true, depth: 2}))
+	h.Write(canonicalJSON(d.o.v, canonicalOptions{noDesc: true, noGate: true, depth: nodeDepth}))
 	if p := d.node.Policy; p != nil {
 		for _, r := range p.Rules {
 			if r.Expr != nil {
@@ -91,6 +91,7 @@ type canonicalOptions struct {
 	redact bool          // secrets in URLs
 	known  *secret.Known // is told them: with parameters applied, a text may turn out to be a URL
 	noDesc bool          // leave out the nodes' descriptions
+	noGate bool          // leave out their approvals, which change nothing of what they do
 	depth  int           // of the value in the document
 }
 
@@ -144,7 +145,8 @@ func writeCanonicalMap(b *bytes.Buffer, v *document.Value, o canonicalOptions) {
 	b.WriteByte('{')
 	comma := false
 	for _, e := range v.Entries {
-		if last[e.Name] != e || e.Value.Kind == document.Null || (o.noDesc && o.depth == nodeDepth && e.Name == "desc") {
+		if last[e.Name] != e || e.Value.Kind == document.Null || (o.noDesc && o.depth == nodeDepth && e.Name == "desc") ||
+			(o.noGate && o.depth <= nodeDepth+1 && e.Name == "approval") {
 			continue
 		}
 		if comma {

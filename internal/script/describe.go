@@ -48,6 +48,20 @@ type QueryInfo struct {
 	OneThread bool          // the order in which rows arrive may show in its result
 	Unused    []string      // tables that it may read and does not
 	Cut       QueryCut
+	Origins   QueryOrigins
+}
+
+// QueryOrigins says what a query's columns are made of.
+type QueryOrigins struct {
+	Columns [][]QuerySource          // of each column: what its values are computed from
+	Beside  map[string][]QuerySource // what decides which rows there are: by "filter", "join", "group", "distinct", "window", "order"
+	Lost    bool                     // the columns cannot be told apart: each has all that is read
+}
+
+// QuerySource is a column of a table, by the query's name for it, or of a file, by its address.
+type QuerySource struct {
+	Of, Column string
+	File       bool
 }
 
 // QueryCut says whether a query may be evaluated in pieces of its tables, and

@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"thalweg/internal/address"
@@ -137,6 +138,13 @@ func (l *loader) merge(main *object) *object {
 	merged := &document.Value{Src: main.v.Src, Kind: document.Map, Off: main.v.Off, End: main.v.End, Weight: 1}
 	for _, k := range rootShape.keys {
 		if k.name == "include" {
+			continue
+		}
+		if slices.Contains(servingKeys(), k.name) { // the main file's only
+			l.includedServing(main, k.name)
+			if e := main.keys[k.name]; e != nil {
+				merged.Entries = append(merged.Entries, e)
+			}
 			continue
 		}
 		if e := l.mergeKey(main, k.name); e != nil {

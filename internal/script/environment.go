@@ -148,7 +148,7 @@ func (l *loader) useEnvironment(v *document.Value, path string, declared map[str
 	}
 	_, v.End = v.Span() // the text changes: its end can be found only now
 	marks := envMark.FindAllStringSubmatchIndex(v.Text, -1)
-	problems, missing := l.Count(), false
+	problems, missing := l.Errors(), false
 	var b strings.Builder
 	copied := 0
 	for _, m := range marks {
@@ -163,7 +163,7 @@ func (l *loader) useEnvironment(v *document.Value, path string, declared map[str
 		copied = m[1]
 	}
 	v.Text = b.String() + v.Text[copied:]
-	if missing || l.Count() > problems { // what else is wrong with the value follows from that
+	if missing || l.Errors() > problems { // what else is wrong with the value follows from that
 		start, end := v.Span()
 		v.Src.Pending = append(v.Src.Pending, document.Span{Start: start, End: end})
 	}

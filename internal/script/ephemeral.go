@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +13,11 @@ import (
 func (s *Script) NotEphemeral(n *Node) string {
 	if why := n.mustBeStored(); why != "" {
 		return why
+	}
+	for _, g := range s.Gates {
+		if g.Writer == n || slices.Contains(g.Show, n) {
+			return "gate " + g.Name + " shows it"
+		}
 	}
 	readers := s.readers()[n]
 	switch {

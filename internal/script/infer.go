@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +21,34 @@ type FileColumn struct {
 	Kind string    // Parquet: the type in the file, for messages
 	// Required says that a Parquet file has no null in it.
 	Required bool
+}
+
+// storedColumn is a FileColumn as runs keep it.
+type storedColumn struct {
+	Name     string `json:"name"`
+	Type     string `json:"type,omitempty"`
+	Kind     string `json:"kind,omitempty"`
+	Required bool   `json:"required,omitempty"`
+}
+
+// MarshalJSON writes a column as runs keep it.
+func (c FileColumn) MarshalJSON() ([]byte, error) {
+	stored := storedColumn{Name: c.Name, Kind: c.Kind, Required: c.Required}
+	if c.Type != expr.Invalid {
+		stored.Type = c.Type.String()
+	}
+	return json.Marshal(stored)
+}
+
+// UnmarshalJSON reads it.
+func (c *FileColumn) UnmarshalJSON(text []byte) error {
+	var stored storedColumn
+	if err := json.Unmarshal(text, &stored); err != nil {
+		return err
+	}
+	*c = FileColumn{Name: stored.Name, Kind: stored.Kind, Required: stored.Required}
+	c.Type, _ = expr.ParseType(stored.Type)
+	return nil
 }
 
 // inferColumns writes r.columns from what the first input file has: types says
@@ -163,5 +192,6 @@ func (l *loader) fileColumns(ctx context.Context, o *object, f *FileReader, parq
 		}
 		return nil
 	}
+	l.script.Looked = append(l.script.Looked, columns)
 	return columns
 }

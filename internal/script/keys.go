@@ -144,6 +144,10 @@ var (
 		{name: "include", form: listOf(text()), doc: "Scripts whose nodes, dependency policies and environment values are part of this one; relative to this file."},
 		{name: "environment", form: namesOf(keysOf(environmentShape)), doc: "Environment variables that the script refers to as {env.NAME}."},
 		{name: "nodes", form: namesOf(keysOf(nodeShape)), doc: "Map of names to nodes: the steps of the script."},
+		{name: "notify", form: either(keysOf(hookShape), listOf(keysOf(hookShape))), doc: "Who is told what happens to runs: webhooks and commands."},
+		{name: "deadline", form: text(), doc: "When a run is to be over: 2h, 06:30 Europe/Berlin, or a moment. Who is told of late runs hears of it."},
+		{name: "schedule", form: either(text(), keysOf(scheduleShape), listOf(either(text(), keysOf(scheduleShape)))), doc: "When thalweg scheduler begins runs: cron expressions."},
+		{name: "watch", form: either(text(), keysOf(watchShape), listOf(either(text(), keysOf(watchShape)))), doc: "Files for each of which thalweg scheduler begins a run."},
 		{name: "dependency_policies", form: namesOf(keysOf(policyShape)), doc: "Map of names to dependency policies: which run's table a node reads."},
 	}}
 
@@ -183,6 +187,25 @@ var (
 		{name: "w", form: either(text(), keysOf(writerShape)), need: true, doc: "What is written: a table or files."},
 		{name: "checks", form: listOf(keysOf(checkShape)), doc: "Rules that the rows which are written must keep."},
 		{name: "ephemeral", form: boolean(), doc: "true: the table is not stored, but computed inside the one node that reads it."},
+		{name: "approval", form: keysOf(approvalShape), doc: "The run waits in front of this node until somebody has approved."},
+		{name: "reuse", form: either(boolean(), listOf(text())), doc: "Whether a run may take the node over from an earlier one of the same inputs, code and parameters. false: each run computes it; true: its Python code gives the same each time, whatever it calls; a list: likewise, as long as these files, which it reads, are the same; default: unless its Python code has a clock, chance or files in it."},
+	}}
+
+	approvalShape = &shape{name: "approval", doc: "A gate: the run waits there until somebody has decided.", keys: []key{
+		{name: "by", form: either(text(), listOf(text())), doc: "Roles that may decide; default: anybody."},
+		{name: "message", form: text(), doc: "What is to be decided, for people."},
+		{name: "show", form: either(text(), listOf(text())), doc: "Tables that are shown; default: those that the node reads, or the table itself."},
+		{name: "timeout", form: text(), doc: "How long it waits before it is rejected: 3d, 36h, 90m; default: for ever."},
+		{name: "answers", form: namesOf(keysOf(answerShape)), doc: "Values that are asked for: parameters of the nodes behind the gate."},
+	}}
+
+	answerShape = &shape{name: "answer", doc: "A value that who approves may give: nodes behind the gate refer to it as a parameter.", keys: []key{
+		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the value."},
+		{name: "default", form: valueForms, need: true, doc: "The value until it is decided, and of who gives none."},
+		{name: "message", form: text(), doc: "What is asked, for people."},
+		{name: "min", form: valueForms, doc: "Least value that is allowed."},
+		{name: "max", form: valueForms, doc: "Greatest value that is allowed."},
+		{name: "one_of", form: listOf(valueForms), doc: "The only values that are allowed."},
 	}}
 
 	badRowsShape = &shape{name: "bad_rows", doc: "Rows that cannot be read or computed are put aside, within caps.", keys: []key{
@@ -292,6 +315,7 @@ var (
 	tableWriterShape = &shape{name: "table_writer", doc: "The table that the node creates.", keys: []key{
 		{name: "name", form: text(), need: true, doc: "Name of the table."},
 		{name: "table_options", form: text(), doc: "Accepted without effect."},
+		{name: "approval", form: keysOf(approvalShape), doc: "All nodes that read the table wait until somebody has approved."},
 		{name: "fields", form: either(namesOf(either(text(), keysOf(fieldShape), keysOf(queryFieldShape))), listOf(either(text(), namesOf(text())))), doc: "Map of names to fields. Short: name: expression; or a list of r.name, r.*, {name: expression}; left out: all fields of r, then of l or p."},
 		{name: "indexes", form: either(namesOf(text()), listOf(text())), doc: "Map of names to unique(order) or non_unique(order); or a list of such, or of orders."},
 	}}

@@ -23,6 +23,15 @@ const (
 	DefaultTopLimitRows      = MaxTopLimitRows
 )
 
+// Limits of approvals.
+const (
+	MaxGateMessageChars = 2000
+	MaxRolesCount       = 20
+	MaxRoleChars        = 100
+	MaxShownTablesCount = 20
+	MaxAnswersCount     = 20 // of a gate
+)
+
 // Limits of checks.
 const (
 	MaxChecksCount         = 1000 // of a node

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"thalweg/internal/address"
 	"thalweg/internal/document"
@@ -21,6 +22,10 @@ type Sources struct {
 	Path       string            // script: .json, .yaml or .yml
 	ParamsPath string            // parameters file of the same kinds; "": none
 	Params     map[string]string // parameters of the command line: they win, and are of the type that a reference asks for
+	Offered    map[string]string // parameters that count if nobody gives others; the script need not refer to them
+	// Answers are what people have answered at the script's gates: they stand in
+	// for the defaults.
+	Answers map[string]string
 	// Lenient takes keys that look like typing errors, and keys that occur
 	// twice, as Capillaries does: the former have no effect, of the latter the
 	// last counts. Each is a warning then.
@@ -55,14 +60,43 @@ type Sources struct {
 // warnings that were found, in the order of the text; if one of them is an
 // error the Script is nil. It may be called by many goroutines at once.
 func Load(ctx context.Context, src Sources) (*Script, document.Diagnostics) {
+	return newLoader(src).all(ctx)
+}
+
+// LoadServing reads only how a script is served: its nodes are not looked at,
+// and no input file is. Parameters that schedules and watches give may be missing.
+func LoadServing(ctx context.Context, src Sources) (*Script, document.Diagnostics) {
+	src.Offered = Offers(time.Time{})
+	src.Offered[ParamWatchedFile] = "watched"
+	l := newLoader(src)
+	l.servingOnly = true
+	return l.all(ctx)
+}
+
+// LoadHooks reads a file that has only hooks, and the environment values in them.
+func LoadHooks(ctx context.Context, src Sources) ([]Hook, document.Diagnostics) {
+	l := newLoader(src)
+	l.servingOnly, l.hooksOnly = true, true
+	s, diags := l.all(ctx)
+	if s == nil {
+		return nil, diags
+	}
+	return s.Notify, diags
+}
+
+func newLoader(src Sources) *loader {
 	if src.Read == nil {
 		src.Read = ReadLocal
 	}
-	l := &loader{Report: &document.Report{}, src: src, fetched: map[string]fetched{}, isIncluded: map[*document.Source]bool{}, secretPlaces: map[*document.Value]bool{},
+	return &loader{Report: &document.Report{}, src: src, fetched: map[string]fetched{}, isIncluded: map[*document.Source]bool{}, secretPlaces: map[*document.Value]bool{},
 		fileOrdinals: map[string]int{}, templates: map[*document.Source][]document.Span{},
 		tables: map[string]*Node{}, indexKeys: map[*Index]*document.Value{}, byPolicy: map[string]*DependencyPolicy{}, drafts: map[*Node]*nodeDraft{},
 		script: &Script{Path: address.Redact(src.Path), byName: map[string]*Node{}, byTable: map[string]*Node{},
 			byIndex: map[string]*Index{}, texts: map[string]string{}, secrets: map[string]string{}}}
+}
+
+// all loads, and gives the script if there are no errors.
+func (l *loader) all(ctx context.Context) (*Script, document.Diagnostics) {
 	l.load(ctx)
 	if l.describer != nil {
 		if err := l.describer.Close(); err != nil {
@@ -94,11 +128,18 @@ func (l *loader) load(ctx context.Context) {
 	for name, value := range l.src.Params {
 		l.src.Known.LearnArgument(name + "=" + value)
 	}
+	params.offer(l.src.Offered)
 	params.override(l.src.Params)
+	l.answers(ctx, script, params)
 	root := l.document(ctx, script, params)
 	if root == nil {
 		return
 	}
+	l.serving(root)
+	if l.servingOnly {
+		return
+	}
+	l.findAnswerUses(root)
 	l.unusedParams(params)
 	l.policies(root)
 	l.readNodes(ctx, root)
@@ -145,6 +186,7 @@ func (l *loader) readNodes(ctx context.Context, root *object) {
 	l.indexUse()
 	l.sideTables()
 	l.cycles()
+	l.gates()
 	l.ephemeral()
 }
 

@@ -105,6 +105,13 @@ func updateCase(t *testing.T, file string, archive *txtar.Archive, got string) {
 // summary writes what matters of a loaded script.
 func summary(s *Script) string {
 	var b strings.Builder
+	summarizeServing(&b, s)
+	for _, g := range s.Gates {
+		fmt.Fprintf(&b, "gate %s always=%t by=%q message=%q show=%q timeout=%s guards=%q\n", g.Name, g.Always, g.By, g.Message, names(g.Show), g.Timeout, names(g.Guards))
+		for _, a := range g.Answers {
+			fmt.Fprintf(&b, "  answer %s %s = %q %q [%s, %s] %q\n", a.Name, a.Type, a.Default, a.Message, a.Min, a.Max, a.OneOf)
+		}
+	}
 	for _, n := range s.Nodes {
 		fmt.Fprintf(&b, "%s %s %s/%s", n.Name, n.Type, n.StartPolicy, n.RerunPolicy)
 		if n.Policy != nil {
@@ -220,6 +227,21 @@ func summarizeOutput(b *strings.Builder, n *Node) {
 		case w.Order != nil:
 			fmt.Fprintf(b, "    order by %s\n", orderText(w.Order))
 		}
+	}
+}
+
+func summarizeServing(b *strings.Builder, s *Script) {
+	if s.Deadline != "" {
+		fmt.Fprintf(b, "deadline %s\n", s.Deadline)
+	}
+	for _, h := range s.Notify {
+		fmt.Fprintf(b, "notify %v url=%s command=%q template=%q headers=%v timeout=%s\n", h.On, h.URL, h.Command, h.Template, h.Headers, h.Timeout)
+	}
+	for _, sc := range s.Schedules {
+		fmt.Fprintf(b, "schedule %q %s %s catch_up=%s overlap=%s %v\n", sc.Name, sc.Times, sc.Times.Zone(), sc.CatchUp, sc.Overlap, sc.Params)
+	}
+	for _, w := range s.Watches {
+		fmt.Fprintf(b, "watch %q %s stable_for=%s marker=%s existing=%s %v\n", w.Name, w.Files, w.StableFor, w.Marker, w.Existing, w.Params)
 	}
 }
 

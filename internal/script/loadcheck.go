@@ -143,7 +143,10 @@ func (c *checkDraft) read() bool {
 	c.key = kinds[0]
 	c.check.Kind = CheckKind(c.key)
 	c.check.Pos = c.l.pos(c.o.keys[c.key].Key)
-	c.check.Severity = c.o.choice("severity", SeverityError, SeverityError, SeverityWarn)
+	c.check.Severity = c.o.choice("severity", SeverityError, SeverityError, SeverityWarn, SeverityApproval)
+	if c.check.Severity == SeverityApproval && c.d.node.Table == nil {
+		c.l.ErrorAt(c.o.get("severity"), c.o.keyPath("severity"), "a file is checked before it is written: nobody could wait behind it").Hint = "put the check on the table that the node reads, or an approval in front of the node"
+	}
 	c.check.MaxRows = c.o.integer("max_rows", DefaultFailedRows, 0, MaxFailedRows)
 	ok := true
 	if v := c.o.expression("where"); v != nil {

@@ -22,6 +22,9 @@ type loader struct {
 	keyPlaces map[string][]string // where each key of the language belongs; nil: nobody asked
 	describer Describer           // once a sql node needed one
 
+	servingOnly bool // see LoadServing
+	hooksOnly   bool // see LoadHooks
+
 	tables       map[string]*Node           // by name in lower case
 	indexKeys    map[*Index]*document.Value // where an index is defined
 	byPolicy     map[string]*DependencyPolicy
@@ -29,6 +32,7 @@ type loader struct {
 	secretPlaces map[*document.Value]bool // where a secret's reference may be
 	fileOrdinals map[string]int           // files in the order of their first mention
 
+	answered  answered                             // what is known of the answers to gates
 	standard  *DependencyPolicy                    // the default one
 	templates map[*document.Source][]document.Span // where {batch_idx} and {run_id} have a meaning
 }

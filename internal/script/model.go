@@ -33,10 +33,13 @@ const (
 // Script is a loaded, valid script. It is never changed after Load.
 type Script struct {
 	Path        string
-	Name        string  // what it calls itself; "": it is known by its path
-	Fingerprint string  // hash of the script with its parameters applied, and of the files that it pulls in (Python, tag criteria)
-	Nodes       []*Node // in the order of the document
+	Name        string         // what it calls itself; "": it is known by its path
+	Fingerprint string         // hash of the script with its parameters applied, and of the files that it pulls in (Python, tag criteria)
+	Nodes       []*Node        // in the order of the document
+	Gates       []*Gate        // in the order of the document
+	Looked      [][]FileColumn // the columns of input files that were asked for, in the order in which they were
 	Policies    []*DependencyPolicy
+	Serving     // when it is run, and who is told
 	byName      map[string]*Node
 	byTable     map[string]*Node // table name -> node that creates it
 	byIndex     map[string]*Index
@@ -70,8 +73,21 @@ type Node struct {
 	BadRows      *BadRows     // nil: the first bad row fails the node
 	MaxBatchMSec int          // max_batch_processing_time in milliseconds as given, 0 if not
 	Ephemeral    bool         // its table is computed inside its only reader, and not stored
-	Fingerprint  string       // hash of what this node by itself does: its keys but desc, its policy, the files it pulls in
+	Answers      []string     // that it uses itself: parameters that people give at gates before it
+	Reuse        Reuse        // whether a run may take over what another has computed
+	ReuseFiles   []FileURL    // that its Python code reads: it is taken over only if they are the same
+	Fingerprint  string       // hash of what this node by itself does: its keys but desc and approvals, its policy, the files it pulls in
 }
+
+// Reuse is what a node says of taking its rows over from an earlier run.
+type Reuse int
+
+// What it may say.
+const (
+	ReuseUnsaid Reuse = iota // if nothing in its Python code speaks against it
+	ReuseAlways              // its Python code gives the same for the same rows
+	ReuseNever
+)
 
 // FileReaders lists what the node reads of files: of a file_table its urls, of
 // a sql node the files of its scan_file calls.

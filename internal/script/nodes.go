@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"thalweg/internal/address"
 	"thalweg/internal/document"
 	"thalweg/internal/expr"
 	"thalweg/internal/similar"
@@ -20,6 +21,7 @@ type nodeDraft struct {
 
 	fields   []*fieldDraft // of the table that it creates
 	indexes  []indexDraft  // of the same
+	uses     nodeUses      // of answers
 	pulled   []pulledFile  // files that its meaning depends on, other than Python code
 	fieldsOK bool          // whether the names of all fields are known
 
@@ -70,12 +72,13 @@ func (l *loader) node(e *document.Entry) {
 	}
 	o.at = e.Key
 	n := &Node{Name: e.Name, Pos: l.pos(e.Key)}
-	d := &nodeDraft{node: n, key: e.Key, path: path, o: o}
+	d := &nodeDraft{node: n, key: e.Key, path: path, o: o, uses: l.usesOf(n)}
 	n.Type = l.nodeType(o)
 	n.Desc = o.str("desc")
 	n.StartPolicy = o.choice("start_policy", PolicyAuto, PolicyAuto, PolicyManual)
 	n.RerunPolicy = l.rerunPolicy(o, n)
 	n.Ephemeral = o.boolean("ephemeral")
+	n.Reuse, n.ReuseFiles = l.reuse(o)
 	o.str("handler_exe_type")
 	if n.MaxBatchMSec = o.integer("max_batch_processing_time", 0, math.MinInt, math.MaxInt); n.MaxBatchMSec < 0 {
 		l.WarnAt(o.get("max_batch_processing_time"), o.keyPath("max_batch_processing_time"), "max_batch_processing_time is negative: the default is used").Hint = "it is in milliseconds"
@@ -90,6 +93,28 @@ func (l *loader) node(e *document.Entry) {
 	l.nodePolicy(d)
 }
 
+// reuse reads whether a run may take the node over: true, false, or the files
+// that its Python code reads.
+func (l *loader) reuse(o *object) (Reuse, []FileURL) {
+	v := o.get("reuse")
+	switch {
+	case v == nil:
+		return ReuseUnsaid, nil
+	case v.Kind == document.List:
+		var read []FileURL
+		for _, u := range o.texts("reuse") {
+			if address.Remote(u.Text) {
+				l.ErrorAt(u, o.keyPath("reuse"), "%s is on another machine: Python code cannot read it, and it cannot be looked at", document.Quote(address.Redact(u.Text))).Hint = "name the files of this machine that the node's Python code opens"
+			}
+			read = append(read, FileURL{URL: u.Text, Pos: l.pos(u)})
+		}
+		return ReuseAlways, read
+	case o.boolean("reuse"):
+		return ReuseAlways, nil
+	}
+	return ReuseNever, nil
+}
+
 func (l *loader) nodeName(e *document.Entry, path string) {
 	switch name := e.Name; {
 	case strings.TrimSpace(name) == "":
@@ -98,6 +123,8 @@ func (l *loader) nodeName(e *document.Entry, path string) {
 		l.ErrorAt(e.Key, path, "the node's name is longer than %d characters", MaxNodeNameChars)
 	case strings.ContainsAny(name, ",/\\") || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		l.ErrorAt(e.Key, path, "the node's name %s contains a character that lists and addresses of nodes cannot hold", document.Quote(name)).Hint = "use letters, digits and underscores"
+	case strings.HasPrefix(name, GatePrefix):
+		l.ErrorAt(e.Key, path, "the node's name %s begins with %s, as only gates do", document.Quote(name), GatePrefix)
 	case !isWord(name):
 		l.WarnAt(e.Key, path, "the node's name %s has other characters than letters, digits and underscores", document.Quote(name)).Hint = "it has to be quoted on command lines and in addresses"
 	}
@@ -182,7 +209,7 @@ func (l *loader) parts(d *nodeDraft) {
 	}
 	if d.w = l.part(d, "w", writerShape); d.w != nil && t != "" {
 		if t == TableFile {
-			d.w.misplaced("a table_file writes files", tableWriterShape.names()...)
+			d.w.misplaced("a table_file writes files", slices.DeleteFunc(tableWriterShape.names(), func(key string) bool { return key == "approval" })...)
 		} else {
 			d.w.misplaced("a "+string(t)+" writes a table", fileWriterShape.names()...)
 		}

@@ -77,6 +77,14 @@ func (o *object) get(key string) *document.Value {
 	return o.keys[key].Value
 }
 
+// entry gives a key with its value, also if that is null; nil if it is absent.
+func (o *object) entry(key string) *document.Entry {
+	if o == nil {
+		return nil
+	}
+	return o.keys[key]
+}
+
 // has reports whether a key is there and not null.
 func (o *object) has(key string) bool { return o.get(key) != nil }
 

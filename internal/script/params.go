@@ -18,6 +18,8 @@ type paramValue struct {
 	kind string // string, number, bool, stringlist: as a reference names it
 	text string // what a reference is replaced by
 	at   *document.Value
+
+	exact bool // a number that is put in with all of its digits
 }
 
 // builtins are the references that are replaced when a file is written, not when the script is loaded.
@@ -43,6 +45,7 @@ type parameters struct {
 	given  bool            // whether there is a parameters file
 	broken bool            // it could not be read: which values it has is not known
 	used   map[string]bool // those of the command line that the script refers to
+	guess  bool            // what has no value is put in as if it had one: to find the answers alone
 }
 
 // anyKind is the kind of parameters of the command line: they are what the
@@ -56,6 +59,15 @@ func (p *parameters) override(values map[string]string) {
 	}
 }
 
+// offer adds parameters that count where nobody gives others.
+func (p *parameters) offer(values map[string]string) {
+	for name, text := range values {
+		if _, given := p.values[name]; !given {
+			p.values[name] = paramValue{kind: anyKind, text: text}
+		}
+	}
+}
+
 // as gives the value as a type; ok is false if it is not one.
 func (p paramValue) as(typ string) (paramValue, bool) {
 	if p.kind != anyKind {
@@ -66,7 +78,10 @@ func (p paramValue) as(typ string) (paramValue, bool) {
 	case "string":
 		p.text = oneLine(p.text)
 	case "number":
-		p.text, _, ok = numberText(strings.TrimSpace(p.text))
+		text, _, number := numberText(strings.TrimSpace(p.text))
+		if ok = number; !p.exact {
+			p.text = text
+		}
 	case "bool":
 		p.text = strings.ToLower(strings.TrimSpace(p.text))
 		ok = p.text == "true" || p.text == "false"
@@ -252,6 +267,8 @@ func (s *substitution) reference(start, end int, name, typ string) {
 		s.swap(start, end, "{"+name+"|string}", "")
 	case !known && isBuiltin(name):
 		s.issue(start, end, fmt.Sprintf("the built-in %s is text, not a %s", document.Quote(name), typ), "write {"+name+"}")
+	case !known && s.params.guess:
+		s.swap(start, end, "0", "")
 	case !known:
 		s.unknown(start, end, name)
 	case p.kind == anyKind:
@@ -312,6 +329,9 @@ func (s *substitution) unknown(start, end int, name string) {
 	if !s.params.given {
 		hint = "no parameters file was given: give one with --params FILE, or the value with --param " + name + "=VALUE"
 	}
+	if givenBy(name) != "" {
+		hint = byHand(name)
+	}
 	message := "parameter " + document.Quote(name) + " has no value"
 	if s.params.broken {
 		message = "" // what keeps the file from being read is reported
@@ -344,8 +364,11 @@ func (l *loader) reportPending(src *document.Source, doc *document.Value, issues
 	if len(issues) == 0 {
 		return
 	}
-	scalars := scalarSpans(src, doc)
+	scalars, own := scalarSpans(src, doc), ownBraces(src, doc)
 	for _, p := range issues {
+		if overlaps(own, p.ref) {
+			continue
+		}
 		if doc == nil || overlaps(scalars, p.ref) {
 			if p.message != "" {
 				l.ErrorSpan(src, p.ref.Start, p.ref.End, "", "%s", p.message).Hint = p.hint

@@ -26,7 +26,7 @@ func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 		l.ErrorAt(e.Key, path, "key %s chooses no rows here", document.Quote(e.Name)).Hint = where + "; " + lenientHint
 		return
 	}
-	if where := l.belongs(strings.ToLower(e.Name), path); where != "" && !lenient {
+	if where := l.belongs(strings.ToLower(e.Name), path); where != "" && !lenient && synonym(e.Name, s.names()) == "" {
 		hint := "it belongs to " + where
 		for _, name := range s.names() {
 			if strings.HasSuffix(name, "_"+strings.ToLower(e.Name)) { // col_default_value
@@ -36,9 +36,13 @@ func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 		l.ErrorAt(e.Key, path, "key %s means nothing here", document.Quote(e.Name)).Hint = hint + "; " + lenientHint
 		return
 	}
-	meant := typingError(e.Name, s.names())
+	meant := meantBy(e, s.names())
 	if meant == "" || lenient {
-		l.WarnAt(e.Key, path, "unknown key %s is ignored", document.Quote(e.Name)).Hint = document.DidYouMean(e.Name, s.names())
+		hint := document.DidYouMean(e.Name, s.names())
+		if hint == "" && meant != "" {
+			hint = "did you mean " + document.Quote(meant) + "?"
+		}
+		l.WarnAt(e.Key, path, "unknown key %s is ignored", document.Quote(e.Name)).Hint = hint
 		return
 	}
 	l.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint = "did you mean " + document.Quote(meant) + "? " + lenientHint

@@ -227,3 +227,37 @@ func TestEqualKeys(t *testing.T) {
 		require.Contains(t, diags.Render(), "occurs twice: this one counts", name)
 	}
 }
+
+// Keys of other tools are told from ours in the parts of all types of nodes, and
+// each that is proposed is a key somewhere.
+func TestSynonyms(t *testing.T) {
+	t.Parallel()
+	places := keyPlaces()
+	for word, all := range synonyms() {
+		for _, ours := range all {
+			require.NotEmpty(t, places[ours], "%s is proposed for %s", ours, word)
+		}
+	}
+	const input = "  a: {type: file_table, r: {urls: [in.csv], columns: {id: int}}, w: t}\n"
+	for node, want := range map[string]string{
+		"{type: sql, r: [t], sql: SELECT id FROM t, query: SELECT id FROM t, w: {name: u}}":  `unknown key "sql"` + "|" + `did you mean "query"`,
+		"{type: sql, r: [t], query: SELECT id FROM t, partition_by: id, w: {name: u}}":       `unknown key "partition_by"|did you mean "by"`,
+		"{type: file_table, inputs: in.csv, r: {urls: [in.csv]}, w: u}":                      `unknown key "inputs"|did you mean "r"`,
+		"{type: file_table, r: {urls: [in.csv], paths: [in.csv]}, w: u}":                     `unknown key "paths"|did you mean "urls"`,
+		"{type: file_table, r: {urls: [in.csv], csv: {delimiter: ;}}, w: u}":                 `unknown key "delimiter"|did you mean "separator"`,
+		"{type: file_table, r: {urls: [in.csv], files: [in.csv]}, w: u}":                     `unknown key "files"|did you mean "urls"`,
+		"{type: table_file, r: t, w: {url_template: x.csv, path: x.csv, columns: [id]}}":     `unknown key "path"|did you mean "url_template"`,
+		"{type: table_file, r: t, w: {url_template: x.csv, order_by: id, columns: [id]}}":    `unknown key "order_by"|did you mean "order"`,
+		"{type: table_table, r: t, tests: [{not_null: id}], w: {name: u, fields: [r.id]}}":   `unknown key "tests"|did you mean "checks"`,
+		"{type: table_lookup_table, r: t, l: {table: t, on: id, how: left}, w: {name: u}}":   `unknown key "how"|did you mean "join_type"`,
+		"{type: distinct_table, rerun_policy: fail, r: t, w: {name: u, primary_key: id}}":    `unknown key "primary_key"|did you mean "indexes"`,
+		"{type: py_table, r: t, p: {function: f, udf: f.py}, w: {name: u}}":                  `unknown key "udf"|did you mean "python_code_urls"`,
+		"{type: table_custom_tfm_table, custom_proc_type: py_calc, r: t, p: {udf: f}, w: u}": `unknown key "udf"|did you mean "python_code_urls"`,
+	} {
+		text := "nodes:\n" + input + "  b: " + node + "\n"
+		_, diags := Load(t.Context(), Sources{Path: "script.yaml", Read: memory{"script.yaml": text, "f.py": "def f(id): pass"}.read})
+		message, hint, _ := strings.Cut(want, "|")
+		require.Contains(t, diags.Render(), "error: "+message, node)
+		require.Contains(t, diags.Render(), hint, node)
+	}
+}

@@ -84,7 +84,7 @@ func (r *runner) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
 	sum, runErr := local.Run(ctx, home, local.Options{Script: r.script, Remote: r.o.Remote, ScriptPath: r.suite.Script, Workspace: local.DefaultWorkspace,
-		Start: nodeNames(r.script), MemoryBytes: r.o.MemoryBytes, Cores: 1, Interpreter: r.o.Interpreter, Keeper: r.o.Keeper, Known: r.o.Known})
+		Start: nodeNames(r.script), Unattended: true, MemoryBytes: r.o.MemoryBytes, Cores: 1, Interpreter: r.o.Interpreter, Keeper: r.o.Keeper, Known: r.o.Known})
 	if ctx.Err() != nil {
 		return fmt.Errorf("test %s: %w", r.c.Name, context.Cause(ctx))
 	}
