@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -270,7 +271,7 @@ func readShare(path string) (e entry, alive bool, err error) {
 		}
 		return e, false, nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := io.ReadAll(f) // its owner may be about to leave: then the name is gone
 	if err != nil {
 		return e, true, err
 	}
@@ -304,4 +305,30 @@ func (l *Ledger) write(held int64) (err error) {
 		return fmt.Errorf("write a memory share: %w", err)
 	}
 	return nil
+}
+
+// Waiters says of each process that waits for a share of a directory's memory
+// for whom; nobody waits where there is no ledger.
+func Waiters(dir string) (texts []string, err error) {
+	if _, err := os.Stat(filepath.Join(dir, guardName)); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	l := &Ledger{dir: dir}
+	err = l.locked(func(all []entry) error {
+		var holders, waiting []string
+		for _, e := range all {
+			if e.Held > 0 {
+				holders = append(holders, fmt.Sprintf("%s holds %d MiB", e.Owner, e.Held>>20))
+			} else {
+				waiting = append(waiting, fmt.Sprintf("%s has none of %d MiB for all", e.Owner, e.Total>>20))
+			}
+		}
+		slices.Sort(holders)
+		slices.Sort(waiting)
+		if len(waiting) > 0 {
+			texts = append(waiting, holders...)
+		}
+		return nil
+	})
+	return texts, err
 }

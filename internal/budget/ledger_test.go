@@ -100,6 +100,26 @@ func TestLedgerSecondGetsHalfOnceTheFirstHasGivenItBack(t *testing.T) {
 	require.NoError(t, two.Leave())
 }
 
+// Others leave while their files are read.
+func TestLedgerReadsThoseWhoLeave(t *testing.T) {
+	t.Parallel()
+	const times = 1000
+	dir := t.TempDir()
+	var leaving sync.WaitGroup
+	for i := range 2 {
+		leaving.Go(func() {
+			for range times {
+				l := &Ledger{dir: dir, split: splitOf(1, 0), entry: entry{Owner: fmt.Sprint(i), Total: 4 * gib, Floor: MemoryBytesMin}}
+				if _, _, err := l.ask(); err != nil || l.Leave() != nil {
+					t.Errorf("enter or leave: %v", err)
+					return
+				}
+			}
+		})
+	}
+	leaving.Wait()
+}
+
 func TestLedgerLeastFigureCounts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,6 +9,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 // Kind says whose move it is.
@@ -87,6 +88,26 @@ func (e *Error) Unwrap() error { return e.Err }
 // New returns a classified failure.
 func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// Passes reports whether what an error says may be gone later without anybody
+// having changed anything: a layer below says so, or the system does, of what
+// others take up or a device has for a moment. A full disk is of these: other
+// batches' files go away, and people make room.
+func Passes(err error) bool {
+	var f *Error
+	if errors.As(err, &f) && f.Retryable {
+		return true
+	}
+	for _, number := range []syscall.Errno{
+		syscall.ENOSPC, syscall.EDQUOT, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.EBUSY, // taken up
+		syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT, syscall.EINTR, // gone for a moment
+	} {
+		if errors.Is(err, number) {
+			return true
+		}
+	}
+	return false
 }
 
 // Of returns the outermost classified failure in err's chain; an unclassified

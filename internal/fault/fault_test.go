@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,5 +40,24 @@ func TestTexts(t *testing.T) {
 		"in.csv: bad":         {Message: "bad", Place: Place{File: "in.csv", Column: 3}},
 	} {
 		require.Equal(t, want, e.Error())
+	}
+}
+
+func TestPasses(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"disk full":            {fmt.Errorf("write: %w", syscall.ENOSPC), true},
+		"too many files":       {&os.PathError{Op: "open", Path: "p", Err: syscall.EMFILE}, true},
+		"a layer below says":   {fmt.Errorf("store: %w", &Error{Kind: Environment, Retryable: true}), true},
+		"one of several":       {errors.Join(errors.New("other"), syscall.EIO), true},
+		"not there":            {&os.PathError{Op: "open", Path: "p", Err: syscall.ENOENT}, false},
+		"not allowed":          {syscall.EACCES, false},
+		"a layer below denies": {&Error{Kind: UserData}, false},
+		"nothing":              {nil, false},
+	} {
+		require.Equal(t, tc.want, Passes(tc.err), name)
 	}
 }

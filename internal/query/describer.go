@@ -161,6 +161,7 @@ func (d *describer) bindThere(ctx context.Context, c *checker) (*script.QueryInf
 	d.settle(ctx, c, text, info)
 	tree := plan(ctx, d.in, info.SQL)
 	info.OneThread = info.OneThread || signShows(tree, info.Sorted)
+	info.Origins = origins(tree, len(info.Columns), c.ask.Tables, info.Files)
 	if cut(c, info, tree); len(c.problems) > 0 {
 		return nil, nil
 	}

@@ -1,0 +1,115 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"thalweg/internal/state"
+)
+
+// FollowOptions say how long a run is followed.
+type FollowOptions struct {
+	Every time.Duration // how often is looked for news
+	Stay  bool          // also while the run waits for people, is paused, or nobody works on it
+	// Abandoned reports whether nobody works on a run that is running; nil: not known.
+	Abandoned func(state.Run) bool
+}
+
+// followEvery is how often is looked for news of a run.
+const followEvery = 250 * time.Millisecond
+
+// abandonedFor is how many looks in a row a run must have had nobody who works
+// on it to be left: it may just be changing hands.
+const abandonedFor = 8
+
+// linesMax is how many lines are told at once.
+const linesMax = state.PageMax
+
+// Follow tells all that happens to a run until it is over, or waits.
+func Follow(ctx context.Context, s *Stream, o FollowOptions, tell func([]Line) error) error {
+	if o.Every == 0 {
+		o.Every = followEvery
+	}
+	tick := time.NewTicker(o.Every)
+	defer tick.Stop()
+	abandoned := 0
+	for over := false; ; {
+		told, err := Tell(ctx, s, tell)
+		if err != nil {
+			return err
+		}
+		if over && !told { // nothing had happened between the look and the end
+			return nil
+		}
+		var alone bool
+		if over, alone, err = s.ends(ctx, o); err != nil {
+			return err
+		}
+		if abandoned++; !alone {
+			abandoned = 0
+		}
+		if over = over || abandoned >= abandonedFor; over {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// Tell tells all that has happened to a run so far, and whether that was
+// anything.
+func Tell(ctx context.Context, s *Stream, tell func([]Line) error) (told bool, err error) {
+	for {
+		lines, err := s.Next(ctx, linesMax)
+		if err != nil || len(lines) == 0 {
+			return told, err
+		}
+		told = true
+		if err := tell(lines); err != nil {
+			return told, err
+		}
+	}
+}
+
+// ends reports whether nothing more will happen to the run, or before people
+// decide, and whether nobody works on it.
+func (s *Stream) ends(ctx context.Context, o FollowOptions) (over, abandoned bool, err error) {
+	run, nodes, err := read(ctx, s.store, s.key)
+	if err != nil {
+		return false, false, err
+	}
+	switch {
+	case run.Order.Pending():
+	case run.Status.Terminal():
+		return true, false, nil
+	case o.Stay:
+	case run.Status == state.Paused:
+		at, err := s.atWork(ctx, nodes)
+		return !at, false, err
+	case state.Waits(nodes):
+		return true, false, nil
+	default:
+		return false, o.Abandoned != nil && o.Abandoned(run), nil
+	}
+	return false, false, nil
+}
+
+// atWork reports whether a batch is claimed.
+func (s *Stream) atWork(ctx context.Context, nodes []state.Node) (bool, error) {
+	for _, n := range nodes {
+		batches, _, err := s.store.Unsettled(ctx, n.NodeKey, state.Page{})
+		if err != nil {
+			return false, fmt.Errorf("read the batches of %s: %w", n.Name, err)
+		}
+		for _, b := range batches {
+			if b.Status == state.Claimed {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,16 @@
+// Package lineage says what rows and columns are made of.
+//
+// Trace goes from rows of a table, or of an output file, back through the nodes
+// to the records of the input files (docs/decisions/0040-lineage.md says how:
+// nothing is kept for it while a run works). Columns goes through the
+// expressions of a script. OpenLineage tells a run's events to those who keep
+// lineage for many systems.
+//
+// It promises that what it names is what the rows were made of: a batch that is
+// executed once more has to give the rows that the run has kept, input files
+// have to be those that were read, and where more cannot be known than "one of
+// these rows" it says so (see Role of package plan). It changes nothing of a run.
+//
+// Failures are *fault.Error; a file that is gone or a script that cannot be
+// loaded ends the way of the rows that need it, with a note, and no other.
+package lineage
