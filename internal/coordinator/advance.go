@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/gate"
 	"thalweg/internal/queue"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
@@ -31,12 +32,14 @@ func (c *Coordinator) advance(ctx context.Context, run state.Run, nodes []state.
 			return true, c.fail(ctx, run, n)
 		case n.Status == state.Succeeded:
 			succeeded++
-		case n.Status == state.Pending && allDone(n.Inputs, done):
+		case n.Status == state.Pending && n.Ready(done):
 			moved, err = c.plan(ctx, n)
+		case n.Status == state.Waiting:
+			moved, err = gate.Expire(ctx, c.cfg.Store, n, c.cfg.Owner, c.cfg.Now())
 		case n.Status == state.Running && n.BatchesFailed > 0:
 			moved, err = true, c.move(ctx, n, state.Failed, nil)
 		case n.Status == state.Running && n.BatchesDone == n.BatchesTotal:
-			moved, err = true, c.move(ctx, n, state.Succeeded, nil)
+			moved, err = true, c.settle(ctx, n)
 		}
 		if err != nil {
 			return false, err
@@ -46,20 +49,11 @@ func (c *Coordinator) advance(ctx context.Context, run state.Run, nodes []state.
 	if succeeded < len(nodes) {
 		return changed, nil
 	}
-	err := c.cfg.Store.CompleteRun(ctx, c.run, run.Epoch, c.cfg.Owner, c.cfg.Now())
+	err := state.Finish(ctx, c.cfg.Store, c.run, run.Epoch, c.cfg.Owner, c.cfg.Now())
 	if err != nil && !errors.Is(err, state.ErrConflict) {
 		return false, fmt.Errorf("complete run %d: %w", c.run.Run, err)
 	}
 	return true, nil // what stands now is read, whoever decided it
-}
-
-func allDone(inputs []string, done map[string]bool) bool {
-	for _, in := range inputs {
-		if !done[in] {
-			return false
-		}
-	}
-	return true
 }
 
 // plan plans a node. A plan that fails is the node's failure: nothing that a
@@ -71,9 +65,14 @@ func (c *Coordinator) plan(ctx context.Context, n state.Node) (bool, error) {
 	}
 	plan, err := c.ask(ctx, n)
 	var later *worker.NotReadyError
+	var ask *worker.AskError
 	switch {
 	case ctx.Err() != nil:
 		return false, nil
+	case errors.Is(err, state.ErrConflict):
+		return true, nil // an order was given: read again
+	case errors.As(err, &ask):
+		return true, c.wait(ctx, n, ask.Record)
 	case errors.As(err, &later):
 		c.plans[n.Name] = planning{tries: p.tries, waits: later.Until}
 		context.AfterFunc(later.Until, c.Poke)
@@ -95,13 +94,15 @@ func (c *Coordinator) plan(ctx context.Context, n state.Node) (bool, error) {
 	return true, nil
 }
 
-// ask has the job plan a node, and keeps the lead meanwhile.
+// ask has the job plan a node, which may take long, and keeps the lead and an
+// eye on the run meanwhile.
 func (c *Coordinator) ask(ctx context.Context, n state.Node) (plan state.Plan, err error) {
-	keep, stop := context.WithCancel(ctx)
-	var keeper sync.WaitGroup
-	defer keeper.Wait()
+	beside, stop := context.WithCancel(ctx)
+	var others sync.WaitGroup
+	defer others.Wait()
 	defer stop()
-	keeper.Go(func() { c.keep(keep) })
+	others.Go(func() { every(beside, c.cfg.Lease/renewalsPerLease, func() { c.keep(beside) }) })
+	others.Go(func() { every(beside, c.cfg.Follow, func() { c.overtaken(beside) }) })
 	err = worker.Guard("planning node "+n.Name, func() (err error) {
 		plan, err = c.Plan(ctx, n)
 		return err
@@ -109,22 +110,57 @@ func (c *Coordinator) ask(ctx context.Context, n state.Node) (plan state.Plan, e
 	return plan, err
 }
 
-// keep renews the role until ctx ends. That it is lost does no harm: a plan is
-// stored on the condition that none is.
-func (c *Coordinator) keep(ctx context.Context) {
-	tick := time.NewTicker(c.cfg.Lease / renewalsPerLease)
+// every calls do at intervals until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func()) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		}
-		now := c.cfg.Now()
-		if _, err := c.cfg.Store.Acquire(ctx, c.run, Role, c.cfg.Owner, now, now.Add(c.cfg.Lease)); err != nil && ctx.Err() == nil {
-			c.cfg.Logger.Debug("the lead of a run could not be renewed", "run", c.run.Run, "error", err)
+			do()
 		}
 	}
+}
+
+// keep renews the role. That it is lost does no harm: a plan is stored on the
+// condition that none is.
+func (c *Coordinator) keep(ctx context.Context) {
+	now := c.cfg.Now()
+	if _, err := c.cfg.Store.Acquire(ctx, c.run, Role, c.cfg.Owner, now, now.Add(c.cfg.Lease)); err != nil && ctx.Err() == nil {
+		c.cfg.Logger.Debug("the lead of a run could not be renewed", "run", c.run.Run, "error", err)
+	}
+}
+
+// overtaken ends the work on a run that somebody has ended meanwhile: what is
+// planned and executed is wanted no more.
+func (c *Coordinator) overtaken(ctx context.Context) {
+	run, err := c.cfg.Store.Run(ctx, c.run)
+	if err == nil && run.Order.Pending() {
+		if err = state.Carry(ctx, c.cfg.Store, run, c.cfg.Now()); err == nil {
+			run, err = c.cfg.Store.Run(ctx, c.run)
+		}
+	}
+	if err != nil {
+		if ctx.Err() == nil {
+			c.cfg.Logger.Debug("the run could not be looked at while a node is planned", "run", c.run.Run, "error", err)
+		}
+		return
+	}
+	if run.Status.Terminal() {
+		c.mu.Lock()
+		c.over = run.Status
+		c.mu.Unlock()
+		c.cancel(errOver)
+	}
+}
+
+// seenOver is the status of the run if it was seen to be over.
+func (c *Coordinator) seenOver() state.Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.over
 }
 
 func (c *Coordinator) planFailed(ctx context.Context, n state.Node, tries int, err error) (bool, error) {
@@ -137,6 +173,40 @@ func (c *Coordinator) planFailed(ctx context.Context, n state.Node, tries int, e
 		return false, nil
 	}
 	return true, c.move(ctx, n, state.Failed, &failure)
+}
+
+// settle ends a node whose batches are done, unless it is planned again: what it
+// took over, or has read of other runs, may be gone.
+func (c *Coordinator) settle(ctx context.Context, n state.Node) error {
+	err := c.Settle(ctx, n)
+	var failed *worker.UnsettledError
+	switch {
+	case errors.Is(err, state.ErrConflict):
+		return nil // read again
+	case errors.As(err, &failed):
+		failure := worker.FailureOf(failed.Err, state.BatchKey{NodeKey: n.NodeKey, Batch: -1})
+		return c.move(ctx, n, state.Failed, &failure)
+	case err != nil:
+		return fmt.Errorf("settle node %s: %w", n.Name, err)
+	}
+	c.cfg.Checkpoint(worker.Settling)
+	return c.move(ctx, n, state.Succeeded, nil)
+}
+
+// order gives the run an order that follows from how it was read: not if it has
+// had another one since.
+func (c *Coordinator) order(ctx context.Context, read state.Run, o state.Order) error {
+	o.Actor, o.Time = c.cfg.Owner, c.cfg.Now()
+	err := state.Decide(ctx, c.cfg.Store, c.run, rand.Text(), o.Time, func(run state.Run) (state.Order, error) {
+		if run.Epoch != read.Epoch {
+			return o, state.ErrConflict
+		}
+		return o, nil
+	})
+	if errors.Is(err, state.ErrConflict) {
+		return nil // it is read again
+	}
+	return err
 }
 
 func (c *Coordinator) move(ctx context.Context, n state.Node, to state.Status, failure *state.Failure) error {
@@ -153,9 +223,8 @@ func (c *Coordinator) fail(ctx context.Context, run state.Run, n state.Node) err
 	if err != nil {
 		return err
 	}
-	err = state.Direct(ctx, c.cfg.Store, c.run, state.Order{Kind: state.OrderFail, Token: rand.Text(), Cause: &failure,
-		Mark: state.Mark{Actor: c.cfg.Owner, Time: c.cfg.Now(), Reason: "node " + n.Name + " failed"}})
-	if err != nil && !errors.Is(err, state.ErrConflict) {
+	err = c.order(ctx, run, state.Order{Kind: state.OrderFail, Cause: &failure, Mark: state.Mark{Reason: "node " + n.Name + " failed"}})
+	if err != nil {
 		return fmt.Errorf("record that run %d failed: %w", run.Run, err)
 	}
 	return nil
@@ -166,7 +235,7 @@ func (c *Coordinator) firstFailure(ctx context.Context, n state.Node) (state.Fai
 	if n.Failure != nil {
 		return *n.Failure, nil
 	}
-	batches, err := state.All(ctx, c.cfg.Store.Batches, n.NodeKey)
+	batches, err := state.All(ctx, c.cfg.Store.Unsettled, n.NodeKey)
 	if err != nil {
 		return state.Failure{}, fmt.Errorf("read the batches of %s: %w", n.Name, err)
 	}
@@ -210,7 +279,7 @@ func (c *Coordinator) bury(ctx context.Context, n state.Node) error {
 		return nil
 	}
 	c.buried = now
-	batches, err := state.All(ctx, c.cfg.Store.Batches, n.NodeKey)
+	batches, err := state.All(ctx, c.cfg.Store.Unsettled, n.NodeKey)
 	if err != nil {
 		return fmt.Errorf("read the batches of %s: %w", n.Name, err)
 	}
@@ -220,7 +289,7 @@ func (c *Coordinator) bury(ctx context.Context, n state.Node) error {
 		}
 		claim := state.Claim{BatchKey: b.BatchKey, Epoch: b.Epoch, Attempt: b.Attempt, Owner: b.Owner, Lease: b.Lease}
 		failure := state.Failure{Kind: fault.Environment, Retryable: true, Node: n.Name, Batch: b.BatchKey.Batch, Message: "the process that worked on it, " + b.Owner + ", has ended"}
-		err := c.cfg.Store.Retry(ctx, claim, failure, now, now)
+		err := c.cfg.Store.Retry(ctx, claim, failure, state.Stats{}, now, now)
 		switch {
 		case errors.Is(err, state.ErrLeaseLost):
 		case err != nil:

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
+	"thalweg/internal/gate"
 	"thalweg/internal/queue"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
@@ -55,6 +57,7 @@ type Config struct {
 	Follow  time.Duration
 	Now     func() time.Time
 	Logger  *slog.Logger
+	Stay    bool               // also while the run is paused or waits for people: see Run
 	Observe func(worker.Event) // called from several goroutines; nil is allowed
 	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
 	Checkpoint func(worker.CrashPoint)
@@ -94,6 +97,7 @@ type Coordinator struct {
 	mu     sync.Mutex
 	nodes  map[string]*node
 	broken error
+	over   state.Status // that the run was seen to have while a node was planned
 
 	leads  time.Time           // until when the role is held; zero: somebody else has it
 	asked  time.Time           // when it was asked for in vain
@@ -124,8 +128,11 @@ func New(ctx context.Context, cfg Config, run state.RunKey) *Coordinator {
 }
 
 // Run drives the run until it is over and returns its final status, or until
-// the coordinator's context ends: Running then. An error means that the state
-// could not be kept: the run can be resumed. The context has ended when it returns.
+// the coordinator's context ends: Running then. Unless it is told to stay, it
+// leaves a run in which nobody works and nothing can be done before people
+// decide: Paused, or Waiting where a node of it waits. An error means that the
+// state could not be kept: the run can be resumed. The context has ended when it
+// returns.
 func (c *Coordinator) Run() (state.Status, error) {
 	status, err := c.drive()
 	c.cancel(errOver)
@@ -138,10 +145,13 @@ func (c *Coordinator) drive() (state.Status, error) {
 	defer timer.Stop()
 	for {
 		status, err := c.look(c.ctx)
+		if over := c.seenOver(); over != "" {
+			return over, c.failed()
+		}
 		if c.ctx.Err() != nil && !status.Terminal() {
 			return state.Running, c.failed()
 		}
-		if err = errors.Join(err, c.failed()); err != nil || status.Terminal() {
+		if err = errors.Join(err, c.failed()); err != nil || status != state.Running {
 			return status, err
 		}
 		timer.Reset(c.cfg.Follow + rand.N(c.cfg.Follow/2+1)) //nolint:gosec // spacing, not a secret
@@ -234,7 +244,8 @@ func (c *Coordinator) hungry(n *node) bool { return len(n.offered) <= c.offersMa
 
 func (c *Coordinator) offersMax() int { return max(offersMin, offersPerSlot*c.cfg.Slots) }
 
-// look does what is due in the run. It may be repeated at any time by anybody.
+// look does what is due in the run, and says what Run does: Running if it is to
+// be looked at again. It may be repeated at any time by anybody.
 func (c *Coordinator) look(ctx context.Context) (state.Status, error) {
 	for {
 		run, err := c.cfg.Store.Run(ctx, c.run)
@@ -247,14 +258,20 @@ func (c *Coordinator) look(ctx context.Context) (state.Status, error) {
 			}
 			continue
 		}
-		if run.Status != state.Running {
+		if run.Status.Terminal() {
 			return run.Status, nil
 		}
 		nodes, err := c.cfg.Store.Nodes(ctx, c.run)
 		if err != nil {
 			return state.Running, fmt.Errorf("read the nodes of run %d: %w", c.run.Run, err)
 		}
+		if slices.ContainsFunc(nodes, run.Behind) {
+			continue // an order came between: what stands of one node does not go with what stands of another
+		}
 		c.tell(nodes)
+		if run.Status == state.Paused {
+			return c.paused(ctx, nodes)
+		}
 		changed := false
 		if err := c.lead(ctx); err != nil {
 			return state.Running, err
@@ -264,10 +281,37 @@ func (c *Coordinator) look(ctx context.Context) (state.Status, error) {
 				return state.Running, err
 			}
 		}
-		if !changed {
-			return state.Running, c.offer(ctx, nodes)
+		if changed {
+			continue
+		}
+		if !c.cfg.Stay && state.Waits(nodes) {
+			return state.Waiting, nil
+		}
+		return state.Running, c.offer(ctx, nodes)
+	}
+}
+
+// paused decides whether to leave a run that is paused: not while anybody is
+// still at work on a batch of it. Nothing of it is offered or planned.
+func (c *Coordinator) paused(ctx context.Context, nodes []state.Node) (state.Status, error) {
+	if c.cfg.Stay {
+		return state.Running, nil
+	}
+	for _, n := range nodes {
+		batches, err := state.All(ctx, c.cfg.Store.Unsettled, n.NodeKey)
+		if err != nil {
+			return state.Running, fmt.Errorf("read the batches of %s: %w", n.Name, err)
+		}
+		if slices.ContainsFunc(batches, func(b state.Batch) bool { return c.atWork(n, b) }) {
+			return state.Running, nil
 		}
 	}
+	return state.Paused, nil
+}
+
+// atWork reports whether somebody works on a batch, as far as can be known.
+func (c *Coordinator) atWork(n state.Node, b state.Batch) bool {
+	return b.Status == state.Claimed && n.Holds(b.Epoch) && !b.Lease.Before(c.cfg.Now()) && !worker.Gone(b.Owner)
 }
 
 // tell says what has become of nodes since the last look, whoever did it.
@@ -282,13 +326,18 @@ func (c *Coordinator) tell(nodes []state.Node) {
 		if first || before == now {
 			continue
 		}
-		event := worker.Event{Run: c.run, Time: c.cfg.Now(), Node: n.Name, Batches: n.BatchesTotal,
+		event := worker.Event{Run: c.run, Time: c.cfg.Now(), Node: n.Name, Batches: n.BatchesTotal, ReusedFrom: n.ReusedFrom,
 			Stats: state.Stats{RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut}}
 		switch n.Status {
 		case state.Running:
 			event.Kind, event.Stats = worker.NodePlanned, state.Stats{}
 		case state.Succeeded:
 			event.Kind = worker.NodeFinished
+		case state.Waiting:
+			event.Kind = worker.NodeWaiting
+			if r, err := gate.Decode(n.Gate); err == nil {
+				event.Gate = &r
+			}
 		default:
 			continue
 		}

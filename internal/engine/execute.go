@@ -58,6 +58,9 @@ func execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Ta
 		return Result{}, classify(ctx, err, task)
 	}
 	x.in, x.bad.in = in, in
+	if cfg.Opened != nil {
+		cfg.Opened(in.cfg.SpillDir)
+	}
 	in.hidesFailures = task.Quarantine != nil
 	defer func() {
 		if err != nil {

@@ -19,6 +19,12 @@ import (
 // memory could succeed.
 var ErrOutOfMemory = errors.New("DuckDB's memory limit is reached")
 
+// Classify gives a failure of an instance that serves no task of a run a kind, a
+// retry hint and advice; what names what was being done.
+func Classify(ctx context.Context, err error, what string) error {
+	return classify(ctx, err, Task{Name: what})
+}
+
 // classify gives err a kind, a retry hint and advice, unless it has them. This
 // is the only place that knows DuckDB's error types, and the only one that
 // reads its message: DuckDB has no codes for a full disk or for error().
@@ -39,6 +45,8 @@ func classify(ctx context.Context, err error, task Task) error {
 		return diskFull(err, task)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return &fault.Error{Kind: fault.Environment, Message: task.Name, Err: err, Hint: "check that the path exists and that this user may use it"}
+	case fault.Passes(err):
+		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: task.Name, Err: err, Hint: "see the system's log"}
 	}
 	return &fault.Error{Kind: fault.Bug, Message: task.Name, Err: err}
 }
@@ -75,7 +83,7 @@ func wantsDisk(db *duckdb.Error) bool {
 }
 
 func diskFull(err error, task Task) error {
-	return &fault.Error{Kind: fault.Environment, Message: task.Name + ": the disk is full", Err: err,
+	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: task.Name + ": the disk is full", Err: err,
 		Hint: "free space where the state, the spill or the output directory is, then continue with --resume"}
 }
 

@@ -26,15 +26,16 @@ const memoryBytesMin = 32 << 20
 
 // InstanceConfig bounds an instance.
 type InstanceConfig struct {
-	MemoryBytes int64    // DuckDB's memory_limit; raised to 32 MiB if less
-	Threads     int      // at least 1
-	SpillDir    string   // private to this instance; made on open, removed on close
-	SpillBytes  int64    // cap of the spill directory, 0: DuckDB's own (90 % of the disk)
-	Paths       []string // directories and files that SQL may read and write; nothing else
-	Profile     bool     // keep the operator counts of queries
-	JSONErrors  bool     // failures can be taken apart: see Diagnose
-	roots       []string // directories besides Paths, there or not; absolute
-	Unlocked    bool     // leave settings open to Tolerantly; what SQL may touch is fenced in all the same
+	MemoryBytes int64                 // DuckDB's memory_limit; raised to 32 MiB if less
+	Threads     int                   // at least 1
+	SpillDir    string                // private to this instance; made on open, removed on close
+	SpillBytes  int64                 // cap of the spill directory, 0: DuckDB's own (90 % of the disk)
+	Paths       []string              // directories and files that SQL may read and write; nothing else
+	Profile     bool                  // keep the operator counts of queries
+	JSONErrors  bool                  // failures can be taken apart: see Diagnose
+	roots       []string              // directories besides Paths, there or not; absolute
+	Opened      func(spillDir string) // told where the instance that serves a task spills to; nil is allowed
+	Unlocked    bool                  // leave settings open to Tolerantly; what SQL may touch is fenced in all the same
 }
 
 // Instance is an in-memory DuckDB with one connection. It is not safe for

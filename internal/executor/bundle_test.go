@@ -53,6 +53,8 @@ func planOf(batches int) state.Plan {
 	return p
 }
 
+func (j *fakeJob) Settle(context.Context, state.Node) error { return nil }
+
 func (j *fakeJob) Execute(ctx context.Context, c state.Claim) (worker.Result, error) {
 	j.mu.Lock()
 	j.runs = append(j.runs, c.BatchKey)

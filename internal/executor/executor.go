@@ -294,6 +294,7 @@ func discard(res worker.Result) {
 
 // commit makes files visible and publishes the parts, if the lease still holds.
 func (e *Executor) commit(ctx context.Context, claim state.Claim, res *worker.Result) error {
+	began := e.cfg.Now()
 	if res.Publish != nil {
 		if err := e.cfg.Store.Announce(ctx, claim, res.Publications, e.cfg.Now().Add(e.cfg.Lease)); err != nil {
 			return fmt.Errorf("announce what is published: %w", err)
@@ -303,6 +304,8 @@ func (e *Executor) commit(ctx context.Context, claim state.Claim, res *worker.Re
 		}
 		e.cfg.Checkpoint(worker.Published)
 	}
+	res.Outcome.Stats.Commit = e.cfg.Now().Sub(began)
+	res.Outcome.Stats.Elapsed += res.Outcome.Stats.Commit
 	if err := e.cfg.Store.Commit(ctx, claim, res.Outcome, e.cfg.Now()); err != nil {
 		if !errors.Is(err, state.ErrLeaseLost) {
 			res.Discard = nil // nobody knows whether the manifest lists them: gc will
@@ -331,7 +334,7 @@ func (e *Executor) fail(ctx context.Context, claim state.Claim, err error, res w
 	if again && claim.Tries+1 < e.cfg.Tries {
 		discard(res)
 		event.Kind = worker.BatchRetried
-		if err := e.cfg.Store.Retry(ctx, claim, failure, now.Add(retryPause(claim.Tries)), now); err != nil {
+		if err := e.cfg.Store.Retry(ctx, claim, failure, res.Outcome.Stats, now.Add(retryPause(claim.Tries)), now); err != nil {
 			return "", event, fmt.Errorf("record that %s is tried again: %w", nameOf(claim), errors.Join(err, errors.New(failure.Message)))
 		}
 		return state.Pending, event, nil

@@ -77,8 +77,8 @@ func (m *mortal) CompleteRun(ctx context.Context, key state.RunKey, epoch int64,
 	})
 }
 
-func (m *mortal) Retry(ctx context.Context, c state.Claim, f state.Failure, notBefore, now time.Time) error {
-	return m.after(func() error { return m.Store.Retry(ctx, c, f, notBefore, now) })
+func (m *mortal) Retry(ctx context.Context, c state.Claim, f state.Failure, stats state.Stats, notBefore, now time.Time) error {
+	return m.after(func() error { return m.Store.Retry(ctx, c, f, stats, notBefore, now) })
 }
 
 func (m *mortal) Fail(ctx context.Context, c state.Claim, f state.Failure, out state.Outcome, now time.Time) error {
@@ -123,8 +123,8 @@ type randomJob struct {
 // ordersMax are given to a random run.
 const ordersMax = 4
 
-// meddle stops and reopens the run, now and then: what a process has read of it
-// is of an earlier epoch then.
+// meddle stops the run or pauses it, and lets it go on, now and then: what a
+// process has read of it is of an earlier epoch then.
 func (j *randomJob) meddle(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -132,6 +132,9 @@ func (j *randomJob) meddle(ctx context.Context) error {
 		return nil
 	}
 	j.orders++
+	if j.rng.IntN(2) == 0 {
+		return errors.Join(j.order(ctx, state.OrderPause), j.order(ctx, state.OrderUnpause))
+	}
 	return errors.Join(j.order(ctx, state.OrderStop), j.order(ctx, state.OrderReopen))
 }
 
@@ -168,6 +171,8 @@ func (j *randomJob) Plan(_ context.Context, n state.Node) (state.Plan, error) {
 	return p, nil
 }
 
+func (j *randomJob) Settle(context.Context, state.Node) error { return nil }
+
 func (j *randomJob) Execute(_ context.Context, c state.Claim) (worker.Result, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -184,7 +189,7 @@ func (j *randomJob) Execute(_ context.Context, c state.Claim) (worker.Result, er
 // TestRandomRunsOnAHostileStore has several coordinators and executors at once
 // drive random graphs over a store whose partitions do not see each other and
 // whose calls are lost, doubled, late or not answered, while processes die and
-// others come, and somebody stops and reopens the run. Each run ends complete, and each batch was committed once.
+// others come, and somebody stops and reopens the run, or pauses it for a moment. Each run ends complete, and each batch was committed once.
 func TestRandomRunsOnAHostileStore(t *testing.T) {
 	t.Parallel()
 	for seed := range effort.Of[uint64](4, 12, 2_000) {
@@ -246,7 +251,7 @@ func oneLife(ctx context.Context, store state.Store, clock *clock, owner string,
 	c.coor.Store, c.coor.Owner, c.coor.Slots, c.coor.Now, c.coor.Lease, c.coor.Follow = s, owner, 2, clock.now, 12*time.Hour, time.Millisecond
 	c.exec.Grace = time.Minute
 	out, err := c.work(ctx, map[state.RunKey]worker.Job{key: job})
-	if m.left.Load() < 0 || err == nil && out[key] == state.Stopped { // somebody will reopen it
+	if m.left.Load() < 0 || err == nil && (out[key] == state.Stopped || out[key] == state.Paused) { // somebody will let it go on
 		return false, nil
 	}
 	if out[key] != state.Complete {

@@ -16,11 +16,14 @@ import (
 	"thalweg/internal/script"
 )
 
-// Copy is a local copy of a remote file.
+// Copy is a local copy of a remote file, or what its server says of the file
+// while there is none.
 type Copy struct {
 	Key     string // names the file among the copies
-	Path    string
+	Path    string // "": it is not copied
+	Bytes   int64  // of the file; 0 once it is copied
 	Version string // of the remote file
+	Tag     string // its strong ETag; "": it has none
 }
 
 // Places say where the files that a script names are on this machine.

@@ -56,7 +56,7 @@ func (p *Pipeline) measuredBefore(ctx context.Context, key state.NodeKey) (map[s
 		return nil, fmt.Errorf("look for the run before run %d: %w", key.Run, err)
 	}
 	for _, r := range runs {
-		if _, ok := r.Brief(key.Node); ok && r.Status == state.Complete && r.Invalidated == nil && p.cfg.Identify(r) == p.cfg.Identity {
+		if n, ok := r.Brief(key.Node); ok && n.Status == state.Succeeded && r.Status == state.Complete && p.cfg.Identify(r) == p.cfg.Identity {
 			return p.measuredIn(ctx, state.NodeKey{RunKey: r.RunKey, Node: key.Node})
 		}
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/gate"
 	"thalweg/internal/plan"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
@@ -18,13 +20,14 @@ import (
 )
 
 // What a dependency policy's rules see of a run and of a node in it.
+// A run that is paused is under way to them: what it has not written will come.
 var (
 	policyRunStatus = map[state.Status]string{
-		state.Running: "RunStart", state.Complete: "RunComplete", state.Failed: "RunComplete", state.Stopped: "RunStop",
+		state.Running: "RunStart", state.Paused: "RunStart", state.Complete: "RunComplete", state.Failed: "RunComplete", state.Stopped: "RunStop",
 	}
 	policyNodeStatus = map[state.Status]string{
-		state.Pending: "NodeBatchNone", state.Running: "NodeBatchStart", state.Succeeded: "NodeBatchSuccess",
-		state.Failed: "NodeBatchFail", state.Stopped: "NodeBatchRunStopReceived",
+		state.Pending: "NodeBatchNone", state.Running: "NodeBatchStart", state.Paused: "NodeBatchStart", state.Waiting: "NodeBatchStart",
+		state.Succeeded: "NodeBatchSuccess", state.Failed: "NodeBatchFail", state.Stopped: "NodeBatchRunStopReceived",
 	}
 )
 
@@ -62,11 +65,9 @@ func (p *Pipeline) source(ctx context.Context, source *script.Node, reader state
 	}
 	if reader.Plan != nil { // decided when the node was planned
 		if np, err := plan.DecodeNodePlan(reader.Plan); err == nil {
-			if key, ok := np.Sources[source.Table.Name]; ok {
-				if key.Node == "" {
-					key.Node = source.Name
-				}
-				return key, nil
+			if from, ok := np.Sources[source.Table.Name]; ok {
+				from.Node = cmp.Or(from.Node, source.Name)
+				return from.NodeKey, nil
 			}
 		}
 	}
@@ -97,8 +98,15 @@ func (p *Pipeline) source(ctx context.Context, source *script.Node, reader state
 	if !own {
 		hint += ", or the run to read it from with --from N"
 	}
-	return state.NodeKey{}, &fault.Error{Kind: fault.Script, Hint: hint,
-		Message: fmt.Sprintf("it reads table %s, but its dependency policy %s", source.Table.Name, said)}
+	f := &fault.Error{Kind: fault.Script, Hint: hint, Message: fmt.Sprintf("it reads table %s, but its dependency policy %s", source.Table.Name, said)}
+	if cmd == "" || chosen.current {
+		return state.NodeKey{}, f
+	}
+	node, err := p.cfg.Store.Node(ctx, state.NodeKey{RunKey: chosen.run.RunKey, Node: source.Name})
+	if err != nil {
+		return state.NodeKey{}, fmt.Errorf("read node %s of run %d: %w", source.Name, chosen.run.Run, err)
+	}
+	return state.NodeKey{}, p.mayCome(ctx, f, node)
 }
 
 // candidates lists the script's runs that contain the node, its own among them
@@ -121,12 +129,27 @@ func (p *Pipeline) candidates(ctx context.Context, source *script.Node, policy *
 	}
 	for _, r := range slices.Backward(runs) { // the oldest first
 		node, ok := r.Brief(source.Name)
+		node.Status = behindGate(r.Nodes, node)
 		if !ok || node.Status == state.Invalidated || r.RunKey == p.cfg.Run || p.cfg.Identify(r) != p.cfg.Identity {
 			continue
 		}
 		out = append(out, candidate{run: r, node: node})
 	}
 	return out, nil
+}
+
+// behindGate is the status of a node to those who would read its table from
+// another run: it is not there for them before the table's gate in its run, if
+// there is one, has let it pass.
+func behindGate(nodes []state.NodeBrief, writer state.NodeBrief) state.Status {
+	i := slices.IndexFunc(nodes, func(n state.NodeBrief) bool { return writer.Table != "" && n.Name == gate.Prefix+writer.Table })
+	switch {
+	case i < 0 || writer.Status != state.Succeeded:
+		return writer.Status
+	case nodes[i].Status == state.Pending || nodes[i].Status == state.Waiting:
+		return state.Running
+	}
+	return nodes[i].Status
 }
 
 // applyPolicy tests the candidates, in the policy's order, against its rules

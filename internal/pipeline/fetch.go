@@ -30,15 +30,22 @@ func (x *attempt) fetch(ctx context.Context) error {
 				continue
 			}
 			seen[part.Key] = true
-			wanted = append(wanted, wantedPart{table: read.Table.Holder(s.Part), part: part, reader: x.claim.NodeKey})
+			wanted = append(wanted, x.wanted(read.Table.Holder(s.Part), part))
 		}
 	}
 	paths, release, err := fetchParts(ctx, x.p.cfg.Parts, wanted)
 	if err != nil {
+		x.p.noteDamage(ctx, err)
 		return err
 	}
 	x.batch.Paths, x.release = paths, append(x.release, release)
 	return nil
+}
+
+func (x *attempt) wanted(t *plan.Table, part state.Part) wantedPart {
+	w := wantedPart{table: t, part: part, reader: x.claim.NodeKey}
+	w.taken = t.Node != nil && slices.Contains(x.state.Inputs, t.Node.Name)
+	return w
 }
 
 // FetchTables makes the parts of tables local, each compared with its checksum,
@@ -58,6 +65,7 @@ type wantedPart struct {
 	table  *plan.Table
 	part   state.Part
 	reader state.NodeKey // none for queries
+	taken  bool          // the reader's run has the table's node, which took its rows over
 }
 
 // fetchParts makes all parts local that one reader needs, several at once: the
@@ -101,18 +109,21 @@ func fetchParts(ctx context.Context, store parts.Store, wanted []wantedPart) (pl
 	return paths, release, nil
 }
 
-// fault says which rows cannot be read, why, and the way out. A run that has
-// met damage stays as it is: what its batches read is planned by the parts that
-// there were, so none of them is written again behind the readers' backs.
+// fault says which rows cannot be read, why, and the way out.
 func (w wantedPart) fault(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+	if errors.Is(err, parts.ErrCorrupt) || errors.Is(err, parts.ErrNotFound) {
+		err = &damagedPart{w.table, err}
+	}
 	what := fmt.Sprintf("the table of node %s in run %d", w.table.Writer, w.table.Run.Run)
-	f := &fault.Error{Kind: fault.Environment, Err: err, Message: fmt.Sprintf("part %s of %s cannot be read", w.part.Key, what),
+	f := &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Err: err, Message: fmt.Sprintf("part %s of %s cannot be read", w.part.Key, what),
 		Hint: fmt.Sprintf("the disk or another program has changed the state directory. "+
-			"A new run makes the rows again: of everything, or with --start %s from there on. "+
-			"--resume meets the same part, unless it is brought back from a copy", w.startNodes())}
+			"`%s` writes the part again, and what was made from it. "+
+			"A new run makes the rows again as well: of everything with --fresh, or with --start %s from there on. "+
+			"--resume meets the same part, unless it is brought back from a copy",
+			w.table.Run.Command(fmt.Sprintf("retry %d --batch %s:%d", w.table.Run.Run, w.table.Writer, w.part.Batch)), w.startNodes())}
 	if errors.Is(err, parts.ErrCorrupt) {
 		f.Message = fmt.Sprintf("part %s of %s is damaged", w.part.Key, what)
 	}
@@ -123,8 +134,12 @@ func (w wantedPart) fault(err error) error {
 // again and comes to its reader: one that reads another run's table may be one
 // that no run comes to by itself.
 func (w wantedPart) startNodes() string {
-	if w.reader.Node == "" || w.reader.RunKey == w.table.Run {
-		return w.table.Writer
+	writer := w.table.Writer
+	if w.table.Node != nil { // of another script, it may have another name there
+		writer = w.table.Node.Name
 	}
-	return w.table.Writer + "," + w.reader.Node
+	if w.reader.Node == "" || w.reader.RunKey == w.table.Run || w.taken {
+		return writer
+	}
+	return writer + "," + w.reader.Node
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,6 +51,31 @@ func (l Leavings) Clear(ctx context.Context, key state.NodeKey) error {
 		return fmt.Errorf("look for what dead attempts left: %w", err)
 	}
 	return l.clear(ctx, all)
+}
+
+// Left lists what Clear would remove now, and how many bytes of it lie on this machine.
+func (l Leavings) Left(ctx context.Context, key state.NodeKey) (left []state.Publication, bytes int64, err error) {
+	all, err := state.All(ctx, l.Store.Publications, key)
+	if err != nil {
+		return nil, 0, fmt.Errorf("look for what dead attempts left: %w", err)
+	}
+	for _, p := range all {
+		live, err := l.live(ctx, p.BatchKey)
+		if err != nil {
+			return nil, 0, err
+		}
+		if live == p.Attempt {
+			continue
+		}
+		left = append(left, p)
+		if p.Temp == "" || address.Remote(p.Address) {
+			continue
+		}
+		if info, err := os.Stat(filepath.Join(filepath.Dir(p.Address), p.Temp)); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return left, bytes, nil
 }
 
 // clear takes publications in their order, attempt by attempt.
@@ -105,7 +131,7 @@ func (l Leavings) live(ctx context.Context, key state.BatchKey) (int, error) {
 		return 0, fmt.Errorf("read the attempts at batch %d of node %s: %w", key.Batch, key.Node, err)
 	}
 	for _, a := range attempts {
-		if a.Batch == key.Batch && a.Status == state.Claimed && a.Epoch == node.Epoch {
+		if a.Batch == key.Batch && a.Status == state.Claimed && node.Holds(a.Epoch) {
 			return a.Attempt, nil
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -15,8 +13,10 @@ import (
 	"time"
 
 	"thalweg/internal/address"
+	"thalweg/internal/durable"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
+	"thalweg/internal/parts"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
@@ -66,7 +66,7 @@ func (x *attempt) openOutput(ctx context.Context) (err error) {
 		return nil
 	}
 	dir := filepath.Dir(x.final)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := x.p.makeDir(dir); err != nil {
 		return x.outputFault("make the directory of output file "+x.final, err)
 	}
 	if err := x.clearUnannounced(dir); err != nil {
@@ -75,6 +75,26 @@ func (x *attempt) openOutput(ctx context.Context) (err error) {
 	temp := tempName(filepath.Base(x.final))
 	x.batch.OutPath = filepath.Join(dir, temp)
 	return x.announce(ctx, state.Publication{Temp: temp})
+}
+
+// makeDir makes a directory for output files, whose name outlasts a power cut
+// before the first file in it counts. Once for all batches: flushing takes time.
+func (p *Pipeline) makeDir(dir string) error {
+	p.mu.Lock()
+	made := p.dirsMade[dir]
+	p.mu.Unlock()
+	if made {
+		if _, err := os.Stat(dir); err == nil {
+			return nil
+		}
+	}
+	if err := p.cfg.Files.MakeAll(dir, 0o777); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.dirsMade[dir] = true
+	p.mu.Unlock()
+	return nil
 }
 
 // clearUnannounced removes what attempts left before temporary files were
@@ -114,7 +134,7 @@ func (x *attempt) announce(ctx context.Context, p state.Publication) error {
 
 func (x *attempt) outputFault(what string, err error) error {
 	pos := x.node.Out.Pos
-	return &fault.Error{Kind: fault.Environment, Place: fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col},
+	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Place: fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col},
 		Message: what, Err: err, Hint: "check the path in url_template, its permissions and free space"}
 }
 
@@ -125,10 +145,11 @@ func (x *attempt) outputResult(ctx context.Context, out worker.Result, res engin
 	if discardParts == nil {
 		discardParts = func() {}
 	}
-	sum, bytes, err := syncFile(x.batch.OutPath)
+	defer during(&x.strain.measured.write)()
+	sum, bytes, err := syncFile(x.p.cfg.Files, x.batch.OutPath)
 	if err != nil {
 		discardParts()
-		return worker.Result{}, x.outputFault("make the output file durable", err)
+		return worker.Result{}, x.outputFault("make output file "+x.final+" durable", err)
 	}
 	var file staged = &localFile{x: x, temp: x.batch.OutPath}
 	if address.Remote(x.final) {
@@ -190,11 +211,8 @@ type localFile struct {
 }
 
 func (f *localFile) Publish(context.Context) error {
-	if err := os.Rename(f.temp, f.x.final); err != nil {
-		return f.x.outputFault("put the output file in place", err)
-	}
-	if err := syncDir(filepath.Dir(f.x.final)); err != nil {
-		return f.x.outputFault("make the output file's name durable", err)
+	if err := f.x.p.cfg.Files.Rename(f.temp, f.x.final); err != nil {
+		return f.x.outputFault("put output file "+f.x.final+" in place, durably", err)
 	}
 	return nil
 }
@@ -204,33 +222,32 @@ func (f *localFile) Discard(context.Context) error { return removeFile(f.temp) }
 // removeFile removes a file that may be gone.
 func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &fault.Error{Kind: fault.Environment, Message: "remove what an earlier attempt left", Err: err, Hint: "check the permissions of its directory"}
+		return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "remove what an earlier attempt left", Err: err, Hint: "check the permissions of its directory"}
 	}
 	return nil
 }
 
+// sumFile reads a file for its checksum and size.
+func sumFile(ctx context.Context, path string) (sum string, bytes int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	stop := context.AfterFunc(ctx, func() { _ = f.Close() }) // reading a large one ends with the context
+	defer stop()
+	return parts.Checksum(f)
+}
+
 // syncFile makes a file durable and returns its checksum and size.
-func syncFile(path string) (sum string, bytes int64, err error) {
+func syncFile(files durable.FS, path string) (sum string, bytes int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return "", 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Sync(); err != nil {
+	if err := files.Sync(f); err != nil {
 		return "", 0, err
 	}
-	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-	if bytes, err = io.Copy(h, f); err != nil {
-		return "", 0, err
-	}
-	return fmt.Sprintf("crc32c:%08x", h.Sum32()), bytes, nil
-}
-
-func syncDir(path string) (err error) {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	return d.Sync()
+	return parts.Checksum(f)
 }

@@ -21,8 +21,9 @@ import (
 
 // strain is what a batch has needed so far beyond its slot's memory.
 type strain struct {
-	alone bool
-	notes []string // warnings for the user
+	alone    bool
+	notes    []string // warnings for the user
+	measured measured
 }
 
 // execute runs a task that does all or a piece of its batch's work.
@@ -32,7 +33,7 @@ func (p *Pipeline) execute(ctx context.Context, x *attempt, task engine.Task) (e
 	if alone {
 		cfg.MemoryBytes *= int64(b.Slots)
 	}
-	res, err := p.executeWith(ctx, task, cfg, alone)
+	res, err := p.executeWith(ctx, x, task, cfg, alone)
 	if !errors.Is(err, engine.ErrOutOfMemory) {
 		x.placeInTable(err)
 		return res, err
@@ -66,6 +67,7 @@ func (x *attempt) pieces(task engine.Task) []plan.Work {
 
 // executePieces does a batch's work piece by piece.
 func (p *Pipeline) executePieces(ctx context.Context, x *attempt, works []plan.Work) (total engine.Result, err error) {
+	x.strain.measured.pieces += int64(len(works))
 	for _, w := range works {
 		piece := *x
 		piece.batch.Work, piece.batch.RowsIn = w, w.RowsIn(x.in)
@@ -127,20 +129,22 @@ func (x *attempt) hotKey(ctx context.Context) (found string) {
 	for _, path := range x.batch.Paths {
 		task.Paths = append(task.Paths, filepath.Dir(path))
 	}
-	if _, err := x.p.executeWith(ctx, task, x.instance(), false); err != nil {
+	if _, err := x.p.executeWith(ctx, x, task, x.instance(), false); err != nil {
 		return "" // it is only said to help
 	}
 	return found
 }
 
 // executeWith runs a task in a slot's share of the memory, or alone in all of it.
-func (p *Pipeline) executeWith(ctx context.Context, task engine.Task, cfg engine.InstanceConfig, alone bool) (engine.Result, error) {
+func (p *Pipeline) executeWith(ctx context.Context, x *attempt, task engine.Task, cfg engine.InstanceConfig, alone bool) (engine.Result, error) {
+	taken := during(&x.strain.measured.wait)
 	grant, release, err := p.cfg.Room.Take(ctx, alone)
+	taken()
 	if err != nil {
 		return engine.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: task.Name + " was interrupted", Err: err}
 	}
 	defer release()
-	cfg.MemoryBytes = grant.EngineBytes
+	cfg.MemoryBytes, cfg.Opened = grant.EngineBytes, x.strain.measured.watch.Spill
 	p.busy.enter()
 	defer p.busy.leave()
 	return p.cfg.Engine.Execute(ctx, cfg, p.cfg.Pool, task)

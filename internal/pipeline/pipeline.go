@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,19 +9,22 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
+	"time"
 
 	"thalweg/internal/budget"
+	"thalweg/internal/durable"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
+	"thalweg/internal/gate"
 	"thalweg/internal/parts"
 	"thalweg/internal/plan"
 	"thalweg/internal/python"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
+	"thalweg/internal/supervise"
 	"thalweg/internal/worker"
 )
 
@@ -33,18 +37,30 @@ type Config struct {
 	Identity string
 	Identify func(state.Run) string
 	From     []int64 // runs that the user named for reading tables from
-	Store    state.Store
-	Parts    parts.Store
-	Fuse     bool            // tables that can be ephemeral are
-	Budget   budget.Budget   // of this process
-	Room     *budget.Room    // the memory that its batches take in turn; nil: one of Budget
-	Planning budget.Budget   // that nodes are planned by: the run's, wherever it is worked on; Budget if it is zero
-	Pool     *python.Pool    // nil for a script without Python
-	Engine   engine.Executor // nil: each batch has an instance of its own
-	Dir      string          // that relative names of files are seen from; "": the working directory
-	StateDir string          // that earlier versions named temporary files by
-	WorkDir  string          // for spill and scratch files: private to this process
-	Remote   *remote.Client
+	// Reuse: nodes whose rows an earlier run has are not computed, but for those
+	// Chosen.
+	Reuse  bool
+	Chosen []string
+	// Surroundings are what decides about the results of Python beside the
+	// script, by node: see python.Pool.Check.
+	Surroundings map[string]map[string]string
+	Store        state.Store
+	Parts        parts.Store
+	Fuse         bool            // tables that can be ephemeral are
+	Budget       budget.Budget   // of this process
+	Room         *budget.Room    // the memory that its batches take in turn; nil: one of Budget
+	Planning     budget.Budget   // that nodes are planned by: the run's, wherever it is worked on; Budget if it is zero
+	Pool         *python.Pool    // nil for a script without Python
+	Engine       engine.Executor // nil: each batch has an instance of its own
+	Files        durable.FS      // that output files of this machine go through
+	Dir          string          // that relative names of files are seen from; "": the working directory
+	StateDir     string          // that earlier versions named temporary files by
+	Meter        *budget.Meter   // of this process; nil: what batches take of memory is not known
+	WorkDir      string          // for spill and scratch files: private to this process
+	Remote       *remote.Client
+	// Answered reads the script as it is with answers that were given at its
+	// gates; nil: it has none.
+	Answered func(ctx context.Context, answers map[string]string) (*script.Script, error)
 	// CopiesDir keeps copies of remote inputs: private to this process and the
 	// run.
 	CopiesDir string
@@ -53,16 +69,24 @@ type Config struct {
 
 // Pipeline implements worker.Job.
 type Pipeline struct {
-	cfg         Config
-	planner     *plan.Planner
-	mu          sync.Mutex
-	tables      map[state.NodeKey]*plan.Table // complete tables that were read before
-	policies    map[string]decision           // what dependency policies said before, by query
-	inputsSeen  map[string]plannedInput       // local files that nodes were planned with, by path
-	inputsNoted map[string]bool               // nodes whose files are in it
+	*common
+	cfg      Config
+	planner  *plan.Planner
+	tables   map[state.NodeKey]*seenTable // complete tables that were read before
+	policies map[string]decision          // what dependency policies said before, by query
+}
+
+// common is what the pipelines of a run's versions have together (see behind).
+type common struct {
+	mu          sync.Mutex // also of their tables and policies
+	versions    versions
+	inputsSeen  map[string]plannedInput // local files that nodes were planned with, by path
+	inputsNoted map[string]bool         // nodes whose files are in it
+	dirsMade    map[string]bool         // directories of output files whose names are flushed
 	busy        busyMeter
 	spool       *remote.Spool
 	fetches     map[string]*fetching // by node
+	looks       map[string]*fetching // likewise, for files that may not have to be copied
 	background  sync.WaitGroup
 }
 
@@ -83,24 +107,42 @@ func New(cfg Config) *Pipeline {
 		cfg.Engine = (*engine.Instances)(nil)
 	}
 	return &Pipeline{
-		cfg:        cfg,
-		planner:    &plan.Planner{Script: cfg.Script, Dir: cfg.Dir, Budget: cfg.Planning, Fuse: cfg.Fuse},
-		tables:     map[state.NodeKey]*plan.Table{},
-		policies:   map[string]decision{},
-		inputsSeen: map[string]plannedInput{}, inputsNoted: map[string]bool{},
-		spool:   cfg.Remote.Spool(cfg.CopiesDir, cfg.Script),
-		fetches: map[string]*fetching{},
+		cfg:      cfg,
+		planner:  &plan.Planner{Script: cfg.Script, Dir: cfg.Dir, Budget: cfg.Planning, Fuse: cfg.Fuse},
+		tables:   map[state.NodeKey]*seenTable{},
+		policies: map[string]decision{},
+		common: &common{
+			versions:   versions{by: map[string]*Pipeline{}, nodes: map[string]string{}},
+			inputsSeen: map[string]plannedInput{}, inputsNoted: map[string]bool{}, dirsMade: map[string]bool{},
+			spool:   cfg.Remote.Spool(cfg.CopiesDir, cfg.Script),
+			fetches: map[string]*fetching{}, looks: map[string]*fetching{},
+		},
 	}
 }
 
 // Plan implements worker.Job.
 func (p *Pipeline) Plan(ctx context.Context, node state.Node) (state.Plan, error) {
+	plan, err := p.plan(ctx, node)
+	return plan, p.planAgain(ctx, err)
+}
+
+func (p *Pipeline) plan(ctx context.Context, node state.Node) (state.Plan, error) {
+	p, err := p.behind(ctx, node.Name, node.Epoch)
+	if err != nil {
+		return state.Plan{}, err
+	}
+	if gate.Is(node.NodeSpec) {
+		return p.planGate(ctx, node)
+	}
 	n := p.cfg.Script.Node(node.Name)
 	if n == nil {
 		return state.Plan{}, fault.New(fault.Script, "the script has no node %s any more", node.Name)
 	}
 	in, err := p.inputs(ctx, n, node)
 	if err != nil {
+		return state.Plan{}, err
+	}
+	if err := p.passed(ctx, n, node, in); err != nil {
 		return state.Plan{}, err
 	}
 	fused, err := p.fused(ctx, n)
@@ -111,13 +153,27 @@ func (p *Pipeline) Plan(ctx context.Context, node state.Node) (state.Plan, error
 		data, err := p.planner.PlanEphemeral(n, in).Encode()
 		return state.Plan{Record: data}, err
 	}
-	if err := p.placeAll(ctx, n, &in); err != nil {
+	if err := supervise.NoteReads(ctx, p.cfg.Store, node.NodeKey, in.Foreign(n, p.cfg.Run), time.Now()); err != nil && !errors.Is(err, supervise.ErrDropping) { // it is looked at again before each batch
 		return state.Plan{}, err
+	}
+	if taken, ok, err := p.takeOverUncopied(ctx, n, node, in); ok || err != nil {
+		return taken, err
+	}
+	if err := p.placeAll(ctx, n, &in, p.copies); err != nil {
+		return state.Plan{}, err
+	}
+	id, err := p.identify(ctx, n, in) // before anything of the files is read
+	if err != nil {
+		return state.Plan{}, err
+	}
+	if taken, ok, err := p.takeOver(ctx, n, node, in, id); ok || err != nil {
+		return taken, err
 	}
 	np, specs, err := p.planner.PlanNode(ctx, n, in)
 	if err != nil {
 		return state.Plan{}, err
 	}
+	np.Follows = id.Encode()
 	read, err := slicesOf(specs)
 	if err != nil {
 		return state.Plan{}, err
@@ -134,7 +190,7 @@ func (p *Pipeline) Plan(ctx context.Context, node state.Node) (state.Plan, error
 	if err != nil {
 		return state.Plan{}, fmt.Errorf("encode the plan of %s: %w", n.Name, err)
 	}
-	return state.Plan{Record: data, Batches: specs, Inputs: inputFiles(read)}, nil
+	return state.Plan{Record: data, Batches: specs, Inputs: inputFiles(read), InputDigest: id.Digest()}, nil
 }
 
 // fused reports whether a node's table is not stored: it is ephemeral, and the
@@ -193,13 +249,18 @@ func (p *Pipeline) table(ctx context.Context, source *script.Node, reader state.
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	t := p.tables[key]
-	p.mu.Unlock()
-	if t != nil {
-		return t, nil
+	node, err := p.complete(ctx, key, reader)
+	if err != nil {
+		return nil, err
 	}
-	if t, err = ReadTable(ctx, p.cfg.Store, key); err != nil {
+	p.mu.Lock()
+	seen := p.tables[key]
+	p.mu.Unlock()
+	if seen != nil && seen.identity == identityOf(node) {
+		return seen.table, nil
+	}
+	t, err := readTable(ctx, p.cfg.Store, node)
+	if err != nil {
 		return nil, err
 	}
 	if err := fits(t, source); err != nil {
@@ -212,9 +273,69 @@ func (p *Pipeline) table(ctx context.Context, source *script.Node, reader state.
 		}
 	}
 	p.mu.Lock()
-	p.tables[key] = t
+	p.tables[key] = &seenTable{identity: identityOf(node), table: t}
 	p.mu.Unlock()
 	return t, nil
+}
+
+// seenTable is a table as it was when it was read.
+type seenTable struct {
+	identity string
+	table    *plan.Table
+}
+
+// complete is the node that has the rows of another, which must be complete and
+// may be read: each time that somebody wants to, because people may have ruled
+// otherwise meanwhile.
+func (p *Pipeline) complete(ctx context.Context, key state.NodeKey, reader state.Node) (state.Node, error) {
+	node, err := p.cfg.Store.Node(ctx, key)
+	if err != nil {
+		return node, fmt.Errorf("read node %s of run %d: %w", key.Node, key.Run, err)
+	}
+	held, err := holder(ctx, p.cfg.Store, node)
+	switch {
+	case errors.Is(err, ErrTableGone) && key.RunKey == p.cfg.Run:
+		return held, &lostTable{plans: node, err: err}
+	case err == nil && held.Status == state.Invalidated:
+		err = Voided(ctx, p.cfg.Store, held)
+	case err == nil && held.Status != state.Succeeded:
+		err = p.incomplete(ctx, held)
+	}
+	if err != nil && key.RunKey != p.cfg.Run && reader.PlanDigest != "" {
+		err = &lostTable{plans: reader, err: err}
+	}
+	return held, err
+}
+
+// incomplete is the failure to read the table of a node that is not complete.
+func (p *Pipeline) incomplete(ctx context.Context, node state.Node) error {
+	f := &fault.Error{Kind: fault.Environment, Retryable: node.RunKey == p.cfg.Run,
+		Message: fmt.Sprintf("the table of node %s in run %d cannot be read: the node is %s now", node.Name, node.Run, node.Status), Hint: "run it again"}
+	if f.Retryable {
+		return f
+	}
+	return p.mayCome(ctx, f, node)
+}
+
+// Voided is the failure to read a table that somebody has declared invalid.
+func Voided(ctx context.Context, store state.Store, node state.Node) error {
+	by, _, err := state.Voided(ctx, store, node)
+	if err != nil {
+		return err
+	}
+	what := "invalidated"
+	if node.Dropped {
+		what = "dropped"
+	}
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s of run %d was %s by %s on %s: %s",
+		cmp.Or(node.Table, node.Name), node.Run, what, cmp.Or(by.Actor, "somebody"), by.Time.Local().Format(time.DateTime), cmp.Or(by.Reason, "no reason is given")),
+		Hint: "nothing reads it any more: begin a new run, which reads another one's (--from N names it) or makes it again"}
+}
+
+// identityOf tells what a node has written from all else that it or any other
+// ever writes.
+func identityOf(n state.Node) string {
+	return fmt.Sprintf("%s/%d/%s/%d/%s", n.Workspace, n.Run, n.Node, n.Generation, n.PlanDigest)
 }
 
 // inner finds what an ephemeral table is computed from: in the run that it is
@@ -225,20 +346,38 @@ func (p *Pipeline) inner(ctx context.Context, t *plan.Table, key state.NodeKey, 
 			Message: fmt.Sprintf("node %s reads table %s of run %d, which is not stored: there it was ephemeral, computed inside node %s", reader.Name, t.Node.Table.Name, key.Run, t.ComputedIn),
 			Hint:    fmt.Sprintf("name %s in --start as well, or run it again without ephemeral", key.Node)}
 	}
-	node, err := p.cfg.Store.Node(ctx, key)
+	node, err := p.own(ctx, key.Node)
 	if err != nil {
-		return nil, fmt.Errorf("read node %s: %w", key.Node, err)
+		return nil, err
 	}
 	in, err := p.inputs(ctx, t.Node, node)
-	return &in, err
+	if err != nil {
+		return nil, err
+	}
+	np, err := plan.DecodeNodePlan(node.Plan)
+	if err != nil {
+		return nil, err
+	}
+	return &in, asPlanned(node, np, t.Node, in)
 }
 
-// ReadTable reads a node's plan and manifest. Its Node is left nil.
+// ReadTable reads a node's plan and manifest, or those of the node from which
+// it has taken its rows over. Its Node is left nil.
 func ReadTable(ctx context.Context, store state.Store, key state.NodeKey) (*plan.Table, error) {
 	node, err := store.Node(ctx, key)
 	if err != nil {
 		return nil, fmt.Errorf("read node %s of run %d: %w", key.Node, key.Run, err)
 	}
+	if node, err = holder(ctx, store, node); err != nil {
+		return nil, err
+	}
+	return readTable(ctx, store, node)
+}
+
+// readTable reads what a node has written, all of it of the same time: the node
+// is looked at again behind its manifest.
+func readTable(ctx context.Context, store state.Store, node state.Node) (*plan.Table, error) {
+	key := node.NodeKey
 	np, err := plan.DecodeNodePlan(node.Plan)
 	if err != nil {
 		return nil, fmt.Errorf("read node %s of run %d: %w", key.Node, key.Run, err)
@@ -247,15 +386,37 @@ func ReadTable(ctx context.Context, store state.Store, key state.NodeKey) (*plan
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest of %s in run %d: %w", key.Node, key.Run, err)
 	}
-	table := &plan.Table{Run: key.RunKey, Writer: key.Node, Layout: np.Layout, Parts: manifest, ComputedIn: np.ComputedIn}
+	if err := still(ctx, store, node); err != nil {
+		return nil, err
+	}
+	table := &plan.Table{Run: key.RunKey, Writer: key.Node, Identity: identityOf(node), Layout: np.Layout, Parts: manifest, ComputedIn: np.ComputedIn}
 	table.Settle()
 	return table, nil
 }
 
+// still refuses what was read of a node that has been ordered to be done again
+// since it was looked at: some of its parts may have been withdrawn by then.
+func still(ctx context.Context, store state.Store, node state.Node) error {
+	now, err := store.Node(ctx, node.NodeKey)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read node %s of run %d: %w", node.Name, node.Run, err)
+	case identityOf(now) != identityOf(node), now.Status != node.Status && node.Status == state.Succeeded:
+		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("what node %s of run %d has written was withdrawn while it was read", node.Name, node.Run),
+			Hint: "read it again"}
+	}
+	return nil
+}
+
 // ReadSides reads a node's side tables, by state.Part.Side: those that its
 // plan speaks of, with or without rows. Their Node is left nil.
-func ReadSides(ctx context.Context, store state.Store, key state.NodeKey, np plan.NodePlan) (map[string]*plan.Table, error) {
+func ReadSides(ctx context.Context, store state.Store, node state.Node, np plan.NodePlan) (map[string]*plan.Table, error) {
 	sides := map[string]*plan.Table{}
+	node, err := holder(ctx, store, node)
+	if err != nil {
+		return nil, err
+	}
+	key := node.NodeKey
 	for side, layout := range np.Sides {
 		sides[side] = &plan.Table{Run: key.RunKey, Writer: key.Node, Layout: layout}
 	}
@@ -271,17 +432,29 @@ func ReadSides(ctx context.Context, store state.Store, key state.NodeKey, np pla
 			t.Parts = append(t.Parts, p)
 		}
 	}
-	return sides, nil
+	return sides, still(ctx, store, node)
 }
 
 // Execute implements worker.Job.
 func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (out worker.Result, err error) {
+	out, err = p.executeBatch(ctx, c)
+	if err = p.planAgain(ctx, err); errors.Is(err, errPlannedAgain) {
+		err = &fault.Error{Kind: fault.Canceled, Message: "it is not wanted any more", Err: err}
+	}
+	return out, err
+}
+
+func (p *Pipeline) executeBatch(ctx context.Context, c state.Claim) (out worker.Result, err error) {
+	if p, err = p.behind(ctx, c.Node, c.Epoch); err != nil {
+		return worker.Result{}, err
+	}
 	x, err := p.prepare(ctx, c)
 	if err != nil {
 		return worker.Result{}, err
 	}
 	defer x.cleanup()
 	defer func() {
+		x.strain.measured.tell(&out.Outcome.Stats)
 		if err != nil {
 			x.dropOutput(ctx)
 		}
@@ -292,14 +465,24 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (out worker.Resul
 	}
 	p.cfg.Logger.Debug("executing", "node", c.Node, "batch", c.Batch, "attempt", c.Attempt, "sql", shortSQL(task.Query), "layout", x.plan.Layout)
 	res, err := p.execute(ctx, x, task)
-	// A file that changed while it was read explains whatever came of it.
-	if changed := files.Unchanged(slices.Concat(x.batch.Work.FileLists()...)); changed != nil && ctx.Err() == nil {
+	// A file that changed while it was read explains whatever came of it, and so
+	// does a table.
+	if changed := x.unchanged(); changed != nil && ctx.Err() == nil {
 		err = changed
+	}
+	if gone := x.stillThere(ctx); gone != nil && ctx.Err() == nil {
+		err = gone
 	}
 	if err != nil {
 		return x.evidence(ctx, res), err
 	}
 	return x.result(ctx, res)
+}
+
+// unchanged says which of the files that the batch has read is another one now.
+func (x *attempt) unchanged() error {
+	defer during(&x.strain.measured.read)()
+	return files.Unchanged(slices.Concat(x.batch.Work.FileLists()...))
 }
 
 // placeInTable makes a row that a failure counts within the batch a row of the
@@ -355,7 +538,20 @@ type attempt struct {
 }
 
 func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err error) {
-	x := &attempt{p: p, claim: c, node: p.cfg.Script.Node(c.Node), strain: &strain{}}
+	x, err := p.gather(ctx, c)
+	if err != nil || x.node.Out == nil || x.batch.Work.Check || x.batch.Work.BadCaps {
+		return x, err
+	}
+	if err := x.openOutput(ctx); err != nil {
+		x.cleanup()
+		return nil, err
+	}
+	return x, nil
+}
+
+// gather makes local what a batch reads.
+func (p *Pipeline) gather(ctx context.Context, c state.Claim) (_ *attempt, err error) {
+	x := &attempt{p: p, claim: c, node: p.cfg.Script.Node(c.Node), strain: &strain{measured: measured{watch: p.cfg.Meter.Watch()}}}
 	defer func() {
 		if err != nil {
 			x.cleanup()
@@ -367,7 +563,12 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 	if x.plan, err = plan.DecodeNodePlan(x.state.Plan); err != nil {
 		return nil, err
 	}
-	if x.in, err = p.inputs(ctx, x.node, x.state); err != nil {
+	done := during(&x.strain.measured.read)
+	x.in, err = p.inputs(ctx, x.node, x.state)
+	if done(); err != nil {
+		return nil, err
+	}
+	if err := asPlanned(x.state, x.plan, x.node, x.in); err != nil {
 		return nil, err
 	}
 	x.batch = plan.Batch{Number: c.Batch, Paths: plan.Paths{}, Run: c.RunKey, RowsIn: c.Spec.RowsIn}
@@ -383,12 +584,23 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 		return nil, err
 	}
 	if x.dir, err = os.MkdirTemp(p.cfg.WorkDir, "batch-"); err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for scratch files", Err: err, Hint: "check the state directory's permissions and free space"}
+		return nil, &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "make a directory for scratch files", Err: err, Hint: "check the state directory's permissions and free space"}
 	}
 	x.batch.Scratch = filepath.Join(x.dir, "scratch")
 	if err := os.Mkdir(x.batch.Scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("make a scratch directory: %w", err)
 	}
+	if err = x.read(ctx); err != nil {
+		if gone := x.stillThere(ctx); gone != nil && ctx.Err() == nil { // parts that were withdrawn are removed, too
+			err = gone
+		}
+	}
+	return x, err
+}
+
+// read gets ready what the batch reads.
+func (x *attempt) read(ctx context.Context) (err error) {
+	defer during(&x.strain.measured.read)()
 	switch {
 	case x.batch.Work.Check:
 		err = x.prepareChecks(ctx)
@@ -396,20 +608,17 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 		err = x.prepareBadCaps(ctx)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := x.locate(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	if err := x.fetch(ctx); err != nil || x.node.Out == nil || x.batch.Work.Check || x.batch.Work.BadCaps {
-		return x, err
-	}
-	return x, x.openOutput(ctx)
+	return x.fetch(ctx)
 }
 
 // prepareBadCaps finds what the other batches of the node have put aside.
 func (x *attempt) prepareBadCaps(ctx context.Context) error {
-	sides, err := ReadSides(ctx, x.p.cfg.Store, x.claim.NodeKey, x.plan)
+	sides, err := ReadSides(ctx, x.p.cfg.Store, x.state, x.plan)
 	if err != nil {
 		return err
 	}
@@ -470,6 +679,7 @@ func (x *attempt) small() bool {
 }
 
 func (x *attempt) cleanup() {
+	x.strain.measured.watch.Stop()
 	for _, release := range x.release {
 		release()
 	}
@@ -489,13 +699,12 @@ func (x *attempt) cleanup() {
 func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result, error) {
 	out := worker.Result{}
 	out.Outcome.Checks = x.checks
+	out.Outcome.Stats = x.stats(res)
 	s := &out.Outcome.Stats
 	s.RowsIn, s.BytesIn, s.RowsOut = x.claim.Spec.RowsIn, x.claim.Spec.BytesIn, res.RowsOut
 	if s.RowsIn < 0 {
 		s.RowsIn = res.CSVRows
 	}
-	s.Engine, s.Python, s.PeakBytes = res.Engine, res.Python.Busy, res.Python.PeakBytes
-	countBadRows(s, res)
 	var err error
 	if s.Warnings, err = x.warnings(); err != nil {
 		return out, err
@@ -545,18 +754,11 @@ func fileWarnings(n *script.Node, read []files.Slice) ([]string, error) {
 	return append(out, shared...), err
 }
 
-func countBadRows(s *state.Stats, res engine.Result) {
-	if res.BadRows > 0 {
-		s.Counters = map[string]int64{plan.CounterBadRows: res.BadRows}
-	}
-}
-
 // evidence is what a task that failed left to be looked at. That it cannot be
 // kept does not hide why the task failed.
 func (x *attempt) evidence(ctx context.Context, res engine.Result) worker.Result {
 	out := worker.Result{}
-	out.Outcome.Stats.Engine, out.Outcome.Checks = res.Engine, x.checks
-	countBadRows(&out.Outcome.Stats, res)
+	out.Outcome.Stats, out.Outcome.Checks = x.stats(res), x.checks
 	if err := x.putParts(ctx, &out, res.Sides); err != nil {
 		x.p.cfg.Logger.Warn("the rows that show a failure could not be kept", "node", x.claim.Node, "batch", x.claim.Batch, "error", err)
 	}
@@ -568,6 +770,7 @@ func (x *attempt) putParts(ctx context.Context, out *worker.Result, written []en
 	if len(written) == 0 {
 		return nil
 	}
+	defer during(&x.strain.measured.write)()
 	parts := make([]state.Part, len(written))
 	errs := make([]error, len(written))
 	limit := make(chan struct{}, putsMax)
@@ -584,7 +787,7 @@ func (x *attempt) putParts(ctx context.Context, out *worker.Result, written []en
 	if err := errors.Join(errs...); err != nil {
 		out.Discard()
 		out.Discard = nil
-		return &fault.Error{Kind: fault.Environment, Message: "store the parts of " + x.node.Name, Err: err, Hint: "check free space and permissions of the state directory, then continue with --resume"}
+		return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "store the parts of " + x.node.Name, Err: err, Hint: "check free space and permissions of the state directory, then continue with --resume"}
 	}
 	out.Outcome.Parts = parts
 	for _, p := range parts {
@@ -614,23 +817,7 @@ func (x *attempt) putPart(ctx context.Context, seq int, w engine.Written) (state
 
 // partKey names an attempt's part: never used by any other attempt.
 func (x *attempt) partKey(seq int, w engine.Written) string {
-	name := fmt.Sprintf("b%05d-a%d-%04d", x.claim.Batch, x.claim.Attempt, seq)
-	if w.Side != "" {
-		name += "-" + w.Side
-	}
-	return fmt.Sprintf("%s/%05d/%02d-%s/%s.parquet", x.claim.Workspace, x.claim.Run, x.state.Ordinal, safeName(x.claim.Node), name)
-}
-
-// safeName keeps what a part's key may contain.
-func safeName(s string) string {
-	const nameBytesMax = 60
-	clean := strings.Map(func(r rune) rune {
-		if r < 128 && (r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
-			return r
-		}
-		return '_'
-	}, s)
-	return clean[:min(len(clean), nameBytesMax)]
+	return PartsDir(x.state) + partName(x.claim.Batch, x.claim.Attempt, seq, w.Side)
 }
 
 func (p *Pipeline) discard(written []state.Part) {

@@ -125,7 +125,7 @@ func TestCodeThatCannotBeLoaded(t *testing.T) {
 			t.Run(test.name, func(t *testing.T) {
 				prog := intProgram(test.expr)
 				prog.Files = test.files
-				for _, err := range []error{pool.Check(t.Context(), prog), runFault(t, pool, prog, 3)} {
+				for _, err := range []error{checked(t, pool, prog), runFault(t, pool, prog, 3)} {
 					require.Error(t, err)
 					f := fault.Of(err)
 					require.ErrorContains(t, f, test.text)
@@ -134,7 +134,7 @@ func TestCodeThatCannotBeLoaded(t *testing.T) {
 				}
 			})
 		}
-		require.NoError(t, pool.Check(t.Context(), intProgram("f(r.n)", "def f(n): return n")))
+		require.NoError(t, checked(t, pool, intProgram("f(r.n)", "def f(n): return n")))
 		requireWorks(t, pool)
 	})
 }
@@ -241,7 +241,7 @@ func TestEndlessImport(t *testing.T) {
 			pool := newTestPool(t, Config{Size: 1, RowTimeout: time.Second, ImportTimeout: 300 * time.Millisecond, clock: clock.now})
 			prog := *c.prog
 			prog.Files = source(clock.hang(), c.body)
-			err := pool.Check(t.Context(), &prog)
+			err := checked(t, pool, &prog)
 			f := fault.Of(err)
 			require.ErrorContains(t, err, c.text)
 			require.Equal(t, fault.Script, f.Kind)
@@ -394,4 +394,10 @@ func TestTolerantRun(t *testing.T) {
 		_, err = pool.RunTolerant(t.Context(), prog, ints(50), discard, func(*fault.Error, string) error { return nil })
 		require.ErrorContains(t, err, "row 4: the Python process ended")
 	})
+}
+
+func checked(t *testing.T, pool *Pool, prog *Program) error {
+	t.Helper()
+	_, err := pool.Check(t.Context(), prog)
+	return err
 }

@@ -156,26 +156,39 @@ func (p *Pool) Close() error {
 	return nil
 }
 
+// Doubt names, in what Check answers, something in the code that may give
+// another result each time, or read what nobody knows of: a clock, chance, a
+// file. It is looked for in the text, and errs on the side of doubt.
+const Doubt = "doubt"
+
 // Check imports the program's code in one interpreter and compiles its
-// expressions, to find out what is wrong with them before a run starts.
-func (p *Pool) Check(ctx context.Context, prog *Program) error {
+// expressions, to find out what is wrong with them before a run starts. It
+// answers with what decides about the program's results beside the program,
+// by name: the interpreter's version and the modules that the code imports.
+func (p *Pool) Check(ctx context.Context, prog *Program) (surroundings map[string]string, err error) {
 	ready, err := prepare(prog, false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r := p.newRun(ready)
 	if err := p.join(r); err != nil {
-		return err
+		return nil, err
 	}
 	defer p.leave(r)
 	c := &chunk{run: r, columns: newEncoder(ready).encode(), done: make(chan struct{})} // no rows
 	if !p.offer(c) {
-		return fault.New(fault.Bug, "the pool has no room for a check")
+		return nil, fault.New(fault.Bug, "the pool has no room for a check")
 	}
 	if err := r.await(ctx, c); err != nil {
-		return err
+		return nil, err
 	}
-	return c.err
+	if c.err != nil {
+		return nil, c.err
+	}
+	if c.answer == nil {
+		return nil, p.canceled(ctx)
+	}
+	return c.answer.report.Surroundings, nil
 }
 
 // canceled is the failure of work that was given up for ctx, or for the pool's end.

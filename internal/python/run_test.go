@@ -544,7 +544,7 @@ func TestEarly(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(wrapper, []byte("#!/bin/sh\nexit 3\n"), 0o700))
 	broken := newTestPool(t, Config{Interpreter: wrapper, Size: 1, Early: 1})
-	err := broken.Check(t.Context(), intProgram("r.n"))
+	_, err := broken.Check(t.Context(), intProgram("r.n"))
 	require.Equal(t, fault.Environment, fault.Of(err).Kind)
 	require.NoError(t, broken.Close())
 }

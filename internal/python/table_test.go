@@ -297,7 +297,7 @@ func TestTableGroupTooLarge(t *testing.T) {
 func TestTablePreflight(t *testing.T) {
 	t.Parallel()
 	pool := newTestPool(t, Config{Size: 1})
-	check := func(prog *Program) *fault.Error { return fault.Of(pool.Check(t.Context(), prog)) }
+	check := func(prog *Program) *fault.Error { return fault.Of(checked(t, pool, prog)) }
 	require.Nil(t, check(tableProgram(Lists, "def f(rows): pass")))
 	require.ErrorContains(t, check(tableProgram(Lists, "def g(rows): pass")), "there is no function f in the Python files")
 	require.ErrorContains(t, check(tableProgram(Lists, "def f(rows, more): pass")), "f cannot be called with the rows and p.arguments: missing a required argument: 'more'")

@@ -242,6 +242,9 @@ type answer struct {
 type report struct {
 	LoadError *failure  `json:"load_error"`
 	Errors    []failure `json:"errors"` // in the order of rows
+	// Surroundings is what else decides about the program's results, by name:
+	// see Check.
+	Surroundings map[string]string `json:"surroundings"`
 }
 
 // failure is one row's failure as worker.py describes it.

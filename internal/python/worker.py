@@ -1034,6 +1034,189 @@ def describe_bad_result(group, error):
 
 
 # ---------------------------------------------------------------------------
+# What else decides about results
+# ---------------------------------------------------------------------------
+
+MAX_MODULE_FILES = 20_000
+
+
+def report(program, rows, failures):
+    """Return the JSON part of an answer. Without rows the question was what the program is."""
+    if rows or failures:
+        return {"errors": failures}
+    return {"errors": failures, "surroundings": surroundings(program)}
+
+
+def surroundings(program):
+    """Return what decides about results beside the program: the interpreter, and what the code imports.
+
+    Of the standard library the interpreter's version says all; of installed packages their names and
+    versions; of other modules their contents, and what these import. Imports are found in the text, also
+    those inside of functions; what is imported by a computed name is not.
+    """
+    found = {"python": " ".join((platform.python_implementation(), sys.version, platform.machine()))}
+    needs = getattr(program, "needs", None)
+    texts = [field.expression for field in program.fields if field.expression] + (["import " + needs] if needs else [])
+    todo = [("", text.strip()) for text in texts + list(reversed(list(program.sources.values())))]
+    seen = set()
+    while todo:
+        package, text = todo.pop()
+        names, doubt = look_at(text, package)
+        if doubt:
+            found.setdefault("doubt", doubt)
+        for name in sorted(names):
+            if name in seen:
+                continue
+            seen.add(name)
+            todo += module(name, found)
+    return found
+
+
+# What gives something else at another time, or reads what nobody knows of: modules, and names of
+# functions and attributes. It errs on the side of doubt.
+DOUBTFUL_MODULES = frozenset(
+    "random secrets uuid socket ssl urllib http ftplib smtplib requests httpx aiohttp subprocess multiprocessing sqlite3 "
+    "tempfile fileinput shelve dbm ctypes linecache getpass platform "
+    "locale zoneinfo threading concurrent asyncio resource tracemalloc psutil "
+    "duckdb psycopg psycopg2 pyodbc pymysql pymongo redis sqlalchemy boto3 botocore fsspec s3fs gcsfs paramiko grpc websockets".split()
+)
+DOUBTFUL_NAMES = frozenset(
+    "open popen system now today utcnow time time_ns monotonic perf_counter localtime gmtime environ getenv urandom getpid "
+    "listdir scandir walk glob rglob iterdir stat exists isfile isdir getmtime getsize loadtxt genfromtxt memmap fromfile "
+    "random default_rng sample import_module __import__ eval exec "
+    "load load_workbook get_data parse getcwd uname getlogin cpu_count getctime getatime lstat fstat access readlink "
+    "expanduser expandvars gettz".split()
+)
+DOUBTFUL_OF_TIME = frozenset("ctime asctime strftime".split())  # of the module time; a date's are not
+DOUBTFUL_TEXTS = ("now", "today")  # libraries of data frames read the clock for these
+DOUBTFUL_PREFIXES = ("read_", "scan_")  # of the libraries of data frames, and of pathlib
+
+
+def doubtful(name):
+    return name in DOUBTFUL_NAMES or name.startswith(DOUBTFUL_PREFIXES)
+
+
+def look_at(text, package):
+    """Return the names of the modules that a text imports, as far as it says so, and what in it may give something else each time."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return set(), "code that cannot be read"
+    names = set()
+    doubt = ""
+    for node in ast.walk(tree):
+        name = ""
+        if isinstance(node, ast.Import):
+            tops = [alias.name.partition(".")[0] for alias in node.names]
+            names.update(tops)
+            name = next((part for alias in node.names for part in alias.name.split(".") if part in DOUBTFUL_MODULES), "")
+        elif isinstance(node, ast.ImportFrom):
+            if not node.level and node.module:
+                top = node.module.partition(".")[0]
+                names.add(top)
+                name = next((part for part in node.module.split(".") if part in DOUBTFUL_MODULES), "")
+            whole = node.module == "datetime"  # its time is a type
+            name = name or next((alias.name for alias in node.names if doubtful(alias.name) and not (whole and alias.name == "time")), "")
+            if node.module == "time":
+                name = name or next((alias.name for alias in node.names if alias.name in DOUBTFUL_OF_TIME), "")
+        elif isinstance(node, ast.Attribute):
+            of_time = isinstance(node.value, ast.Name) and node.value.id == "time" and node.attr in DOUBTFUL_OF_TIME
+            name = node.attr if of_time or doubtful(node.attr) else ""
+        elif isinstance(node, ast.Call):
+            given = node.args + [keyword.value for keyword in node.keywords]
+            name = "id" if isinstance(node.func, ast.Name) and node.func.id == "id" else ""  # an address in memory
+            name = name or next((each.value for each in given if isinstance(each, ast.Constant) and each.value in DOUBTFUL_TEXTS), "")
+        elif isinstance(node, ast.Name):
+            name = node.id if node.id in ("open", "eval", "exec", "__import__") else ""
+        if name and not doubt:
+            doubt = "%s (line %d)" % (name, node.lineno)
+    names.discard(package)  # all files of a package are looked at together
+    return names, doubt
+
+
+def module(name, found):
+    """Note a module by its top-level name, and return the texts in it that may import others."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        spec = None
+    if spec is None:
+        found["module " + name] = "not there"
+        return []
+    folders = list(spec.submodule_search_locations or [])
+    if not folders and (not spec.has_location or not spec.origin):
+        return []  # built in
+    places = folders or [spec.origin]
+    if all(standard(place) for place in places):
+        return []
+    if all(installed(place) for place in places):
+        found["packages"] = packages()
+        if folders:
+            found["module " + name] = identity(files_of(folders), False)
+            return []
+    files = files_of(folders) if folders else [spec.origin]
+    found["module " + name] = identity(files, True)
+    texts = []
+    for path in files:
+        if path.endswith(".py"):
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                with open(path, encoding="utf-8") as file:
+                    texts.append((name, file.read()))
+    return texts
+
+
+def standard(path):
+    return path.startswith(os.path.dirname(os.__file__) + os.sep) and not installed(path)
+
+
+def installed(path):
+    return "site-packages" in path.split(os.sep) or "dist-packages" in path.split(os.sep)
+
+
+def packages():
+    """Return what is installed: pip and its like name a directory by package and version."""
+    names = []
+    for folder in sys.path:
+        with contextlib.suppress(OSError):
+            names += [name for name in os.listdir(folder) if name.endswith((".dist-info", ".egg-info", ".egg-link", ".pth"))]
+    return digest(sorted(names))
+
+
+def files_of(folders):
+    files = []
+    for folder in folders:
+        for place, below, names in os.walk(folder):
+            below[:] = sorted(each for each in below if each != "__pycache__")
+            files += [os.path.join(place, name) for name in sorted(names) if not name.endswith(".pyc")]
+            if len(files) > MAX_MODULE_FILES:
+                return files[:MAX_MODULE_FILES]
+    return files
+
+
+def identity(files, contents):
+    """Return what tells files from others: their contents, or their sizes and times."""
+    parts = []
+    for path in files:
+        try:
+            status = os.stat(path)
+            parts.append("%s %d" % (path, status.st_size))
+            if contents:
+                with open(path, "rb") as file:
+                    parts.append(digest([file.read().hex()]))
+            else:
+                parts.append(str(status.st_mtime_ns))
+        except OSError as error:
+            parts.append("%s %s" % (path, error.errno))
+    return digest(parts)
+
+
+def digest(parts):
+    import hashlib  # only here: importing it takes longer than most programs
+
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+# ---------------------------------------------------------------------------
 # The loop
 # ---------------------------------------------------------------------------
 
@@ -1131,7 +1314,7 @@ class Worker:
         if isinstance(program, TableProgram):
             self.unit = "call"
             failures, buffers = compute_groups(program, page, payload, rows)
-            return result(sequence, began, loaded, 0 if failures else rows, {"errors": failures}, buffers)
+            return result(sequence, began, loaded, 0 if failures else rows, report(program, rows, failures), buffers)
         columns = []
         try:
             reader = Reader(payload, CHUNK_HEADER.size, rows)
@@ -1143,7 +1326,7 @@ class Worker:
             columns = None
             failures, buffers = [describe(program, error, 0)], []
         page[SLOT_ROW] = ROW_NONE
-        return result(sequence, began, loaded, rows if buffers else 0, {"errors": failures}, buffers)
+        return result(sequence, began, loaded, rows if buffers else 0, report(program, rows, failures), buffers)
 
     def enter(self, number):
         """Return the program, loaded and in its directory, and None, or None and why that cannot be."""
@@ -1225,7 +1408,7 @@ def stack_text(frame):
 
 def result(sequence, began, loaded, rows, report, buffers):
     # Only a chunk that cannot be used, or one with failed rows, has anything to say.
-    text = json.dumps(report).encode() if report.get("errors") or "load_error" in report else b""
+    text = json.dumps(report).encode() if any(report.values()) else b""
     busy = time.perf_counter_ns() - loaded
     return [RESULT_HEADER.pack(sequence, busy, loaded - began, rows, len(text)), text, *buffers]
 

@@ -23,6 +23,9 @@ type backend interface {
 	stage(ctx context.Context, loc address.Location, u Upload) (Staged, error)
 	// abandon removes what a stage left whose publication never came.
 	abandon(ctx context.Context, loc address.Location, left Leftover) error
+	// list lists what is in a directory, at least what begins with a text; it
+	// tells l what has come.
+	list(ctx context.Context, loc address.Location, dir, begin string, l *lister) ([]entry, error)
 	close() error
 }
 
@@ -36,13 +39,14 @@ type sink interface {
 type Client struct {
 	cfg       Config
 	transfers chan struct{} // bounds them
+	listings  chan struct{}
 	mu        sync.Mutex
 	backends  map[string]backend
 }
 
 // New returns a client. It opens nothing before it is used.
 func New(cfg Config) *Client {
-	return &Client{cfg: cfg.withDefaults(), transfers: make(chan struct{}, transfersMax), backends: map[string]backend{}}
+	return &Client{cfg: cfg.withDefaults(), transfers: make(chan struct{}, transfersMax), listings: make(chan struct{}, listingsMax), backends: map[string]backend{}}
 }
 
 // Close ends idle connections.

@@ -4,8 +4,8 @@
 //
 // It owns connections, credentials, and what is done about transfers that
 // break. A Client reads small files into memory (Read), keeps copies of a
-// run's inputs (Spool), and puts output files in place in two steps (Stage,
-// then Staged.Publish), so that the second can be part of a commit.
+// run's inputs (Spool), lists files (List), and puts output files in place in two
+// steps (Stage, then Staged.Publish), so that the second can be part of a commit.
 //
 // It promises:
 //   - a copy is either whole or not there: it has the size that the server

@@ -41,6 +41,11 @@ func (b *httpBackend) close() error {
 	return nil
 }
 
+// list: web servers have no listings.
+func (b *httpBackend) list(_ context.Context, _ address.Location, _, _ string, _ *lister) ([]entry, error) {
+	return nil, fault.New(fault.Script, "a web server does not list its files")
+}
+
 // request sends a GET for the bytes from offset on, or for only the first.
 func (b *httpBackend) request(ctx context.Context, loc address.Location, set func(http.Header)) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, loc.URL, nil)

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/pkg/sftp"
@@ -139,6 +141,44 @@ func (b *sftpBackend) stat(ctx context.Context, loc address.Location) (v Version
 		return err
 	})
 	return v, err
+}
+
+// list lists a directory, with what links in it lead to.
+func (b *sftpBackend) list(ctx context.Context, loc address.Location, dir, _ string, l *lister) (out []entry, err error) {
+	err = b.with(ctx, loc, func(c *sftpConn) error {
+		var said atomic.Int64
+		heard := func(bytes int) { // the library asks for the whole of it
+			l.watch.feed()
+			if said.Add(int64(bytes)) > listedBytesMax {
+				_ = c.net.Close() // there is no other way to end it
+			}
+		}
+		c.net.heard.Store(&heard)
+		defer c.net.heard.Store(nil)
+		all, err := c.ReadDirContext(ctx, dir)
+		switch {
+		case said.Load() > listedBytesMax:
+			return errors.Join(tooMany("the server says more than %d MiB about one directory", listedBytesMax>>20), net.ErrClosed)
+		case errors.Is(err, fs.ErrNotExist):
+			return missing("the server has no directory %s", dir)
+		case err != nil:
+			return err
+		}
+		for _, st := range all {
+			if st.Mode()&fs.ModeSymlink != 0 {
+				if st, err = c.Stat(dir + st.Name()); errors.Is(err, fs.ErrNotExist) {
+					continue
+				} else if err != nil {
+					return err
+				}
+			}
+			if st.IsDir() || st.Mode().IsRegular() {
+				out = append(out, entry{name: st.Name(), dir: st.IsDir(), version: versionOfInfo(st)})
+			}
+		}
+		return l.came(len(all))
+	})
+	return out, err
 }
 
 // answered reports an error that a server in good health gives.

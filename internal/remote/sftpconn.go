@@ -21,7 +21,7 @@ const connIdleMax = 30 * time.Second
 // sftpConn is a connection to a server as a user.
 type sftpConn struct {
 	*sftp.Client
-	net   net.Conn
+	net   *writeTimedConn
 	ssh   *ssh.Client
 	since time.Time // when it was last used
 }
@@ -118,7 +118,7 @@ func (b *sftpBackend) connect(ctx context.Context, loc address.Location) (*sftpC
 }
 
 // handshake makes an SFTP session of a network connection.
-func (b *sftpBackend) handshake(conn net.Conn, loc address.Location, signers []ssh.Signer) (*sftpConn, error) {
+func (b *sftpBackend) handshake(conn *writeTimedConn, loc address.Location, signers []ssh.Signer) (*sftpConn, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(b.c.cfg.ConnectTimeout)); err != nil {
 		return nil, connectFault(err)
 	}

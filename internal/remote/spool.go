@@ -83,6 +83,24 @@ func (s *Spool) EnsureAll(ctx context.Context, wants []Want) ([]Copy, error) {
 	return copies, first
 }
 
+// Look asks the servers which versions they have of files, and copies none.
+func (s *Spool) Look(ctx context.Context, urls []string) ([]Version, error) {
+	out := make([]Version, len(urls))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(transfersMax)
+	for i, url := range urls {
+		group.Go(func() error {
+			loc, err := locate(url, s.secrets)
+			if err != nil {
+				return err
+			}
+			out[i], err = s.c.stat(ctx, loc)
+			return placed(err, loc)
+		})
+	}
+	return out, group.Wait()
+}
+
 // Key names the copy of a file. It says nothing of the address.
 func Key(url string) string {
 	sum := sha256.Sum256([]byte(url))
@@ -329,6 +347,23 @@ func changed(loc address.Location, was, now Version) error {
 	f := fault.New(fault.UserData, "the input file changed after the run read it (%s; now %s)", was, now)
 	f.Hint = "start a new run"
 	return placed(f, loc)
+}
+
+// OneVersion refuses two encoded versions of a file that are not of the same content.
+func OneVersion(url, was, now string) error {
+	loc, err := address.Parse(url)
+	if err != nil {
+		return err
+	}
+	before, err := decodeVersion(was)
+	if err != nil {
+		return err
+	}
+	after, err := decodeVersion(now)
+	if err != nil || after.same(before) {
+		return err
+	}
+	return changed(loc, before, after)
 }
 
 // noteBytesMax is more than a note of a copy ever has.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"thalweg/internal/fault"
@@ -36,10 +37,19 @@ func newTransport(cfg Config, roots *x509.CertPool) *http.Transport {
 	}
 }
 
-// writeTimedConn ends writes that stand still.
+// writeTimedConn ends writes that stand still, and tells what is read.
 type writeTimedConn struct {
 	net.Conn
-	idle time.Duration
+	idle  time.Duration
+	heard atomic.Pointer[func(bytes int)] // nil: nobody wants to know
+}
+
+func (c *writeTimedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if heard := c.heard.Load(); heard != nil {
+		(*heard)(n)
+	}
+	return n, err
 }
 
 func (c *writeTimedConn) Write(p []byte) (int, error) {
@@ -99,9 +109,7 @@ func statusFault(status int, header http.Header) error {
 	err := broken(nil, "the server answered %d %s", status, text)
 	var r retryable
 	if errors.As(err, &r) {
-		if d, e := time.ParseDuration(header.Get("Retry-After") + "s"); e == nil && d > 0 {
-			r.after = d
-		}
+		r.after = retryAfter(header, time.Now())
 		return r
 	}
 	return err

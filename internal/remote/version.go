@@ -3,6 +3,7 @@ package remote
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -62,4 +63,22 @@ func decodeVersion(s string) (v Version, err error) {
 		return v, fmt.Errorf("read the version of a remote file: %w", err)
 	}
 	return v, nil
+}
+
+// StrongTag gives the entity tag of an encoded version, by which the server
+// promises the same bytes; "": it gives none, or only a weak one.
+func StrongTag(version string) string {
+	v, err := decodeVersion(version)
+	if err != nil {
+		return ""
+	}
+	return v.StrongTag()
+}
+
+// StrongTag is that of the version.
+func (v Version) StrongTag() string {
+	if strings.HasPrefix(v.ETag, "W/") {
+		return ""
+	}
+	return v.ETag
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/gate"
 	"thalweg/internal/state"
 )
 
@@ -29,8 +30,15 @@ type Result struct {
 type Job interface {
 	// Plan decides a node's batches; all of its inputs are complete. What it
 	// decides follows from what is recorded of the run, not from the machine. It
-	// answers with *NotReadyError rather than keep the other nodes waiting for long.
+	// answers with *NotReadyError rather than keep the other nodes waiting for long,
+	// with *AskError where people have to decide first, and with state.ErrConflict
+	// where it has given an order by which nodes are planned again.
 	Plan(ctx context.Context, node state.Node) (state.Plan, error)
+	// Settle is called when all batches of a node are done, before it counts as
+	// succeeded, perhaps more than once. state.ErrConflict says, as that of Plan
+	// does, that an order has been given by which nodes are planned again;
+	// *UnsettledError that the node has failed.
+	Settle(ctx context.Context, node state.Node) error
 	// Execute does a batch's work. It publishes nothing. A result beside an
 	// error is what the failure leaves for people to look at: side parts and
 	// checks, which become visible together with it.
@@ -43,6 +51,22 @@ type NotReadyError struct{ Until context.Context }
 
 // Error implements error.
 func (e *NotReadyError) Error() string { return "what the node needs is on its way" }
+
+// AskError is Plan's answer for a gate at which people have to decide first:
+// the node waits with that record.
+type AskError struct{ Record gate.Record }
+
+// Error implements error.
+func (e *AskError) Error() string { return "gate " + e.Record.Gate + " waits for a decision" }
+
+// UnsettledError is Settle's answer for a node that cannot count as done.
+type UnsettledError struct{ Err error }
+
+// Error implements error.
+func (e *UnsettledError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the classified failure.
+func (e *UnsettledError) Unwrap() error { return e.Err }
 
 // Guard calls fn and turns a panic into a failure that says where: one batch's
 // or plan's mistake is not the end of a process that works on others.
@@ -65,10 +89,14 @@ type Event struct {
 	Batch   int
 	Attempt int
 	Batches int // planned batches of the node
-	Stats   state.Stats
-	Checks  []state.CheckResult // of a batch that finished or failed
-	Failure *state.Failure
-	Status  state.Status // of the run, when it finished
+	// ReusedFrom is the node whose rows a node has taken over that was planned
+	// or has finished; nil: it computes them.
+	ReusedFrom *state.NodeKey
+	Stats      state.Stats
+	Checks     []state.CheckResult // of a batch that finished or failed
+	Failure    *state.Failure
+	Gate       *gate.Record // of a gate that waits
+	Status     state.Status // of the run, when it finished
 }
 
 // EventKind names an event. The texts appear in JSON output: they do not change.
@@ -77,6 +105,7 @@ type EventKind string
 // The events.
 const (
 	NodePlanned   EventKind = "node_planned"
+	NodeWaiting   EventKind = "node_waiting" // for people
 	BatchStarted  EventKind = "batch_started"
 	BatchFinished EventKind = "batch_finished"
 	BatchFailed   EventKind = "batch_failed"
@@ -97,12 +126,68 @@ const (
 	Executed  CrashPoint = "executed"  // parts are stored, files written under temporary names
 	Published CrashPoint = "published" // files have their final names, nothing is committed
 	Committed CrashPoint = "committed" // the batch is done, nobody has noticed
+	Settling  CrashPoint = "settling"  // a node's batches are done, or those of an earlier run are taken over; it does not count as succeeded
 )
 
-// CrashPoints lists them all.
+// The crash points of who begins runs and who tells of them.
+const (
+	RunDue   CrashPoint = "run_due"   // that a run is due is written down, it is not begun
+	RunBegun CrashPoint = "run_begun" // the run is there, it is not written down for what
+	Owed     CrashPoint = "owed"      // what is to be told is written down, nobody was told
+	Told     CrashPoint = "told"      // they were told, it is not written down
+)
+
+// The crash points of who gives a run an order: stop, pause, redo, invalidate.
+const (
+	OrderBegun   CrashPoint = "order_begun"   // it is recorded, no node has heard of it
+	OrderHeard   CrashPoint = "order_heard"   // some nodes have
+	OrderCarried CrashPoint = "order_carried" // all have, and the run has its status
+)
+
+// OrderPoints lists those of an order.
+func OrderPoints() []CrashPoint { return []CrashPoint{OrderBegun, OrderHeard, OrderCarried} }
+
+// ServingPoints lists those of who begins runs and tells of them.
+func ServingPoints() []CrashPoint { return []CrashPoint{RunDue, RunBegun, Owed, Told} }
+
+// CrashPoints lists those of a batch.
 func CrashPoints() []CrashPoint {
-	return []CrashPoint{Planned, Claimed, Executed, Published, Committed}
+	return []CrashPoint{Planned, Claimed, Executed, Published, Committed, Settling}
 }
+
+// The crash points of a gate, in the order in which it passes them before it is
+// planned.
+const (
+	Noted   CrashPoint = "noted"   // that it waits is noted in the workspace, and it does not yet
+	Asked   CrashPoint = "asked"   // it waits, nobody was told
+	Left    CrashPoint = "left"    // whoever worked on the run has left it because it waits, and has not looked again
+	Decided CrashPoint = "decided" // somebody has decided, and nothing is recorded
+)
+
+// The crash points of who removes what nobody needs any more, in order.
+const (
+	RunDropped  CrashPoint = "run_dropped"  // a run that was over the limits is dropped, nothing of it is removed
+	Cleared     CrashPoint = "cleared"      // what dead attempts at a node announced is gone
+	PartRemoved CrashPoint = "part_removed" // a part is gone, others are not
+	Purged      CrashPoint = "purged"       // state has forgotten the work of one node of a dropped run
+)
+
+// GatePoints lists those of a gate.
+func GatePoints() []CrashPoint { return []CrashPoint{Noted, Asked, Left, Decided} }
+
+// CollectPoints lists those of who removes what nobody needs any more.
+func CollectPoints() []CrashPoint { return []CrashPoint{RunDropped, Cleared, PartRemoved, Purged} }
+
+// The crash points of a file that is made to last, in the order in which it
+// passes them: parts, output files, what the state directory keeps.
+const (
+	Staged  CrashPoint = "staged"  // it is written, under a name that nobody reads, and not flushed
+	Flushed CrashPoint = "flushed" // it is flushed, under that name
+	Named   CrashPoint = "named"   // it has its name, which is not flushed
+)
+
+// FilePoints lists those of a file.
+func FilePoints() []CrashPoint { return []CrashPoint{Staged, Flushed, Named} }
 
 // FailureOf turns an error into what state keeps of it.
 func FailureOf(err error, key state.BatchKey) state.Failure {

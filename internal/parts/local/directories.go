@@ -94,7 +94,7 @@ func (s *directories) make(up *os.File, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.disk.sync(stepSyncDir, up); err != nil {
+	if err := s.disk.syncDir(up); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil

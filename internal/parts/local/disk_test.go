@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"thalweg/internal/durable"
 	"thalweg/internal/fault"
 	"thalweg/internal/parts"
 )
@@ -24,16 +25,20 @@ type trouble struct {
 	at    int // 0: never
 	err   error
 	steps []string
+	deaf  bool // it lets everything pass, and forgets it
 }
 
-func (f *trouble) before(s step, path string) error {
+func (f *trouble) watch(op durable.Op, do func() error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.steps = append(f.steps, fmt.Sprintf("%s %s", s, filepath.Base(path)))
+	if f.deaf {
+		return do()
+	}
+	f.steps = append(f.steps, fmt.Sprintf("%s %s", op.Step, filepath.Base(op.Path)))
 	if f.at == len(f.steps) {
 		return f.err
 	}
-	return nil
+	return do()
 }
 
 // A failure at each step leaves neither a visible part nor a lost one: the
@@ -43,10 +48,11 @@ func TestFailureAtEachStep(t *testing.T) {
 	ctx := context.Background()
 	const key = "ws/1/n/part"
 	for at := 1; ; at++ {
-		f := &trouble{at: at, err: unix.ENOSPC}
+		f := &trouble{at: at, err: unix.ENOSPC, deaf: true}
 		root := t.TempDir()
-		s := openTest(t, root, disk{before: f.before})
+		s := openTest(t, root, durable.Watched(f.watch))
 		staged := stageFile(t, s, "content")
+		f.deaf = false
 		_, err := s.Put(ctx, key, staged)
 		if err == nil {
 			require.Greater(t, at, 12, "all steps have had their turn")
@@ -61,7 +67,7 @@ func TestFailureAtEachStep(t *testing.T) {
 		require.FileExists(t, staged, what)
 
 		// Another process sees nothing, either.
-		other := openTest(t, root, disk{})
+		other := openTest(t, root, durable.FS{})
 		for info := range other.List(ctx, "", "") {
 			t.Fatalf("after a failure to %s there is %s", what, info.Key)
 		}
@@ -79,12 +85,12 @@ func TestFailureToTakeBack(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	broken := false
-	s := openTest(t, t.TempDir(), disk{before: func(st step, path string) error {
-		if broken && (st == stepTakeBack || st == stepSyncDir && filepath.Base(path) == "d") {
+	s := openTest(t, t.TempDir(), durable.Watched(func(op durable.Op, do func() error) error {
+		if broken && (op.Step == durable.TakeBack || op.Step == durable.SyncDir && filepath.Base(op.Path) == "d") {
 			return unix.EIO
 		}
-		return nil
-	}})
+		return do()
+	}))
 	_, err := s.Put(ctx, "d/first", stageFile(t, s, "x"))
 	require.NoError(t, err)
 	broken = true
@@ -101,7 +107,7 @@ func TestOrderOfSteps(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	f := &trouble{}
-	s := openTest(t, t.TempDir(), disk{before: f.before})
+	s := openTest(t, t.TempDir(), durable.Watched(f.watch))
 	put := func(key string) []string {
 		f.steps = nil
 		_, err := s.Put(ctx, key, stageFile(t, s, "x"))

@@ -28,14 +28,14 @@ func (s *Store) explain(what string, err error) error {
 	if errors.As(err, &classified) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	f := &fault.Error{Kind: fault.Environment, Place: fault.Place{File: s.root}, Message: "part store: " + what, Err: err}
+	f := &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Place: fault.Place{File: s.root}, Message: "part store: " + what, Err: err}
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		f.Hint = "the disk or the quota is full: make room, then resume the run"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
 		f.Hint = "the directory and all in it must be readable and writable"
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-		f.Hint, f.Retryable = "too many open files: raise the limit (ulimit -n)", true
+		f.Hint = "too many open files: raise the limit (ulimit -n)"
 	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.EISDIR):
 		f.Kind, f.Hint = fault.Bug, "a key cannot be a directory of another key"
 	case errors.Is(err, fs.ErrNotExist):

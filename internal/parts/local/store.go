@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"thalweg/internal/durable"
 	"thalweg/internal/fault"
 	"thalweg/internal/parts"
 )
@@ -48,10 +49,11 @@ var _ parts.Store = (*Store)(nil)
 // none. It removes what processes that are gone have left in the stage. It
 // fails with a *fault.Error of kind Environment if the directory cannot be
 // used or has another layout.
-func Open(root string) (*Store, error) { return open(root, disk{}) }
+func Open(root string) (*Store, error) { return OpenOn(durable.FS{}, root) }
 
-func open(root string, d disk) (*Store, error) {
-	s := &Store{root: root, disk: d}
+// OpenOn is Open on a file system of the caller's.
+func OpenOn(files durable.FS, root string) (*Store, error) {
+	s := &Store{root: root, disk: disk{files}}
 	var err error
 	if s.root, err = filepath.Abs(root); err != nil {
 		return nil, s.explain("find directory", err)
@@ -68,7 +70,7 @@ func open(root string, d disk) (*Store, error) {
 // prepare makes the directories and opens the two that stay open.
 func (s *Store) prepare() (err error) {
 	for _, name := range []string{dataName, stageName} {
-		if err := makeDurable(filepath.Join(s.root, name)); err != nil {
+		if err := s.disk.MakeAll(filepath.Join(s.root, name), directoryMode); err != nil {
 			return err
 		}
 	}
@@ -91,7 +93,7 @@ func (s *Store) checkVersion() error {
 	file := filepath.Join(s.root, versionName)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
-		return os.WriteFile(file, []byte(versionText), 0o644)
+		return s.disk.WriteFile(file, []byte(versionText), 0o644)
 	}
 	if err != nil || string(text) == versionText {
 		return err
@@ -99,35 +101,6 @@ func (s *Store) checkVersion() error {
 	f := fault.New(fault.Environment, "the part store in %s has a layout that this program does not know", s.root)
 	f.Place.File, f.Hint = file, "use the program that wrote it, or another directory"
 	return f
-}
-
-// makeDurable makes a directory, and those above it that are missing, and
-// flushes the entry of each that it makes.
-func makeDurable(dir string) error {
-	info, err := os.Stat(dir)
-	if err == nil && !info.IsDir() {
-		return &fs.PathError{Op: "mkdir", Path: dir, Err: errNotDirectory}
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	up := filepath.Dir(dir)
-	if err := makeDurable(up); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, directoryMode); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return syncDirectory(up)
-}
-
-func syncDirectory(path string) (err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return f.Sync()
 }
 
 // Properties implements parts.Store.
@@ -218,16 +191,17 @@ func (s *Store) settle(ctx context.Context, file string) (info parts.Info, err e
 		return info, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := s.disk.enter(stepRead, file); err != nil {
-		return info, err
-	}
-	if info.Checksum, info.Bytes, err = parts.Checksum(contextFile{ctx, f}); err != nil {
+	err = s.disk.Do(durable.Read, file, func() (err error) {
+		info.Checksum, info.Bytes, err = parts.Checksum(contextFile{ctx, f})
+		return err
+	})
+	if err != nil {
 		return info, err
 	}
 	if err := s.disk.protect(f); err != nil {
 		return info, err
 	}
-	return info, s.disk.sync(stepSync, f)
+	return info, s.disk.Sync(f)
 }
 
 // place moves a settled file to its key, durably.
@@ -255,17 +229,17 @@ func (s *Store) place(ctx context.Context, key, staged string) error {
 }
 
 func (s *Store) placeIn(dir *os.File, name, staged string) error {
-	if err := s.disk.move(stepRename, s.stage.dir, staged, dir, name); err != nil {
+	if err := s.disk.move(durable.Rename, s.stage.dir, staged, dir, name); err != nil {
 		return err
 	}
-	err := s.disk.sync(stepSyncDir, dir)
+	err := s.disk.syncDir(dir)
 	if err == nil {
 		return nil
 	}
 	// The part can be seen but might not survive: it must not stay. If it
 	// cannot be taken back either, nobody was told of it and a sweep by the
 	// manifest deletes it.
-	return errors.Join(err, s.disk.move(stepTakeBack, dir, name, s.stage.dir, staged))
+	return errors.Join(err, s.disk.move(durable.TakeBack, dir, name, s.stage.dir, staged))
 }
 
 // Fetch implements parts.Store: it gives the part itself, so there is nothing

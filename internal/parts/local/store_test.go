@@ -15,14 +15,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/durable"
 	"thalweg/internal/fault"
 	"thalweg/internal/parts"
 	"thalweg/internal/parts/partstest"
 )
 
-func openTest(t testing.TB, root string, d disk) *Store {
+func openTest(t testing.TB, root string, files durable.FS) *Store {
 	t.Helper()
-	s, err := open(root, d)
+	s, err := OpenOn(files, root)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
@@ -60,7 +61,7 @@ func TestConformance(t *testing.T) {
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "new", "store")
-	s := openTest(t, root, disk{})
+	s := openTest(t, root, durable.FS{})
 	_, err := s.Put(context.Background(), "a/b", stageFile(t, s, "x"))
 	require.NoError(t, err)
 	path, release, err := s.Fetch(context.Background(), "a/b", "")
@@ -84,13 +85,13 @@ func TestPutOnlyStaged(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	root := t.TempDir()
-	s := openTest(t, root, disk{})
+	s := openTest(t, root, durable.FS{})
 	mine := filepath.Join(t.TempDir(), "mine.csv")
 	require.NoError(t, os.WriteFile(mine, []byte("x"), 0o644))
 	link := newFile(t, s)
 	require.NoError(t, os.Symlink(mine, link))
 	stageDir := filepath.Dir(filepath.Dir(link))
-	other := openTest(t, root, disk{})
+	other := openTest(t, root, durable.FS{})
 	for _, path := range []string{
 		mine, link, filepath.Dir(link), stageDir, filepath.Join(stageDir, "..", "..", "VERSION"), filepath.Join(stageDir, lockName),
 		stageFile(t, other, "of another"), "relative", "",
@@ -109,7 +110,7 @@ func TestFetchDamaged(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	root := t.TempDir()
-	mine, reader := openTest(t, root, disk{}), openTest(t, root, disk{})
+	mine, reader := openTest(t, root, durable.FS{}), openTest(t, root, durable.FS{})
 	info, err := mine.Put(ctx, "k", stageFile(t, mine, "right"))
 	require.NoError(t, err)
 	_, _, err = reader.Fetch(ctx, "k", info.Checksum)
@@ -118,7 +119,7 @@ func TestFetchDamaged(t *testing.T) {
 	require.NoError(t, os.Chmod(path, 0o644))
 	for what, content := range map[string]string{"a flipped bit": "rigit", "less": "righ", "more": "right.", "nothing": ""} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
-		for _, s := range []*Store{mine, reader, openTest(t, root, disk{})} {
+		for _, s := range []*Store{mine, reader, openTest(t, root, durable.FS{})} {
 			_, _, err := s.Fetch(ctx, "k", info.Checksum)
 			require.ErrorIs(t, err, parts.ErrCorrupt, what)
 		}
@@ -133,7 +134,7 @@ func TestFetchDamaged(t *testing.T) {
 // One who stops waiting for a part to be read does not make the others fail.
 func TestFetchCancelled(t *testing.T) {
 	t.Parallel()
-	s := openTest(t, t.TempDir(), disk{})
+	s := openTest(t, t.TempDir(), durable.FS{})
 	info, err := s.Put(context.Background(), "k", stageFile(t, s, "x"))
 	require.NoError(t, err)
 	turn := s.known.of("k").turn
@@ -156,7 +157,7 @@ func TestFetchCancelled(t *testing.T) {
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	mine := openTest(t, root, disk{})
+	mine := openTest(t, root, durable.FS{})
 	kept := stageFile(t, mine, "mine")
 
 	child := exec.Command(os.Args[0])
@@ -192,12 +193,12 @@ func TestSweep(t *testing.T) {
 func TestOpenSweeps(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	openTest(t, root, disk{})
+	openTest(t, root, durable.FS{})
 	dead := filepath.Join(root, "stage", "1-dead")
 	require.NoError(t, os.Mkdir(dead, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dead, lockName), nil, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dead, "00000001"), []byte("x"), 0o600))
-	openTest(t, root, disk{})
+	openTest(t, root, durable.FS{})
 	require.NoDirExists(t, dead)
 }
 
@@ -221,7 +222,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestManyDirectories(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	s := openTest(t, t.TempDir(), disk{})
+	s := openTest(t, t.TempDir(), durable.FS{})
 	errs := make(chan error)
 	const workers, each = 4, 2 * maxOpenDirectories
 	for w := range workers {
@@ -274,7 +275,7 @@ func TestRenameByLink(t *testing.T) {
 func BenchmarkPut(b *testing.B) {
 	for _, parallel := range []int{1, concurrency} {
 		b.Run(fmt.Sprint(parallel), func(b *testing.B) {
-			s := openTest(b, b.TempDir(), disk{})
+			s := openTest(b, b.TempDir(), durable.FS{})
 			paths := make([]string, b.N)
 			for i := range paths {
 				paths[i] = stageFile(b, s, strings.Repeat("x", 4000))
