@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"thalweg/internal/fault"
@@ -62,24 +62,21 @@ func checkStatus(r state.CheckResult) string {
 }
 
 func (c *checksCmd) Run(ctx context.Context, a *app) error {
-	home, err := local.Open(ctx, c.State, false)
+	home, r, err := c.runFlag.open(ctx, c.stateFlags)
 	if err != nil {
 		return err
 	}
 	defer home.Close()
-	r, err := c.pick(ctx, home, c.Workspace)
+	nodes, err := home.State.Nodes(ctx, r.RunKey)
 	if err != nil {
 		return err
 	}
-	var results []state.CheckResult
-	if c.Node == "" {
-		results, err = state.OfNodes(ctx, home.State, r.RunKey, home.State.Checks)
-	} else {
-		results, err = state.All(ctx, home.State.Checks, state.NodeKey{RunKey: r.RunKey, Node: c.Node})
-		if errors.Is(err, state.ErrNotFound) {
+	if c.Node != "" {
+		if nodes = slices.DeleteFunc(nodes, func(n state.Node) bool { return n.Name != c.Node }); len(nodes) == 0 {
 			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, c.Node), Hint: "thalweg nodes lists them"}
 		}
 	}
+	results, err := local.Checks(ctx, home.State, nodes)
 	if err != nil {
 		return err
 	}
@@ -87,7 +84,7 @@ func (c *checksCmd) Run(ctx context.Context, a *app) error {
 	if c.JSON {
 		return printJSON(a.stdout, rows)
 	}
-	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, runStatus(home, r))
+	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, runStatus(ctx, home, r))
 	t := a.newTable("node", "check", "status", "checked", "failed", "kept", "what was found")
 	rightAligned(t, 4, 5, 6)
 	for _, row := range rows {

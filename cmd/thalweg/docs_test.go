@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,8 +21,8 @@ var fence = regexp.MustCompile("(?ms)^```[a-z]* ([A-Za-z0-9_./-]+)\n(.*?)^```$")
 // TestDocs runs the examples of the pages in docs that have blocks with names
 // of files: those are the files of an example, want/NAME what is in NAME
 // after the run. Several scripts on a page are several examples; one whose
-// blocks are the same as an earlier one's need not repeat them. A block named
-// commands has the command lines, by default thalweg run script.yaml.
+// blocks are the same as an earlier one's need not repeat them. Blocks named
+// commands have the command lines, by default thalweg run script.yaml.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -70,6 +71,9 @@ func examples(page string) []*txtar.Archive {
 		}
 		if files[name] == "" {
 			names = append(names, name)
+		}
+		if name == "commands" { // several blocks are run in their order
+			text = files[name] + text
 		}
 		files[name] = text
 	}
@@ -127,7 +131,7 @@ func TestReadmeCommands(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".txtar"), txtar.Format(archive), 0o600))
 	}
 	commands := strings.Split(strings.TrimSpace(block[1]), "\n")
-	aboutRuns := regexp.MustCompile(`^bin/thalweg (sql|runs|nodes|batches|checks)\b`)
+	aboutRuns := regexp.MustCompile(`^bin/thalweg (sql|runs|history|show|why|nodes|batches|checks)\b`)
 	begin := slices.IndexFunc(commands, func(c string) bool { return strings.HasPrefix(c, "bin/thalweg run ") })
 	require.GreaterOrEqual(t, begin, 0)
 	for i, command := range commands {
@@ -141,4 +145,43 @@ func TestReadmeCommands(t *testing.T) {
 		"stdout 'examples/orders/short.yaml: 5 nodes, no errors'\n"+
 		"exists demo/items.yaml demo/orders.svg demo/orders/orders.csv\n")
 	testscript.Run(t, testscript.Params{Dir: dir, RequireExplicitExec: true})
+}
+
+// Each promise of docs/guarantees.md names a test that exists.
+func TestGuaranteesNameTheirTests(t *testing.T) {
+	t.Parallel()
+	tests := map[string]bool{}
+	declared := regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9]+)\(`)
+	require.NoError(t, filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
+			tests[m[1]] = true
+		}
+		return err
+	}))
+	page, err := os.ReadFile("../../docs/guarantees.md")
+	require.NoError(t, err)
+	_, promises, found := strings.Cut(string(page), "\n## What is promised\n")
+	require.True(t, found)
+	promises, _, found = strings.Cut(promises, "\n## Crash points\n") // worker.TestEveryCrashPointIsListed is for these
+	require.True(t, found)
+	named := regexp.MustCompile(`\bTest[A-Z][A-Za-z0-9]+|testdata/script/[a-z_]+\.txtar|` + "`statetest`")
+	for line := range strings.Lines(promises) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| guarantee |") || strings.HasPrefix(line, "| ---") {
+			continue
+		}
+		names := named.FindAllString(line, -1)
+		require.NotEmpty(t, names, line)
+		for _, name := range names {
+			switch {
+			case strings.HasPrefix(name, "testdata/"):
+				require.FileExists(t, name, line)
+			case strings.HasPrefix(name, "Test"):
+				require.True(t, tests[name], "there is no %s: %s", name, line)
+			}
+		}
+	}
 }

@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,9 +26,11 @@ type explainCmd struct {
 	Node   string `help:"Only this node." placeholder:"NAME"`
 	Memory string `help:"Memory to plan for, e.g. 4GB; default: as run." placeholder:"SIZE"`
 	Cores  int    `help:"Cores to plan for; default: all."`
+	Python string `help:"Python interpreter; default: as run." default:"python3" env:"THALWEG_PYTHON"`
 	JSON   bool   `name:"json" help:"Print it as JSON."`
 
 	Ephemeral bool `help:"Plan as run --ephemeral does."`
+	stateFlags
 }
 
 func (c *explainCmd) Run(ctx context.Context, a *app) error {
@@ -43,12 +49,19 @@ func (c *explainCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	reuse, err := c.foresee(ctx, a, s, memory)
+	if err != nil {
+		return err
+	}
 	nodes := make([]explainedNode, 0, len(e.Nodes))
 	var names []string
 	for _, p := range e.Nodes {
 		names = append(names, p.Node.Name)
 		if c.Node == "" || p.Node.Name == c.Node {
-			nodes = append(nodes, explainNode(p, e.Budget))
+			one := explainNode(p, e.Budget)
+			one.reuse(reuse[p.Node])
+			one.Waits = gatesBefore(s, p.Node)
+			nodes = append(nodes, one)
 		}
 	}
 	if len(nodes) == 0 {
@@ -71,6 +84,21 @@ func (c *explainCmd) Run(ctx context.Context, a *app) error {
 	}
 	_, err = io.WriteString(a.stdout, b.String())
 	return err
+}
+
+// foresee says what a run would take over of the runs in the state directory;
+// nothing where there is none.
+func (c *explainCmd) foresee(ctx context.Context, a *app, s *script.Script, memory int64) (_ map[*script.Node]local.Foreseen, err error) {
+	if _, err := os.Stat(filepath.Join(c.State, "state.db")); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	home, err := local.Open(ctx, c.State, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, home.Close()) }()
+	return local.Foresee(ctx, home, s, local.Options{ScriptPath: c.Script, Workspace: c.Workspace, Ephemeral: c.Ephemeral, MemoryBytes: memory, Cores: c.Cores,
+		Interpreter: c.Python, Keeper: ownExecutable, Known: a.known, Logger: newLogger(a, false)})
 }
 
 // explained is the JSON form.
@@ -105,9 +133,17 @@ type explainedNode struct {
 	Python    string        `json:"python_source,omitempty"`
 	SQL       string        `json:"sql,omitempty"`
 	Problem   string        `json:"problem,omitempty"`
+	Waits     []string      `json:"waits_for,omitempty"` // gates that have to be passed before
 
 	ComputedIn string `json:"computed_in,omitempty"` // of an ephemeral table
 	Stored     string `json:"stored,omitempty"`      // why its table is stored beside --ephemeral
+
+	ReusedFrom *reusedFrom `json:"reused_from,omitempty"` // the node whose rows a run would take over
+	Computed   string      `json:"computed,omitempty"`    // why a run would compute it
+}
+
+func (n *explainedNode) reuse(f local.Foreseen) {
+	n.ReusedFrom, n.Computed = reusedFromOf(f.From), f.Why
 }
 
 // explainNode puts a preview into words.
@@ -141,6 +177,35 @@ func explainNode(p plan.Preview, b budget.Budget) explainedNode {
 	}
 	if p.Problem != nil {
 		out.Problem = p.Problem.Error()
+	}
+	return out
+}
+
+// gatesBefore says what a node waits for, and whom.
+func gatesBefore(s *script.Script, n *script.Node) []string {
+	var out []string
+	for _, g := range s.Gates {
+		if !slices.Contains(g.Guards, n) {
+			continue
+		}
+		text := g.Name
+		if len(g.By) > 0 {
+			text += " by " + strings.Join(g.By, " or ")
+		}
+		if !g.Always {
+			text += ", if a check of table " + g.Name + " fails"
+		}
+		if g.Timeout > 0 {
+			text += fmt.Sprintf(", rejected after %s", span(g.Timeout))
+		}
+		if len(g.Answers) > 0 {
+			names := make([]string, len(g.Answers))
+			for i, a := range g.Answers {
+				names[i] = a.Name + " = " + a.Default
+			}
+			text += "; it asks for " + strings.Join(names, ", ")
+		}
+		out = append(out, text)
 	}
 	return out
 }
@@ -185,10 +250,19 @@ func (n explainedNode) print(w io.Writer) {
 	if shown != "" {
 		fmt.Fprintf(w, "  reads    %s\n", shown)
 	}
+	switch {
+	case n.ReusedFrom != nil:
+		fmt.Fprintf(w, "  reuse    taken over from run %d\n", n.ReusedFrom.Run)
+	case n.Computed != "" && n.ComputedIn == "":
+		fmt.Fprintf(w, "  reuse    computed: %s\n", n.Computed)
+	}
 	if n.File != "" {
 		fmt.Fprintf(w, "  writes   %s\n", n.File)
 	} else {
 		n.printLayout(w)
+	}
+	for _, gate := range n.Waits {
+		fmt.Fprintf(w, "  waits    for approval %s\n", gate)
 	}
 	if n.Join != "" {
 		fmt.Fprintf(w, "  join     %s\n", n.Join)

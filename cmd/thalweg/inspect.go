@@ -4,82 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/history"
 	"thalweg/internal/local"
 	"thalweg/internal/state"
 )
 
-type runsCmd struct {
-	JSON bool `name:"json" help:"Print a JSON array."`
-	stateFlags
-}
-
-// runRow is the JSON form of a run.
-type runRow struct {
-	Workspace   string         `json:"workspace"`
-	Run         int64          `json:"run"`
-	Status      string         `json:"status"`
-	Script      string         `json:"script"`
-	Params      string         `json:"params,omitempty"`
-	StartNodes  []string       `json:"start_nodes"`
-	Description string         `json:"description,omitempty"`
-	Created     time.Time      `json:"created"`
-	Finished    *time.Time     `json:"finished,omitempty"`
-	Failure     *state.Failure `json:"failure,omitempty"`
-}
-
-func (c *runsCmd) Run(ctx context.Context, a *app) error {
-	home, err := local.Open(ctx, c.State, false)
-	if err != nil {
-		return err
-	}
-	defer home.Close()
-	runs, err := state.All(ctx, home.State.Runs, c.Workspace)
-	if err != nil {
-		return err
-	}
-	slices.Reverse(runs) // the latest is printed last
-	rows := make([]runRow, len(runs))
-	for i, r := range runs {
-		rows[i] = runRow{Workspace: r.Workspace, Run: r.Run, Status: runStatus(home, r), Script: r.ScriptPath, Params: r.ParamsPath, StartNodes: r.StartNodes,
-			Description: r.Description, Created: r.Created, Failure: r.Failure}
-		if !r.Finished.IsZero() {
-			rows[i].Finished = &runs[i].Finished
-		}
-	}
-	if c.JSON {
-		return printJSON(a.stdout, rows)
-	}
-	t := a.newTable("run", "status", "started", "took", "script", "what happened")
-	rightAligned(t, 1, 4)
-	for i, r := range rows {
-		took := time.Duration(0)
-		if r.Finished != nil {
-			took = r.Finished.Sub(r.Created)
-		}
-		what := r.Description
-		if r.Failure != nil {
-			what = r.Failure.Node + ": " + r.Failure.Message
-		}
-		status := statusText(a, runs[i].Status)
-		if r.Status == interrupted {
-			status = a.paint(r.Status, yellow)
-		}
-		t.AppendRow([]any{r.Run, status, r.Created.Local().Format(time.DateTime), span(took), r.Script, what})
-	}
-	t.Render()
-	return nil
-}
-
-// interrupted is shown for a run that is stored as running and driven by nobody.
-const interrupted = "interrupted"
-
-func runStatus(home *local.Home, r state.Run) string {
+func runStatus(ctx context.Context, home *local.Home, r state.Run) string {
 	if home.Interrupted(r) {
-		return interrupted
+		if nodes, err := home.State.Nodes(ctx, r.RunKey); err == nil && state.Waits(nodes) {
+			return string(state.Waiting)
+		}
+		return history.Interrupted
 	}
 	return string(r.Status)
 }
@@ -115,30 +52,27 @@ type nodesCmd struct {
 }
 
 func (c *nodesCmd) Run(ctx context.Context, a *app) error {
-	home, err := local.Open(ctx, c.State, false)
+	home, r, err := c.runFlag.open(ctx, c.stateFlags)
 	if err != nil {
 		return err
 	}
 	defer home.Close()
-	r, err := c.pick(ctx, home, c.Workspace)
-	if err != nil {
-		return err
-	}
 	nodes, err := home.State.Nodes(ctx, r.RunKey)
 	if err != nil {
 		return err
 	}
-	checks, err := state.OfNodes(ctx, home.State, r.RunKey, home.State.Checks)
+	checks, err := local.Checks(ctx, home.State, nodes)
 	if err != nil {
 		return err
 	}
 	nodes = settled(r.Status, r.Finished, nodes)
 	stats := local.NodeStats(ctx, home.State, nodes)
 	computedIn := local.ComputedIn(ctx, home.State, nodes)
+	nodes = local.Shown(ctx, home.State, nodes)
 	if c.JSON {
 		return printJSON(a.stdout, finishedEvent(local.Summary{ComputedIn: computedIn, Key: r.RunKey, Nodes: nodes, Checks: checks, Stats: stats}).Nodes)
 	}
-	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, runStatus(home, r))
+	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, runStatus(ctx, home, r))
 	headers := []any{"node", "type", "status", "batches", "failed", "rows in", "rows out", "bytes out", "time"}
 	if len(checks) > 0 {
 		headers = append(headers, "checks")
@@ -180,15 +114,11 @@ type batchRow struct {
 }
 
 func (c *batchesCmd) Run(ctx context.Context, a *app) error {
-	home, err := local.Open(ctx, c.State, false)
+	home, r, err := c.runFlag.open(ctx, c.stateFlags)
 	if err != nil {
 		return err
 	}
 	defer home.Close()
-	r, err := c.pick(ctx, home, c.Workspace)
-	if err != nil {
-		return err
-	}
 	batches, err := state.All(ctx, home.State.Batches, state.NodeKey{RunKey: r.RunKey, Node: c.Node})
 	if errors.Is(err, state.ErrNotFound) {
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, c.Node), Hint: "thalweg nodes lists them"}

@@ -26,26 +26,56 @@ const (
 	exitOK          = 0
 	exitOurs        = 1   // a bug of ours, or the environment: disk, memory, permissions
 	exitUsers       = 2   // the script, its parameters, its data or the command line
+	exitWaiting     = 3   // the run waits for people
 	exitInterrupted = 130 // Ctrl-C, SIGTERM
 )
 
 // cli is the command line.
 type cli struct {
-	Run      runCmd      `cmd:"" help:"Run a script and show its progress."`
-	Worker   workerCmd   `cmd:"" help:"Take batches of every run of a state directory, until it is told to end."`
+	Run    runCmd    `cmd:"" help:"Run a script and show its progress."`
+	Resume resumeCmd `cmd:"" help:"Let a run go on from where it is, from the sources that it was begun with."`
+	Retry  retryCmd  `cmd:"" help:"Do again what failed in a run, or nodes and batches of it, and what was made from them."`
+	Stop   stopCmd   `cmd:"" help:"Stop a run, whichever processes work on it."`
+	Pause  pauseCmd  `cmd:"" help:"Let a run finish the batches that are at work, and begin no others."`
+	Worker workerCmd `cmd:"" help:"Take batches of every run of a state directory, until it is told to end."`
+	gateCmds
 	Validate validateCmd `cmd:"" help:"Check a script without running it; list all problems at once."`
 	Test     testCmd     `cmd:"" help:"Run the tests beside a script: rows in, rows out, node by node."`
 	Infer    inferCmd    `cmd:"" help:"Propose a script for a CSV or Parquet file, from all of its rows."`
 	Explain  explainCmd  `cmd:"" help:"Show how a run would go about a script: layouts, batches, memory, SQL."`
 	Graph    graphCmd    `cmd:"" help:"Draw a script: SVG or Graphviz DOT."`
-	Runs     runsCmd     `cmd:"" help:"List the runs of a workspace."`
+	History  historyCmd  `cmd:"" help:"List the latest runs of a workspace."`
+	Runs     runsCmd     `cmd:"" help:"List all runs of a workspace."`
+	Matrix   matrixCmd   `cmd:"" help:"List what was run over values (run --matrix), and the cells of one."`
+	Show     showCmd     `cmd:"" help:"Show a run, a node of it or a batch: where the time went, what was tried."`
+	Why      whyCmd      `cmd:"" help:"Say in a sentence what a run waits for, or what is slow in it."`
+	Events   eventsCmd   `cmd:"" help:"Print what has happened to a run, an event a line, as JSON."`
+	Audit    auditCmd    `cmd:"" help:"List what people have ordered: who, when, what, why."`
 	Nodes    nodesCmd    `cmd:"" help:"List the nodes of a run: status, rows, time."`
 	Batches  batchesCmd  `cmd:"" help:"List the batches of a node, with each failure."`
 	Checks   checksCmd   `cmd:"" help:"List what the checks of a run found."`
 	SQL      sqlCmd      `cmd:"" name:"sql" help:"Query the tables of any run."`
+	Diff     diffCmd     `cmd:"" help:"Say how a table differs between two runs."`
+	Trace    traceCmd    `cmd:"" help:"Say what rows of a table or output file are made of, down to the lines of the input files."`
+	Lineage  lineageCmd  `cmd:"" help:"Say what a column is made of, and what is made of it."`
 	Fmt      fmtCmd      `cmd:"" help:"Put scripts and parameters files into the canonical layout."`
 	Schema   schemaCmd   `cmd:"" help:"Print the JSON Schema of scripts, for editors."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
+
+	Scheduler schedulerCmd `cmd:"" help:"Begin runs when their scripts' schedules and watches say so, and work on them, until it is told to end."`
+	Schedules schedulesCmd `cmd:"" help:"List schedules and watches: when they were and will be, what waits, what was skipped."`
+	Hooks     hooksCmd     `cmd:"" help:"Try the hooks that are told what happens to runs."`
+
+	Invalidate invalidateCmd `cmd:"" help:"Declare a run, or nodes of it, invalid: no run reads its tables any more."`
+	Drop       dropCmd       `cmd:"" help:"Drop runs: nobody reads, continues or lists them any more."`
+	Gc         gcCmd         `cmd:"" name:"gc" help:"Remove what dead attempts left and dropped runs have written, and drop runs by number and age."`
+}
+
+// gateCmds are about runs that wait for people.
+type gateCmds struct {
+	Approve   approveCmd   `cmd:"" help:"Let a run pass a gate."`
+	Reject    rejectCmd    `cmd:"" help:"End a run at a gate."`
+	Approvals approvalsCmd `cmd:"" help:"List what waits for a decision."`
 }
 
 // stateFlags say whose state a command looks at.
@@ -210,22 +240,26 @@ func exitCode(k fault.Kind) int {
 
 // printFailure prints one failure: text, which says where and what, the value, what to do.
 func (a *app) printFailure(text string, p fault.Place, hint, detail string) {
-	fmt.Fprintf(a.stderr, "%s %s\n", a.paint("error:", red), text)
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = plain(lines[i])
+	}
+	fmt.Fprintf(a.stderr, "%s %s\n", a.paint("error:", red), strings.Join(lines, "\n  "))
 	if p.Field != "" {
-		fmt.Fprintf(a.stderr, "  field: %s\n", p.Field)
+		fmt.Fprintf(a.stderr, "  field: %s\n", plain(p.Field))
 	}
 	if p.Value != "" {
-		fmt.Fprintf(a.stderr, "  value: %s\n", p.Value)
+		fmt.Fprintf(a.stderr, "  value: %s\n", plain(p.Value))
 	}
 	if p.Expr != "" {
-		fmt.Fprintf(a.stderr, "  expression: %s\n", p.Expr)
+		fmt.Fprintf(a.stderr, "  expression: %s\n", plain(p.Expr))
 	}
 	if detail != "" {
 		for line := range strings.SplitSeq(strings.TrimRight(detail, "\n"), "\n") {
-			fmt.Fprintf(a.stderr, "  | %s\n", line)
+			fmt.Fprintf(a.stderr, "  | %s\n", plain(line))
 		}
 	}
 	if hint != "" {
-		fmt.Fprintf(a.stderr, "  hint: %s\n", hint)
+		fmt.Fprintf(a.stderr, "  hint: %s\n", plain(hint))
 	}
 }

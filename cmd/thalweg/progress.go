@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"thalweg/internal/gate"
 	"thalweg/internal/local"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
@@ -39,6 +41,8 @@ type nodeView struct {
 	rows     int64
 	bytes    int64
 	failed   bool
+	waits    string // what it waits for, while it does
+	from     int64  // the run whose rows it has; 0: its own
 	bar      *mpb.Bar
 }
 
@@ -109,8 +113,14 @@ func (v *runView) line(n *nodeView) string {
 	switch {
 	case n.failed:
 		return v.app.paint("failed", red)
+	case n.waits != "":
+		return v.app.paint(n.waits, yellow)
+	case strings.HasPrefix(n.name, gate.Prefix) && !n.ended.IsZero():
+		return "passed"
 	case !n.planned:
 		return "waiting"
+	case n.from != 0:
+		return fmt.Sprintf("taken over from run %d", n.from)
 	}
 	s := fmt.Sprintf("%d/%d batches  %s rows  %s  %s", n.done, n.batches, count(n.rows), size(n.bytes), span(n.elapsed()))
 	if rest := n.rest(); rest > 0 {
@@ -148,6 +158,8 @@ type batchEvent struct {
 	Stats   *state.Stats     `json:"stats,omitempty"`
 	Checks  []checkRow       `json:"checks,omitempty"`
 	Failure *state.Failure   `json:"failure,omitempty"`
+	Gate    *gate.Record     `json:"asks,omitempty"` // of a gate that waits
+	From    *reusedFrom      `json:"reused_from,omitempty"`
 }
 
 // observe takes the worker's events.
@@ -182,7 +194,7 @@ func (v *runView) observeJSON(e worker.Event) {
 	if e.Kind == worker.RunFinished {
 		return // the summary follows
 	}
-	out := batchEvent{Event: e.Kind, Time: e.Time, Node: e.Node, Batch: e.Batch, Attempt: e.Attempt, Batches: e.Batches, Failure: e.Failure}
+	out := batchEvent{Event: e.Kind, Time: e.Time, Node: e.Node, Batch: e.Batch, Attempt: e.Attempt, Batches: e.Batches, Failure: e.Failure, From: reusedFromOf(e.ReusedFrom), Gate: e.Gate}
 	if e.Kind == worker.BatchFinished || e.Kind == worker.NodeFinished {
 		out.Stats = &e.Stats
 	}
@@ -199,7 +211,15 @@ func (v *runView) event(e any) {
 func (n *nodeView) apply(e worker.Event) {
 	switch e.Kind {
 	case worker.NodePlanned:
-		n.planned, n.batches = true, e.Batches
+		n.planned, n.batches, n.waits = true, e.Batches, ""
+		if n.from = 0; e.ReusedFrom != nil {
+			n.from = e.ReusedFrom.Run
+		}
+	case worker.NodeWaiting:
+		n.waits = "waits for people"
+		if e.Gate != nil {
+			n.waits = "waits for " + whoDecides(*e.Gate)
+		}
 	case worker.BatchStarted:
 		if n.begun.IsZero() {
 			n.begun = e.Time
@@ -229,7 +249,17 @@ func (v *runView) printLine(e worker.Event, n *nodeView) {
 		}
 	}
 	switch e.Kind {
+	case worker.NodeWaiting:
+		fmt.Fprintf(v.app.stderr, "%8s  %-*s  %s\n", span(time.Since(v.started)), v.names, n.name, n.waits)
 	case worker.NodeFinished:
+		if strings.HasPrefix(n.name, gate.Prefix) {
+			fmt.Fprintf(v.app.stderr, "%8s  %-*s  passed\n", span(time.Since(v.started)), v.names, n.name)
+			return
+		}
+		if e.ReusedFrom != nil {
+			fmt.Fprintf(v.app.stderr, "%8s  %-*s  taken over from run %d\n", span(time.Since(v.started)), v.names, n.name, e.ReusedFrom.Run)
+			return
+		}
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  done: %s rows in, %s rows out, %s, %d batches in %s\n", span(time.Since(v.started)), v.names, n.name,
 			count(e.Stats.RowsIn), count(e.Stats.RowsOut), size(e.Stats.BytesOut), n.batches, span(n.elapsed()))
 	case worker.BatchFailed:
@@ -239,6 +269,14 @@ func (v *runView) printLine(e worker.Event, n *nodeView) {
 			fmt.Fprintf(v.app.stderr, "%8s  %-*s  %d/%d batches, %s rows\n", span(time.Since(v.started)), v.names, n.name, n.done, n.batches, count(n.rows))
 		}
 	}
+}
+
+// pause ends the bars until the run goes on.
+func (v *runView) pause() {
+	v.close()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.bars, v.closed = nil, false
 }
 
 // close ends the bars and leaves their last state on the screen.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/gate"
 	"thalweg/internal/local"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
@@ -18,11 +19,19 @@ type runCmd struct {
 	Start     []string `help:"Nodes to start with; default: those that read files and are not manual." placeholder:"NODE,…"`
 	From      []int64  `help:"Runs, of this or another script, to read the tables from that this run does not write; default: what the dependency policies say of earlier runs of this script." placeholder:"N,…"`
 	Ephemeral bool     `help:"Store no table that can be computed inside the one node that reads it."`
+	Fresh     bool     `help:"Run all nodes; default: nodes are taken over whose inputs, code and parameters are those of an earlier run."`
 	Resume    bool     `help:"Continue the script's last run at its first uncommitted batch."`
 	RunNumber int64    `name:"run" help:"With --resume: the run to continue; default: the last." placeholder:"N"`
+	Wait      bool     `help:"Stay while the run waits for people, and go on when they have decided."`
 	Note      string   `help:"A description to keep with the run."`
-	JSON      bool     `name:"json" help:"Print events as JSON lines."`
-	Verbose   bool     `short:"v" help:"Log what the machinery does, to standard error."`
+	Deadline  string   `help:"When the run is to be over, instead of what the script says: 2h, '06:30 Europe/Berlin', or a moment." placeholder:"WHEN"`
+	Matrix    []string `help:"Run it once for each value of a parameter, and of several for each combination: month=2026-01..2026-12, region=eu,us. The same command goes on with what is missing or failed." placeholder:"NAME=VALUES" sep:"none"`
+	AtOnce    int      `name:"matrix-concurrency" help:"Cells of --matrix at work at once." default:"1" placeholder:"N"`
+	FailFast  bool     `help:"With --matrix: begin no cell behind one that failed."`
+	hookFlags
+	openLineageFlag
+	JSON    bool `name:"json" help:"Print events as JSON lines."`
+	Verbose bool `short:"v" help:"Log what the machinery does, to standard error."`
 	stateFlags
 }
 
@@ -32,23 +41,56 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer place.close()
-	view := newRunView(a, c.JSON)
+	hooks, err := c.loadHooks(ctx, a, place)
+	if err != nil {
+		return err
+	}
+	place.openLineage = c.OpenLineage
+	opts := local.Options{Deadline: c.Deadline, Hooks: hooks,
+		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace, Start: c.Start, From: c.From, Description: c.Note,
+		Ephemeral: c.Ephemeral, Reuse: !c.Fresh, Resume: c.Resume, ResumeRun: c.RunNumber, Wait: c.Wait}
+	if len(c.Matrix) > 0 {
+		return c.sweep(ctx, a, place, opts)
+	}
+	return place.work(ctx, a, c.engineFlags, c.JSON, opts)
+}
+
+// work begins a run here, or goes on with one, and shows it.
+func (w *workplace) work(ctx context.Context, a *app, flags engineFlags, asJSON bool, opts local.Options) error {
+	view := newRunView(a, asJSON)
 	defer view.close()
-	sum, err := local.Run(ctx, place.home, local.Options{
-		ScriptPath: c.Script, ParamsPath: c.Params, Program: version, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace, Start: c.Start, From: c.From, Description: c.Note, Ephemeral: c.Ephemeral, Resume: c.Resume, ResumeRun: c.RunNumber,
-		MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, Known: a.known, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout,
-		Remote: place.client, Logger: place.logger, Observe: view.observe, Started: view.begin, Waiting: a.waiting,
-	})
+	opts = w.equip(a, flags, opts)
+	opts.Observe, opts.Started = view.observe, view.begin
+	opts.Waits = func(sum local.Summary) {
+		view.pause()
+		printWaits(a, sum)
+		fmt.Fprintf(a.stderr, "run %d waits, and holds nothing; it goes on here when it is decided\n", sum.Key.Run)
+	}
+	told, err := w.openLineageOf(ctx, a, w.openLineage)
+	if err != nil {
+		return err
+	}
+	told.wrap(ctx, &opts)
+	sum, err := local.Run(ctx, w.home, opts)
 	view.close()
+	told.close()
 	if sum.Key.Run == 0 {
-		if err != nil && c.JSON {
-			if perr := printJSON(a.stdout, neverBegan(ctx, c.Workspace, err)); perr != nil {
+		if err != nil && asJSON {
+			if perr := printJSON(a.stdout, neverBegan(ctx, opts.Workspace, err)); perr != nil {
 				return perr
 			}
 		}
 		return err
 	}
-	return c.finish(a, sum, err)
+	return finishRun(a, sum, err, asJSON)
+}
+
+// equip adds to what a run is told what it works with here.
+func (w *workplace) equip(a *app, flags engineFlags, opts local.Options) local.Options {
+	opts.Program, opts.Keeper, opts.Known, opts.Remote, opts.Logger, opts.Waiting = version, ownExecutable, a.known, w.client, w.logger, a.waiting
+	opts.MemoryBytes, opts.Cores, opts.Interpreter, opts.RowTimeout, opts.GroupTimeout = w.memoryBytes, flags.Cores, flags.Python, flags.RowTimeout, flags.GroupTimeout
+	opts.Tries, opts.AttemptTimeout = flags.Tries, flags.AttemptTimeout
+	return opts
 }
 
 // neverBegan is the event of a run that failed, or was interrupted, before it was one.
@@ -61,10 +103,10 @@ func neverBegan(ctx context.Context, workspace string, err error) finished {
 	return out
 }
 
-// finish prints how the run ended and gives the command's result.
-func (c *runCmd) finish(a *app, sum local.Summary, err error) error {
+// finishRun prints how a run ended and gives the command's result.
+func finishRun(a *app, sum local.Summary, err error, asJSON bool) error {
 	sum.Nodes = settled(sum.Status, time.Now(), sum.Nodes)
-	if c.JSON {
+	if asJSON {
 		if err := printJSON(a.stdout, finishedEvent(sum)); err != nil {
 			return err
 		}
@@ -77,28 +119,47 @@ func (c *runCmd) finish(a *app, sum local.Summary, err error) error {
 	switch sum.Status {
 	case state.Complete:
 		return nil
+	case state.Waiting:
+		printWaits(a, sum)
+		fmt.Fprintf(a.stderr, "run %d waits, and holds nothing; when it is decided, `%s` goes on with it\n", sum.Key.Run, sum.Key.Command(fmt.Sprintf("resume %d", sum.Key.Run)))
+		return errReported{exitWaiting}
 	case state.Running:
 		fmt.Fprintf(a.stderr, "run %d goes on in other processes; follow it with --resume\n", sum.Key.Run)
 		return errReported{exitInterrupted}
+	case state.Paused:
+		fmt.Fprintf(a.stderr, "run %d is paused, and nothing of it is under way; `%s` lets it go on\n", sum.Key.Run, sum.Key.Command(fmt.Sprintf("resume %d", sum.Key.Run)))
+		return errReported{exitWaiting}
 	case state.Stopped:
-		fmt.Fprintf(a.stderr, "run %d was stopped; continue with --resume\n", sum.Key.Run)
+		fmt.Fprintf(a.stderr, "run %d was stopped; continue with --resume, or `%s`\n", sum.Key.Run, sum.Key.Command(fmt.Sprintf("resume %d", sum.Key.Run)))
 		return errReported{exitInterrupted}
 	}
 	if f := sum.Failure; f != nil {
 		a.printFailure(f.Text(), f.Place, f.Hint, f.Detail)
-		fmt.Fprintf(a.stderr, "run %d failed; %s\n", sum.Key.Run, nextStep(f.Kind))
+		if strings.HasPrefix(f.Node, gate.Prefix) {
+			fmt.Fprintf(a.stderr, "run %d failed at gate %s\n", sum.Key.Run, gate.NameOf(f.Node))
+			return errReported{exitCode(f.Kind)}
+		}
+		fmt.Fprintf(a.stderr, "run %d failed; %s\n", sum.Key.Run, nextStep(f.Kind, sum.Key))
 		return errReported{exitCode(f.Kind)}
 	}
 	return errReported{exitOurs}
 }
 
-// nextStep is what to do about a failed run. A run goes on with the script and
-// the inputs that it was planned for: corrected ones need a new run.
-func nextStep(k fault.Kind) string {
-	if k == fault.Environment || k == fault.Bug {
-		return "what it committed is kept: when the cause is gone, continue with --resume"
+// printWaits says what a run waits for, and how to decide.
+func printWaits(a *app, sum local.Summary) {
+	for _, g := range sum.Asked {
+		printAsked(a.stderr, sum.Key.Workspace, g, time.Now())
 	}
-	return "nothing was written under a final name by the failed batch: correct the cause and run again (--resume continues only with unchanged script and input files)"
+}
+
+// nextStep is what to do about a failed run. A run goes on with the script and
+// the inputs that it was planned for: for corrected ones retry begins a new run.
+func nextStep(k fault.Kind, key state.RunKey) string {
+	retry := "`" + key.Command(fmt.Sprintf("retry %d", key.Run)) + "`"
+	if k == fault.Environment || k == fault.Bug {
+		return "what it committed is kept: when the cause is gone, continue with --resume, or " + retry
+	}
+	return "nothing was written under a final name by the failed batch: correct the cause, then " + retry + " does what is missing, in a new run if the script or its inputs have changed"
 }
 
 // parseSize reads a memory size such as 512MB, 4GB, 1.5GiB. Decimal and

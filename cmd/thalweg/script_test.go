@@ -47,7 +47,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount, "waitfile": cmdWaitfile,
-			"portfolio": cmdPortfolio, "servers": cmdServers, "s3get": cmdS3get, "s3put": cmdS3put, "s3ls": cmdS3ls},
+			"portfolio": cmdPortfolio, "receiver": cmdReceiver, "servers": cmdServers, "s3get": cmdS3get, "s3put": cmdS3put, "s3ls": cmdS3ls},
 		Condition: condition,
 	})
 }

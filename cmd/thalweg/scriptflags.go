@@ -2,9 +2,15 @@ package main
 
 import (
 	"context"
+	"maps"
+	"path/filepath"
+	"time"
 
+	"thalweg/internal/address"
 	"thalweg/internal/document"
 	"thalweg/internal/local"
+	"thalweg/internal/remote"
+	"thalweg/internal/schedule"
 	"thalweg/internal/script"
 )
 
@@ -27,8 +33,38 @@ func (f *scriptFlags) load(ctx context.Context, a *app) (*script.Script, documen
 	src := local.Sources(client, "", f.Script, f.Params)
 	src.Params, src.Lenient, src.Known = f.Param, f.Lenient, a.known
 	s, diags := script.Load(ctx, src)
+	if diags.HasErrors() {
+		if src.Offered = offered(ctx, src, client); len(src.Offered) > 0 {
+			s, diags = script.Load(ctx, src)
+		}
+	}
 	if ctx.Err() != nil { // the script is not to blame for what could not be read then
 		return nil, nil, context.Cause(ctx)
 	}
 	return s, diags, nil
+}
+
+// offered are parameters as the schedules and watches of a script would give
+// them now: to look at it, without running it.
+func offered(ctx context.Context, src script.Sources, client *remote.Client) map[string]string {
+	serving, diags := script.LoadServing(ctx, src)
+	if diags.HasErrors() {
+		return nil
+	}
+	out := map[string]string{}
+	for _, sc := range serving.Schedules {
+		maps.Copy(out, script.Offers(time.Now().In(sc.Times.Zone())))
+		maps.Copy(out, sc.Params)
+	}
+	for _, w := range serving.Watches {
+		maps.Copy(out, w.Params)
+		if address.Remote(w.Files) {
+			if found, err := client.List(ctx, w.Files, schedule.WatchedMax); err == nil && len(found) > 0 {
+				out[script.ParamWatchedFile] = found[0].URL
+			}
+		} else if found, err := filepath.Glob(w.Files); err == nil && len(found) > 0 {
+			out[script.ParamWatchedFile] = found[0]
+		}
+	}
+	return out
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
@@ -43,6 +42,9 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) error {
 	res, err := local.Query(ctx, home, local.QueryOptions{Workspace: c.Workspace, SQL: query, MemoryBytes: memory, RowsMax: c.Limit})
 	if err != nil {
 		return err
+	}
+	for _, w := range res.Warnings {
+		fmt.Fprintf(a.stderr, "%s %s\n", a.paint("warning:", yellow), w)
 	}
 	if err := c.print(a, res); err != nil {
 		return err
@@ -96,7 +98,11 @@ func shownCell(v any) string {
 // shorten keeps a long text from pushing the table off the screen.
 func shorten(s string) string {
 	const runesMax = 80
-	r := []rune(strings.ReplaceAll(s, "\n", "⏎"))
+	return shortenTo(s, runesMax)
+}
+
+func shortenTo(s string, runesMax int) string {
+	r := []rune(plain(s))
 	if len(r) <= runesMax {
 		return string(r)
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"thalweg/internal/gate"
 	"thalweg/internal/local"
 	"thalweg/internal/state"
 )
@@ -25,6 +27,9 @@ func printSummary(a *app, sum local.Summary) {
 	}
 	t.Render()
 	fmt.Fprintf(a.stdout, "\nrun %d in workspace %s: %s in %s, peak memory %s\n", sum.Key.Run, sum.Key.Workspace, statusText(a, sum.Status), span(sum.Elapsed), size(sum.PeakBytes))
+	if taken := takenOver(sum.Nodes); len(taken) > 0 {
+		fmt.Fprintf(a.stdout, "  %s run, %d taken over: their inputs, code and parameters are those of an earlier run; --fresh runs all\n", countNodes(len(sum.Nodes)-len(taken)), len(taken))
+	}
 	for _, f := range sum.Foreign {
 		fmt.Fprintf(a.stdout, "  table %s was read from run %d of %s\n", f.Table, f.Source.Run, f.Script)
 	}
@@ -34,6 +39,18 @@ func printSummary(a *app, sum local.Summary) {
 	printBroken(a, sum.Checks)
 	printBadRows(a, sum.Nodes, sum.Stats)
 	printWarnings(a, sum.Nodes, sum.Stats)
+}
+
+// takenOver lists the nodes that have the rows of an earlier run.
+func takenOver(all []state.Node) []state.Node {
+	return slices.DeleteFunc(slices.Clone(all), func(n state.Node) bool { return n.ReusedFrom == nil || n.Status != state.Succeeded })
+}
+
+func countNodes(n int) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
 }
 
 // printWarnings says what succeeded and may not be what was meant.
@@ -74,8 +91,11 @@ func statusText(a *app, s state.Status) string {
 
 // nodeStatus is a node's status. An ephemeral one has done nothing by itself.
 func nodeStatus(a *app, n state.Node, computedIn map[string]string) string {
-	if n.Status == state.Succeeded && computedIn[n.Name] != "" {
+	switch {
+	case n.Status == state.Succeeded && computedIn[n.Name] != "":
 		return "ephemeral"
+	case n.Status == state.Succeeded && n.ReusedFrom != nil:
+		return a.paint(fmt.Sprintf("from run %d", n.ReusedFrom.Run), green)
 	}
 	return statusText(a, n.Status)
 }
@@ -100,7 +120,10 @@ func settled(run state.Status, finished time.Time, nodes []state.Node) []state.N
 }
 
 func batchText(n state.Node, computedIn map[string]string) string {
-	if n.BatchesTotal == 0 && n.Status == state.Pending {
+	if n.BatchesTotal == 0 && (n.Status == state.Pending || gate.Is(n.NodeSpec)) {
+		return "-"
+	}
+	if n.ReusedFrom != nil {
 		return "-"
 	}
 	if in := computedIn[n.Name]; in != "" {
@@ -160,6 +183,20 @@ type finishedNode struct {
 	PythonBusyMS int64        `json:"python_busy_ms"`
 	Checks       *checkCounts `json:"checks,omitempty"`
 	ComputedIn   string       `json:"computed_in,omitempty"` // of an ephemeral table: the node that computes it
+	ReusedFrom   *reusedFrom  `json:"reused_from,omitempty"` // the node whose rows were taken over
+}
+
+// reusedFrom is the JSON form of a node whose rows another has taken over.
+type reusedFrom struct {
+	Run  int64  `json:"run"`
+	Node string `json:"node"`
+}
+
+func reusedFromOf(key *state.NodeKey) *reusedFrom {
+	if key == nil {
+		return nil
+	}
+	return &reusedFrom{Run: key.Run, Node: key.Node}
 }
 
 func finishedEvent(sum local.Summary) finished {
@@ -172,7 +209,7 @@ func finishedEvent(sum local.Summary) finished {
 		s := sum.Stats[n.Name]
 		node := finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn, RowsOut: n.RowsOut, RowsBad: local.BadRowsOf(s), Warnings: s.Warnings,
 			BytesIn: n.BytesIn, BytesOut: n.BytesOut, StartedMS: epochMS(n.Started), FinishedMS: epochMS(n.Finished),
-			EngineMS: s.Engine.Milliseconds(), PythonBusyMS: s.Python.Milliseconds(), ComputedIn: sum.ComputedIn[n.Name]}
+			EngineMS: s.Engine.Milliseconds(), PythonBusyMS: s.Python.Milliseconds(), ComputedIn: sum.ComputedIn[n.Name], ReusedFrom: reusedFromOf(n.ReusedFrom)}
 		if c := countChecks(sum.Checks, n.Name); c != (checkCounts{}) {
 			node.Checks = &c
 		}

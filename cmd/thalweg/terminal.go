@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
+
+	"thalweg/internal/figures"
 )
 
 // newApp looks at what the two streams are.
@@ -43,7 +47,7 @@ func (a *app) paint(s string, c color) string {
 
 // newTable is a table of the house's look that fits the terminal.
 func (a *app) newTable(headers ...any) table.Writer {
-	t := table.NewWriter()
+	t := screenTable{Writer: table.NewWriter(), a: a}
 	t.SetOutputMirror(a.stdout)
 	style := table.StyleLight
 	style.Options = table.OptionsNoBordersAndSeparators
@@ -53,8 +57,69 @@ func (a *app) newTable(headers ...any) table.Writer {
 	if a.width > 0 {
 		t.Style().Size.WidthMax = a.width
 	}
-	t.AppendHeader(headers)
+	t.AppendHeader(t.plain(headers))
 	return t
+}
+
+// screenTable is a table whose cells stay in their lines, whatever texts of
+// others are in them: a comment must not look like a row of its own.
+type screenTable struct {
+	table.Writer
+	a *app
+}
+
+// AppendRow implements table.Writer.
+func (t screenTable) AppendRow(row table.Row, config ...table.RowConfig) {
+	t.Writer.AppendRow(t.plain(row), config...)
+}
+
+func (t screenTable) plain(row table.Row) table.Row {
+	out := make(table.Row, len(row))
+	for i, cell := range row {
+		if text, ok := cell.(string); ok {
+			cell = t.a.plain(text)
+		}
+		out[i] = cell
+	}
+	return out
+}
+
+// plain is a text that has our colours in it at most, as part of a line.
+func (a *app) plain(text string) string {
+	if !a.color {
+		return plain(text)
+	}
+	var b strings.Builder
+	for text != "" {
+		at, mark := len(text), ""
+		for _, c := range []string{string(red), string(green), string(yellow), reset} {
+			if i := strings.Index(text, c); i >= 0 && i < at {
+				at, mark = i, c
+			}
+		}
+		b.WriteString(plain(text[:at]) + mark)
+		text = text[at+len(mark):]
+	}
+	return b.String()
+}
+
+// plain is a text as part of a line: what would end the line, move the cursor,
+// colour the screen or turn the direction of writing can be seen, and does nothing.
+func plain(text string) string {
+	return strings.Map(func(c rune) rune {
+		const pictures = 0x2400 // of U+0000 to U+001F, in their order
+		switch {
+		case c == '\n', c == '\u2028', c == '\u2029':
+			return '⏎'
+		case c == '\t':
+			return c
+		case c < ' ':
+			return pictures + c
+		case unicode.IsControl(c), unicode.Is(unicode.Bidi_Control, c):
+			return unicode.ReplacementChar
+		}
+		return c
+	}, text)
 }
 
 // rightAligned right-aligns columns, by number from 1.
@@ -76,41 +141,8 @@ func printJSON(w io.Writer, v any) error {
 	return nil
 }
 
-// count renders a number with thousands apart.
-func count(n int64) string {
-	s := fmt.Sprintf("%d", n)
-	neg := ""
-	if n < 0 {
-		neg, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return neg + s
-}
+func count(n int64) string { return figures.Count(n) }
 
-// size renders bytes in binary units.
-func size(n int64) string {
-	const unit = 1024
-	if n < unit {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, i := float64(n)/unit, 0
-	for ; v >= unit && i < 4; i++ {
-		v /= unit
-	}
-	return fmt.Sprintf("%.1f %ciB", v, "KMGTP"[i])
-}
+func size(n int64) string { return figures.Size(n) }
 
-// span renders a duration for people.
-func span(d time.Duration) string {
-	switch {
-	case d <= 0:
-		return "-"
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", d.Milliseconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	return d.Round(time.Second).String()
-}
+func span(d time.Duration) string { return figures.Span(d) }

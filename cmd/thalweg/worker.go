@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"time"
 
+	"thalweg/internal/fault"
 	"thalweg/internal/local"
 	"thalweg/internal/remote"
-	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
 
@@ -17,17 +17,20 @@ import (
 type workerCmd struct {
 	engineFlags
 	remoteFlags
+	openLineageFlag
 	State   string `help:"State directory." default:"${state}" type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
 	Verbose bool   `short:"v" help:"Log what the machinery does, to standard error."`
 }
 
 // engineFlags say what a process may use.
 type engineFlags struct {
-	Memory       string        `help:"Memory for everything, Python included, e.g. 4GB; default: 60 % of the machine's." placeholder:"SIZE"`
-	Cores        int           `help:"Cores to use; default: all."`
-	Python       string        `help:"Python interpreter: CPython 3.9 or later, or PyPy." default:"python3" env:"THALWEG_PYTHON"`
-	RowTimeout   time.Duration `help:"Longest that Python may work on one row." default:"1m"`
-	GroupTimeout time.Duration `help:"Longest that a py_table's function may work on one call." default:"10m"`
+	Memory         string        `help:"Memory for everything, Python included, e.g. 4GB; default: 60 % of the machine's." placeholder:"SIZE"`
+	Cores          int           `help:"Cores to use; default: all."`
+	Python         string        `help:"Python interpreter: CPython 3.9 or later, or PyPy." default:"python3" env:"THALWEG_PYTHON"`
+	RowTimeout     time.Duration `help:"Longest that Python may work on one row." default:"1m"`
+	GroupTimeout   time.Duration `help:"Longest that a py_table's function may work on one call." default:"10m"`
+	AttemptTimeout time.Duration `help:"Longest that one attempt at a batch may take; then it is tried again." default:"24h"`
+	Tries          int           `help:"How often a batch is tried whose attempts fail for what may pass (a server that is away, a full disk), or end their process." default:"5"`
 }
 
 func (c *workerCmd) Run(ctx context.Context, a *app) error {
@@ -36,15 +39,41 @@ func (c *workerCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer place.close()
-	return local.Serve(ctx, place.home, local.WorkerOptions{
-		Known: a.known, MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout,
+	told, err := place.openLineageOf(ctx, a, c.OpenLineage)
+	if err != nil {
+		return err
+	}
+	defer told.close()
+	opts := local.WorkerOptions{
+		Known: a.known, MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout, Tries: c.Tries, AttemptTimeout: c.AttemptTimeout,
 		Remote: place.client, Logger: place.logger,
 		Waiting: a.waiting,
 		Observe: func(e worker.Event) { c.observe(a, e) },
-		Joined: func(key state.RunKey) {
-			fmt.Fprintf(a.stderr, "run %d in workspace %s: at work\n", key.Run, key.Workspace)
-		},
-	})
+		Joined:  a.joined,
+	}
+	told.wrapWorker(ctx, &opts)
+	return local.Serve(ctx, place.home, opts)
+}
+
+func (a *app) joined(s local.Started) {
+	fmt.Fprintf(a.stderr, "run %d in workspace %s: at work\n", s.Key.Run, s.Key.Workspace)
+}
+
+// What a batch may be given.
+const (
+	attemptTimeoutMin = time.Second
+	triesMax          = 100
+)
+
+// check refuses limits that no batch could work within.
+func (f engineFlags) check() error {
+	switch {
+	case f.AttemptTimeout < attemptTimeoutMin:
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--attempt-timeout %s is too short", f.AttemptTimeout), Hint: fmt.Sprintf("the least is %s", attemptTimeoutMin)}
+	case f.Tries < 1 || f.Tries > triesMax:
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--tries %d: a batch is tried 1 to %d times", f.Tries, triesMax)}
+	}
+	return nil
 }
 
 // workplace is what a process that executes batches has open.
@@ -53,9 +82,13 @@ type workplace struct {
 	client      *remote.Client
 	logger      *slog.Logger
 	memoryBytes int64
+	openLineage string // see openLineageOf
 }
 
 func openWorkplace(ctx context.Context, a *app, dir string, engine engineFlags, far remoteFlags, verbose bool) (*workplace, error) {
+	if err := engine.check(); err != nil {
+		return nil, err
+	}
 	memory, err := parseSize(engine.Memory)
 	if err != nil {
 		return nil, err

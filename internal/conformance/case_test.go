@@ -60,6 +60,11 @@ type step struct {
 	from             []int64 // runs to read tables from
 	stop             string  // the node at whose beginning the run is stopped
 	copyFrom, copyTo string  // a copy instead of a run
+	resume           bool    // go on with the last run instead
+	reuse            bool    // take over what has not changed
+	waits            bool    // it waits for somebody in the end
+	approve, role    string  // a gate of the last run that is decided instead
+	answers          map[string]string
 }
 
 // readCase parses a case and refuses one that is wrong in itself.
@@ -156,7 +161,9 @@ func (c *testCase) script() string { return c.first("script.yaml", "script.json"
 func (c *testCase) params() string { return c.first("params.yaml", "params.json") }
 
 // readRuns parses the file runs: a line is "start=a,b", "stop=c", "copy FROM
-// TO", and may name runs to read tables from (from=1) and other files: "script=other.yaml params=other.json start=a".
+// TO", and may name runs to read tables from (from=1) and other files:
+// "script=other.yaml params=other.json start=a". A run that waits is "run
+// waits"; "approve=GATE role=R answer=NAME=VALUE" and "resume" let it go on.
 func (c *testCase) readRuns() error {
 	text, ok := c.files[fileRuns]
 	if !ok {
@@ -172,32 +179,54 @@ func (c *testCase) readRuns() error {
 			continue
 		}
 		for _, w := range words {
-			key, value, _ := strings.Cut(w, "=")
-			switch key {
-			case "start":
-				s.start = strings.Split(value, ",")
-			case "lenient":
-				s.lenient = true
-			case "script":
-				s.script = value
-			case "from":
-				run, err := strconv.ParseInt(value, 10, 64)
-				if err != nil {
-					return fmt.Errorf("%s: %w", fileRuns, err)
-				}
-				s.from = append(s.from, run)
-			case "params":
-				s.params = value
-			case "stop":
-				s.stop = value
-			case "run":
-			default:
-				return fmt.Errorf("%s: what is %q?", fileRuns, w)
+			if err := s.take(w); err != nil {
+				return fmt.Errorf("%s: %w", fileRuns, err)
 			}
 		}
 		c.runs = append(c.runs, s)
 	}
 	return nil
+}
+
+// take reads one word of a line of the file runs.
+func (s *step) take(word string) (err error) {
+	key, value, _ := strings.Cut(word, "=")
+	switch key {
+	case "run":
+	case "start":
+		s.start = strings.Split(value, ",")
+	case "lenient":
+		s.lenient = true
+	case "script":
+		s.script = value
+	case "params":
+		s.params = value
+	case "from":
+		var run int64
+		run, err = strconv.ParseInt(value, 10, 64)
+		s.from = append(s.from, run)
+	case "stop":
+		s.stop = value
+	case "resume":
+		s.resume = true
+	case "reuse":
+		s.reuse = true
+	case "waits":
+		s.waits = true
+	case "approve":
+		s.approve = value
+	case "role":
+		s.role = value
+	case "answer":
+		name, answer, _ := strings.Cut(value, "=")
+		if s.answers == nil {
+			s.answers = map[string]string{}
+		}
+		s.answers[name] = answer
+	default:
+		err = fmt.Errorf("what is %q?", word)
+	}
+	return err
 }
 
 // isInput reports whether a file of the case is written to its directory.

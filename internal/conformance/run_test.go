@@ -39,6 +39,7 @@ type bench struct {
 	inputs   map[string]string
 	failures []string
 	warnings string
+	last     state.RunKey
 	fused    bool // with --ephemeral
 }
 
@@ -130,8 +131,15 @@ func (b *bench) execute(c *testCase) {
 // run runs a script and gives its failure as people see it, "" for none.
 func (b *bench) run(s step) string {
 	b.t.Helper()
+	if s.approve != "" {
+		_, err := local.Decide(context.Background(), b.home, local.Wish{Run: b.last, Gate: s.approve, Approve: true, Role: s.role, Answers: s.answers})
+		return b.refused(err)
+	}
 	opts := local.Options{ScriptPath: filepath.Join(b.dir, s.script), Workspace: local.DefaultWorkspace, Start: s.start, From: s.from, Lenient: s.lenient,
-		MemoryBytes: caseMemoryBytes, Cores: caseCores, Ephemeral: b.fused, Interpreter: "python3", Logger: quiet}
+		MemoryBytes: caseMemoryBytes, Cores: caseCores, Ephemeral: b.fused, Reuse: s.reuse, Interpreter: "python3", Logger: quiet}
+	if s.resume {
+		opts.Resume, opts.Pinned, opts.ResumeRun = true, true, b.last.Run
+	}
 	if s.params != "" {
 		opts.ParamsPath = filepath.Join(b.dir, s.params)
 	}
@@ -146,20 +154,33 @@ func (b *bench) run(s step) string {
 			}
 		}
 	}
+	if s.waits {
+		status = state.Waiting
+	}
 	opts.Started = func(s local.Started) { b.warnings = b.plain(s.Warnings.Render()) }
 	sum, err := local.Run(ctx, b.home, opts)
-	var invalid *local.InvalidScriptError
+	b.last = sum.Key
 	switch {
-	case errors.As(err, &invalid):
-		return b.plain(invalid.Diagnostics.Render())
 	case err != nil:
-		f := fault.Of(err)
-		return b.plain(renderFailure(state.Failure{Place: fault.Place{Field: f.Place.Field, Value: f.Place.Value, Expr: f.Place.Expr}, Message: err.Error(), Hint: f.Hint, Detail: f.Detail}))
+		return b.refused(err)
 	case sum.Failure != nil:
 		return b.plain(renderFailure(*sum.Failure))
 	}
 	require.Equal(b.t, status, sum.Status)
 	return ""
+}
+
+// refused writes what the command line prints about an error, "" for none.
+func (b *bench) refused(err error) string {
+	var invalid *local.InvalidScriptError
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &invalid):
+		return b.plain(invalid.Diagnostics.Render())
+	}
+	f := fault.Of(err)
+	return b.plain(renderFailure(state.Failure{Place: fault.Place{Field: f.Place.Field, Value: f.Place.Value, Expr: f.Place.Expr}, Message: err.Error(), Hint: f.Hint, Detail: f.Detail}))
 }
 
 // renderFailure writes what the command line prints about a failure.

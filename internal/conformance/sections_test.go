@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,6 +21,7 @@ var sections = []string{
 	"3.1", "3.2", "3.3", "3.4", "3.5",
 	"4.2", "4.3", "4.6", "4.7", "4.8", "6",
 	"9.1", "9.2", "9.3", "9.4", "9.5", "9.6", "9.7", "9.8", "9.9",
+	"9.10", "9.11", "9.12",
 }
 
 // casesMin is the number of checks, each line of expressions counted as one.
@@ -102,7 +104,7 @@ func TestKeysAndFunctionsHaveCases(t *testing.T) {
 	schemaKeys(schema, keys)
 	require.Greater(t, len(keys), 50)
 	for key := range keys {
-		require.Regexp(t, `\b`+regexp.QuoteMeta(key)+`"?\s*:`, cases, "no case has the key %s", key)
+		assert.True(t, regexp.MustCompile(`\b`+regexp.QuoteMeta(key)+`"?\s*:`).MatchString(cases), "no case has the key %s", key)
 	}
 
 	page, err := os.ReadFile("../../docs/expressions.md")
@@ -110,7 +112,7 @@ func TestKeysAndFunctionsHaveCases(t *testing.T) {
 	functions := regexp.MustCompile("(?m)^\\| `([A-Za-z0-9_.]+)\\(").FindAllStringSubmatch(string(page), -1)
 	require.Greater(t, len(functions), 30)
 	for _, m := range functions {
-		require.Contains(t, cases, m[1]+"(", "no case calls %s", m[1])
+		assert.True(t, strings.Contains(cases, m[1]+"("), "no case calls %s", m[1])
 	}
 }
 

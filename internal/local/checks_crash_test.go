@@ -61,7 +61,7 @@ func TestKilledWhileChecksFail(t *testing.T) {
 	for _, how := range []string{"error", "warn", "error shared"} { // the table's check fails; only the file's does; several batches share the table's
 		severity, share, _ := strings.Cut(how, " ")
 		for _, point := range worker.CrashPoints() {
-			if point == worker.Published {
+			if point == worker.Published || point == worker.Settling && severity == "error" {
 				continue // nothing is
 			}
 			t.Run(how+" "+string(point), func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestKilledWhileChecksFail(t *testing.T) {
 						text, err = victim("run", true)
 					}
 					require.NoError(t, err, string(text))
-					require.Equal(t, "failed\n", string(text))
+					require.True(t, strings.HasPrefix(string(text), "failed\n"), string(text))
 					requireDoomed(t, dir, severity, share != "")
 					if !resumed {
 						require.Greater(t, n, 1, "the crash point is never passed")

@@ -1,7 +1,6 @@
 package local_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -199,13 +198,17 @@ func finish(t *testing.T, dir string, want map[string]string) {
 func TestCrashPoints(t *testing.T) {
 	t.Parallel()
 	want := undisturbed(t)
-	for i, point := range worker.CrashPoints() {
+	for i, point := range append(worker.CrashPoints(), worker.FilePoints()...) {
 		if i%effort.Of(3, 1, 1) != 0 {
 			continue
 		}
+		step := 1
+		if slices.Contains(worker.FilePoints(), point) { // each of many files passes them
+			step = effort.Of(40, 20, 1)
+		}
 		t.Run(string(point), func(t *testing.T) {
 			t.Parallel()
-			for n := 1; n == 1 || !testing.Short(); n++ { // -short: only the first time
+			for n := 1; n == 1 || !testing.Short(); n += step { // -short: only the first time
 				dir := crashInputs(t)
 				text, err := victimCmd(t, dir, fmt.Sprintf("%s:%d", point, n), false).CombinedOutput()
 				if err == nil { // passed fewer than n times
@@ -214,6 +217,12 @@ func TestCrashPoints(t *testing.T) {
 					return
 				}
 				requireKilled(t, err, text)
+				if _, begun := lastRun(t, dir); !begun { // a file of the state directory
+					text, err = victimCmd(t, dir, "run", false).CombinedOutput()
+					require.NoError(t, err, string(text))
+					require.Equal(t, want, outputs(t, dir))
+					continue
+				}
 				requireInterrupted(t, dir)
 				for name, data := range outputs(t, dir) {
 					if !strings.HasPrefix(name, ".") {
@@ -244,46 +253,6 @@ func requireInterrupted(t *testing.T, dir string) {
 	require.NoError(t, err)
 	require.NotEqual(t, state.Complete, run.Status)
 	require.True(t, home.Interrupted(run))
-}
-
-// TestChaosKilledAtAnyMoment kills the process after random times, again and again,
-// until it gets through.
-func TestChaosKilledAtAnyMoment(t *testing.T) {
-	t.Parallel()
-	want := undisturbed(t)
-	rng := rand.New(rand.NewPCG(3, 4))
-	kills := 0
-	for range effort.Of(1, 4, 40) {
-		dir := crashInputs(t)
-		for try := range 6 {
-			run, begun := lastRun(t, dir)
-			if begun && run.Status == state.Complete {
-				break // killed when it had nothing left to do but say so
-			}
-			cmd := victimCmd(t, dir, "run", begun)
-			var text bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &text, &text
-			require.NoError(t, cmd.Start())
-			moment := time.Duration(50 + rng.IntN(700*(try+1)))
-			if kills == 0 {
-				moment = 0 // the fastest machine is not through by then
-			}
-			timer := time.AfterFunc(moment*time.Millisecond, func() { _ = cmd.Process.Kill() })
-			err := cmd.Wait()
-			timer.Stop()
-			if err == nil {
-				break
-			}
-			requireKilled(t, err, text.Bytes())
-			kills++
-		}
-		if run, ok := lastRun(t, dir); !ok || run.Status != state.Complete {
-			text, err := victimCmd(t, dir, "run", ok).CombinedOutput()
-			require.NoError(t, err, string(text))
-		}
-		require.Equal(t, want, outputs(t, dir))
-	}
-	require.Positive(t, kills)
 }
 
 func lastRun(t *testing.T, dir string) (state.Run, bool) {

@@ -35,6 +35,8 @@ type crewConfig struct {
 	store      state.Store
 	slots      int
 	lease      time.Duration // of batches and roles; 0: their defaults
+	tries      int
+	deadline   time.Duration // of attempts
 	logger     *slog.Logger
 	checkpoint func(worker.CrashPoint)
 }
@@ -49,7 +51,7 @@ type openRun struct {
 // newCrew starts an executor, which works until ctx ends or stop is called.
 func newCrew(ctx context.Context, cfg crewConfig) *crew {
 	c := &crew{cfg: cfg, owner: worker.Owner(), queue: inproc.New(0), runs: map[state.RunKey]*openRun{}, ended: make(chan error, 1)}
-	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.queue, Runs: c, Owner: c.owner, Slots: cfg.slots, Lease: cfg.lease,
+	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.queue, Runs: c, Owner: c.owner, Slots: cfg.slots, Lease: cfg.lease, Tries: cfg.tries, Deadline: cfg.deadline,
 		Logger: cfg.logger, Checkpoint: cfg.checkpoint})
 	ctx, c.cancel = context.WithCancel(ctx)
 	go func() { c.ended <- c.exec.Work(ctx) }()

@@ -66,6 +66,9 @@ func (d discreetStore) piece(p state.PlanPiece) state.PlanPiece {
 // MoveNode implements state.Store.
 func (d discreetStore) MoveNode(ctx context.Context, key state.NodeKey, m state.Move) error {
 	m.Failure = d.failure(m.Failure)
+	if m.Gate != nil {
+		m.Gate = []byte(d.known.Text(string(m.Gate)))
+	}
 	return d.Store.MoveNode(ctx, key, m)
 }
 
@@ -79,8 +82,14 @@ func (d discreetStore) Announce(ctx context.Context, c state.Claim, publications
 }
 
 // Retry implements state.Store.
-func (d discreetStore) Retry(ctx context.Context, c state.Claim, failure state.Failure, notBefore, now time.Time) error {
-	return d.Store.Retry(ctx, c, *d.failure(&failure), notBefore, now)
+func (d discreetStore) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore, now time.Time) error {
+	return d.Store.Retry(ctx, c, *d.failure(&failure), d.outcome(state.Outcome{Stats: stats}).Stats, notBefore, now)
+}
+
+// PutNote implements state.Store.
+func (d discreetStore) PutNote(ctx context.Context, workspace string, n state.Note) error {
+	n.Data = []byte(d.known.Text(string(n.Data)))
+	return d.Store.PutNote(ctx, workspace, n)
 }
 
 // Commit implements state.Store.

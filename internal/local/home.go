@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"thalweg/internal/durable"
 	"thalweg/internal/fault"
 	"thalweg/internal/parts"
 	partslocal "thalweg/internal/parts/local"
@@ -44,12 +45,19 @@ type Home struct {
 	Dir   string
 	State state.Store
 	Parts parts.Store
+	files durable.FS
 	tmp   *lockedDir
 }
 
 // Open opens a state directory, making it if create is set. Without create a
 // missing one is an error that says so.
-func Open(ctx context.Context, dir string, create bool) (_ *Home, err error) {
+func Open(ctx context.Context, dir string, create bool) (*Home, error) {
+	return OpenOn(ctx, durable.FS{}, dir, create)
+}
+
+// OpenOn is Open on a file system of the caller's, for the directory, the parts
+// and the output files of this machine.
+func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *Home, err error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("find the state directory: %w", err)
@@ -57,12 +65,15 @@ func Open(ctx context.Context, dir string, create bool) (_ *Home, err error) {
 	if _, err := os.Stat(filepath.Join(abs, "state.db")); errors.Is(err, fs.ErrNotExist) && !create {
 		return nil, &fault.Error{Kind: fault.Script, Message: "there is no state in " + dir, Hint: "run a script first, or name another directory with --state"}
 	}
-	for _, sub := range []string{"", "locks", "tmp", "remote"} {
+	if err := files.MakeAll(abs, 0o700); err != nil {
+		return nil, homeFault(dir, "make the state directory", err)
+	}
+	for _, sub := range []string{"locks", "tmp", "remote"} {
 		if err := os.MkdirAll(filepath.Join(abs, sub), 0o700); err != nil {
 			return nil, homeFault(dir, "make the state directory", err)
 		}
 	}
-	h := &Home{Dir: abs}
+	h := &Home{Dir: abs, files: files}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
@@ -73,7 +84,7 @@ func Open(ctx context.Context, dir string, create bool) (_ *Home, err error) {
 		return nil, err
 	}
 	h.State = store // only now: an interface that holds a nil pointer is not nil
-	partStore, err := partslocal.Open(filepath.Join(abs, "parts"))
+	partStore, err := partslocal.OpenOn(files, filepath.Join(abs, "parts"))
 	if err != nil {
 		return nil, homeFault(dir, "open the parts", err)
 	}
@@ -147,22 +158,22 @@ func (h *Home) JoinRun(key state.RunKey) (lock *RunLock, alone bool, err error) 
 	return nil, false, homeFault(h.Dir, "lock the run", fmt.Errorf("%s is being cleared by another process", h.lockPath(key)))
 }
 
-// alone reports whether nobody but the holder of the lock works on its run. It
-// holds on to it.
-func (l *RunLock) alone() bool {
-	if unix.Flock(int(l.f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-		// A conversion that fails may have given the lock up; nobody waits to
-		// take it whole.
-		_ = unix.Flock(int(l.f.Fd()), unix.LOCK_SH)
-		return false
+// enterEmpty locks a run that nobody works on; ok is false if somebody does.
+// Whoever is refused has held nothing that others could take for work.
+func (h *Home) enterEmpty(key state.RunKey) (lock *RunLock, ok bool, err error) {
+	for range lockLooks { // those who only look hold it for a moment
+		if lock, ok, err = h.tryLock(key, unix.LOCK_EX); ok || err != nil {
+			return lock, ok, err
+		}
+		<-time.After(lockPause)
 	}
-	_ = unix.Flock(int(l.f.Fd()), unix.LOCK_SH)
-	return true
+	return nil, false, nil
 }
 
 // lockTries and lockPause bound the wait for somebody who only looks.
 const (
 	lockTries = 100
+	lockLooks = 10
 	lockPause = 10 * time.Millisecond
 )
 
@@ -191,15 +202,17 @@ func (h *Home) lockPath(key state.RunKey) string {
 // Interrupted reports whether a run that is stored as running has nobody who
 // works on it: its processes died.
 func (h *Home) Interrupted(r state.Run) bool {
-	if r.Status != state.Running {
-		return false
-	}
-	lock, ok, err := h.tryLock(r.RunKey, unix.LOCK_EX)
+	return r.Status == state.Running && !h.AtWork(r.RunKey)
+}
+
+// AtWork reports whether a process works on a run.
+func (h *Home) AtWork(key state.RunKey) bool {
+	lock, ok, err := h.tryLock(key, unix.LOCK_EX)
 	if err != nil || !ok {
-		return false
+		return true
 	}
 	_ = lock.Close() // only a look: closing the file gives the lock back
-	return true
+	return false
 }
 
 // lockedDir is a directory that lives as long as its process: another process
@@ -214,7 +227,7 @@ const lockSuffix = ".lock"
 // guard keeps sweepers away from directories that are being made: between a
 // lock file's creation and its locking it looks like a dead process's.
 func guard(parent string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(parent, "guard"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := openGuard(parent)
 	if err != nil {
 		return nil, err
 	}
@@ -222,6 +235,10 @@ func guard(parent string) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+func openGuard(parent string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(parent, "guard"), os.O_CREATE|os.O_RDWR, 0o600)
 }
 
 func newLockedDir(parent string) (_ *lockedDir, err error) {
@@ -248,13 +265,20 @@ func (d *lockedDir) remove() error {
 	return errors.Join(os.RemoveAll(d.path), os.Remove(d.path+lockSuffix), d.lock.Close())
 }
 
-// sweepTmp removes the directories whose processes are gone.
+// sweepTmp removes the directories whose processes are gone, unless somebody else
+// has the guard: who only looks at a state does not wait for one who may stand still.
 func sweepTmp(parent string) (err error) {
-	g, err := guard(parent)
+	g, err := openGuard(parent)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
+	if err := unix.Flock(int(g.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil
+		}
+		return err
+	}
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return err

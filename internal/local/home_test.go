@@ -2,11 +2,14 @@ package local_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
@@ -25,6 +28,35 @@ func TestOpenRefusesWhatIsNoState(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(broken, "state.db"), []byte("this is no database, whatever its name says, and long enough to be looked at"), 0o600))
 	_, err = local.Open(context.Background(), broken, true)
 	require.Error(t, err, "and no panic")
+}
+
+// A process stands still while it makes or clears directories for temporary
+// files: whoever looks at the state does not wait for it.
+func TestOpenBesideOneThatStandsStill(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	home, err := local.Open(t.Context(), dir, true)
+	require.NoError(t, err)
+	require.NoError(t, home.Close())
+	guard, err := os.OpenFile(filepath.Join(dir, "tmp", "guard"), os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer guard.Close()
+	require.NoError(t, unix.Flock(int(guard.Fd()), unix.LOCK_EX))
+	opened := make(chan error, 1)
+	go func() {
+		home, err := local.Open(context.Background(), dir, false)
+		if err == nil {
+			err = home.Close()
+		}
+		opened <- err
+	}()
+	select {
+	case err = <-opened:
+	case <-time.After(time.Minute):
+		_ = unix.Flock(int(guard.Fd()), unix.LOCK_UN)
+		err = errors.Join(errors.New("it waits"), <-opened)
+	}
+	require.NoError(t, err)
 }
 
 func TestLockSaysWhetherARunIsDriven(t *testing.T) {

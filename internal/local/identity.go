@@ -89,34 +89,26 @@ func (r *runner) checkSources(ctx context.Context, nodes []*script.Node) error {
 		return &fault.Error{Kind: fault.Script, Message: "no node of this run reads a table of another run", Hint: "leave --from out, or say with --start which nodes to run"}
 	}
 	for _, run := range r.opts.From {
-		tables, err := r.home.tablesOf(ctx, state.RunKey{Workspace: r.opts.Workspace, Run: run})
+		key := state.RunKey{Workspace: r.opts.Workspace, Run: run}
+		nodes, err := r.home.State.Nodes(ctx, key)
 		if err != nil {
-			return err
+			if errors.Is(err, state.ErrNotFound) {
+				return noRun(key)
+			}
+			return fmt.Errorf("read the nodes of run %d: %w", run, err)
 		}
-		if !slices.ContainsFunc(wanted, func(t string) bool { return slices.Contains(tables, t) }) {
+		nodes = slices.DeleteFunc(nodes, func(n state.Node) bool { return n.Table == "" || !slices.Contains(wanted, n.Table) })
+		for _, n := range nodes {
+			if n.Status == state.Invalidated {
+				return pipeline.Voided(ctx, r.home.State, n)
+			}
+		}
+		if !slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Status == state.Succeeded }) {
 			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has completed none of the tables that are read from other runs: %s", run, strings.Join(wanted, ", ")),
 				Hint: "thalweg nodes --run N shows what a run has completed"}
 		}
 	}
 	return nil
-}
-
-// tablesOf lists the tables that a run has completed.
-func (h *Home) tablesOf(ctx context.Context, key state.RunKey) ([]string, error) {
-	nodes, err := h.State.Nodes(ctx, key)
-	if err != nil {
-		if errors.Is(err, state.ErrNotFound) {
-			return nil, noRun(key)
-		}
-		return nil, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
-	}
-	var out []string
-	for _, n := range nodes {
-		if n.Status == state.Succeeded && n.Table != "" {
-			out = append(out, n.Table)
-		}
-	}
-	return out, nil
 }
 
 // ForeignTable is a table that a run has read and not written.
@@ -130,6 +122,12 @@ type ForeignTable struct {
 func (h *Home) foreignTables(ctx context.Context, key state.RunKey, nodes []state.Node) ([]ForeignTable, error) {
 	var out []ForeignTable
 	seen := map[ForeignTable]bool{}
+	taken := map[state.NodeKey]bool{} // by nodes of the run itself
+	for _, n := range nodes {
+		if n.ReusedFrom != nil {
+			taken[*n.ReusedFrom] = true
+		}
+	}
 	for _, n := range nodes {
 		np, ok, err := planOf(ctx, h.State, n)
 		if err != nil {
@@ -139,8 +137,8 @@ func (h *Home) foreignTables(ctx context.Context, key state.RunKey, nodes []stat
 			continue
 		}
 		for table, source := range np.Sources {
-			f := ForeignTable{Table: table, Source: source}
-			if source.RunKey == key || seen[f] {
+			f := ForeignTable{Table: table, Source: source.NodeKey}
+			if source.RunKey == key || taken[source.NodeKey] || seen[f] {
 				continue
 			}
 			seen[f] = true

@@ -6,15 +6,18 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"thalweg/internal/budget"
 	"thalweg/internal/local"
 	"thalweg/internal/remote"
+	"thalweg/internal/state"
 	"thalweg/internal/worker/workertest"
 )
 
@@ -31,10 +34,16 @@ func TestMain(m *testing.M) {
 
 // victim runs script.yaml in the working directory, dying where it is told.
 func victim(at string) int {
+	if n, err := strconv.ParseUint(os.Getenv(fileBytesMax), 10, 64); err == nil {
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	place := os.Getenv("THALWEG_TEST_HOME") // where script and state are; "": here
-	home, err := local.Open(ctx, filepath.Join(place, local.DefaultDir), true)
+	home, err := local.OpenOn(ctx, workertest.Files(workertest.DieAt(at)), filepath.Join(place, local.DefaultDir), true)
 	if at == "worker" && ctx.Err() != nil { // told to end before it began
 		return 0
 	}
@@ -46,26 +55,65 @@ func victim(at string) int {
 	client := remote.New(remote.Config{CAPath: os.Getenv("THALWEG_TEST_CA"), S3Endpoint: os.Getenv("THALWEG_TEST_S3"),
 		SFTPKeys: map[string]string{"joe": os.Getenv("THALWEG_TEST_KEY")}, KnownHosts: os.Getenv("THALWEG_TEST_HOSTS")})
 	defer client.Close()
-	lease, _ := time.ParseDuration(os.Getenv("THALWEG_TEST_LEASE"))
+	if point, ok := strings.CutPrefix(at, "scheduler "); ok {
+		return serveSchedules(ctx, home, client, point)
+	}
+	if verb, ok := strings.CutPrefix(at, "order "); ok {
+		return orders(ctx, home, client, verb)
+	}
+	if point, ok := strings.CutPrefix(at, "collect "); ok {
+		return collectVictim(ctx, home, client, point)
+	}
 	if at == "worker" {
-		if err := local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: 2 << 30, Cores: 1, Interpreter: "python3", Lease: lease}); err != nil {
+		if err := local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: 2 << 30, Cores: 1, Interpreter: "python3",
+			Tries: triesOfWorkers, Checkpoint: workertest.DieAt(os.Getenv(workerDiesAt))}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
+	if at == "approve" {
+		die := workertest.DieAt(os.Getenv("THALWEG_TEST_DECIDE_AT"))
+		home.State = workertest.Orders(home.State, die)
+		_, err := local.Decide(ctx, home, local.Wish{Run: state.RunKey{Workspace: "main", Run: 1}, Gate: os.Getenv("THALWEG_TEST_GATE"), Approve: true, Role: "sales",
+			Answers: gateAnswers()[os.Getenv("THALWEG_TEST_GATE")], Remote: client, Checkpoint: die})
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		return 0
 	}
 	sum, err := local.Run(ctx, home, local.Options{
-		ScriptPath: filepath.Join(place, "script.yaml"), Remote: client, Workspace: "main", MemoryBytes: memory(lease), Interpreter: "python3",
+		ScriptPath: filepath.Join(place, "script.yaml"), Remote: client, Workspace: "main", MemoryBytes: victimBytes, Interpreter: "python3",
 		Resume:     os.Getenv("THALWEG_TEST_RESUME") != "",
-		Checkpoint: workertest.DieAt(at), Lease: lease, Tune: sharing(os.Getenv(sharedChecks) != ""),
+		Reuse:      os.Getenv("THALWEG_TEST_REUSE") != "",
+		Checkpoint: workertest.DieAt(at), Tune: sharing(os.Getenv(sharedChecks) != ""),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	fmt.Println(sum.Status)
+	if sum.Failure != nil {
+		fmt.Println(sum.Failure.Kind, sum.Failure.Text())
+	}
 	return 0
 }
+
+// fileBytesMax is the largest file that a victim may write.
+const fileBytesMax = "THALWEG_TEST_FILE_BYTES"
+
+// gateAnswers are what victims answer.
+func gateAnswers() map[string]map[string]string {
+	return map[string]map[string]string{"orders": {"cutoff": "97"}}
+}
+
+const (
+	// workerDiesAt makes a worker die at a crash point.
+	workerDiesAt = "THALWEG_TEST_WORKER_DIES_AT"
+	// triesOfWorkers is how often workers try a batch.
+	triesOfWorkers = 3
+)
 
 // sharedChecks asks a victim to share out the checks of small tables, too.
 const sharedChecks = "THALWEG_TEST_SHARED_CHECKS"
@@ -77,10 +125,5 @@ func sharing(wanted bool) func(*budget.Budget) {
 	return func(b *budget.Budget) { b.Slots, b.Cores, b.SmallBytes = 2, 2, 0 }
 }
 
-// memory is a victim's: several at work in one directory share it.
-func memory(lease time.Duration) int64 {
-	if lease > 0 {
-		return 2 << 30
-	}
-	return 512 << 20
-}
+// victimBytes is the memory of a victim.
+const victimBytes = 512 << 20

@@ -1,14 +1,19 @@
 package local
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"time"
 
 	"thalweg/internal/address"
+	"thalweg/internal/calendar"
 	"thalweg/internal/engine"
+	"thalweg/internal/fault"
 	"thalweg/internal/plan"
 	"thalweg/internal/state"
 )
@@ -16,10 +21,14 @@ import (
 // record is a new run as state keeps it, with the sources that it is made from.
 func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 	run := state.Run{
-		RunKey: state.RunKey{Workspace: r.opts.Workspace}, Token: rand.Text(), Script: r.identity, Sources: r.opts.From,
+		RunKey: state.RunKey{Workspace: r.opts.Workspace}, Token: cmp.Or(r.opts.Token, rand.Text()), Script: r.identity, Sources: r.opts.From,
 		ScriptPath: address.Redact(r.opts.ScriptPath), ParamsPath: address.Redact(r.opts.ParamsPath),
-		Fingerprint: r.script.Fingerprint, StartNodes: startNodes, Description: r.opts.Description, Created: time.Now(),
+		Fingerprint: r.script.Fingerprint, StartNodes: startNodes, Description: r.opts.Description, Parent: r.opts.Parent, Created: time.Now(),
 		Actor: actor(), Program: r.opts.Program, Engine: engine.Version, BucketHash: plan.KeyHash,
+	}
+	var err error
+	if run.Deadline, err = r.deadline(run.Created); err != nil {
+		return run, nil, err
 	}
 	var blobs []state.Blob
 	pin := func(kind, name string, content []byte) {
@@ -38,12 +47,36 @@ func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 			pin(state.PinParams, "", said)
 		}
 	}
-	said, err := json.Marshal(settings{Dir: r.dir, Lenient: r.opts.Lenient, Ephemeral: r.opts.Ephemeral, Budget: r.planning})
+	said, err := json.Marshal(settings{Dir: r.dir, Lenient: r.opts.Lenient, Ephemeral: r.opts.Ephemeral, Reuse: r.opts.Reuse, Chosen: r.chosen(), Budget: r.planning, Offered: r.opts.Offered, Looked: looked(r.script)})
 	if err != nil {
 		return run, nil, fmt.Errorf("encode the settings of a run: %w", err)
 	}
 	pin(pinSettings, "", said)
+	if hooks := slices.Concat(r.script.Notify, r.opts.Hooks); len(hooks) > 0 {
+		if said, err = json.Marshal(hooks); err != nil {
+			return run, nil, fmt.Errorf("encode the hooks of a run: %w", err)
+		}
+		pin(pinHooks, "", said)
+	}
 	return run, blobs, nil
+}
+
+// deadline is when the run is to be over.
+func (r *runner) deadline(created time.Time) (time.Time, error) {
+	text := cmp.Or(r.opts.Deadline, r.script.Deadline)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	d, err := calendar.ParseDeadline(text)
+	var wrong *calendar.Error
+	if errors.As(err, &wrong) {
+		return time.Time{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q: %s", text, wrong.Message), Hint: wrong.Hint}
+	}
+	begin := r.opts.Nominal
+	if begin.IsZero() {
+		begin = created
+	}
+	return d.Of(begin), err
 }
 
 func kindOfFile(name string, run state.Run) string {

@@ -88,8 +88,8 @@ func (d *dying) Commit(ctx context.Context, c state.Claim, out state.Outcome, no
 	return d.heard(func() error { return d.Store.Commit(ctx, c, out, now) })
 }
 
-func (d *dying) Retry(ctx context.Context, c state.Claim, f state.Failure, notBefore, now time.Time) error {
-	return d.heard(func() error { return d.Store.Retry(ctx, c, f, now, now) }) // at once
+func (d *dying) Retry(ctx context.Context, c state.Claim, f state.Failure, stats state.Stats, notBefore, now time.Time) error {
+	return d.heard(func() error { return d.Store.Retry(ctx, c, f, stats, now, now) }) // at once
 }
 
 func (d *dying) Release(ctx context.Context, c state.Claim, now time.Time) error {

@@ -42,6 +42,8 @@ type QueryResult struct {
 	Text    []bool // of each column: not numbers, truth values or times
 	Rows    [][]any
 	More    bool // there were more than RowsMax
+	// Warnings are of tables that were named with their run, and are invalid.
+	Warnings []string
 }
 
 // Query runs SQL over tables named NAME (of the latest run that wrote it) and
@@ -53,6 +55,7 @@ func Query(ctx context.Context, home *Home, opts QueryOptions) (res QueryResult,
 		return res, err
 	}
 	defer views.close()
+	res.Warnings = views.warnings
 	work, err := home.WorkDir()
 	if err != nil {
 		return res, err
@@ -165,10 +168,11 @@ func knownTables(ctx context.Context, home *Home, opts QueryOptions) string {
 
 // queryViews is what a query can see: statements that define its tables.
 type queryViews struct {
-	stmts   []string
-	paths   []string
-	views   []queryView
-	release func() // nil: nothing is open
+	stmts    []string
+	paths    []string
+	views    []queryView
+	warnings []string
+	release  func() // nil: nothing is open
 }
 
 // queryView is a table under a name.
@@ -215,6 +219,9 @@ func openViews(ctx context.Context, home *Home, opts QueryOptions) (*queryViews,
 				v.stmts = append(v.stmts, "CREATE SCHEMA "+sqltext.Ident(schema))
 			}
 			v.views = append(v.views, queryView{t.table, sqltext.Ident(schema) + "." + sqltext.Ident(t.name)})
+			if t.voided != "" {
+				v.warnings = append(v.warnings, t.voided)
+			}
 		}
 	}
 	for _, low := range slices.Sorted(maps.Keys(latest)) {
@@ -271,6 +278,7 @@ type queryTable struct {
 	name     string
 	table    *plan.Table
 	complete bool
+	voided   string // who has invalidated it, and why
 }
 
 // runTables lists a run's tables whose names are in the query's text.
@@ -297,12 +305,22 @@ func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]que
 		}
 		if np.Table != "" && mentions(text, name) {
 			t, err := pipeline.ReadTable(ctx, home.State, n.NodeKey)
+			if errors.Is(err, pipeline.ErrTableGone) && !mentions(text, fmt.Sprintf("run%d", r.Run)) {
+				continue // another run's may be meant
+			}
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, queryTable{name: name, table: t, complete: n.Status == state.Succeeded})
+			one := queryTable{name: name, table: t, complete: n.Status == state.Succeeded}
+			if n.Status == state.Invalidated {
+				one.voided = fault.Of(pipeline.Voided(ctx, home.State, n)).Message
+			}
+			out = append(out, one)
 		}
 		sides, err := sideTables(ctx, home, n, np, name, text)
+		if errors.Is(err, pipeline.ErrTableGone) && !mentions(text, fmt.Sprintf("run%d", r.Run)) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -317,7 +335,7 @@ func sideTables(ctx context.Context, home *Home, n state.Node, np plan.NodePlan,
 	if !strings.Contains(text, strings.ToLower(name+plan.SideMark)) {
 		return nil, nil
 	}
-	sides, err := pipeline.ReadSides(ctx, home.State, n.NodeKey, np)
+	sides, err := pipeline.ReadSides(ctx, home.State, n, np)
 	if err != nil {
 		return nil, err
 	}
@@ -326,7 +344,7 @@ func sideTables(ctx context.Context, home *Home, n state.Node, np plan.NodePlan,
 			continue
 		}
 		// A node that failed for another reason says nothing of its rows.
-		complete := n.Status == state.Succeeded || len(sides[side].Parts) > 0
+		complete := n.Status == state.Succeeded || n.Status != state.Invalidated && len(sides[side].Parts) > 0
 		out = append(out, queryTable{name: name + plan.SideMark + side, table: sides[side], complete: complete})
 	}
 	return out, nil
@@ -378,6 +396,10 @@ func isText(typ string) bool {
 	}
 	return !strings.HasPrefix(typ, "DECIMAL") && !strings.HasPrefix(typ, "TIME") || strings.HasSuffix(typ, "]")
 }
+
+// Cell turns a value of a script's types, as the driver gives it, into what
+// can be printed as text or JSON.
+func Cell(v any) any { return plainCell(v) }
 
 // plainCell turns the driver's values into what can be printed as text or JSON.
 func plainCell(v any) any {

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -19,45 +20,66 @@ import (
 	"thalweg/internal/document"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
+	"thalweg/internal/gate"
 	"thalweg/internal/pipeline"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/secret"
 	"thalweg/internal/state"
+	"thalweg/internal/supervise"
 	"thalweg/internal/worker"
 )
 
 // Options of a run.
 type Options struct {
-	ScriptPath   string
-	ParamsPath   string
-	Program      string            // version of this program, for the record
-	Params       map[string]string // parameters of the command line, which win
-	Lenient      bool              // see script.Sources
-	Known        *secret.Known     // secrets, to keep them out of the state; nil: only rules decide
-	Script       *script.Script    // instead of loading ScriptPath; may be nil
-	Workspace    string
-	Start        []string // nodes to start with; empty: those that start by themselves
-	From         []int64  // runs of any script to read tables from that this run does not write; else earlier runs of the same script
-	Description  string
-	Ephemeral    bool  // tables that can be ephemeral are
-	Resume       bool  // continue a run instead of starting one
-	ResumeRun    int64 // the run to continue; 0: the workspace's last
-	MemoryBytes  int64 // 0: a share of the machine's
-	Cores        int   // 0: the machine's
-	Interpreter  string
-	Keeper       string         // see python.Config
-	RowTimeout   time.Duration  // longest that Python may take for a row; 0: the pool's default
-	GroupTimeout time.Duration  // longest that Python may take for a call of a py_table; 0: the pool's default
-	Remote       *remote.Client // for files of other machines; nil: one with defaults
-	Logger       *slog.Logger
-	Observe      func(worker.Event)
-	Started      func(Started)                         // called once, before the first batch; may be nil
-	Checkpoint   func(worker.CrashPoint)               // for tests that die there; may be nil
-	Lease        time.Duration                         // of claims; 0: the default
-	Waiting      func(text string)                     // called while other processes hold the memory; may be nil
-	Tune         func(*budget.Budget)                  // for tests and measurements of other splits; may be nil
-	Executor     func(engine.Executor) engine.Executor // for tests in which tasks fail; may be nil
+	ScriptPath    string
+	ParamsPath    string
+	Program       string            // version of this program, for the record
+	Params        map[string]string // parameters of the command line, which win
+	Lenient       bool              // see script.Sources
+	Known         *secret.Known     // secrets, to keep them out of the state; nil: only rules decide
+	Script        *script.Script    // instead of loading ScriptPath; may be nil
+	ScriptSources *script.Sources   // that Script was loaded from; nil: its gates ask for no answers
+	Workspace     string
+	Start         []string // nodes to start with; empty: those that start by themselves
+	From          []int64  // runs of any script to read tables from that this run does not write; else earlier runs of the same script
+	Description   string
+	Ephemeral     bool           // tables that can be ephemeral are
+	Reuse         bool           // nodes whose rows an earlier run has are not computed, but for those of Start
+	Resume        bool           // continue a run instead of starting one
+	ResumeRun     int64          // the run to continue; 0: the workspace's last
+	Pinned        bool           // with ResumeRun: from what was pinned of it, whatever ScriptPath has now
+	Again         supervise.Wish // with Resume: what of the run is done again besides what failed or was left
+	Dir           string         // that relative names of files are seen from; "": the working directory
+	Parent        int64          // the run that this one takes the place of; 0: none
+	Unattended    bool           // nobody is asked at gates: they are left out, and answers are their defaults
+	Wait          bool           // a run that waits for people is waited for: see Run
+	MemoryBytes   int64          // 0: a share of the machine's
+	Cores         int            // 0: the machine's
+	Interpreter   string
+	Keeper        string         // see python.Config
+	RowTimeout    time.Duration  // longest that Python may take for a row; 0: the pool's default
+	GroupTimeout  time.Duration  // longest that Python may take for a call of a py_table; 0: the pool's default
+	Remote        *remote.Client // for files of other machines; nil: one with defaults
+	Logger        *slog.Logger
+	Observe       func(worker.Event)
+	Started       func(Started)                         // called once, before the first batch; may be nil
+	Checkpoint    func(worker.CrashPoint)               // for tests that die there; may be nil
+	Lease         time.Duration                         // of claims; 0: the default
+	Waits         func(Summary)                         // called with Wait when a run begins to wait for people; may be nil
+	Waiting       func(text string)                     // called while other processes hold the memory; may be nil
+	Tune          func(*budget.Budget)                  // for tests and measurements of other splits; may be nil
+	Executor      func(engine.Executor) engine.Executor // for tests in which tasks fail; may be nil
+
+	// How attempts at batches end that would not, or fail for what may pass.
+	Tries          int           // 0: the default
+	AttemptTimeout time.Duration // 0: the default
+
+	Token    string            // see state.Run; "": one of its own
+	Offered  map[string]string // see script.Sources
+	Deadline string            // when it is to be over, instead of what the script says
+	Nominal  time.Time         // when it was to begin; zero: now
+	Hooks    []script.Hook     // beside the script's
 }
 
 // Started describes a run that is about to work.
@@ -67,6 +89,8 @@ type Started struct {
 	Nodes    []state.Node
 	Budget   budget.Budget
 	Warnings document.Diagnostics
+	Script   *script.Script
+	Dir      string // that relative names of files are seen from
 }
 
 // Summary is how a run ended.
@@ -79,6 +103,7 @@ type Summary struct {
 	Files   []state.File
 	Checks  []state.CheckResult
 	Foreign []ForeignTable // tables of other runs that were read
+	Asked   []gate.Asked   // what waits for people
 
 	ComputedIn map[string]string // of ephemeral nodes: the node inside which their table is computed
 	Elapsed    time.Duration
@@ -86,9 +111,59 @@ type Summary struct {
 	PeakBytes  int64         // of this process and its interpreters together
 }
 
-// Run loads a script and executes it, or continues its last run. The summary
-// is valid whenever its Key.Run is not 0, also beside an error.
-func Run(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
+// Run loads a script and executes it, or continues its last run, until it is
+// over, or until all that is left of it waits for people: its status is Waiting
+// then, or Paused, and nothing of it is under way or held. With Options.Wait it
+// goes on when they have decided. The summary is valid whenever its Key.Run is not 0, also beside an error.
+func Run(ctx context.Context, home *Home, opts Options) (Summary, error) {
+	for {
+		sum, err := work(ctx, home, opts)
+		if err != nil || ctx.Err() != nil || sum.Status != state.Waiting && sum.Status != state.Paused {
+			return sum, err
+		}
+		if opts.Checkpoint != nil {
+			opts.Checkpoint(worker.Left)
+		}
+		goesOn, err := goesOn(ctx, home, &sum)
+		if err == nil && !goesOn && sum.Status == state.Waiting && opts.Wait {
+			if opts.Waits != nil {
+				opts.Waits(sum)
+			}
+			err = awaitDecision(ctx, home, sum)
+			goesOn = ctx.Err() == nil
+		}
+		if err != nil || !goesOn {
+			return sum, err
+		}
+		if opts.Pinned, err = wholePinned(ctx, home, sum.Key); err != nil {
+			return sum, err
+		}
+		opts.Resume, opts.ResumeRun, opts.Start, opts.From, opts.Again, opts.Parent = true, sum.Key.Run, nil, nil, supervise.Wish{}, 0
+	}
+}
+
+// goesOn looks once more at a run that this process has left because it waits:
+// who decides looks behind the decision whether somebody is at work, who leaves
+// looks behind that. One of the two sees the other. A run that has ended in
+// between has ended for the summary, too.
+func goesOn(ctx context.Context, home *Home, sum *Summary) (bool, error) {
+	run, err := home.State.Run(ctx, sum.Key)
+	if err != nil {
+		return false, fmt.Errorf("read run %d: %w", sum.Key.Run, err)
+	}
+	if run.Status.Terminal() && !run.Order.Pending() {
+		sum.Status, sum.Failure = run.Status, run.Failure
+		return false, nil
+	}
+	nodes, err := home.State.Nodes(ctx, sum.Key)
+	if err != nil {
+		return false, fmt.Errorf("read the nodes of run %d: %w", sum.Key.Run, err)
+	}
+	return run.Order.Pending() || run.Status == state.Running && !state.Waits(nodes), nil
+}
+
+// work does what can be done of a run now.
+func work(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
 	start := time.Now()
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -103,20 +178,44 @@ func Run(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
 	t.engine.Prepare(1) // while the script is being read
-	s, diags := opts.Script, document.Diagnostics(nil)
-	if s == nil {
-		src := Sources(opts.Remote, "", opts.ScriptPath, opts.ParamsPath)
-		src.Known = opts.Known
-		src.Params, src.Lenient = opts.Params, opts.Lenient
-		if s, diags = script.Load(ctx, src); diags.HasErrors() {
-			return Summary{}, &InvalidScriptError{Diagnostics: diags}
+	r := &runner{tools: t, start: start}
+	warnings, err := r.load(ctx)
+	if err != nil {
+		return Summary{}, err
+	}
+	return r.run(ctx, warnings)
+}
+
+// load loads the script, from where it is or from what was pinned of the run
+// that goes on.
+func (r *runner) load(ctx context.Context) (document.Diagnostics, error) {
+	if r.opts.Pinned {
+		rec, err := r.recall(ctx, state.RunKey{Workspace: r.opts.Workspace, Run: r.opts.ResumeRun})
+		if err != nil {
+			return nil, err
+		}
+		r.script, r.identity, r.dir, r.sources = rec.script, r.home.identityOf(rec.run), rec.Dir, &rec.sources
+		return rec.warnings, nil
+	}
+	var diags document.Diagnostics
+	r.sources = r.opts.ScriptSources
+	if r.script = r.opts.Script; r.script == nil {
+		src := Sources(r.opts.Remote, "", r.opts.ScriptPath, r.opts.ParamsPath)
+		src.Known = r.opts.Known
+		src.Params, src.Offered, src.Lenient, src.Read = r.opts.Params, r.opts.Offered, r.opts.Lenient, remembered(src.Read)
+		if r.script, diags = script.Load(ctx, src); diags.HasErrors() {
+			return nil, &InvalidScriptError{Diagnostics: diags}
+		}
+		r.sources = &src
+	}
+	if r.dir = r.opts.Dir; r.dir == "" {
+		var err error
+		if r.dir, err = os.Getwd(); err != nil {
+			return nil, fmt.Errorf("find the working directory: %w", err)
 		}
 	}
-	r := &runner{tools: t, script: s, start: start, identity: home.identity(s.Name, opts.ScriptPath)}
-	if r.dir, err = os.Getwd(); err != nil {
-		return Summary{}, fmt.Errorf("find the working directory: %w", err)
-	}
-	return r.run(ctx, diags.Warnings())
+	r.identity = r.home.identity(r.script.Name, seenFrom(r.dir, r.opts.ScriptPath))
+	return diags.Warnings(), nil
 }
 
 // InvalidScriptError is returned for a script that cannot be loaded.
@@ -132,16 +231,18 @@ func (e *InvalidScriptError) Unwrap() error { return e.Diagnostics.Err() }
 type runner struct {
 	*tools
 	script   *script.Script
+	sources  *script.Sources // that it was loaded from; nil: it was given
 	start    time.Time
 	identity string // which script it is
 	key      state.RunKey
 	lock     *RunLock
 	joined   bool // other processes are at work on the run already
 	planning budget.Budget
-	dir      string    // see settings
-	begun    *settings // of the run that is resumed; nil: not known
+	python   map[string]map[string]string // see checkPython
+	dir      string                       // see settings
+	begun    *settings                    // of the run that is resumed; nil: not known
 	nodes    []state.Node
-	peak     peakMeter
+	watch    *budget.Watch
 	content  *pipeline.Pipeline
 }
 
@@ -167,7 +268,7 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 		return sum, err
 	}
 	r.engine.Prepare(min(r.budget.Slots, starts(affected, r.script)))
-	if err := r.checkPython(ctx, r.dir, affected); err != nil {
+	if r.python, err = r.checkPython(ctx, r.dir, affected); err != nil {
 		return sum, err
 	}
 	if r.opts.Resume {
@@ -188,12 +289,24 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 	if err := r.sweepDead(ctx, r.key); err != nil {
 		r.opts.Logger.Warn("what dead runs left behind them stays until the next run", "error", err)
 	}
+	told := r.tell(ctx, r.key)
+	defer told()
 	return r.drive(ctx, warnings)
 }
 
 // openContent makes the run's content, once its number is known.
 func (r *runner) openContent() {
-	r.content = r.job(jobOf{script: r.script, run: r.key, identity: r.identity, from: r.opts.From, planning: r.planning, ephemeral: r.opts.Ephemeral, dir: r.dir, ownCopies: r.joined})
+	r.content = r.job(jobOf{script: r.script, sources: r.sources, run: r.key, identity: r.identity, from: r.opts.From, planning: r.planning, ephemeral: r.opts.Ephemeral, dir: r.dir, ownCopies: r.joined,
+		reuse: r.opts.Reuse, chosen: r.chosen(), python: r.python})
+}
+
+// chosen are the nodes that are computed whatever earlier runs have: those that
+// somebody has named, but not for a run that takes another one's place.
+func (r *runner) chosen() []string {
+	if r.opts.Parent != 0 {
+		return nil
+	}
+	return r.opts.Start
 }
 
 // starts counts the nodes that read no table: the first to have batches.
@@ -221,6 +334,28 @@ func inNode(err error, n *script.Node) error {
 
 // create records a new run and takes its lock.
 func (r *runner) create(ctx context.Context, affected []*script.Node) error {
+	if err := r.enlist(ctx, affected); err != nil {
+		return err
+	}
+	// Others may have seen it by now, and be at work.
+	var err error
+	r.lock, _, err = r.home.JoinRun(r.key)
+	r.openContent()
+	return errors.Join(err, r.replaceParent(ctx))
+}
+
+// replaceParent ends the run whose place this one takes, if it is not over: it
+// would go on with what has changed, and write the same files.
+func (r *runner) replaceParent(ctx context.Context) error {
+	if r.opts.Parent == 0 {
+		return nil
+	}
+	_, err := supervise.Stop(ctx, r.store, state.RunKey{Workspace: r.key.Workspace, Run: r.opts.Parent}, mark(fmt.Sprintf("run %d takes its place", r.key.Run)))
+	return err
+}
+
+// enlist records a new run.
+func (r *runner) enlist(ctx context.Context, affected []*script.Node) error {
 	if err := r.home.checkFiles(ctx, r.opts.Remote, r.script, affected); err != nil {
 		return err
 	}
@@ -231,18 +366,8 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	for _, n := range affected {
 		in[n] = true
 	}
-	specs := make([]state.NodeSpec, len(affected))
 	names := make([]string, 0, len(affected))
-	for i, n := range affected {
-		specs[i] = state.NodeSpec{Name: n.Name, Kind: KindOf(n), Ordinal: i, Fingerprint: n.Fingerprint}
-		if n.Table != nil {
-			specs[i].Table = n.Table.Name
-		}
-		for _, source := range n.Sources(r.script) {
-			if in[source] {
-				specs[i].Inputs = append(specs[i].Inputs, source.Name)
-			}
-		}
+	for _, n := range affected {
 		if len(n.Sources(r.script)) == 0 || !in[n.Sources(r.script)[0]] {
 			names = append(names, n.Name)
 		}
@@ -250,6 +375,7 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	if len(r.opts.Start) > 0 {
 		names = r.opts.Start
 	}
+	specs := r.specs(affected)
 	r.planning = r.whole
 	run, blobs, err := r.record(names)
 	if err != nil {
@@ -259,10 +385,26 @@ func (r *runner) create(ctx context.Context, affected []*script.Node) error {
 	if err != nil {
 		return fmt.Errorf("record a new run: %w", err)
 	}
-	// Others may have seen it by now, and be at work.
-	r.lock, _, err = r.home.JoinRun(r.key)
-	r.openContent()
-	return err
+	return nil
+}
+
+// specs are the steps of a run of these nodes, as state keeps them.
+func (r *runner) specs(affected []*script.Node) []state.NodeSpec {
+	steps := r.script.Steps(affected)
+	if r.opts.Unattended {
+		steps = script.Unattended(steps)
+	}
+	specs := make([]state.NodeSpec, len(steps))
+	for i, s := range steps {
+		specs[i] = state.NodeSpec{Name: s.Name, Ordinal: i, Inputs: s.Inputs, Kind: gate.Kind}
+		if n := s.Node; n != nil {
+			specs[i].Kind, specs[i].Fingerprint = KindOf(n), n.Fingerprint
+			if n.Table != nil {
+				specs[i].Table = n.Table.Name
+			}
+		}
+	}
+	return specs
 }
 
 // order is one that whoever runs this process gives.
@@ -350,13 +492,27 @@ func (r *runner) takeOver(ctx context.Context) error {
 }
 
 func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
-	run, err := r.home.State.Run(ctx, key)
+	run, err := carried(ctx, r.store, key)
+	done := false
+	if err == nil && run.Status == state.Complete {
+		wanted, err := supervise.Close(ctx, r.home.State, run, r.opts.Again)
+		if err != nil {
+			return err
+		}
+		done = len(wanted.Redo) == 0
+	}
 	switch {
 	case errors.Is(err, state.ErrNotFound):
 		return noRun(key)
 	case err != nil:
-		return fmt.Errorf("read run %d: %w", key.Run, err)
-	case run.Status == state.Complete:
+		return err
+	case run.Dropped != nil:
+		return wasDropped(run)
+	case run.Invalidated != nil:
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was invalidated by %s: %s", key.Run, run.Invalidated.Actor, run.Invalidated.Reason), Hint: "an invalidated run does not go on: start a new one"}
+	case done && r.opts.Pinned:
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume", key.Run), Hint: "`" + key.Command(fmt.Sprintf("retry %d --node NODE", key.Run)) + "` does parts of it again"}
+	case done:
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume", key.Run), Hint: "leave --resume out to start a new run"}
 	case run.Fingerprint != r.script.Fingerprint:
 		return &fault.Error{Kind: fault.Script,
@@ -378,18 +534,24 @@ func (r *runner) resume(ctx context.Context) error {
 	}
 	if r.planning = r.whole; r.begun != nil {
 		r.planning, r.opts.Ephemeral = r.begun.Budget, r.begun.Ephemeral
+		r.opts.Reuse, r.opts.Start = r.begun.Reuse, r.begun.Chosen
 	}
 	r.openContent()
-	if r.joined && run.Status == state.Running {
+	if r.joined && run.Status == state.Running && r.opts.Again.Empty() {
 		return nil
 	}
-	if err := r.content.CheckInputs(ctx); err != nil {
+	wanted, err := supervise.Close(ctx, r.store, run, r.opts.Again)
+	if err != nil {
 		return err
 	}
-	if err := state.Direct(ctx, r.store, r.key, r.order(state.OrderReopen)); err != nil {
-		return fmt.Errorf("reopen run %d: %w", r.key.Run, err)
+	if err := r.content.CheckInputs(ctx, wanted.Redoes); err != nil {
+		return err
 	}
-	return nil
+	_, err = supervise.GoOn(ctx, r.store, r.key, r.opts.Again, mark(""))
+	if errors.Is(err, state.ErrConflict) { // others have ended it since it was looked at
+		err = cmp.Or(r.checkResumable(ctx, r.key), err)
+	}
+	return err
 }
 
 // drive works on the run until it is over or ctx ends. A run whose process is
@@ -398,16 +560,16 @@ func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum 
 	sum = Summary{Key: r.key, Status: state.Running}
 	previous := debug.SetMemoryLimit(r.budget.GoBytes)
 	defer debug.SetMemoryLimit(previous)
-	stopMeter := r.peak.start()
-	defer stopMeter()
+	r.watch = r.meter.Watch()
+	defer r.watch.Stop()
 	observe := r.opts.Observe
 	if observe == nil {
 		observe = func(worker.Event) {}
 	}
 	if r.opts.Started != nil {
-		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.budget, Warnings: warnings})
+		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.budget, Warnings: warnings, Script: r.script, Dir: r.dir})
 	}
-	c := newCrew(ctx, crewConfig{store: r.store, slots: r.whole.Slots, lease: r.opts.Lease, logger: r.opts.Logger, checkpoint: r.opts.Checkpoint})
+	c := newCrew(ctx, crewConfig{store: r.store, slots: r.whole.Slots, lease: r.opts.Lease, tries: r.opts.Tries, deadline: r.opts.AttemptTimeout, logger: r.opts.Logger, checkpoint: r.opts.Checkpoint})
 	run := c.open(ctx, r.key, r.content, r.lock, observe)
 	var runErr error
 	sum.Status, runErr = run.Run()
@@ -415,8 +577,8 @@ func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum 
 	if sum.Status == state.Running && runErr == nil && !r.leaves(ctx) {
 		sum.Status, runErr = r.stop(ctx)
 	}
-	stopMeter()
-	if sum.Status != state.Running && ctx.Err() == nil {
+	r.watch.Stop()
+	if sum.Status.Terminal() && ctx.Err() == nil {
 		r.sweepLeavings(ctx, r.key, false)
 	}
 	if runErr == nil {
@@ -433,9 +595,20 @@ func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum 
 // ErrLeave is the cause of the end of a context whose run may go on in other processes.
 var ErrLeave = fmt.Errorf("asked to leave the work to others: %w", context.Canceled)
 
-// leaves reports whether the run goes on without this process.
+// leaves reports whether the run goes on without this process, which does not
+// count as working on it any more when it looks: of several that leave at once
+// the last one finds nobody.
 func (r *runner) leaves(ctx context.Context) bool {
-	return errors.Is(context.Cause(ctx), ErrLeave) && !r.lock.alone()
+	if !errors.Is(context.Cause(ctx), ErrLeave) {
+		return false
+	}
+	closeErr := r.lock.Close()
+	lock, alone, err := r.home.enterEmpty(r.key)
+	r.lock = lock
+	if err = errors.Join(closeErr, err); err != nil {
+		r.opts.Logger.Warn("whether others work on the run is not known: it is stopped", "run", r.key.Run, "error", err)
+	}
+	return err == nil && !alone
 }
 
 // stop records that somebody ended the run before it was over.
@@ -488,44 +661,56 @@ const groupBytesMin = 16 << 20
 func (r *runner) summarise(sum Summary, idle time.Duration) Summary {
 	ctx, cancel := context.WithTimeout(context.Background(), summaryTimeout)
 	defer cancel()
-	sum.Elapsed, sum.Overhead, sum.PeakBytes = time.Since(r.start), idle, r.peak.bytes()
+	sum.Elapsed, sum.Overhead = time.Since(r.start), idle
+	sum.PeakBytes, _ = r.watch.Stop()
 	if run, err := r.home.State.Run(ctx, r.key); err == nil {
 		sum.Failure = run.Failure
 	}
 	sum.Nodes, _ = r.home.State.Nodes(ctx, r.key) // what cannot be read is not shown: the status is known already
-	sum.Files, _ = state.OfNodes(ctx, r.home.State, r.key, r.home.State.Files)
-	sum.Checks, _ = state.OfNodes(ctx, r.home.State, r.key, r.home.State.Checks)
+	sum.Asked = askedOf(sum.Nodes)
+	sum.Files, _ = Files(ctx, r.home.State, sum.Nodes)
+	sum.Checks, _ = Checks(ctx, r.home.State, sum.Nodes)
 	sum.Foreign, _ = r.home.foreignTables(ctx, r.key, sum.Nodes)
 	sum.ComputedIn = ComputedIn(ctx, r.home.State, sum.Nodes)
 	sum.Stats = NodeStats(ctx, r.home.State, sum.Nodes)
+	sum.Nodes = Shown(ctx, r.home.State, sum.Nodes)
 	return sum
 }
 
-// NodeStats adds up what the batches of nodes measured. A node whose batches
+// NodeStats adds up what the batches of nodes measured. A node of which that
 // cannot be read is left out.
 func NodeStats(ctx context.Context, store state.Store, nodes []state.Node) map[string]state.Stats {
 	stats := map[string]state.Stats{}
 	for _, n := range nodes {
-		batches, err := state.All(ctx, store.Batches, n.NodeKey)
+		tally, err := store.Tally(ctx, holderOf(n))
 		if err != nil {
 			continue
 		}
-		var total state.Stats
-		for _, b := range batches {
-			total.Engine += b.Stats.Engine
-			total.Python += b.Stats.Python
-			total.Elapsed += b.Stats.Elapsed
-			total.Warnings = append(total.Warnings, b.Stats.Warnings...)
-			for name, n := range b.Stats.Counters {
-				if total.Counters == nil {
-					total.Counters = map[string]int64{}
-				}
-				total.Counters[name] += n
-			}
+		total := tally.Stats
+		if n.ReusedFrom != nil { // it has cost nothing here
+			total.Engine, total.Python, total.Elapsed, total.PeakBytes = 0, 0, 0, 0
 		}
-		stats[n.Name] = total
+		if total.Warnings, err = warnings(ctx, store, holderOf(n), tally); err == nil {
+			stats[n.Name] = total
+		}
 	}
 	return stats
+}
+
+// warnings lists all warnings of a node by batch: only where there are more
+// than its tally keeps are its batches read.
+func warnings(ctx context.Context, store state.Store, key state.NodeKey, tally state.Tally) (texts []string, err error) {
+	if tally.Warned == len(tally.Warnings) {
+		for _, w := range tally.Warnings {
+			texts = append(texts, w.Text)
+		}
+		return texts, nil
+	}
+	batches, err := state.All(ctx, store.Batches, key)
+	for _, b := range batches {
+		texts = append(texts, b.Stats.Warnings...)
+	}
+	return texts, err
 }
 
 // summaryTimeout bounds reading the summary of a run that is over.

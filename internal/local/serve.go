@@ -27,20 +27,25 @@ const (
 
 // WorkerOptions say how a worker works.
 type WorkerOptions struct {
-	Known        *secret.Known
-	MemoryBytes  int64 // 0: a share of the machine's
-	Cores        int   // 0: the machine's
-	Interpreter  string
-	Keeper       string        // see python.Config
-	RowTimeout   time.Duration // see Options
-	GroupTimeout time.Duration
-	Remote       *remote.Client
-	Logger       *slog.Logger
-	Observe      func(worker.Event)      // of all runs; called from several goroutines
-	Lease        time.Duration           // of claims; 0: the default
-	Checkpoint   func(worker.CrashPoint) // for tests that die there; may be nil
-	Joined       func(key state.RunKey)  // it works on a run now; may be nil
-	Waiting      func(text string)       // see Options
+	Known          *secret.Known
+	MemoryBytes    int64 // 0: a share of the machine's
+	Cores          int   // 0: the machine's
+	Interpreter    string
+	Keeper         string        // see python.Config
+	RowTimeout     time.Duration // see Options
+	GroupTimeout   time.Duration
+	Remote         *remote.Client
+	Logger         *slog.Logger
+	Observe        func(worker.Event) // of all runs; called from several goroutines
+	Lease          time.Duration      // of claims; 0: the default
+	Tries          int                // see Options
+	AttemptTimeout time.Duration
+	Checkpoint     func(worker.CrashPoint)  // for tests that die there; may be nil
+	Joined         func(Started)            // it works on a run now; may be nil
+	Left           func(key state.RunKey)   // it does no more; may be nil
+	Waiting        func(text string)        // see Options
+	Wants          func(run state.Run) bool // whether it works on a run; nil: on all
+	Most           int                      // runs that it works on at once; 0: any number
 }
 
 // Serve takes batches of all runs of the state directory until ctx ends. It
@@ -54,16 +59,18 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 		opts.Observe = func(worker.Event) {}
 	}
 	t, err := newTools(home, Options{MemoryBytes: opts.MemoryBytes, Cores: opts.Cores, Interpreter: opts.Interpreter, Keeper: opts.Keeper, RowTimeout: opts.RowTimeout,
-		GroupTimeout: opts.GroupTimeout, Remote: opts.Remote, Known: opts.Known, Logger: opts.Logger, Waiting: opts.Waiting})
+		GroupTimeout: opts.GroupTimeout, Remote: opts.Remote, Known: opts.Known, Logger: opts.Logger, Waiting: opts.Waiting, Checkpoint: opts.Checkpoint})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
 	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{},
-		crew: newCrew(ctx, crewConfig{store: t.store, slots: slotsOf(opts.Cores), lease: opts.Lease, logger: opts.Logger, checkpoint: opts.Checkpoint})}
+		crew: newCrew(ctx, crewConfig{store: t.store, slots: slotsOf(opts.Cores), lease: opts.Lease, tries: opts.Tries, deadline: opts.AttemptTimeout, logger: opts.Logger, checkpoint: opts.Checkpoint})}
+	told := s.tell(ctx)
 	err = s.watch(ctx)
 	err = errors.Join(err, s.crew.stop())
 	s.runs.Wait()
+	told()
 	return err
 }
 
@@ -76,7 +83,7 @@ type server struct {
 
 	mu      sync.Mutex
 	joined  map[state.RunKey]bool
-	refused map[string]refusal // by run and epoch; only join reads and writes it
+	refused map[string]refusal // by run and epoch
 }
 
 // refusal is of a run that cannot be worked on here, as it and this machine are.
@@ -89,8 +96,8 @@ type refusal struct {
 func (s *server) watch(ctx context.Context) error {
 	tick := time.NewTicker(lookForRuns)
 	defer tick.Stop()
-	for all := true; ; all = false {
-		if err := s.join(ctx, all); err != nil && ctx.Err() == nil {
+	for {
+		if err := s.join(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 		if err := s.rest(); err != nil {
@@ -115,24 +122,19 @@ func (s *server) rest() error {
 	return s.giveBack()
 }
 
-// join joins the runs that are running: all of them, or those among the latest.
-func (s *server) join(ctx context.Context, all bool) error {
+// join joins the runs that are running.
+func (s *server) join(ctx context.Context) error {
 	workspaces, err := s.store.Workspaces(ctx)
 	if err != nil {
 		return fmt.Errorf("look for workspaces: %w", err)
 	}
 	for _, w := range workspaces {
-		for page := (state.Page{}); ; {
-			runs, next, err := s.store.Runs(ctx, w, page)
-			if err != nil {
-				return fmt.Errorf("look for runs of workspace %s: %w", w, err)
-			}
-			for _, r := range runs {
-				s.consider(ctx, r)
-			}
-			if page.From = next; next == 0 || !all {
-				break
-			}
+		runs, err := state.OpenRuns(ctx, s.store, w)
+		if err != nil {
+			return fmt.Errorf("look for runs of workspace %s: %w", w, err)
+		}
+		for _, r := range runs {
+			s.consider(ctx, r)
 		}
 	}
 	return nil
@@ -141,12 +143,12 @@ func (s *server) join(ctx context.Context, all bool) error {
 func (s *server) consider(ctx context.Context, r state.Run) {
 	how := fmt.Sprint(r.RunKey, r.Epoch)
 	s.mu.Lock()
-	known := r.Status != state.Running || s.joined[r.RunKey] || time.Now().Before(s.refused[how].until)
+	known := !r.GoesOn() || s.joined[r.RunKey] || s.opts.Most > 0 && len(s.joined) >= s.opts.Most || s.opts.Wants != nil && !s.opts.Wants(r) || time.Now().Before(s.refused[how].until)
 	s.mu.Unlock()
 	if known || ctx.Err() != nil {
 		return
 	}
-	run, err := s.open(ctx, r.RunKey)
+	run, rec, err := s.open(ctx, r.RunKey)
 	if err != nil {
 		if ctx.Err() != nil {
 			return
@@ -154,18 +156,21 @@ func (s *server) consider(ctx context.Context, r state.Run) {
 		s.refuse(how, r, err)
 		return
 	}
-	delete(s.refused, how)
 	s.mu.Lock()
+	s.follow(ctx, r.RunKey)
+	delete(s.refused, how)
 	s.joined[r.RunKey] = true
 	s.mu.Unlock()
 	if s.opts.Joined != nil {
-		s.opts.Joined(r.RunKey)
+		s.opts.Joined(Started{Key: r.RunKey, Resumed: true, Script: rec.script, Dir: rec.Dir})
 	}
-	s.runs.Go(func() { s.drive(ctx, r.RunKey, run) })
+	s.runs.Go(func() { s.drive(ctx, r.RunKey, how, run) })
 }
 
 // refuse leaves a run alone for a while, and says so the first time.
 func (s *server) refuse(how string, r state.Run, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	before := s.refused[how].wait
 	if before == 0 {
 		s.opts.Logger.Warn("a run cannot be worked on here", "run", r.Run, "workspace", r.Workspace, "error", err)
@@ -175,27 +180,14 @@ func (s *server) refuse(how string, r state.Run, err error) {
 }
 
 // open loads a run from what was pinned of it.
-func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, err error) {
-	run, err := s.store.Run(ctx, key)
+func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, rec recorded, err error) {
+	rec, err = s.recall(ctx, key)
 	if err != nil {
-		return nil, fmt.Errorf("read run %d: %w", key.Run, err)
-	}
-	pins, err := pinnedOf(ctx, s.store, run)
-	if err != nil {
-		return nil, err
-	}
-	if pins == nil {
-		return nil, notPinned(key)
-	}
-	src := Sources(s.opts.Remote, pins.Dir, run.ScriptPath, run.ParamsPath)
-	src.Known = s.opts.Known
-	sc, err := pins.load(ctx, run, src)
-	if err != nil {
-		return nil, err
+		return nil, rec, err
 	}
 	lock, _, err := s.home.JoinRun(key)
 	if err != nil {
-		return nil, err
+		return nil, rec, err
 	}
 	defer func() {
 		if err != nil {
@@ -203,20 +195,22 @@ func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, err er
 		}
 	}()
 	if err := s.enter(ctx, true); err != nil {
-		return nil, err
+		return nil, rec, err
 	}
-	if err := s.prepare(ctx, sc, pins.Dir, key); err != nil {
-		return nil, err
+	python, err := s.prepare(ctx, rec.script, rec.Dir, key)
+	if err != nil {
+		return nil, rec, err
 	}
-	job := s.job(jobOf{script: sc, run: key, identity: s.home.identityOf(run), from: run.Sources, planning: pins.Budget, ephemeral: pins.Ephemeral, dir: pins.Dir, ownCopies: true})
-	return s.crew.open(ctx, key, job, lock, s.opts.Observe), nil
+	job := s.job(jobOf{script: rec.script, sources: &rec.sources, run: key, identity: s.home.identityOf(rec.run), from: rec.run.Sources, planning: rec.Budget, ephemeral: rec.Ephemeral, dir: rec.Dir, ownCopies: true,
+		reuse: rec.Reuse, chosen: rec.Chosen, python: python})
+	return s.crew.open(ctx, key, job, lock, s.opts.Observe), rec, nil
 }
 
 // prepare has the interpreters import the run's Python code, once there are any.
-func (s *server) prepare(ctx context.Context, sc *script.Script, dir string, key state.RunKey) error {
+func (s *server) prepare(ctx context.Context, sc *script.Script, dir string, key state.RunKey) (map[string]map[string]string, error) {
 	nodes, err := s.store.Nodes(ctx, key)
 	if err != nil {
-		return fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
+		return nil, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
 	}
 	var mine []*script.Node
 	python := false
@@ -226,32 +220,39 @@ func (s *server) prepare(ctx context.Context, sc *script.Script, dir string, key
 		}
 	}
 	if !python {
-		return nil
+		return nil, nil
 	}
 	if err := s.openPool(); err != nil {
-		return err
+		return nil, err
 	}
 	return s.checkPython(ctx, dir, mine)
 }
 
-// drive works on a run until it is over, or ctx ends.
-func (s *server) drive(ctx context.Context, key state.RunKey, run *openRun) {
+// drive works on a run until it is over, nothing of it can be done before people
+// decide, or ctx ends. how names the run as it was when it was joined.
+func (s *server) drive(ctx context.Context, key state.RunKey, how string, run *openRun) {
 	status, err := run.Run()
 	err = errors.Join(err, s.crew.leave(ctx, key))
 	run.job.Close()
-	if status != state.Running && ctx.Err() == nil {
+	if status.Terminal() && ctx.Err() == nil {
 		s.sweepLeavings(ctx, key, false)
 	}
 	err = errors.Join(err, run.lock.Close())
 	if err != nil && ctx.Err() == nil {
 		s.opts.Logger.Error("the state of a run could not be kept", "run", key.Run, "error", err)
 	}
-	if status != state.Running {
+	if status.Terminal() {
 		s.opts.Observe(worker.Event{Run: key, Time: time.Now(), Kind: worker.RunFinished, Status: status})
 	}
+	if s.opts.Left != nil {
+		s.opts.Left(key)
+	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	delete(s.joined, key)
-	s.mu.Unlock()
+	if status == state.Waiting { // until somebody has decided, or may have been too late to
+		s.refused[how] = refusal{until: time.Now().Add(refusalMax), wait: refusalMax}
+	}
 }
 
 // slotsOf is how many batches a worker has in flight at most; its memory may

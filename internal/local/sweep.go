@@ -77,7 +77,7 @@ func (t *tools) unfinished(ctx context.Context, workspace string) (map[state.Run
 }
 
 // mayLeave reports whether attempts at a node may have left something.
-func mayLeave(s state.Status) bool { return s != state.Pending && s != state.Succeeded }
+func mayLeave(s state.Status) bool { return s != state.Succeeded }
 
 // remoteKey reads the name of a directory that remoteDir made.
 func remoteKey(name string) (key state.RunKey, ok bool) {
@@ -123,7 +123,7 @@ func (t *tools) sweepLeavings(ctx context.Context, key state.RunKey, dead bool) 
 	if err := errors.Join(append(errs, err)...); err != nil {
 		t.opts.Logger.Warn("what a dead attempt left stays: a temporary file, or an upload at its server", "run", key.Run, "error", err)
 	}
-	if err := t.sweepNotes(ctx, key); err != nil {
+	if err := sweepNotes(ctx, t.home, t.opts.Remote, key); err != nil {
 		t.opts.Logger.Warn("an upload that a dead run left stays at its server", "run", key.Run, "error", err)
 	}
 }
@@ -138,8 +138,8 @@ type uploadNote struct {
 
 // sweepNotes ends the uploads that a run of an earlier version noted. Nobody
 // else may be at work on the run.
-func (t *tools) sweepNotes(ctx context.Context, key state.RunKey) error {
-	dir := filepath.Join(t.home.remoteDir(key), "out")
+func sweepNotes(ctx context.Context, home *Home, client *remote.Client, key state.RunKey) error {
+	dir := filepath.Join(home.remoteDir(key), "out")
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -153,7 +153,7 @@ func (t *tools) sweepNotes(ctx context.Context, key state.RunKey) error {
 			err = json.Unmarshal(text, &note)
 		}
 		if err == nil && note.Key != "" {
-			err = t.opts.Remote.Abandon(ctx, "s3://"+note.Bucket+"/"+note.Key, remote.Leftover{Upload: note.Upload, Begun: note.Begun})
+			err = client.Abandon(ctx, "s3://"+note.Bucket+"/"+note.Key, remote.Leftover{Upload: note.Upload, Begun: note.Begun})
 		}
 		if err == nil {
 			err = os.Remove(path)

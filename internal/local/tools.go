@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -11,10 +12,12 @@ import (
 	"thalweg/internal/budget"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
+	"thalweg/internal/notify"
 	"thalweg/internal/pipeline"
 	"thalweg/internal/plan"
 	"thalweg/internal/python"
 	"thalweg/internal/script"
+	"thalweg/internal/secret"
 	"thalweg/internal/state"
 	"thalweg/internal/state/patient"
 )
@@ -30,8 +33,10 @@ type tools struct {
 	budget budget.Budget  // that it has begun with
 	shares *budget.Ledger // nil: it holds no memory so far
 	review sync.WaitGroup // of the shares
+	meter  budget.Meter
 	cancel context.CancelFunc
-	pool   *python.Pool // nil: nothing has needed one so far
+	pool   *python.Pool   // nil: nothing has needed one so far
+	teller *notify.Teller // nil: nothing is told yet
 }
 
 func newTools(home *Home, opts Options) (*tools, error) {
@@ -39,11 +44,19 @@ func newTools(home *Home, opts Options) (*tools, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tools{home: home, opts: opts, work: work, store: discreetStore{patient.New(home.State, patient.Config{Logger: opts.Logger}), opts.Known},
+	return &tools{home: home, opts: opts, work: work, store: newStore(home, opts.Logger, opts.Known),
 		engine: engine.NewInstances(filepath.Join(work, "engine"), work, filepath.Join(home.Dir, "parts"))}, nil
 }
 
-func (t *tools) close() error { return errors.Join(t.engine.Close(), t.giveBack()) }
+// newStore is the state as runs write it: patiently, and without secrets.
+func newStore(home *Home, logger *slog.Logger, known *secret.Known) state.Store {
+	return discreetStore{patient.New(home.State, patient.Config{Logger: logger}), known}
+}
+
+func (t *tools) close() error {
+	t.meter.Close()
+	return errors.Join(t.engine.Close(), t.giveBack())
+}
 
 // giveBack ends what takes up this process's share of the memory, and gives it back.
 func (t *tools) giveBack() (err error) {
@@ -151,31 +164,39 @@ func (t *tools) openPool() error {
 	return err
 }
 
-// checkPython imports the Python code of every node, in dir, before anything runs.
-func (t *tools) checkPython(ctx context.Context, dir string, nodes []*script.Node) error {
+// checkPython imports the Python code of every node, in dir, before anything
+// runs. It answers with what decides about the results beside the script, by node.
+func (t *tools) checkPython(ctx context.Context, dir string, nodes []*script.Node) (map[string]map[string]string, error) {
+	surroundings := map[string]map[string]string{}
 	for _, n := range nodes {
 		prog := plan.ProgramOf(n)
 		if prog == nil {
 			continue
 		}
 		prog.Dir = dir
-		if err := t.pool.Check(ctx, prog); err != nil {
-			return inNode(err, n)
+		found, err := t.pool.Check(ctx, prog)
+		if err != nil {
+			return nil, inNode(err, n)
 		}
+		surroundings[n.Name] = found
 	}
-	return nil
+	return surroundings, nil
 }
 
 // jobOf says whose content a pipeline is.
 type jobOf struct {
 	script    *script.Script
+	sources   *script.Sources // that it was loaded from; nil: it was given
 	run       state.RunKey
 	identity  string
 	from      []int64
-	planning  budget.Budget // that its nodes are planned by
-	ephemeral bool          // see Options
-	dir       string        // see settings
-	ownCopies bool          // another process may keep copies of its remote inputs
+	planning  budget.Budget                // that its nodes are planned by
+	ephemeral bool                         // see Options
+	dir       string                       // see settings
+	ownCopies bool                         // another process may keep copies of its remote inputs
+	reuse     bool                         // see settings
+	chosen    []string                     // see settings
+	python    map[string]map[string]string // see checkPython
 }
 
 // job makes a run's content.
@@ -189,7 +210,11 @@ func (t *tools) job(j jobOf) *pipeline.Pipeline {
 	if t.opts.Executor != nil {
 		executor = t.opts.Executor(executor)
 	}
-	return pipeline.New(pipeline.Config{Script: j.script, Run: j.run, Identity: j.identity, Identify: t.home.identityOf, From: j.from, Store: t.store, Parts: t.home.Parts,
-		Budget: t.budget, Room: t.shares.Room(), Planning: j.planning, Fuse: j.ephemeral, Pool: t.pool, Engine: executor, Dir: j.dir, StateDir: t.home.Dir, WorkDir: t.work, Remote: t.opts.Remote,
-		CopiesDir: copies, Logger: t.opts.Logger})
+	var room *budget.Room // of its own, for those who only look at a run
+	if t.shares != nil {
+		room = t.shares.Room()
+	}
+	return pipeline.New(pipeline.Config{Answered: t.answered(j), Script: j.script, Run: j.run, Identity: j.identity, Identify: t.home.identityOf, From: j.from, Reuse: j.reuse, Chosen: j.chosen, Surroundings: j.python, Store: t.store, Parts: t.home.Parts,
+		Budget: t.budget, Room: room, Planning: j.planning, Fuse: j.ephemeral, Pool: t.pool, Engine: executor, Dir: j.dir, StateDir: t.home.Dir, Meter: &t.meter, WorkDir: t.work, Remote: t.opts.Remote,
+		CopiesDir: copies, Files: t.home.files, Logger: t.opts.Logger})
 }

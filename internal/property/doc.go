@@ -13,6 +13,10 @@
 // is a way to run: which inputs, how much memory, how many threads and slots,
 // how small the batches, whether the process is killed and the run resumed.
 //
+// A trial (trial_test.go) has a script with what people supervise
+// (supervised_test.go) executed by processes (actor_test.go) to which things
+// happen (process_test.go), and looks at all that is left (audit_test.go).
+//
 // A failure names the seed and how to run it again, and is made smaller first:
 // nodes, conditions and rows are left out as long as it still fails
 // (shrink_test.go). docs/decisions/0017-property-test.md says what is made,

@@ -14,7 +14,11 @@ type builder struct {
 }
 
 // generate makes the script of a seed.
-func generate(seed uint64) *script {
+func generate(seed uint64) *script { return generateWith(seed, func(*builder) {}) }
+
+// generateWith makes it with tables that more adds, before those that nobody
+// reads are written to files.
+func generateWith(seed uint64, more func(*builder)) *script {
 	b := &builder{gen: newGen(seed, 0), script: &script{seed: seed}, tables: map[string][][]any{}}
 	for i := range pick(b.gen, 1, 1, 2, 2, 2, 3) {
 		src := b.source(fmt.Sprintf("s%d", i), b.size())
@@ -25,6 +29,7 @@ func generate(seed uint64) *script {
 	for range 1 + b.IntN(3) {
 		b.try(b.step)
 	}
+	more(b)
 	read := map[string]bool{}
 	for _, n := range b.script.nodes {
 		for _, table := range n.reads() {

@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(victimDir); dir != "" {
 		os.Exit(victim(dir))
 	}
+	if spec := os.Getenv(actorSpec); spec != "" {
+		os.Exit(act(spec))
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -11,6 +11,7 @@ type script struct {
 	seed    uint64
 	sources []*source
 	nodes   []node
+	asks    map[string]*approval // by node; of most scripts none
 }
 
 // node is a step of a script: how it is written, and what it makes of its rows.
@@ -128,7 +129,7 @@ func (s *script) tables() map[string][][]any {
 func (s *script) text(at place) (string, error) {
 	nodes := object{}
 	for _, n := range s.nodes {
-		nodes = append(nodes, entry{n.id(), n.spec(s, at)})
+		nodes = append(nodes, entry{n.id(), s.asks[n.id()].put(n.spec(s, at), n.table() != nil)})
 	}
 	text, err := marshal(object{{"nodes", nodes}})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"thalweg/internal/budget"
 	"thalweg/internal/local"
 	"thalweg/internal/state"
+	"thalweg/internal/supervise"
 	"thalweg/internal/worker"
 	"thalweg/internal/worker/workertest"
 )
@@ -29,7 +30,10 @@ type variant struct {
 	Memory  int64 // --memory
 	Cores   int   // --cores
 	Kill    string
-	Fused   bool // --ephemeral
+	Fused   bool   // --ephemeral
+	Fail    int    // this task of the run fails, and is done again by a retry; 0: none
+	Redo    int    // so many times something of the complete run is done again
+	Seed    uint64 // of what is
 }
 
 const (
@@ -64,6 +68,11 @@ func (g gen) variants(n int) []variant {
 		v.Kill = fmt.Sprintf("%s:%d", pick(g, worker.CrashPoints()...), 1+g.IntN(2*leastKill))
 		v.Name += ", killed at " + v.Kill
 	}
+	if g.oneIn(retriedShare) {
+		v := &out[g.IntN(n)]
+		v.Fail, v.Redo, v.Seed = g.IntN(tasksEarly), 1+g.IntN(3), g.Uint64()
+		v.Name += fmt.Sprintf(", task %d fails, %d retries", v.Fail, v.Redo)
+	}
 	for i := range out {
 		if out[i].Memory == 0 {
 			out[i].Memory, out[i].Cores = plenty, 2
@@ -72,8 +81,15 @@ func (g gen) variants(n int) []variant {
 	return out
 }
 
-// killedShare: one script in so many has a variant that is killed.
-const killedShare = 4
+// One script in so many has a variant that is killed, and one that is done
+// again in parts.
+const (
+	killedShare  = 4
+	retriedShare = 2
+)
+
+// tasksEarly: most runs have so many tasks.
+const tasksEarly = 8
 
 func (v variant) tune(b *budget.Budget) {
 	if v.Slots == 0 {
@@ -203,6 +219,11 @@ func (v variant) run(ctx context.Context, s *script, in *inputs, dir string) (ma
 			return nil, err
 		}
 	}
+	if v.Redo > 0 {
+		if err := v.redo(ctx, dir); err != nil {
+			return nil, err
+		}
+	}
 	return read(at.out)
 }
 
@@ -229,8 +250,15 @@ func (v variant) execute(ctx context.Context, dir string, resume bool, checkpoin
 		return err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	sum, err := local.Run(ctx, home, local.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main", MemoryBytes: v.Memory, Cores: v.Cores,
-		Interpreter: "python3", Tune: v.tune, Ephemeral: v.Fused, Resume: resume, Checkpoint: checkpoint})
+	opts := local.Options{ScriptPath: filepath.Join(dir, "script.json"), Workspace: "main", MemoryBytes: v.Memory, Cores: v.Cores,
+		Interpreter: "python3", Tune: v.tune, Ephemeral: v.Fused, Resume: resume, Checkpoint: checkpoint}
+	if v.Fail > 0 {
+		opts.Executor = failsOnce(v.Fail, false)
+	}
+	sum, err := local.Run(ctx, home, opts)
+	if err == nil && v.Fail > 0 && sum.Status == state.Failed {
+		sum, err = v.retry(ctx, home, sum.Key, supervise.Wish{})
+	}
 	if err != nil {
 		return fmt.Errorf("%w%s", err, hint(sum))
 	}

@@ -1,0 +1,357 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thalweg/internal/budget"
+	"thalweg/internal/compare"
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+)
+
+type diffCmd struct {
+	RunA      runRef   `arg:"" name:"run-a" help:"Run: its number, last, or last~1 for the one before it."`
+	RunB      runRef   `arg:"" name:"run-b" help:"Run to compare with it."`
+	Table     string   `arg:"" help:"Table of both runs; also NAME__failed or NAME__bad."`
+	Key       []string `help:"Fields that say which row is which; default: a key that both tables are known to have." placeholder:"FIELD,…"`
+	ByRows    bool     `help:"Compare rows as they are, without a key." xor:"key"`
+	Columns   []string `help:"Compare only these columns, and those of the key." placeholder:"COLUMN,…"`
+	Tolerance float64  `help:"Take floats for equal that differ by no more, absolutely or relative to the larger one."`
+	Limit     int      `help:"Rows of each kind to show." default:"10"`
+	Memory    string   `help:"Memory for the comparison." default:"2GB" placeholder:"SIZE"`
+	JSON      bool     `name:"json" help:"Print a JSON object."`
+	stateFlags
+}
+
+// exitDiffers is the exit code when two tables differ.
+const exitDiffers = 1
+
+func (c *diffCmd) Run(ctx context.Context, a *app) error {
+	bytes, err := parseSize(c.Memory)
+	if err != nil {
+		return err
+	}
+	memory, err := budget.Split(bytes, 1, 0)
+	if err != nil {
+		return &fault.Error{Kind: fault.Script, Message: err.Error(), Hint: "give more with --memory"}
+	}
+	memory.Cores = budget.Cores()
+	if c.ByRows && len(c.Key) > 0 {
+		return &fault.Error{Kind: fault.Script, Message: "--key and --by-rows exclude each other"}
+	}
+	home, err := local.Open(ctx, c.State, false)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	var tables [2]local.RunTable
+	var runs [2]int64
+	for i, ref := range []runRef{c.RunA, c.RunB} {
+		r, err := ref.find(ctx, home, c.Workspace)
+		if err != nil {
+			return err
+		}
+		if tables[i], err = local.TableOf(ctx, home, r.RunKey, c.Table); err != nil {
+			return err
+		}
+		runs[i] = r.Run
+	}
+	work, err := home.WorkDir()
+	if err != nil {
+		return err
+	}
+	names := [2]string{fmt.Sprintf("run %d", runs[0]), fmt.Sprintf("run %d", runs[1])}
+	result, err := compare.Tables(ctx, compare.Options{A: tables[0].Table, B: tables[1].Table, UniqueA: tables[0].Unique, UniqueB: tables[1].Unique,
+		Key: c.Key, ByRows: c.ByRows, Columns: c.Columns, Tolerance: c.Tolerance, Limit: c.Limit,
+		Memory: memory, SpillDir: filepath.Join(work, "diff-spill"), Parts: home.Parts, Names: names})
+	if err != nil {
+		return err
+	}
+	report := diffReport{Result: result, table: tables[0].Name, names: names}
+	if c.JSON {
+		err = printJSON(a.stdout, report.json(runs))
+	} else {
+		report.print(a)
+	}
+	if err == nil && !result.Equal() {
+		err = errReported{exitDiffers}
+	}
+	return err
+}
+
+// diffReport is what a comparison found, for people and programs.
+type diffReport struct {
+	*compare.Result
+	table string
+	names [2]string
+}
+
+func (r diffReport) print(a *app) {
+	out := a.data
+	how := "rows as they are"
+	if len(r.Key) > 0 {
+		how = "rows by " + strings.Join(r.Key, ", ")
+		if r.KeyOf != "" {
+			how += " (" + r.KeyOf + ")"
+		}
+	}
+	if r.Equal() {
+		fmt.Fprintf(out, "table %s is the same in %s and %s: %s rows; compared %s\n", r.table, r.names[0], r.names[1], count(r.RowsA), how)
+		return
+	}
+	fmt.Fprintf(out, "table %s, from %s to %s; compared %s\n", r.table, r.names[0], r.names[1], how)
+	for _, d := range r.Schema {
+		switch {
+		case d.TypeA == "":
+			fmt.Fprintf(out, "column %s: only in %s (%s)\n", d.Column, r.names[1], d.TypeB)
+		case d.TypeB == "":
+			fmt.Fprintf(out, "column %s: only in %s (%s)\n", d.Column, r.names[0], d.TypeA)
+		default:
+			fmt.Fprintf(out, "column %s: %s in %s, %s in %s; its values are not compared\n", d.Column, d.TypeA, r.names[0], d.TypeB, r.names[1])
+		}
+	}
+	if len(r.Columns) == 0 {
+		fmt.Fprintf(out, "rows: %s and %s; nothing of them can be compared\n", count(r.RowsA), count(r.RowsB))
+		return
+	}
+	r.printCounts(a)
+	r.printChanged(a)
+	r.printOneSided(a, "removed: only in "+r.names[0], r.SampleRemoved, r.Removed, func(d compare.Difference) []any { return d.A })
+	r.printOneSided(a, "added: only in "+r.names[1], r.SampleAdded, r.Added, func(d compare.Difference) []any { return d.B })
+}
+
+func (r diffReport) printCounts(a *app) {
+	fmt.Fprintln(a.data)
+	t := a.newTable()
+	t.SetOutputMirror(a.data)
+	t.ResetHeaders()
+	rightAligned(t, 2)
+	for i, n := range []int64{r.RowsA, r.RowsB} {
+		t.AppendRow([]any{"rows in " + r.names[i], count(n)})
+	}
+	t.AppendRow([]any{"removed", count(r.Removed)})
+	t.AppendRow([]any{"added", count(r.Added)})
+	if len(r.Key) > 0 {
+		t.AppendRow([]any{"changed", count(r.Changed)})
+	}
+	for _, c := range r.ChangedIn {
+		t.AppendRow([]any{"  in " + c.Column, count(c.Rows)})
+	}
+	t.Render()
+	if r.RepeatedA+r.RepeatedB > 0 {
+		fmt.Fprintf(a.data, "keys that occur more than once: %s in %s, %s in %s; their equal rows go together first, and where one is left on either side it has changed\n",
+			count(r.RepeatedA), r.names[0], count(r.RepeatedB), r.names[1])
+	}
+}
+
+// printChanged lists what has changed, a line for each column of a row.
+func (r diffReport) printChanged(a *app) {
+	if len(r.SampleChanged) == 0 {
+		return
+	}
+	fmt.Fprintf(a.data, "\nchanged%s\n", ofAll(int64(len(r.SampleChanged)), r.Changed))
+	headers := make([]any, 0, len(r.Key)+3)
+	for _, k := range r.Key {
+		headers = append(headers, k)
+	}
+	t := a.newTable(append(headers, "column", r.names[0], r.names[1])...)
+	t.SetOutputMirror(a.data)
+	for _, d := range r.SampleChanged {
+		key := make([]any, len(r.Key))
+		for i := range key {
+			key[i] = diffCell(d.A[i])
+		}
+		for _, i := range d.Changed {
+			old, now := changedCells(d.A[i], d.B[i])
+			t.AppendRow(append(slices.Clone(key), r.Columns[i], old, now))
+			key = slices.Repeat([]any{""}, len(key)) // said once
+		}
+	}
+	t.Render()
+}
+
+// printOneSided lists rows that only one table has.
+func (r diffReport) printOneSided(a *app, what string, sample []compare.Difference, all int64, of func(compare.Difference) []any) {
+	if len(sample) == 0 {
+		return
+	}
+	var shown int64
+	several := false
+	for _, d := range sample {
+		shown += d.Times
+		several = several || d.Times > 1
+	}
+	fmt.Fprintf(a.data, "\n%s%s\n", what, ofAll(shown, all))
+	headers := make([]any, 0, len(r.Columns)+1)
+	for _, name := range r.Columns {
+		headers = append(headers, name)
+	}
+	if several {
+		headers = append([]any{"times"}, headers...)
+	}
+	t := a.newTable(headers...)
+	t.SetOutputMirror(a.data)
+	for _, d := range sample {
+		var cells []any
+		if several {
+			cells = append(cells, count(d.Times))
+		}
+		for _, v := range of(d) {
+			cells = append(cells, diffCell(v))
+		}
+		t.AppendRow(cells)
+	}
+	t.Render()
+}
+
+// ofAll says how much of something is shown.
+func ofAll(shown, all int64) string {
+	if shown == all {
+		return ""
+	}
+	return fmt.Sprintf(" (%s of %s)", count(shown), count(all))
+}
+
+// diffCell is a value in a table on the screen.
+func diffCell(v any) string {
+	if v == "" {
+		return `""` // an empty cell says nothing
+	}
+	return shorten(shownCell(local.Cell(v)))
+}
+
+// changedCells are two values that differ, so that people see it: texts from a
+// little before where they do, and in quotes with escapes where they look alike.
+func changedCells(old, now any) (string, string) {
+	a, ok := old.(string)
+	b, both := now.(string)
+	if !ok || !both {
+		return diffCell(old), diffCell(now)
+	}
+	if visible(a) == visible(b) {
+		a, b = strconv.QuoteToASCII(a), strconv.QuoteToASCII(b)
+	}
+	const before, most = 20, 60
+	x, y := []rune(a), []rune(b)
+	same := 0
+	for same < min(len(x), len(y)) && x[same] == y[same] {
+		same++
+	}
+	if max(len(x), len(y)) > most && same > before {
+		a, b = "…"+string(x[same-before:]), "…"+string(y[same-before:])
+	}
+	return diffCell(a), diffCell(b)
+}
+
+// visible is of a text what nobody can take for something else.
+func visible(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c <= ' ' || c > '~' {
+			return -1
+		}
+		return c
+	}, text)
+}
+
+// diffJSON is the JSON form of a comparison.
+type diffJSON struct {
+	Table         string                     `json:"table"`
+	RunA          int64                      `json:"run_a"`
+	RunB          int64                      `json:"run_b"`
+	Equal         bool                       `json:"equal"`
+	Key           []string                   `json:"key"` // none: rows as they are
+	KeyOf         string                     `json:"key_of,omitempty"`
+	Columns       []string                   `json:"columns"`
+	Schema        []compare.SchemaDifference `json:"schema"`
+	RowsA         int64                      `json:"rows_a"`
+	RowsB         int64                      `json:"rows_b"`
+	Removed       int64                      `json:"removed"`
+	Added         int64                      `json:"added"`
+	Changed       int64                      `json:"changed"`
+	ChangedIn     []compare.ColumnCount      `json:"changed_in"`
+	RepeatedA     int64                      `json:"repeated_keys_a"`
+	RepeatedB     int64                      `json:"repeated_keys_b"`
+	SampleRemoved []diffRow                  `json:"sample_removed"`
+	SampleAdded   []diffRow                  `json:"sample_added"`
+	SampleChanged []diffRow                  `json:"sample_changed"`
+}
+
+// diffRow is a row of the sample: its values, or those of the key and of what has changed.
+type diffRow struct {
+	Row   *diffValues `json:"row,omitempty"`
+	Times int64       `json:"times,omitempty"`
+	Key   *diffValues `json:"key,omitempty"`
+	A     *diffValues `json:"a,omitempty"`
+	B     *diffValues `json:"b,omitempty"`
+}
+
+func (r diffReport) json(runs [2]int64) diffJSON {
+	out := diffJSON{Table: r.table, RunA: runs[0], RunB: runs[1], Equal: r.Equal(), Key: r.Key, KeyOf: r.KeyOf, Columns: r.Columns, Schema: r.Schema,
+		RowsA: r.RowsA, RowsB: r.RowsB, Removed: r.Removed, Added: r.Added, Changed: r.Changed, ChangedIn: r.ChangedIn, RepeatedA: r.RepeatedA, RepeatedB: r.RepeatedB,
+		SampleRemoved: []diffRow{}, SampleAdded: []diffRow{}, SampleChanged: []diffRow{}}
+	for _, list := range []*[]string{&out.Key, &out.Columns} {
+		if *list == nil {
+			*list = []string{} // JSON has lists, no null
+		}
+	}
+	if out.Schema == nil {
+		out.Schema = []compare.SchemaDifference{}
+	}
+	if out.ChangedIn == nil {
+		out.ChangedIn = []compare.ColumnCount{}
+	}
+	all := make([]int, len(r.Columns))
+	for i := range all {
+		all[i] = i
+	}
+	for _, d := range r.SampleRemoved {
+		out.SampleRemoved = append(out.SampleRemoved, diffRow{Row: r.values(d.A, all), Times: d.Times})
+	}
+	for _, d := range r.SampleAdded {
+		out.SampleAdded = append(out.SampleAdded, diffRow{Row: r.values(d.B, all), Times: d.Times})
+	}
+	for _, d := range r.SampleChanged {
+		out.SampleChanged = append(out.SampleChanged, diffRow{Key: r.values(d.A, all[:len(r.Key)]), A: r.values(d.A, d.Changed), B: r.values(d.B, d.Changed)})
+	}
+	return out
+}
+
+// values are those of some columns of a row.
+func (r diffReport) values(row []any, columns []int) *diffValues {
+	out := &diffValues{}
+	for _, i := range columns {
+		out.names, out.cells = append(out.names, r.Columns[i]), append(out.cells, local.Cell(row[i]))
+	}
+	return out
+}
+
+// diffValues is an object of values in the order of their columns.
+type diffValues struct {
+	names []string
+	cells []any
+}
+
+// MarshalJSON writes it as printRows does.
+func (v *diffValues) MarshalJSON() ([]byte, error) {
+	var b strings.Builder
+	for i, name := range v.names {
+		key, err := jsonText(name)
+		if err != nil {
+			return nil, err
+		}
+		cell, err := jsonText(jsonCell(v.cells[i]))
+		if err != nil {
+			return nil, err
+		}
+		b.WriteString(map[bool]string{true: "{", false: ","}[i == 0] + key + ":" + cell)
+	}
+	if len(v.names) == 0 {
+		b.WriteByte('{')
+	}
+	return []byte(b.String() + "}"), nil
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/history"
+)
+
+type eventsCmd struct {
+	Which  runRef `arg:"" name:"run" optional:"" default:"last" help:"Number of the run, or last."`
+	Follow bool   `help:"Go on until the run is over, or waits for people."`
+	Wait   bool   `help:"With --follow: also while the run is paused, waits for people, or nobody works on it."`
+	After  int64  `help:"Begin behind line N." placeholder:"N"`
+	stateFlags
+}
+
+// Run implements kong's command.
+func (c *eventsCmd) Run(ctx context.Context, a *app) error {
+	switch {
+	case c.After < 0:
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--after %d: lines are numbered from 1", c.After)}
+	case c.Wait && !c.Follow:
+		return &fault.Error{Kind: fault.Script, Message: "--wait says how long --follow goes on", Hint: "give --follow as well"}
+	}
+	home, run, err := c.Which.open(ctx, c.stateFlags)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	stream := history.NewStream(home.State, run.RunKey, c.After)
+	tell := func(lines []history.Line) error { return printLines(a.stdout, lines) }
+	if c.Follow {
+		err = history.Follow(ctx, stream, history.FollowOptions{Stay: c.Wait, Abandoned: home.Interrupted}, tell)
+	} else {
+		_, err = history.Tell(ctx, stream, tell)
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return nil // nobody reads any more: head has seen enough
+	}
+	return err
+}
+
+// printLines writes events, one a line.
+func printLines(w io.Writer, lines []history.Line) error {
+	out := bufio.NewWriter(w)
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	for _, l := range lines {
+		if err := enc.Encode(l); err != nil {
+			return fmt.Errorf("write an event: %w", err)
+		}
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write events: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"thalweg/internal/gate"
+	"thalweg/internal/state"
+)
+
+// askedRow is the JSON form of a gate that waits.
+type askedRow struct {
+	Workspace string      `json:"workspace"`
+	Run       int64       `json:"run"`
+	Script    string      `json:"script"`
+	Note      string      `json:"note,omitempty"` // that the run was begun with; of a matrix's: its cell
+	Gate      string      `json:"gate"`
+	Over      bool        `json:"over,omitempty"` // its time is: it is rejected when somebody next looks at the run
+	Record    gate.Record `json:"asks"`
+	Look      []string    `json:"look"` // commands that show the tables
+	Approve   string      `json:"approve"`
+	Reject    string      `json:"reject"`
+}
+
+func askedRows(workspace string, asked []gate.Asked, of []state.Run) []askedRow {
+	rows := make([]askedRow, len(asked))
+	for i, g := range asked {
+		key := state.RunKey{Workspace: workspace, Run: g.Run}
+		rows[i] = askedRow{Workspace: workspace, Run: g.Run, Script: of[i].ScriptPath, Note: of[i].Description, Gate: g.Record.Gate, Over: g.Record.Over(time.Now()), Record: g.Record, Look: []string{},
+			Approve: g.Record.Decide(key, "approve"), Reject: g.Record.Decide(key, "reject")}
+		for _, s := range g.Record.Shows {
+			rows[i].Look = append(rows[i].Look, gate.Look(state.RunKey{Workspace: workspace, Run: s.Run}, s.Table))
+		}
+		for _, c := range g.Record.Failed {
+			rows[i].Look = append(rows[i].Look, gate.Look(state.RunKey{Workspace: workspace, Run: g.Run}, c.Table))
+		}
+	}
+	return rows
+}
+
+// printAsked says what a gate asks, of whom, and how to decide.
+func printAsked(w io.Writer, workspace string, g gate.Asked, now time.Time) {
+	r, key := g.Record, state.RunKey{Workspace: workspace, Run: g.Run}
+	printRecord(w, workspace, g, now)
+	fmt.Fprintf(w, "  to decide:  %s\n              %s\n", r.Decide(key, "approve"), r.Decide(key, "reject"))
+}
+
+// printRecord says what a gate asks, and of whom.
+func printRecord(w io.Writer, workspace string, g gate.Asked, now time.Time) {
+	r := g.Record
+	fmt.Fprintf(w, "run %d, gate %s: waits for %s since %s (%s)%s\n", g.Run, r.Gate, whoDecides(r), moment(r.Since), span(now.Sub(r.Since)), untilText(r, now))
+	for line := range strings.Lines(r.Message) {
+		fmt.Fprintf(w, "  %s\n", plain(strings.TrimRight(line, "\n")))
+	}
+	for _, s := range r.Shows {
+		fmt.Fprintf(w, "  table %s, %s rows, %s:  %s\n", s.Table, count(s.Rows), size(s.Bytes), gate.Look(state.RunKey{Workspace: workspace, Run: s.Run}, s.Table))
+	}
+	for _, c := range r.Failed {
+		fmt.Fprintf(w, "  check %s failed: %s\n    the rows that failed:  %s\n", c.Name, plain(c.Message), gate.Look(state.RunKey{Workspace: workspace, Run: g.Run}, c.Table))
+	}
+	if r.MoreFailed > 0 {
+		fmt.Fprintf(w, "  and %d checks more:  %s\n", r.MoreFailed, state.RunKey{Workspace: workspace, Run: g.Run}.Command(fmt.Sprintf("checks --run %d", g.Run)))
+	}
+	for _, q := range r.Answers {
+		what := q.Name
+		if q.Message != "" {
+			what += ": " + plain(q.Message)
+		}
+		fmt.Fprintf(w, "  answer %s (%s; %s if you do not say)\n", what, q.Kind(), cmp.Or(q.Default, "nothing"))
+	}
+}
+
+// whoDecides names the roles that may decide.
+func whoDecides(r gate.Record) string {
+	if len(r.By) == 0 {
+		return "anybody"
+	}
+	return strings.Join(r.By, " or ")
+}
+
+func untilText(r gate.Record, now time.Time) string {
+	switch {
+	case r.Until.IsZero():
+		return ""
+	case r.Over(now):
+		return "; its time was over " + moment(r.Until) + ": it is rejected when somebody next looks at the run"
+	}
+	return "; rejected if nobody approves until " + moment(r.Until)
+}
+
+// moment is a point in time as the machine's users read it.
+func moment(t time.Time) string { return t.Local().Format(time.DateTime) }

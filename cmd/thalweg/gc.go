@@ -1,0 +1,133 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"thalweg/internal/collect"
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+)
+
+// gcCmd removes what nobody needs any more.
+type gcCmd struct {
+	Keep      *int   `help:"Drop runs, but for the latest N of the workspace." placeholder:"N"`
+	OlderThan *age   `help:"Drop runs that ended longer ago than this. With --keep: those that are over both." placeholder:"D"`
+	Reason    string `help:"Why runs are dropped: it is recorded." default:"retention" placeholder:"TEXT"`
+	DryRun    bool   `help:"Only say what would be removed."`
+	JSON      bool   `name:"json" help:"Print a JSON object."`
+	stateFlags
+	remoteFlags
+}
+
+// age is a time on the command line that may be in days.
+type age time.Duration
+
+// UnmarshalText reads 30d, 36h, 90m.
+func (d *age) UnmarshalText(text []byte) error {
+	if days, ok := strings.CutSuffix(string(text), "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		*d = age(time.Duration(n) * 24 * time.Hour)
+		if err != nil {
+			return fmt.Errorf("%q is no number of days", text)
+		}
+		return nil
+	}
+	one, err := time.ParseDuration(string(text))
+	*d = age(one)
+	if err != nil {
+		return fmt.Errorf("%q is no time: write 30d, or 36h", text)
+	}
+	return nil
+}
+
+// collected is the JSON form of what is removed.
+type collected struct {
+	Workspace string `json:"workspace"`
+	DryRun    bool   `json:"dry_run"`
+	local.Collected
+}
+
+// Run implements kong's command.
+func (c *gcCmd) Run(ctx context.Context, a *app) (err error) {
+	limits, err := c.limits()
+	if err != nil {
+		return err
+	}
+	home, err := local.Open(ctx, c.State, false)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	client, err := c.client(newLogger(a, false))
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, client.Close()) }()
+	out, err := local.Collect(ctx, home, local.CollectOptions{Workspace: c.Workspace, Limits: limits,
+		DryRun: c.DryRun, Reason: a.known.Text(c.Reason), Remote: client})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(a.stdout, collected{Workspace: c.Workspace, DryRun: c.DryRun, Collected: out})
+	}
+	c.print(a, out)
+	return nil
+}
+
+// limits reads which runs are dropped. One that is given is a limit: 0 would drop
+// all, or none, and is not clear enough for either.
+func (c *gcCmd) limits() (l collect.Limits, err error) {
+	wrong := func(what string) error {
+		return &fault.Error{Kind: fault.Script, Message: what, Hint: "--keep is a number of runs from 1 on, --older-than a time such as 30d or 36h; drop RUN drops those that it names"}
+	}
+	if c.Keep != nil {
+		if l.Keep = *c.Keep; l.Keep < 1 {
+			return l, wrong(fmt.Sprintf("--keep %d would keep no run", l.Keep))
+		}
+	}
+	if c.OlderThan != nil {
+		if l.OlderThan = time.Duration(*c.OlderThan); l.OlderThan <= 0 {
+			return l, wrong("--older-than names no time")
+		}
+	}
+	return l, nil
+}
+
+func (c *gcCmd) print(a *app, out local.Collected) {
+	did, dropped := "removed", "dropped"
+	if c.DryRun {
+		did, dropped = "would be removed", "would be dropped"
+	}
+	if len(out.Drops) > 0 {
+		runs := strings.Trim(strings.ReplaceAll(fmt.Sprint(out.Drops), " ", ", "), "[]")
+		fmt.Fprintf(a.stdout, "%s: runs %s\n", dropped, runs)
+	}
+	t := a.newTable(did, "number", "bytes")
+	rightAligned(t, 2, 3)
+	var bytes int64
+	for _, row := range []struct {
+		what string
+		of   collect.Amount
+	}{
+		{"parts of dead attempts", out.Dead}, {"parts of what was done again", out.Withdrawn}, {"parts of dropped runs", out.Dropped},
+		{"temporary files and uploads", out.Unpublished}, {"copies of remote files", out.Copies},
+	} {
+		t.AppendRow([]any{row.what, count(row.of.Count), size(row.of.Bytes)})
+		bytes += row.of.Bytes
+	}
+	t.AppendRow([]any{"records of nodes of dropped runs", count(out.Purged), ""})
+	t.Render()
+	fmt.Fprintf(a.stdout, "%s of disk %s\n", size(bytes), map[bool]string{true: "would be free", false: "free"}[c.DryRun])
+	if out.Held.Count > 0 {
+		fmt.Fprintf(a.stdout, "parts that stay because other runs read them: %s (%s)\n", count(out.Held.Count), size(out.Held.Bytes))
+	}
+	if out.Unknown.Count > 0 {
+		fmt.Fprintf(a.stdout, "parts that stay because state knows nothing of them: %s (%s)\n", count(out.Unknown.Count), size(out.Unknown.Bytes))
+	}
+}

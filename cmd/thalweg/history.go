@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"thalweg/internal/history"
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+)
+
+type historyCmd struct {
+	Limit int  `help:"Show so many of the latest runs; 0: all." default:"20" placeholder:"N"`
+	All   bool `help:"Also runs that were dropped."`
+	JSON  bool `name:"json" help:"Print a JSON array."`
+	stateFlags
+}
+
+// Run implements kong's command.
+func (c *historyCmd) Run(ctx context.Context, a *app) error {
+	return printRuns(ctx, a, c.stateFlags, history.ListOptions{Limit: c.Limit, All: c.All}, c.JSON)
+}
+
+// runsCmd is history without a limit: scripts were told that it lists all runs.
+type runsCmd struct {
+	JSON bool `name:"json" help:"Print a JSON array."`
+	stateFlags
+}
+
+// Run implements kong's command.
+func (c *runsCmd) Run(ctx context.Context, a *app) error {
+	return printRuns(ctx, a, c.stateFlags, history.ListOptions{}, c.JSON)
+}
+
+func printRuns(ctx context.Context, a *app, flags stateFlags, o history.ListOptions, asJSON bool) error {
+	home, err := local.Open(ctx, flags.State, false)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	o.Abandoned, o.Now = home.Interrupted, time.Now()
+	runs, err := history.List(ctx, home.State, flags.Workspace, o)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(runs) // the latest is printed last
+	if asJSON {
+		return printJSON(a.stdout, append([]history.Run{}, runs...))
+	}
+	t := a.newTable("run", "status", "started", "took", "rows", "bytes", "who", "script", "what happened")
+	rightAligned(t, 1, 4, 5, 6)
+	for _, r := range runs {
+		t.AppendRow([]any{r.Run, runStatusText(a, r.Status), r.Created.Local().Format(time.DateTime), span(ms(r.Elapsed)), count(r.Rows), size(r.Bytes),
+			r.Actor, r.Script, whatHappened(r)})
+	}
+	t.Render()
+	return nil
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// runStatusText paints a run's status as people see it.
+func runStatusText(a *app, status string) string {
+	switch status {
+	case history.Interrupted, history.Waiting, string(state.Paused):
+		return a.paint(status, yellow)
+	case history.Invalidated:
+		return a.paint(status, red)
+	}
+	return statusText(a, state.Status(status))
+}
+
+// whatHappened is what a list says of a run beside its status.
+func whatHappened(r history.Run) string {
+	var said []string
+	switch {
+	case r.Dropped != nil:
+		said = append(said, strings.TrimSuffix("dropped by "+r.Dropped.Actor+": "+r.Dropped.Reason, ": "))
+	case r.Invalidated != nil:
+		said = append(said, strings.TrimSuffix("invalidated by "+r.Invalidated.Actor+": "+r.Invalidated.Reason, ": "))
+	case r.Failure != nil:
+		said = append(said, r.Failure.Text())
+	case r.Status == history.Interrupted:
+		said = append(said, "nobody works on it: "+goesOn(r)+" goes on with it")
+	case r.Status == string(state.Paused):
+		said = append(said, goesOn(r)+" lets it go on")
+	case len(r.WaitsFor) > 0:
+		said = append(said, "waits for "+strings.Join(r.WaitsFor, ", "))
+	}
+	if r.Parent > 0 {
+		said = append(said, fmt.Sprintf("in place of run %d", r.Parent))
+	}
+	if r.Description != "" {
+		said = append(said, r.Description)
+	}
+	return strings.Join(said, "; ")
+}
+
+// goesOn is the command by which a run goes on.
+func goesOn(r history.Run) string {
+	return state.RunKey{Workspace: r.Workspace, Run: r.Run}.Command(fmt.Sprintf("resume %d", r.Run))
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+	"thalweg/internal/supervise"
+)
+
+// invalidateCmd declares what a run has written invalid.
+type invalidateCmd struct {
+	Ref    runRef   `arg:"" name:"run" help:"Run: its number, or last."`
+	Node   []string `help:"Only this node, and what was computed from it in the run; may be repeated." placeholder:"NODE,…"`
+	Reason string   `help:"Why: everybody who wants to read the tables is told." placeholder:"TEXT"`
+	DryRun bool     `help:"Only say what would be invalid, and what was made of it."`
+	JSON   bool     `name:"json" help:"Print a JSON object."`
+	stateFlags
+}
+
+// invalidated is the JSON form of what is invalid.
+type invalidated struct {
+	Workspace string              `json:"workspace"`
+	Run       int64               `json:"run"`
+	DryRun    bool                `json:"dry_run"`
+	Nodes     []string            `json:"nodes"`
+	Files     []string            `json:"files"`
+	Made      []supervise.Touched `json:"made_from_it"`
+	Origins   []state.NodeKey     `json:"rows_of_other_runs"` // of nodes that have those of others, which stay valid
+}
+
+func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
+	if err := needReason(c.Reason, "an invalidation", "shown to everybody who wants to read the tables"); err != nil && !c.DryRun {
+		return err
+	}
+	home, run, err := c.Ref.open(ctx, c.stateFlags)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	out, err := local.Invalidate(ctx, home, run.RunKey, local.InvalidateOptions{Nodes: c.Node, Reason: a.known.Text(c.Reason), DryRun: c.DryRun})
+	if err != nil {
+		return err
+	}
+	said := invalidated{Workspace: run.Workspace, Run: run.Run, DryRun: c.DryRun, Nodes: out.Nodes, Files: []string{}, Made: out.Made, Origins: []state.NodeKey{}}
+	for _, f := range out.Files {
+		said.Files = append(said.Files, f.URL)
+	}
+	for _, n := range out.Origin {
+		said.Origins = append(said.Origins, *n.ReusedFrom)
+	}
+	if c.JSON {
+		if said.Made == nil {
+			said.Made = []supervise.Touched{}
+		}
+		return printJSON(a.stdout, said)
+	}
+	c.print(a, said)
+	return nil
+}
+
+func (c *invalidateCmd) print(a *app, said invalidated) {
+	verb := "is"
+	if said.DryRun {
+		verb = "would be"
+	}
+	what := fmt.Sprintf("run %d", said.Run)
+	if len(c.Node) > 0 {
+		what = fmt.Sprintf("%s of run %d", strings.Join(said.Nodes, ", "), said.Run)
+	}
+	fmt.Fprintf(a.stdout, "%s %s invalid: no run reads what it has written\n", what, verb)
+	for _, f := range said.Files {
+		fmt.Fprintf(a.stdout, "  file %s was written from it, and stays\n", f)
+	}
+	for _, o := range said.Origins {
+		fmt.Fprintf(a.stdout, "  rows of node %s are those of run %d, which stays valid: %s\n", o.Node, o.Run, o.Command(fmt.Sprintf("invalidate %d --node %s --reason …", o.Run, o.Node)))
+	}
+	for _, t := range said.Made {
+		how := "was made from"
+		if t.Taken {
+			how = "has the rows of"
+		}
+		fmt.Fprintf(a.stdout, "  node %s of run %d %s node %s of run %d\n", t.Node, t.Run, how, t.Of.Node, t.Of.Run)
+	}
+	if len(said.Made) == 0 {
+		fmt.Fprintln(a.stdout, "  no other run has read it")
+	}
+}

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+	"thalweg/internal/matrix"
+	"thalweg/internal/similar"
+	"thalweg/internal/state"
+)
+
+// cellRow is the JSON form of a cell of a matrix.
+type cellRow struct {
+	Event     string            `json:"event,omitempty"`
+	Matrix    string            `json:"matrix"`
+	Cell      string            `json:"cell"`
+	Params    map[string]string `json:"params"`
+	Run       int64             `json:"run,omitempty"`
+	Try       int               `json:"try,omitempty"`
+	Status    state.Status      `json:"status"`
+	Kept      bool              `json:"kept,omitempty"`
+	ElapsedMS int64             `json:"elapsed_ms"`
+	Failure   *state.Failure    `json:"failure,omitempty"`
+}
+
+func cellRowOf(event string, c local.CellState) cellRow {
+	return cellRow{Event: event, Matrix: c.Matrix, Cell: c.Cell, Params: c.Params, Run: c.Run, Try: c.Try, Status: c.Status, Kept: c.Kept,
+		ElapsedMS: c.Elapsed.Milliseconds(), Failure: c.Failure}
+}
+
+// matrixFinished is the last JSON event of run --matrix.
+type matrixFinished struct {
+	Event  string         `json:"event"`
+	Matrix string         `json:"matrix"`
+	Cells  map[string]int `json:"cells"` // by status
+}
+
+// sweep runs the script over values.
+func (c *runCmd) sweep(ctx context.Context, a *app, place *workplace, opts local.Options) error {
+	if c.Resume || c.RunNumber != 0 {
+		return &fault.Error{Kind: fault.Script, Message: "--matrix goes on with what is missing or failed by itself", Hint: "leave --resume out"}
+	}
+	if c.AtOnce < 1 {
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--matrix-concurrency %d is no number of cells", c.AtOnce), Hint: "give 1 or more"}
+	}
+	var axes []matrix.Axis
+	for _, text := range c.Matrix {
+		axis, err := matrix.Parse(text)
+		if err != nil {
+			return err
+		}
+		axes = append(axes, axis)
+	}
+	opts.Reuse = true // --fresh is of the cells: each begins anew, and computes everything
+	if c.Fresh {
+		opts.Reuse = false
+	}
+	told, err := place.openLineageOf(ctx, a, place.openLineage)
+	if err != nil {
+		return err
+	}
+	defer told.close()
+	told.wrap(ctx, &opts)
+	began := time.Now()
+	cells, err := local.RunMatrix(ctx, local.MatrixOptions{Options: place.equip(a, c.engineFlags, opts), Dir: c.State, Axes: axes, Concurrency: c.AtOnce, FailFast: c.FailFast, Again: c.Fresh,
+		Show: func(s local.CellState) { c.showCell(a, s) }})
+	if len(cells) == 0 {
+		return err
+	}
+	return c.swept(ctx, a, cells, time.Since(began), err)
+}
+
+// showCell tells of a cell that is over.
+func (c *runCmd) showCell(a *app, s local.CellState) {
+	switch {
+	case c.JSON:
+		_ = printJSON(a.stdout, cellRowOf("cell_finished", s)) // nobody is left to tell when this fails
+	case s.Kept:
+		fmt.Fprintf(a.stderr, "%s: run %d is %s\n", s.Cell, s.Run, s.Status)
+	case s.Run == 0:
+		fmt.Fprintf(a.stderr, "%s: %s\n", s.Cell, s.Status)
+	default:
+		fmt.Fprintf(a.stderr, "%s: run %d is %s after %s\n", s.Cell, s.Run, s.Status, span(s.Elapsed))
+	}
+}
+
+// swept prints how all cells are, and gives the command's result.
+func (c *runCmd) swept(ctx context.Context, a *app, cells []local.CellState, took time.Duration, err error) error {
+	counts := map[string]int{}
+	var first *local.CellState
+	waits := false
+	for i, s := range cells {
+		counts[string(s.Status)]++
+		if s.Status == state.Failed && first == nil {
+			first = &cells[i]
+		}
+		waits = waits || s.Status == state.Paused || s.Status == state.Waiting || s.Status == state.Running
+	}
+	if c.JSON {
+		if perr := printJSON(a.stdout, matrixFinished{Event: "matrix_finished", Matrix: cells[0].Matrix, Cells: counts}); perr != nil {
+			return perr
+		}
+	} else {
+		printCells(a, cells)
+		fmt.Fprintf(a.stdout, "\nmatrix %s: %d of %d cells complete, in %s\n", cells[0].Matrix, counts[string(state.Complete)], len(cells), span(took))
+	}
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		fmt.Fprintln(a.stderr, "the same command goes on with the cells that are not complete")
+		return errReported{exitInterrupted}
+	case first != nil:
+		a.printFailure(first.Cell+": "+first.Failure.Text(), first.Failure.Place, first.Failure.Hint, first.Failure.Detail)
+		fmt.Fprintln(a.stderr, "when the cause is gone, the same command does again what is missing or failed")
+		return errReported{exitCode(first.Failure.Kind)}
+	case waits:
+		return errReported{exitWaiting}
+	}
+	return nil
+}
+
+func printCells(a *app, cells []local.CellState) {
+	t := a.newTable("cell", "run", "status", "tries", "took", "what happened")
+	rightAligned(t, 2, 4, 5)
+	for _, s := range cells {
+		run, what := "-", ""
+		if s.Run > 0 {
+			run = fmt.Sprint(s.Run)
+		}
+		if s.Failure != nil {
+			what = s.Failure.Text()
+		}
+		t.AppendRow([]any{s.Cell, run, statusText(a, s.Status), s.Try, span(s.Elapsed), what})
+	}
+	t.Render()
+}
+
+// matrixCmd lists matrices, or the cells of one.
+type matrixCmd struct {
+	ID   string `arg:"" optional:"" help:"Matrix: its id, or last; default: all are listed."`
+	JSON bool   `name:"json" help:"Print a JSON array."`
+	stateFlags
+}
+
+// matrixRow is the JSON form of a matrix.
+type matrixRow struct {
+	Matrix string        `json:"matrix"`
+	Script string        `json:"script"`
+	Axes   []matrix.Axis `json:"axes"`
+	Round  int           `json:"round"`
+	Begun  time.Time     `json:"begun"`
+}
+
+func (c *matrixCmd) Run(ctx context.Context, a *app) error {
+	home, err := local.Open(ctx, c.State, false)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	all, err := local.Matrices(ctx, home, c.Workspace)
+	if err != nil {
+		return err
+	}
+	if c.ID == "" {
+		return c.list(a, all)
+	}
+	one, err := c.pick(all)
+	if err != nil {
+		return err
+	}
+	cells, err := local.MatrixCells(ctx, home, c.Workspace, one)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		rows := make([]cellRow, len(cells))
+		for i, s := range cells {
+			rows[i] = cellRowOf("", s)
+		}
+		return printJSON(a.stdout, rows)
+	}
+	fmt.Fprintf(a.stdout, "matrix %s of %s: %s\n\n", one.ID, one.Script, axesText(one.Axes))
+	printCells(a, cells)
+	return nil
+}
+
+func (c *matrixCmd) pick(all []local.Matrix) (local.Matrix, error) {
+	var ids []string
+	for _, m := range all {
+		ids = append(ids, m.ID)
+		if m.ID == c.ID {
+			return m, nil
+		}
+	}
+	if c.ID == "last" && len(all) > 0 {
+		return all[len(all)-1], nil
+	}
+	err := fault.New(fault.Script, "workspace %s has no matrix %s", c.Workspace, c.ID)
+	err.Hint = "thalweg matrix lists them"
+	if near := similar.Nearest(c.ID, ids); near != "" {
+		err.Hint = fmt.Sprintf("did you mean %s?", near)
+	}
+	return local.Matrix{}, err
+}
+
+func (c *matrixCmd) list(a *app, all []local.Matrix) error {
+	if c.JSON {
+		rows := make([]matrixRow, len(all))
+		for i, m := range all {
+			rows[i] = matrixRow{Matrix: m.ID, Script: m.Script, Axes: m.Axes, Round: m.Round, Begun: m.Begun}
+		}
+		return printJSON(a.stdout, rows)
+	}
+	t := a.newTable("matrix", "begun", "script", "cells")
+	for _, m := range all {
+		t.AppendRow([]any{m.ID, m.Begun.Local().Format(time.DateTime), m.Script, axesText(m.Axes)})
+	}
+	t.Render()
+	return nil
+}
+
+// axesText says which values a matrix has, the first and the last of many.
+func axesText(axes []matrix.Axis) string {
+	const shown = 4
+	texts := make([]string, len(axes))
+	for i, axis := range axes {
+		values := strings.Join(axis.Values, ",")
+		if n := len(axis.Values); n > shown {
+			values = fmt.Sprintf("%s … %s (%d values)", axis.Values[0], axis.Values[n-1], n)
+		}
+		texts[i] = axis.Name + "=" + values
+	}
+	return strings.Join(texts, " ")
+}

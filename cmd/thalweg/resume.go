@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+)
+
+// driveFlags are for commands that work on a run that there is.
+type driveFlags struct {
+	engineFlags
+	remoteFlags
+	JSON    bool `name:"json" help:"Print events as JSON lines."`
+	Verbose bool `short:"v" help:"Log what the machinery does, to standard error."`
+	stateFlags
+}
+
+// resumeCmd lets a run go on without its script.
+type resumeCmd struct {
+	Ref runRef `arg:"" name:"run" help:"Run: its number, or last."`
+	driveFlags
+}
+
+func (c *resumeCmd) Run(ctx context.Context, a *app) error {
+	return c.drive(ctx, a, c.Ref, func(state.Run) (local.Options, error) { return local.Options{}, nil })
+}
+
+// drive works on a run until it is over, from what it was begun with. wish
+// gives what else is wanted of it.
+func (f *driveFlags) drive(ctx context.Context, a *app, ref runRef, wish func(state.Run) (local.Options, error)) error {
+	place, err := openWorkplace(ctx, a, f.State, f.engineFlags, f.remoteFlags, f.Verbose)
+	if err != nil {
+		return err
+	}
+	defer place.close()
+	run, err := ref.find(ctx, place.home, f.Workspace)
+	if err != nil {
+		return err
+	}
+	opts, err := wish(run)
+	if err != nil {
+		return err
+	}
+	opts.Workspace, opts.Resume, opts.Pinned, opts.ResumeRun = f.Workspace, true, true, run.Run
+	return place.work(ctx, a, f.engineFlags, f.JSON, opts)
+}

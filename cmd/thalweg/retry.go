@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/gate"
+	"thalweg/internal/local"
+	"thalweg/internal/supervise"
+)
+
+// retryCmd does parts of a run again.
+type retryCmd struct {
+	Ref    runRef   `arg:"" name:"run" help:"Run: its number, or last."`
+	Failed bool     `help:"What failed, and what is left behind it: the default."`
+	Node   []string `help:"A node, all of it; may be repeated." placeholder:"NODE,…"`
+	Batch  []string `help:"A batch of a node, or several; may be repeated." placeholder:"NODE:3,NODE:3-7,…"`
+	DryRun bool     `help:"Only say what would be done, and why."`
+	driveFlags
+}
+
+func (c *retryCmd) Run(ctx context.Context, a *app) error {
+	wish, err := c.wish()
+	if err != nil {
+		return err
+	}
+	place, err := openWorkplace(ctx, a, c.State, c.engineFlags, c.remoteFlags, c.Verbose)
+	if err != nil {
+		return err
+	}
+	defer place.close()
+	run, err := c.Ref.find(ctx, place.home, c.Workspace)
+	if err != nil {
+		return err
+	}
+	r, err := local.PlanRetry(ctx, place.home, run.RunKey, local.RetryOptions{Again: wish, Known: a.known, Remote: place.client})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		err = printJSON(a.stdout, plannedRetry(r))
+	} else {
+		printRetry(a, r)
+	}
+	if err != nil || c.DryRun {
+		return err
+	}
+	return place.work(ctx, a, c.engineFlags, c.JSON, r.Options)
+}
+
+// wish reads what the flags name.
+func (c *retryCmd) wish() (supervise.Wish, error) {
+	w := supervise.Wish{Nodes: c.Node}
+	for _, text := range c.Batch {
+		b, ok := parseBatches(text)
+		if !ok {
+			return w, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q does not name batches", text), Hint: "write NODE:3, or NODE:3-7 for 3 to 7"}
+		}
+		w.Batches = append(w.Batches, b)
+	}
+	if c.Failed && !w.Empty() {
+		return w, &fault.Error{Kind: fault.Script, Message: "--failed stands alone", Hint: "what failed is done in any case, beside the nodes and batches that are named"}
+	}
+	return w, nil
+}
+
+// parseBatches reads NODE:3 or NODE:3-7.
+func parseBatches(text string) (b supervise.Batches, ok bool) {
+	i := strings.LastIndexByte(text, ':')
+	if i <= 0 {
+		return b, false
+	}
+	b.Node = text[:i]
+	from, to, several := strings.Cut(text[i+1:], "-")
+	var err error
+	if b.From, err = strconv.Atoi(from); err != nil {
+		return b, false
+	}
+	if b.To = b.From; several {
+		b.To, err = strconv.Atoi(to)
+	}
+	return b, err == nil
+}
+
+// retryPlanned is the JSON form of what a retry does.
+type retryPlanned struct {
+	Event     string           `json:"event"`
+	Workspace string           `json:"workspace"`
+	Run       int64            `json:"run"`
+	NewRun    bool             `json:"new_run"` // a new run begins
+	Changed   []local.Change   `json:"changed,omitempty"`
+	Tasks     []supervise.Task `json:"tasks,omitempty"`
+	Nodes     []local.NewNode  `json:"nodes,omitempty"` // of the new run
+}
+
+func plannedRetry(r local.Retry) retryPlanned {
+	out := retryPlanned{Event: "retry_planned", Workspace: r.Run.Workspace, Run: r.Run.Run, NewRun: len(r.Changed) > 0, Changed: r.Changed, Nodes: r.New}
+	if !out.NewRun {
+		out.Tasks = r.Closure.Tasks
+	}
+	return out
+}
+
+// printRetry says what is done, and why.
+func printRetry(a *app, r local.Retry) {
+	if len(r.Changed) > 0 {
+		printNewRun(a, r)
+		return
+	}
+	fmt.Fprintf(a.stdout, "run %d in workspace %s: this is done, and nothing else\n\n", r.Run.Run, r.Run.Workspace)
+	t := a.newTable("node", "batches", "why", "rows before", "time before")
+	rightAligned(t, 4, 5)
+	again, some := time.Duration(0), false
+	for _, task := range r.Closure.Tasks {
+		rows, took := any("-"), "-"
+		if task.Again() {
+			again, some = again+task.Elapsed, true
+			rows, took = count(task.Rows), span(task.Elapsed)
+		}
+		t.AppendRow([]any{task.Node, taskBatches(task), taskReason(task), rows, took})
+	}
+	t.Render()
+	if !some {
+		return
+	}
+	fmt.Fprintf(a.stdout, "\nwhat is done again took %s of batches' time before\n", span(again))
+}
+
+func taskBatches(t supervise.Task) string {
+	switch asks := strings.HasPrefix(t.Node, gate.Prefix); {
+	case asks && t.Why == supervise.Left:
+		return "not decided yet"
+	case asks:
+		return "asked again"
+	case len(t.Batches) > 0:
+		return fmt.Sprintf("%s of %d", ranges(t.Batches), t.Total)
+	case t.Why == supervise.Left && t.Total == 0, t.Why == supervise.HasFailed && t.Total == 0:
+		return "not planned yet"
+	case t.Why == supervise.Left:
+		return fmt.Sprintf("%d left of %d", t.Count, t.Total)
+	case t.Replan:
+		return fmt.Sprintf("all, planned again (%d before)", t.Total)
+	}
+	return fmt.Sprintf("all %d", t.Total)
+}
+
+func taskReason(t supervise.Task) string {
+	switch t.Why {
+	case supervise.Asked:
+		return "named"
+	case supervise.Follows:
+		return "checks what is done again"
+	case supervise.Reads:
+		if strings.HasPrefix(t.Of, gate.Prefix) {
+			return "waits for " + t.Of + ", which is asked again"
+		}
+		return "reads what " + t.Of + " writes again"
+	case supervise.Computes:
+		return "computes the table of " + t.Of + ", which is named"
+	case supervise.Invalidated:
+		return "its rows were invalidated"
+	case supervise.HasFailed:
+		if t.Failure != "" {
+			return "failed: " + t.Failure
+		}
+		return "failed"
+	}
+	return "was not done yet"
+}
+
+// ranges writes numbers in order, neighbours as 3-7.
+func ranges(numbers []int) string {
+	var out []string
+	for i := 0; i < len(numbers); {
+		end := i
+		for end+1 < len(numbers) && numbers[end+1] == numbers[end]+1 {
+			end++
+		}
+		text := strconv.Itoa(numbers[i])
+		if end > i {
+			text += "-" + strconv.Itoa(numbers[end])
+		}
+		out, i = append(out, text), end+1
+	}
+	return strings.Join(out, ",")
+}
+
+// printNewRun says why a new run begins, and what it does.
+func printNewRun(a *app, r local.Retry) {
+	fmt.Fprintf(a.stdout, "run %d in workspace %s cannot go on as it is, so a new run begins:\n", r.Run.Run, r.Run.Workspace)
+	for _, c := range r.Changed {
+		switch c.What {
+		case "node":
+			fmt.Fprintf(a.stdout, "  node %s %s\n", c.Name, c.How)
+		case "input":
+			fmt.Fprintf(a.stdout, "  node %s: %s\n", c.Name, c.How)
+		default:
+			fmt.Fprintf(a.stdout, "  the script %s, and no node of it by itself\n", c.How)
+		}
+	}
+	if !r.Run.Status.Terminal() {
+		fmt.Fprintf(a.stdout, "  run %d is not over: it is stopped, because both would write the same files\n", r.Run.Run)
+	}
+	fmt.Fprintln(a.stdout)
+	t := a.newTable("node", "what becomes of it")
+	for _, n := range r.New {
+		what := "unchanged since run " + strconv.FormatInt(r.Run.Run, 10)
+		switch n.Why {
+		case "changed", "new":
+			what = "runs: it is " + n.Why
+		case "reads":
+			what = "runs: it reads what " + n.Of + " writes"
+		case "not done":
+			what = "runs: it was not done"
+		}
+		t.AppendRow([]any{n.Node, what})
+	}
+	t.Render()
+}

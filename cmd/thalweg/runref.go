@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+)
+
+// runRef names a run on the command line: its number, last, or last~1 for the
+// one before that.
+type runRef string
+
+const lastRun = "last"
+
+// open opens state and finds the run. The caller closes the home.
+func (r runRef) open(ctx context.Context, at stateFlags) (*local.Home, state.Run, error) {
+	return openRun(ctx, at, r.find)
+}
+
+// open is as that of runRef.
+func (f runFlag) open(ctx context.Context, at stateFlags) (*local.Home, state.Run, error) {
+	return openRun(ctx, at, f.pick)
+}
+
+func openRun(ctx context.Context, at stateFlags, find func(context.Context, *local.Home, string) (state.Run, error)) (*local.Home, state.Run, error) {
+	home, err := local.Open(ctx, at.State, false)
+	if err != nil {
+		return nil, state.Run{}, err
+	}
+	run, err := find(ctx, home, at.Workspace)
+	if err != nil {
+		return nil, run, errors.Join(err, home.Close())
+	}
+	return home, run, nil
+}
+
+// orderFlags are those of orders to one run.
+type orderFlags struct {
+	Ref    runRef `arg:"" name:"run" help:"Run: its number, or last."`
+	Reason string `help:"Why, for the record." placeholder:"TEXT"`
+	JSON   bool   `name:"json" help:"Print a JSON object."`
+	stateFlags
+}
+
+// needReason refuses an order that says why to nobody. hint names who is told.
+func needReason(reason, what, hint string) error {
+	if strings.TrimSpace(reason) != "" {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Script, Message: what + " needs a reason", Hint: "--reason TEXT is " + hint}
+}
+
+// find finds the run in state.
+func (r runRef) find(ctx context.Context, home *local.Home, workspace string) (state.Run, error) {
+	rest, latest := strings.CutPrefix(string(r), lastRun)
+	back := 0
+	if latest && rest != "" {
+		n, err := strconv.Atoi(strings.TrimPrefix(rest, "~"))
+		if back = n; err != nil || n < 0 || n >= state.PageMax || rest[0] != '~' {
+			return state.Run{}, r.notOne()
+		}
+	}
+	if !latest {
+		n, err := strconv.ParseInt(string(r), 10, 64)
+		if err != nil || n < 1 {
+			return state.Run{}, r.notOne()
+		}
+		return runFlag{Run: n}.pick(ctx, home, workspace)
+	}
+	runs, _, err := home.State.Runs(ctx, workspace, state.Page{Limit: back + 1})
+	if err != nil {
+		return state.Run{}, fmt.Errorf("read the runs of workspace %s: %w", workspace, err)
+	}
+	if len(runs) <= back {
+		return state.Run{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has %d runs: there is no %s", workspace, len(runs), r), Hint: "thalweg runs lists them"}
+	}
+	run, err := home.State.Run(ctx, runs[back].RunKey)
+	if errors.Is(err, state.ErrNotFound) {
+		return run, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is gone", runs[back].Run), Err: err}
+	}
+	return run, err
+}
+
+func (r runRef) notOne() error {
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q does not name a run", string(r)), Hint: "write a run's number, last, or last~1 for the one before the last"}
+}

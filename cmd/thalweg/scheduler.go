@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"thalweg/internal/local"
+	"thalweg/internal/schedule"
+	"thalweg/internal/worker"
+)
+
+// runsAtOnce is how many runs a scheduler works on unless it is told.
+const runsAtOnce = 2
+
+// schedulerCmd begins runs by the clock and for new files.
+type schedulerCmd struct {
+	Scripts []string          `arg:"" name:"script" help:"Scripts, and directories of scripts, that have schedule or watch."`
+	Params  string            `help:"File with the scripts' parameters." placeholder:"FILE"`
+	Param   map[string]string `help:"One parameter, instead of the file's; may be repeated." placeholder:"NAME=VALUE" mapsep:"none"`
+	Lenient bool              `help:"Ignore keys that look like typing errors, and let the last of equal keys count, with warnings."`
+	AtOnce  int               `name:"at-once" help:"Runs that are worked on at once." default:"2" placeholder:"N"`
+	hookFlags
+	engineFlags
+	remoteFlags
+	openLineageFlag
+	Verbose bool `short:"v" help:"Log what the machinery does, to standard error."`
+	stateFlags
+}
+
+// Run implements kong's command.
+func (c *schedulerCmd) Run(ctx context.Context, a *app) error {
+	place, err := openWorkplace(ctx, a, c.State, c.engineFlags, c.remoteFlags, c.Verbose)
+	if err != nil {
+		return err
+	}
+	defer place.close()
+	hooks, err := c.loadHooks(ctx, a, place)
+	if err != nil {
+		return err
+	}
+	if c.AtOnce < 1 {
+		c.AtOnce = runsAtOnce
+	}
+	work := workerCmd{engineFlags: c.engineFlags}
+	told, err := place.openLineageOf(ctx, a, c.OpenLineage)
+	if err != nil {
+		return err
+	}
+	defer told.close()
+	opts := local.WorkerOptions{Known: a.known, MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, RowTimeout: c.RowTimeout, Tries: c.Tries, AttemptTimeout: c.AttemptTimeout,
+		GroupTimeout: c.GroupTimeout, Remote: place.client, Logger: place.logger, Waiting: a.waiting, Most: c.AtOnce,
+		Observe: func(e worker.Event) { work.observe(a, e) }, Joined: a.joined}
+	told.wrapWorker(ctx, &opts)
+	return local.Schedule(ctx, place.home, local.SchedulerOptions{
+		WorkerOptions: opts,
+		Program:       version, Workspace: c.Workspace, Scripts: c.Scripts, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Hooks: hooks,
+		Serving: func(served []schedule.Served) { a.printServed(served) },
+	})
+}
+
+// printServed says what is served, so that a mistake is seen before the night.
+func (a *app) printServed(served []schedule.Served) {
+	count := 0
+	for _, sv := range served {
+		for _, sc := range sv.Script.Schedules {
+			fmt.Fprintf(a.stderr, "%s: schedule %s: next %s\n", sv.Path, sc.Name, sc.Times.Next(time.Now()).Format(time.RFC3339))
+			count++
+		}
+		for _, w := range sv.Script.Watches {
+			fmt.Fprintf(a.stderr, "%s: watch %s\n", sv.Path, w.Name)
+			count++
+		}
+	}
+	if count == 0 {
+		fmt.Fprintln(a.stderr, "no script has a schedule or watch yet; they are looked at again every few seconds")
+	}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"thalweg/internal/calendar"
+	"thalweg/internal/history"
+	"thalweg/internal/local"
+	"thalweg/internal/schedule"
+	"thalweg/internal/state"
+)
+
+// schedulesCmd lists schedules and watches.
+type schedulesCmd struct {
+	JSON bool `name:"json" help:"Print a JSON array."`
+	stateFlags
+}
+
+// scheduleRow is a schedule or watch as it is listed.
+type scheduleRow struct {
+	schedule.Standing
+	Next   *time.Time  `json:"next,omitempty"`
+	Status string      `json:"status,omitempty"` // of the last run, as history has it
+	Due    []time.Time `json:"due,omitempty"`    // moments in the queue
+}
+
+// Run implements kong's command.
+func (c *schedulesCmd) Run(ctx context.Context, a *app) error {
+	home, err := local.Open(ctx, c.State, false)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	rows, err := scheduleRows(ctx, home, c.Workspace)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(a.stdout, append([]scheduleRow{}, rows...))
+	}
+	if len(rows) == 0 {
+		fmt.Fprintln(a.stderr, "no schedule or watch was served in this workspace yet: thalweg scheduler SCRIPT serves those of a script")
+		return nil
+	}
+	t := a.newTable("script", "schedule", "when", "next", "last run", "for", "status", "waits", "skipped")
+	for _, r := range rows {
+		last, moment := "", ""
+		if r.Last != nil {
+			last, moment = fmt.Sprint(r.Last.Run), r.Last.At.Format(time.RFC3339)
+			if r.Last.File != "" {
+				moment = r.Last.File
+			}
+		}
+		t.AppendRow([]any{r.Script, r.Name, r.when(), timeText(r.Next), last, moment, runStatusText(a, r.Status), len(r.Queue) + r.Waiting, r.Skips})
+	}
+	t.Render()
+	for _, r := range rows {
+		for _, line := range r.remarks() {
+			fmt.Fprintf(a.stdout, "%s, %s: %s\n", r.Script, r.Name, line)
+		}
+	}
+	return nil
+}
+
+func scheduleRows(ctx context.Context, home *local.Home, workspace string) (out []scheduleRow, err error) {
+	standings, err := schedule.Standings(ctx, local.ScheduleBox(home, workspace))
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range standings {
+		r := scheduleRow{Standing: *st}
+		if st.Kind == schedule.KindSchedule {
+			zone, err := calendar.ParseZone(st.Zone)
+			if err != nil {
+				zone = time.UTC // of a list of zones that has lost one
+			}
+			if times, err := calendar.ParseTimes(st.When, zone); err == nil {
+				next := times.Next(time.Now())
+				r.Next = &next
+			}
+			for _, at := range st.Queue {
+				r.Due = append(r.Due, time.Unix(at, 0).In(zone))
+			}
+		}
+		if st.Last != nil {
+			if run, err := history.One(ctx, home.State, state.RunKey{Workspace: workspace, Run: st.Last.Run}, history.ListOptions{Abandoned: home.Interrupted, Now: time.Now()}); err == nil {
+				r.Status = run.Status
+			}
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func timeText(at *time.Time) string {
+	if at == nil || at.IsZero() {
+		return ""
+	}
+	return at.Format(time.RFC3339)
+}
+
+func (r scheduleRow) when() string {
+	if r.Zone != "" && r.Zone != "UTC" {
+		return r.When + " " + r.Zone
+	}
+	return r.When
+}
+
+// remarks say what is not as one may have expected.
+func (r scheduleRow) remarks() (out []string) {
+	if since := time.Since(r.Looked); since > schedule.OnTime {
+		out = append(out, fmt.Sprintf("no scheduler has looked since %s", r.Looked.Local().Format(time.DateTime)))
+	}
+	if f := r.Blind; f != nil {
+		out = append(out, fmt.Sprintf("its files cannot be looked at since %s (tried %d times, again at %s): %s", f.Since.Local().Format(time.DateTime), f.Tries, f.Next.Local().Format(time.TimeOnly), strings.TrimSpace(f.Message)))
+	}
+	if f := r.Failing; f != nil {
+		what := timeText(&f.At)
+		if f.File != "" {
+			what = f.File
+		}
+		out = append(out, fmt.Sprintf("the run for %s could not begin (tried %d times, again at %s): %s", what, f.Tries, f.Next.Local().Format(time.TimeOnly), strings.TrimSpace(f.Message)))
+	}
+	for _, at := range r.Due {
+		out = append(out, "waits: "+at.Format(time.RFC3339))
+	}
+	for _, p := range r.Pending {
+		out = append(out, "waits: "+p.File+": "+p.Why)
+	}
+	for _, s := range r.Skipped {
+		out = append(out, "skipped "+s.At.Format(time.RFC3339)+": "+s.Why)
+	}
+	return out
+}

@@ -1,0 +1,353 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"thalweg/internal/figures"
+	"thalweg/internal/gate"
+	"thalweg/internal/history"
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+)
+
+type showCmd struct {
+	Which runRef `arg:"" name:"run" optional:"" default:"last" help:"Number of the run, or last."`
+	Node  string `arg:"" optional:"" help:"Node of it."`
+	Batch *int   `arg:"" optional:"" help:"Batch of the node."`
+	JSON  bool   `name:"json" help:"Print a JSON object."`
+	stateFlags
+}
+
+// Run implements kong's command.
+func (c *showCmd) Run(ctx context.Context, a *app) error {
+	home, run, err := c.Which.open(ctx, c.stateFlags)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	now := time.Now()
+	key := state.NodeKey{RunKey: run.RunKey, Node: c.Node}
+	var shown any
+	var print func()
+	switch {
+	case c.Node == "":
+		d, err := history.ShowRun(ctx, home.State, run.RunKey, history.ListOptions{All: true, Abandoned: home.Interrupted, Now: now})
+		if err != nil {
+			return err
+		}
+		if err := nameComputed(ctx, home, run.RunKey, d.Nodes); err != nil {
+			return err
+		}
+		shown, print = d, func() { a.showRun(d) }
+	case c.Batch == nil:
+		d, err := history.ShowNode(ctx, home.State, key, now)
+		if err != nil {
+			return err
+		}
+		shown, print = d, func() { a.showNode(run.RunKey, d) }
+	default:
+		d, err := history.ShowBatch(ctx, home.State, state.BatchKey{NodeKey: key, Batch: *c.Batch}, now)
+		if err != nil {
+			return err
+		}
+		shown, print = d, func() { a.showBatch(run.RunKey, d) }
+	}
+	if c.JSON {
+		return printJSON(a.stdout, shown)
+	}
+	print()
+	return nil
+}
+
+// nameComputed says of ephemeral nodes where they are computed.
+func nameComputed(ctx context.Context, home *local.Home, key state.RunKey, shown []history.Node) error {
+	nodes, err := home.State.Nodes(ctx, key)
+	if err != nil {
+		return fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
+	}
+	in := local.ComputedIn(ctx, home.State, nodes)
+	for i, n := range shown {
+		shown[i].ComputedIn = in[n.Node]
+	}
+	return nil
+}
+
+// stageBar is how wide the bar of a node's stages is.
+const stageBar = 20
+
+func (a *app) showRun(d history.RunDetail) {
+	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s", d.Run.Run, d.Workspace, runStatusText(a, d.Status))
+	fmt.Fprintf(a.stdout, ", begun %s%s, %s\n", d.Created.Local().Format(time.DateTime), by(d.Actor), span(ms(d.Elapsed)))
+	a.say("script", d.Script)
+	a.say("", whatHappened(d.Run))
+	if o := d.Order; o != nil && o.Kind != state.OrderFail { // that says what the failure does
+		a.say("last order", string(o.Kind)+mark(o.Mark))
+	}
+	fmt.Fprintln(a.stdout)
+	t := a.newTable("node", "type", "status", "batches", "rows in", "rows out", "bytes out", "time", "where it went", "longest batch")
+	rightAligned(t, 4, 5, 6, 7, 8)
+	for _, n := range d.Nodes {
+		in, out, bytes := count(n.RowsIn), count(n.RowsOut), size(n.BytesOut)
+		if n.ReusedFrom != nil { // what it has is the other run's
+			in, out, bytes = "-", "-", "-"
+		}
+		t.AppendRow([]any{n.Node, n.Type, shownStatus(a, n), shownBatches(n), in, out, bytes, span(ms(n.Elapsed)), bar(n.Stages), longest(n)})
+	}
+	t.Render()
+	a.legend()
+	for _, n := range d.Nodes {
+		if n.Failure != nil {
+			a.say("node "+n.Node, n.Failure.Text())
+		}
+		if n.Gate != nil && n.Status == state.Waiting {
+			fmt.Fprintln(a.stdout)
+			printRecord(a.stdout, d.Workspace, gate.Asked{Run: d.Run.Run, Node: n.Node, Record: *n.Gate}, time.Now())
+		}
+		if d := n.Decision; d != nil {
+			a.say("node "+n.Node, decided(*d))
+		}
+		if n.Generation > 0 {
+			a.say("node "+n.Node, "was done again "+figures.Counted(int64(n.Generation), "time", "times"))
+		}
+	}
+}
+
+func by(actor string) string {
+	if actor == "" {
+		return ""
+	}
+	return " by " + actor
+}
+
+// mark says who did something, when, and why.
+func mark(m state.Mark) string {
+	text := by(m.Actor) + ", " + m.Time.Local().Format(time.DateTime)
+	if m.Reason != "" {
+		text += ": " + m.Reason
+	}
+	return text
+}
+
+// say prints a line below a heading, if there is anything to say.
+func (a *app) say(what, text string) {
+	text = a.plain(text)
+	switch {
+	case text == "":
+	case what == "":
+		fmt.Fprintf(a.stdout, "  %s\n", text)
+	default:
+		fmt.Fprintf(a.stdout, "  %s: %s\n", what, text)
+	}
+}
+
+// decided says how somebody has decided.
+func decided(d state.Decision) string {
+	text := "rejected"
+	if d.Approved {
+		text = "approved"
+	}
+	if d.Role != "" {
+		text += " as " + d.Role
+	}
+	if answers, err := gate.Answers(d); err == nil { // what cannot be read is not shown
+		text += answersText(answers)
+	}
+	return text + mark(d.Mark)
+}
+
+func shownStatus(a *app, n history.Node) string {
+	switch {
+	case n.ReusedFrom != nil:
+		return fmt.Sprintf("from run %d", n.ReusedFrom.Run)
+	case n.ComputedIn != "" && n.Status == state.Succeeded:
+		return "ephemeral"
+	}
+	return statusText(a, n.Status)
+}
+
+func shownBatches(n history.Node) string {
+	switch {
+	case n.ComputedIn != "":
+		return "in " + n.ComputedIn
+	case n.Batches == 0:
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", n.Done, n.Batches)
+}
+
+// bar draws where the time of batches went.
+func bar(s history.Stages) string {
+	var pieces []figures.Piece
+	var whole int64
+	for _, st := range s.List() {
+		pieces, whole = append(pieces, figures.Piece{Letter: st.Letter, Value: st.MS}), whole+st.MS
+	}
+	return figures.Bar(stageBar, whole, pieces...)
+}
+
+// legend says what the letters of bars are.
+func (a *app) legend() {
+	var names []string
+	for _, st := range (history.Stages{}).List() {
+		names = append(names, string(st.Letter)+" "+st.Name)
+	}
+	fmt.Fprintf(a.stdout, "\n%s\n", strings.Join(names, ", "))
+}
+
+// longest is the batch that took longest, where it stands out.
+func longest(n history.Node) string {
+	if n.Longest == nil || n.Done < 2 {
+		return ""
+	}
+	text := fmt.Sprintf("%d: %s", n.Longest.Batch, span(ms(n.Longest.Elapsed)))
+	if n.Median > 0 && n.Longest.Elapsed >= 2*n.Median {
+		text += fmt.Sprintf(" (%d × middle)", n.Longest.Elapsed/n.Median)
+	}
+	return text
+}
+
+func (a *app) showNode(key state.RunKey, d history.NodeDetail) {
+	n := d.Node
+	fmt.Fprintf(a.stdout, "node %s (%s) of run %d: %s, %s of %s done, %s\n", n.Node, n.Type, key.Run, shownStatus(a, n), count(int64(n.Done)),
+		figures.Counted(int64(n.Batches), "batch", "batches"), span(ms(n.Elapsed)))
+	a.say("table", n.Table)
+	a.say("reads", strings.Join(d.Inputs, ", "))
+	a.say("rows", fmt.Sprintf("%s in, %s out, %s", count(n.RowsIn), count(n.RowsOut), size(n.BytesOut)))
+	if n.PeakBytes > 0 {
+		a.say("peak memory", size(n.PeakBytes))
+	}
+	if n.Failure != nil {
+		a.say("failure", n.Failure.Text())
+	}
+	a.printStages(n.Stages)
+	a.printTimes(d.Times)
+	a.printBatches("slowest batches", d.Slowest)
+	a.printBatches("batches under way or in the way", d.Unsettled)
+	if d.More {
+		fmt.Fprintf(a.stdout, "  …; %s lists all\n", key.Command(fmt.Sprintf("batches %s --run %d", n.Node, key.Run)))
+	}
+	for _, w := range d.Told {
+		fmt.Fprintf(a.stdout, "%s batch %d: %s\n", a.paint("warning:", yellow), w.Batch, plain(w.Text))
+	}
+	if more := n.Warnings - len(d.Told); more > 0 {
+		fmt.Fprintf(a.stdout, "%s %d more\n", a.paint("warning:", yellow), more)
+	}
+}
+
+// barWidth is how wide bars are that have a line of their own.
+const barWidth = 40
+
+// printStages shows where the time of batches went, a stage a line.
+func (a *app) printStages(s history.Stages) {
+	if s.Total == 0 {
+		return
+	}
+	var values []int64
+	stages := slices.DeleteFunc(s.List(), func(st history.Stage) bool { return st.MS == 0 })
+	for _, st := range stages {
+		values = append(values, st.MS)
+	}
+	fmt.Fprintln(a.stdout)
+	t := a.newTable("stage", "time", "share", "")
+	rightAligned(t, 2, 3)
+	for i, line := range figures.Lengths(barWidth, values) {
+		st := stages[i]
+		t.AppendRow([]any{st.Name, span(ms(st.MS)), figures.Percent(ms(st.MS), ms(s.Total)), line})
+	}
+	t.Render()
+}
+
+// printTimes shows how long batches took: a line for each power of two.
+func (a *app) printTimes(times []history.TimeSpan) {
+	var lines []history.TimeSpan
+	for _, s := range times {
+		from := int64(1)
+		for 2*from <= s.From {
+			from *= 2
+		}
+		if len(lines) == 0 || lines[len(lines)-1].From != from {
+			lines = append(lines, history.TimeSpan{From: from, To: 2 * from})
+		}
+		lines[len(lines)-1].Batches += s.Batches
+	}
+	if len(lines) < 2 {
+		return // one line says nothing
+	}
+	values := make([]int64, len(lines))
+	for i, l := range lines {
+		values[i] = int64(l.Batches)
+	}
+	fmt.Fprintln(a.stdout)
+	t := a.newTable("batches that took", "", "")
+	rightAligned(t, 2)
+	for i, line := range figures.Lengths(barWidth, values) {
+		t.AppendRow([]any{fine(lines[i].From) + " to " + fine(lines[i].To), count(values[i]), line})
+	}
+	t.Render()
+}
+
+// fine writes a time of microseconds.
+func fine(us int64) string {
+	if d := time.Duration(us) * time.Microsecond; d >= 10*time.Millisecond {
+		return span(d)
+	}
+	return fmt.Sprintf("%.1f ms", float64(us)/1000)
+}
+
+func (a *app) printBatches(title string, batches []history.Batch) {
+	if len(batches) == 0 {
+		return
+	}
+	fmt.Fprintln(a.stdout)
+	t := a.newTable(title, "status", "rows in", "rows out", "bytes out", "time", "where it went", "")
+	rightAligned(t, 1, 3, 4, 5, 6)
+	for _, b := range batches {
+		t.AppendRow([]any{b.Batch, statusText(a, b.Status), count(b.RowsIn), count(b.RowsOut), size(b.BytesOut), span(ms(b.Elapsed)), bar(b.Stages), batchNote(b)})
+	}
+	t.Render()
+}
+
+// batchNote says what a batch waits for.
+func batchNote(b history.Batch) string {
+	switch {
+	case b.Failure != nil:
+		return b.Failure.Text()
+	case b.NotBefore != nil:
+		return "tried again at " + b.NotBefore.Local().Format(time.TimeOnly)
+	case b.Lease != nil:
+		return b.Owner + ", lease until " + b.Lease.Local().Format(time.TimeOnly)
+	}
+	return ""
+}
+
+func (a *app) showBatch(key state.RunKey, d history.BatchDetail) {
+	fmt.Fprintf(a.stdout, "batch %d of node %s in run %d: %s, %s\n", d.Batch.Batch, d.Node, key.Run, statusText(a, d.Status), figures.Counted(int64(len(d.Attempts)), "attempt", "attempts"))
+	for _, at := range d.Attempts {
+		fmt.Fprintf(a.stdout, "\nattempt %d: %s, %s, by %s at %s", at.Attempt, statusText(a, at.Status), span(ms(at.Elapsed)), at.Owner, at.Started.Local().Format(time.DateTime))
+		if at.Withdrawn {
+			fmt.Fprint(a.stdout, ", withdrawn since")
+		}
+		fmt.Fprintln(a.stdout)
+		if at.Stages.Total > 0 {
+			a.say("rows", fmt.Sprintf("%s in, %s out", count(at.RowsIn), count(at.RowsOut)))
+			a.say("bytes", fmt.Sprintf("%s in, %s out", size(at.BytesIn), size(at.BytesOut)))
+			if at.PeakBytes > 0 {
+				a.say("peak memory", size(at.PeakBytes))
+			}
+			a.printStages(at.Stages)
+		}
+		for _, w := range at.Warnings {
+			fmt.Fprintf(a.stdout, "%s %s\n", a.paint("warning:", yellow), plain(w))
+		}
+		if f := at.Failure; f != nil {
+			a.say(a.paint("error", red), f.Text())
+			a.say("value", f.Place.Value)
+			a.say("expression", f.Place.Expr)
+			a.say("hint", f.Hint)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"thalweg/internal/budget"
+	"thalweg/internal/history"
+	"thalweg/internal/worker"
+)
+
+type whyCmd struct {
+	Which runRef `arg:"" name:"run" optional:"" default:"last" help:"Number of the run, or last."`
+	JSON  bool   `name:"json" help:"Print a JSON object."`
+	stateFlags
+}
+
+// whyAnswer is the JSON form of an answer.
+type whyAnswer struct {
+	Workspace string           `json:"workspace"`
+	Run       int64            `json:"run"`
+	Answers   []history.Answer `json:"answers"`
+}
+
+// Run implements kong's command.
+func (c *whyCmd) Run(ctx context.Context, a *app) error {
+	home, run, err := c.Which.open(ctx, c.stateFlags)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	waiters, err := budget.Waiters(filepath.Join(home.Dir, "shares"))
+	if err != nil {
+		return err
+	}
+	around := history.Around{Slots: home.SlotsOf(ctx, run), Abandoned: !run.Status.Terminal() && !home.AtWork(run.RunKey), Memory: waiters, Gone: worker.Gone}
+	facts, err := history.Gather(ctx, home.State, run.RunKey, time.Now(), around)
+	if err != nil {
+		return err
+	}
+	answers := facts.Why()
+	if c.JSON {
+		return printJSON(a.stdout, whyAnswer{Workspace: run.Workspace, Run: run.Run, Answers: answers})
+	}
+	for i, answer := range answers {
+		if i > 0 {
+			fmt.Fprint(a.stdout, "also: ")
+		}
+		fmt.Fprintln(a.stdout, plain(answer.Text))
+		if answer.Do != "" {
+			fmt.Fprintf(a.stdout, "  %s\n", plain(answer.Do))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"thalweg/internal/collect"
+	"thalweg/internal/fault"
+	"thalweg/internal/pipeline"
+	"thalweg/internal/remote"
+	"thalweg/internal/state"
+	"thalweg/internal/state/patient"
+	"thalweg/internal/worker"
+)
+
+// CollectOptions say what is removed.
+type CollectOptions struct {
+	Workspace  string
+	Limits     collect.Limits
+	DryRun     bool
+	Reason     string // of runs that are over the limits
+	Remote     *remote.Client
+	Checkpoint func(worker.CrashPoint) // for tests that die there; may be nil
+}
+
+// Collected is what was, or would be, removed.
+type Collected struct {
+	collect.Report
+	Copies collect.Amount `json:"remote_copies"` // of remote inputs, of runs that nobody works on: they are copied again
+}
+
+// Collect removes what nobody needs any more of a workspace. One process at a
+// time does: two would be right, and count twice what they remove once.
+func Collect(ctx context.Context, home *Home, opts CollectOptions) (out Collected, err error) {
+	if err := CheckWorkspace(opts.Workspace); err != nil {
+		return out, err
+	}
+	if !opts.DryRun {
+		lock, failed := home.collectLock()
+		if failed != nil {
+			return out, failed
+		}
+		defer func() { err = errors.Join(err, release(lock)) }()
+	}
+	store := patient.New(home.State, patient.Config{})
+	out.Report, err = collect.Collect(ctx, collect.Config{
+		Store: store, Parts: home.Parts, Leavings: pipeline.Leavings{Store: store, Remote: opts.Remote}, Workspace: opts.Workspace,
+		Limits: opts.Limits, Script: home.identityOf, Alone: home.onlyOne, DryRun: opts.DryRun, By: mark(opts.Reason), Checkpoint: opts.Checkpoint,
+	})
+	if err != nil {
+		return out, err
+	}
+	return out, home.collectCopies(ctx, opts, &out.Copies)
+}
+
+// collectLock is held by the process that collects.
+func (h *Home) collectLock() (*os.File, error) {
+	path := filepath.Join(h.Dir, "locks", "gc.lock") // a run's has a number
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, homeFault(h.Dir, "open the lock of gc", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		closeErr := f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, &fault.Error{Kind: fault.Environment, Message: "another gc is at work in " + h.Dir, Err: closeErr, Hint: "wait until it has ended; --dry-run works beside it"}
+		}
+		return nil, homeFault(h.Dir, "lock gc", errors.Join(err, closeErr))
+	}
+	return f, nil
+}
+
+// onlyOne keeps others from working on a run, if nobody does.
+func (h *Home) onlyOne(key state.RunKey) (done func(), ok bool, err error) {
+	lock, ok, err := h.tryLock(key, unix.LOCK_EX)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	return func() { _ = release(lock.f) }, true, nil
+}
+
+// release gives a lock back at once: closing alone does not while a process
+// that is being started has the file, too.
+func release(f *os.File) error { return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close()) }
+
+// collectCopies removes copies of remote inputs whose runs nobody works on.
+func (h *Home) collectCopies(ctx context.Context, opts CollectOptions, amount *collect.Amount) error {
+	entries, err := os.ReadDir(filepath.Join(h.Dir, "remote"))
+	if err != nil {
+		return homeFault(h.Dir, "look for copies of remote files", err)
+	}
+	for _, e := range entries {
+		if key, ok := remoteKey(e.Name()); ok && key.Workspace == opts.Workspace {
+			if err := h.collectCopiesOf(ctx, key, opts, amount); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (h *Home) collectCopiesOf(ctx context.Context, key state.RunKey, opts CollectOptions, amount *collect.Amount) error {
+	done, ok, err := h.onlyOne(key)
+	if err != nil || !ok {
+		return err
+	}
+	defer done()
+	dir := h.remoteDir(key)
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // whoever worked on the run has removed it, and ended
+			return nil
+		}
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			amount.Count, amount.Bytes = amount.Count+1, amount.Bytes+info.Size()
+		}
+		return err
+	})
+	if err != nil {
+		return homeFault(h.Dir, "look for copies of remote files", err)
+	}
+	if opts.DryRun {
+		return nil
+	}
+	if err := sweepNotes(ctx, h, opts.Remote, key); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return homeFault(h.Dir, "remove copies of remote files", err)
+	}
+	return nil
+}

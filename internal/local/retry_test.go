@@ -1,0 +1,100 @@
+package local_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/local"
+	"thalweg/internal/message"
+	"thalweg/internal/script"
+	"thalweg/internal/state"
+)
+
+// plainScript loads a table and writes it.
+const plainScript = `
+notify:
+  - command: ["true"]
+    on: [done]
+nodes:
+  read:
+    type: file_table
+    r: {urls: [orders.csv], columns: {id: int, price: int}}
+    w: orders
+  write:
+    type: table_file
+    approval: {}
+    r: orders
+    w: {url_template: "out/all.csv", having: w.price > 97}
+`
+
+func newPlain(t *testing.T) gated {
+	t.Helper()
+	dir := gateInputs(t, strings.ReplaceAll(plainScript, `"out/`, `"`+t.TempDir()+`/`))
+	g := gated{dir: dir, home: openHome(t, dir), key: state.RunKey{Workspace: "main", Run: 1}}
+	t.Cleanup(func() { require.NoError(t, g.home.Close()) })
+	return g
+}
+
+// A run that is paused is under way to others: they read what it has written,
+// and not an earlier run's.
+func TestAPausedRunIsNotPassedOver(t *testing.T) {
+	t.Parallel()
+	g := newPlain(t)
+	require.Equal(t, state.Complete, g.work(t, local.Options{Unattended: true}).Status)
+	require.NoError(t, os.WriteFile(filepath.Join(g.dir, "orders.csv"), []byte("id,price\n7,500\n"), 0o600))
+	sum := g.work(t, local.Options{})
+	require.Equal(t, state.Waiting, sum.Status)
+	_, _, err := local.Pause(t.Context(), g.home, sum.Key, "not now")
+	require.NoError(t, err)
+	sum = g.work(t, local.Options{Start: []string{"write"}, Unattended: true})
+	require.Equal(t, state.Complete, sum.Status, "%+v", sum.Failure)
+	require.EqualValues(t, 2, sum.Foreign[0].Source.Run)
+}
+
+// The run that takes another one's place after an edit is told of to the same
+// hooks: those of the script as it is now, and those beside it.
+func TestARetryAfterAnEditKeepsItsHooks(t *testing.T) {
+	t.Parallel()
+	g := newPlain(t)
+	beside := []script.Hook{{Command: []string{"true"}, On: []message.Kind{message.Failed}}}
+	sum := g.work(t, local.Options{Hooks: beside, Unattended: true})
+	require.Equal(t, state.Complete, sum.Status)
+	path := filepath.Join(g.dir, "script.yaml")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), "> 97", "> 98", 1)), 0o600))
+	r, err := local.PlanRetry(t.Context(), g.home, sum.Key, local.RetryOptions{})
+	require.NoError(t, err)
+	require.NotEmpty(t, r.Changed)
+	require.Equal(t, beside, r.Options.Hooks)
+}
+
+// The run whose place another one takes goes on no more by itself: it would write
+// the same files, as they were before the edit.
+func TestARetryAfterAnEditEndsTheRunBefore(t *testing.T) {
+	t.Parallel()
+	g := newPlain(t)
+	sum := g.work(t, local.Options{})
+	require.Equal(t, state.Waiting, sum.Status)
+	path := filepath.Join(g.dir, "script.yaml")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), "> 97", "> 98", 1)), 0o600))
+	r, err := local.PlanRetry(t.Context(), g.home, sum.Key, local.RetryOptions{})
+	require.NoError(t, err)
+	before, err := g.home.State.Run(t.Context(), sum.Key)
+	require.NoError(t, err)
+	require.Equal(t, state.Running, before.Status, "nothing is done yet")
+	r.Options.MemoryBytes, r.Options.Cores = 512<<20, 1
+	_, err = local.Run(t.Context(), g.home, r.Options)
+	require.NoError(t, err)
+	before, err = g.home.State.Run(t.Context(), sum.Key)
+	require.NoError(t, err)
+	require.Equal(t, state.Stopped, before.Status)
+	require.Equal(t, "run 2 takes its place", before.Order.Reason)
+	require.ErrorContains(t, g.decide(t, "write", true), "does not wait for a decision: its run was stopped")
+}

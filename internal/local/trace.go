@@ -1,0 +1,218 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"thalweg/internal/address"
+	"thalweg/internal/budget"
+	"thalweg/internal/engine"
+	"thalweg/internal/fault"
+	"thalweg/internal/lineage"
+	"thalweg/internal/pipeline"
+	"thalweg/internal/remote"
+	"thalweg/internal/script"
+	"thalweg/internal/secret"
+	"thalweg/internal/state"
+)
+
+// TraceOptions say what is traced, and with what.
+type TraceOptions struct {
+	Workspace   string
+	Name        string // a table, or an output file
+	Run         int64  // 0: the latest that has it
+	Trace       lineage.Options
+	MemoryBytes int64
+	Interpreter string
+	Keeper      string // see python.Config
+	Known       *secret.Known
+	Remote      *remote.Client
+	Logger      *slog.Logger
+}
+
+// Trace says what rows of a table or of an output file are made of.
+func Trace(ctx context.Context, home *Home, opts TraceOptions) (_ *lineage.Tree, err error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	target, err := findTarget(ctx, home, opts)
+	if err != nil {
+		return nil, err
+	}
+	// Batches are executed beside the instance that puts what they give together.
+	half := max(opts.MemoryBytes/2, budget.MemoryBytesMin)
+	t, err := newTools(home, Options{MemoryBytes: half, Interpreter: opts.Interpreter, Keeper: opts.Keeper, Remote: opts.Remote, Known: opts.Known, Logger: opts.Logger})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	runs := tracedRuns{tools: t, jobs: map[state.RunKey]*pipeline.Pipeline{}}
+	defer runs.close()
+	work, err := home.WorkDir()
+	if err != nil {
+		return nil, err
+	}
+	cfg := lineage.Config{Store: home.State, Parts: home.Parts, Job: runs.job, Dir: work, Reach: []string{filepath.Join(home.Dir, "parts")},
+		Engine: engine.InstanceConfig{MemoryBytes: half, Threads: budget.Cores()}}
+	return lineage.Trace(ctx, cfg, target, opts.Trace)
+}
+
+// tracedRuns opens runs as they were begun, to look at them.
+type tracedRuns struct {
+	tools *tools
+	jobs  map[state.RunKey]*pipeline.Pipeline
+}
+
+func (r *tracedRuns) close() {
+	for _, job := range r.jobs {
+		job.Close()
+	}
+}
+
+func (r *tracedRuns) job(ctx context.Context, key state.RunKey) (*pipeline.Pipeline, error) {
+	if job := r.jobs[key]; job != nil {
+		return job, nil
+	}
+	t := r.tools
+	rec, err := t.recallFrom(ctx, key, true)
+	if err != nil {
+		return nil, err
+	}
+	sc := rec.script
+	if t.budget.Slots == 0 || needsPython(sc.Nodes) && t.pool == nil {
+		if t.budget, err = t.split(t.opts.MemoryBytes, needsPython(sc.Nodes)); err != nil {
+			return nil, err
+		}
+		if err := t.openPool(); err != nil {
+			return nil, err
+		}
+	}
+	job := t.job(jobOf{script: sc, sources: &rec.sources, run: key, identity: t.home.identityOf(rec.run), from: rec.run.Sources, planning: rec.Budget, ephemeral: rec.Ephemeral, dir: rec.Dir, ownCopies: true})
+	r.jobs[key] = job
+	return job, nil
+}
+
+// findTarget finds the latest run that has a table, or an output file.
+func findTarget(ctx context.Context, home *Home, opts TraceOptions) (target lineage.Target, err error) {
+	name, only := opts.Name, opts.Run
+	path := address.Redact(name)
+	if !address.Remote(name) {
+		if path, err = filepath.Abs(name); err != nil {
+			return target, err
+		}
+	}
+	if of, table, ok := runTable(name); ok && (only == 0 || only == of) { // a file may be called so, too
+		found, ok, err := tableOfRun(ctx, home, state.RunKey{Workspace: opts.Workspace, Run: of}, table)
+		if err != nil || ok {
+			return found, err
+		}
+	}
+	for page := (state.Page{}); ; {
+		runs, next, err := home.State.Runs(ctx, opts.Workspace, page)
+		if err != nil {
+			return target, fmt.Errorf("read the runs of workspace %s: %w", opts.Workspace, err)
+		}
+		for _, r := range runs {
+			if only != 0 && r.Run != only {
+				continue
+			}
+			found, ok, err := targetIn(ctx, home, r, name, path)
+			if err != nil || ok {
+				return found, err
+			}
+		}
+		if page.From = next; next == 0 {
+			break
+		}
+	}
+	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no run of workspace %s has completed a table %s or written a file of that name", opts.Workspace, opts.Name), Hint: "thalweg runs lists the runs, thalweg nodes what they have made"}
+	for _, side := range []string{engine.BadTable, "__failed"} {
+		if table, ok := strings.CutSuffix(name, side); ok {
+			f.Hint = fmt.Sprintf("rows that were put aside are not traced: those of %s are, and thalweg sql shows %s", table, name)
+		}
+	}
+	if only != 0 {
+		f.Message = fmt.Sprintf("run %d has no table %s that is complete, and has not written a file of that name", only, name)
+	}
+	return target, f
+}
+
+// runTable takes the name of a run's table apart as queries have it: run7.orders.
+func runTable(name string) (run int64, table string, ok bool) {
+	schema, table, ok := strings.Cut(name, ".")
+	if !ok {
+		return 0, "", false
+	}
+	number, ok := strings.CutPrefix(schema, "run")
+	run, err := strconv.ParseInt(number, 10, 64)
+	return run, table, ok && err == nil && run > 0
+}
+
+// tableOfRun looks for a table in one run.
+func tableOfRun(ctx context.Context, home *Home, key state.RunKey, table string) (target lineage.Target, ok bool, err error) {
+	nodes, err := home.State.Nodes(ctx, key)
+	if errors.Is(err, state.ErrNotFound) {
+		return target, false, nil
+	}
+	if err != nil {
+		return target, false, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
+	}
+	for _, n := range nodes {
+		if n.Table != "" && strings.EqualFold(n.Table, table) && n.Status == state.Succeeded {
+			return lineage.Target{Node: n.NodeKey}, true, nil
+		}
+	}
+	return target, false, nil
+}
+
+// targetIn looks for a table or file in a run.
+func targetIn(ctx context.Context, home *Home, r state.Run, name, path string) (target lineage.Target, ok bool, err error) {
+	for _, n := range r.Nodes {
+		if n.Table != "" && strings.EqualFold(n.Table, name) && n.Status == state.Succeeded {
+			return lineage.Target{Node: state.NodeKey{RunKey: r.RunKey, Node: n.Name}}, true, nil
+		}
+	}
+	for _, n := range r.Nodes {
+		if n.Table != "" {
+			continue
+		}
+		node, err := home.State.Node(ctx, state.NodeKey{RunKey: r.RunKey, Node: n.Name})
+		if err != nil {
+			return target, false, fmt.Errorf("read node %s of run %d: %w", n.Name, r.Run, err)
+		}
+		key := node.NodeKey
+		if node.ReusedFrom != nil {
+			key = *node.ReusedFrom
+		}
+		files, err := state.All(ctx, home.State.Files, key)
+		if err != nil {
+			return target, false, fmt.Errorf("read the files of %s: %w", n.Name, err)
+		}
+		for _, f := range files {
+			if f.URL == path || !address.Remote(path) && resolved(f.URL) == resolved(path) {
+				return lineage.Target{Node: key, File: &f}, true, nil
+			}
+		}
+	}
+	return target, false, nil
+}
+
+// ScriptOf loads a run's script as it was when the run began; relative names in
+// it are seen from dir.
+func ScriptOf(ctx context.Context, home *Home, run state.RunKey, client *remote.Client, known *secret.Known) (_ *script.Script, dir string, err error) {
+	t, err := newTools(home, Options{Remote: client, Known: known})
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	rec, err := t.recallFrom(ctx, run, true)
+	if err != nil {
+		return nil, "", err
+	}
+	return rec.script, rec.Dir, nil
+}
