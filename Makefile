@@ -41,7 +41,7 @@ lint: ## go vet, staticcheck, formatting
 fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 	@scripts/fuzz
 
-chaos: ## The long tests in full: random scripts, bit flips, generated files and tables (hours)
+chaos: ## The long tests in full (hours); with CHAOS_MINUTES=10 random kills of random runs, for so long
 	@scripts/chaos
 
 bench: bin/thalweg ## Measure against other ways to do the same (hours; docs/benchmarks.md says how to run one case)

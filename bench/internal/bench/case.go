@@ -35,7 +35,7 @@ type side struct {
 type check struct {
 	name   string
 	side   string
-	figure string  // of figures, or that of a node: nodeFigure or engineFigure, and its name
+	figure string  // of figures, or nodeFigure, engineFigure or stepFigure and a name
 	over   string  // the side by whose figure it is divided; "": the bar is on the figure itself
 	less   string  // the side whose figure is taken off, the rest divided by per
 	per    float64 // 0: 1
@@ -47,10 +47,11 @@ type check struct {
 const bigRuns = 2
 
 // What stands before the name of a node whose time is asked for, or that of
-// DuckDB in it.
+// DuckDB in it, or of a step that a program has measured by itself.
 const (
 	nodeFigure   = "node:"
 	engineFigure = "engine:"
+	stepFigure   = "step:"
 )
 
 // figureOf is a figure that a run may have: false if it has not.
@@ -81,8 +82,17 @@ var figures = map[string]figureOf{
 
 func figureNamed(name string) figureOf {
 	kind, which, ok := strings.Cut(name, ":")
-	if !ok {
+	switch {
+	case !ok:
 		return figures[name]
+	case kind+":" == stepFigure:
+		return figureOf{unit: "s", of: func(r Run) (float64, bool) {
+			if r.Peer == nil {
+				return 0, false
+			}
+			seconds, ok := r.Peer.Steps[which]
+			return seconds, ok
+		}}
 	}
 	return figureOf{unit: "s", of: func(r Run) (float64, bool) {
 		if r.Result == nil {

@@ -10,6 +10,11 @@ const (
 // smallRuns is how often a side runs that takes a second at most.
 const smallRuns = 15
 
+// lookAt judges what somebody looks at of large runs, or of many.
+func lookAt(step string) check {
+	return check{name: step, figure: stepFigure + step, side: "many", bar: noMore(0.3, "s")}
+}
+
 // Cases lists all cases, those that take seconds first.
 func Cases() []Case {
 	numpy := []string{"--python", "{env:duckdb}/bin/python3"}
@@ -45,6 +50,28 @@ func Cases() []Case {
 				{name: "time of a batch, its commit and its file included", figure: nodeFigure + "write", side: "many", less: "few", per: 400},
 			},
 		},
+		// What people do about large runs and many of them. The program drives real
+		// coordinators and executors over the state store: batches do nothing.
+		{
+			Name: "supervision", What: "the state of a run of 100,000 batches, and of a workspace of 10,000 runs", input: inputNone, size: 100_000, runs: 1,
+			sides: []side{
+				{name: "few", program: "state", part: 1000, flags: []string{"--runs", "10"}},
+				{name: "many", program: "state", flags: []string{"--runs", "10000"}},
+			},
+			checks: []check{
+				{name: "claim and commit of a batch, the first 1,000", figure: stepFigure + "claim and commit, first", side: "many", bar: noMore(0.002, "s")},
+				{name: "claim and commit of a batch, the last 1,000", figure: stepFigure + "claim and commit, last", side: "many", bar: noMore(0.002, "s")},
+				{name: "reconciling, per batch, 100,000 against 100", figure: stepFigure + "reconcile", side: "many", over: "few", bar: atMost(1)},
+				{name: "a page of runs", figure: stepFigure + "a page of runs", side: "many", bar: noMore(0.3, "s")},
+				{name: "nodes of a run", figure: stepFigure + "nodes of a run", side: "many", bar: noMore(0.3, "s")},
+				{name: "a page of notes", figure: stepFigure + "a page of notes", side: "many", bar: noMore(0.3, "s")},
+				{name: "runs that are open", figure: stepFigure + "runs that are open", side: "many", bar: noMore(0.3, "s")},
+				{name: "all runs", figure: stepFigure + "all runs", side: "many"},
+				lookAt("history"), lookAt("audit"), lookAt("approvals"), lookAt("show"), lookAt("show a node"), lookAt("show a batch"), lookAt("why"), lookAt("events behind the last"),
+				{name: "events, read first", figure: stepFigure + "events, read first", side: "many"},
+				{name: "events, read again", figure: stepFigure + "events, read again", side: "many"},
+			},
+		},
 		{
 			Name: "portfolio", What: "generated portfolio: Thalweg row-wise and with numpy, and by hand with DuckDB", input: inputPortfolio, size: 1000,
 			sides: []side{
@@ -62,6 +89,18 @@ func Cases() []Case {
 				{name: "peak memory, numpy", figure: "peak", side: "numpy", bar: noMore(2, "GB"), note: "no limit given"},
 				{name: "peak memory, against by hand", figure: "peak", side: "rows", over: "duckdb"},
 				{name: "cores busy during Python nodes", figure: "python_cpu", side: "rows", bar: bar{limit: 95, unit: "%", atLeast: true}},
+			},
+		},
+		{
+			Name: "rerun", What: "generated portfolio, run in a new state directory; then with a formula of the last Python node touched, or nothing", input: inputPortfolio, size: 1000,
+			sides: []side{
+				{name: "whole", program: "thalweg", file: rowsScript},
+				{name: "touched", program: "thalweg touched", file: rowsScript},
+				{name: "nothing", program: "thalweg again", file: rowsScript},
+			},
+			checks: []check{
+				{name: "a formula of the last Python node touched, against the whole", figure: "wall", side: "touched", over: "whole", bar: atMost(0.15)},
+				{name: "nothing changed", figure: "wall", side: "nothing", bar: noMore(1, "s")},
 			},
 		},
 		storedOrNot("lookup", "10 M rows looked up in 10 M rows", 10_000_000, 2.0, 1.2, true),
@@ -140,6 +179,23 @@ func Cases() []Case {
 				{name: "duckdb", program: "sql", file: "bench/steps/tagging/peer.sql"},
 			},
 			checks: []check{{name: "whole", figure: "wall", side: "stored", over: "duckdb", bar: atMost(2)}},
+		},
+		// The tables are loaded first, which is not measured. The file by hand has the
+		// rows of the two runs, in the order of the tables.
+		{
+			Name: "diff", What: "two tables of 10 M rows, one with rows that were added, removed and changed", input: "diff", size: 10_000_000,
+			sides: []side{
+				{name: "by key", program: "diff", file: "bench/steps/diff/script.yaml", memory: "1GB", flags: []string{"--key", "id"}, unlike: true},
+				{name: "by rows", program: "diff", file: "bench/steps/diff/script.yaml", memory: "1GB", flags: []string{"--by-rows"}, unlike: true},
+				{name: "duckdb", program: "sql", file: "bench/steps/diff/peer.sql", memory: "1GB", unlike: true},
+			},
+			checks: []check{
+				{name: "by key", figure: "wall", side: "by key", over: "duckdb"},
+				{name: "by rows", figure: "wall", side: "by rows", over: "duckdb", note: "by hand it is by key"},
+				{name: "peak memory, by key", figure: "peak", side: "by key", bar: noMore(1.3, "GB")},
+				{name: "peak memory, by rows", figure: "peak", side: "by rows", bar: noMore(1.3, "GB")},
+				{name: "peak memory, by hand", figure: "peak", side: "duckdb"},
+			},
 		},
 		{
 			Name: "validate", What: "thalweg validate on a script of 200 nodes", input: "wide", size: 200, runs: 5,

@@ -16,6 +16,7 @@ import (
 const (
 	inputPortfolio = "portfolio" // generated; the size is its accounts
 	inputArk       = "ark"       // the real data
+	inputNone      = "none"      // the program makes what it measures
 )
 
 // input is what a side reads.
@@ -38,6 +39,8 @@ func (s *session) input(ctx context.Context, kind string, size int64) (in input,
 		in, err = s.generated(ctx, dir, int(size))
 	case inputArk:
 		in, why = s.ark()
+	case inputNone:
+		return input{about: map[string]any{"rows": size}}, "", nil
 	default:
 		in = input{dir: dir, params: map[string]any{"dir_in": dir}, about: map[string]any{"rows": size}}
 		err = s.statements(ctx, kind, dir, size)

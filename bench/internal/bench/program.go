@@ -18,11 +18,12 @@ import (
 // virtual environment with the packages of bench/peers/NAME/requirements.txt.
 type program struct {
 	args   []string
-	limit  []string // added with a memory limit, {memory}
-	dir    string   // where it runs, below the repository; "": {dir}
-	ours   bool     // it prints events, and its results are equal byte for byte
-	silent bool     // it writes no results
-	needs  string   // program that must be there: its name, and how to get it
+	before [][]string // what is run first and not measured
+	limit  []string   // added with a memory limit, {memory}
+	dir    string     // where it runs, below the repository; "": {dir}
+	ours   bool       // it prints events, and its results are equal byte for byte
+	silent bool       // it writes no results
+	needs  string     // program that must be there: its name, and how to get it
 }
 
 // run is the product's command line for a script.
@@ -35,6 +36,28 @@ var programs = map[string]program{
 	"a process a core": {
 		args:  []string{"sh", "-c", "taskset -c 1 {thalweg} worker --cores 1 --python {python} \"$@\" >&2 & " + "taskset -c 0 " + runScript + " --cores 1 \"$@\"; kill $!; wait", "sh"},
 		limit: []string{"--memory", "{memory}"}, ours: true,
+	},
+	// Behind a run of the same script, and behind one of which a formula of the
+	// last Python node is written otherwise since: with parentheses around it.
+	"thalweg again": {before: [][]string{strings.Fields(runScript)}, args: strings.Fields(runScript), ours: true},
+	"thalweg touched": {
+		before: [][]string{
+			{"sh", "-c", "cp {file} {dir}/script.yaml && cp $(dirname {file})/*.py {dir}"},
+			strings.Fields(strings.Replace(runScript, "{file}", "{dir}/script.yaml", 1)),
+			{"sh", "-c", "grep -q \"'twr_pct(.*)'\" {dir}/script.yaml && sed -i \"s/'\\(twr_pct(.*)\\)'/'(\\1)'/\" {dir}/script.yaml"},
+		},
+		args: strings.Fields(strings.Replace(runScript, "{file}", "{dir}/script.yaml", 1)), ours: true,
+	},
+	// Exit code 1 says that the tables differ, as they are to.
+	"diff": {
+		before: [][]string{strings.Fields(runScript + " --param file=a"), strings.Fields(runScript + " --param file=b")},
+		args:   []string{"sh", "-c", "{thalweg} diff last~1 last rows --workspace bench --json \"$@\" > {out}/diff.json; test $? = 1", "sh"},
+		limit:  []string{"--memory", "{memory}"},
+	},
+	// Built before: it measures its own steps.
+	"state": {
+		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-state ./bench/cmd/thalweg-state")},
+		args:   strings.Fields("{dir}/thalweg-state --dir {dir}/.thalweg --batches {rows} --figures {timings}"), silent: true,
 	},
 	"validate": {args: []string{"{thalweg}", "validate", "{in}/wide.yaml"}, silent: true},
 	"duckdb":   {args: strings.Fields("{env:duckdb}/bin/python3 {root}/bench/peers/duckdb/portfolio_duckdb.py --params {params} --out {out} --python {cores} --plan fused --json {timings}")},
@@ -63,6 +86,11 @@ func (s *session) command(ctx context.Context, sd side, values map[string]string
 	if sd.memory != "" {
 		all = append(all, p.limit...)
 	}
+	return s.fill(ctx, all, values)
+}
+
+// fill puts values in their places in a command line.
+func (s *session) fill(ctx context.Context, all []string, values map[string]string) (args []string, err error) {
 	pairs := []string{"{thalweg}", s.config.Thalweg, "{root}", s.config.Root, "{python}", s.config.Python}
 	for name, value := range values {
 		pairs = append(pairs, "{"+name+"}", value)

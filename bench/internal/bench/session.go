@@ -159,10 +159,11 @@ func (s *session) run(ctx context.Context, c Case, sd side, in input) (done, err
 	if err := os.WriteFile(params, text, 0o644); err != nil {
 		return done{}, &fault.Error{Kind: fault.Environment, Message: "writing parameters", Err: err}
 	}
-	args, err := s.command(ctx, sd, map[string]string{
+	values := map[string]string{
 		"file": filepath.Join(s.config.Root, sd.file), "params": params, "in": in.dir, "out": out, "dir": dir, "timings": timings,
 		"memory": sd.memory, "rows": fmt.Sprint(in.about["rows"]), "cores": fmt.Sprint(s.machine.Cores),
-	})
+	}
+	args, err := s.command(ctx, sd, values)
 	if err != nil {
 		return done{}, err
 	}
@@ -171,6 +172,14 @@ func (s *session) run(ctx context.Context, c Case, sd side, in input) (done, err
 		where = filepath.Join(s.config.Root, p.dir)
 	}
 	s.config.Logger.InfoContext(ctx, "running", "case", c.Name, "side", sd.name, "number", s.runs)
+	for _, first := range p.before {
+		if first, err = s.fill(ctx, first, values); err == nil {
+			_, err = output(ctx, dir, first...)
+		}
+		if err != nil {
+			return done{}, &fault.Error{Kind: fault.Environment, Message: "preparing what is measured", Err: err}
+		}
+	}
 	lines, load := &events{}, firstLine("/proc/loadavg")
 	m, err := measure(ctx, command{args: args, dir: where, stdout: lines})
 	if err != nil {

@@ -119,7 +119,7 @@ func TestCasesAreWhole(t *testing.T) {
 			require.True(t, sides[k.side] && sides[k.over] && sides[k.less], "%s: %s", c.Name, k.name)
 			require.NotNil(t, figureNamed(k.figure).of, "%s: %s", c.Name, k.name)
 		}
-		if !slices.Contains([]string{inputPortfolio, inputArk}, c.input) {
+		if !slices.Contains([]string{inputPortfolio, inputArk, inputNone}, c.input) {
 			require.FileExists(t, filepath.Join(repoRoot, "bench", "steps", c.input, "input.sql"))
 		}
 	}
@@ -132,7 +132,7 @@ func TestStepScriptsAreValid(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, scripts)
 	params := filepath.Join(t.TempDir(), "params.json")
-	require.NoError(t, os.WriteFile(params, []byte(`{"dir_in": "in", "dir_out": "out", "rows": "shuffled", "batches": 20}`), 0o600))
+	require.NoError(t, os.WriteFile(params, []byte(`{"dir_in": "in", "dir_out": "out", "rows": "shuffled", "batches": 20, "file": "a"}`), 0o600))
 	for _, path := range scripts {
 		_, diags := script.Load(t.Context(), script.Sources{Path: path, ParamsPath: params})
 		require.Empty(t, diags, path)

@@ -33,6 +33,13 @@ type node struct {
 	EngineMS     float64 `json:"engine_ms"`
 	PythonBusyMS float64 `json:"python_busy_ms"`
 	ComputedIn   string  `json:"computed_in,omitempty"` // the node that does its work, if it does none itself
+	ReusedFrom   *reused `json:"reused_from,omitempty"` // the node whose rows it has, likewise
+}
+
+// reused is a node of an earlier run.
+type reused struct {
+	Run  int64  `json:"run"`
+	Node string `json:"node"`
 }
 
 // Contract values that the measurements lean on.
@@ -89,7 +96,7 @@ func (e *events) line(line []byte) {
 		return
 	}
 	if f.Event == eventFinished {
-		f.Nodes = slices.DeleteFunc(f.Nodes, func(n node) bool { return n.ComputedIn != "" })
+		f.Nodes = slices.DeleteFunc(f.Nodes, func(n node) bool { return n.ComputedIn != "" || n.ReusedFrom != nil })
 		e.finished = &f
 	}
 }
