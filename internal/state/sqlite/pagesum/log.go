@@ -32,9 +32,10 @@ var ErrLogDamaged = errors.New("the write-ahead log is damaged")
 // nobody has been told. Damage in the last commit looks like that and is not
 // noticed: then that commit has not happened.
 //
-// A log with such a commit is unfinished: what is committed from now on is
-// written over the place, and the commit behind it stays. It has to begin anew
-// before the next power cut leaves a second one, which would look like damage.
+// A log with anything of such a commit is unfinished: what is committed from now
+// on is written over the place, and what is left of it stays behind. It has to
+// begin anew before the next power cut completes what is left to a second commit,
+// which would look like damage.
 //
 // Others may be writing the log meanwhile: a frame that is half written when it
 // is read, or a log that begins anew, looks like that, too. Both have gone on when
@@ -52,7 +53,7 @@ func CheckLog(path string) (unfinished bool, err error) {
 		before = found
 	}
 	if before.frame >= 0 && before.commits <= commitsUntold {
-		return true, nil
+		return true, nil // some of one commit, with its end or without
 	}
 	return false, fmt.Errorf("%w: %s", ErrLogDamaged, before)
 }
@@ -67,7 +68,7 @@ type damage struct {
 	salt    [8]byte // of the log: another one each time that it begins anew
 	frame   int64   // -1: the log's header
 	content uint32  // checksum of the frame, or the header, as it was read
-	commits int     // behind the frame
+	commits int     // behind the frame; 0 if there is only some of one
 }
 
 func (d damage) String() string {
@@ -108,7 +109,9 @@ type log struct {
 	bad        bool // a frame did not fit
 	badFrame   int64
 	badContent uint32
-	commitsBad int // commits of this log from there on
+	left       bool    // there is some of this log from there on
+	commitsBad int     // commits of this log from there on
+	before     [8]byte // checksum that the frame before has in its header
 }
 
 func (l *log) begin(header []byte) bool {
@@ -135,33 +138,57 @@ func (l *log) scan(f io.ReaderAt) (damage, error) {
 	const frameBytes = frameHeaderBytes + PageBytes
 	frame := make([]byte, frameBytes)
 	for n := int64(0); ; n++ {
-		if _, err := f.ReadAt(frame, logHeaderBytes+n*frameBytes); err != nil {
-			if !errors.Is(err, io.EOF) {
-				return damage{}, fmt.Errorf("read the write-ahead log: %w", err)
-			}
+		got, err := f.ReadAt(frame, logHeaderBytes+n*frameBytes)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return damage{}, fmt.Errorf("read the write-ahead log: %w", err)
+		}
+		if got == 0 {
 			break
 		}
+		clear(frame[got:]) // of a frame that is cut short: it does not fit
 		l.frame(n, frame)
 	}
-	if l.bad && l.commitsBad > 0 {
+	if l.bad && l.left {
 		return damage{salt: l.salt, frame: l.badFrame, content: l.badContent, commits: l.commitsBad}, nil
 	}
 	return damage{}, nil
 }
 
 // frame looks at one. Frames of an earlier log, which this one has begun to
-// overwrite, have other salts.
+// overwrite, have other salts. Behind one that does not fit a commit is one whose
+// checksum continues that of the frame before it: sectors of several commits may
+// have come to lie beside each other in one frame.
 func (l *log) frame(n int64, frame []byte) {
 	ofThis := [8]byte(frame[8:16]) == l.salt
 	if !l.bad {
 		l.add(frame[:8])
 		l.add(frame[frameHeaderBytes:])
-		l.bad = !ofThis || binary.BigEndian.Uint32(frame[16:]) != l.s0 || binary.BigEndian.Uint32(frame[20:]) != l.s1
+		l.bad = !ofThis || l.sum() != [8]byte(frame[16:])
 		if l.badFrame = n; l.bad {
 			l.badContent = crc32.ChecksumIEEE(frame)
 		}
 	}
-	if l.bad && ofThis && binary.BigEndian.Uint32(frame[4:]) != 0 {
-		l.commitsBad++
+	if l.bad && ofThis {
+		l.left = true
+		if binary.BigEndian.Uint32(frame[4:]) != 0 && l.continues(frame) {
+			l.commitsBad++
+		}
 	}
+	l.before = [8]byte(frame[16:])
+}
+
+// continues reports whether a frame's checksum is that of its content behind the
+// frame before.
+func (l *log) continues(frame []byte) bool {
+	c := log{order: l.order, s0: binary.BigEndian.Uint32(l.before[:]), s1: binary.BigEndian.Uint32(l.before[4:])}
+	c.add(frame[:8])
+	c.add(frame[frameHeaderBytes:])
+	return c.sum() == [8]byte(frame[16:])
+}
+
+// sum is the checksum so far, as a header has it.
+func (l *log) sum() (sum [8]byte) {
+	binary.BigEndian.PutUint32(sum[:], l.s0)
+	binary.BigEndian.PutUint32(sum[4:], l.s1)
+	return sum
 }
