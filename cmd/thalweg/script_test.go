@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite the golden parts of testdata/sc
 
 func TestMain(m *testing.M) {
 	if keeper.Called(os.Args) { // by its name, testscript would take it for the tests
-		os.Exit(keeper.Main(os.Args, keeper.Cgroups()))
+		syscall.Exit(keeper.Main(os.Args, keeper.Cgroups())) // os.Exit would sleep a second for the race detector
 	}
 	testscript.Main(m, map[string]func(){"thalweg": main})
 }
