@@ -27,9 +27,12 @@ import (
 	"thalweg/internal/worker/workertest"
 )
 
-// fastClock shows a minute for each second that passes, from a moment on and
-// until another.
-type fastClock struct{ began, until time.Time }
+// fastClock shows a minute for each second that passes, until a moment. It
+// stands still until there is its file.
+type fastClock struct {
+	file  string // says when it began to go
+	until time.Time
+}
 
 const (
 	fasterBy    = 60
@@ -38,9 +41,22 @@ const (
 	tickCount   = "THALWEG_TEST_TICKS"
 )
 
+// startClock makes the clock go.
+func startClock(t *testing.T, file string) {
+	t.Helper()
+	part := file + ".part"
+	require.NoError(t, os.WriteFile(part, []byte(strconv.FormatInt(time.Now().UnixNano(), 10)), 0o600))
+	require.NoError(t, os.Rename(part, file))
+}
+
 func (c fastClock) Now() time.Time {
 	begin, _ := time.Parse(time.RFC3339, clockBegins)
-	now := begin.Add(time.Since(c.began) * fasterBy)
+	text, err := os.ReadFile(c.file)
+	if err != nil {
+		return begin
+	}
+	began, _ := strconv.ParseInt(string(text), 10, 64) // of startClock
+	now := begin.Add(time.Since(time.Unix(0, began)) * fasterBy)
 	if !c.until.IsZero() && now.After(c.until) {
 		return c.until
 	}
@@ -51,14 +67,13 @@ func (c fastClock) After(d time.Duration) <-chan time.Time { return time.After(d
 
 // serveSchedules is a scheduler that dies at a crash point.
 func serveSchedules(ctx context.Context, home *local.Home, client *remote.Client, point string) int {
-	nanos, err := strconv.ParseInt(os.Getenv(clockFile), 10, 64)
-	ticks, err2 := strconv.Atoi(os.Getenv(tickCount))
-	if err != nil || err2 != nil {
-		fmt.Fprintln(os.Stderr, err, err2)
+	ticks, err := strconv.Atoi(os.Getenv(tickCount))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	begin, _ := time.Parse(time.RFC3339, clockBegins)
-	clock := fastClock{began: time.Unix(0, nanos), until: begin.Add(time.Duration(ticks)*time.Minute + 30*time.Second)}
+	clock := fastClock{file: os.Getenv(clockFile), until: begin.Add(time.Duration(ticks)*time.Minute + 30*time.Second)}
 	err = local.Schedule(ctx, home, local.SchedulerOptions{Workspace: "main", Scripts: []string{"script.yaml"}, Clock: clock,
 		WorkerOptions: local.WorkerOptions{Remote: client, MemoryBytes: 2 << 30, Cores: 1, Interpreter: "python3", Most: 2, Lease: time.Second, Checkpoint: workertest.DieAt(point)}})
 	if err != nil && ctx.Err() == nil {
@@ -116,7 +131,7 @@ nodes:
   write: {type: table_file, r: t, w: "out/{run_id}.csv"}
 `, server.URL), 0o600))
 	ticks := effort.Of(5, 7, 120)
-	clock := strconv.FormatInt(time.Now().UnixNano(), 10)
+	clock := filepath.Join(t.TempDir(), "clock")
 	start := func(point string) *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
 		cmd.Dir, cmd.Stderr = dir, os.Stderr
@@ -125,7 +140,9 @@ nodes:
 		t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, unless the test failed
 		return cmd
 	}
-	first := start("run") // the schedule is known from here on
+	first := start("run")
+	waitForSchedule(t, dir) // it counts from here on, however long the process took to start
+	startClock(t, clock)
 	waitForRuns(t, dir, 1, 0)
 	require.NoError(t, first.Process.Kill())
 	_ = first.Wait()
@@ -167,6 +184,28 @@ nodes:
 		require.Equal(t, "id,at\n1,"+at+"\n", string(text))
 	}
 	t.Logf("%d runs, told %d times", len(runs), h.times)
+}
+
+// waitForSchedule waits until a scheduler has recorded that it knows one.
+func waitForSchedule(t *testing.T, dir string) {
+	t.Helper()
+	for {
+		if _, err := os.Stat(filepath.Join(dir, local.DefaultDir, "state.db")); err == nil {
+			home, err := local.Open(t.Context(), filepath.Join(dir, local.DefaultDir), false)
+			require.NoError(t, err)
+			known, err := local.ScheduleBox(home, "main").List(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, home.Close())
+			if len(known) > 0 {
+				return
+			}
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatal("the test is over")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // waitForRuns waits until there are so many runs, and so many complete ones.

@@ -6,12 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,7 +45,8 @@ func TestWatchedServers(t *testing.T) {
 		}
 		return refuse
 	})
-	clock := strconv.FormatInt(time.Now().UnixNano(), 10)
+	clock := filepath.Join(t.TempDir(), "clock")
+	startClock(t, clock)
 	start := func(point string) *exec.Cmd {
 		cmd := m.victim(t, "scheduler "+point, false)
 		cmd.Env = append(cmd.Env, "AWS_SECRET_ACCESS_KEY=T0P5ECRET", clockFile+"="+clock, tickCount+"=100000")
