@@ -215,6 +215,45 @@ func TestChaosDamagedLog(t *testing.T) {
 	t.Logf("%d refused, %d whole or without the last commit", refused, whole)
 }
 
+// Commits of one frame each: whatever is wrong with a frame, no more is
+// forgotten than the last commit.
+func TestDamagedFrames(t *testing.T) {
+	t.Parallel()
+	ctx, now := context.Background(), time.UnixMilli(1_700_000_000_000)
+	root := t.TempDir()
+	s := openTest(t, filepath.Join(root, "first", "state.db"))
+	node := state.NodeKey{Node: "a"}
+	var err error
+	node.RunKey, err = s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: now}, []state.NodeSpec{{Name: "a"}})
+	require.NoError(t, err)
+	require.NoError(t, planBatches(ctx, s, node, []byte(`{"version":1}`), []state.BatchSpec{{}}))
+	claim, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: node}}, Owner: "me", Now: now, Lease: now.Add(time.Minute)})
+	require.NoError(t, err)
+	var dumps []string
+	for i := range 8 {
+		require.NoError(t, s.Extend(ctx, claim, now.Add(time.Duration(i+2)*time.Minute)))
+		text, err := dump(ctx, s)
+		require.NoError(t, err)
+		dumps = append(dumps, text)
+	}
+	files := getFiles(t, filepath.Join(root, "first")) // as if the process died here
+	wal, dir := files["state.db-wal"], filepath.Join(root, "damaged")
+	const headerBytes, frameBytes = 32, 24 + 4096
+	for frame := headerBytes; frame < len(wal); frame += frameBytes {
+		for at := range 24 + 1 { // page, size, salt, checksum; content
+			bad := slices.Clone(wal)
+			bad[frame+at] ^= 1
+			putFiles(t, dir, map[string][]byte{"state.db": files["state.db"], "state.db-sums": files["state.db-sums"], "state.db-wal": bad})
+			got, err := dumpOf(filepath.Join(dir, "state.db"))
+			if err != nil {
+				require.ErrorContains(t, err, "log is damaged", "byte %d of frame %d", at, frame/frameBytes)
+				continue
+			}
+			require.Contains(t, dumps[len(dumps)-2:], got, "byte %d of frame %d", at, frame/frameBytes)
+		}
+	}
+}
+
 // A state file of a version without checksums can be read, and has them then.
 func TestOpenWithoutChecksums(t *testing.T) {
 	t.Parallel()

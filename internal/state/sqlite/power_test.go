@@ -31,8 +31,8 @@ func TestChaosPowerCuts(t *testing.T) {
 	}
 }
 
-// These trials have left, by way of a frame that was cut short or of which
-// sectors of two commits were there, what looked like two commits behind damage.
+// These trials have left, by way of a frame that was cut short, what looked like
+// two commits behind damage.
 func TestWhatACutLeavesIsNoCommit(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []uint64{1584, 1613} {

@@ -109,9 +109,8 @@ type log struct {
 	bad        bool // a frame did not fit
 	badFrame   int64
 	badContent uint32
-	left       bool    // there is some of this log from there on
-	commitsBad int     // commits of this log from there on
-	before     [8]byte // checksum that the frame before has in its header
+	left       bool // there is some of this log from there on
+	commitsBad int  // commits of this log from there on
 }
 
 func (l *log) begin(header []byte) bool {
@@ -155,40 +154,27 @@ func (l *log) scan(f io.ReaderAt) (damage, error) {
 }
 
 // frame looks at one. Frames of an earlier log, which this one has begun to
-// overwrite, have other salts. Behind one that does not fit a commit is one whose
-// checksum continues that of the frame before it: sectors of several commits may
-// have come to lie beside each other in one frame.
+// overwrite, have other salts, in both halves: one that differs in a half is
+// damaged.
 func (l *log) frame(n int64, frame []byte) {
-	ofThis := [8]byte(frame[8:16]) == l.salt
+	salt := [8]byte(frame[8:16])
 	if !l.bad {
 		l.add(frame[:8])
 		l.add(frame[frameHeaderBytes:])
-		l.bad = !ofThis || l.sum() != [8]byte(frame[16:])
+		l.bad = salt != l.salt || binary.BigEndian.Uint32(frame[16:]) != l.s0 || binary.BigEndian.Uint32(frame[20:]) != l.s1
 		if l.badFrame = n; l.bad {
 			l.badContent = crc32.ChecksumIEEE(frame)
 		}
 	}
-	if l.bad && ofThis {
+	if !l.bad {
+		return
+	}
+	if [4]byte(salt[:4]) == [4]byte(l.salt[:4]) || [4]byte(salt[4:]) == [4]byte(l.salt[4:]) {
 		l.left = true
-		if binary.BigEndian.Uint32(frame[4:]) != 0 && l.continues(frame) {
+		if binary.BigEndian.Uint32(frame[4:]) != 0 {
 			l.commitsBad++
 		}
 	}
-	l.before = [8]byte(frame[16:])
-}
-
-// continues reports whether a frame's checksum is that of its content behind the
-// frame before.
-func (l *log) continues(frame []byte) bool {
-	c := log{order: l.order, s0: binary.BigEndian.Uint32(l.before[:]), s1: binary.BigEndian.Uint32(l.before[4:])}
-	c.add(frame[:8])
-	c.add(frame[frameHeaderBytes:])
-	return c.sum() == [8]byte(frame[16:])
-}
-
-// sum is the checksum so far, as a header has it.
-func (l *log) sum() (sum [8]byte) {
-	binary.BigEndian.PutUint32(sum[:], l.s0)
-	binary.BigEndian.PutUint32(sum[4:], l.s1)
-	return sum
+	// A header that lies in two sectors may have come half.
+	l.left = l.left || salt == [8]byte{} && [8]byte(frame[:8]) != [8]byte{}
 }
