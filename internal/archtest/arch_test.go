@@ -31,6 +31,7 @@ var allowed = map[string]string{
 	"internal/fault":                   "",
 	"internal/remote":                  "address fault",
 	"internal/remote/remotetest":       "",
+	"internal/cassandra":               "fault",
 	"internal/address":                 "fault",
 	"internal/sqltext":                 "",
 	"internal/budget":                  "",

@@ -1,0 +1,115 @@
+package cassandra
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+
+	"thalweg/internal/fault"
+)
+
+// Fault says what could not be done, and whose move it is. The context's error
+// stays what it is.
+func Fault(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *fault.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return &fault.Error{Kind: fault.Environment, Retryable: Passes(err), Message: what, Err: err, Hint: hint(err)}
+}
+
+// Passes reports whether a request that failed may go well later. Whether it
+// was carried out all the same is not known then.
+func Passes(err error) bool {
+	var request gocql.RequestError
+	if errors.As(err, &request) {
+		switch request.Code() {
+		case gocql.ErrCodeUnavailable, gocql.ErrCodeOverloaded, gocql.ErrCodeBootstrapping, gocql.ErrCodeWriteTimeout, gocql.ErrCodeReadTimeout,
+			gocql.ErrCodeWriteFailure, gocql.ErrCodeReadFailure, gocql.ErrCodeServer, gocql.ErrCodeTruncate, gocql.ErrCodeCASWriteUnknown:
+			return true
+		}
+		return false
+	}
+	for _, passing := range []error{
+		gocql.ErrTimeoutNoResponse, gocql.ErrConnectionClosed, gocql.ErrNoStreams, gocql.ErrNoConnections, gocql.ErrNoConnectionsStarted, gocql.ErrHostQueryFailed,
+		gocql.ErrUnavailable, io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED,
+	} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	var network net.Error
+	return errors.As(err, &network)
+}
+
+// hint is what can be done about it.
+func hint(err error) string {
+	var request gocql.RequestError
+	text := err.Error()
+	if errors.As(err, &request) {
+		switch code := request.Code(); {
+		case code == gocql.ErrCodeCredentials, code == gocql.ErrCodeUnauthorized:
+			return "check the user name and the password, and what the user is allowed"
+		case code == gocql.ErrCodeUnavailable:
+			return "fewer nodes are there than a quorum needs: see the nodes' logs and the keyspace's replication"
+		case code == gocql.ErrCodeInvalid && strings.Contains(text, "eyspace"), code == gocql.ErrCodeInvalid && strings.Contains(text, "table"):
+			return "`thalweg cluster init` makes the keyspace and its tables"
+		}
+		return "see the logs of Cassandra's nodes"
+	}
+	if errors.Is(err, gocql.ErrKeyspaceDoesNotExist) || strings.Contains(text, "eyspace") && strings.Contains(text, "exist") {
+		return "`thalweg cluster init` makes the keyspace and its tables"
+	}
+	if strings.Contains(text, "x509") || strings.Contains(text, "tls") {
+		return "check the certificates, and whether the nodes speak TLS at this port"
+	}
+	return "check the hosts and ports, the network, and that the nodes run"
+}
+
+// names of keyspaces and datacenters go into statements as they are.
+var (
+	keyspaceNamed   = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
+	datacenterNamed = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+)
+
+func isName(keyspace string) bool { return keyspaceNamed.MatchString(keyspace) }
+
+func nameFault(keyspace string) error {
+	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%q cannot be the name of a keyspace", keyspace), Hint: "a small letter, then small letters, digits and _, 48 together at most"}
+}
+
+func replicationText(copies map[string]int) (string, error) {
+	var b strings.Builder
+	b.WriteString("{'class': ")
+	if n, ok := copies[""]; ok && len(copies) == 1 && n > 0 {
+		fmt.Fprintf(&b, "'SimpleStrategy', 'replication_factor': %d}", n)
+		return b.String(), nil
+	}
+	b.WriteString("'NetworkTopologyStrategy'")
+	for _, dc := range slices.Sorted(maps.Keys(copies)) {
+		if !datacenterNamed.MatchString(dc) || copies[dc] < 1 {
+			return "", &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("replication %d in datacenter %q cannot be", copies[dc], dc), Hint: "name each datacenter with the number of copies it keeps"}
+		}
+		fmt.Fprintf(&b, ", '%s': %d", dc, copies[dc])
+	}
+	if len(copies) == 0 {
+		return "", &fault.Error{Kind: fault.Environment, Message: "no replication is given", Hint: "say how many copies are kept, by datacenter"}
+	}
+	b.WriteByte('}')
+	return b.String(), nil
+}
