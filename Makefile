@@ -10,10 +10,10 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: help build demo test test-fast lint fuzz chaos bench clean
+.PHONY: help build demo test test-fast lint fuzz chaos bench services-up services-down services-status clean
 
 help: ## List the commands
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 build: bin/thalweg ## Build bin/thalweg
 
@@ -46,6 +46,15 @@ chaos: ## The long tests in full (hours); with CHAOS_MINUTES=10 random kills of 
 
 bench: bin/thalweg ## Measure against other ways to do the same (hours; docs/benchmarks.md says how to run one case)
 	@scripts/bench
+
+services-up: ## Start a real Cassandra and RabbitMQ on loopback (NODES=3 for three; docs/services.md)
+	@scripts/services up
+
+services-down: ## Stop them
+	@scripts/services down
+
+services-status: ## Say what of them runs, on which ports, and where the logs are
+	@scripts/services status
 
 clean: ## Remove what was built and generated here
 	rm -rf bin $(DEMO)
