@@ -112,7 +112,7 @@ func (b *bench) key(batch, attempt, seq int) string {
 	return fmt.Sprintf("%sb%05d-a%d-%04d.parquet", pipeline.PartsDir(b.node), batch, attempt, seq)
 }
 
-func (b *bench) collect(store state.Store, s shelf, dry bool) collect.Report {
+func (b *bench) collect(store state.Store, s parts.Backend, dry bool) collect.Report {
 	b.t.Helper()
 	report, err := collect.Collect(b.t.Context(), collect.Config{Store: store, Parts: s, Leavings: pipeline.Leavings{Store: store}, Workspace: "main", DryRun: dry,
 		Script: func(state.Run) string { return "" }, Alone: func(state.RunKey) (func(), bool, error) { return nil, false, nil }})
@@ -162,4 +162,36 @@ func TestVerdicts(t *testing.T) {
 	b.collect(b.store, s, false)
 	require.NotContains(t, s, b.key(1, 1, 0))
 	require.Contains(t, s, b.key(0, 2, 0))
+}
+
+// halves is a store in which Puts that did not end leave something.
+type halves struct {
+	shelf
+	left shelf
+}
+
+func (h halves) Unfinished(ctx context.Context, prefix, after string) iter.Seq2[parts.Info, error] {
+	return h.left.List(ctx, prefix, after)
+}
+
+func (h halves) Abandon(ctx context.Context, key string) error { return h.left.Delete(ctx, key) }
+
+// around is a store around another, as one with copies is.
+type around struct{ parts.Backend }
+
+func (a around) Unwrap() parts.Backend { return a.Backend }
+
+// What processes left that died while they put a part goes as parts do.
+func TestPutsThatDidNotEnd(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, 2)
+	h := halves{shelf: shelf{b.key(0, 1, 0): 1}, left: shelf{b.key(0, 1, 1): 10, b.key(1, 1, 0): 100, "main/strange": 1000}}
+	require.NoError(t, b.store.Release(t.Context(), b.claim(0, 1), b.now))
+	b.claim(1, 1) // may still commit
+	want := collect.Report{Drops: []int64{}, Dead: collect.Amount{Count: 2, Bytes: 11}, Unknown: collect.Amount{Count: 1, Bytes: 1000}}
+	require.Equal(t, want, b.collect(b.store, around{h}, true))
+	require.Len(t, h.left, 3)
+	require.Equal(t, want, b.collect(b.store, around{h}, false))
+	require.Empty(t, h.shelf)
+	require.Equal(t, shelf{b.key(1, 1, 0): 100, "main/strange": 1000}, h.left)
 }

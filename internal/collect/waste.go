@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"thalweg/internal/parts"
 	"thalweg/internal/pipeline"
@@ -17,29 +18,45 @@ const partsAtOnce = 1_000
 // waste removes parts that no manifest needs, in the order of their keys, which
 // is that of runs and nodes. They are seen some at a time before state is asked.
 func (c *collector) waste(ctx context.Context) error {
+	if err := c.wasteOf(ctx, c.Parts.List, c.Parts.Delete); err != nil {
+		return err
+	}
+	if left := parts.LeavingsOf(c.Parts); left != nil { // by processes that died while they put a part
+		return c.wasteOf(ctx, left.Unfinished, left.Abandon)
+	}
+	return nil
+}
+
+// lister gives parts by their keys.
+type lister func(ctx context.Context, prefix, after string) iter.Seq2[parts.Info, error]
+
+// remover removes what a lister gave.
+type remover func(ctx context.Context, key string) error
+
+func (c *collector) wasteOf(ctx context.Context, list lister, remove remover) error {
 	var at judge
 	seen := make([]parts.Info, 0, partsAtOnce)
-	for info, err := range c.Parts.List(ctx, pipeline.PartsPrefix(c.Workspace), "") {
+	for info, err := range list(ctx, pipeline.PartsPrefix(c.Workspace), "") {
 		if err != nil {
 			return fmt.Errorf("list the parts of workspace %s: %w", c.Workspace, err)
 		}
 		if seen = append(seen, info); len(seen) < partsAtOnce {
 			continue
 		}
-		if err := c.judge(ctx, &at, seen); err != nil {
+		if err := c.judge(ctx, &at, seen, remove); err != nil {
 			return err
 		}
 		seen = seen[:0]
 	}
-	return c.judge(ctx, &at, seen)
+	return c.judge(ctx, &at, seen, remove)
 }
 
 // judge removes those of some parts that nobody needs. What was read before they
 // were seen says nothing of them.
-func (c *collector) judge(ctx context.Context, at *judge, seen []parts.Info) error {
+func (c *collector) judge(ctx context.Context, at *judge, seen []parts.Info, remove remover) error {
 	at.node.loaded = false
 	for _, info := range seen {
-		if err := c.part(ctx, at, info); err != nil {
+		if err := c.part(ctx, at, info, remove); err != nil {
 			return err
 		}
 	}
@@ -47,7 +64,7 @@ func (c *collector) judge(ctx context.Context, at *judge, seen []parts.Info) err
 }
 
 // part removes a part if nobody needs it.
-func (c *collector) part(ctx context.Context, at *judge, info parts.Info) error {
+func (c *collector) part(ctx context.Context, at *judge, info parts.Info, remove remover) error {
 	run, dir, batch, attempt, ok := pipeline.PartOf(info.Key)
 	if !ok {
 		c.report.Unknown.add(info.Bytes)
@@ -68,7 +85,7 @@ func (c *collector) part(ctx context.Context, at *judge, info parts.Info) error 
 	if c.DryRun || to == &c.report.Held || to == &c.report.Unknown {
 		return nil
 	}
-	if err := c.Parts.Delete(ctx, info.Key); err != nil {
+	if err := remove(ctx, info.Key); err != nil {
 		return fmt.Errorf("remove part %s: %w", info.Key, err)
 	}
 	c.Checkpoint(worker.PartRemoved)

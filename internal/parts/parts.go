@@ -52,6 +52,32 @@ type Backend interface {
 	Close() error
 }
 
+// Leavings is what a backend can do as well on which a Put that does not end,
+// because its process dies, leaves something that List does not show.
+type Leavings interface {
+	// Unfinished yields Puts that have not ended, of processes that live or not,
+	// as List does; Bytes is what they may take. A key may come more than once.
+	Unfinished(ctx context.Context, prefix, after string) iter.Seq2[Info, error]
+	// Abandon removes what Puts of a key have left that have not ended; none is
+	// no error. One that is being carried out may fail.
+	Abandon(ctx context.Context, key string) error
+}
+
+// LeavingsOf gives what a backend, or the one behind it, can do about Puts that
+// did not end; nil if they leave nothing.
+func LeavingsOf(b Backend) Leavings {
+	for {
+		if l, ok := b.(Leavings); ok {
+			return l
+		}
+		around, ok := b.(interface{ Unwrap() Backend })
+		if !ok {
+			return nil
+		}
+		b = around.Unwrap()
+	}
+}
+
 // Store is a Backend whose parts have paths on this machine, which is all that
 // DuckDB reads and writes: because they are files (parts/local), or as copies
 // (parts/cache).

@@ -51,6 +51,9 @@ func New(backend parts.Backend, dir string, limitBytes int64) (*Store, error) {
 	return &Store{Backend: backend, dir: dir, limitBytes: limitBytes, room: semaphore.NewWeighted(limitBytes), copies: map[string]*partCopy{}}, nil
 }
 
+// Unwrap is the backend.
+func (s *Store) Unwrap() parts.Backend { return s.Backend }
+
 // Close closes the backend and removes all copies.
 func (s *Store) Close() error {
 	err := s.Backend.Close()
