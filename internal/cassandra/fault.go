@@ -46,7 +46,7 @@ func Passes(err error) bool {
 		return false
 	}
 	for _, passing := range []error{
-		gocql.ErrTimeoutNoResponse, gocql.ErrConnectionClosed, gocql.ErrNoStreams, gocql.ErrNoConnections, gocql.ErrNoConnectionsStarted, gocql.ErrHostQueryFailed,
+		gocql.ErrTimeoutNoResponse, gocql.ErrConnectionClosed, gocql.ErrNoStreams, gocql.ErrNoConnections, gocql.ErrNoConnectionsStarted,
 		gocql.ErrUnavailable, io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED,
 	} {
 		if errors.Is(err, passing) {
