@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: help build demo test test-fast lint fuzz chaos bench services-up services-down services-status clean
+.PHONY: help build demo test test-fast lint fuzz chaos chaos-cluster bench services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -43,6 +43,9 @@ fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 
 chaos: ## The long tests in full (hours); with CHAOS_MINUTES=10 random kills of random runs, for so long
 	@scripts/chaos
+
+chaos-cluster: ## The long tests of a fleet, on three Cassandra nodes and a broker of their own
+	@scripts/chaos-cluster
 
 bench: bin/thalweg ## Measure against other ways to do the same (hours; docs/benchmarks.md says how to run one case)
 	@scripts/bench
