@@ -27,6 +27,8 @@ type Config struct {
 	CAPath      string            // PEM file, or directory of such, trusted beside the system's
 	S3Endpoint  string            // URL of an S3-compatible service; "": what the AWS environment says
 	S3PathStyle *bool             // bucket in the path, not in the host name; nil: if there is an endpoint of one's own
+	S3Region    string            // "": what the AWS environment says
+	S3Profile   string            // of the AWS tools' shared files; "": what the AWS environment says
 	SFTPKeys    map[string]string // private key file of each user; others have those in HomeDir/.ssh
 	KnownHosts  string            // "": HomeDir/.ssh/known_hosts
 	HomeDir     string            // the user's

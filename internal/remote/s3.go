@@ -36,8 +36,15 @@ type s3Backend struct {
 func newS3(ctx context.Context, c *Client, roots *x509.CertPool) (*s3Backend, error) {
 	ours := newTransport(c.cfg, roots)
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.TLSClientConfig = ours.TLSClientConfig })
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(client), config.WithDefaultRegion(regionDefault), config.WithLogger(logging.Nop{}),
-		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }))
+	options := []func(*config.LoadOptions) error{config.WithHTTPClient(client), config.WithDefaultRegion(regionDefault), config.WithLogger(logging.Nop{}),
+		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} })}
+	if c.cfg.S3Region != "" {
+		options = append(options, config.WithRegion(c.cfg.S3Region))
+	}
+	if c.cfg.S3Profile != "" {
+		options = append(options, config.WithSharedConfigProfile(c.cfg.S3Profile))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "the AWS configuration cannot be used", Err: err, Hint: "check AWS_PROFILE, AWS_CA_BUNDLE and ~/.aws/config"}
 	}

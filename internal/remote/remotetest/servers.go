@@ -72,6 +72,7 @@ type S3 struct {
 	Bucket   string
 	Backend  *s3mem.Backend
 	Before   atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
+	service  http.Handler
 	mu       sync.Mutex
 	requests []string
 	open     map[net.Conn]bool
@@ -82,6 +83,7 @@ func NewS3(t TB) *S3 {
 	s := &S3{Bucket: "data", Backend: s3mem.New(), open: map[net.Conn]bool{}}
 	require.NoError(t, s.Backend.CreateBucket(s.Bucket))
 	fake := gofakes3.New(s.Backend).Server()
+	s.service = fake
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
@@ -101,6 +103,9 @@ func NewS3(t TB) *S3 {
 
 // Intercept sets Before.
 func (s *S3) Intercept(f func(http.ResponseWriter, *http.Request) bool) { s.Before.Store(&f) }
+
+// Serve carries a request out, past Before.
+func (s *S3) Serve(w http.ResponseWriter, r *http.Request) { s.service.ServeHTTP(w, r) }
 
 // Requests lists what was asked for so far.
 func (s *S3) Requests() []string {
