@@ -63,6 +63,7 @@ var allowed = map[string]string{
 	"internal/durable/durabletest":     "durable",
 	"internal/parts/local":             "durable parts fault",
 	"internal/parts/cassandra":         "cassandra fault parts",
+	"internal/parts/s3":                "address fault parts remote",
 	"internal/parts/cache":             "parts fault",
 	"internal/queue":                   "state",
 	"internal/queue/queuetest":         "queue state",
