@@ -68,6 +68,7 @@ var allowed = map[string]string{
 	"internal/queue":                   "state",
 	"internal/queue/queuetest":         "queue state",
 	"internal/queue/inproc":            "queue state",
+	"internal/queue/rabbitmq":          "address fault queue queue/inproc state",
 	"internal/engine":                  "expr fault python sqltext",
 	"internal/query":                   "address document engine expr fault files script similar sqltext",
 	"internal/plan":                    "address document budget engine expr fault files python script sqltext state",

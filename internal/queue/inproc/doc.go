@@ -1,7 +1,8 @@
 // Package inproc is the queue inside one process: the embedded default. It
 // owns the hints in memory and nothing else.
 //
-// It promises what package queue asks for, first in, first out. A hint for a
+// It promises what package queue asks for, first in, first out
+// among those of one priority. A hint for a
 // batch that is waiting already is merged with it, so a reconciler may publish
 // the same hints again and again; one for a batch that was received and is
 // being decided on is a new hint. The number of waiting hints is limited: at

@@ -20,7 +20,10 @@ type Queue struct {
 	mu       sync.Mutex
 	notEmpty *sync.Cond // a hint came, or the queue was closed
 	notFull  *sync.Cond // a hint went, or the queue was closed
-	waiting  ring
+	waiting  [3]ring    // by priority
+	n        int        // waiting in all
+	taken    uint64
+	signals  signals
 	known    map[state.BatchKey]struct{} // those in waiting
 	closed   bool
 }
@@ -35,6 +38,7 @@ func New(limitHints int) *Queue {
 	}
 	q := &Queue{limit: limitHints, known: map[state.BatchKey]struct{}{}}
 	q.notEmpty, q.notFull = sync.NewCond(&q.mu), sync.NewCond(&q.mu)
+	q.signals = newSignals(&q.mu)
 	return q
 }
 
@@ -54,7 +58,7 @@ func (q *Queue) publish(ctx context.Context, h queue.Hint) error {
 	defer q.mu.Unlock()
 	err := q.wait(ctx, q.notFull, func() bool {
 		_, merged := q.known[h.BatchKey]
-		return merged || q.waiting.len() < q.limit
+		return merged || q.n < q.limit
 	})
 	if err != nil {
 		return err
@@ -65,23 +69,105 @@ func (q *Queue) publish(ctx context.Context, h queue.Hint) error {
 		return nil
 	}
 	q.known[h.BatchKey] = struct{}{}
-	q.waiting.push(h)
+	q.waiting[level(h.Priority)].push(h)
+	q.n++
 	q.notEmpty.Signal()
 	return nil
 }
 
+// Keep implements queue.Queue: all receivers are of this process.
+func (q *Queue) Keep(ctx context.Context, hints ...queue.Hint) error { return q.Publish(ctx, hints...) }
+
+// Shared implements queue.Queue.
+func (q *Queue) Shared() bool { return false }
+
+// Waiting implements queue.Queue.
+func (q *Queue) Waiting(_ context.Context, p queue.Priority) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.waiting[level(p)].len(), nil
+}
+
+// level is the place of a priority; one that there is not is the normal one.
+func level(p queue.Priority) int {
+	if p != queue.High && p != queue.Low {
+		return int(queue.Normal)
+	}
+	return int(p)
+}
+
 // Receive implements queue.Queue. The delivery's Done has nothing to do: a
-// hint is gone when it is received, and so is the process that loses it.
+// hint is gone when it is received, and so is the process that loses it. Back is
+// the same: there is nobody else.
 func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.wait(ctx, q.notEmpty, func() bool { return q.waiting.len() > 0 }); err != nil {
+	if err := q.wait(ctx, q.notEmpty, func() bool { return q.n > 0 }); err != nil {
 		return queue.Delivery{}, fmt.Errorf("receive hint: %w", err)
 	}
-	h := q.waiting.pop()
-	delete(q.known, h.BatchKey)
-	q.notFull.Signal()
-	return queue.Delivery{Hint: h, Done: func(context.Context) error { return nil }}, nil
+	return delivery(q.pop()), nil
+}
+
+// Take is Receive where a hint waits; false where none does.
+func (q *Queue) Take() (queue.Delivery, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.n == 0 {
+		return queue.Delivery{}, false
+	}
+	return delivery(q.pop()), true
+}
+
+func delivery(h queue.Hint) queue.Delivery {
+	nothing := func(context.Context) error { return nil }
+	return queue.Delivery{Hint: h, Done: nothing, Back: nothing}
+}
+
+// pop takes the next hint; there must be one, and mu is held.
+func (q *Queue) pop() queue.Hint {
+	for _, p := range queue.LevelsFor(q.taken) {
+		if r := &q.waiting[level(p)]; r.len() > 0 {
+			h := r.pop()
+			delete(q.known, h.BatchKey)
+			q.n--
+			q.taken++
+			q.notFull.Signal()
+			return h
+		}
+	}
+	return queue.Hint{} // not reached: there is one
+}
+
+// Clear drops the hints that wait.
+func (q *Queue) Clear() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting, q.known, q.n = [3]ring{}, map[state.BatchKey]struct{}{}, 0
+	q.notFull.Broadcast()
+}
+
+// Signal implements queue.Queue.
+func (q *Queue) Signal(ctx context.Context, s queue.Signal) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closed:
+		return fmt.Errorf("signal: %w", queue.ErrClosed)
+	case ctx.Err() != nil:
+		return fmt.Errorf("signal: %w", ctx.Err())
+	}
+	q.signals.add(s)
+	return nil
+}
+
+// Signalled implements queue.Queue.
+func (q *Queue) Signalled(ctx context.Context) (queue.Signal, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.wait(ctx, q.signals.came, func() bool { return len(q.signals.order) > 0 }); err != nil {
+		return queue.Signal{}, fmt.Errorf("wait for a signal: %w", err)
+	}
+	return q.signals.take(), nil
 }
 
 // wait returns when ready holds, or with an error when the queue is closed or
@@ -118,8 +204,9 @@ func (q *Queue) Close() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	q.waiting, q.known = ring{}, nil
+	q.waiting, q.known, q.n, q.signals.order = [3]ring{}, nil, 0, nil
 	q.notEmpty.Broadcast()
 	q.notFull.Broadcast()
+	q.signals.came.Broadcast()
 	return nil
 }

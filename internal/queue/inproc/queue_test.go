@@ -44,7 +44,7 @@ func TestMerge(t *testing.T) {
 	require.NoError(t, q.Publish(ctx, hint(1))) // no longer waiting: a new hint, at the end
 	require.Equal(t, 2, receive(t, q))
 	require.Equal(t, 1, receive(t, q))
-	require.Zero(t, q.waiting.len())
+	require.Zero(t, q.n)
 	require.Empty(t, q.known)
 }
 
@@ -81,7 +81,7 @@ func TestLimit(t *testing.T) {
 				synctest.Wait()
 				require.Len(t, result, 1, "it waits no longer")
 				require.ErrorIs(t, <-result, test.want)
-				require.LessOrEqual(t, q.waiting.len(), 2)
+				require.LessOrEqual(t, q.n, 2)
 			})
 		})
 	}
@@ -100,9 +100,7 @@ func TestNoLostWakeup(t *testing.T) {
 		go func() { second <- q.Publish(context.Background(), hint(2)) }()
 		synctest.Wait()
 		q.mu.Lock() // both happen before anybody wakes
-		q.waiting.pop()
-		delete(q.known, hint(0).BatchKey)
-		q.notFull.Signal() // for the first
+		q.pop()     // signals for the first
 		cancel()
 		q.mu.Unlock()
 		synctest.Wait()
@@ -168,8 +166,8 @@ func TestRandomOperations(t *testing.T) {
 		var want []int
 		rt.Repeat(map[string]func(*rapid.T){
 			"": func(rt *rapid.T) {
-				if q.waiting.len() != len(want) || len(q.known) != len(want) {
-					rt.Fatalf("%d waiting, %d known, want %d", q.waiting.len(), len(q.known), len(want))
+				if q.n != len(want) || len(q.known) != len(want) {
+					rt.Fatalf("%d waiting, %d known, want %d", q.n, len(q.known), len(want))
 				}
 			},
 			"publish": func(rt *rapid.T) {

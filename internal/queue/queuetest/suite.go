@@ -36,6 +36,14 @@ func Run(t *testing.T, open func(t *testing.T) queue.Queue) {
 		{"CloseTwice", testClose},
 		{"DoneTwice", testDone},
 		{"DoneAfterEndedContext", testDoneEnded},
+		{"Kept", testKept},
+		{"Back", testBack},
+		{"BackAndDone", testBackDone},
+		{"Waiting", testWaiting},
+		{"Priorities", testPriorities},
+		{"NoneStarves", testStarving},
+		{"Signals", testSignals},
+		{"SignalsEnd", testSignalsEnd},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -109,6 +117,11 @@ func testRoundTrip(t *testing.T, b *bench) {
 	}}
 	require.NoError(t, b.Publish(b.ctx, want))
 	require.Equal(t, want, b.receive())
+	for _, p := range queue.Levels() {
+		want.Priority = p
+		require.NoError(t, b.Publish(b.ctx, want))
+		require.Equal(t, want, b.receive())
+	}
 	bare := queue.Hint{}
 	require.NoError(t, b.Publish(b.ctx, bare))
 	require.Equal(t, bare, b.receive())
@@ -334,4 +347,145 @@ func testDoneEnded(t *testing.T, b *bench) {
 	}
 	require.NoError(t, b.Publish(b.ctx, hint(2)))
 	b.receiveAll([]queue.Hint{hint(2)})
+}
+
+// What is kept is received here.
+func testKept(_ *testing.T, b *bench) {
+	b.must(b.Keep(b.ctx))
+	b.must(b.Keep(b.ctx, hints(3)...))
+	b.receiveAll(hints(3))
+	b.must(b.Publish(b.ctx, hint(4)))
+	b.must(b.Keep(b.ctx, hint(5)))
+	b.receiveAll([]queue.Hint{hint(4), hint(5)})
+}
+
+func (b *bench) must(err error) {
+	b.t.Helper()
+	require.NoError(b.t, err)
+}
+
+// A hint that is given back comes again where others could take it, behind all
+// others; where there are no others it may go.
+func testBack(t *testing.T, b *bench) {
+	b.must(b.Publish(b.ctx, hint(1), hint(2)))
+	d, err := b.Receive(b.ctx)
+	require.NoError(t, err)
+	b.must(d.Back(b.ctx))
+	rest := []queue.Hint{hint(1), hint(2)}
+	if !b.Shared() {
+		rest = []queue.Hint{hint(3 - d.Batch)}
+	}
+	b.receiveAll(rest)
+}
+
+// What comes second has no effect.
+func testBackDone(t *testing.T, b *bench) {
+	b.must(b.Publish(b.ctx, hint(1)))
+	d, err := b.Receive(b.ctx)
+	require.NoError(t, err)
+	b.must(d.Done(b.ctx))
+	b.must(d.Back(b.ctx))
+	b.must(b.Publish(b.ctx, hint(2)))
+	require.Equal(t, hint(2), b.receive())
+	n, err := b.Waiting(b.ctx, queue.Normal)
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func testWaiting(t *testing.T, b *bench) {
+	count := func(p queue.Priority) int {
+		n, err := b.Waiting(b.ctx, p)
+		require.NoError(t, err)
+		return n
+	}
+	require.Zero(t, count(queue.Normal))
+	high := hint(9)
+	high.Priority = queue.High
+	b.must(b.Publish(b.ctx, append(hints(3), high)...))
+	require.Equal(t, []int{1, 3, 0}, []int{count(queue.High), count(queue.Normal), count(queue.Low)})
+	b.receiveAll(append(hints(3), high))
+	require.Equal(t, []int{0, 0, 0}, []int{count(queue.High), count(queue.Normal), count(queue.Low)})
+}
+
+// leveled are n hints of a priority.
+func leveled(p queue.Priority, from, n int) []queue.Hint {
+	out := make([]queue.Hint, n)
+	for i := range out {
+		out[i] = hint(from + i)
+		out[i].Priority = p
+	}
+	return out
+}
+
+// The urgent ones come earlier, on the whole.
+func testPriorities(t *testing.T, b *bench) {
+	const each = 20
+	b.must(b.Publish(b.ctx, leveled(queue.Low, 0, each)...))
+	b.must(b.Publish(b.ctx, leveled(queue.Normal, 100, each)...))
+	b.must(b.Publish(b.ctx, leveled(queue.High, 200, each)...))
+	at := map[queue.Priority]int{}
+	for i := range 3 * each {
+		at[b.receive().Priority] += i
+	}
+	require.Less(t, at[queue.High], at[queue.Normal])
+	require.Less(t, at[queue.Normal], at[queue.Low])
+}
+
+// The others go on while there are always urgent ones.
+func testStarving(_ *testing.T, b *bench) {
+	b.must(b.Publish(b.ctx, leveled(queue.Low, 0, 1)...))
+	b.must(b.Publish(b.ctx, leveled(queue.Normal, 1, 1)...))
+	b.must(b.Publish(b.ctx, leveled(queue.High, 2, 2)...))
+	left := map[queue.Priority]bool{queue.Low: true, queue.Normal: true}
+	for i := 4; len(left) > 0; i++ {
+		delete(left, b.receive().Priority)
+		b.must(b.Publish(b.ctx, leveled(queue.High, i, 1)...))
+	}
+}
+
+func signal(i int, k queue.SignalKind) queue.Signal {
+	return queue.Signal{RunKey: hint(i).RunKey, Kind: k}
+}
+
+// Each signal comes; those that are the same are one while they wait.
+func testSignals(t *testing.T, b *bench) {
+	want := []queue.Signal{signal(0, queue.Moved), signal(0, queue.Ordered), signal(1, queue.Moved)}
+	for range 3 {
+		for _, s := range want {
+			b.must(b.Signal(b.ctx, s))
+		}
+	}
+	var got []queue.Signal
+	for range want {
+		s, err := b.Signalled(b.ctx)
+		require.NoError(t, err)
+		got = append(got, s)
+	}
+	require.ElementsMatch(t, want, got)
+	none, cancel := context.WithTimeout(b.ctx, time.Millisecond)
+	defer cancel()
+	_, err := b.Signalled(none)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	came := make(chan error)
+	go func() {
+		s, err := b.Signalled(b.ctx)
+		if err == nil && s != want[0] {
+			err = fmt.Errorf("signal %v", s)
+		}
+		came <- err
+	}()
+	b.must(b.Signal(b.ctx, want[0]))
+	require.NoError(t, <-came)
+}
+
+func testSignalsEnd(t *testing.T, b *bench) {
+	ended := make(chan error)
+	go func() {
+		_, err := b.Signalled(b.ctx)
+		ended <- err
+	}()
+	b.must(b.Close())
+	require.ErrorIs(t, <-ended, queue.ErrClosed)
+	require.ErrorIs(t, b.Signal(b.ctx, signal(1, queue.Moved)), queue.ErrClosed)
+	require.ErrorIs(t, b.Keep(b.ctx, hint(1)), queue.ErrClosed)
 }

@@ -1,0 +1,76 @@
+package rabbitmq
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"thalweg/internal/queue"
+	"thalweg/internal/queue/queuetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// broker is the address of a real one.
+func broker(t testing.TB) string {
+	t.Helper()
+	address := os.Getenv("THALWEG_TEST_RABBITMQ")
+	if address == "" {
+		t.Skip("no broker: THALWEG_TEST_RABBITMQ is not set (amqp://user:password@host:port/)")
+	}
+	return address
+}
+
+// prefix is a name of the test's own; what is declared under it is removed.
+func prefix(t testing.TB) string {
+	t.Helper()
+	c, err := Config{URL: broker(t), Prefix: "test-" + rand.Text()}.withDefaults()
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		admin(t, func(ch *amqp.Channel) {
+			for _, p := range queue.Levels() {
+				_, err := ch.QueueDelete(c.hintsOf(p), false, false, false)
+				require.NoError(t, err)
+			}
+			require.NoError(t, ch.ExchangeDelete(c.signals(), false, false))
+		})
+	})
+	return c.Prefix
+}
+
+// admin does something at the broker beside the queue that is tested.
+func admin(t testing.TB, do func(*amqp.Channel)) {
+	t.Helper()
+	conn, err := amqp.Dial(broker(t))
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	ch, err := conn.Channel()
+	require.NoError(t, err)
+	do(ch)
+}
+
+func open(t testing.TB, cfg Config) *Queue {
+	t.Helper()
+	if cfg.URL == "" {
+		cfg.URL = broker(t)
+	}
+	q, err := Open(context.Background(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, q.Close()) })
+	return q
+}
+
+func TestSuite(t *testing.T) {
+	t.Parallel()
+	broker(t)
+	queuetest.Run(t, func(t *testing.T) queue.Queue {
+		q := open(t, Config{Prefix: prefix(t)})
+		require.True(t, q.Shared())
+		return q
+	})
+}
