@@ -38,6 +38,7 @@ type cli struct {
 	Stop   stopCmd   `cmd:"" help:"Stop a run, whichever processes work on it."`
 	Pause  pauseCmd  `cmd:"" help:"Let a run finish the batches that are at work, and begin no others."`
 	Worker workerCmd `cmd:"" help:"Take batches of every run of a state directory, until it is told to end."`
+	Slot   slotCmd   `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`
 	gateCmds
 	Validate validateCmd `cmd:"" help:"Check a script without running it; list all problems at once."`
 	Test     testCmd     `cmd:"" help:"Run the tests beside a script: rows in, rows out, node by node."`

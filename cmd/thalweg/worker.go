@@ -19,6 +19,7 @@ type workerCmd struct {
 	remoteFlags
 	openLineageFlag
 	State   string `help:"State directory." default:"${state}" type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
+	Isolate bool   `help:"Execute batches in processes of their own, one a slot: a crash of the engine, or the system's end of one that needs too much memory, costs one attempt." negatable:""`
 	Verbose bool   `short:"v" help:"Log what the machinery does, to standard error."`
 }
 
@@ -50,6 +51,9 @@ func (c *workerCmd) Run(ctx context.Context, a *app) error {
 		Waiting: a.waiting,
 		Observe: func(e worker.Event) { c.observe(a, e) },
 		Joined:  a.joined,
+	}
+	if c.Isolate {
+		opts.Isolate = &local.Isolation{Command: slotProcess, Client: c.remoteFlags}
 	}
 	told.wrapWorker(ctx, &opts)
 	return local.Serve(ctx, place.home, opts)

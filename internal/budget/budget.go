@@ -27,6 +27,9 @@ const (
 	// batchBytesMax keeps batches small enough to be a unit of retry.
 	batchBytesMax = 256 << 20
 	batchBytesMin = 4 << 20
+	// slotProcessBytes is what a slot's process needs itself, without its batch:
+	// docs/decisions/0048-child-slots.md.
+	slotProcessBytes = 64 << 20
 	// slotBytesMin is the least that is worth being a slot.
 	slotBytesMin = 64 << 20
 	// smallBytesMax is an input that is not worth cutting into several batches.
@@ -49,6 +52,8 @@ type Budget struct {
 	InterpreterBytes int64 `json:"interpreter_bytes"` // what each should stay within: it is recycled above
 	GoBytes          int64 `json:"go_bytes"`          // GOMEMLIMIT
 	SpillBytes       int64 `json:"spill_bytes"`       // cap of a slot's spill directory, 0: DuckDB's own
+	// ProcessBytes is what each slot's process needs besides; 0: slots are goroutines.
+	ProcessBytes int64 `json:"process_bytes,omitempty"`
 }
 
 // Split divides total bytes over cores. Interpreters is the wanted number of
@@ -71,13 +76,46 @@ func Split(total int64, cores, interpreters int) (Budget, error) {
 	for b.Slots > 1 && left/int64(b.Slots) < slotBytesMin {
 		b.Slots--
 	}
-	slot := left / int64(b.Slots)
+	b.divide(left / int64(b.Slots))
+	return b, nil
+}
+
+// SplitProcesses divides total bytes over slots that are processes: each has an
+// interpreter of its own if python is set, and beside what a slot has what its
+// process needs. There are as many as cores, or as there is memory for.
+func SplitProcesses(total int64, cores int, python bool) (Budget, error) {
+	if total < MemoryBytesMin {
+		return Split(total, cores, 0) // which says so
+	}
+	least := int64(slotBytesMin + slotProcessBytes)
+	if python {
+		least += pythonBytesMin
+	}
+	cores = max(cores, 1)
+	left := total - baseBytes
+	slots := int(min(int64(cores), max(left/least, 1)))
+	b := Budget{TotalBytes: total, Cores: cores, Slots: slots, ProcessBytes: slotProcessBytes}
+	slot := left/int64(slots) - slotProcessBytes
+	if python {
+		b.Interpreters, b.InterpreterBytes = slots, max(int64(float64(slot)*pythonShare), pythonBytesMin)
+		slot -= b.InterpreterBytes
+	}
+	b.divide(max(slot, slotBytesMin)) // of the least budgets, one process needs a little more than all
+	return b, nil
+}
+
+// divide says what slots of that size have.
+func (b *Budget) divide(slot int64) {
 	b.SlotEngineBytes = int64(float64(slot) * engineShare)
 	b.BatchBytes = min(max(int64(float64(b.SlotEngineBytes)*batchShare), batchBytesMin), batchBytesMax)
 	b.SmallBytes = min(smallBytesMax, b.SlotEngineBytes/8)
 	b.BroadcastBytes = min(broadcastBytesMax, b.SlotEngineBytes/8)
 	b.GoBytes = baseBytes + slot/8*int64(b.Slots)
-	return b, nil
+}
+
+// ProcessGoBytes is GOMEMLIMIT of a slot that is a process.
+func (b Budget) ProcessGoBytes() int64 {
+	return b.ProcessBytes + int64(float64(b.SlotEngineBytes)/engineShare)/8
 }
 
 // resized gives what a process has of another total that has begun with b, and
@@ -86,6 +124,8 @@ func Split(total int64, cores, interpreters int) (Budget, error) {
 func (b Budget) resized(total int64, whole Budget) Budget {
 	left := max(total-baseBytes-b.InterpreterBytes*int64(b.Interpreters), slotBytesMin)
 	slot := int64(float64(whole.SlotEngineBytes) / engineShare)
+	left -= b.ProcessBytes * int64(whole.Slots) // they stay, as the interpreters do
+	left = max(left, slotBytesMin)
 	b.TotalBytes = total
 	b.Slots = int(min(max(left/slot, 1), int64(whole.Slots)))
 	b.SlotEngineBytes = int64(float64(min(left/int64(b.Slots), slot)) * engineShare)
@@ -94,7 +134,8 @@ func (b Budget) resized(total int64, whole Budget) Budget {
 
 // floor is what a process cannot do without, once its interpreters are there.
 func (b Budget) floor() int64 {
-	return max(MemoryBytesMin, baseBytes+b.InterpreterBytes*int64(b.Interpreters)+slotBytesMin)
+	processes := b.ProcessBytes * int64(max(b.Interpreters, b.Slots))
+	return max(MemoryBytesMin, baseBytes+processes+b.InterpreterBytes*int64(b.Interpreters)+slotBytesMin)
 }
 
 // Default gives the budget for this machine when nobody says how much memory.

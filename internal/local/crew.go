@@ -64,9 +64,10 @@ func (c *crew) stop() error {
 	return errors.Join(<-c.ended, c.queue.Close())
 }
 
-// open begins to work on a run. The lock is the crew's from now on.
-func (c *crew) open(ctx context.Context, key state.RunKey, job *pipeline.Pipeline, lock *RunLock, observe func(worker.Event)) *openRun {
-	r := &openRun{job: job, lock: lock, Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: c.queue, Job: job, Owner: c.owner,
+// open begins to work on a run whose job is done by content: itself, or others
+// in its name. The lock is the crew's from now on.
+func (c *crew) open(ctx context.Context, key state.RunKey, job *pipeline.Pipeline, content worker.Job, lock *RunLock, observe func(worker.Event)) *openRun {
+	r := &openRun{job: job, lock: lock, Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: c.queue, Job: content, Owner: c.owner,
 		Slots: c.cfg.slots, Lease: c.cfg.lease, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint}, key)}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"thalweg/internal/budget"
 	"thalweg/internal/local"
 	"thalweg/internal/remote"
+	"thalweg/internal/slot"
 	"thalweg/internal/state"
 	"thalweg/internal/worker/workertest"
 )
@@ -26,6 +27,9 @@ import (
 const crashAt = "THALWEG_TEST_CRASH_AT"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == slot.Command {
+		os.Exit(serveSlot())
+	}
 	if at := os.Getenv(crashAt); at != "" {
 		os.Exit(victim(at))
 	}

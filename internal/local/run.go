@@ -80,6 +80,8 @@ type Options struct {
 	Deadline string            // when it is to be over, instead of what the script says
 	Nominal  time.Time         // when it was to begin; zero: now
 	Hooks    []script.Hook     // beside the script's
+
+	isolated bool // batches are executed in processes of their own: see Isolation
 }
 
 // Started describes a run that is about to work.
@@ -570,7 +572,7 @@ func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum 
 		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.budget, Warnings: warnings, Script: r.script, Dir: r.dir})
 	}
 	c := newCrew(ctx, crewConfig{store: r.store, slots: r.whole.Slots, lease: r.opts.Lease, tries: r.opts.Tries, deadline: r.opts.AttemptTimeout, logger: r.opts.Logger, checkpoint: r.opts.Checkpoint})
-	run := c.open(ctx, r.key, r.content, r.lock, observe)
+	run := c.open(ctx, r.key, r.content, r.content, r.lock, observe)
 	var runErr error
 	sum.Status, runErr = run.Run()
 	runErr = errors.Join(runErr, c.stop())

@@ -46,6 +46,7 @@ type WorkerOptions struct {
 	Waiting        func(text string)        // see Options
 	Wants          func(run state.Run) bool // whether it works on a run; nil: on all
 	Most           int                      // runs that it works on at once; 0: any number
+	Isolate        *Isolation               // its slots are processes; nil: they are goroutines
 }
 
 // Serve takes batches of all runs of the state directory until ctx ends. It
@@ -59,7 +60,8 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 		opts.Observe = func(worker.Event) {}
 	}
 	t, err := newTools(home, Options{MemoryBytes: opts.MemoryBytes, Cores: opts.Cores, Interpreter: opts.Interpreter, Keeper: opts.Keeper, RowTimeout: opts.RowTimeout,
-		GroupTimeout: opts.GroupTimeout, Remote: opts.Remote, Known: opts.Known, Logger: opts.Logger, Waiting: opts.Waiting, Checkpoint: opts.Checkpoint})
+		GroupTimeout: opts.GroupTimeout, Remote: opts.Remote, Known: opts.Known, Logger: opts.Logger, Waiting: opts.Waiting, Checkpoint: opts.Checkpoint,
+		isolated: opts.Isolate != nil})
 	if err != nil {
 		return err
 	}
@@ -201,9 +203,12 @@ func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, rec re
 	if err != nil {
 		return nil, rec, err
 	}
+	if err := s.openSlots(); err != nil {
+		return nil, rec, err
+	}
 	job := s.job(jobOf{script: rec.script, sources: &rec.sources, run: key, identity: s.home.identityOf(rec.run), from: rec.run.Sources, planning: rec.Budget, ephemeral: rec.Ephemeral, dir: rec.Dir, ownCopies: true,
 		reuse: rec.Reuse, chosen: rec.Chosen, python: python})
-	return s.crew.open(ctx, key, job, lock, s.opts.Observe), rec, nil
+	return s.crew.open(ctx, key, job, s.isolated(key, job), lock, s.opts.Observe), rec, nil
 }
 
 // prepare has the interpreters import the run's Python code, once there are any.
@@ -225,7 +230,12 @@ func (s *server) prepare(ctx context.Context, sc *script.Script, dir string, key
 	if err := s.openPool(); err != nil {
 		return nil, err
 	}
-	return s.checkPython(ctx, dir, mine)
+	found, err := s.checkPython(ctx, dir, mine)
+	if s.opts.Isolate != nil { // those that execute are the slots'
+		err = errors.Join(err, s.pool.Close())
+		s.pool = nil
+	}
+	return found, err
 }
 
 // drive works on a run until it is over, nothing of it can be done before people
@@ -234,6 +244,9 @@ func (s *server) drive(ctx context.Context, key state.RunKey, how string, run *o
 	status, err := run.Run()
 	err = errors.Join(err, s.crew.leave(ctx, key))
 	run.job.Close()
+	if s.slots != nil {
+		s.slots.Leave(key)
+	}
 	if status.Terminal() && ctx.Err() == nil {
 		s.sweepLeavings(ctx, key, false)
 	}

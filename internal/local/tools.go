@@ -18,6 +18,7 @@ import (
 	"thalweg/internal/python"
 	"thalweg/internal/script"
 	"thalweg/internal/secret"
+	"thalweg/internal/slot"
 	"thalweg/internal/state"
 	"thalweg/internal/state/patient"
 )
@@ -36,6 +37,8 @@ type tools struct {
 	meter  budget.Meter
 	cancel context.CancelFunc
 	pool   *python.Pool   // nil: nothing has needed one so far
+	slots  *slot.Slots    // where batches are executed; nil: in this process
+	lent   *slot.Parent   // of a process that is a slot: what it works with; nil: it is none
 	teller *notify.Teller // nil: nothing is told yet
 }
 
@@ -60,8 +63,12 @@ func (t *tools) close() error {
 
 // giveBack ends what takes up this process's share of the memory, and gives it back.
 func (t *tools) giveBack() (err error) {
+	if t.slots != nil {
+		err = t.slots.Close()
+		t.slots = nil
+	}
 	if t.pool != nil {
-		err = t.pool.Close()
+		err = errors.Join(err, t.pool.Close())
 		t.pool = nil
 	}
 	return errors.Join(err, t.leave())
@@ -109,7 +116,11 @@ func (t *tools) leave() error {
 
 // split divides a figure of memory over this process's cores.
 func (t *tools) split(total int64, python bool) (budget.Budget, error) {
-	b, err := share(total, t.opts.Cores, python)
+	divide := share
+	if t.opts.isolated {
+		divide = shareProcesses
+	}
+	b, err := divide(total, t.opts.Cores, python)
 	if err != nil {
 		return b, err
 	}
@@ -210,11 +221,15 @@ func (t *tools) job(j jobOf) *pipeline.Pipeline {
 	if t.opts.Executor != nil {
 		executor = t.opts.Executor(executor)
 	}
-	var room *budget.Room // of its own, for those who only look at a run
-	if t.shares != nil {
+	var room pipeline.Room // of its own, for those who only look at a run
+	var copier pipeline.Copier
+	switch {
+	case t.lent != nil:
+		room, copier = t.lent.Room, t.lent.Copies(j.run)
+	case t.shares != nil:
 		room = t.shares.Room()
 	}
 	return pipeline.New(pipeline.Config{Answered: t.answered(j), Script: j.script, Run: j.run, Identity: j.identity, Identify: t.home.identityOf, From: j.from, Reuse: j.reuse, Chosen: j.chosen, Surroundings: j.python, Store: t.store, Parts: t.home.Parts,
 		Budget: t.budget, Room: room, Planning: j.planning, Fuse: j.ephemeral, Pool: t.pool, Engine: executor, Dir: j.dir, StateDir: t.home.Dir, Meter: &t.meter, WorkDir: t.work, Remote: t.opts.Remote,
-		CopiesDir: copies, Files: t.home.files, Logger: t.opts.Logger})
+		CopiesDir: copies, Copies: copier, Files: t.home.files, Logger: t.opts.Logger})
 }

@@ -48,7 +48,7 @@ type Config struct {
 	Parts        parts.Store
 	Fuse         bool            // tables that can be ephemeral are
 	Budget       budget.Budget   // of this process
-	Room         *budget.Room    // the memory that its batches take in turn; nil: one of Budget
+	Room         Room            // the memory that its batches take in turn; nil: one of Budget
 	Planning     budget.Budget   // that nodes are planned by: the run's, wherever it is worked on; Budget if it is zero
 	Pool         *python.Pool    // nil for a script without Python
 	Engine       engine.Executor // nil: each batch has an instance of its own
@@ -64,7 +64,19 @@ type Config struct {
 	// CopiesDir keeps copies of remote inputs: private to this process and the
 	// run.
 	CopiesDir string
+	Copies    Copier // of remote inputs that batches read; nil: those in CopiesDir
 	Logger    *slog.Logger
+}
+
+// Room is the memory that batches take in turn; see budget.Room.
+type Room interface {
+	Budget() budget.Budget
+	Take(ctx context.Context, all bool) (g budget.Grant, release func(), err error)
+}
+
+// Copier makes copies of remote files; see remote.Spool.
+type Copier interface {
+	EnsureAll(ctx context.Context, wants []remote.Want) ([]remote.Copy, error)
 }
 
 // Pipeline implements worker.Job.

@@ -220,7 +220,7 @@ func (x *attempt) locate(ctx context.Context) error {
 		at[s.Copy] = len(wants)
 		wants = append(wants, remote.Want{URL: urls[s.Copy], Version: s.Version})
 	}
-	found, err := x.p.spool.EnsureAll(ctx, wants)
+	found, err := x.p.EnsureAll(ctx, wants)
 	if err != nil {
 		return err
 	}
@@ -235,6 +235,15 @@ func (x *attempt) locate(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// EnsureAll gives copies of remote files that the run reads. It implements
+// Copier, for those who execute its batches in other processes.
+func (p *Pipeline) EnsureAll(ctx context.Context, wants []remote.Want) ([]remote.Copy, error) {
+	if p.cfg.Copies != nil {
+		return p.cfg.Copies.EnsureAll(ctx, wants)
+	}
+	return p.spool.EnsureAll(ctx, wants)
 }
 
 // CopiesDir is the directory of a run's copies of remote inputs, in what it

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"thalweg/internal/local"
+	"thalweg/internal/remote"
+	"thalweg/internal/slot"
+)
+
+// slotCmd is a slot of a worker that isolates: `thalweg worker --isolate` starts it.
+type slotCmd struct{}
+
+// slotProcess makes a slot's process.
+func slotProcess() *exec.Cmd { return exec.Command(ownExecutable, slot.Command) }
+
+func (*slotCmd) Run() error {
+	// What ends a worker (a signal to all of a service's processes, say) lets it
+	// drain: its slots end when it does.
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	conn, err := slot.Inherited()
+	if err != nil {
+		return err
+	}
+	err = local.ServeSlot(conn, func(client json.RawMessage, p slot.Parent) (*remote.Client, error) {
+		var flags remoteFlags
+		if err := json.Unmarshal(client, &flags); err != nil {
+			return nil, fmt.Errorf("read the flags of a slot: %w", err)
+		}
+		return flags.client(p.Logger)
+	})
+	return errors.Join(err)
+}

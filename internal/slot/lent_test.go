@@ -1,0 +1,103 @@
+package slot_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/parts"
+	"thalweg/internal/parts/cache"
+	partslocal "thalweg/internal/parts/local"
+	"thalweg/internal/parts/partstest"
+	"thalweg/internal/slot"
+	"thalweg/internal/state"
+	"thalweg/internal/state/sqlite"
+	"thalweg/internal/state/statetest"
+)
+
+// What a child has of parts is a part store, whatever its parent has.
+func TestPartsOverAConnection(t *testing.T) {
+	t.Parallel()
+	t.Run("cache", func(t *testing.T) {
+		t.Parallel()
+		var mu sync.Mutex
+		backends := map[string]*partstest.Memory{}
+		partstest.Run(t, func(t *testing.T) parts.Store {
+			t.Helper()
+			mu.Lock()
+			defer mu.Unlock()
+			if backends[t.Name()] == nil {
+				backends[t.Name()] = &partstest.Memory{}
+			}
+			s, err := cache.New(backends[t.Name()], filepath.Join(t.TempDir(), "copies"), 400_000)
+			require.NoError(t, err)
+			_, far := slot.Lend(t, nil, s)
+			return far
+		})
+	})
+	t.Run("local", func(t *testing.T) {
+		t.Parallel()
+		root := t.TempDir()
+		partstest.Run(t, func(t *testing.T) parts.Store {
+			t.Helper()
+			s, err := partslocal.Open(filepath.Join(root, strings.ReplaceAll(t.Name(), "/", "_")))
+			require.NoError(t, err)
+			_, far := slot.Lend(t, nil, s)
+			return far
+		})
+	})
+}
+
+// What a child has of the state is a state, to the last field.
+func TestStateOverAConnection(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	statetest.Run(t, func(t *testing.T) state.Store {
+		t.Helper()
+		s, err := sqlite.Open(context.Background(), filepath.Join(root, strings.ReplaceAll(t.Name(), "/", "_"), "state.db"))
+		require.NoError(t, err)
+		far, _ := slot.Lend(t, s, nil)
+		return far
+	})
+}
+
+func TestErrorsOverAConnection(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, slot.Carried(nil))
+	inner := &fault.Error{Kind: fault.UserData, Retryable: true, Message: "bad value", Hint: "mend it", Detail: "a\nb",
+		Place: fault.Place{File: "in.csv", Line: 7, Column: 3, Record: 9, Field: "f", Value: "v", Expr: "e", Node: "n", Table: "t"},
+		Err:   fmt.Errorf("read: %w", &os.PathError{Op: "read", Path: "p", Err: syscall.ENOSPC})}
+	got := slot.Carried(inner)
+	f := fault.Of(got)
+	require.Equal(t, error(f), got, "it is that fault itself")
+	require.Equal(t, inner.Error(), got.Error())
+	require.Equal(t, []any{inner.Kind, inner.Retryable, inner.Message, inner.Hint, inner.Detail, inner.Place}, []any{f.Kind, f.Retryable, f.Message, f.Hint, f.Detail, f.Place})
+	require.ErrorIs(t, got, syscall.ENOSPC)
+	require.Equal(t, inner.Err.Error(), f.Err.Error())
+
+	wrapped := fmt.Errorf("batch 3: %w", inner)
+	got = slot.Carried(wrapped)
+	require.Equal(t, wrapped.Error(), got.Error())
+	require.Equal(t, inner.Message, fault.Of(got).Message)
+	for name, err := range map[string]error{"canceled": context.Canceled, "lease": state.ErrLeaseLost, "part": parts.ErrCorrupt, "end": io.EOF, "none": fs.ErrNotExist} {
+		got := slot.Carried(errors.Join(errors.New("x"), fmt.Errorf("doing: %w", err)))
+		require.ErrorIs(t, got, err, name)
+		require.NotErrorIs(t, got, state.ErrConflict, name)
+		require.ErrorIs(t, slot.Carried(got), err, "also over two connections")
+	}
+	require.True(t, fault.Passes(slot.Carried(syscall.EMFILE)))
+	require.False(t, fault.Passes(slot.Carried(syscall.EACCES)))
+	require.ErrorIs(t, slot.Carried(syscall.ENOENT), fs.ErrNotExist)
+	require.Equal(t, fault.Bug, fault.Of(slot.Carried(errors.New("plain"))).Kind)
+}

@@ -1,0 +1,17 @@
+//go:build unix && !linux
+
+package slot
+
+import "syscall"
+
+// YieldMemory does nothing here: the system does not ask who may be ended.
+func YieldMemory() {}
+
+func closeOnExec(fd int) { syscall.CloseOnExec(fd) }
+
+func memoryKills() int64 { return 0 }
+
+func residentBytes() int64 { return 0 }
+
+// maxrssUnit is what a system counts a process's largest resident size in.
+const maxrssUnit = 1
