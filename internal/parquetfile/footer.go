@@ -32,6 +32,9 @@ type Footer struct {
 	dataEnd    int64 // where the footer starts
 }
 
+// DataEnd is where the footer starts.
+func (f *Footer) DataEnd() int64 { return f.dataEnd }
+
 // NestedLeaf is a leaf of a nested or repeated column, as far as it can be
 // described by itself.
 type NestedLeaf struct {
@@ -44,6 +47,7 @@ type Group struct {
 	FirstRow, Rows int64
 	Bytes          int64 // compressed
 	RawBytes       int64 // uncompressed
+	From, To       int64 // where all of its pages lie in the file, as it says
 
 	Chunks []Chunk // of the wanted columns, in the order of the file
 }
@@ -58,6 +62,7 @@ type Chunk struct {
 	dataAt, dictAt    int64
 	encodings         uint32 // a bit for each
 	nullCount         int64  // none: not told
+	least, greatest   []byte // as the statistics have them; nil: not told
 	encrypted, remote bool
 	histogram         int // entries of the histogram of definition levels, -1: none
 }
@@ -277,6 +282,7 @@ func (f *Footer) addGroup(r *thriftReader, wanted []bool) {
 				leaf++
 				c := f.decodeChunk(r, column)
 				columnBytes += c.compressed
+				g.spread(c)
 				if column != none && wanted[column] {
 					g.Chunks = append(g.Chunks, c)
 				}
@@ -302,6 +308,30 @@ func (f *Footer) addGroup(r *thriftReader, wanted []bool) {
 	}
 	f.Groups = append(f.Groups, g)
 }
+
+// spread makes room in a group's extent for a chunk.
+func (g *Group) spread(c Chunk) {
+	from := c.dataAt
+	if c.dictAt > 0 {
+		from = min(from, c.dictAt)
+	}
+	if g.To == 0 {
+		g.From = from
+	}
+	g.From, g.To = min(g.From, from), max(g.To, from+c.compressed)
+}
+
+// Whole gives the least and greatest value of a chunk of small whole numbers, as
+// its statistics have them; ok is false if they do not tell.
+func (c Chunk) Whole() (least, greatest int64, ok bool) {
+	if len(c.least) != int32Bytes || len(c.greatest) != int32Bytes {
+		return 0, 0, false
+	}
+	number := func(b []byte) int64 { return int64(int32(binary.LittleEndian.Uint32(b))) }
+	return number(c.least), number(c.greatest), true
+}
+
+const int32Bytes = 4
 
 // decodeChunk reads the ColumnChunk of a column, or of a leaf inside one.
 func (f *Footer) decodeChunk(r *thriftReader, column int) Chunk {
@@ -368,19 +398,35 @@ func (f *Footer) decodeChunkData(r *thriftReader, c *Chunk, id int64, t thriftTy
 	return true
 }
 
-// decodeStatistics reads of Statistics what a damaged schema contradicts.
+// decodeStatistics reads of Statistics what a damaged schema contradicts, and the
+// extremes of short values.
 func decodeStatistics(r *thriftReader, c *Chunk, t thriftType) bool {
 	if t != thriftStruct {
 		return false
 	}
 	r.structure(func(id int64, t thriftType) bool {
-		if id == 3 {
+		switch {
+		case id == 3:
 			c.nullCount = r.integer(t)
-			return true
+		case id == 5 && t == thriftBinary:
+			c.greatest = short(r.text(t))
+		case id == 6 && t == thriftBinary:
+			c.least = short(r.text(t))
+		default:
+			return false
 		}
-		return false
+		return true
 	})
 	return true
+}
+
+// short keeps a value that may be a number.
+func short(text string) []byte {
+	const bytesMax = 8
+	if len(text) > bytesMax {
+		return nil
+	}
+	return []byte(text)
 }
 
 // decodeSizes reads of SizeStatistics what a damaged schema contradicts.

@@ -100,3 +100,18 @@ type Store interface {
 	// looks changed since.
 	Fetch(ctx context.Context, key, sum string) (path string, release func(), err error)
 }
+
+// Piece is a range of a part's bytes.
+type Piece struct {
+	From, Bytes int64
+	Checksum    string // as Info has it, of these bytes
+}
+
+// Pieced is a Store that can copy some pieces of a part without the rest.
+type Pieced interface {
+	Store
+	// FetchPieces is Fetch for readers who want some pieces only, each of which is
+	// compared with its checksum. The file that they are given is as large as the part; what else
+	// is in it may be zeros. part says what the part is as a whole.
+	FetchPieces(ctx context.Context, part Info, pieces []Piece) (path string, release func(), err error)
+}

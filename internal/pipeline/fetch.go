@@ -22,15 +22,17 @@ const fetchesMax = 8
 // fetch makes the parts that the batch reads local.
 func (x *attempt) fetch(ctx context.Context) error {
 	var wanted []wantedPart
-	seen := map[string]bool{}
+	at := map[string]int{} // in wanted
 	for _, read := range x.p.planner.Reads(x.node, x.in, x.batch.Work, x.own) {
 		for _, s := range read.Slices {
 			part := read.Table.Parts[s.Part]
-			if seen[part.Key] {
-				continue
+			i, ok := at[part.Key]
+			if !ok {
+				i = len(wanted)
+				at[part.Key] = i
+				wanted = append(wanted, x.wanted(read.Table.Holder(s.Part), part))
 			}
-			seen[part.Key] = true
-			wanted = append(wanted, x.wanted(read.Table.Holder(s.Part), part))
+			wanted[i].slices = append(wanted[i].slices, s)
 		}
 	}
 	paths, release, err := fetchParts(ctx, x.p.cfg.Parts, wanted)
@@ -64,8 +66,12 @@ func FetchTables(ctx context.Context, store parts.Store, tables []*plan.Table) (
 type wantedPart struct {
 	table  *plan.Table
 	part   state.Part
-	reader state.NodeKey // none for queries
-	taken  bool          // the reader's run has the table's node, which took its rows over
+	slices []plan.PartSlice // of it that are read; none: all
+	reader state.NodeKey    // none for queries
+	taken  bool             // the reader's run has the table's node, which took its rows over
+
+	pieces []parts.Piece // of its bytes that are fetched; none: all
+	bytes  int64         // that are fetched
 }
 
 // fetchParts makes all parts local that one reader needs, several at once: the
@@ -74,8 +80,9 @@ func fetchParts(ctx context.Context, store parts.Store, wanted []wantedPart) (pl
 	var mu sync.Mutex
 	paths := plan.Paths{}
 	var bytes int64
-	for _, w := range wanted {
-		bytes += w.part.Bytes
+	for i := range wanted {
+		wanted[i].pick(store)
+		bytes += wanted[i].bytes
 	}
 	reserved, err := store.Reserve(ctx, bytes)
 	if err != nil {
@@ -91,7 +98,7 @@ func fetchParts(ctx context.Context, store parts.Store, wanted []wantedPart) (pl
 	group.SetLimit(fetchesMax)
 	for _, w := range wanted {
 		group.Go(func() error {
-			path, done, err := store.Fetch(ctx, w.part.Key, w.part.Checksum)
+			path, done, err := w.fetch(ctx, store)
 			if err != nil {
 				return w.fault(err)
 			}

@@ -815,6 +815,10 @@ const putsMax = 8
 
 func (x *attempt) putPart(ctx context.Context, seq int, w engine.Written) (state.Part, error) {
 	key := x.partKey(seq, w)
+	groups, err := noteGroups(x.p.cfg.Parts, w.Path)
+	if err != nil {
+		return state.Part{}, err
+	}
 	info, err := x.p.cfg.Parts.Put(ctx, key, w.Path)
 	if err != nil {
 		return state.Part{}, err
@@ -823,7 +827,7 @@ func (x *attempt) putPart(ctx context.Context, seq int, w engine.Written) (state
 	if w.Side != "" {
 		layout = x.plan.Sides[w.Side]
 	}
-	return state.Part{Key: key, Side: w.Side, Batch: x.claim.Batch, Seq: seq, Bucket: -1, Keys: w.Keys, Rows: w.Rows, Bytes: info.Bytes,
+	return state.Part{Key: key, Side: w.Side, Batch: x.claim.Batch, Seq: seq, Bucket: -1, Keys: w.Keys, Groups: groups, Rows: w.Rows, Bytes: info.Bytes,
 		RawBytes: w.RawBytes, Schema: layout.Schema(), Checksum: info.Checksum}, nil
 }
 

@@ -99,10 +99,14 @@ func (k keyed) slices(c Cut) []PartSlice {
 	var out []PartSlice
 	for _, m := range k.table.each() {
 		all := c.whole() || c.Hash != "" || !keyed{m.Table, k.key}.matches("")
-		mask := min(m.Layout.Buckets, c.Buckets) - 1
+		mask, span := min(m.Layout.Buckets, c.Buckets)-1, keyed{m.Table, k.key}.span(c)
 		for i, p := range m.Parts {
 			if all || p.Bucket < 0 || p.Bucket&mask == c.Bucket&mask {
-				out = append(out, PartSlice{Part: m.first + i})
+				s := PartSlice{Part: m.first + i}
+				if !asCame(p) { // as scan.piece reads it
+					s.buckets = span
+				}
+				out = append(out, s)
 			}
 		}
 	}

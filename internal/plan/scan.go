@@ -23,6 +23,8 @@ type PartSlice struct {
 	Key  string `json:"key,omitempty"` // "": in work of earlier versions, which had the index only
 	From int64  `json:"from,omitempty"`
 	To   int64  `json:"to,omitempty"` // exclusive; 0: to the end
+
+	buckets *bucketSpan // of its rows, only those of these buckets are read; nil: of any
 }
 
 // name gives the slices that work is stored with the keys of their parts.

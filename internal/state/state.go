@@ -276,7 +276,9 @@ type Part struct {
 	Bytes    int64  `json:"bytes"`
 	RawBytes int64  `json:"raw_bytes"` // uncompressed size by the file's own footer
 	// Keys is what package plan notes of the keys of its rows; none: nothing.
-	Keys     json.RawMessage `json:"keys,omitempty"`
+	Keys json.RawMessage `json:"keys,omitempty"`
+	// Groups is what package plan notes of where its row groups lie; none: nothing.
+	Groups   json.RawMessage `json:"groups,omitempty"`
 	Schema   string          `json:"schema"`   // fingerprint of names and types
 	Checksum string          `json:"checksum"` // "crc32c:%08x" of the object's bytes
 	Attempt  int             `json:"attempt,omitempty"`

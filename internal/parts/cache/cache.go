@@ -41,6 +41,7 @@ type partCopy struct {
 	bytes     int64
 	readers   int
 	unread    *list.Element
+	pieces    *pieces // nil: it is of the whole part
 }
 
 // New makes a store whose copies are in dir, which nobody else uses.
@@ -97,8 +98,10 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	err := s.Backend.Delete(ctx, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.copies[key]; err == nil && c != nil {
-		s.forget(c)
+	for _, name := range []string{key, piecesOf(key)} {
+		if c := s.copies[name]; err == nil && c != nil {
+			s.forget(c)
+		}
 	}
 	return err
 }
