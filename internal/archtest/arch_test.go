@@ -71,7 +71,7 @@ var allowed = map[string]string{
 	"internal/queue/rabbitmq":          "address fault queue queue/inproc state",
 	"internal/engine":                  "expr fault python sqltext",
 	"internal/query":                   "address document engine expr fault files script similar sqltext",
-	"internal/plan":                    "address document budget engine expr fault files python script sqltext state",
+	"internal/plan":                    "address document budget engine expr fault files parquetfile python script sqltext state",
 	"internal/state/patient":           "state fault",
 	"internal/gate":                    "fault state",
 	"internal/worker":                  "fault gate state",
