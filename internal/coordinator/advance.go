@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
-	"sync"
 	"time"
 
 	"thalweg/internal/fault"
@@ -97,31 +96,15 @@ func (c *Coordinator) plan(ctx context.Context, n state.Node) (bool, error) {
 // ask has the job plan a node, which may take long, and keeps the lead and an
 // eye on the run meanwhile.
 func (c *Coordinator) ask(ctx context.Context, n state.Node) (plan state.Plan, err error) {
-	beside, stop := context.WithCancel(ctx)
-	var others sync.WaitGroup
-	defer others.Wait()
-	defer stop()
-	others.Go(func() { every(beside, c.cfg.Lease/renewalsPerLease, func() { c.keep(beside) }) })
-	others.Go(func() { every(beside, c.cfg.Follow, func() { c.overtaken(beside) }) })
+	beside, end := context.WithCancel(ctx)
+	defer c.cfg.Clock.Every(c.cfg.Lease/renewalsPerLease, func() bool { c.keep(beside); return beside.Err() == nil })()
+	defer c.cfg.Clock.Every(c.cfg.Follow, func() bool { c.overtaken(beside); return beside.Err() == nil })()
+	defer end()
 	err = worker.Guard("planning node "+n.Name, func() (err error) {
 		plan, err = c.Plan(ctx, n)
 		return err
 	})
 	return plan, err
-}
-
-// every calls do at intervals until ctx ends.
-func every(ctx context.Context, interval time.Duration, do func()) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			do()
-		}
-	}
 }
 
 // keep renews the role. That it is lost does no harm: a plan is stored on the
@@ -324,7 +307,7 @@ func (c *Coordinator) wanted(n state.Node) bool {
 
 func (c *Coordinator) publish(ctx context.Context, n state.Node, offers []state.Offer) error {
 	if c.leads.IsZero() { // those of the leader come from the front
-		mathrand.Shuffle(len(offers), func(i, j int) { offers[i], offers[j] = offers[j], offers[i] })
+		mathrand.New(c.cfg.Clock).Shuffle(len(offers), func(i, j int) { offers[i], offers[j] = offers[j], offers[i] })
 	}
 	var hints []queue.Hint
 	c.mu.Lock()

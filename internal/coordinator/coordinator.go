@@ -55,7 +55,8 @@ type Config struct {
 	Slots   int    // of the executor that takes the offers
 	Lease   time.Duration
 	Follow  time.Duration
-	Now     func() time.Time
+	Now     func() time.Time // the clock's
+	Clock   worker.Clock
 	Logger  *slog.Logger
 	Stay    bool               // also while the run is paused or waits for people: see Run
 	Observe func(worker.Event) // called from several goroutines; nil is allowed
@@ -70,8 +71,11 @@ func (c Config) withDefaults() Config {
 	if c.Follow == 0 {
 		c.Follow = FollowDefault
 	}
+	if c.Clock == nil {
+		c.Clock = worker.WallClock{}
+	}
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now = c.Clock.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -92,7 +96,7 @@ type Coordinator struct {
 	run    state.RunKey
 	ctx    context.Context // ends when the run is over, or left
 	cancel context.CancelCauseFunc
-	wake   chan struct{} // something happened: look
+	wake   worker.Alarm // something happened: look
 
 	mu     sync.Mutex
 	nodes  map[string]*node
@@ -121,8 +125,8 @@ type planning struct {
 
 // New returns a coordinator. Its context ends with ctx.
 func New(ctx context.Context, cfg Config, run state.RunKey) *Coordinator {
-	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, wake: make(chan struct{}, 1),
-		nodes: map[string]*node{}, plans: map[string]planning{}}
+	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, nodes: map[string]*node{}, plans: map[string]planning{}}
+	c.wake = c.cfg.Clock.NewAlarm()
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	return c
 }
@@ -141,8 +145,6 @@ func (c *Coordinator) Run() (state.Status, error) {
 }
 
 func (c *Coordinator) drive() (state.Status, error) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
 		status, err := c.look(c.ctx)
 		if over := c.seenOver(); over != "" {
@@ -154,12 +156,9 @@ func (c *Coordinator) drive() (state.Status, error) {
 		if err = errors.Join(err, c.failed()); err != nil || status != state.Running {
 			return status, err
 		}
-		timer.Reset(c.cfg.Follow + rand.N(c.cfg.Follow/2+1)) //nolint:gosec // spacing, not a secret
-		select {
-		case <-c.ctx.Done():
+		c.wake.Wait(c.ctx, c.cfg.Follow+c.upTo(c.cfg.Follow/2))
+		if c.ctx.Err() != nil {
 			return state.Running, c.failed()
-		case <-c.wake:
-		case <-timer.C:
 		}
 	}
 }
@@ -177,11 +176,11 @@ func (c *Coordinator) resign() {
 }
 
 // Poke makes the coordinator look at its run now.
-func (c *Coordinator) Poke() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+func (c *Coordinator) Poke() { c.wake.Ring() }
+
+// upTo is a time by chance.
+func (c *Coordinator) upTo(most time.Duration) time.Duration {
+	return time.Duration(rand.New(c.cfg.Clock).Int64N(int64(most) + 1)) //nolint:gosec // spacing, not a secret
 }
 
 // Context ends when the run is over, or left.

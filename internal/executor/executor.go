@@ -77,8 +77,9 @@ type Config struct {
 	Lease    time.Duration
 	Deadline time.Duration // of an attempt
 	Tries    int
-	Grace    time.Duration // see GraceDefault
-	Now      func() time.Time
+	Grace    time.Duration    // see GraceDefault
+	Now      func() time.Time // the clock's
+	Clock    worker.Clock
 	Logger   *slog.Logger
 	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
 	Checkpoint func(worker.CrashPoint)
@@ -90,8 +91,11 @@ func (c Config) withDefaults() Config {
 	c.Tries = or(c.Tries, TriesDefault)
 	c.Grace = or(c.Grace, GraceDefault)
 	c.Slots = max(c.Slots, 1)
+	if c.Clock == nil {
+		c.Clock = worker.WallClock{}
+	}
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now = c.Clock.Now
 	}
 	c.Logger = or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Checkpoint == nil {
@@ -214,9 +218,7 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 		e.record(finish, run, claim, worker.Result{}, gaveUp(claim), nil)
 		return
 	}
-	var beat sync.WaitGroup
-	beat.Go(func() { e.heartbeat(exec, claim, cancel) })
-	defer beat.Wait()
+	defer e.cfg.Clock.Every(e.cfg.Lease/heartbeatsPerLease, func() bool { return e.heartbeat(exec, claim, cancel) })()
 	defer cancel(nil)
 	e.flight.begin(run, claim)
 	limited, stop := context.WithTimeoutCause(exec, e.cfg.Deadline, errDeadline)
@@ -334,7 +336,7 @@ func (e *Executor) fail(ctx context.Context, claim state.Claim, err error, res w
 	if again && claim.Tries+1 < e.cfg.Tries {
 		discard(res)
 		event.Kind = worker.BatchRetried
-		if err := e.cfg.Store.Retry(ctx, claim, failure, res.Outcome.Stats, now.Add(retryPause(claim.Tries)), now); err != nil {
+		if err := e.cfg.Store.Retry(ctx, claim, failure, res.Outcome.Stats, now.Add(e.retryPause(claim.Tries)), now); err != nil {
 			return "", event, fmt.Errorf("record that %s is tried again: %w", nameOf(claim), errors.Join(err, errors.New(failure.Message)))
 		}
 		return state.Pending, event, nil
@@ -349,12 +351,12 @@ func (e *Executor) fail(ctx context.Context, claim state.Claim, err error, res w
 }
 
 // retryPause is how long a batch waits that has been tried so often before.
-func retryPause(tries int) time.Duration {
+func (e *Executor) retryPause(tries int) time.Duration {
 	d := retryFirst
 	for range tries {
 		d = min(2*d, retryLongest)
 	}
-	return d - mathrand.N(d/2) //nolint:gosec // spacing, not a secret
+	return d - time.Duration(mathrand.New(e.cfg.Clock).Int64N(int64(d/2))) //nolint:gosec // spacing, not a secret
 }
 
 // gaveUp is the failure of a batch that has been tried too often.
@@ -365,25 +367,20 @@ func gaveUp(c state.Claim) error {
 
 func nameOf(c state.Claim) string { return fmt.Sprintf("batch %d of node %s", c.Batch, c.Node) }
 
-// heartbeat extends the lease until ctx ends; a lost lease cancels the execution.
-func (e *Executor) heartbeat(ctx context.Context, claim state.Claim, cancel context.CancelCauseFunc) {
-	tick := time.NewTicker(e.cfg.Lease / heartbeatsPerLease)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		err := e.cfg.Store.Extend(ctx, claim, e.cfg.Now().Add(e.cfg.Lease))
-		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, state.ErrLeaseLost):
-			cancel(errLeaseLost)
-			return
-		case err != nil:
-			e.cfg.Logger.Warn("a heartbeat failed; it is repeated", "node", claim.Node, "batch", claim.Batch, "error", err)
-		}
+// heartbeat extends the lease; a lost one cancels the execution, and is the last.
+func (e *Executor) heartbeat(ctx context.Context, claim state.Claim, cancel context.CancelCauseFunc) (again bool) {
+	if ctx.Err() != nil {
+		return false
 	}
+	err := e.cfg.Store.Extend(ctx, claim, e.cfg.Now().Add(e.cfg.Lease))
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case errors.Is(err, state.ErrLeaseLost):
+		cancel(errLeaseLost)
+		return false
+	case err != nil:
+		e.cfg.Logger.Warn("a heartbeat failed; it is repeated", "node", claim.Node, "batch", claim.Batch, "error", err)
+	}
+	return true
 }
