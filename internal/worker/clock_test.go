@@ -34,11 +34,11 @@ func TestEveryStops(t *testing.T) {
 		calls, clock := 0, worker.WallClock{}
 		stop := clock.Every(time.Second, func() bool { calls++; return true })
 		last := clock.Every(time.Second, func() bool { return false })
-		time.Sleep(3500 * time.Millisecond)
+		<-time.After(3500 * time.Millisecond)
 		stop()
 		last()
 		require.Equal(t, 3, calls)
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		require.Equal(t, 3, calls)
 	})
 }
