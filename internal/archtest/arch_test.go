@@ -56,6 +56,7 @@ var allowed = map[string]string{
 	"internal/state/statetest/explore": "state state/statetest/hostile supervise",
 	"internal/state/statetest/hostile": "state fault",
 	"internal/state/sqlite":            "durable state state/sqlite/pagesum fault",
+	"internal/state/cassandra":         "cassandra fault state",
 	"internal/state/sqlite/pagesum":    "",
 	"internal/parts":                   "fault",
 	"internal/parts/partstest":         "fault parts",

@@ -1,0 +1,255 @@
+package cassandra
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"thalweg/internal/state"
+)
+
+// Claim implements state.Store.
+func (s *Store) Claim(ctx context.Context, bid state.Bid) (claim state.Claim, err error) {
+	bid.Now, bid.Lease = stored(bid.Now), stored(bid.Lease)
+	o := s.operation("Claim", "claim "+nameBatch(bid.BatchKey))
+	segment := place{kind: kindSegment, n1: int64(bid.Batch / segmentBatches)}
+	read := o.reads(bid.NodeKey, segment, attemptPlace(bid.Batch, bid.Attempt), attemptPlace(bid.Batch, bid.Attempt+1))
+	err = o.updateNode(ctx, bid.NodeKey, read, func(ctx context.Context, n *nodeChange) (bool, error) {
+		if !n.has(bid.Batch) {
+			if n.node.Epoch == bid.Epoch && n.node.Status == state.Running {
+				return false, state.ErrNotFound
+			}
+			return false, state.ErrNotClaimable
+		}
+		token, held := n.latest(bid.Batch)
+		batch := n.batch(bid.Batch)
+		answer := bid.On(n.node, batch, token)
+		if answer == state.BidRefused || answer != state.BidTaken && !held {
+			return false, state.ErrNotClaimable
+		}
+		claim = state.Claim{BatchKey: bid.BatchKey, Epoch: bid.Epoch, Attempt: bid.Attempt + 1, Tries: batch.Tries, Owner: bid.Owner, Lease: bid.Lease}
+		var err error
+		if claim.Spec, err = o.spec(ctx, bid.BatchKey, n.node.PlanDigest); err != nil {
+			return false, err
+		}
+		if answer == state.BidHeld {
+			claim.Epoch, claim.Lease = batch.Epoch, batch.Lease
+			return false, nil
+		}
+		if answer == state.BidExpired {
+			claim.Tries++
+			n.end(bid.Batch, bid.Attempt, state.Lost, bid.Now, nil, state.Stats{})
+		}
+		n.take(bid, claim)
+		return true, nil
+	})
+	if err != nil {
+		return state.Claim{}, err
+	}
+	return claim, nil
+}
+
+// latest gives the token of a batch's latest attempt, if that has been read.
+func (m *image) latest(batch int) (token string, read bool) {
+	a := m.attempts[attemptPlace(batch, m.entry(batch).attempt)]
+	if a == nil {
+		return "", false
+	}
+	return a.Token, true
+}
+
+// take begins a new attempt.
+func (n *nodeChange) take(bid state.Bid, c state.Claim) {
+	n.setEntry(bid.Batch, entry{status: entryClaimed, attempt: c.Attempt, until: bid.Lease.UnixMilli()})
+	n.putAttempt(attemptPlace(bid.Batch, c.Attempt), &attemptRow{Epoch: bid.Epoch, Generation: n.node.Generation, Owner: bid.Owner, Token: bid.Token,
+		Status: state.Claimed, Started: bid.Now, Era: n.head.Era, Tries: c.Tries, Phase: c.Spec.Phase})
+	if n.head.Started.IsZero() {
+		n.head.Started = bid.Now
+	}
+	n.tell(state.BatchClaimed, bid.Owner, bid.Now, state.EventData{Status: state.Claimed, Batch: &bid.Batch, Attempt: c.Attempt})
+}
+
+// end moves an attempt from Claimed to one of its last states, and tells of it.
+func (n *nodeChange) end(batch, attempt int, to state.Status, now time.Time, failure *state.Failure, stats state.Stats, more ...column) {
+	at := attemptPlace(batch, attempt)
+	a := *n.attempts[at]
+	a.Status, a.Finished, a.Failure = to, stored(now), failure
+	if to == state.Succeeded || to == state.Failed {
+		a.Stats = &stats
+	}
+	n.putAttempt(at, &a, more...)
+	n.tell(state.BatchEnded, a.Owner, now, state.EventData{Status: to, Batch: &batch, Attempt: attempt, Failure: failure,
+		RowsIn: stats.RowsIn, RowsOut: stats.RowsOut, BytesOut: stats.BytesOut})
+}
+
+// hold changes a node for a claim that holds. An attempt that ended in wanted
+// needs nothing more.
+func (o *operation) hold(ctx context.Context, c state.Claim, wanted state.Status, do func(n *nodeChange, at place) (changed bool)) error {
+	at := attemptPlace(c.Batch, c.Attempt)
+	read := o.reads(c.NodeKey, place{kind: kindSegment, n1: int64(c.Batch / segmentBatches)}, at)
+	return o.updateNode(ctx, c.NodeKey, read, func(_ context.Context, n *nodeChange) (bool, error) {
+		a := n.attempts[at]
+		if a == nil || c.Attempt < 1 || a.Owner != c.Owner || a.Epoch != c.Epoch {
+			if !n.has(c.Batch) && n.node.Epoch == c.Epoch {
+				return false, state.ErrNotFound
+			}
+			return false, state.ErrLeaseLost
+		}
+		if a.Status == wanted && !a.lost(n.head) {
+			return false, nil
+		}
+		e := n.entry(c.Batch)
+		if a.Status != state.Claimed || a.lost(n.head) || !n.has(c.Batch) || e.status != entryClaimed || e.attempt != c.Attempt || !n.node.Holds(c.Epoch) {
+			return false, state.ErrLeaseLost
+		}
+		return do(n, at), nil
+	})
+}
+
+// atWork is no status that an attempt ends in.
+const atWork state.Status = ""
+
+// extend moves the end of a lease, never back.
+func (n *nodeChange) extend(batch int, lease time.Time) bool {
+	e := n.entry(batch)
+	if lease.UnixMilli() <= e.until {
+		return false
+	}
+	e.until = lease.UnixMilli()
+	n.setEntry(batch, e)
+	return true
+}
+
+// Extend implements state.Store.
+func (s *Store) Extend(ctx context.Context, c state.Claim, lease time.Time) error {
+	o := s.operation("Extend", "extend lease on "+nameBatch(c.BatchKey))
+	return o.hold(ctx, c, atWork, func(n *nodeChange, _ place) bool { return n.extend(c.Batch, lease) })
+}
+
+// Announce implements state.Store.
+func (s *Store) Announce(ctx context.Context, c state.Claim, publications []state.Publication, lease time.Time) error {
+	o := s.operation("Announce", "announce what is published of "+nameBatch(c.BatchKey))
+	return o.hold(ctx, c, atWork, func(n *nodeChange, at place) bool {
+		changed := n.extend(c.Batch, lease)
+		all := n.pubs[at]
+		for _, p := range publications {
+			if slices.ContainsFunc(all, func(q state.Publication) bool { return q.Seq == p.Seq }) {
+				continue
+			}
+			p.BatchKey, p.Attempt, p.Owner = c.BatchKey, c.Attempt, c.Owner
+			all = append(all, p)
+		}
+		if len(all) == len(n.pubs[at]) {
+			return changed
+		}
+		slices.SortFunc(all, func(a, b state.Publication) int { return cmp.Compare(a.Seq, b.Seq) })
+		n.c.put(n.p, at, column{"pubs", n.pack(all)})
+		if key := (pubKey{c.Batch, c.Attempt}); !slices.Contains(n.head.Pubs, key) {
+			n.head.Pubs = append(n.head.Pubs, key)
+		}
+		return true
+	})
+}
+
+// forget removes what an attempt announced, if it did.
+func (n *nodeChange) forget(batch, attempt int) (columns []column) {
+	i := slices.Index(n.head.Pubs, pubKey{batch, attempt})
+	if i < 0 {
+		return nil
+	}
+	n.head.Pubs = slices.Delete(n.head.Pubs, i, i+1)
+	return []column{{"pubs", []byte{}}} // and not NULL, which would be kept as a deletion
+}
+
+// Forget implements state.Store.
+func (s *Store) Forget(ctx context.Context, key state.BatchKey, attempt int) error {
+	o := s.operation("Forget", "forget what was announced of "+nameBatch(key))
+	return o.updateNode(ctx, key.NodeKey, o.reads(key.NodeKey), func(_ context.Context, n *nodeChange) (bool, error) {
+		columns := n.forget(key.Batch, attempt)
+		if columns == nil {
+			return false, nil
+		}
+		n.c.put(n.p, attemptPlace(key.Batch, attempt), columns...)
+		return true, nil
+	})
+}
+
+// results gives what an attempt publishes, as columns of its row.
+func (n *nodeChange) results(out state.Outcome) (has uint8, columns []column) {
+	if len(out.Parts) > 0 {
+		has, columns = has|hasParts, append(columns, column{"parts", n.pack(out.Parts)})
+	}
+	if len(out.Files) > 0 {
+		has, columns = has|hasFiles, append(columns, column{"files", n.pack(out.Files)})
+	}
+	if len(out.Checks) > 0 {
+		has, columns = has|hasChecks, append(columns, column{"checks", n.pack(out.Checks)})
+	}
+	return has, columns
+}
+
+// Commit implements state.Store.
+func (s *Store) Commit(ctx context.Context, c state.Claim, out state.Outcome, now time.Time) error {
+	o := s.operation("Commit", "commit "+nameBatch(c.BatchKey))
+	if err := out.Check(); err != nil {
+		return o.explain(err)
+	}
+	return o.hold(ctx, c, state.Succeeded, func(n *nodeChange, at place) bool {
+		has, columns := n.results(out)
+		columns = append(columns, n.forget(c.Batch, c.Attempt)...)
+		n.end(c.Batch, c.Attempt, state.Succeeded, now, nil, out.Stats, columns...)
+		n.setEntry(c.Batch, entry{status: entrySucceeded, has: has, attempt: c.Attempt})
+		h := &n.head
+		h.Done++
+		h.RowsIn, h.RowsOut, h.BytesIn, h.BytesOut = h.RowsIn+out.Stats.RowsIn, h.RowsOut+out.Stats.RowsOut, h.BytesIn+out.Stats.BytesIn, h.BytesOut+out.Stats.BytesOut
+		phase := n.attempts[at].Phase
+		if h.Open[phase]--; h.Open[phase] <= 0 {
+			delete(h.Open, phase)
+		}
+		n.tally().Good.Count(c.Batch, state.Succeeded, out.Stats)
+		return true
+	})
+}
+
+// Fail implements state.Store.
+func (s *Store) Fail(ctx context.Context, c state.Claim, failure state.Failure, out state.Outcome, now time.Time) error {
+	o := s.operation("Fail", "fail "+nameBatch(c.BatchKey))
+	if err := errors.Join(out.Check(), out.CheckFailed()); err != nil {
+		return o.explain(err)
+	}
+	return o.hold(ctx, c, state.Failed, func(n *nodeChange, _ place) bool {
+		has, columns := n.results(out)
+		n.end(c.Batch, c.Attempt, state.Failed, now, &failure, out.Stats, columns...)
+		n.setEntry(c.Batch, entry{status: entryFailed, has: has, attempt: c.Attempt})
+		n.head.Failed++
+		n.tally().Bad.Count(c.Batch, state.Failed, out.Stats)
+		return true
+	})
+}
+
+// Retry implements state.Store.
+func (s *Store) Retry(ctx context.Context, c state.Claim, failure state.Failure, stats state.Stats, notBefore, now time.Time) error {
+	o := s.operation("Retry", "retry "+nameBatch(c.BatchKey))
+	return o.hold(ctx, c, state.Failed, func(n *nodeChange, at place) bool {
+		n.attempts[at].Retried = true
+		n.end(c.Batch, c.Attempt, state.Failed, now, &failure, stats)
+		e := entry{attempt: c.Attempt}
+		if !notBefore.IsZero() {
+			e.status, e.until = entryWaiting, notBefore.UnixMilli()
+		}
+		n.setEntry(c.Batch, e)
+		return true
+	})
+}
+
+// Release implements state.Store.
+func (s *Store) Release(ctx context.Context, c state.Claim, now time.Time) error {
+	o := s.operation("Release", "release "+nameBatch(c.BatchKey))
+	return o.hold(ctx, c, state.Released, func(n *nodeChange, _ place) bool {
+		n.end(c.Batch, c.Attempt, state.Released, now, nil, state.Stats{})
+		n.setEntry(c.Batch, entry{attempt: c.Attempt})
+		return true
+	})
+}

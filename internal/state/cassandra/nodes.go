@@ -1,0 +1,262 @@
+package cassandra
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"thalweg/internal/state"
+)
+
+// nodesAtOnce is how many nodes one request reads.
+const nodesAtOnce = 50
+
+// Nodes implements state.Store.
+func (s *Store) Nodes(ctx context.Context, key state.RunKey) ([]state.Node, error) {
+	o := s.operation("Nodes", "list nodes of "+nameRun(key))
+	var more runMore
+	if _, _, err := o.readRun(ctx, key, &more); err != nil {
+		return nil, o.explain(err)
+	}
+	nodes, err := o.nodes(ctx, key, more.Nodes)
+	return nodes, o.explain(err)
+}
+
+// nodes reads the heads of a run's nodes, in this order.
+func (o *operation) nodes(ctx context.Context, key state.RunKey, specs []state.NodeSpec) ([]state.Node, error) {
+	found := make(map[string]state.Node, len(specs))
+	for names := range slices.Chunk(specs, nodesAtOnce) {
+		in := make([]string, len(names))
+		for i, spec := range names {
+			in[i] = spec.Name
+		}
+		err := o.query(ctx, nodesAtOnce, `SELECT node, data, more FROM state_rows WHERE workspace = ? AND run = ? AND node IN ? AND kind = 0 AND n1 = 0 AND n2 = 0`,
+			[]any{key.Workspace, key.Run, in}, func(scan func(...any) error) error {
+				var m image
+				var name string
+				var data, more []byte
+				if err := scan(&name, &data, &more); err != nil {
+					return err
+				}
+				if err := o.codec.unpack(data, &m.head); err != nil {
+					return err
+				}
+				err := o.codec.unpack(more, &m.node)
+				found[name] = m.full()
+				return err
+			})
+		if err != nil {
+			return nil, err
+		}
+	}
+	nodes := make([]state.Node, 0, len(specs))
+	for _, spec := range specs {
+		n, ok := found[spec.Name]
+		if !ok {
+			return nil, state.ErrNotFound
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+// Node implements state.Store.
+func (s *Store) Node(ctx context.Context, key state.NodeKey) (state.Node, error) {
+	o := s.operation("Node", "read "+nameNode(key))
+	m, err := o.read(ctx, key)
+	if err != nil {
+		return state.Node{}, o.explain(err)
+	}
+	n := m.full()
+	if n.PlanDigest == "" {
+		return n, nil
+	}
+	header, err := o.planHeader(ctx, key, n.PlanDigest)
+	n.Plan = header.Record
+	return n, o.explain(err)
+}
+
+// updateNode changes a node's partition. decide puts the change together, and
+// says whether there is any.
+func (o *operation) updateNode(ctx context.Context, key state.NodeKey, read func(ctx context.Context) (*image, error),
+	decide func(ctx context.Context, n *nodeChange) (changed bool, err error)) error {
+	return o.update(ctx, ofNode(key), func(ctx context.Context) (*change, error) {
+		m, err := read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		n := o.change(m)
+		changed, err := decide(ctx, n)
+		if err != nil || !changed {
+			return nil, err
+		}
+		return n.done()
+	})
+}
+
+// reads reads a node's head and these rows.
+func (o *operation) reads(key state.NodeKey, places ...place) func(ctx context.Context) (*image, error) {
+	return func(ctx context.Context) (*image, error) { return o.read(ctx, key, places...) }
+}
+
+// MoveNode implements state.Store.
+func (s *Store) MoveNode(ctx context.Context, key state.NodeKey, move state.Move) error {
+	o := s.operation("MoveNode", fmt.Sprintf("move %s from %s to %s", nameNode(key), move.From, move.To))
+	if !state.Settles(move.From, move.To) {
+		return o.explain(state.ErrIllegalMove)
+	}
+	return o.updateNode(ctx, key, o.reads(key), func(_ context.Context, n *nodeChange) (bool, error) {
+		if made, err := move.On(n.node); made || err != nil {
+			return false, err
+		}
+		n.become(move.Moves(n.node))
+		n.tell(state.NodeMoved, move.Actor, move.Now, move.Tells())
+		return true, nil
+	})
+}
+
+// Hear implements state.Store.
+func (s *Store) Hear(ctx context.Context, key state.NodeKey, order state.Order) error {
+	o := s.operation("Hear", fmt.Sprintf("%s %s", order.Kind, nameNode(key)))
+	return o.updateNode(ctx, key, o.reads(key), func(ctx context.Context, n *nodeChange) (bool, error) {
+		before := n.node
+		if before.Epoch >= order.Epoch {
+			return false, nil
+		}
+		e := order.On(before)
+		if e.Status != before.Status && !state.CanMove("node", before.Status, e.Status) {
+			return false, state.ErrIllegalMove
+		}
+		if e.Free {
+			if err := n.free(ctx, e, order.Time); err != nil {
+				return false, err
+			}
+		}
+		after := e.Hears(before, order)
+		n.become(after)
+		n.tell(state.NodeHeard, order.Actor, order.Time, e.Tells(before, after))
+		return true, nil
+	})
+}
+
+// free gives batches back to Pending, by an era that says so of all of them:
+// see segment.live. Only what has succeeded and is named is written.
+func (n *nodeChange) free(ctx context.Context, e state.Effect, now time.Time) error {
+	if len(e.These) > 0 && !e.All {
+		if err := n.withdraw(ctx, e.These); err != nil {
+			return err
+		}
+	}
+	h := &n.head
+	h.Era++
+	n.c.put(n.p, place{kind: kindEra, n1: h.Era}, column{"data", n.pack(eraRow{Time: stored(now)})})
+	h.Failed = 0
+	n.tally().Bad = state.Tally{}
+	for _, s := range n.segments {
+		s.live(h.Era, h.AllEra)
+	}
+	if !e.All {
+		return nil
+	}
+	h.AllEra = h.Era
+	h.Done, h.RowsIn, h.RowsOut, h.BytesIn, h.BytesOut = 0, 0, 0, 0, 0
+	n.tally().Good = state.Tally{}
+	if e.Unplan {
+		h.PlanEra, h.Total, h.Open = h.Era, 0, nil
+		return nil
+	}
+	if n.node.PlanDigest != "" {
+		l, err := n.o.layout(ctx, n.key, n.node.PlanDigest)
+		if err != nil {
+			return err
+		}
+		h.Open = l.phases()
+	}
+	return nil
+}
+
+// eraRow says when batches were freed.
+type eraRow struct {
+	Time time.Time `json:"time,omitzero"`
+}
+
+// withdraw gives batches that have succeeded back to Pending, and sums up anew
+// what the others have measured.
+func (n *nodeChange) withdraw(ctx context.Context, these []int) error {
+	all, err := n.o.readSegments(ctx, n.key)
+	if err != nil {
+		return err
+	}
+	if all.rev != n.rev {
+		n.c.rev = -1 // somebody has come first: the change will be lost, and decided again
+		return nil
+	}
+	n.segments = all.segments
+	for _, batch := range these {
+		if e := n.entry(batch); n.has(batch) && e.status == entrySucceeded {
+			n.setEntry(batch, e.free())
+		}
+	}
+	t := n.tally()
+	h := &n.head
+	t.Good = state.Tally{}
+	h.Done, h.RowsIn, h.RowsOut, h.BytesIn, h.BytesOut = 0, 0, 0, 0, 0
+	l, err := n.o.layout(ctx, n.key, n.node.PlanDigest)
+	if err != nil {
+		return err
+	}
+	h.Open = l.phases()
+	return n.o.attempts(ctx, n.key, 0, int64(n.batches()), func(at place, a *attemptRow) error {
+		if e := n.entry(int(at.n1)); e.status != entrySucceeded || int64(e.attempt) != at.n2 || a.Stats == nil {
+			return nil
+		}
+		h.Done++
+		h.RowsIn, h.RowsOut, h.BytesIn, h.BytesOut = h.RowsIn+a.Stats.RowsIn, h.RowsOut+a.Stats.RowsOut, h.BytesIn+a.Stats.BytesIn, h.BytesOut+a.Stats.BytesOut
+		h.Open[a.Phase]--
+		t.Good.Count(int(at.n1), state.Succeeded, *a.Stats)
+		return nil
+	})
+}
+
+// attempts reads the attempts of batches from … to-1, by batch and number.
+func (o *operation) attempts(ctx context.Context, key state.NodeKey, from, to int64, each func(at place, a *attemptRow) error) error {
+	return o.query(ctx, state.PageMax, `SELECT n1, n2, data FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = 3 AND n1 >= ? AND n1 < ?`,
+		ofNode(key).with(from, to), func(scan func(...any) error) error {
+			at := place{kind: kindAttempt}
+			var data []byte
+			if err := scan(&at.n1, &at.n2, &data); err != nil {
+				return err
+			}
+			a := &attemptRow{}
+			if err := o.codec.unpack(data, a); err != nil {
+				return err
+			}
+			return each(at, a)
+		})
+}
+
+// Purge implements state.Store.
+func (s *Store) Purge(ctx context.Context, key state.NodeKey) error {
+	o := s.operation("Purge", "purge "+nameNode(key))
+	err := o.updateNode(ctx, key, o.reads(key), func(_ context.Context, n *nodeChange) (bool, error) {
+		if !n.node.Dropped {
+			return false, state.ErrConflict
+		}
+		if n.head.Purged {
+			return false, nil
+		}
+		n.head.Purged, n.head.Pubs, n.head.Open = true, nil, nil
+		node := n.node
+		node.PlanDigest, node.InputDigest, node.ReusedFrom = "", "", nil
+		n.become(node)
+		for _, kind := range []int8{kindSegment, kindAttempt, kindEra} {
+			n.c.remove(n.p, kind)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	return o.explain(o.removePlans(ctx, key))
+}

@@ -1,0 +1,167 @@
+package cassandra
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	driver "thalweg/internal/cassandra"
+	"thalweg/internal/state"
+)
+
+// millis is a moment as a column has it; nil for none.
+func millis(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	ms := t.UnixMilli()
+	return &ms
+}
+
+// conditional executes one conditional statement.
+func (o *operation) conditional(ctx context.Context, text string, args ...any) (applied bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	start := time.Now()
+	defer func() { o.told(start, Request{Conditional: true, Lost: err == nil && !applied, Err: err}) }()
+	return o.session.Query(text, args...).SerialConsistency(o.session.Serial).MapScanCASContext(ctx, map[string]any{})
+}
+
+// until repeats what may be done twice while it is not known whether it was.
+func (o *operation) until(ctx context.Context, fn func() error) error {
+	pause := firstPause
+	for left := unknownTries; ; left-- {
+		err := fn()
+		if err == nil || !driver.Passes(err) || ctx.Err() != nil {
+			return err
+		}
+		if left == 1 {
+			return fmt.Errorf("%w: %w", state.ErrUnknown, err)
+		}
+		if err := wait(ctx, pause); err != nil {
+			return err
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// PutNote implements state.Store.
+func (s *Store) PutNote(ctx context.Context, workspace string, n state.Note) error {
+	o := s.operation("PutNote", fmt.Sprintf("put note %q on %q in workspace %q", n.Name, n.Topic, workspace))
+	if err := n.Check(); err != nil {
+		return o.explain(err)
+	}
+	return o.explain(o.putNote(ctx, workspace, n))
+}
+
+// putNote puts a note. It is conditional, as its removal is: moments of writes
+// that are and that are not conditional come from different clocks.
+func (o *operation) putNote(ctx context.Context, workspace string, n state.Note) error {
+	data := n.Data
+	if data == nil {
+		data = []byte{}
+	}
+	return o.until(ctx, func() error {
+		for {
+			applied, err := o.conditional(ctx, `INSERT INTO state_notes (workspace, topic, name, run, node, data, time) VALUES (?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS`,
+				workspace, n.Topic, n.Name, n.Run, n.Node, data, millis(n.Time))
+			if applied || err != nil {
+				return err
+			}
+			applied, err = o.conditional(ctx, `UPDATE state_notes SET run = ?, node = ?, data = ?, time = ? WHERE workspace = ? AND topic = ? AND name = ? IF EXISTS`,
+				n.Run, n.Node, data, millis(n.Time), workspace, n.Topic, n.Name)
+			if applied || err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// RemoveNote implements state.Store.
+func (s *Store) RemoveNote(ctx context.Context, workspace string, n state.Note) error {
+	o := s.operation("RemoveNote", fmt.Sprintf("remove note %q on %q in workspace %q", n.Name, n.Topic, workspace))
+	data := n.Data
+	if data == nil {
+		data = []byte{}
+	}
+	return o.explain(o.until(ctx, func() error {
+		_, err := o.conditional(ctx, `DELETE FROM state_notes WHERE workspace = ? AND topic = ? AND name = ? IF run = ? AND node = ? AND data = ? AND time = ?`,
+			workspace, n.Topic, n.Name, n.Run, n.Node, data, millis(n.Time))
+		return err
+	}))
+}
+
+// Notes implements state.Store.
+func (s *Store) Notes(ctx context.Context, workspace, topic, after string, limit int) (notes []state.Note, err error) {
+	o := s.operation("Notes", fmt.Sprintf("list notes on %q in workspace %q", topic, workspace))
+	limit = pageLimit(limit)
+	err = o.query(ctx, limit, `SELECT name, run, node, data, time FROM state_notes WHERE workspace = ? AND topic = ? AND name > ? LIMIT ?`, []any{workspace, topic, after, limit},
+		func(scan func(...any) error) error {
+			n := state.Note{Topic: topic}
+			var at *int64
+			err := scan(&n.Name, &n.Run, &n.Node, &n.Data, &at)
+			if at != nil {
+				n.Time = time.UnixMilli(*at).UTC()
+			}
+			notes = append(notes, n)
+			return err
+		})
+	return notes, o.explain(err)
+}
+
+// blobChunk is how many bytes of a blob a row has.
+const blobChunk = 512 << 10
+
+// putBlob stores a content under its digest, unless it is there. The row -1
+// comes last, and says that all are there.
+func (o *operation) putBlob(ctx context.Context, b state.Blob) error {
+	if _, there, err := o.blob(ctx, b.Digest, true); there || err != nil {
+		return err
+	}
+	return o.until(ctx, func() error {
+		for i := 0; i*blobChunk < len(b.Content); i++ {
+			chunk := b.Content[i*blobChunk : min((i+1)*blobChunk, len(b.Content))]
+			if err := o.write(ctx, `INSERT INTO state_blobs (digest, chunk, data) VALUES (?, ?, ?)`, b.Digest, i, chunk); err != nil {
+				return err
+			}
+		}
+		return o.write(ctx, `INSERT INTO state_blobs (digest, chunk, data) VALUES (?, -1, ?)`, b.Digest, []byte{})
+	})
+}
+
+// blob reads what is stored under a digest, or with brief only whether it is.
+func (o *operation) blob(ctx context.Context, digest string, brief bool) (content []byte, there bool, err error) {
+	text := `SELECT chunk, data FROM state_blobs WHERE digest = ?`
+	if brief {
+		text += ` AND chunk = -1`
+	}
+	if digest == "" { // no key of a partition
+		return nil, false, nil
+	}
+	err = o.query(ctx, atOnce, text, []any{digest}, func(scan func(...any) error) error {
+		var chunk int
+		var data []byte
+		err := scan(&chunk, &data)
+		there = there || chunk == -1
+		content = append(content, data...)
+		return err
+	})
+	return content, there, err
+}
+
+// Blob implements state.Store.
+func (s *Store) Blob(ctx context.Context, digest string) ([]byte, error) {
+	o := s.operation("Blob", "read blob "+digest)
+	if err := ctx.Err(); err != nil {
+		return nil, o.explain(err)
+	}
+	content, there, err := o.blob(ctx, digest, false)
+	if err == nil && !there {
+		err = state.ErrNotFound
+	}
+	if err != nil {
+		return nil, o.explain(err)
+	}
+	return content, nil
+}

@@ -1,0 +1,123 @@
+package cassandra
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"thalweg/internal/state"
+)
+
+// resultsAtOnce is how many batches one request reads the results of: one may
+// be some hundred kilobytes.
+const resultsAtOnce = 20
+
+// results reads one column of what the latest attempts of ended batches have
+// published. A page has so many batches that have any.
+func results[T any](ctx context.Context, o *operation, key state.NodeKey, page state.Page, name string, has uint8,
+	own func(v *T, batch, attempt int)) (all []T, next int64, err error) {
+	m, err := o.readSegments(ctx, key)
+	if err != nil {
+		return nil, 0, o.explain(err)
+	}
+	numbers, next := m.pick(page, func(e entry) bool { return e.ended() && e.has&has != 0 })
+	found := make([][]T, len(numbers))
+	chunks := slices.Collect(slices.Chunk(numbers, resultsAtOnce))
+	err = together(ctx, len(chunks), atOnce/2, func(ctx context.Context, i int) error {
+		in, args := "", m.p.with()
+		for n, b := range chunks[i] {
+			if in += "(?, ?)"; n < len(chunks[i])-1 {
+				in += ", "
+			}
+			args = append(args, int64(b), int64(m.entry(b).attempt))
+		}
+		text := `SELECT n1, n2, ` + name + ` FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = 3 AND (n1, n2) IN (` + in + `)`
+		return o.query(ctx, resultsAtOnce, text, args, func(scan func(...any) error) error {
+			var n1, n2 int64
+			var data []byte
+			if err := scan(&n1, &n2, &data); err != nil {
+				return err
+			}
+			at, _ := slices.BinarySearch(numbers, int(n1))
+			if err := o.codec.unpack(data, &found[at]); err != nil {
+				return err
+			}
+			for j := range found[at] {
+				own(&found[at][j], int(n1), int(n2))
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, 0, o.explain(err)
+	}
+	return slices.Concat(found...), next, nil
+}
+
+// Parts implements state.Store.
+func (s *Store) Parts(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Part, int64, error) {
+	o := s.operation("Parts", "list parts of "+nameNode(key))
+	parts, next, err := results(ctx, o, key, page, "parts", hasParts, func(p *state.Part, batch, attempt int) { p.Batch, p.Attempt = batch, attempt })
+	slices.SortStableFunc(parts, func(a, b state.Part) int { return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Seq, b.Seq)) })
+	return parts, next, err
+}
+
+// Files implements state.Store.
+func (s *Store) Files(ctx context.Context, key state.NodeKey, page state.Page) ([]state.File, int64, error) {
+	o := s.operation("Files", "list files of "+nameNode(key))
+	return results(ctx, o, key, page, "files", hasFiles, func(f *state.File, batch, _ int) { f.NodeKey, f.Batch = key, batch })
+}
+
+// Checks implements state.Store.
+func (s *Store) Checks(ctx context.Context, key state.NodeKey, page state.Page) ([]state.CheckResult, int64, error) {
+	o := s.operation("Checks", "list checks of "+nameNode(key))
+	return results(ctx, o, key, page, "checks", hasChecks, func(c *state.CheckResult, batch, _ int) { c.NodeKey, c.Batch = key, batch })
+}
+
+// Tally implements state.Store.
+func (s *Store) Tally(ctx context.Context, key state.NodeKey) (state.Tally, error) {
+	o := s.operation("Tally", "sum up "+nameNode(key))
+	m, err := o.read(ctx, key)
+	if err == nil {
+		err = o.codec.unpack(m.sumsRead, &m.sums)
+	}
+	if err != nil {
+		return state.Tally{}, o.explain(err)
+	}
+	return m.sums.all(), nil
+}
+
+// Publications implements state.Store.
+func (s *Store) Publications(ctx context.Context, key state.NodeKey, page state.Page) (all []state.Publication, next int64, err error) {
+	o := s.operation("Publications", "list what is being published of "+nameNode(key))
+	m, err := o.read(ctx, key)
+	if err != nil {
+		return nil, 0, o.explain(err)
+	}
+	keys := slices.DeleteFunc(slices.Clone(m.head.Pubs), func(k pubKey) bool { return int64(k.Batch) < page.From })
+	slices.SortFunc(keys, func(a, b pubKey) int { return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Attempt, b.Attempt)) })
+	batches := 0
+	for i, k := range keys {
+		if i > 0 && keys[i-1].Batch == k.Batch {
+			continue
+		}
+		if batches == pageLimit(page.Limit) {
+			keys, next = keys[:i], int64(k.Batch)
+			break
+		}
+		batches++
+	}
+	found := make([][]state.Publication, len(keys))
+	err = together(ctx, len(keys), atOnce, func(ctx context.Context, i int) error {
+		at := attemptPlace(keys[i].Batch, keys[i].Attempt)
+		one, err := o.read(ctx, key, at)
+		if err == nil {
+			found[i] = one.pubs[at]
+		}
+		return err
+	})
+	if err != nil {
+		return nil, 0, o.explain(err)
+	}
+	return slices.Concat(found...), next, nil
+}

@@ -1,0 +1,353 @@
+package cassandra
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+
+	driver "thalweg/internal/cassandra"
+	"thalweg/internal/fault"
+	"thalweg/internal/state"
+)
+
+// Limits.
+const (
+	// unknownTries is how often a change whose outcome is not known is looked
+	// at again before that is said.
+	unknownTries = 3
+	// firstPause and longestPause space the tries of those who want the same partition.
+	firstPause   = 2 * time.Millisecond
+	longestPause = 100 * time.Millisecond
+	// stripes is how many partitions one process can change at the same time.
+	stripes = 1024
+	// atOnce is how many requests one call has under way.
+	atOnce = 16
+)
+
+// Request is what an Observer is told of one request.
+type Request struct {
+	Operation   string // the method's name
+	Took        time.Duration
+	Conditional bool
+	Lost        bool  // of a conditional one: somebody else came first
+	Err         error // it failed, or what came of it is not known
+}
+
+// Observer is told of every request. It may be called concurrently.
+type Observer interface{ Request(Request) }
+
+// Config of a Store.
+type Config struct {
+	driver.Config
+	Requests Observer // nil: nobody
+}
+
+// Store is a state store in a Cassandra cluster.
+type Store struct {
+	session  *driver.Session
+	own      bool // of the session
+	requests Observer
+	codec    codec
+	layouts  *layouts
+
+	seed  maphash.Seed
+	turns [stripes]chan struct{} // saves conditional writes that would be lost; decides nothing
+
+	close sync.Once
+}
+
+var _ state.Store = (*Store)(nil)
+
+// Open connects to a cluster whose keyspace Init has prepared.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	session, err := driver.Open(cfg.Config)
+	if err != nil {
+		return nil, err
+	}
+	s, err := New(ctx, session, cfg.Requests)
+	if err != nil {
+		session.Close()
+		return nil, err
+	}
+	s.own = true
+	return s, nil
+}
+
+// New is Open over a session that others use as well, who close it.
+func New(ctx context.Context, session *driver.Session, requests Observer) (*Store, error) {
+	if err := checkSchema(ctx, session); err != nil {
+		return nil, err
+	}
+	c, err := newCodec()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{session: session, requests: requests, codec: c, layouts: newLayouts(), seed: maphash.MakeSeed()}
+	for i := range s.turns {
+		s.turns[i] = make(chan struct{}, 1)
+	}
+	return s, nil
+}
+
+// Close implements state.Store. It may be called more than once.
+func (s *Store) Close() error {
+	s.close.Do(func() {
+		if s.own {
+			s.session.Close()
+		}
+	})
+	return nil
+}
+
+// operation is one call of the store: its name for errors and for the Observer.
+type operation struct {
+	*Store
+	name   string // of the method
+	what   string // for people
+	serial bool   // reads have to see what is being decided
+}
+
+func (s *Store) operation(name, what string) *operation {
+	return &operation{Store: s, name: name, what: what}
+}
+
+// told tells the Observer of a request.
+func (o *operation) told(start time.Time, r Request) {
+	if o.requests != nil {
+		r.Operation, r.Took = o.name, time.Since(start)
+		o.requests.Request(r)
+	}
+}
+
+// query reads, row by row.
+func (o *operation) query(ctx context.Context, rows int, text string, args []any, each func(scan func(...any) error) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	start := time.Now()
+	defer func() { o.told(start, Request{Err: err}) }()
+	q := o.session.Query(text, args...).Idempotent(true).PageSize(rows)
+	if o.serial {
+		q = q.Consistency(o.session.Serial)
+	}
+	iter := q.IterContext(ctx)
+	scanner := iter.Scanner()
+	for scanner.Next() {
+		if err := each(scanner.Scan); err != nil {
+			if errors.Is(err, errEnough) {
+				err = nil
+			}
+			return errors.Join(err, iter.Close())
+		}
+	}
+	return scanner.Err()
+}
+
+// errEnough ends a query before its end.
+var errEnough = errors.New("enough")
+
+// write writes what is the same whoever writes it, and however often.
+func (o *operation) write(ctx context.Context, text string, args ...any) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	start := time.Now()
+	defer func() { o.told(start, Request{Err: err}) }()
+	return o.session.Query(text, args...).Idempotent(true).ExecContext(ctx)
+}
+
+// change is what is written to a partition, on the condition of its revision.
+type change struct {
+	rev   int64 // that was read; 0: there is nothing yet
+	texts []string
+	args  [][]any
+}
+
+// put writes columns of a row. The head's are put by sets.
+func (c *change) put(p partition, at place, columns ...column) {
+	text, args := "UPDATE state_rows SET ", make([]any, 0, len(columns)+6)
+	for i, col := range columns {
+		if i > 0 {
+			text += ", "
+		}
+		text += col.name + " = ?"
+		args = append(args, col.value)
+	}
+	text += " WHERE workspace = ? AND run = ? AND node = ? AND kind = ? AND n1 = ? AND n2 = ?"
+	args = append(args, p.with(at.kind, at.n1, at.n2)...)
+	if at == headPlace {
+		text += " IF rev = ?"
+		if c.rev == 0 {
+			args = append(args, nil)
+		} else {
+			args = append(args, c.rev)
+		}
+	}
+	c.add(text, args)
+}
+
+func (c *change) add(text string, args []any) {
+	c.texts, c.args = append(c.texts, text), append(c.args, args)
+}
+
+// remove deletes all rows of a kind.
+func (c *change) remove(p partition, kind int8) {
+	c.add("DELETE FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = ?", p.with(kind))
+}
+
+// column is a value that is written.
+type column struct {
+	name  string
+	value any
+}
+
+// puts writes the head: the next revision, and what changes with it.
+func (c *change) puts(p partition, columns ...column) {
+	c.put(p, headPlace, append([]column{{"rev", c.rev + 1}}, columns...)...)
+}
+
+// apply writes a change if the partition still has the revision.
+func (o *operation) apply(ctx context.Context, c *change) (applied bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	start := time.Now()
+	defer func() { o.told(start, Request{Conditional: true, Lost: err == nil && !applied, Err: err}) }()
+	batch := o.session.Batch(gocql.UnloggedBatch).SerialConsistency(o.session.Serial)
+	for i, text := range c.texts {
+		batch = batch.Query(text, c.args[i]...)
+	}
+	applied, iter, err := batch.MapExecCASContext(ctx, map[string]any{})
+	if iter != nil {
+		err = errors.Join(err, iter.Close())
+	}
+	return applied, err
+}
+
+// update changes a partition: attempt reads, decides, and gives what is to be
+// written, or nothing. It is called again when somebody else has come first,
+// and when it is not known what became of the last one: each call may be
+// repeated, so what was done then is found done.
+func (o *operation) update(ctx context.Context, p partition, attempt func(ctx context.Context) (*change, error)) error {
+	if err := o.take(ctx, p); err != nil {
+		return o.explain(err)
+	}
+	defer o.give(p)
+	unknown, pause := error(nil), firstPause
+	for left := unknownTries; ; {
+		c, err := attempt(ctx)
+		if err == nil && c == nil {
+			return nil
+		}
+		var applied bool
+		if err == nil {
+			if applied, err = o.apply(ctx, c); applied {
+				return nil
+			}
+			o.serial = true
+			if err != nil && driver.Passes(err) {
+				unknown = err
+			}
+		}
+		switch {
+		case err == nil: // somebody else came first
+		case !driver.Passes(err) || ctx.Err() != nil:
+			return o.explain(err)
+		case unknown == nil: // it could not even be read
+			return o.explain(err)
+		default:
+			if left--; left == 0 {
+				return fmt.Errorf("%s: %w: %w", o.what, state.ErrUnknown, unknown)
+			}
+		}
+		if err := wait(ctx, rand.N(pause)); err != nil { //nolint:gosec // spacing, not a secret
+			return o.explain(err)
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// take waits for this process's turn to change a partition.
+func (s *Store) take(ctx context.Context, p partition) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case s.turn(p) <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Store) give(p partition) { <-s.turn(p) }
+
+func (s *Store) turn(p partition) chan struct{} {
+	return s.turns[maphash.Comparable(s.seed, p)%stripes]
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// explain wraps what an operation failed with.
+func (o *operation) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	var classified *fault.Error
+	if errors.As(err, &classified) || isSentinel(err) {
+		return fmt.Errorf("%s: %w", o.what, err)
+	}
+	return driver.Fault("state in Cassandra: "+o.what, err)
+}
+
+func isSentinel(err error) bool {
+	for _, s := range []error{
+		state.ErrNotFound, state.ErrNotClaimable, state.ErrLeaseLost, state.ErrConflict, state.ErrIllegalMove, state.ErrHeld, state.ErrUnknown,
+		context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// together calls fn for 0 … n-1, some at a time, and gives the first error.
+func together(ctx context.Context, n, some int, fn func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, some)
+	for i := range n {
+		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := fn(ctx, i); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
