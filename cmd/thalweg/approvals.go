@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"thalweg/internal/gate"
-	"thalweg/internal/local"
 	"thalweg/internal/state"
 )
 
@@ -17,7 +16,7 @@ type approvalsCmd struct {
 }
 
 func (c *approvalsCmd) Run(ctx context.Context, a *app) error {
-	home, err := local.Open(ctx, c.State, false)
+	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return err
 	}

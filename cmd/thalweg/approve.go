@@ -88,7 +88,7 @@ func (c *rejectCmd) Run(ctx context.Context, a *app) error {
 }
 
 func (f *decideFlags) decide(ctx context.Context, a *app, w local.Wish) error {
-	home, run, err := f.Ref.open(ctx, f.stateFlags)
+	home, run, err := f.Ref.open(ctx, a, f.stateFlags)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ type auditCmd struct {
 
 // Run implements kong's command.
 func (c *auditCmd) Run(ctx context.Context, a *app) error {
-	home, err := local.Open(ctx, c.State, false)
+	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return err
 	}

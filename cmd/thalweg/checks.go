@@ -62,7 +62,7 @@ func checkStatus(r state.CheckResult) string {
 }
 
 func (c *checksCmd) Run(ctx context.Context, a *app) error {
-	home, r, err := c.runFlag.open(ctx, c.stateFlags)
+	home, r, err := c.runFlag.open(ctx, a, c.stateFlags)
 	if err != nil {
 		return err
 	}

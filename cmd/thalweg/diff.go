@@ -44,7 +44,7 @@ func (c *diffCmd) Run(ctx context.Context, a *app) error {
 	if c.ByRows && len(c.Key) > 0 {
 		return &fault.Error{Kind: fault.Script, Message: "--key and --by-rows exclude each other"}
 	}
-	home, err := local.Open(ctx, c.State, false)
+	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (c *dropCmd) Run(ctx context.Context, a *app) error {
 	if err := needReason(c.Reason, "dropping a run", "recorded with it"); err != nil && !c.DryRun {
 		return err
 	}
-	home, err := local.Open(ctx, c.State, false)
+	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 	case c.Wait && !c.Follow:
 		return &fault.Error{Kind: fault.Script, Message: "--wait says how long --follow goes on", Hint: "give --follow as well"}
 	}
-	home, run, err := c.Which.open(ctx, c.stateFlags)
+	home, run, err := c.Which.open(ctx, a, c.stateFlags)
 	if err != nil {
 		return err
 	}

@@ -89,10 +89,10 @@ func (c *explainCmd) Run(ctx context.Context, a *app) error {
 // foresee says what a run would take over of the runs in the state directory;
 // nothing where there is none.
 func (c *explainCmd) foresee(ctx context.Context, a *app, s *script.Script, memory int64) (_ map[*script.Node]local.Foreseen, err error) {
-	if _, err := os.Stat(filepath.Join(c.State, "state.db")); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(c.State, "state.db")); c.Cluster == "" && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	home, err := local.Open(ctx, c.State, false)
+	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"thalweg/internal/history"
-	"thalweg/internal/local"
 	"thalweg/internal/state"
 )
 
@@ -36,7 +35,7 @@ func (c *runsCmd) Run(ctx context.Context, a *app) error {
 }
 
 func printRuns(ctx context.Context, a *app, flags stateFlags, o history.ListOptions, asJSON bool) error {
-	home, err := local.Open(ctx, flags.State, false)
+	home, err := flags.openHome(ctx, a, false)
 	if err != nil {
 		return err
 	}

@@ -35,8 +35,8 @@ type hooksTestCmd struct {
 	Event  string            `help:"Event that the example is of: waiting, failed, done, late or stopped." enum:"waiting,failed,done,late,stopped" default:"failed"`
 	hookFlags
 	remoteFlags
-	Verbose bool   `short:"v" help:"Log what the machinery does, to standard error."`
-	State   string `help:"State directory." default:"${state}" type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
+	Verbose bool `short:"v" help:"Log what the machinery does, to standard error."`
+	placeFlags
 }
 
 // Run implements kong's command.
@@ -47,7 +47,11 @@ func (c *hooksTestCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	hooks, err := local.Hooks(ctx, &local.Home{Dir: c.State}, client, a.known, c.hookFlags.Hooks)
+	beside, err := c.hooksDir(a)
+	if err != nil {
+		return err
+	}
+	hooks, err := local.HooksIn(ctx, beside, client, a.known, c.hookFlags.Hooks)
 	if err != nil {
 		return err
 	}

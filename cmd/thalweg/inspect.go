@@ -52,7 +52,7 @@ type nodesCmd struct {
 }
 
 func (c *nodesCmd) Run(ctx context.Context, a *app) error {
-	home, r, err := c.runFlag.open(ctx, c.stateFlags)
+	home, r, err := c.runFlag.open(ctx, a, c.stateFlags)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ type batchRow struct {
 }
 
 func (c *batchesCmd) Run(ctx context.Context, a *app) error {
-	home, r, err := c.runFlag.open(ctx, c.stateFlags)
+	home, r, err := c.runFlag.open(ctx, a, c.stateFlags)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,7 @@ var interruptible = [][]string{
 	{"run", "script.yaml", "--fresh"}, {"retry", "1", "--node", "read"}, {"retry", "1", "--node", "read", "--dry-run"},
 	{"invalidate", "1", "--reason", "wrong", "--dry-run"}, {"drop", "1", "--reason", "old", "--dry-run"},
 	{"resume", "1"}, {"stop", "1"}, {"pause", "1"}, {"approve", "1", "t"}, {"reject", "1", "t", "--comment", "no"}, {"hooks", "test"}, {"gc", "--dry-run"}, {"gc"},
+	{"attach", "1"}, {"cluster", "init", "--cluster", "cluster.yaml"}, {"cluster", "status", "--cluster", "cluster.yaml"}, {"cluster", "status", "--cluster", "cluster.yaml", "--json"},
 }
 
 // refused are those of them that have nothing to do here, and say so.
@@ -60,6 +61,7 @@ func TestInterruptAnyCommand(t *testing.T) {
 		"hangs.yaml":       "nodes:\n  read: {type: file_table, r: {urls: [" + hang + "], types: {}}, w: t}\n",
 		"script.test.yaml": "tests:\n  - {name: one, node: read, given: {read: \"a\\n1\\n\"}, expect: [{a: 1}]}\n",
 		"in.csv":           "a\n1\n2\n",
+		"cluster.yaml":     "version: 1\nstate: {directory: fleet}\n",
 	} {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
@@ -85,7 +87,7 @@ func TestInterruptAnyCommand(t *testing.T) {
 				code, said, interrupted := execute(args, looks)
 				if ends := slices.Contains(refused, args[0]) && code == exitUsers; code != exitOK && !ends {
 					require.Equal(t, exitInterrupted, code, "at look %d: %s", looks, said)
-					require.Regexp(t, `(?m)^(thalweg: interrupted|run \d+ was stopped; continue with --resume, or .thalweg resume \d+.)$`, said, "at look %d", looks)
+					require.Regexp(t, `(?m)^(thalweg: interrupted|run \d+ was stopped; continue with --resume, or .thalweg resume \d+.|run \d+ is not followed any more, .*)$`, said, "at look %d", looks)
 					require.NotRegexp(t, `(?i)error:|context|cancel|\d+ errors`, said, "at look %d", looks)
 				}
 				if !interrupted || looks > maxLooks {

@@ -35,7 +35,7 @@ func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
 	if err := needReason(c.Reason, "an invalidation", "shown to everybody who wants to read the tables"); err != nil && !c.DryRun {
 		return err
 	}
-	home, run, err := c.Ref.open(ctx, c.stateFlags)
+	home, run, err := c.Ref.open(ctx, a, c.stateFlags)
 	if err != nil {
 		return err
 	}

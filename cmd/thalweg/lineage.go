@@ -80,7 +80,7 @@ func (c *lineageCmd) loaded(ctx context.Context, a *app) (*script.Script, error)
 	if c.Params != "" || len(c.Param) > 0 {
 		return nil, &fault.Error{Kind: fault.Script, Message: "parameters are those of a script", Hint: "name the script, too; a run has its own parameters"}
 	}
-	home, run, err := c.runFlag.open(ctx, c.stateFlags)
+	home, run, err := c.runFlag.open(ctx, a, c.stateFlags)
 	if err != nil {
 		return nil, err
 	}

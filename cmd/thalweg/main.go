@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,13 +33,15 @@ const (
 
 // cli is the command line.
 type cli struct {
-	Run    runCmd    `cmd:"" help:"Run a script and show its progress."`
-	Resume resumeCmd `cmd:"" help:"Let a run go on from where it is, from the sources that it was begun with."`
-	Retry  retryCmd  `cmd:"" help:"Do again what failed in a run, or nodes and batches of it, and what was made from them."`
-	Stop   stopCmd   `cmd:"" help:"Stop a run, whichever processes work on it."`
-	Pause  pauseCmd  `cmd:"" help:"Let a run finish the batches that are at work, and begin no others."`
-	Worker workerCmd `cmd:"" help:"Take batches of every run of a state directory, until it is told to end."`
-	Slot   slotCmd   `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`
+	Run     runCmd     `cmd:"" help:"Run a script and show its progress."`
+	Resume  resumeCmd  `cmd:"" help:"Let a run go on from where it is, from the sources that it was begun with."`
+	Retry   retryCmd   `cmd:"" help:"Do again what failed in a run, or nodes and batches of it, and what was made from them."`
+	Stop    stopCmd    `cmd:"" help:"Stop a run, whichever processes work on it."`
+	Pause   pauseCmd   `cmd:"" help:"Let a run finish the batches that are at work, and begin no others."`
+	Attach  attachCmd  `cmd:"" help:"Follow a run that others work on, until it is over."`
+	Worker  workerCmd  `cmd:"" help:"Take batches of every run of a state directory or a cluster, until it is told to end."`
+	Cluster clusterCmd `cmd:"" help:"Make what a cluster needs, and see who is there."`
+	Slot    slotCmd    `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`
 	gateCmds
 	Validate validateCmd `cmd:"" help:"Check a script without running it; list all problems at once."`
 	Test     testCmd     `cmd:"" help:"Run the tests beside a script: rows in, rows out, node by node."`
@@ -81,7 +84,7 @@ type gateCmds struct {
 
 // stateFlags say whose state a command looks at.
 type stateFlags struct {
-	State     string `help:"State directory." default:"${state}" type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
+	placeFlags
 	Workspace string `help:"Workspace: runs and tables of their own." default:"${workspace}" env:"THALWEG_WORKSPACE" placeholder:"NAME"`
 }
 
@@ -94,6 +97,9 @@ type app struct {
 	terminal       bool // stderr is one, and shows progress
 	color          bool
 	width          int // columns of the terminal, 0 unknown
+
+	drain  chan struct{} // closed when SIGTERM asks a worker to drain
+	polite atomic.Bool   // a worker drains when it is asked to end
 }
 
 // ownExecutable is this program, even if its file has been replaced since it began.
@@ -108,19 +114,24 @@ func main() {
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
+	a := newApp(os.Stdout, os.Stderr)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		s := <-signals
 		signal.Stop(signals) // a second Ctrl-C ends the process at once
 		if s == syscall.SIGTERM {
+			if a.polite.Load() {
+				close(a.drain)
+				return
+			}
 			stop(local.ErrLeave)
 			return
 		}
 		stop(context.Canceled)
 	}()
 	context.AfterFunc(ctx, func() { time.AfterFunc(interruptGrace, lastResort) })
-	os.Exit(run(ctx, os.Args[1:], newApp(os.Stdout, os.Stderr)))
+	os.Exit(run(ctx, os.Args[1:], a))
 }
 
 // interruptGrace is how long a command may take to end by itself once it was
@@ -167,6 +178,9 @@ func run(ctx context.Context, args []string, a *app) int {
 	kctx, err := parser.Parse(args)
 	if exited >= 0 {
 		return exited
+	}
+	if err == nil {
+		err = settlePlace(kctx)
 	}
 	if err != nil {
 		fmt.Fprintf(a.stderr, "thalweg: %v\n  hint: thalweg --help lists commands and flags\n", err)

@@ -157,7 +157,7 @@ type matrixRow struct {
 }
 
 func (c *matrixCmd) Run(ctx context.Context, a *app) error {
-	home, err := local.Open(ctx, c.State, false)
+	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return err
 	}

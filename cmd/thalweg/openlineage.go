@@ -135,7 +135,7 @@ func (o *openLineage) close() {
 
 // printEvents prints the OpenLineage events of a run.
 func (c *lineageCmd) printEvents(ctx context.Context, a *app) error {
-	home, run, err := c.runFlag.open(ctx, c.stateFlags)
+	home, run, err := c.runFlag.open(ctx, a, c.stateFlags)
 	if err != nil {
 		return err
 	}

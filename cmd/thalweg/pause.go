@@ -20,7 +20,7 @@ type paused struct {
 }
 
 func (c *pauseCmd) Run(ctx context.Context, a *app) error {
-	home, run, err := c.Ref.open(ctx, c.stateFlags)
+	home, run, err := c.Ref.open(ctx, a, c.stateFlags)
 	if err != nil {
 		return err
 	}

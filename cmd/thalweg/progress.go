@@ -67,7 +67,9 @@ func (v *runView) begin(s local.Started) {
 	for i, n := range s.Nodes {
 		names[i] = n.Name
 		v.names = max(v.names, len(n.Name))
-		v.nodes[n.Name] = &nodeView{name: n.Name, batches: n.BatchesTotal, done: n.BatchesDone, rows: n.RowsOut, bytes: n.BytesOut, planned: n.BatchesTotal > 0}
+		if v.nodes[n.Name] = (&nodeView{name: n.Name}); !s.Remote { // all that happened is told of those that others work on
+			v.nodes[n.Name] = &nodeView{name: n.Name, batches: n.BatchesTotal, done: n.BatchesDone, rows: n.RowsOut, bytes: n.BytesOut, planned: n.BatchesTotal > 0}
+		}
 	}
 	v.mu.Unlock()
 	if v.json {
@@ -78,6 +80,14 @@ func (v *runView) begin(s local.Started) {
 	verb := "started"
 	if s.Resumed {
 		verb = "resumed"
+	}
+	if s.Remote {
+		verb = map[bool]string{false: "submitted", true: "followed"}[s.Resumed]
+		fmt.Fprintf(v.app.stderr, "run %d %s in workspace %s: %d nodes\n", s.Key.Run, verb, s.Key.Workspace, len(s.Nodes))
+		if v.app.terminal {
+			v.openBars(s.Nodes)
+		}
+		return
 	}
 	fmt.Fprintf(v.app.stderr, "run %d %s in workspace %s: %d nodes, %d slots, %s of memory\n", s.Key.Run, verb, s.Key.Workspace, len(s.Nodes), s.Budget.Slots, size(s.Budget.TotalBytes))
 	if v.app.terminal {

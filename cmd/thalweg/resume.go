@@ -29,7 +29,7 @@ func (c *resumeCmd) Run(ctx context.Context, a *app) error {
 // drive works on a run until it is over, from what it was begun with. wish
 // gives what else is wanted of it.
 func (f *driveFlags) drive(ctx context.Context, a *app, ref runRef, wish func(state.Run) (local.Options, error)) error {
-	place, err := openWorkplace(ctx, a, f.State, f.engineFlags, f.remoteFlags, f.Verbose)
+	place, err := openWorkplace(ctx, a, f.placeFlags, f.engineFlags, f.remoteFlags, f.Verbose)
 	if err != nil {
 		return err
 	}

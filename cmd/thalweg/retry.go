@@ -28,7 +28,7 @@ func (c *retryCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	place, err := openWorkplace(ctx, a, c.State, c.engineFlags, c.remoteFlags, c.Verbose)
+	place, err := openWorkplace(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, c.Verbose)
 	if err != nil {
 		return err
 	}

@@ -28,6 +28,7 @@ type runCmd struct {
 	Matrix    []string `help:"Run it once for each value of a parameter, and of several for each combination: month=2026-01..2026-12, region=eu,us. The same command goes on with what is missing or failed." placeholder:"NAME=VALUES" sep:"none"`
 	AtOnce    int      `name:"matrix-concurrency" help:"Cells of --matrix at work at once." default:"1" placeholder:"N"`
 	FailFast  bool     `help:"With --matrix: begin no cell behind one that failed."`
+	Detach    bool     `help:"With --cluster: submit the run and do not follow it."`
 	hookFlags
 	openLineageFlag
 	JSON    bool `name:"json" help:"Print events as JSON lines."`
@@ -36,7 +37,7 @@ type runCmd struct {
 }
 
 func (c *runCmd) Run(ctx context.Context, a *app) error {
-	place, err := openWorkplace(ctx, a, c.State, c.engineFlags, c.remoteFlags, c.Verbose)
+	place, err := openWorkplace(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, c.Verbose)
 	if err != nil {
 		return err
 	}
@@ -49,6 +50,14 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 	opts := local.Options{Deadline: c.Deadline, Hooks: hooks,
 		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace, Start: c.Start, From: c.From, Description: c.Note,
 		Ephemeral: c.Ephemeral, Reuse: !c.Fresh, Resume: c.Resume, ResumeRun: c.RunNumber, Wait: c.Wait}
+	if place.detach = c.Detach; c.Detach {
+		if err := needCluster("--detach", c.Cluster); err != nil {
+			return err
+		}
+	}
+	if len(c.Matrix) > 0 && c.Cluster != "" {
+		return &fault.Error{Kind: fault.Script, Message: "--matrix runs its cells itself: a cluster cannot be named with it", Hint: "submit the cells one by one with --param, or run the matrix in a state directory"}
+	}
 	if len(c.Matrix) > 0 {
 		return c.sweep(ctx, a, place, opts)
 	}
@@ -57,6 +66,9 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 
 // work begins a run here, or goes on with one, and shows it.
 func (w *workplace) work(ctx context.Context, a *app, flags engineFlags, asJSON bool, opts local.Options) error {
+	if w.home.Cluster() != nil {
+		return w.submit(ctx, a, flags, asJSON, opts)
+	}
 	view := newRunView(a, asJSON)
 	defer view.close()
 	opts = w.equip(a, flags, opts)

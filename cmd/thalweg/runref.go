@@ -19,17 +19,17 @@ type runRef string
 const lastRun = "last"
 
 // open opens state and finds the run. The caller closes the home.
-func (r runRef) open(ctx context.Context, at stateFlags) (*local.Home, state.Run, error) {
-	return openRun(ctx, at, r.find)
+func (r runRef) open(ctx context.Context, a *app, at stateFlags) (*local.Home, state.Run, error) {
+	return openRun(ctx, a, at, r.find)
 }
 
 // open is as that of runRef.
-func (f runFlag) open(ctx context.Context, at stateFlags) (*local.Home, state.Run, error) {
-	return openRun(ctx, at, f.pick)
+func (f runFlag) open(ctx context.Context, a *app, at stateFlags) (*local.Home, state.Run, error) {
+	return openRun(ctx, a, at, f.pick)
 }
 
-func openRun(ctx context.Context, at stateFlags, find func(context.Context, *local.Home, string) (state.Run, error)) (*local.Home, state.Run, error) {
-	home, err := local.Open(ctx, at.State, false)
+func openRun(ctx context.Context, a *app, at stateFlags, find func(context.Context, *local.Home, string) (state.Run, error)) (*local.Home, state.Run, error) {
+	home, err := at.openHome(ctx, a, false)
 	if err != nil {
 		return nil, state.Run{}, err
 	}

@@ -30,7 +30,7 @@ type schedulerCmd struct {
 
 // Run implements kong's command.
 func (c *schedulerCmd) Run(ctx context.Context, a *app) error {
-	place, err := openWorkplace(ctx, a, c.State, c.engineFlags, c.remoteFlags, c.Verbose)
+	place, err := openWorkplace(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, c.Verbose)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ type scheduleRow struct {
 
 // Run implements kong's command.
 func (c *schedulesCmd) Run(ctx context.Context, a *app) error {
-	home, err := local.Open(ctx, c.State, false)
+	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return err
 	}

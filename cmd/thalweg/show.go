@@ -24,7 +24,7 @@ type showCmd struct {
 
 // Run implements kong's command.
 func (c *showCmd) Run(ctx context.Context, a *app) error {
-	home, run, err := c.Which.open(ctx, c.stateFlags)
+	home, run, err := c.Which.open(ctx, a, c.stateFlags)
 	if err != nil {
 		return err
 	}

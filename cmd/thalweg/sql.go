@@ -34,7 +34,7 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) error {
 		}
 		query = string(data)
 	}
-	home, err := local.Open(ctx, c.State, false)
+	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ type stopped struct {
 }
 
 func (c *stopCmd) Run(ctx context.Context, a *app) error {
-	home, run, err := c.Ref.open(ctx, c.stateFlags)
+	home, run, err := c.Ref.open(ctx, a, c.stateFlags)
 	if err != nil {
 		return err
 	}

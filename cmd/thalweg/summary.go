@@ -26,7 +26,11 @@ func printSummary(a *app, sum local.Summary) {
 		t.AppendRow(row)
 	}
 	t.Render()
-	fmt.Fprintf(a.stdout, "\nrun %d in workspace %s: %s in %s, peak memory %s\n", sum.Key.Run, sum.Key.Workspace, statusText(a, sum.Status), span(sum.Elapsed), size(sum.PeakBytes))
+	fmt.Fprintf(a.stdout, "\nrun %d in workspace %s: %s in %s", sum.Key.Run, sum.Key.Workspace, statusText(a, sum.Status), span(sum.Elapsed))
+	if sum.PeakBytes > 0 { // others have worked on it, else
+		fmt.Fprintf(a.stdout, ", peak memory %s", size(sum.PeakBytes))
+	}
+	fmt.Fprintln(a.stdout)
 	if taken := takenOver(sum.Nodes); len(taken) > 0 {
 		fmt.Fprintf(a.stdout, "  %s run, %d taken over: their inputs, code and parameters are those of an earlier run; --fresh runs all\n", countNodes(len(sum.Nodes)-len(taken)), len(taken))
 	}

@@ -18,7 +18,7 @@ import (
 
 // newApp looks at what the two streams are.
 func newApp(stdout, stderr *os.File) *app {
-	a := &app{stdout: stdout, stderr: stderr}
+	a := &app{stdout: stdout, stderr: stderr, drain: make(chan struct{})}
 	fd := int(stderr.Fd())
 	a.terminal = term.IsTerminal(fd) && os.Getenv("TERM") != "dumb"
 	// Both streams: a summary that goes to a file has no colours either.

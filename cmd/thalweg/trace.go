@@ -33,7 +33,7 @@ func (c *traceCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	home, err := local.Open(ctx, c.State, false)
+	home, err := c.openHome(ctx, a, false)
 	if err != nil {
 		return err
 	}

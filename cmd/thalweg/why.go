@@ -8,6 +8,8 @@ import (
 
 	"thalweg/internal/budget"
 	"thalweg/internal/history"
+	"thalweg/internal/local"
+	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
 
@@ -26,7 +28,7 @@ type whyAnswer struct {
 
 // Run implements kong's command.
 func (c *whyCmd) Run(ctx context.Context, a *app) error {
-	home, run, err := c.Which.open(ctx, c.stateFlags)
+	home, run, err := c.Which.open(ctx, a, c.stateFlags)
 	if err != nil {
 		return err
 	}
@@ -41,6 +43,15 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	answers := facts.Why()
+	if around.Abandoned && run.Status == state.Running {
+		text, hint, err := local.NobodyTakes(ctx, home, run.RunKey)
+		if err != nil {
+			return err
+		}
+		if text != "" {
+			answers = []history.Answer{{Text: "waits: " + text, Do: hint}}
+		}
+	}
 	if c.JSON {
 		return printJSON(a.stdout, whyAnswer{Workspace: run.Workspace, Run: run.Run, Answers: answers})
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,9 +19,11 @@ type workerCmd struct {
 	engineFlags
 	remoteFlags
 	openLineageFlag
-	State   string `help:"State directory." default:"${state}" type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
-	Isolate bool   `help:"Execute batches in processes of their own, one a slot: a crash of the engine, or the system's end of one that needs too much memory, costs one attempt." negatable:""`
-	Verbose bool   `short:"v" help:"Log what the machinery does, to standard error."`
+	placeFlags
+	Config  string        `help:"The same as --cluster." type:"path" placeholder:"FILE"`
+	Drain   time.Duration `help:"How long batches in flight may take when the worker is asked to end (SIGTERM); default: what the cluster's configuration says." placeholder:"TIME"`
+	Isolate bool          `help:"Execute batches in processes of their own, one a slot: a crash of the engine, or the system's end of one that needs too much memory, costs one attempt." negatable:""`
+	Verbose bool          `short:"v" help:"Log what the machinery does, to standard error."`
 }
 
 // engineFlags say what a process may use.
@@ -35,7 +38,7 @@ type engineFlags struct {
 }
 
 func (c *workerCmd) Run(ctx context.Context, a *app) error {
-	place, err := openWorkplace(ctx, a, c.State, c.engineFlags, c.remoteFlags, c.Verbose)
+	place, err := openWorkplace(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, c.Verbose)
 	if err != nil {
 		return err
 	}
@@ -45,7 +48,18 @@ func (c *workerCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer told.close()
-	opts := local.WorkerOptions{
+	drain := c.Drain
+	if cfg := place.home.Cluster(); cfg != nil {
+		c.Cores = cmp.Or(c.Cores, cfg.Worker.Cores)
+		if drain == 0 {
+			drain = cfg.Worker.Drain
+		}
+		if cfg.Worker.Python != "" && c.Python == "python3" {
+			c.Python = cfg.Worker.Python
+		}
+	}
+	a.polite.Store(drain > 0)
+	opts := local.WorkerOptions{Program: version, Drain: a.drain, DrainTime: drain,
 		Known: a.known, MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout, Tries: c.Tries, AttemptTimeout: c.AttemptTimeout,
 		Remote: place.client, Logger: place.logger,
 		Waiting: a.waiting,
@@ -87,9 +101,10 @@ type workplace struct {
 	logger      *slog.Logger
 	memoryBytes int64
 	openLineage string // see openLineageOf
+	detach      bool   // runs of a cluster are submitted and not followed
 }
 
-func openWorkplace(ctx context.Context, a *app, dir string, engine engineFlags, far remoteFlags, verbose bool) (*workplace, error) {
+func openWorkplace(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags, verbose bool) (*workplace, error) {
 	if err := engine.check(); err != nil {
 		return nil, err
 	}
@@ -97,7 +112,7 @@ func openWorkplace(ctx context.Context, a *app, dir string, engine engineFlags, 
 	if err != nil {
 		return nil, err
 	}
-	home, err := local.Open(ctx, dir, true)
+	home, err := at.openHome(ctx, a, true)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +121,11 @@ func openWorkplace(ctx context.Context, a *app, dir string, engine engineFlags, 
 	if err != nil {
 		return nil, errors.Join(err, home.Close())
 	}
-	return &workplace{home: home, client: client, logger: logger, memoryBytes: memory}, nil
+	place := &workplace{home: home, client: client, logger: logger, memoryBytes: memory}
+	if cfg := home.Cluster(); cfg != nil && memory == 0 {
+		place.memoryBytes = cfg.Worker.Memory
+	}
+	return place, nil
 }
 
 func (w *workplace) close() {

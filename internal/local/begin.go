@@ -3,9 +3,11 @@ package local
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
+	"thalweg/internal/document"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
 )
@@ -33,12 +35,58 @@ func Begin(ctx context.Context, home *Home, opts Options) (key state.RunKey, err
 	return r.key, nil
 }
 
+// Submit records a new run, or the order that lets a run go on, and leaves the
+// work to others.
+func Submit(ctx context.Context, home *Home, opts Options) (key state.RunKey, warnings document.Diagnostics, err error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := CheckWorkspace(opts.Workspace); err != nil {
+		return key, nil, err
+	}
+	t, err := newTools(home, opts)
+	if err != nil {
+		return key, nil, err
+	}
+	defer func() { err = errors.Join(err, t.engine.Close()) }()
+	r := &runner{tools: t, start: time.Now()}
+	if opts.Resume {
+		warnings, err = r.letGoOn(ctx)
+	} else if err = r.begin(ctx); err == nil {
+		warnings, err = r.warnings, r.replaceParent(ctx)
+	}
+	return r.key, warnings, err
+}
+
+// letGoOn gives the order that lets a run go on.
+func (r *runner) letGoOn(ctx context.Context) (warnings document.Diagnostics, err error) {
+	if warnings, err = r.load(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.onlyResume(); err != nil {
+		return nil, err
+	}
+	if r.key, err = r.toResume(ctx); err != nil {
+		return nil, err
+	}
+	if r.whole, err = r.split(r.opts.MemoryBytes, false); err != nil {
+		return nil, err
+	}
+	r.joined = r.home.AtWork(r.key)
+	if err := r.resume(ctx); err != nil {
+		return nil, err
+	}
+	r.content.Close()
+	return warnings, nil
+}
+
 // begin does what comes before the work on a new run.
 func (r *runner) begin(ctx context.Context) error {
-	if _, err := r.load(ctx); err != nil {
+	var err error
+	if r.warnings, err = r.load(ctx); err != nil {
 		return err
 	}
-	affected, err := r.script.Affected(nil)
+	affected, err := r.script.Affected(r.opts.Start)
 	if err != nil {
 		return err
 	}
@@ -77,6 +125,6 @@ func (r *runner) tryPython(ctx context.Context, python bool, affected []*script.
 		return err
 	}
 	defer func() { err = errors.Join(err, r.pool.Close()) }()
-	_, err = r.checkPython(ctx, r.dir, affected)
+	r.python, err = r.checkPython(ctx, r.dir, affected)
 	return err
 }

@@ -77,16 +77,12 @@ func (h *Home) collectLock() (*os.File, error) {
 
 // onlyOne keeps others from working on a run, if nobody does.
 func (h *Home) onlyOne(key state.RunKey) (done func(), ok bool, err error) {
-	lock, ok, err := h.tryLock(key, unix.LOCK_EX)
+	lock, ok, err := h.presence.empty(key, false)
 	if err != nil || !ok {
 		return nil, false, err
 	}
-	return func() { _ = release(lock.f) }, true, nil
+	return func() { _ = lock.Close() }, true, nil
 }
-
-// release gives a lock back at once: closing alone does not while a process
-// that is being started has the file, too.
-func release(f *os.File) error { return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close()) }
 
 // collectCopies removes copies of remote inputs whose runs nobody works on.
 func (h *Home) collectCopies(ctx context.Context, opts CollectOptions, amount *collect.Amount) error {

@@ -22,9 +22,11 @@ type crew struct {
 	cfg    crewConfig
 	owner  string
 	queue  *inproc.Queue
+	taken  *drained // what the executor takes hints from
 	exec   *executor.Executor
 	cancel context.CancelFunc // of the executor
-	ended  chan error         // of the executor
+	ended  chan struct{}      // closed when the executor has ended
+	err    error              // of the executor, then
 
 	mu   sync.Mutex
 	runs map[state.RunKey]*openRun
@@ -50,18 +52,35 @@ type openRun struct {
 
 // newCrew starts an executor, which works until ctx ends or stop is called.
 func newCrew(ctx context.Context, cfg crewConfig) *crew {
-	c := &crew{cfg: cfg, owner: worker.Owner(), queue: inproc.New(0), runs: map[state.RunKey]*openRun{}, ended: make(chan error, 1)}
-	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.queue, Runs: c, Owner: c.owner, Slots: cfg.slots, Lease: cfg.lease, Tries: cfg.tries, Deadline: cfg.deadline,
+	c := &crew{cfg: cfg, owner: worker.Owner(), queue: inproc.New(0), runs: map[state.RunKey]*openRun{}, ended: make(chan struct{})}
+	c.taken = newDrained(c.queue)
+	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.taken, Runs: c, Owner: c.owner, Slots: cfg.slots, Lease: cfg.lease, Tries: cfg.tries, Deadline: cfg.deadline,
 		Logger: cfg.logger, Checkpoint: cfg.checkpoint})
 	ctx, c.cancel = context.WithCancel(ctx)
-	go func() { c.ended <- c.exec.Work(ctx) }()
+	go func() {
+		defer close(c.ended)
+		c.err = c.exec.Work(ctx)
+	}()
 	return c
 }
 
 // stop ends the executor: what is in flight has its grace, and is given back.
 func (c *crew) stop() error {
 	c.cancel()
-	return errors.Join(<-c.ended, c.queue.Close())
+	<-c.ended
+	return errors.Join(c.err, c.queue.Close())
+}
+
+// drain begins no more batches, and waits for those in flight, for so long at most.
+func (c *crew) drain(ctx context.Context, most time.Duration) {
+	c.taken.close()
+	patience := time.NewTimer(most)
+	defer patience.Stop()
+	select {
+	case <-c.ended:
+	case <-patience.C:
+	case <-ctx.Done():
+	}
 }
 
 // open begins to work on a run whose job is done by content: itself, or others

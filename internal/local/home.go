@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"thalweg/internal/cluster"
 	"thalweg/internal/durable"
 	"thalweg/internal/fault"
 	"thalweg/internal/parts"
@@ -40,14 +40,23 @@ func CheckWorkspace(name string) error {
 		Hint: "use 1 to 48 letters, digits, - and _, beginning with a letter or digit"}
 }
 
-// Home is an open state directory.
+// Home is an open state directory, or a cluster's state.
 type Home struct {
-	Dir   string
+	Dir   string // of what this machine keeps for itself; of a state directory: all of it
 	State state.Store
 	Parts parts.Store
 	files durable.FS
 	tmp   *lockedDir
+
+	beside   string          // directory that paths of scripts are seen from; "": they are whole
+	hooksIn  string          // directory that may have hooks of all runs
+	partsDir string          // where the files of parts lie, or of their copies
+	presence presence        // who works on which run
+	cluster  *cluster.Config // nil: a state directory
 }
+
+// Cluster is the configuration of a cluster; nil if this is a state directory's.
+func (h *Home) Cluster() *cluster.Config { return h.cluster }
 
 // Open opens a state directory, making it if create is set. Without create a
 // missing one is an error that says so.
@@ -68,12 +77,10 @@ func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *
 	if err := files.MakeAll(abs, 0o700); err != nil {
 		return nil, homeFault(dir, "make the state directory", err)
 	}
-	for _, sub := range []string{"locks", "tmp", "remote"} {
-		if err := os.MkdirAll(filepath.Join(abs, sub), 0o700); err != nil {
-			return nil, homeFault(dir, "make the state directory", err)
-		}
+	if err := makeSubs(abs); err != nil {
+		return nil, homeFault(dir, "make the state directory", err)
 	}
-	h := &Home{Dir: abs, files: files}
+	h := &Home{Dir: abs, files: files, beside: filepath.Dir(abs), hooksIn: abs, partsDir: filepath.Join(abs, "parts"), presence: fileLocks{abs}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
@@ -84,7 +91,7 @@ func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *
 		return nil, err
 	}
 	h.State = store // only now: an interface that holds a nil pointer is not nil
-	partStore, err := partslocal.OpenOn(files, filepath.Join(abs, "parts"))
+	partStore, err := partslocal.OpenOn(files, h.partsDir)
 	if err != nil {
 		return nil, homeFault(dir, "open the parts", err)
 	}
@@ -93,6 +100,16 @@ func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *
 		return nil, homeFault(dir, "clear what dead processes left", err)
 	}
 	return h, nil
+}
+
+// makeSubs makes the directories that a machine has for itself.
+func makeSubs(dir string) error {
+	for _, sub := range []string{"locks", "tmp", "remote"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func homeFault(dir, what string, err error) error {
@@ -130,89 +147,6 @@ func (h *Home) Close() error {
 		errs = append(errs, h.State.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// RunLock says that a live process works on a run. Any number of processes may.
-type RunLock struct{ f *os.File }
-
-// JoinRun says that this process works on the run from now on, until the lock is closed. alone
-// reports that no other process does.
-func (h *Home) JoinRun(key state.RunKey) (lock *RunLock, alone bool, err error) {
-	// Those who only look hold it for a moment.
-	for range lockTries {
-		if lock, alone, err = h.tryLock(key, unix.LOCK_EX); err != nil {
-			return nil, false, err
-		}
-		if alone { // others may come now
-			if err := unix.Flock(int(lock.f.Fd()), unix.LOCK_SH); err != nil {
-				return nil, false, homeFault(h.Dir, "lock the run", errors.Join(err, lock.Close()))
-			}
-			return lock, true, nil
-		}
-		var ok bool
-		if lock, ok, err = h.tryLock(key, unix.LOCK_SH); ok || err != nil {
-			return lock, false, err
-		}
-		<-time.After(lockPause)
-	}
-	return nil, false, homeFault(h.Dir, "lock the run", fmt.Errorf("%s is being cleared by another process", h.lockPath(key)))
-}
-
-// enterEmpty locks a run that nobody works on; ok is false if somebody does.
-// Whoever is refused has held nothing that others could take for work.
-func (h *Home) enterEmpty(key state.RunKey) (lock *RunLock, ok bool, err error) {
-	for range lockLooks { // those who only look hold it for a moment
-		if lock, ok, err = h.tryLock(key, unix.LOCK_EX); ok || err != nil {
-			return lock, ok, err
-		}
-		<-time.After(lockPause)
-	}
-	return nil, false, nil
-}
-
-// lockTries and lockPause bound the wait for somebody who only looks.
-const (
-	lockTries = 100
-	lockLooks = 10
-	lockPause = 10 * time.Millisecond
-)
-
-func (h *Home) tryLock(key state.RunKey, how int) (*RunLock, bool, error) {
-	f, err := os.OpenFile(h.lockPath(key), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, false, homeFault(h.Dir, "open the run's lock", err)
-	}
-	if err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); err != nil {
-		closeErr := f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, false, closeErr
-		}
-		return nil, false, homeFault(h.Dir, "lock the run", errors.Join(err, closeErr))
-	}
-	return &RunLock{f: f}, true, nil
-}
-
-// Close gives the lock up.
-func (l *RunLock) Close() error { return l.f.Close() }
-
-func (h *Home) lockPath(key state.RunKey) string {
-	return filepath.Join(h.Dir, "locks", fmt.Sprintf("%s-%d.lock", key.Workspace, key.Run))
-}
-
-// Interrupted reports whether a run that is stored as running has nobody who
-// works on it: its processes died.
-func (h *Home) Interrupted(r state.Run) bool {
-	return r.Status == state.Running && !h.AtWork(r.RunKey)
-}
-
-// AtWork reports whether a process works on a run.
-func (h *Home) AtWork(key state.RunKey) bool {
-	lock, ok, err := h.tryLock(key, unix.LOCK_EX)
-	if err != nil || !ok {
-		return true
-	}
-	_ = lock.Close() // only a look: closing the file gives the lock back
-	return false
 }
 
 // lockedDir is a directory that lives as long as its process: another process

@@ -44,12 +44,15 @@ func (h *Home) identityOf(r state.Run) string {
 	case filepath.IsAbs(r.ScriptPath):
 		return "path " + h.relative(resolved(r.ScriptPath))
 	}
-	return "path " + h.relative(resolved(filepath.Join(filepath.Dir(h.Dir), r.ScriptPath)))
+	return "path " + h.relative(resolved(filepath.Join(h.beside, r.ScriptPath)))
 }
 
 // relative is how a path is seen from beside the state directory, if it is below.
 func (h *Home) relative(path string) string {
-	rel, err := filepath.Rel(resolved(filepath.Dir(h.Dir)), path)
+	if h.beside == "" {
+		return filepath.ToSlash(path)
+	}
+	rel, err := filepath.Rel(resolved(h.beside), path)
 	if err != nil || !filepath.IsLocal(rel) {
 		return filepath.ToSlash(path)
 	}

@@ -172,7 +172,7 @@ func (h *Home) checkFiles(ctx context.Context, client *remote.Client, s *script.
 				return out.refuse(fmt.Sprintf("node %s would replace %s, which is part of the script", n.Name, in.shown), "write to another place")
 			}
 		}
-		if rel, err := filepath.Rel(resolved(h.Dir), out.at); out.local && err == nil && filepath.IsLocal(rel) {
+		if out.local && h.owns(out.at) {
 			return out.refuse(fmt.Sprintf("node %s writes %s into the state directory", n.Name, out.shown), "write to another place, or choose another state directory with --state")
 		}
 		if err := out.replaceable(); err != nil {

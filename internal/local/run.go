@@ -93,6 +93,7 @@ type Started struct {
 	Warnings document.Diagnostics
 	Script   *script.Script
 	Dir      string // that relative names of files are seen from
+	Remote   bool   // others work on it
 }
 
 // Summary is how a run ended.
@@ -246,6 +247,7 @@ type runner struct {
 	nodes    []state.Node
 	watch    *budget.Watch
 	content  *pipeline.Pipeline
+	warnings document.Diagnostics // of the script
 }
 
 // run prepares what may fail before a run exists, so that a bad script leaves
@@ -444,11 +446,8 @@ func (r *runner) affected(ctx context.Context) ([]*script.Node, error) {
 	if !r.opts.Resume {
 		return r.script.Affected(r.opts.Start)
 	}
-	if len(r.opts.Start) > 0 {
-		return nil, &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already", Hint: "leave --start out, or --resume"}
-	}
-	if len(r.opts.From) > 0 {
-		return nil, &fault.Error{Kind: fault.Script, Message: "a resumed run reads the tables that it was begun with", Hint: "leave --from out, or --resume"}
+	if err := r.onlyResume(); err != nil {
+		return nil, err
 	}
 	if err := r.takeOver(ctx); err != nil {
 		return nil, err
@@ -466,23 +465,40 @@ func (r *runner) affected(ctx context.Context) ([]*script.Node, error) {
 	return out, nil
 }
 
-// takeOver joins the run that is to be resumed: the one named, or the workspace's last.
-func (r *runner) takeOver(ctx context.Context) error {
+// onlyResume refuses what only new runs may be told.
+func (r *runner) onlyResume() error {
+	if len(r.opts.Start) > 0 {
+		return &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already", Hint: "leave --start out, or --resume"}
+	}
+	if len(r.opts.From) > 0 {
+		return &fault.Error{Kind: fault.Script, Message: "a resumed run reads the tables that it was begun with", Hint: "leave --from out, or --resume"}
+	}
+	return nil
+}
+
+// toResume finds the run that is to be resumed: the one named, or the script's last.
+func (r *runner) toResume(ctx context.Context) (state.RunKey, error) {
 	key := state.RunKey{Workspace: r.opts.Workspace, Run: r.opts.ResumeRun}
 	if key.Run == 0 {
 		runs, err := state.All(ctx, r.home.State.Runs, r.opts.Workspace)
 		if err != nil {
-			return fmt.Errorf("read the runs of workspace %s: %w", r.opts.Workspace, err)
+			return key, fmt.Errorf("read the runs of workspace %s: %w", r.opts.Workspace, err)
 		}
 		if i := slices.IndexFunc(runs, func(run state.Run) bool { return r.home.identityOf(run) == r.identity }); i >= 0 {
 			key = runs[i].RunKey // the latest comes first
 		}
 	}
 	if key.Run == 0 {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("there is no run of script %s to resume in workspace %s", pipeline.ScriptName(r.identity), r.opts.Workspace),
+		return key, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("there is no run of script %s to resume in workspace %s", pipeline.ScriptName(r.identity), r.opts.Workspace),
 			Hint: "leave --resume out to start one; --run N resumes a run that was begun under another name"}
 	}
-	if err := r.checkResumable(ctx, key); err != nil {
+	return key, r.checkResumable(ctx, key)
+}
+
+// takeOver joins the run that is to be resumed.
+func (r *runner) takeOver(ctx context.Context) error {
+	key, err := r.toResume(ctx)
+	if err != nil {
 		return err
 	}
 	lock, alone, err := r.home.JoinRun(key)
@@ -665,18 +681,40 @@ func (r *runner) summarise(sum Summary, idle time.Duration) Summary {
 	defer cancel()
 	sum.Elapsed, sum.Overhead = time.Since(r.start), idle
 	sum.PeakBytes, _ = r.watch.Stop()
-	if run, err := r.home.State.Run(ctx, r.key); err == nil {
+	r.home.fill(ctx, &sum)
+	return sum
+}
+
+// SummaryOf is how a run is that others work on.
+func SummaryOf(ctx context.Context, home *Home, key state.RunKey) (Summary, error) {
+	run, err := home.State.Run(ctx, key)
+	if err != nil {
+		return Summary{Key: key}, fmt.Errorf("read run %d: %w", key.Run, err)
+	}
+	sum := Summary{Key: key, Status: run.Status, Elapsed: time.Since(run.Created)}
+	if !run.Finished.IsZero() {
+		sum.Elapsed = run.Finished.Sub(run.Created)
+	}
+	home.fill(ctx, &sum)
+	if run.Status == state.Running && state.Waits(sum.Nodes) {
+		sum.Status = state.Waiting
+	}
+	return sum, nil
+}
+
+// fill reads how a run is from state. What cannot be read is not shown.
+func (h *Home) fill(ctx context.Context, sum *Summary) {
+	if run, err := h.State.Run(ctx, sum.Key); err == nil {
 		sum.Failure = run.Failure
 	}
-	sum.Nodes, _ = r.home.State.Nodes(ctx, r.key) // what cannot be read is not shown: the status is known already
+	sum.Nodes, _ = h.State.Nodes(ctx, sum.Key)
 	sum.Asked = askedOf(sum.Nodes)
-	sum.Files, _ = Files(ctx, r.home.State, sum.Nodes)
-	sum.Checks, _ = Checks(ctx, r.home.State, sum.Nodes)
-	sum.Foreign, _ = r.home.foreignTables(ctx, r.key, sum.Nodes)
-	sum.ComputedIn = ComputedIn(ctx, r.home.State, sum.Nodes)
-	sum.Stats = NodeStats(ctx, r.home.State, sum.Nodes)
-	sum.Nodes = Shown(ctx, r.home.State, sum.Nodes)
-	return sum
+	sum.Files, _ = Files(ctx, h.State, sum.Nodes)
+	sum.Checks, _ = Checks(ctx, h.State, sum.Nodes)
+	sum.Foreign, _ = h.foreignTables(ctx, sum.Key, sum.Nodes)
+	sum.ComputedIn = ComputedIn(ctx, h.State, sum.Nodes)
+	sum.Stats = NodeStats(ctx, h.State, sum.Nodes)
+	sum.Nodes = Shown(ctx, h.State, sum.Nodes)
 }
 
 // NodeStats adds up what the batches of nodes measured. A node of which that

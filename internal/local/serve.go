@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thalweg/internal/budget"
+	"thalweg/internal/fault"
 	"thalweg/internal/plan"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
@@ -47,6 +48,9 @@ type WorkerOptions struct {
 	Wants          func(run state.Run) bool // whether it works on a run; nil: on all
 	Most           int                      // runs that it works on at once; 0: any number
 	Isolate        *Isolation               // its slots are processes; nil: they are goroutines
+	Program        string                   // version of this program, for who looks at a cluster
+	Drain          <-chan struct{}          // closed: no more batches are begun, and Serve ends when those in flight have; nil: never
+	DrainTime      time.Duration            // that those may take then
 }
 
 // Serve takes batches of all runs of the state directory until ctx ends. It
@@ -69,10 +73,18 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{},
 		crew: newCrew(ctx, crewConfig{store: t.store, slots: slotsOf(opts.Cores), lease: opts.Lease, tries: opts.Tries, deadline: opts.AttemptTimeout, logger: opts.Logger, checkpoint: opts.Checkpoint})}
 	told := s.tell(ctx)
+	attended := s.attend(ctx)
+	ctx, leave := context.WithCancelCause(ctx)
 	err = s.watch(ctx)
+	if s.draining() {
+		s.crew.drain(ctx, opts.DrainTime)
+		leave(ErrLeave)
+	}
+	leave(nil)
 	err = errors.Join(err, s.crew.stop())
 	s.runs.Wait()
 	told()
+	attended()
 	return err
 }
 
@@ -92,6 +104,8 @@ type server struct {
 type refusal struct {
 	until time.Time
 	wait  time.Duration
+	run   state.RunKey
+	why   string
 }
 
 // watch joins every run that comes up, until ctx ends.
@@ -108,8 +122,20 @@ func (s *server) watch(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-s.opts.Drain:
+			return nil
 		case <-tick.C:
 		}
+	}
+}
+
+// draining reports whether this worker was asked to finish what it has, and end.
+func (s *server) draining() bool {
+	select {
+	case <-s.opts.Drain:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -178,13 +204,16 @@ func (s *server) refuse(how string, r state.Run, err error) {
 		s.opts.Logger.Warn("a run cannot be worked on here", "run", r.Run, "workspace", r.Workspace, "error", err)
 	}
 	wait := min(max(refusalMin, 2*before), refusalMax)
-	s.refused[how] = refusal{until: time.Now().Add(wait), wait: wait}
+	s.refused[how] = refusal{until: time.Now().Add(wait), wait: wait, run: r.RunKey, why: fault.Of(err).Message}
 }
 
 // open loads a run from what was pinned of it.
 func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, rec recorded, err error) {
 	rec, err = s.recall(ctx, key)
 	if err != nil {
+		return nil, rec, err
+	}
+	if err := s.compatible(rec.run); err != nil {
 		return nil, rec, err
 	}
 	lock, _, err := s.home.JoinRun(key)
@@ -200,6 +229,9 @@ func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, rec re
 		return nil, rec, err
 	}
 	python, err := s.prepare(ctx, rec.script, rec.Dir, key)
+	if err == nil {
+		err = s.samePython(rec.settings, python)
+	}
 	if err != nil {
 		return nil, rec, err
 	}

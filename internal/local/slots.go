@@ -30,7 +30,9 @@ type Isolation struct {
 
 // slotSettings are what a slot's process is told of its worker.
 type slotSettings struct {
-	Home         string          `json:"home"` // state directory
+	Home         string          `json:"home"`     // see Home.Dir
+	Beside       string          `json:"beside"`   // see Home
+	Parts        string          `json:"parts"`    // see Home
 	Interpreter  string          `json:"interpreter"`
 	Keeper       string          `json:"keeper"`
 	RowTimeout   time.Duration   `json:"row_timeout"`
@@ -59,7 +61,7 @@ func (s *server) openSlots() error {
 	if err != nil {
 		return fmt.Errorf("write the settings of slots: %w", err)
 	}
-	settings, err := json.Marshal(slotSettings{Home: s.home.Dir, Interpreter: s.opts.Interpreter, Keeper: s.opts.Keeper, RowTimeout: s.opts.RowTimeout,
+	settings, err := json.Marshal(slotSettings{Home: s.home.Dir, Beside: s.home.beside, Parts: s.home.partsDir, Interpreter: s.opts.Interpreter, Keeper: s.opts.Keeper, RowTimeout: s.opts.RowTimeout,
 		GroupTimeout: s.opts.GroupTimeout, Client: client})
 	if err != nil {
 		return fmt.Errorf("write the settings of slots: %w", err)
@@ -94,9 +96,9 @@ func ServeSlot(conn net.Conn, connect func(client json.RawMessage, p slot.Parent
 		debug.SetMemoryLimit(b.ProcessGoBytes())
 		b.Interpreters = min(b.Interpreters, 1) // the others are those of other slots
 		known := secret.New()
-		return &slotHost{client: client, tools: &tools{lent: &p, home: &Home{Dir: set.Home, State: p.State, Parts: p.Parts}, store: discreetStore{p.State, known}, work: p.WorkDir, budget: b,
+		return &slotHost{client: client, tools: &tools{lent: &p, home: &Home{Dir: set.Home, State: p.State, Parts: p.Parts, beside: set.Beside, partsDir: set.Parts}, store: discreetStore{p.State, known}, work: p.WorkDir, budget: b,
 			opts:   Options{Interpreter: set.Interpreter, Keeper: set.Keeper, RowTimeout: set.RowTimeout, GroupTimeout: set.GroupTimeout, Remote: client, Known: known, Logger: p.Logger},
-			engine: engine.NewInstances(filepath.Join(p.WorkDir, "engine"), p.WorkDir, filepath.Join(set.Home, "parts"))}}, nil
+			engine: engine.NewInstances(filepath.Join(p.WorkDir, "engine"), p.WorkDir, set.Parts)}}, nil
 	})
 }
 

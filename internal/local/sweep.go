@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"thalweg/internal/pipeline"
 	"thalweg/internal/remote"
 	"thalweg/internal/state"
@@ -91,7 +89,7 @@ func remoteKey(name string) (key state.RunKey, ok bool) {
 
 // sweepRun removes what a run left that nobody works on.
 func (t *tools) sweepRun(ctx context.Context, key state.RunKey) error {
-	lock, ok, err := t.home.tryLock(key, unix.LOCK_EX)
+	lock, ok, err := t.home.presence.empty(key, false)
 	if err != nil || !ok {
 		return err // somebody works on it
 	}

@@ -48,7 +48,7 @@ func newTools(home *Home, opts Options) (*tools, error) {
 		return nil, err
 	}
 	return &tools{home: home, opts: opts, work: work, store: newStore(home, opts.Logger, opts.Known),
-		engine: engine.NewInstances(filepath.Join(work, "engine"), work, filepath.Join(home.Dir, "parts"))}, nil
+		engine: engine.NewInstances(filepath.Join(work, "engine"), work, home.partsDir)}, nil
 }
 
 // newStore is the state as runs write it: patiently, and without secrets.

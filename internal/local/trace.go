@@ -57,7 +57,7 @@ func Trace(ctx context.Context, home *Home, opts TraceOptions) (_ *lineage.Tree,
 	if err != nil {
 		return nil, err
 	}
-	cfg := lineage.Config{Store: home.State, Parts: home.Parts, Job: runs.job, Dir: work, Reach: []string{filepath.Join(home.Dir, "parts")},
+	cfg := lineage.Config{Store: home.State, Parts: home.Parts, Job: runs.job, Dir: work, Reach: []string{home.partsDir},
 		Engine: engine.InstanceConfig{MemoryBytes: half, Threads: budget.Cores()}}
 	return lineage.Trace(ctx, cfg, target, opts.Trace)
 }

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+)
+
+// clusterCmd is about a cluster as a whole.
+type clusterCmd struct {
+	Init   clusterInitCmd   `cmd:"" help:"Make what a cluster needs and has not got yet: tables, directories."`
+	Status clusterStatusCmd `cmd:"" help:"List the workers that are there, and the runs that are not over."`
+}
+
+// clusterFlag names a cluster.
+type clusterFlag struct {
+	Cluster string `help:"Configuration of the cluster." type:"path" env:"THALWEG_CLUSTER" required:"" placeholder:"FILE"`
+}
+
+type clusterInitCmd struct{ clusterFlag }
+
+// Run implements kong's command.
+func (c *clusterInitCmd) Run(ctx context.Context, a *app) error {
+	cfg, err := local.LoadCluster(c.Cluster, a.known)
+	if err != nil {
+		return err
+	}
+	if err := local.InitCluster(ctx, cfg); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "the cluster is ready: start workers with `thalweg worker --cluster %s`\n", c.Cluster)
+	return nil
+}
+
+type clusterStatusCmd struct {
+	clusterFlag
+	JSON bool `name:"json" help:"Print a JSON object."`
+}
+
+// clusterStatus is the JSON form.
+type clusterStatus struct {
+	Workers []local.Attendance `json:"workers"`
+	Runs    []openRunRow       `json:"runs"`
+}
+
+// openRunRow is a run that is not over.
+type openRunRow struct {
+	Workspace string       `json:"workspace"`
+	Run       int64        `json:"run"`
+	Script    string       `json:"script"`
+	Status    state.Status `json:"status"`
+	Workers   int          `json:"workers"`
+	Why       string       `json:"why,omitempty"` // nobody takes it
+}
+
+// Run implements kong's command.
+func (c *clusterStatusCmd) Run(ctx context.Context, a *app) error {
+	home, err := placeFlags{Cluster: c.Cluster}.openHome(ctx, a, false)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	workers, err := local.Workers(ctx, home)
+	if err != nil {
+		return err
+	}
+	runs, err := openRunRows(ctx, home, workers)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(a.stdout, clusterStatus{Workers: append([]local.Attendance{}, workers...), Runs: append([]openRunRow{}, runs...)})
+	}
+	a.printWorkers(workers, c.Cluster)
+	a.printOpenRuns(runs)
+	return nil
+}
+
+func openRunRows(ctx context.Context, home *local.Home, workers []local.Attendance) (out []openRunRow, err error) {
+	workspaces, err := home.State.Workspaces(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for workspaces: %w", err)
+	}
+	for _, w := range workspaces {
+		runs, err := state.OpenRuns(ctx, home.State, w)
+		if err != nil {
+			return nil, fmt.Errorf("look for runs of workspace %s: %w", w, err)
+		}
+		for _, r := range runs {
+			row := openRunRow{Workspace: w, Run: r.Run, Script: r.ScriptPath, Status: r.Status}
+			for _, there := range workers {
+				for _, at := range there.Runs {
+					if !there.Gone && at.Workspace == w && at.Run == r.Run {
+						row.Workers++
+					}
+				}
+			}
+			if row.Workers == 0 && r.Status == state.Running {
+				if row.Why, _, err = local.NobodyTakes(ctx, home, r.RunKey); err != nil {
+					return nil, err
+				}
+			}
+			out = append(out, row)
+		}
+	}
+	return out, nil
+}
+
+func (a *app) printWorkers(workers []local.Attendance, config string) {
+	if len(workers) == 0 {
+		fmt.Fprintf(a.stdout, "no worker is there; start one: thalweg worker --cluster %s\n", config)
+		return
+	}
+	t := a.newTable("host", "process", "thalweg", "duckdb", "python", "slots", "memory", "since", "runs", "status")
+	rightAligned(t, 2, 6, 7)
+	for _, w := range workers {
+		status := "at work"
+		switch {
+		case w.Gone:
+			status = "gone: last heard of " + span(time.Since(w.Seen)) + " ago"
+		case w.Draining:
+			status = "draining"
+		case len(w.Runs) == 0:
+			status = "idle"
+		}
+		var runs []string
+		for _, r := range w.Runs {
+			runs = append(runs, fmt.Sprintf("%s/%d", r.Workspace, r.Run))
+		}
+		t.AppendRow([]any{w.Host, w.PID, w.Version, w.Engine, w.Python, w.Slots, size(w.Memory), span(time.Since(w.Since)), strings.Join(runs, " "), status})
+	}
+	t.Render()
+	for _, w := range workers {
+		for _, r := range w.Refused {
+			if !w.Gone {
+				fmt.Fprintf(a.stdout, "%s, process %d, cannot work on run %d in workspace %s: %s\n", w.Host, w.PID, r.Run, r.Workspace, plain(r.Why))
+			}
+		}
+	}
+}
+
+func (a *app) printOpenRuns(runs []openRunRow) {
+	if len(runs) == 0 {
+		fmt.Fprintln(a.stdout, "no run is under way")
+		return
+	}
+	t := a.newTable("workspace", "run", "script", "status", "workers", "")
+	rightAligned(t, 2, 5)
+	for _, r := range runs {
+		t.AppendRow([]any{r.Workspace, r.Run, plain(r.Script), statusText(a, r.Status), r.Workers, plain(r.Why)})
+	}
+	t.Render()
+}
+
+// needCluster refuses what only a cluster has.
+func needCluster(flag, cluster string) error {
+	if cluster != "" {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Script, Message: flag + " is for runs of a cluster", Hint: "name one with --cluster FILE"}
+}

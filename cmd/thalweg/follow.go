@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"thalweg/internal/budget"
+	"thalweg/internal/gate"
+	"thalweg/internal/history"
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+	"thalweg/internal/worker"
+)
+
+// attachCmd follows a run that others work on.
+type attachCmd struct {
+	Ref  runRef `arg:"" name:"run" optional:"" default:"last" help:"Run: its number, or last."`
+	Wait bool   `help:"Stay while the run waits for people, or is paused."`
+	JSON bool   `name:"json" help:"Print events as JSON lines."`
+	stateFlags
+}
+
+// Run implements kong's command.
+func (c *attachCmd) Run(ctx context.Context, a *app) error {
+	home, run, err := c.Ref.open(ctx, a, c.stateFlags)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	return a.follow(ctx, home, run.RunKey, followed{resumed: true, asJSON: c.JSON, wait: c.Wait})
+}
+
+// followed says how a run is followed.
+type followed struct {
+	resumed bool // it had begun before
+	asJSON  bool
+	wait    bool // also while it waits for people
+	started local.Started
+}
+
+// follow shows a run that others work on until it is over, and ends as run does.
+func (a *app) follow(ctx context.Context, home *local.Home, key state.RunKey, f followed) error {
+	nodes, err := home.State.Nodes(ctx, key)
+	if err != nil {
+		return fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
+	}
+	view := newRunView(a, f.asJSON)
+	defer view.close()
+	f.started.Key, f.started.Nodes, f.started.Resumed, f.started.Remote = key, nodes, f.resumed, true
+	view.begin(f.started)
+	events := eventsShown{view: view, sums: map[string]state.Stats{}}
+	looked := nobodyWatch{app: a, home: home, key: key, json: f.asJSON}
+	err = history.Follow(ctx, history.NewStream(home.State, key, 0), history.FollowOptions{Stay: f.wait, Abandoned: looked.abandoned, Every: followPause}, events.tell)
+	view.close()
+	if ctx.Err() != nil {
+		fmt.Fprintf(a.stderr, "run %d is not followed any more, and goes on if it is not over; `%s` comes back to it\n", key.Run, a.command(key, home, fmt.Sprintf("attach %d", key.Run)))
+		return errReported{exitInterrupted}
+	}
+	if err != nil {
+		return err
+	}
+	sum, err := local.SummaryOf(ctx, home, key)
+	if err == nil && sum.Status == state.Running && home.Cluster() == nil {
+		fmt.Fprintf(a.stderr, "nobody works on run %d; `%s` lets it go on\n", key.Run, key.Command(fmt.Sprintf("resume %d", key.Run)))
+		return errReported{exitInterrupted}
+	}
+	return finishRun(a, sum, err, f.asJSON)
+}
+
+// followPause is how often is looked what a run has come to.
+const followPause = 200 * time.Millisecond
+
+// command is a command about a run, as it is typed for this place.
+func (a *app) command(key state.RunKey, home *local.Home, rest string) string {
+	text := key.Command(rest)
+	if cfg := home.Cluster(); cfg != nil {
+		text += " --cluster " + cfg.Path
+	}
+	return text
+}
+
+// eventsShown shows what is recorded of a run as what happens in it.
+type eventsShown struct {
+	view *runView
+	sums map[string]state.Stats // of the nodes' batches so far
+}
+
+func (s *eventsShown) tell(lines []history.Line) error {
+	for _, l := range lines {
+		e, ok := shownEvent(l.Event)
+		if !ok {
+			continue
+		}
+		switch sum := s.sums[e.Node]; e.Kind {
+		case worker.NodePlanned:
+			delete(s.sums, e.Node)
+		case worker.BatchFinished:
+			sum.RowsIn, sum.RowsOut, sum.BytesOut = sum.RowsIn+e.Stats.RowsIn, sum.RowsOut+e.Stats.RowsOut, sum.BytesOut+e.Stats.BytesOut
+			s.sums[e.Node] = sum
+		case worker.NodeFinished:
+			e.Stats = sum
+		}
+		s.view.observe(e)
+	}
+	return nil
+}
+
+// shownEvent is an event of state as a worker tells it; false if people are shown nothing of it.
+func shownEvent(e state.Event) (worker.Event, bool) {
+	out := worker.Event{Run: e.RunKey, Time: e.Time, Node: e.Node, Attempt: e.Attempt, Batches: e.Batches, Failure: e.Failure, ReusedFrom: e.ReusedFrom}
+	if e.Batch != nil {
+		out.Batch = *e.Batch
+	}
+	out.Stats = state.Stats{RowsIn: e.RowsIn, RowsOut: e.RowsOut, BytesOut: e.BytesOut}
+	switch {
+	case e.Kind == state.NodePlanned:
+		out.Kind = worker.NodePlanned
+	case e.Kind == state.BatchClaimed:
+		out.Kind = worker.BatchStarted
+	case e.Kind == state.BatchEnded && e.Status == state.Succeeded:
+		out.Kind = worker.BatchFinished
+	case e.Kind == state.BatchEnded && e.Status == state.Released:
+		out.Kind = worker.BatchReleased
+	case e.Kind == state.BatchEnded && e.Failure != nil:
+		out.Kind = worker.BatchRetried
+		if e.Status == state.Failed {
+			out.Kind = worker.BatchFailed
+		}
+	case e.Kind == state.NodeMoved && e.Status == state.Succeeded:
+		out.Kind = worker.NodeFinished
+	case e.Kind == state.NodeMoved && e.Status == state.Waiting && gate.Is(state.NodeSpec{Name: e.Node, Kind: gate.Kind}):
+		out.Kind = worker.NodeWaiting
+	default:
+		return out, false
+	}
+	return out, true
+}
+
+// nobodyWatch says, now and then, that nobody takes a run.
+type nobodyWatch struct {
+	app   *app
+	home  *local.Home
+	key   state.RunKey
+	json  bool
+	looks int
+	said  string
+}
+
+// looksUntilTold is how many looks in a row find nobody before that is said.
+const looksUntilTold = 10
+
+// abandoned implements history.FollowOptions: a run of a cluster is not left because
+// nobody has come yet, only said to be alone.
+func (n *nobodyWatch) abandoned(run state.Run) bool {
+	alone := !n.home.AtWork(run.RunKey)
+	if n.home.Cluster() == nil {
+		return alone
+	}
+	if n.looks++; !alone {
+		n.looks, n.said = 0, ""
+	}
+	if n.looks == 0 || n.looks%looksUntilTold != 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), nobodyTimeout)
+	defer cancel()
+	text, hint, err := local.NobodyTakes(ctx, n.home, n.key)
+	if err != nil || text == "" || text == n.said {
+		return false
+	}
+	n.said = text
+	fmt.Fprintf(n.app.stderr, "run %d waits: %s\n  hint: %s\n", n.key.Run, n.app.known.Text(text), hint)
+	return false
+}
+
+const nobodyTimeout = 5 * time.Second
+
+// submit begins a run of a cluster, or lets one go on, and follows it.
+func (w *workplace) submit(ctx context.Context, a *app, flags engineFlags, asJSON bool, opts local.Options) error {
+	opts = w.equip(a, flags, opts)
+	key, warnings, err := local.Submit(ctx, w.home, opts)
+	if err != nil {
+		if asJSON {
+			if perr := printJSON(a.stdout, neverBegan(ctx, opts.Workspace, err)); perr != nil {
+				return errors.Join(err, perr)
+			}
+		}
+		return err
+	}
+	if w.detach {
+		_ = warnings.Write(a.stderr) // the terminal is gone when this fails: nobody to tell
+		if asJSON {
+			return printJSON(a.stdout, submitted{Event: "run_submitted", Workspace: key.Workspace, Run: key.Run})
+		}
+		fmt.Fprintf(a.stdout, "run %d submitted in workspace %s; `%s` follows it\n", key.Run, key.Workspace, a.command(key, w.home, fmt.Sprintf("attach %d", key.Run)))
+		return nil
+	}
+	return a.follow(ctx, w.home, key, followed{resumed: opts.Resume, asJSON: asJSON, wait: opts.Wait, started: local.Started{Warnings: warnings, Budget: budget.Budget{}}})
+}
+
+// submitted is the JSON form of a run that was submitted and not followed.
+type submitted struct {
+	Event     string `json:"event"`
+	Workspace string `json:"workspace"`
+	Run       int64  `json:"run"`
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+
+	"github.com/alecthomas/kong"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+)
+
+// placeFlags say where a command's state is: in a directory, or in a cluster.
+type placeFlags struct {
+	State   string `help:"State directory." default:"${state}" type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
+	Cluster string `help:"Configuration of a cluster, instead of a state directory." type:"path" env:"THALWEG_CLUSTER" placeholder:"FILE"`
+}
+
+// openHome opens the state. create makes a state directory that is not there; what a
+// cluster needs is made by cluster init.
+func (p placeFlags) openHome(ctx context.Context, a *app, create bool) (*local.Home, error) {
+	if p.Cluster == "" {
+		return local.Open(ctx, p.State, create)
+	}
+	cfg, err := local.LoadCluster(p.Cluster, a.known)
+	if err != nil {
+		return nil, err
+	}
+	return local.OpenCluster(ctx, cfg)
+}
+
+// hooksDir is the directory that may have hooks of all runs.
+func (p placeFlags) hooksDir(a *app) (string, error) {
+	if p.Cluster == "" {
+		return p.State, nil
+	}
+	cfg, err := local.LoadCluster(p.Cluster, a.known)
+	if err != nil {
+		return "", err
+	}
+	return cfg.Dir(), nil
+}
+
+// settlePlace decides between a directory and a cluster where both are named: what is on
+// the command line counts, not what the environment has for other commands.
+func settlePlace(kctx *kong.Context) error {
+	said := map[string]bool{}
+	for _, p := range kctx.Path {
+		if p.Flag != nil {
+			said[p.Flag.Name] = true
+		}
+	}
+	var state, cluster *kong.Flag
+	for _, f := range kctx.Flags() {
+		switch f.Name {
+		case "state":
+			state = f
+		case "cluster":
+			cluster = f
+		case "config":
+			if f.Target.String() != "" {
+				defer func(path string) { cluster.Target.SetString(path) }(f.Target.String())
+				said["cluster"] = true
+			}
+		}
+	}
+	if state == nil || cluster == nil {
+		return nil
+	}
+	switch {
+	case said["state"] && said["cluster"]:
+		return &fault.Error{Kind: fault.Script, Message: "--state and --cluster exclude each other", Hint: "name a state directory or the configuration of a cluster"}
+	case said["state"]:
+		cluster.Target.SetString("")
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"thalweg/internal/budget"
+	"thalweg/internal/engine"
+	"thalweg/internal/plan"
+	"thalweg/internal/state"
+	"thalweg/internal/worker"
+)
+
+// Workers of a cluster leave notes in a workspace of their own, which no run can have.
+const (
+	fleetWorkspace = "_fleet"
+	topicWorkers   = "workers"
+
+	attendEvery    = 2 * time.Second
+	attendLease    = 15 * time.Second // that a note counts
+	attendForget   = 24 * time.Hour   // that one of a worker that has died is kept
+	attendRunsMost = 20               // runs that a note names
+	pythonPatience = 10 * time.Second // to ask an interpreter for its version
+)
+
+// Attendance is what a worker says of itself.
+type Attendance struct {
+	Owner    string    `json:"owner"`
+	Host     string    `json:"host"`
+	PID      int       `json:"pid"`
+	Version  string    `json:"version"`
+	Engine   string    `json:"engine"`
+	Hash     string    `json:"bucket_hash"`
+	Python   string    `json:"python"`
+	Slots    int       `json:"slots"`
+	Cores    int       `json:"cores"`
+	Memory   int64     `json:"memory_bytes"`
+	Since    time.Time `json:"since"`
+	Seen     time.Time `json:"seen"` // by its own clock
+	Draining bool      `json:"draining,omitempty"`
+	Runs     []RunAt   `json:"runs,omitempty"`    // that it works on
+	Refused  []RunAt   `json:"refused,omitempty"` // that it cannot work on
+	Gone     bool      `json:"gone,omitempty"`    // nothing was heard of it for a while
+}
+
+// RunAt is a run as a worker sees it.
+type RunAt struct {
+	Workspace string `json:"workspace"`
+	Run       int64  `json:"run"`
+	Why       string `json:"why,omitempty"`
+}
+
+// Workers lists the workers of a cluster, by host and number. Notes of those that
+// died long ago are removed.
+func Workers(ctx context.Context, home *Home) (out []Attendance, err error) {
+	notes, err := state.AllNotes(ctx, home.State, fleetWorkspace, topicWorkers)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	for _, n := range notes {
+		var a Attendance
+		age := now.Sub(n.Time)
+		if err := json.Unmarshal(n.Data, &a); err != nil || age > attendForget {
+			if err := home.State.RemoveNote(ctx, fleetWorkspace, n); err != nil {
+				return nil, fmt.Errorf("remove the note of worker %s: %w", n.Name, err)
+			}
+			continue
+		}
+		a.Seen, a.Gone = n.Time, age > attendLease || worker.Gone(a.Owner)
+		out = append(out, a)
+	}
+	slices.SortFunc(out, func(a, b Attendance) int { return cmp.Or(strings.Compare(a.Host, b.Host), a.PID-b.PID) })
+	return out, nil
+}
+
+// attend keeps this worker's note fresh, in a cluster, until what it answers with
+// is called, which removes it.
+func (s *server) attend(ctx context.Context) (done func()) {
+	if s.home.cluster == nil {
+		return func() {}
+	}
+	a := Attendance{Owner: s.crew.owner, PID: os.Getpid(), Version: s.opts.Program, Engine: engine.Version, Hash: plan.KeyHash, Slots: slotsOf(s.opts.Cores), Cores: slotsOf(s.opts.Cores),
+		Memory: cmp.Or(s.opts.MemoryBytes, budget.Default()), Since: time.Now().UTC().Truncate(time.Second)}
+	a.Host, _, _ = strings.Cut(a.Owner, "/")
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var loop sync.WaitGroup
+	loop.Go(func() {
+		a.Python = pythonVersion(ctx, s.opts.Interpreter)
+		note := state.Note{Topic: topicWorkers, Name: a.Owner}
+		say := func(ctx context.Context) { s.say(ctx, &a, &note) }
+		say(ctx)
+		every(ctx, attendEvery, say)
+		limited, stop := context.WithTimeout(context.WithoutCancel(ctx), presenceTimeout)
+		defer stop()
+		if err := s.home.State.RemoveNote(limited, fleetWorkspace, note); err != nil {
+			s.opts.Logger.Warn("the note that this worker is there stays", "error", err)
+		}
+	})
+	return func() {
+		cancel()
+		loop.Wait()
+	}
+}
+
+// say writes the worker's note as things are now.
+func (s *server) say(ctx context.Context, a *Attendance, note *state.Note) {
+	s.mu.Lock()
+	a.Runs, a.Refused, a.Draining = nil, nil, s.draining()
+	for key := range s.joined {
+		a.Runs = append(a.Runs, RunAt{Workspace: key.Workspace, Run: key.Run})
+	}
+	for _, r := range s.refused {
+		if r.why != "" && !s.joined[r.run] && time.Now().Before(r.until.Add(r.wait)) {
+			a.Refused = append(a.Refused, RunAt{Workspace: r.run.Workspace, Run: r.run.Run, Why: shorten(s.opts.Known.Text(r.why))})
+		}
+	}
+	s.mu.Unlock()
+	byRun := func(a, b RunAt) int {
+		return cmp.Or(strings.Compare(a.Workspace, b.Workspace), cmp.Compare(b.Run, a.Run))
+	}
+	slices.SortFunc(a.Runs, byRun)
+	slices.SortFunc(a.Refused, byRun)
+	a.Runs, a.Refused = a.Runs[:min(len(a.Runs), attendRunsMost)], a.Refused[:min(len(a.Refused), attendRunsMost/4)]
+	data, err := json.Marshal(a)
+	if err != nil {
+		return
+	}
+	next := *note
+	next.Data, next.Time = data, time.Now()
+	if err := s.home.State.PutNote(ctx, fleetWorkspace, next); err != nil {
+		if ctx.Err() == nil {
+			s.opts.Logger.Warn("others may not see that this worker is there", "error", err)
+		}
+		return
+	}
+	*note = next
+}
+
+const whyMostChars = 300
+
+func shorten(text string) string {
+	if r := []rune(text); len(r) > whyMostChars {
+		return string(r[:whyMostChars]) + "…"
+	}
+	return text
+}
+
+// pythonVersion asks an interpreter; what is wrong with it is told where one is needed.
+func pythonVersion(ctx context.Context, interpreter string) string {
+	ctx, cancel := context.WithTimeout(ctx, pythonPatience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, cmp.Or(interpreter, "python3"), "-c", "import platform; print(platform.python_implementation(), platform.python_version())").Output()
+	if err != nil {
+		return "none"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// NobodyTakes says why no worker takes a run of a cluster; "" if one works on it, or will.
+func NobodyTakes(ctx context.Context, home *Home, key state.RunKey) (text, hint string, err error) {
+	if home.cluster == nil {
+		return "", "", nil
+	}
+	workers, err := Workers(ctx, home)
+	if err != nil {
+		return "", "", err
+	}
+	var reasons []string
+	there := 0
+	for _, w := range workers {
+		if w.Gone || w.Draining {
+			continue
+		}
+		there++
+		if slices.ContainsFunc(w.Runs, func(r RunAt) bool { return r.Workspace == key.Workspace && r.Run == key.Run }) {
+			return "", "", nil
+		}
+		for _, r := range w.Refused {
+			if r.Workspace == key.Workspace && r.Run == key.Run {
+				reasons = append(reasons, fmt.Sprintf("%s (process %d): %s", w.Host, w.PID, r.Why))
+			}
+		}
+	}
+	switch {
+	case there == 0:
+		return "no worker is there", "start one: thalweg worker --cluster " + home.cluster.Path, nil
+	case len(reasons) == there:
+		return "no worker that is there can take it: " + strings.Join(reasons, "; "), "start a worker that can, or mend these: `thalweg cluster status` lists them", nil
+	}
+	return "", "", nil
+}
+
+// errOther is why a run is left to other workers.
+var errOther = errors.New("the run is left to workers that match it")

@@ -1,0 +1,31 @@
+package local
+
+import (
+	"context"
+
+	"thalweg/internal/queue"
+)
+
+// drained is a queue as an executor sees it that may be asked to begin nothing more.
+type drained struct {
+	queue.Queue
+	gone  context.Context
+	close func() // nobody receives anything any more
+}
+
+func newDrained(q queue.Queue) *drained {
+	gone, closed := context.WithCancel(context.Background())
+	return &drained{Queue: q, gone: gone, close: closed}
+}
+
+// Receive implements queue.Queue.
+func (d *drained) Receive(ctx context.Context) (queue.Delivery, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.gone, cancel)()
+	got, err := d.Queue.Receive(ctx)
+	if err != nil && d.gone.Err() != nil {
+		return got, queue.ErrClosed
+	}
+	return got, err
+}

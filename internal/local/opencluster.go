@@ -1,0 +1,177 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"thalweg/internal/cluster"
+	"thalweg/internal/durable"
+	"thalweg/internal/fault"
+	"thalweg/internal/parts"
+	"thalweg/internal/parts/cache"
+	partslocal "thalweg/internal/parts/local"
+	"thalweg/internal/secret"
+	"thalweg/internal/state/sqlite"
+)
+
+// LoadCluster reads the configuration of a cluster. known learns its secrets.
+func LoadCluster(name string, known *secret.Known) (*cluster.Config, error) {
+	cfg, diags, err := cluster.Load(name, cluster.Options{Known: known})
+	if err != nil {
+		return nil, err
+	}
+	if diags.HasErrors() {
+		return nil, &InvalidScriptError{Diagnostics: diags}
+	}
+	return cfg, nil
+}
+
+// OpenCluster opens a cluster's state and parts. What a machine keeps for itself
+// is below the scratch directory.
+func OpenCluster(ctx context.Context, cfg *cluster.Config) (_ *Home, err error) {
+	scratch, err := scratchOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return nil, scratchFault(scratch, err)
+	}
+	if err := makeSubs(scratch); err != nil {
+		return nil, scratchFault(scratch, err)
+	}
+	h := &Home{Dir: scratch, cluster: cfg, hooksIn: cfg.Dir()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.Close())
+		}
+	}()
+	if err := sweepTmp(filepath.Join(scratch, "tmp")); err != nil {
+		return nil, scratchFault(scratch, err)
+	}
+	if err := h.openState(ctx); err != nil {
+		return nil, err
+	}
+	return h, h.openParts(ctx)
+}
+
+// openState opens the state that the configuration names.
+func (h *Home) openState(ctx context.Context) error {
+	dir := h.cluster.State.Directory
+	if dir == "" {
+		return h.openCassandra(ctx)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "state.db")); errors.Is(err, fs.ErrNotExist) {
+		return noCluster(h.cluster, "there is no state in "+dir, err)
+	}
+	if err := makeSubs(dir); err != nil {
+		return homeFault(dir, "make the state directory", err)
+	}
+	store, err := sqlite.Open(ctx, filepath.Join(dir, "state.db"))
+	if err != nil {
+		return err
+	}
+	h.State, h.beside, h.presence = store, filepath.Dir(dir), fileLocks{dir}
+	return nil
+}
+
+// noCluster is said where init was not run.
+func noCluster(cfg *cluster.Config, what string, err error) error {
+	return &fault.Error{Kind: fault.Script, Message: what, Hint: "`thalweg cluster init --cluster " + cfg.Path + "` makes what a cluster needs", Err: err}
+}
+
+// openParts opens the parts that the configuration names.
+func (h *Home) openParts(ctx context.Context) error {
+	if dir := h.cluster.PartsDirectory(); dir != "" {
+		store, err := partslocal.OpenOn(durable.FS{}, dir)
+		if err != nil {
+			return homeFault(dir, "open the parts", err)
+		}
+		h.Parts, h.partsDir = store, dir
+		return nil
+	}
+	backend, err := h.openBackend(ctx)
+	if err != nil {
+		return err
+	}
+	work, err := h.WorkDir()
+	if err != nil {
+		return errors.Join(err, backend.Close())
+	}
+	store, err := cache.New(backend, filepath.Join(work, "parts"), h.cluster.Worker.Cache)
+	if err != nil {
+		return errors.Join(err, backend.Close())
+	}
+	h.Parts, h.partsDir = store, filepath.Join(work, "parts")
+	return nil
+}
+
+// openBackend opens parts that have no paths.
+func (h *Home) openBackend(context.Context) (parts.Backend, error) {
+	return nil, notBuilt("parts in S3 or Cassandra")
+}
+
+// openCassandra opens a state in Cassandra.
+func (h *Home) openCassandra(context.Context) error { return notBuilt("a state in Cassandra") }
+
+func notBuilt(what string) error {
+	return &fault.Error{Kind: fault.Script, Message: "this version of thalweg cannot open " + what, Hint: "name a directory in the cluster's configuration"}
+}
+
+// InitCluster makes what a cluster needs and has not got yet.
+func InitCluster(ctx context.Context, cfg *cluster.Config) error {
+	dir := cfg.State.Directory
+	if dir == "" {
+		return notBuilt("a state in Cassandra")
+	}
+	home, err := Open(ctx, dir, true)
+	if err != nil {
+		return err
+	}
+	if err := home.Close(); err != nil {
+		return err
+	}
+	if home, err = OpenCluster(ctx, cfg); err != nil {
+		return err
+	}
+	return home.Close()
+}
+
+// scratchOf is the directory that the machine has for itself: processes of one
+// user share it, each with a directory of its own in it.
+func scratchOf(cfg *cluster.Config) (string, error) {
+	switch {
+	case cfg.Worker.Scratch != "":
+		return cfg.Worker.Scratch, nil
+	case cfg.State.Directory != "":
+		return cfg.State.Directory, nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", &fault.Error{Kind: fault.Environment, Message: "there is no directory for temporary files", Hint: "name one in the cluster's configuration: worker: {scratch: PATH}", Err: err}
+	}
+	return filepath.Join(dir, "thalweg", strconv.Itoa(os.Getuid())), nil
+}
+
+func scratchFault(dir string, err error) error {
+	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("make the scratch directory %s", dir), Err: err,
+		Hint: "check permissions and free space, or name another one in the cluster's configuration: worker: {scratch: PATH}"}
+}
+
+// owns reports whether a path is in one of the directories that are kept here.
+func (h *Home) owns(path string) bool {
+	own := []string{h.Dir, h.partsDir}
+	if h.cluster != nil && h.cluster.State.Directory != "" {
+		own = append(own, h.cluster.State.Directory)
+	}
+	for _, dir := range own {
+		if rel, err := filepath.Rel(resolved(dir), path); err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	return false
+}
