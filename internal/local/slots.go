@@ -30,9 +30,9 @@ type Isolation struct {
 
 // slotSettings are what a slot's process is told of its worker.
 type slotSettings struct {
-	Home         string          `json:"home"`     // see Home.Dir
-	Beside       string          `json:"beside"`   // see Home
-	Parts        string          `json:"parts"`    // see Home
+	Home         string          `json:"home"`   // see Home.Dir
+	Beside       string          `json:"beside"` // see Home
+	Parts        string          `json:"parts"`  // see Home
 	Interpreter  string          `json:"interpreter"`
 	Keeper       string          `json:"keeper"`
 	RowTimeout   time.Duration   `json:"row_timeout"`
