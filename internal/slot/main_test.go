@@ -158,10 +158,6 @@ func (p *play) end(how string) error {
 		os.Exit(7)
 	case "oom":
 		const bytesMax = 4 << 30
-		if mappedBytes() > bytesMax { // the race detector's memory: it dies in other words
-			fmt.Fprintln(os.Stderr, "fatal error: runtime: out of memory")
-			os.Exit(2)
-		}
 		if err := unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: bytesMax, Max: bytesMax}); err != nil {
 			return err
 		}
@@ -171,14 +167,6 @@ func (p *play) end(how string) error {
 		}
 	}
 	return fmt.Errorf("there is no scene %q", how)
-}
-
-// mappedBytes is this process's address space.
-func mappedBytes() int64 {
-	var pages int64
-	text, _ := os.ReadFile("/proc/self/statm")
-	_, _ = fmt.Sscan(string(text), &pages)
-	return pages * int64(os.Getpagesize())
 }
 
 // place is where a test looks for what its children do.

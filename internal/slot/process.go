@@ -216,7 +216,7 @@ func (p *process) death(doing string) error {
 // lacksMemory reports whether the child ended because there was no memory for it, as far as one can tell.
 func (p *process) lacksMemory(said string) bool {
 	said = strings.ToLower(said)
-	for _, sign := range []string{"out of memory", "bad_alloc", "cannot allocate memory"} {
+	for _, sign := range []string{"out of memory", "bad_alloc", "cannot allocate memory", "failed to allocate"} {
 		if strings.Contains(said, sign) {
 			return true
 		}

@@ -61,7 +61,7 @@ func TestAChildThatDiesCostsOneAttempt(t *testing.T) {
 		"kill":  "the process of slot 1 ended while it was executing batch 3 of node hold part kill: signal: killed",
 		"abort": "terminate called after throwing an instance of 'std::bad_function'",
 		"exit":  "exit status 7",
-		"oom":   "out of memory",
+		"oom":   "the system was probably out of memory",
 		"stop":  "it was killed because it stood still for 2s",
 	} {
 		before, err := b.execute("pid")
