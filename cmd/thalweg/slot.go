@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os/exec"
 	"os/signal"
@@ -17,7 +16,11 @@ import (
 type slotCmd struct{}
 
 // slotProcess makes a slot's process.
-func slotProcess() *exec.Cmd { return exec.Command(ownExecutable, slot.Command) }
+func slotProcess() *exec.Cmd {
+	cmd := exec.Command(ownExecutable, slot.Command)
+	cmd.Args[0] = "thalweg"
+	return cmd
+}
 
 func (*slotCmd) Run() error {
 	// What ends a worker (a signal to all of a service's processes, say) lets it
@@ -27,12 +30,11 @@ func (*slotCmd) Run() error {
 	if err != nil {
 		return err
 	}
-	err = local.ServeSlot(conn, func(client json.RawMessage, p slot.Parent) (*remote.Client, error) {
+	return local.ServeSlot(conn, func(client json.RawMessage, p slot.Parent) (*remote.Client, error) {
 		var flags remoteFlags
 		if err := json.Unmarshal(client, &flags); err != nil {
 			return nil, fmt.Errorf("read the flags of a slot: %w", err)
 		}
 		return flags.client(p.Logger)
 	})
-	return errors.Join(err)
 }

@@ -27,6 +27,30 @@ func TestSplitNeverGivesMoreThanThereIs(t *testing.T) {
 	})
 }
 
+func TestSplitProcessesNeverGivesMoreThanThereIs(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		total := rapid.Int64Range(MemoryBytesMin, 1<<40).Draw(t, "total")
+		cores := rapid.IntRange(1, 256).Draw(t, "cores")
+		python := rapid.Bool().Draw(t, "python")
+		b, err := SplitProcesses(total, cores, python)
+		require.NoError(t, err)
+		used := baseBytes + b.InterpreterBytes*int64(b.Interpreters) + (b.SlotEngineBytes+b.ProcessBytes)*int64(b.Slots)
+		require.LessOrEqual(t, used, max(total, 320<<20), "the least budgets need a little more")
+		require.GreaterOrEqual(t, b.Slots, 1)
+		require.LessOrEqual(t, b.Slots, cores)
+		require.Equal(t, python, b.Interpreters == b.Slots)
+		require.GreaterOrEqual(t, b.SlotEngineBytes, int64(slotBytesMin*4/5))
+		require.Positive(t, b.BatchBytes)
+		smaller := b.resized(total/2, b)
+		require.Positive(t, smaller.SlotEngineBytes)
+		require.LessOrEqual(t, smaller.SlotEngineBytes, b.SlotEngineBytes)
+		require.LessOrEqual(t, smaller.Slots, b.Slots)
+	})
+	_, err := SplitProcesses(MemoryBytesMin-1, 2, true)
+	require.ErrorContains(t, err, "at least 256 MiB")
+}
+
 func TestSplitRefusesTooLittle(t *testing.T) {
 	t.Parallel()
 	_, err := Split(MemoryBytesMin-1, 2, 0)

@@ -82,11 +82,7 @@ func (r *isolated) serve(home *local.Home) (status state.Status) {
 	client := remote.New(remote.Config{})
 	defer client.Close()
 	err := local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 2, Interpreter: "python3", Remote: client, Tries: r.tries,
-		Isolate: &local.Isolation{Client: remote.Config{}, Command: func() *exec.Cmd {
-			cmd := exec.Command(os.Args[0], slot.Command)
-			cmd.Env = append(os.Environ(), slotOf+"="+r.mark)
-			return cmd
-		}},
+		Isolate: &local.Isolation{Client: remote.Config{}, Command: slotCommand(r.mark)},
 		Observe: func(e worker.Event) {
 			r.events.Lock()
 			r.events.all = append(r.events.all, e)
@@ -100,7 +96,16 @@ func (r *isolated) serve(home *local.Home) (status state.Status) {
 	return status
 }
 
-// of counts the events of a kind.
+// slotCommand makes a slot's process, with a mark.
+func slotCommand(mark string) func() *exec.Cmd {
+	return func() *exec.Cmd {
+		cmd := exec.Command(os.Args[0], slot.Command)
+		cmd.Env = append(os.Environ(), slotOf+"="+mark)
+		return cmd
+	}
+}
+
+// of lists the events of a kind.
 func (r *isolated) of(kind worker.EventKind) (some []worker.Event) {
 	r.events.Lock()
 	defer r.events.Unlock()

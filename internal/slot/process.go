@@ -36,6 +36,7 @@ type process struct {
 	killsAt  int64 // see memoryKills, when the batch at hand began
 	silences atomic.Int64
 	reason   atomic.Pointer[string] // why we have killed it; nil: we have not
+	told     atomic.Bool            // its death has failed an attempt
 
 	ended chan struct{} // closed when it is gone, and nothing of it is held any more
 	state keeper.State  // then
@@ -188,6 +189,7 @@ func (p *process) await() {
 
 // death is the failure of what a child was doing when it died.
 func (p *process) death(doing string) error {
+	p.told.Store(true)
 	f := &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("the process of slot %d ended while it was %s", p.slot, doing),
 		Hint: "the batch is tried again in a new process; if it dies again, look into the system's log, and at what the batch's formulas and libraries do"}
 	if !p.gone() {

@@ -155,8 +155,8 @@ func (s *Slots) ready(ctx context.Context, at *place) error {
 		return nil
 	}
 	if p := at.process; p != nil {
-		if p.gone() && p.reason.Load() == nil {
-			s.cfg.Logger.Warn("a slot's process is replaced", "slot", at.number, "error", p.death("at work, or idle"))
+		if p.gone() && p.reason.Load() == nil && !p.told.Load() {
+			s.cfg.Logger.Warn("a slot's process is replaced", "slot", at.number, "error", p.death("idle"))
 		}
 		p.end()
 		at.process = nil
