@@ -239,7 +239,7 @@ func (c *Coordinator) offer(ctx context.Context, nodes []state.Node) error {
 		if !c.wanted(n) {
 			continue
 		}
-		offers, _, err := c.cfg.Store.Offers(ctx, n.NodeKey, c.cfg.Now(), state.Page{Limit: c.offersMax()})
+		offers, err := c.offers(ctx, n)
 		if err != nil {
 			return fmt.Errorf("read what is on offer of %s: %w", n.Name, err)
 		}
@@ -251,6 +251,24 @@ func (c *Coordinator) offer(ctx context.Context, nodes []state.Node) error {
 		}
 	}
 	return nil
+}
+
+// offers reads what is on offer of a node. Who leads begins at the front; others
+// begin anywhere, and read little: what they have read is soon taken by someone else.
+func (c *Coordinator) offers(ctx context.Context, n state.Node) ([]state.Offer, error) {
+	limit := c.offersMax()
+	if !c.leads.IsZero() || n.BatchesTotal <= limit {
+		offers, _, err := c.cfg.Store.Offers(ctx, n.NodeKey, c.cfg.Now(), state.Page{Limit: limit})
+		return offers, err
+	}
+	limit = min(limit, followedPerSlot*max(c.cfg.Slots, 1))
+	from := mathrand.New(c.cfg.Clock).Int64N(int64(n.BatchesTotal)) //nolint:gosec // spacing, not a secret
+	offers, _, err := c.cfg.Store.Offers(ctx, n.NodeKey, c.cfg.Now(), state.Page{From: from, Limit: limit})
+	if err != nil || len(offers) == limit || from == 0 {
+		return offers, err
+	}
+	front, _, err := c.cfg.Store.Offers(ctx, n.NodeKey, c.cfg.Now(), state.Page{Limit: limit - len(offers)})
+	return append(offers, front...), err
 }
 
 // bury gives back what a process has claimed that is known to have died, where

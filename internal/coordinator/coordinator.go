@@ -35,6 +35,8 @@ const (
 	// most; more are looked for when a quarter of them is left.
 	offersPerSlot = 8
 	offersMin     = 32
+	// followedPerSlot is how many of them are read at once where others lead.
+	followedPerSlot = 4
 	// planTries is how often a node is planned whose plan fails for reasons
 	// that may pass; planPause spaces them, twice as long each time.
 	planTries = 4
