@@ -25,6 +25,7 @@ var interruptible = [][]string{
 	{"infer", "in.csv"}, {"infer", "in.csv", "--json"},
 	{"explain", "script.yaml"}, {"explain", "hangs.yaml"}, {"explain", "hangs.yaml", "--json"},
 	{"graph", "script.yaml"}, {"graph", "hangs.yaml", "-o", "a/b.svg"},
+	{"simulate", "--workers", "2", "--batches", "60"}, {"simulate", "--print-costs"},
 	{"runs"}, {"runs", "--json"}, {"nodes"}, {"batches", "read"}, {"checks"},
 	{"sql", "SELECT count(*) FROM t"}, {"sql", "SELECT count(*) FROM t", "--format", "json"},
 	{"fmt", "--check", "script.yaml"}, {"schema"}, {"version"},

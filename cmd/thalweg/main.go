@@ -48,6 +48,7 @@ type cli struct {
 	Infer    inferCmd    `cmd:"" help:"Propose a script for a CSV or Parquet file, from all of its rows."`
 	Explain  explainCmd  `cmd:"" help:"Show how a run would go about a script: layouts, batches, memory, SQL."`
 	Graph    graphCmd    `cmd:"" help:"Draw a script: SVG or Graphviz DOT."`
+	Simulate simulateCmd `cmd:"" help:"Say how efficient fleets of many workers would be, in virtual time, and what limits them."`
 	History  historyCmd  `cmd:"" help:"List the latest runs of a workspace."`
 	Runs     runsCmd     `cmd:"" help:"List all runs of a workspace."`
 	Matrix   matrixCmd   `cmd:"" help:"List what was run over values (run --matrix), and the cells of one."`

@@ -80,6 +80,7 @@ var allowed = map[string]string{
 	"internal/executor":                "fault queue state worker",
 	"internal/worker/workertest":       "durable state worker",
 	"internal/supervise":               "fault state",
+	"internal/simulate":                "coordinator executor fault queue state state/sqlite worker",
 	"internal/matrix":                  "fault",
 	"internal/reuse":                   "address budget engine files plan python script",
 	"internal/pipeline":                "gate address budget durable engine expr fault files parts plan python remote reuse script sqltext state supervise worker",
@@ -93,7 +94,7 @@ var allowed = map[string]string{
 	"internal/local": "address calendar cassandra cluster collect document budget durable engine fault files gate lineage matrix message notify schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc remote script secret similar slot sqltext state state/sqlite " +
 		"state/patient coordinator executor supervise worker",
 	"internal/graph": "address script",
-	"cmd/thalweg":    "address calendar cluster collect compare document figures history keeper scripttest budget infer graph engine fault gate lineage local matrix message notify plan remote schedule script secret similar slot sqltext state supervise worker",
+	"cmd/thalweg":    "address calendar cluster collect compare document figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message notify plan remote schedule script secret similar slot sqltext state supervise worker",
 }
 
 // banned imports, each with what to use instead.

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/simulate"
+)
+
+type simulateCmd struct {
+	Workers []int   `help:"Fleets to simulate: their numbers of workers." default:"1,2,4,8,16,32,64,128,256" placeholder:"N,…"`
+	Slots   int     `help:"Batches that a worker executes at once." default:"2" placeholder:"N"`
+	Batches int     `help:"Batches of the run, about." default:"10000" placeholder:"N"`
+	Seed    uint64  `help:"What chance follows from: the same seed gives the same trace." default:"1" placeholder:"N"`
+	Costs   string  `help:"Read measured costs from FILE instead of the portfolio's." placeholder:"FILE" type:"path"`
+	Print   bool    `help:"Print the costs, and simulate nothing." name:"print-costs"`
+	Broker  bool    `help:"Hints go by a broker, and state is not polled for them." negatable:"" default:"true"`
+	Deaths  float64 `help:"How often a worker dies in an hour." default:"0" placeholder:"X"`
+	Slow    float64 `help:"State and parts take so many times as long." name:"slow-store" default:"1" placeholder:"X"`
+	Hot     float64 `help:"One batch takes so many times as long." default:"1" placeholder:"X"`
+	Compare string  `help:"Show what real runs took beside it, from FILE." placeholder:"FILE" type:"path"`
+	Trace   string  `help:"Write what happens in the last fleet to FILE." placeholder:"FILE" type:"path"`
+	Out     string  `help:"Write the curve to FILE: .svg, .csv or .json." short:"o" placeholder:"FILE" type:"path"`
+	JSON    bool    `name:"json" help:"Print a JSON array."`
+}
+
+// Run implements kong's command.
+func (c *simulateCmd) Run(ctx context.Context, a *app) error {
+	costs, err := c.costs()
+	if err != nil {
+		return err
+	}
+	if c.Print {
+		enc := json.NewEncoder(a.stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(costs)
+	}
+	write, err := c.curve()
+	if err != nil {
+		return err
+	}
+	var measured simulate.Measured
+	if c.Compare != "" {
+		text, err := readSmall(c.Compare)
+		if err != nil {
+			return err
+		}
+		if measured, err = simulate.ReadMeasured(c.Compare, text); err != nil {
+			return err
+		}
+	}
+	results, err := c.simulate(ctx, costs)
+	if err != nil {
+		return err
+	}
+	if write != nil {
+		if err := writeTo(a, c.Out, func(w io.Writer) error { return write(w, results) }); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return printJSON(a.stdout, results)
+	}
+	c.print(a, results, measured)
+	return nil
+}
+
+func (c *simulateCmd) costs() (simulate.Costs, error) {
+	costs := simulate.Portfolio()
+	if c.Costs != "" {
+		text, err := readSmall(c.Costs)
+		if err != nil {
+			return costs, err
+		}
+		if costs, err = simulate.ReadCosts(c.Costs, text); err != nil {
+			return costs, err
+		}
+	}
+	if !c.Broker {
+		costs.Queue = simulate.Latency{}
+	}
+	return costs, nil
+}
+
+// curve is how the curve is written to the file that is asked for.
+func (c *simulateCmd) curve() (func(io.Writer, []simulate.Result) error, error) {
+	switch filepath.Ext(c.Out) {
+	case ".svg":
+		return simulate.WriteSVG, nil
+	case ".csv":
+		return simulate.WriteCSV, nil
+	case ".json":
+		return func(w io.Writer, r []simulate.Result) error { return printJSON(w, r) }, nil
+	}
+	if c.Out == "" {
+		return nil, nil
+	}
+	return nil, fault.New(fault.Script, "%s: the curve is written as .svg, .csv or .json", c.Out)
+}
+
+// simulate runs the fleets one behind the other.
+func (c *simulateCmd) simulate(ctx context.Context, costs simulate.Costs) ([]simulate.Result, error) {
+	var results []simulate.Result
+	for i, workers := range c.Workers {
+		config := simulate.Config{Costs: costs, Workers: workers, Slots: c.Slots, Batches: c.Batches, Seed: c.Seed, Deaths: c.Deaths, Slow: c.Slow, Hot: c.Hot}
+		r, err := c.one(ctx, config, i == len(c.Workers)-1)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// one simulates one fleet; the last one is traced where that is asked for.
+func (c *simulateCmd) one(ctx context.Context, config simulate.Config, last bool) (r simulate.Result, err error) {
+	if c.Trace == "" || !last {
+		return simulate.Alone(ctx, config)
+	}
+	f, err := os.Create(c.Trace)
+	if err != nil {
+		return r, &fault.Error{Kind: fault.Environment, Message: "create " + c.Trace, Err: err}
+	}
+	w := bufio.NewWriter(f)
+	defer func() {
+		for _, end := range []func() error{w.Flush, f.Close} {
+			if eerr := end(); err == nil && eerr != nil {
+				err = fmt.Errorf("write %s: %w", c.Trace, eerr)
+			}
+		}
+	}()
+	config.Trace = w
+	return simulate.Alone(ctx, config)
+}
+
+func (c *simulateCmd) print(a *app, results []simulate.Result, measured simulate.Measured) {
+	head := []any{"workers", "slots", "batches", "elapsed", "efficiency", "writes lost", "claims refused", "what limits it most"}
+	if len(measured.Runs) > 0 {
+		head = append(head, "measured", "difference")
+	}
+	t := a.newTable(head...)
+	rightAligned(t, 1, 2, 3, 4, 5, 6, 7, 9, 10)
+	for _, r := range results {
+		row := []any{r.Workers, r.Slots, count(int64(r.Batches)), span(seconds(r.Elapsed)), fmt.Sprintf("%.1f %%", 100*r.Efficiency),
+			count(int64(r.Lost)), count(int64(r.Refused)), r.Limit}
+		if real, ok := measured.Of(r.Workers); ok {
+			row = append(row, span(seconds(real.Elapsed)), fmt.Sprintf("%+.1f %%", 100*(r.Elapsed/real.Elapsed-1)))
+		}
+		t.AppendRow(row)
+	}
+	t.Render()
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// smallMax bounds files of costs and of what was measured.
+const smallMax = 1 << 20
+
+func readSmall(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.Environment, Message: "open " + path, Err: err}
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, smallMax))
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.Environment, Message: "read " + path, Err: err}
+	}
+	return text, nil
+}
