@@ -68,6 +68,7 @@ var allowed = map[string]string{
 	"internal/parts/cache":             "parts fault",
 	"internal/queue":                   "state",
 	"internal/queue/queuetest":         "queue state",
+	"internal/queue/queuetest/hub":     "queue queue/inproc",
 	"internal/queue/inproc":            "queue state",
 	"internal/queue/rabbitmq":          "address fault queue queue/inproc state",
 	"internal/engine":                  "expr fault python sqltext",

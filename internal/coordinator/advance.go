@@ -230,13 +230,18 @@ func (c *Coordinator) firstFailure(ctx context.Context, n state.Node) (state.Fai
 	return state.Failure{Kind: fault.Bug, Message: "node " + n.Name + " failed without a failed batch", Node: n.Name, Batch: -1}, nil
 }
 
+// works reports whether batches of a node are to be done.
+func works(n state.Node) bool {
+	return n.Status == state.Running && n.BatchesDone < n.BatchesTotal && n.BatchesFailed == 0
+}
+
 // offer publishes hints for batches that can be claimed, a page at a time.
 func (c *Coordinator) offer(ctx context.Context, nodes []state.Node) error {
+	if c.sharing() {
+		return c.share(ctx, nodes)
+	}
 	for _, n := range nodes {
-		if n.Status != state.Running || n.BatchesDone == n.BatchesTotal || n.BatchesFailed > 0 {
-			continue
-		}
-		if !c.wanted(n) {
+		if !works(n) || !c.wanted(n) {
 			continue
 		}
 		offers, err := c.offers(ctx, n)
@@ -314,13 +319,18 @@ func (c *Coordinator) idle(n state.Node) bool {
 func (c *Coordinator) wanted(n state.Node) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.hungry(c.know(n))
+}
+
+// know brings what is known of a node up to date; mu is held.
+func (c *Coordinator) know(n state.Node) *node {
 	known := c.nodes[n.Name]
 	if known == nil {
-		known = &node{offered: map[int]bool{}}
+		known = &node{offered: map[int]mark{}}
 		c.nodes[n.Name] = known
 	}
 	known.left = n.BatchesTotal - n.BatchesDone
-	return c.hungry(known)
+	return known
 }
 
 func (c *Coordinator) publish(ctx context.Context, n state.Node, offers []state.Offer) error {
@@ -331,17 +341,21 @@ func (c *Coordinator) publish(ctx context.Context, n state.Node, offers []state.
 	c.mu.Lock()
 	known := c.nodes[n.Name]
 	for _, o := range offers {
-		if !known.offered[o.Batch] {
-			known.offered[o.Batch] = true
-			hints = append(hints, queue.Hint{Offer: o})
+		if _, ok := known.offered[o.Batch]; !ok {
+			known.offered[o.Batch] = markOf(o, 0, time.Time{})
+			hints = append(hints, c.hint(o))
 		}
 	}
 	c.mu.Unlock()
 	if len(hints) == 0 {
 		return nil
 	}
-	if err := c.cfg.Queue.Publish(ctx, hints...); err != nil && ctx.Err() == nil {
+	if err := c.cfg.Queue.Keep(ctx, hints...); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("offer the batches of %s: %w", n.Name, err)
 	}
 	return nil
+}
+
+func (c *Coordinator) hint(o state.Offer) queue.Hint {
+	return queue.Hint{Offer: o, Priority: c.cfg.Priority}
 }

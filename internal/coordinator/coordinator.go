@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"thalweg/internal/gate"
@@ -31,6 +31,23 @@ const (
 	// askEvery is how many of these times pass between two tries to take the
 	// lead of a run that somebody else leads.
 	askEvery = 5
+	// quietShare is the part of the time in which nothing has changed in a run that
+	// passes until it is looked at again, at least Follow and at most FollowSlowest.
+	quietShare = 8
+	// followShared times as rarely a run is looked at that another process leads,
+	// where processes share the queue; signals say when there is something to see. It
+	// is also the most for the one that leads, where FollowSlowest is not more.
+	followShared = 10
+	// GraceDefault is how long hints that are missing in a shared queue may be on
+	// their way: with a process that opens the run for the first of them.
+	GraceDefault = 10 * time.Second
+	// windowMin and windowMax are how many batches of a node have hints in a shared
+	// queue at most. It begins small, so that runs take turns, and doubles when all
+	// are taken before there are more.
+	windowMin = 128
+	windowMax = state.PageMax
+	// lastBatches of a node are told of one by one where the queue is full of others' hints.
+	lastBatches = 4
 	// offersPerSlot is how many batches of a node are on offer here at once at
 	// most; more are looked for when a quarter of them is left.
 	offersPerSlot = 8
@@ -50,18 +67,23 @@ var errOver = errors.New("the run is over")
 
 // Config of a coordinator. Zero values are defaults.
 type Config struct {
-	Store   state.Store
-	Queue   queue.Queue
-	Job     worker.Job
-	Owner   string // see worker.Owner
-	Slots   int    // of the executor that takes the offers
-	Lease   time.Duration
-	Follow  time.Duration
-	Now     func() time.Time // the clock's
-	Clock   worker.Clock
-	Logger  *slog.Logger
-	Stay    bool               // also while the run is paused or waits for people: see Run
-	Observe func(worker.Event) // called from several goroutines; nil is allowed
+	Store  state.Store
+	Queue  queue.Queue
+	Job    worker.Job
+	Owner  string // see worker.Owner
+	Slots  int    // of the executor that takes the offers
+	Lease  time.Duration
+	Follow time.Duration
+	// FollowSlowest bounds how rarely a run is looked at in which nothing happens: 0
+	// is Follow, always the same.
+	FollowSlowest time.Duration
+	Priority      queue.Priority   // of the run's hints
+	Grace         time.Duration    // see GraceDefault
+	Now           func() time.Time // the clock's
+	Clock         worker.Clock
+	Logger        *slog.Logger
+	Stay          bool               // also while the run is paused or waits for people: see Run
+	Observe       func(worker.Event) // called from several goroutines; nil is allowed
 	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
 	Checkpoint func(worker.CrashPoint)
 }
@@ -72,6 +94,10 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Follow == 0 {
 		c.Follow = FollowDefault
+	}
+	c.FollowSlowest = max(c.Follow, c.FollowSlowest)
+	if c.Grace == 0 {
+		c.Grace = GraceDefault
 	}
 	if c.Clock == nil {
 		c.Clock = worker.WallClock{}
@@ -98,7 +124,14 @@ type Coordinator struct {
 	run    state.RunKey
 	ctx    context.Context // ends when the run is over, or left
 	cancel context.CancelCauseFunc
-	wake   worker.Alarm // something happened: look
+	wake   worker.Alarm  // something happened: look
+	ended  chan struct{} // attempts have ended here that others may have to know of
+	others atomic.Bool   // somebody else leads, as far as is known
+	urgent atomic.Bool   // and that must be looked at, whatever waits in the queue
+	shared atomic.Bool   // processes share the queue, as it was at the latest look
+
+	reporting sync.Once
+	reports   sync.WaitGroup
 
 	mu     sync.Mutex
 	nodes  map[string]*node
@@ -110,12 +143,17 @@ type Coordinator struct {
 	buried time.Time           // when claims of the dead were looked for
 	seen   map[string]string   // statuses that were told of, by node; nil before the first look
 	plans  map[string]planning // nodes whose plan is on its way, or failed for now
+	refuse time.Time           // when a shared queue has refused hints
+	as     sharedAs            // how the queue was used at the latest look
+	last   string              // what the run was like
+	moved  time.Time           // since when it has been so
 }
 
 // node is what a coordinator knows of a node between two looks.
 type node struct {
-	offered map[int]bool // batches that this process's queue has hints of
+	offered map[int]mark // batches that the queue has hints of, as far as is known here
 	left    int          // batches that are not done, as far as is known here
+	shared  sharing
 }
 
 // planning is a plan that is on its way.
@@ -127,7 +165,7 @@ type planning struct {
 
 // New returns a coordinator. Its context ends with ctx.
 func New(ctx context.Context, cfg Config, run state.RunKey) *Coordinator {
-	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, nodes: map[string]*node{}, plans: map[string]planning{}}
+	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, ended: make(chan struct{}, 1), nodes: map[string]*node{}, plans: map[string]planning{}}
 	c.wake = c.cfg.Clock.NewAlarm()
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	return c
@@ -143,6 +181,10 @@ func (c *Coordinator) Run() (state.Status, error) {
 	status, err := c.drive()
 	c.cancel(errOver)
 	c.resign()
+	c.reports.Wait()
+	if status.Terminal() && c.shared.Load() && !c.others.Load() {
+		c.signal(c.ctx, queue.Ordered)
+	}
 	return status, err
 }
 
@@ -158,7 +200,7 @@ func (c *Coordinator) drive() (state.Status, error) {
 		if err = errors.Join(err, c.failed()); err != nil || status != state.Running {
 			return status, err
 		}
-		c.wake.Wait(c.ctx, c.cfg.Follow+c.upTo(c.cfg.Follow/2))
+		c.wake.Wait(c.ctx, c.interval())
 		if c.ctx.Err() != nil {
 			return state.Running, c.failed()
 		}
@@ -216,6 +258,13 @@ func (c *Coordinator) Taken(key state.BatchKey) {
 	if n == nil {
 		return
 	}
+	if c.shared.Load() { // it stays marked: a list that was read before must not make it new
+		n.shared.taken++
+		if n.shared.more && n.shared.low(n) {
+			c.Poke()
+		}
+		return
+	}
 	delete(n.offered, key.Batch)
 	if n.left > len(n.offered) && c.hungry(n) {
 		c.Poke()
@@ -223,18 +272,25 @@ func (c *Coordinator) Taken(key state.BatchKey) {
 }
 
 // Ended says how an attempt was recorded. The run is looked at if that may
-// have ended its node.
+// have ended its node: here, or where the run is led from.
 func (c *Coordinator) Ended(claim state.Claim, as state.Status) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.nodes[claim.Node]
-	if n == nil {
-		return
-	}
-	if as == state.Succeeded {
+	if n != nil && as == state.Succeeded {
 		n.left--
 	}
-	if as != state.Succeeded || n.left <= 0 || len(n.offered) == 0 { // a node, or a phase of it, may be done
+	switch {
+	case c.shared.Load():
+		if as != state.Succeeded || n == nil || n.left <= lastBatches {
+			c.urgent.Store(true)
+		}
+		select {
+		case c.ended <- struct{}{}:
+		default:
+		}
+	case n == nil:
+	case as != state.Succeeded || n.left <= 0 || len(n.offered) == 0: // a node, or a phase of it, may be done
 		c.Poke()
 	}
 }
@@ -270,6 +326,7 @@ func (c *Coordinator) look(ctx context.Context) (state.Status, error) {
 			continue // an order came between: what stands of one node does not go with what stands of another
 		}
 		c.tell(nodes)
+		c.notice(run, nodes)
 		if run.Status == state.Paused {
 			return c.paused(ctx, nodes)
 		}
@@ -360,10 +417,12 @@ func (c *Coordinator) lead(ctx context.Context) error {
 		return c.cfg.Store.Resign(ctx, c.run, Role, role.Owner)
 	case errors.Is(err, state.ErrHeld):
 		c.leads, c.asked = time.Time{}, now
+		c.others.Store(true)
 		return nil
 	case err != nil:
 		return fmt.Errorf("take the lead of run %d: %w", c.run.Run, err)
 	}
 	c.leads = until
+	c.others.Store(false)
 	return nil
 }

@@ -37,6 +37,26 @@ const (
 	// GraceDefault is how long executions may take to end when their run or the
 	// executor has. DuckDB looks for an interrupt between two vectors, which may be far apart.
 	GraceDefault = time.Second
+	// refusedFirst and refusedLongest are how long a slot pauses that has handed on
+	// a hint of a run that cannot be worked on here: twice as long each time.
+	refusedFirst   = 50 * time.Millisecond
+	refusedLongest = 2 * time.Second
+)
+
+// ErrElsewhere is the answer of Runs.Use for a run that cannot be worked on in
+// this process, but perhaps in another: its hints are handed on.
+var ErrElsewhere = errors.New("the run cannot be worked on in this process")
+
+// Fate is what has become of a hint. The texts name metrics: they do not change.
+type Fate string
+
+// The fates. In a run that nothing disturbs there is only the first.
+const (
+	Used    Fate = "used"    // its batch was claimed
+	Refused Fate = "refused" // the batch could not be claimed any more, or not yet
+	Handed  Fate = "handed"  // given to other processes
+	Unknown Fate = "unknown" // of a run that is not worked on, or is over
+	Broken  Fate = "broken"  // state did not answer
 )
 
 // Why an execution is ended.
@@ -61,8 +81,10 @@ type Run interface {
 	Observe(e worker.Event)
 }
 
-// Runs gives a run until release is called; state.ErrNotFound if this process
-// does not work on it.
+// Runs gives a run until release is called, and opens it where that is needed: a
+// queue that processes share gives hints of any run. The error is state.ErrNotFound
+// if there is nothing to do for it, or nobody shall do it here, and ErrElsewhere if
+// others may be able to.
 type Runs interface {
 	Use(ctx context.Context, key state.RunKey) (r Run, release func(), err error)
 }
@@ -83,6 +105,9 @@ type Config struct {
 	Logger   *slog.Logger
 	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
 	Checkpoint func(worker.CrashPoint)
+	// Hinted is told what has become of each hint; nil is allowed. It is called from
+	// several goroutines.
+	Hinted func(f Fate)
 }
 
 func (c Config) withDefaults() Config {
@@ -100,6 +125,9 @@ func (c Config) withDefaults() Config {
 	c.Logger = or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Checkpoint == nil {
 		c.Checkpoint = func(worker.CrashPoint) {}
+	}
+	if c.Hinted == nil {
+		c.Hinted = func(Fate) {}
 	}
 	return c
 }
@@ -154,7 +182,7 @@ func (e *Executor) Work(ctx context.Context) error {
 
 // serve takes hints until ctx ends.
 func (e *Executor) serve(ctx context.Context) error {
-	for {
+	for refused := time.Duration(0); ; {
 		d, err := e.cfg.Queue.Receive(ctx)
 		if ctx.Err() != nil || errors.Is(err, queue.ErrClosed) {
 			return nil
@@ -162,34 +190,64 @@ func (e *Executor) serve(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("receive a batch: %w", err)
 		}
-		e.take(ctx, d)
+		fate := e.take(ctx, d)
+		if fate != Handed {
+			refused = 0
+			continue
+		}
+		refused = min(max(refusedFirst, 2*refused), refusedLongest)
+		select {
+		case <-ctx.Done():
+		case <-time.After(refused):
+		}
 	}
 }
 
 // take claims the hinted batch, and only then tells the queue that the hint
 // is used, so that no broker's patience limits how long a batch may take.
-func (e *Executor) take(ctx context.Context, d queue.Delivery) {
+func (e *Executor) take(ctx context.Context, d queue.Delivery) Fate {
 	run, release, err := e.cfg.Runs.Use(ctx, d.RunKey)
 	if err != nil {
-		e.done(ctx, d)
 		e.cfg.Logger.Debug("a hint is for a run that is not worked on here", "run", d.Run, "error", err)
-		return
+		if errors.Is(err, ErrElsewhere) {
+			return e.handOn(ctx, d)
+		}
+		e.done(ctx, d)
+		return e.hinted(Unknown)
 	}
 	defer release()
 	claim, err := e.claim(run.Context(), d.Offer)
+	if err != nil && !errors.Is(err, state.ErrNotClaimable) && run.Context().Err() != nil { // it is left: the batch may still be free
+		run.Taken(d.BatchKey)
+		return e.handOn(ctx, d)
+	}
 	e.done(ctx, d)
 	run.Taken(d.BatchKey)
 	switch {
 	case err == nil:
-	case errors.Is(err, state.ErrNotClaimable), run.Context().Err() != nil:
-		return
+		e.hinted(Used)
+	case errors.Is(err, state.ErrNotClaimable):
+		return e.hinted(Refused)
 	default:
 		run.Broken(fmt.Errorf("claim %s batch %d: %w", d.Node, d.Batch, err))
-		return
+		return e.hinted(Broken)
 	}
 	e.cfg.Checkpoint(worker.Claimed)
 	run.Observe(e.event(worker.BatchStarted, claim))
 	e.attempt(ctx, run, claim)
+	return Used
+}
+
+func (e *Executor) handOn(ctx context.Context, d queue.Delivery) Fate {
+	if err := d.Back(ctx); err != nil && ctx.Err() == nil {
+		e.cfg.Logger.Warn("a hint could not be given to others; it is published again later", "batch", d.BatchKey, "error", err)
+	}
+	return e.hinted(Handed)
+}
+
+func (e *Executor) hinted(f Fate) Fate {
+	e.cfg.Hinted(f)
+	return f
 }
 
 func (e *Executor) claim(ctx context.Context, o state.Offer) (state.Claim, error) {

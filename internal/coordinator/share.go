@@ -1,0 +1,327 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"thalweg/internal/queue"
+	"thalweg/internal/state"
+)
+
+// mark is what is remembered of a hint that was given to a queue.
+type mark struct {
+	epoch   int64
+	attempt int
+	seq     int64     // later ones are behind it in the queue
+	seen    time.Time // when the batch was first seen to be free although its hint does not wait in the queue
+}
+
+func markOf(o state.Offer, seq int64, seen time.Time) mark {
+	return mark{epoch: o.Epoch, attempt: o.Attempt, seq: seq, seen: seen}
+}
+
+// of reports whether it is of an offer, as that is now.
+func (m mark) of(o state.Offer) bool { return m.epoch == o.Epoch && m.attempt == o.Attempt }
+
+// sharing is what is known of a node whose hints are in a queue that processes share.
+type sharing struct {
+	window int       // batches that may have hints at once
+	more   bool      // there are batches that have none yet
+	read   bool      // its offers have been read at all
+	done   int       // batches that were done when they were
+	taken  int       // hints that were taken here since
+	seq    int64     // of the latest hint
+	short  time.Time // since when fewer hints wait in the queue than should
+}
+
+// left is how many of a node's hints can still wait, or be worked on.
+func (s *sharing) left(n *node) int { return len(n.offered) - s.taken }
+
+// low reports whether they are so few that more are due.
+func (s *sharing) low(n *node) bool { return s.left(n) <= s.window/4 }
+
+// sharedAs is how the queue was used: by itself or shared, to lead or to follow.
+type sharedAs struct{ shared, leads bool }
+
+// sharing reports whether processes share the queue now. What was offered in
+// another way before is forgotten: the queue has forgotten it, or others may have it.
+func (c *Coordinator) sharing() bool {
+	shared := c.cfg.Queue.Shared() && c.cfg.Now().Sub(c.refuse) >= c.cfg.Grace/2
+	c.shared.Store(shared)
+	if shared {
+		c.reporting.Do(func() { c.reports.Go(func() { c.report(c.ctx) }) })
+	}
+	if as := (sharedAs{shared, shared && !c.leads.IsZero()}); c.as != as {
+		c.as = as
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.nodes = map[string]*node{}
+	}
+	return shared
+}
+
+// share keeps the shared queue filled, where this process leads the run. Where it
+// follows, the leader's hints come through the queue; only what stays free for
+// long although nothing waits there is offered here, because the leader may be cut off.
+func (c *Coordinator) share(ctx context.Context, nodes []state.Node) error {
+	work := slices.DeleteFunc(slices.Clone(nodes), func(n state.Node) bool { return !works(n) })
+	if len(work) == 0 {
+		return nil
+	}
+	waiting, err := c.cfg.Queue.Waiting(ctx, c.cfg.Priority)
+	if err != nil {
+		return nil //nolint:nilerr // the next look finds it back, or not shared any more
+	}
+	for _, n := range work {
+		if c.leads.IsZero() {
+			err = c.shadow(ctx, n, waiting)
+		} else {
+			err = c.fill(ctx, n, waiting)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill publishes hints of a node's batches that have none.
+func (c *Coordinator) fill(ctx context.Context, n state.Node, waiting int) error {
+	now := c.cfg.Now()
+	c.mu.Lock()
+	known := c.know(n)
+	s := &known.shared
+	s.window = max(s.window, windowMin)
+	s.taken = max(s.taken, n.BatchesDone-s.done)
+	due := !s.read || s.low(known)
+	if s.missing(waiting < s.left(known), now, c.cfg.Grace/4) {
+		s.short, due = now, true
+	}
+	if s.read && s.more && waiting == 0 {
+		s.window, due = min(2*s.window, windowMax), true
+	}
+	window := s.window
+	c.mu.Unlock()
+	if !due {
+		return nil
+	}
+	offers, _, err := c.cfg.Store.Offers(ctx, n.NodeKey, now, state.Page{Limit: window})
+	if err != nil {
+		return fmt.Errorf("read what is on offer of %s: %w", n.Name, err)
+	}
+	if err := c.publishAll(ctx, n, c.settleOffers(n, offers, waiting, now)); err != nil {
+		return err
+	}
+	return c.bury(ctx, n)
+}
+
+// missing notes whether fewer hints wait than should, and reports whether that
+// has been so for a grace.
+func (s *sharing) missing(are bool, now time.Time, grace time.Duration) bool {
+	switch {
+	case !are:
+		s.short = time.Time{}
+	case s.short.IsZero():
+		s.short = now
+	}
+	return are && now.Sub(s.short) >= grace
+}
+
+// settleOffers compares what can be claimed with what was published, and gives
+// the offers whose hints are due: those that never had one, and those whose hints are lost.
+func (c *Coordinator) settleOffers(n state.Node, offers []state.Offer, waiting int, now time.Time) (due []state.Offer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.nodes[n.Name]
+	s, before := &known.shared, known.offered
+	s.read, s.done, s.taken, s.more = true, n.BatchesDone, 0, len(offers) == s.window
+	known.offered = map[int]mark{}
+	if s.more { // what is behind the page is as it was
+		last := offers[len(offers)-1].Batch
+		maps.Copy(known.offered, before)
+		maps.DeleteFunc(known.offered, func(batch int, _ mark) bool { return batch <= last })
+	}
+	var standing []state.Offer
+	for _, o := range offers {
+		if m, ok := before[o.Batch]; ok && m.of(o) {
+			known.offered[o.Batch] = m
+			standing = append(standing, o)
+		} else {
+			due = append(due, o)
+		}
+	}
+	return append(due, c.lost(known, standing, waiting, now)...)
+}
+
+// lost gives the offers whose hints have got lost. Of those that were published
+// and can be claimed, as many are not in the queue any more as do not wait there: the
+// oldest. That is so for a moment while somebody claims the batch, and is a loss
+// when it has been so for a grace.
+func (c *Coordinator) lost(known *node, standing []state.Offer, waiting int, now time.Time) (lost []state.Offer) {
+	slices.SortFunc(standing, func(a, b state.Offer) int {
+		return cmp.Compare(known.offered[a.Batch].seq, known.offered[b.Batch].seq)
+	})
+	for i, o := range standing {
+		m := known.offered[o.Batch]
+		switch {
+		case i >= len(standing)-waiting:
+			m.seen = time.Time{}
+		case m.seen.IsZero():
+			m.seen = now
+		case now.Sub(m.seen) >= c.cfg.Grace:
+			lost = append(lost, o)
+		}
+		known.offered[o.Batch] = m
+	}
+	if len(lost) > 0 {
+		c.cfg.Logger.Warn("hints of batches are missing in the queue; they are published again", "run", c.run.Run, "node", lost[0].Node, "hints", len(lost))
+	}
+	return lost
+}
+
+// publishAll publishes hints for all processes. Where the queue does not take
+// them, this process works on them at least.
+func (c *Coordinator) publishAll(ctx context.Context, n state.Node, offers []state.Offer) error {
+	if len(offers) == 0 {
+		return nil
+	}
+	hints := make([]queue.Hint, len(offers))
+	for i, o := range offers {
+		hints[i] = c.hint(o)
+	}
+	if err := c.cfg.Queue.Publish(ctx, hints...); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		c.cfg.Logger.Warn("hints could not be published; the run goes on from what is in state", "run", c.run.Run, "error", err)
+		c.refuse = c.cfg.Now()
+		c.Poke()
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.nodes[n.Name]
+	for _, o := range offers {
+		known.shared.seq++
+		known.offered[o.Batch] = markOf(o, known.shared.seq, time.Time{})
+	}
+	return nil
+}
+
+// shadow offers to this process alone what has stayed free for a grace although
+// nothing waits in the queue.
+func (c *Coordinator) shadow(ctx context.Context, n state.Node, waiting int) error {
+	now := c.cfg.Now()
+	c.mu.Lock()
+	s := &c.know(n).shared
+	due := s.missing(waiting == 0, now, c.cfg.Grace/2)
+	c.mu.Unlock()
+	if !due {
+		return nil
+	}
+	offers, _, err := c.cfg.Store.Offers(ctx, n.NodeKey, now, state.Page{Limit: c.offersMax()})
+	if err != nil {
+		return fmt.Errorf("read what is on offer of %s: %w", n.Name, err)
+	}
+	free := c.forgotten(n, offers, now)
+	rand.New(c.cfg.Clock).Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] }) //nolint:gosec // spacing, not a secret
+	if err := c.cfg.Queue.Keep(ctx, free...); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("offer the batches of %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// forgotten gives those of the offers that were there a grace ago.
+func (c *Coordinator) forgotten(n state.Node, offers []state.Offer, now time.Time) (free []queue.Hint) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.nodes[n.Name]
+	known.shared.short = now // the next look at them is later
+	before := known.offered
+	known.offered = map[int]mark{}
+	for _, o := range offers {
+		m, ok := before[o.Batch]
+		if !ok || !m.of(o) {
+			m = markOf(o, 0, now)
+		}
+		known.offered[o.Batch] = m
+		if now.Sub(m.seen) >= c.cfg.Grace/2 {
+			free = append(free, c.hint(o))
+		}
+	}
+	return free
+}
+
+// Signalled says that a signal has come for the run.
+func (c *Coordinator) Signalled(kind queue.SignalKind) {
+	if kind != queue.Moved || !c.others.Load() {
+		c.Poke()
+	}
+}
+
+// report looks at the run, or asks who leads it to, when an attempt has ended
+// here with which a node or a phase of it may have: when no hint waits in the
+// queue, it is among the last ones. It ends with ctx.
+func (c *Coordinator) report(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.ended:
+		}
+		if !c.urgent.Swap(false) {
+			if waiting, err := c.cfg.Queue.Waiting(ctx, c.cfg.Priority); err == nil && waiting > 0 {
+				continue
+			}
+		}
+		if c.others.Load() {
+			c.signal(ctx, queue.Moved)
+		} else {
+			c.Poke()
+		}
+	}
+}
+
+// signal does its best.
+func (c *Coordinator) signal(ctx context.Context, kind queue.SignalKind) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signalTimeout)
+	defer cancel()
+	if err := c.cfg.Queue.Signal(ctx, queue.Signal{RunKey: c.run, Kind: kind}); err != nil {
+		c.cfg.Logger.Debug("processes were not asked to look at a run", "run", c.run.Run, "error", err)
+	}
+}
+
+// signalTimeout bounds what nobody waits for.
+const signalTimeout = 2 * time.Second
+
+// notice notes since when nothing has changed in the run.
+func (c *Coordinator) notice(run state.Run, nodes []state.Node) {
+	var now strings.Builder
+	fmt.Fprint(&now, run.Epoch, run.Status)
+	for _, n := range nodes {
+		fmt.Fprint(&now, " ", n.Revision, n.Status)
+	}
+	if c.last != now.String() {
+		c.last, c.moved = now.String(), c.cfg.Now()
+	}
+}
+
+// interval is the pause until the run is looked at again: longer, the longer
+// nothing has changed in it.
+func (c *Coordinator) interval() time.Duration {
+	shortest, longest := c.cfg.Follow, c.cfg.FollowSlowest
+	if c.shared.Load() {
+		longest = max(longest, followShared*c.cfg.Follow)
+		if c.others.Load() {
+			shortest = longest
+		}
+	}
+	d := min(max(shortest, c.cfg.Now().Sub(c.moved)/quietShare), longest)
+	return d + c.upTo(d/2)
+}
