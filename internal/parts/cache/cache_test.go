@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -70,8 +71,17 @@ func openTest(t *testing.T, m *partstest.Memory, limit int64) *Store {
 	return s
 }
 
-// put stores a part of so many bytes and gives its checksum.
+// put stores a part of so many bytes from another worker and gives its checksum.
 func put(t *testing.T, s *Store, key string, bytes int) string {
+	t.Helper()
+	other, err := New(s.Backend, filepath.Join(t.TempDir(), "other"), 1<<20)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, other.Close()) }()
+	return putBy(t, other, key, bytes)
+}
+
+// putBy stores a part from this one.
+func putBy(t *testing.T, s *Store, key string, bytes int) string {
 	t.Helper()
 	stage, err := s.Stage(t.Context())
 	require.NoError(t, err)
@@ -296,4 +306,152 @@ func TestDeleteWhileReading(t *testing.T) {
 	require.NoError(t, err)
 	release()
 	require.Equal(t, int64(300), s.bytes)
+}
+
+// seen counts what a store says.
+type seen struct {
+	mu                                 sync.Mutex
+	found, copied, written, failed     int
+	foundBytes, copiedBytes, putsBytes int64
+}
+
+func (s *seen) Found(bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.found++
+	s.foundBytes += bytes
+}
+
+func (s *seen) Copied(bytes int64, _ time.Duration, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.copied++
+	s.copiedBytes += bytes
+	if err != nil {
+		s.failed++
+	}
+}
+
+func (s *seen) Written(bytes int64, _ time.Duration, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written++
+	s.putsBytes += bytes
+	if err != nil {
+		s.failed++
+	}
+}
+
+// A worker does not read back what it has written, as long as there is room.
+func TestWrittenIsNotReadBack(t *testing.T) {
+	t.Parallel()
+	m, o := &partstest.Memory{}, &seen{}
+	s, err := Open(Config{Backend: m, Dir: filepath.Join(t.TempDir(), "copies"), LimitBytes: 300, Observer: o})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	sums := map[string]string{}
+	for _, key := range []string{"a", "b", "c", "d"} { // a goes for d
+		sums[key] = putBy(t, s, key, 100)
+	}
+	require.Equal(t, int64(300), s.bytes)
+	require.False(t, s.Holds("a"))
+	for _, key := range []string{"b", "c", "d"} {
+		require.True(t, s.Holds(key))
+		path, release := fetch(t, s, key, sums[key])
+		require.FileExists(t, path)
+		release()
+	}
+	require.Zero(t, m.Opens())
+	_, release := fetch(t, s, "a", sums["a"])
+	release()
+	require.Equal(t, 1, m.Opens())
+	putBy(t, s, "large", 301)
+	require.False(t, s.Holds("large"))
+	require.Equal(t, [3]int{3, 1, 5}, [3]int{o.found, o.copied, o.written})
+	require.Equal(t, [3]int64{300, 100, 701}, [3]int64{o.foundBytes, o.copiedBytes, o.putsBytes})
+	_, err = s.Put(t.Context(), "a", filepath.Join(s.dir, "nothing"))
+	require.Error(t, err)
+	require.Equal(t, 1, o.failed)
+	entries, err := os.ReadDir(s.dir)
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(entries), 3, "nothing stays that is not counted")
+}
+
+// A Store that begins where another one ended, or died, has its copies, and
+// gives none that was damaged meanwhile.
+func TestKeptOverARestart(t *testing.T) {
+	t.Parallel()
+	m, dir := &partstest.Memory{}, filepath.Join(t.TempDir(), "copies")
+	begin := func(limit int64) *Store {
+		s, err := Open(Config{Backend: m, Dir: dir, LimitBytes: limit, Keep: true})
+		require.NoError(t, err)
+		return s
+	}
+	s := begin(1000)
+	sums := map[string]string{"own": putBy(t, s, "own", 100), "other": put(t, s, "other", 100), "bad": put(t, s, "bad", 100)}
+	for _, key := range []string{"other", "bad"} {
+		_, release := fetch(t, s, key, sums[key])
+		release()
+	}
+	require.Equal(t, 2, m.Opens())
+	_, held := fetch(t, s, "own", sums["own"]) // it dies while somebody reads, and writes
+	_, err := s.Stage(t.Context())
+	require.NoError(t, err)
+	damaged := s.copies["bad"].path
+
+	s = begin(1000)
+	require.NoError(t, os.WriteFile(damaged, make([]byte, 100), 0o600))
+	require.Equal(t, int64(300), s.bytes)
+	for _, key := range []string{"own", "other"} {
+		require.True(t, s.Holds(key))
+		for range 2 {
+			path, release := fetch(t, s, key, sums[key])
+			sum, _, err := sumOfFile(path)
+			require.NoError(t, err)
+			require.Equal(t, sums[key], sum)
+			release()
+		}
+	}
+	require.Equal(t, 2, m.Opens())
+	_, release := fetch(t, s, "bad", sums["bad"])
+	release()
+	require.Equal(t, 3, m.Opens())
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "only what is kept")
+	held()
+	require.NoError(t, s.Close())
+
+	s = begin(150)
+	require.Equal(t, int64(100), s.bytes)
+	require.NoError(t, s.Close())
+}
+
+func sumOfFile(path string) (string, int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	return parts.Checksum(f)
+}
+
+// A store that keeps its copies passes the whole suite.
+func TestConformanceKeeping(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	stores := map[string]*partstest.Memory{}
+	partstest.Run(t, func(t *testing.T) parts.Store {
+		t.Helper()
+		mu.Lock()
+		defer mu.Unlock()
+		m := stores[t.Name()]
+		if m == nil {
+			m = &partstest.Memory{}
+			stores[t.Name()] = m
+		}
+		s, err := Open(Config{Backend: m, Dir: filepath.Join(t.TempDir(), "copies"), LimitBytes: 1 << 30, Keep: true})
+		require.NoError(t, err)
+		return s
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"thalweg/internal/parts"
 )
@@ -29,7 +30,7 @@ func (s *Store) FetchPieces(ctx context.Context, part parts.Info, wanted []parts
 		return "", nil, err
 	}
 	s.mu.Lock()
-	whole := s.copies[part.Key] != nil
+	whole := s.whole(part.Key) != nil
 	s.mu.Unlock()
 	if whole {
 		return s.Fetch(ctx, part.Key, part.Checksum)
@@ -165,6 +166,8 @@ func (s *Store) fetchStretch(ctx context.Context, c *partCopy, part parts.Info, 
 		s.bytes -= missing
 		s.mu.Unlock()
 	}()
+	began := time.Now()
+	defer func() { s.observer.Copied(bytes, time.Since(began), err) }()
 	from := &steady{ctx: ctx, backend: s.Backend, key: part.Key, at: stretch[0].From, length: bytes}
 	if err := from.open(); err != nil {
 		return 0, err
