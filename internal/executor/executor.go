@@ -91,11 +91,15 @@ type Runs interface {
 
 // Config of an executor. Zero values are defaults.
 type Config struct {
-	Store    state.Store
-	Queue    queue.Queue
-	Runs     Runs
-	Owner    string // see worker.Owner
-	Slots    int    // batches in flight
+	Store state.Store
+	Queue queue.Queue
+	Runs  Runs
+	Owner string // see worker.Owner
+	Slots int    // batches that are computed at once
+	// Ahead are batches in flight beside those: what they read is fetched while
+	// others are computed, and what others have written is stored while they are.
+	// The Job decides which of them compute. 0 where parts are on this machine.
+	Ahead    int
 	Lease    time.Duration
 	Deadline time.Duration // of an attempt
 	Tries    int
@@ -115,7 +119,7 @@ func (c Config) withDefaults() Config {
 	c.Deadline = or(c.Deadline, DeadlineDefault)
 	c.Tries = or(c.Tries, TriesDefault)
 	c.Grace = or(c.Grace, GraceDefault)
-	c.Slots = max(c.Slots, 1)
+	c.Slots, c.Ahead = max(c.Slots, 1), max(c.Ahead, 0)
 	if c.Clock == nil {
 		c.Clock = worker.WallClock{}
 	}
@@ -156,8 +160,8 @@ func New(cfg Config) *Executor { return &Executor{cfg: cfg.withDefaults(), fligh
 // should end the process then.
 func (e *Executor) Work(ctx context.Context) error {
 	var slots sync.WaitGroup
-	errs := make([]error, e.cfg.Slots)
-	for i := range e.cfg.Slots {
+	errs := make([]error, e.cfg.Slots+e.cfg.Ahead)
+	for i := range errs {
 		slots.Go(func() { errs[i] = e.serve(ctx) })
 	}
 	ended := make(chan struct{})

@@ -249,7 +249,7 @@ func oneLife(ctx context.Context, store state.Store, clock *clock, owner string,
 	c := &crew{}
 	c.exec.Store, c.exec.Owner, c.exec.Slots, c.exec.Tries, c.exec.Now, c.exec.Lease = s, owner, 2, 1<<20, clock.now, 24*time.Hour
 	c.coor.Store, c.coor.Owner, c.coor.Slots, c.coor.Now, c.coor.Lease, c.coor.Follow = s, owner, 2, clock.now, 12*time.Hour, time.Millisecond
-	c.exec.Grace = time.Minute
+	c.exec.Grace, c.exec.Ahead = time.Minute, int(max(calls, 0)%3)
 	out, err := c.work(ctx, map[state.RunKey]worker.Job{key: job})
 	if m.left.Load() < 0 || err == nil && (out[key] == state.Stopped || out[key] == state.Paused) { // somebody will let it go on
 		return false, nil

@@ -10,6 +10,7 @@ import (
 
 	"thalweg/internal/coordinator"
 	"thalweg/internal/executor"
+	"thalweg/internal/parts"
 	"thalweg/internal/pipeline"
 	"thalweg/internal/queue/inproc"
 	"thalweg/internal/state"
@@ -36,11 +37,25 @@ type crew struct {
 type crewConfig struct {
 	store      state.Store
 	slots      int
+	ahead      int           // see aheadOf
 	lease      time.Duration // of batches and roles; 0: their defaults
 	tries      int
 	deadline   time.Duration // of attempts
 	logger     *slog.Logger
 	checkpoint func(worker.CrashPoint)
+}
+
+// aheadMost is how many batches a process has in flight beside those that it
+// computes. More would be missing to others when a node has few left.
+const aheadMost = 1
+
+// aheadOf is how many a process has that keeps its parts in store: none where
+// nothing has to be moved.
+func aheadOf(store parts.Store) int {
+	if store.Properties().Local {
+		return 0
+	}
+	return aheadMost
 }
 
 // openRun is a run that this process works on.
@@ -54,7 +69,7 @@ type openRun struct {
 func newCrew(ctx context.Context, cfg crewConfig) *crew {
 	c := &crew{cfg: cfg, owner: worker.Owner(), queue: inproc.New(0), runs: map[state.RunKey]*openRun{}, ended: make(chan struct{})}
 	c.taken = newDrained(c.queue)
-	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.taken, Runs: c, Owner: c.owner, Slots: cfg.slots, Lease: cfg.lease, Tries: cfg.tries, Deadline: cfg.deadline,
+	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.taken, Runs: c, Owner: c.owner, Slots: cfg.slots, Ahead: cfg.ahead, Lease: cfg.lease, Tries: cfg.tries, Deadline: cfg.deadline,
 		Logger: cfg.logger, Checkpoint: cfg.checkpoint})
 	ctx, c.cancel = context.WithCancel(ctx)
 	go func() {
@@ -87,7 +102,7 @@ func (c *crew) drain(ctx context.Context, most time.Duration) {
 // in its name. The lock is the crew's from now on.
 func (c *crew) open(ctx context.Context, key state.RunKey, job *pipeline.Pipeline, content worker.Job, lock *RunLock, observe func(worker.Event)) *openRun {
 	r := &openRun{job: job, lock: lock, Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: c.queue, Job: content, Owner: c.owner,
-		Slots: c.cfg.slots, Lease: c.cfg.lease, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint}, key)}
+		Slots: c.cfg.slots + c.cfg.ahead, Lease: c.cfg.lease, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint}, key)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs[key] = r

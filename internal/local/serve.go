@@ -71,7 +71,7 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
 	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{},
-		crew: newCrew(ctx, crewConfig{store: t.store, slots: slotsOf(opts.Cores), lease: opts.Lease, tries: opts.Tries, deadline: opts.AttemptTimeout, logger: opts.Logger, checkpoint: opts.Checkpoint})}
+		crew: newCrew(ctx, crewConfig{store: t.store, slots: slotsOf(opts.Cores), ahead: aheadOf(home.Parts), lease: opts.Lease, tries: opts.Tries, deadline: opts.AttemptTimeout, logger: opts.Logger, checkpoint: opts.Checkpoint})}
 	told := s.tell(ctx)
 	attended := s.attend(ctx)
 	ctx, leave := context.WithCancelCause(ctx)

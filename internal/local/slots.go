@@ -66,7 +66,7 @@ func (s *server) openSlots() error {
 	if err != nil {
 		return fmt.Errorf("write the settings of slots: %w", err)
 	}
-	s.slots = slot.New(slot.Config{Command: s.opts.Isolate.Command, Size: s.budget.Slots, WorkDir: s.work, Settings: settings, State: s.store, Parts: s.home.Parts,
+	s.slots = slot.New(slot.Config{Command: s.opts.Isolate.Command, Size: s.budget.Slots + aheadOf(s.home.Parts), WorkDir: s.work, Settings: settings, State: s.store, Parts: s.home.Parts,
 		Room: s.shares.Room(), Logger: s.opts.Logger})
 	return nil
 }
