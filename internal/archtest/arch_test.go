@@ -35,6 +35,7 @@ var allowed = map[string]string{
 	"internal/cassandra/cassandratest": "cassandra",
 	"internal/address":                 "fault",
 	"internal/sqltext":                 "",
+	"internal/adapt":                   "",
 	"internal/budget":                  "",
 	"internal/similar":                 "",
 	"internal/figures":                 "",
