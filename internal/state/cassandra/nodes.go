@@ -194,7 +194,10 @@ func (n *nodeChange) withdraw(ctx context.Context, these []int) error {
 	}
 	n.segments = all.segments
 	for _, batch := range these {
-		if e := n.entry(batch); n.has(batch) && e.status == entrySucceeded {
+		if !n.has(batch) {
+			continue
+		}
+		if e := n.entry(batch); e.status == entrySucceeded {
 			n.setEntry(batch, e.free())
 		}
 	}

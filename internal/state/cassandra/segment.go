@@ -171,7 +171,7 @@ func (r *numbers) skip(n int) {
 
 // at is a batch of the segment, by its place.
 func (s segment) at(i int) entry {
-	if i < len(s.entries) {
+	if i >= 0 && i < len(s.entries) {
 		return s.entries[i]
 	}
 	return entry{}

@@ -59,6 +59,8 @@ type Store struct {
 	seed  maphash.Seed
 	turns [stripes]chan struct{} // saves conditional writes that would be lost; decides nothing
 
+	fate func(do func() (bool, error)) (bool, error) // what becomes of conditional batches, in tests; nil: nothing
+
 	close sync.Once
 }
 
@@ -219,6 +221,13 @@ func (o *operation) apply(ctx context.Context, c *change) (applied bool, err err
 	}
 	start := time.Now()
 	defer func() { o.told(start, Request{Conditional: true, Lost: err == nil && !applied, Err: err}) }()
+	if o.fate != nil {
+		return o.fate(func() (bool, error) { return o.execute(context.WithoutCancel(ctx), c) })
+	}
+	return o.execute(ctx, c)
+}
+
+func (o *operation) execute(ctx context.Context, c *change) (applied bool, err error) {
 	batch := o.session.Batch(gocql.UnloggedBatch).SerialConsistency(o.session.Serial)
 	for i, text := range c.texts {
 		batch = batch.Query(text, c.args[i]...)
