@@ -19,7 +19,7 @@ func (o *operation) attemptsOf(ctx context.Context, m *image, batches []int) err
 		for i, b := range some {
 			in[i] = int64(b)
 		}
-		err := o.query(ctx, state.PageMax, `SELECT n1, n2, data FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = 3 AND n1 IN ?`, m.p.with(in),
+		err := o.query(ctx, state.PageMax, `SELECT n1, n2, data`+rowsOf+`kind = 3 AND n1 IN ?`, m.p.with(in),
 			func(scan func(...any) error) error {
 				at := place{kind: kindAttempt}
 				var data []byte
@@ -97,7 +97,8 @@ func (s *Store) Unsettled(ctx context.Context, key state.NodeKey, page state.Pag
 }
 
 // Offers implements state.Store.
-func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) (offers []state.Offer, next int64, err error) {
+func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, page state.Page) (offers []state.Offer, next int64,
+	err error) {
 	o := s.operation("Offers", "look for work in "+nameNode(key))
 	m, err := o.readSegments(ctx, key)
 	if err != nil || m.node.Status != state.Running || m.batches() == 0 || len(m.head.Open) == 0 {
@@ -120,7 +121,8 @@ func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, pa
 			if len(offers) == limit {
 				return offers, int64(b), nil
 			}
-			offers = append(offers, state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: b}, Epoch: m.node.Epoch, Attempt: e.attempt, Class: r.Class})
+			offers = append(offers, state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: b}, Epoch: m.node.Epoch, Attempt: e.attempt,
+				Class: r.Class})
 		}
 	}
 	return offers, 0, nil
@@ -182,7 +184,7 @@ func (o *operation) tried(ctx context.Context, key state.BatchKey) (rows []tried
 	if !isNode(key.NodeKey) {
 		return nil, state.ErrNotFound
 	}
-	err = o.query(ctx, state.PageMax, `SELECT n1, n2, data FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = 3 AND n1 = ? ORDER BY kind DESC, n1 DESC, n2 DESC LIMIT ?`,
+	err = o.query(ctx, state.PageMax, `SELECT n1, n2, data`+rowsOf+`kind = 3 AND n1 = ? ORDER BY kind DESC, n1 DESC, n2 DESC LIMIT ?`,
 		ofNode(key.NodeKey).with(int64(key.Batch), state.PageMax), func(scan func(...any) error) error {
 			row, err := o.scanTried(scan)
 			rows = append(rows, row)
@@ -209,8 +211,9 @@ func (o *operation) tell(ctx context.Context, m *image, rows []triedRow) (attemp
 	}
 	for _, row := range rows {
 		a := row.attempt
-		told := state.Attempt{BatchKey: state.BatchKey{NodeKey: m.key, Batch: int(row.at.n1)}, Attempt: int(row.at.n2), Epoch: a.Epoch, Generation: a.Generation,
-			Owner: a.Owner, Status: a.Status, Started: a.Started, Finished: a.Finished, Failure: a.Failure}
+		told := state.Attempt{BatchKey: state.BatchKey{NodeKey: m.key, Batch: int(row.at.n1)}, Attempt: int(row.at.n2), Epoch: a.Epoch,
+			Generation: a.Generation,
+			Owner:      a.Owner, Status: a.Status, Started: a.Started, Finished: a.Finished, Failure: a.Failure}
 		if a.Stats != nil {
 			told.Stats = *a.Stats
 		}
@@ -246,7 +249,7 @@ func (o *operation) freed(ctx context.Context, m *image, rows []triedRow) (map[i
 		}
 	}
 	eras := map[int64]time.Time{}
-	err := o.query(ctx, state.PageMax, `SELECT n1, data FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = 4`, m.p.with(), func(scan func(...any) error) error {
+	err := o.query(ctx, state.PageMax, `SELECT n1, data`+rowsOf+`kind = 4`, m.p.with(), func(scan func(...any) error) error {
 		var number int64
 		var data []byte
 		var era eraRow
@@ -268,7 +271,7 @@ func (s *Store) Attempts(ctx context.Context, key state.NodeKey, page state.Page
 	}
 	var rows []triedRow
 	batches, limit := 0, pageLimit(page.Limit)
-	err = o.query(ctx, min(2*limit, state.PageMax), `SELECT n1, n2, data FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = 3 AND n1 >= ?`, ofNode(key).with(page.From),
+	err = o.query(ctx, min(2*limit, state.PageMax), `SELECT n1, n2, data`+rowsOf+`kind = 3 AND n1 >= ?`, ofNode(key).with(page.From),
 		func(scan func(...any) error) error {
 			row, err := o.scanTried(scan)
 			if err != nil {

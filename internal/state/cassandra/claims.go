@@ -29,7 +29,8 @@ func (s *Store) Claim(ctx context.Context, bid state.Bid) (claim state.Claim, er
 		if answer == state.BidRefused || answer != state.BidTaken && !held {
 			return false, state.ErrNotClaimable
 		}
-		claim = state.Claim{BatchKey: bid.BatchKey, Epoch: bid.Epoch, Attempt: bid.Attempt + 1, Tries: batch.Tries, Owner: bid.Owner, Lease: bid.Lease}
+		claim = state.Claim{BatchKey: bid.BatchKey, Epoch: bid.Epoch, Attempt: bid.Attempt + 1, Tries: batch.Tries, Owner: bid.Owner,
+			Lease: bid.Lease}
 		var err error
 		if claim.Spec, err = o.spec(ctx, bid.BatchKey, n.node.PlanDigest); err != nil {
 			return false, err
@@ -63,7 +64,8 @@ func (m *image) latest(batch int) (token string, read bool) {
 // take begins a new attempt.
 func (n *nodeChange) take(bid state.Bid, c state.Claim) {
 	n.setEntry(bid.Batch, entry{status: entryClaimed, attempt: c.Attempt, until: bid.Lease.UnixMilli()})
-	n.putAttempt(attemptPlace(bid.Batch, c.Attempt), &attemptRow{Epoch: bid.Epoch, Generation: n.node.Generation, Owner: bid.Owner, Token: bid.Token,
+	n.putAttempt(attemptPlace(bid.Batch, c.Attempt), &attemptRow{Epoch: bid.Epoch, Generation: n.node.Generation, Owner: bid.Owner,
+		Token:  bid.Token,
 		Status: state.Claimed, Started: bid.Now, Era: n.head.Era, Tries: c.Tries, Phase: c.Spec.Phase})
 	if n.head.Started.IsZero() {
 		n.head.Started = bid.Now
@@ -101,7 +103,8 @@ func (o *operation) hold(ctx context.Context, c state.Claim, wanted state.Status
 			return false, nil
 		}
 		e := n.entry(c.Batch)
-		if a.Status != state.Claimed || a.lost(n.head) || !n.has(c.Batch) || e.status != entryClaimed || e.attempt != c.Attempt || !n.node.Holds(c.Epoch) {
+		latest := n.has(c.Batch) && e.status == entryClaimed && e.attempt == c.Attempt
+		if a.Status != state.Claimed || a.lost(n.head) || !latest || !n.node.Holds(c.Epoch) {
 			return false, state.ErrLeaseLost
 		}
 		return do(n, at), nil
@@ -203,7 +206,8 @@ func (s *Store) Commit(ctx context.Context, c state.Claim, out state.Outcome, no
 		n.setEntry(c.Batch, entry{status: entrySucceeded, has: has, attempt: c.Attempt})
 		h := &n.head
 		h.Done++
-		h.RowsIn, h.RowsOut, h.BytesIn, h.BytesOut = h.RowsIn+out.Stats.RowsIn, h.RowsOut+out.Stats.RowsOut, h.BytesIn+out.Stats.BytesIn, h.BytesOut+out.Stats.BytesOut
+		h.RowsIn, h.RowsOut, h.BytesIn, h.BytesOut = h.RowsIn+out.Stats.RowsIn, h.RowsOut+out.Stats.RowsOut, h.BytesIn+out.Stats.BytesIn,
+			h.BytesOut+out.Stats.BytesOut
 		phase := n.attempts[at].Phase
 		if h.Open[phase]--; h.Open[phase] <= 0 {
 			delete(h.Open, phase)

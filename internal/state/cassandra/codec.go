@@ -66,7 +66,7 @@ func (c codec) unpack(stored []byte, v any) error {
 			return fault.New(fault.Environment, "what is stored in the state cannot be decompressed: %v", err)
 		}
 	default:
-		return fault.New(fault.Environment, "what is stored in the state begins with byte %d: it was written by a newer program, or is damaged", stored[0])
+		return fault.New(fault.Environment, "what is stored in the state is of form %d: of a newer program, or damaged", stored[0])
 	}
 	if err := json.Unmarshal(text, v); err != nil {
 		return fault.New(fault.Environment, "what is stored in the state is damaged: %v", err)

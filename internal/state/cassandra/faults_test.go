@@ -25,8 +25,8 @@ import (
 // twice and late as by others.
 func TestConformanceUnderFaults(t *testing.T) {
 	t.Parallel()
-	if !effort.Of(false, true, true) {
-		t.Skip("not with -short")
+	if !long() {
+		t.Skip("what it finds is found by TestConformanceUnderLostAnswers; it is of the long form")
 	}
 	cfg := newKeyspace(t)
 	var seed atomic.Uint64
@@ -75,6 +75,9 @@ func (f *fates) suffer(do func() (bool, error)) (bool, error) {
 // is lost is found again, and one that comes late does nothing.
 func TestConformanceUnderLostAnswers(t *testing.T) {
 	t.Parallel()
+	if !effort.Of(false, true, true) {
+		t.Skip("not with -short")
+	}
 	cfg := newKeyspace(t)
 	var seed atomic.Uint64
 	statetest.Run(t, func(t *testing.T) state.Store {
@@ -127,9 +130,7 @@ func TestCutConnections(t *testing.T) {
 	go func() {
 		defer close(cuts)
 		for next := int64(40); next < cutBatches; next += 40 {
-			for done.Load() < next {
-				time.Sleep(time.Millisecond)
-			}
+			until(&done, next)
 			c.cut()
 		}
 	}()
@@ -174,7 +175,8 @@ func work(t *testing.T, s state.Store, workspace string, batches int, done *atom
 func workSome(ctx context.Context, s state.Store, key state.NodeKey, worker, workers, batches int, done *atomic.Int64) error {
 	for b := worker; b < batches; b += workers {
 		now := time.Now()
-		c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: b}}, Owner: fmt.Sprint(worker), Token: fmt.Sprint(b), Now: now, Lease: now.Add(time.Hour)})
+		c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: b}}, Owner: fmt.Sprint(worker),
+			Token: fmt.Sprint(b), Now: now, Lease: now.Add(time.Hour)})
 		if err != nil {
 			return err
 		}

@@ -163,7 +163,7 @@ func (m *image) batch(number int) state.Batch {
 	return b
 }
 
-const selectRows = `SELECT kind, n1, n2, rev, data, more, sums, pubs FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND `
+const selectRows = `SELECT kind, n1, n2, rev, data, more, sums, pubs` + rowsOf
 
 // read reads rows of a node, and its head, at one moment. ErrNotFound if there
 // is no such node.
@@ -188,7 +188,8 @@ func (o *operation) image(ctx context.Context, key state.NodeKey, where string, 
 	if !isNode(key) {
 		return nil, state.ErrNotFound
 	}
-	m := &image{p: ofNode(key), key: key, segments: map[int64]*segment{}, attempts: map[place]*attemptRow{}, pubs: map[place][]state.Publication{}}
+	m := &image{p: ofNode(key), key: key, segments: map[int64]*segment{}, attempts: map[place]*attemptRow{},
+		pubs: map[place][]state.Publication{}}
 	err := o.query(ctx, imageRows, selectRows+where, args, func(scan func(...any) error) error {
 		var at place
 		var rev int64
@@ -290,7 +291,8 @@ func (n *nodeChange) putAttempt(at place, a *attemptRow, more ...column) {
 // tell writes an event.
 func (n *nodeChange) tell(kind state.EventKind, actor string, at time.Time, data state.EventData) {
 	n.head.Events++
-	n.c.put(n.p, place{kind: kindEvent, n1: n.head.Events}, column{"data", n.pack(eventRow{Version: state.EventVersion, Time: stored(at), Actor: actor, Kind: kind, Data: data})})
+	n.c.put(n.p, place{kind: kindEvent, n1: n.head.Events}, column{"data", n.pack(eventRow{Version: state.EventVersion, Time: stored(at),
+		Actor: actor, Kind: kind, Data: data})})
 }
 
 // done gives the change as it is written.

@@ -37,6 +37,12 @@ type place struct {
 	n1, n2 int64
 }
 
+// rowsOf and planOf begin the conditions of queries. Their arguments are a partition's.
+const (
+	rowsOf = ` FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND `
+	planOf = ` FROM state_plans WHERE workspace = ? AND run = ? AND node = ? AND digest = ? AND slice = `
+)
+
 var headPlace = place{kind: kindHead}
 
 func nameRun(key state.RunKey) string {

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	driver "thalweg/internal/cassandra"
+	"thalweg/internal/effort"
 )
 
 // hostVariable names a node for tests.
@@ -20,6 +21,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// clusterVariable asks for the long form against three nodes: see scripts/chaos-cluster.
+const clusterVariable = "THALWEG_CHAOS_CLUSTER"
+
+func cluster() bool { return os.Getenv(clusterVariable) == "1" }
+
+func long() bool { return effort.All() || cluster() }
+
 // newKeyspace makes a keyspace that is the test's own.
 func newKeyspace(t *testing.T) driver.Config {
 	t.Helper()
@@ -27,8 +35,13 @@ func newKeyspace(t *testing.T) driver.Config {
 	if host == "" {
 		t.Skip(hostVariable + " names no Cassandra node (host:port)")
 	}
-	cfg := driver.Config{Hosts: []string{host}, Keyspace: fmt.Sprintf("thalweg_state_%d_%x", os.Getpid(), rand.Uint32())} //nolint:gosec // a name
-	require.NoError(t, Init(context.Background(), cfg, map[string]int{"": 1}))
+	copies := 1
+	if cluster() {
+		copies = 3
+	}
+	cfg := driver.Config{Hosts: []string{host}, Keyspace: fmt.Sprintf("thalweg_state_%d_%x", os.Getpid(),
+		rand.Uint32())} //nolint:gosec // a name
+	require.NoError(t, Init(context.Background(), cfg, map[string]int{"": copies}))
 	t.Cleanup(func() {
 		s, err := driver.Open(driver.Config{Hosts: cfg.Hosts})
 		require.NoError(t, err)

@@ -31,7 +31,8 @@ func (o *operation) nodes(ctx context.Context, key state.RunKey, specs []state.N
 		for i, spec := range names {
 			in[i] = spec.Name
 		}
-		err := o.query(ctx, nodesAtOnce, `SELECT node, data, more FROM state_rows WHERE workspace = ? AND run = ? AND node IN ? AND kind = 0 AND n1 = 0 AND n2 = 0`,
+		err := o.query(ctx, nodesAtOnce, `SELECT node, data, more FROM state_rows
+			WHERE workspace = ? AND run = ? AND node IN ? AND kind = 0 AND n1 = 0 AND n2 = 0`,
 			[]any{key.Workspace, key.Run, in}, func(scan func(...any) error) error {
 				var m image
 				var name string
@@ -143,7 +144,7 @@ func (s *Store) Hear(ctx context.Context, key state.NodeKey, order state.Order) 
 // free gives batches back to Pending, by an era that says so of all of them:
 // see segment.live. Only what has succeeded and is named is written.
 func (n *nodeChange) free(ctx context.Context, e state.Effect, now time.Time) error {
-	if len(e.These) > 0 && !e.All {
+	if len(e.These) > 0 && !e.All && n.batches() > 0 {
 		if err := n.withdraw(ctx, e.These); err != nil {
 			return err
 		}
@@ -166,7 +167,7 @@ func (n *nodeChange) free(ctx context.Context, e state.Effect, now time.Time) er
 		h.PlanEra, h.Total, h.Open = h.Era, 0, nil
 		return nil
 	}
-	if n.node.PlanDigest != "" {
+	if n.batches() > 0 {
 		l, err := n.o.layout(ctx, n.key, n.node.PlanDigest)
 		if err != nil {
 			return err
@@ -215,7 +216,8 @@ func (n *nodeChange) withdraw(ctx context.Context, these []int) error {
 			return nil
 		}
 		h.Done++
-		h.RowsIn, h.RowsOut, h.BytesIn, h.BytesOut = h.RowsIn+a.Stats.RowsIn, h.RowsOut+a.Stats.RowsOut, h.BytesIn+a.Stats.BytesIn, h.BytesOut+a.Stats.BytesOut
+		h.RowsIn, h.RowsOut, h.BytesIn, h.BytesOut = h.RowsIn+a.Stats.RowsIn, h.RowsOut+a.Stats.RowsOut, h.BytesIn+a.Stats.BytesIn,
+			h.BytesOut+a.Stats.BytesOut
 		h.Open[a.Phase]--
 		t.Good.Count(int(at.n1), state.Succeeded, *a.Stats)
 		return nil
@@ -224,7 +226,7 @@ func (n *nodeChange) withdraw(ctx context.Context, these []int) error {
 
 // attempts reads the attempts of batches from … to-1, by batch and number.
 func (o *operation) attempts(ctx context.Context, key state.NodeKey, from, to int64, each func(at place, a *attemptRow) error) error {
-	return o.query(ctx, state.PageMax, `SELECT n1, n2, data FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = 3 AND n1 >= ? AND n1 < ?`,
+	return o.query(ctx, state.PageMax, `SELECT n1, n2, data`+rowsOf+`kind = 3 AND n1 >= ? AND n1 < ?`,
 		ofNode(key).with(from, to), func(scan func(...any) error) error {
 			at := place{kind: kindAttempt}
 			var data []byte

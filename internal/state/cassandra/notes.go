@@ -64,12 +64,14 @@ func (o *operation) putNote(ctx context.Context, workspace string, n state.Note)
 	}
 	return o.until(ctx, func() error {
 		for {
-			applied, err := o.conditional(ctx, `INSERT INTO state_notes (workspace, topic, name, run, node, data, time) VALUES (?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS`,
+			applied, err := o.conditional(ctx, `INSERT INTO state_notes (workspace, topic, name, run, node, data, time)
+				VALUES (?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS`,
 				workspace, n.Topic, n.Name, n.Run, n.Node, data, millis(n.Time))
 			if applied || err != nil {
 				return err
 			}
-			applied, err = o.conditional(ctx, `UPDATE state_notes SET run = ?, node = ?, data = ?, time = ? WHERE workspace = ? AND topic = ? AND name = ? IF EXISTS`,
+			applied, err = o.conditional(ctx, `UPDATE state_notes SET run = ?, node = ?, data = ?, time = ?
+				WHERE workspace = ? AND topic = ? AND name = ? IF EXISTS`,
 				n.Run, n.Node, data, millis(n.Time), workspace, n.Topic, n.Name)
 			if applied || err != nil {
 				return err
@@ -86,7 +88,8 @@ func (s *Store) RemoveNote(ctx context.Context, workspace string, n state.Note) 
 		data = []byte{}
 	}
 	return o.explain(o.until(ctx, func() error {
-		_, err := o.conditional(ctx, `DELETE FROM state_notes WHERE workspace = ? AND topic = ? AND name = ? IF run = ? AND node = ? AND data = ? AND time = ?`,
+		_, err := o.conditional(ctx, `DELETE FROM state_notes WHERE workspace = ? AND topic = ? AND name = ?
+			IF run = ? AND node = ? AND data = ? AND time = ?`,
 			workspace, n.Topic, n.Name, n.Run, n.Node, data, millis(n.Time))
 		return err
 	}))
@@ -96,7 +99,8 @@ func (s *Store) RemoveNote(ctx context.Context, workspace string, n state.Note) 
 func (s *Store) Notes(ctx context.Context, workspace, topic, after string, limit int) (notes []state.Note, err error) {
 	o := s.operation("Notes", fmt.Sprintf("list notes on %q in workspace %q", topic, workspace))
 	limit = pageLimit(limit)
-	err = o.query(ctx, limit, `SELECT name, run, node, data, time FROM state_notes WHERE workspace = ? AND topic = ? AND name > ? LIMIT ?`, []any{workspace, topic, after, limit},
+	err = o.query(ctx, limit, `SELECT name, run, node, data, time FROM state_notes WHERE workspace = ? AND topic = ? AND name > ? LIMIT ?`,
+		[]any{workspace, topic, after, limit},
 		func(scan func(...any) error) error {
 			n := state.Note{Topic: topic}
 			var at *int64

@@ -11,7 +11,8 @@ import (
 
 // updateRun changes a run's partition. decide changes the head, and says with
 // which events, or that there is nothing to do.
-func (o *operation) updateRun(ctx context.Context, key state.RunKey, decide func(ctx context.Context, h *runHead, c *change) (changed bool, err error)) error {
+func (o *operation) updateRun(ctx context.Context, key state.RunKey, decide func(ctx context.Context, h *runHead,
+	c *change) (changed bool, err error)) error {
 	p := ofRun(key)
 	return o.update(ctx, p, func(ctx context.Context) (*change, error) {
 		rev, head, err := o.readRun(ctx, key, nil)
@@ -137,7 +138,7 @@ func (o *operation) spans(ctx context.Context, key state.RunKey, from, to int64)
 	if from >= to {
 		return nil, nil
 	}
-	err = o.query(ctx, state.PageMax, `SELECT data FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = 5 AND n1 >= ? AND n1 < ?`, ofRun(key).with(from, to),
+	err = o.query(ctx, state.PageMax, `SELECT data`+rowsOf+`kind = 5 AND n1 >= ? AND n1 < ?`, ofRun(key).with(from, to),
 		func(scan func(...any) error) error {
 			var data []byte
 			var span state.Span
@@ -184,7 +185,7 @@ func (s *Store) Events(ctx context.Context, key state.NodeKey, after int64, limi
 		return nil, o.explain(state.ErrNotFound)
 	}
 	limit = pageLimit(limit)
-	err = o.query(ctx, limit, `SELECT n1, data FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = 8 AND n1 > ? LIMIT ?`, ofNode(key).with(after, limit),
+	err = o.query(ctx, limit, `SELECT n1, data`+rowsOf+`kind = 8 AND n1 > ? LIMIT ?`, ofNode(key).with(after, limit),
 		func(scan func(...any) error) error {
 			e := state.Event{NodeKey: key}
 			var data []byte

@@ -147,7 +147,8 @@ func planned(key state.NodeKey, digest string, slice int, kind int8, n int, data
 	text := `INSERT INTO state_plans (workspace, run, node, digest, slice, kind, n, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 	args := ofNode(key).with(digest, slice, kind, int64(n), data)
 	if work != nil {
-		text, args = `INSERT INTO state_plans (workspace, run, node, digest, slice, kind, n, data, work) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, append(args, work)
+		text, args = `INSERT INTO state_plans (workspace, run, node, digest, slice, kind, n, data, work) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			append(args, work)
 	}
 	return planRow{slice: slice, text: text, args: args, bytes: len(data) + len(work)}
 }
@@ -162,7 +163,8 @@ func (o *operation) writePlan(ctx context.Context, key state.NodeKey, digest str
 		last := len(groups) - 1
 		if i == 0 || groups[last][0].slice != r.slice || bytes+r.bytes > batchBytes || len(groups[last]) == batchRows {
 			if i == 0 || groups[last][0].slice != r.slice {
-				err := o.write(ctx, `INSERT INTO state_plan_slices (workspace, run, node, digest, slice) VALUES (?, ?, ?, ?, ?)`, ofNode(key).with(digest, r.slice)...)
+				err := o.write(ctx, `INSERT INTO state_plan_slices (workspace, run, node, digest, slice) VALUES (?, ?, ?, ?, ?)`,
+					ofNode(key).with(digest, r.slice)...)
 				if err != nil {
 					return err
 				}
@@ -294,12 +296,13 @@ func (n *nodeChange) plan(f state.Flip, l layout) {
 	n.become(node)
 	n.head.Total, n.head.Open = f.Batches, l.phases()
 	*n.tally() = nodeSums{}
-	n.tell(state.NodePlanned, f.Actor, f.Now, state.EventData{Status: state.Running, Batches: f.Batches, Digest: f.Digest, ReusedFrom: f.ReusedFrom})
+	n.tell(state.NodePlanned, f.Actor, f.Now, state.EventData{Status: state.Running, Batches: f.Batches, Digest: f.Digest,
+		ReusedFrom: f.ReusedFrom})
 }
 
 // planHeader reads what there is once of a plan.
 func (o *operation) planHeader(ctx context.Context, key state.NodeKey, digest string) (header headerRow, err error) {
-	err = o.query(ctx, 1, `SELECT data FROM state_plans WHERE workspace = ? AND run = ? AND node = ? AND digest = ? AND slice = -1 AND kind = 0 AND n = 0`, ofNode(key).with(digest),
+	err = o.query(ctx, 1, `SELECT data`+planOf+`-1 AND kind = 0 AND n = 0`, ofNode(key).with(digest),
 		func(scan func(...any) error) error {
 			var data []byte
 			if err := scan(&data); err != nil {
@@ -331,12 +334,13 @@ func (o *operation) layout(ctx context.Context, key state.NodeKey, digest string
 var errPurged = errors.New("the plan is not there any more")
 
 // specs reads the batches of a slice of a plan from a number on, by number.
-func (o *operation) specs(ctx context.Context, key state.NodeKey, digest string, slice, from int, work bool, each func(b state.BatchSpec) error) error {
+func (o *operation) specs(ctx context.Context, key state.NodeKey, digest string, slice, from int, work bool,
+	each func(b state.BatchSpec) error) error {
 	columns, rows := "n, data", sliceRows
 	if work {
 		columns, rows = "n, data, work", batchRows
 	}
-	return o.query(ctx, rows, `SELECT `+columns+` FROM state_plans WHERE workspace = ? AND run = ? AND node = ? AND digest = ? AND slice = ? AND kind = 1 AND n >= ?`,
+	return o.query(ctx, rows, `SELECT `+columns+planOf+`? AND kind = 1 AND n >= ?`,
 		ofNode(key).with(digest, slice, int64(from)), func(scan func(...any) error) error {
 			b, err := o.scanSpec(scan, work)
 			if err != nil {
@@ -365,7 +369,7 @@ func (o *operation) scanSpec(scan func(...any) error, work bool) (b state.BatchS
 // spec reads one batch of a plan.
 func (o *operation) spec(ctx context.Context, key state.BatchKey, digest string) (b state.BatchSpec, err error) {
 	found := false
-	err = o.query(ctx, 1, `SELECT n, data, work FROM state_plans WHERE workspace = ? AND run = ? AND node = ? AND digest = ? AND slice = ? AND kind = 1 AND n = ?`,
+	err = o.query(ctx, 1, `SELECT n, data, work`+planOf+`? AND kind = 1 AND n = ?`,
 		ofNode(key.NodeKey).with(digest, key.Batch/sliceRows, int64(key.Batch)), func(scan func(...any) error) (err error) {
 			b, err = o.scanSpec(scan, true)
 			found = true
@@ -381,7 +385,7 @@ func (o *operation) spec(ctx context.Context, key state.BatchKey, digest string)
 func (o *operation) specsOf(ctx context.Context, key state.NodeKey, digest string, batches []int) (map[int]state.BatchSpec, error) {
 	found := make(map[int]state.BatchSpec, len(batches))
 	for slice, some := range bySlice(batches) {
-		err := o.query(ctx, sliceRows, `SELECT n, data FROM state_plans WHERE workspace = ? AND run = ? AND node = ? AND digest = ? AND slice = ? AND kind = 1 AND n IN ?`,
+		err := o.query(ctx, sliceRows, `SELECT n, data`+planOf+`? AND kind = 1 AND n IN ?`,
 			ofNode(key).with(digest, slice, some), func(scan func(...any) error) error {
 				b, err := o.scanSpec(scan, false)
 				found[b.Batch] = b
@@ -445,7 +449,7 @@ func (s *Store) Inputs(ctx context.Context, key state.NodeKey, page state.Page) 
 	for before := -1; len(all) < limit && len(all) > before && err == nil; { // they are numbered without gaps
 		before = len(all)
 		at := from + len(all)
-		err = o.query(ctx, sliceRows, `SELECT data FROM state_plans WHERE workspace = ? AND run = ? AND node = ? AND digest = ? AND slice = ? AND kind = 2 AND n >= ? LIMIT ?`,
+		err = o.query(ctx, sliceRows, `SELECT data`+planOf+`? AND kind = 2 AND n >= ? LIMIT ?`,
 			ofNode(key).with(m.node.PlanDigest, at/sliceRows, int64(at), limit-len(all)), func(scan func(...any) error) error {
 				var data []byte
 				var in state.Input
@@ -470,17 +474,18 @@ func (o *operation) removePlans(ctx context.Context, key state.NodeKey) error {
 		number int
 	}
 	var found []slice
-	err := o.query(ctx, imageRows, `SELECT digest, slice FROM state_plan_slices WHERE workspace = ? AND run = ? AND node = ?`, ofNode(key).with(), func(scan func(...any) error) error {
-		var one slice
-		err := scan(&one.digest, &one.number)
-		found = append(found, one)
-		return err
-	})
+	err := o.query(ctx, imageRows, `SELECT digest, slice FROM state_plan_slices WHERE workspace = ? AND run = ? AND node = ?`,
+		ofNode(key).with(), func(scan func(...any) error) error {
+			var one slice
+			err := scan(&one.digest, &one.number)
+			found = append(found, one)
+			return err
+		})
 	if err != nil || len(found) == 0 {
 		return err
 	}
 	err = together(ctx, len(found), atOnce, func(ctx context.Context, i int) error {
-		return o.write(ctx, `DELETE FROM state_plans WHERE workspace = ? AND run = ? AND node = ? AND digest = ? AND slice = ?`, ofNode(key).with(found[i].digest, found[i].number)...)
+		return o.write(ctx, `DELETE`+planOf+`?`, ofNode(key).with(found[i].digest, found[i].number)...)
 	})
 	if err != nil {
 		return err

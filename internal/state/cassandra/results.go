@@ -31,7 +31,7 @@ func results[T any](ctx context.Context, o *operation, key state.NodeKey, page s
 			}
 			args = append(args, int64(b), int64(m.entry(b).attempt))
 		}
-		text := `SELECT n1, n2, ` + name + ` FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = 3 AND (n1, n2) IN (` + in + `)`
+		text := `SELECT n1, n2, ` + name + rowsOf + `kind = 3 AND (n1, n2) IN (` + in + `)`
 		return o.query(ctx, resultsAtOnce, text, args, func(scan func(...any) error) error {
 			var n1, n2 int64
 			var data []byte
@@ -57,7 +57,10 @@ func results[T any](ctx context.Context, o *operation, key state.NodeKey, page s
 // Parts implements state.Store.
 func (s *Store) Parts(ctx context.Context, key state.NodeKey, page state.Page) ([]state.Part, int64, error) {
 	o := s.operation("Parts", "list parts of "+nameNode(key))
-	parts, next, err := results(ctx, o, key, page, "parts", hasParts, func(p *state.Part, batch, attempt int) { p.Batch, p.Attempt = batch, attempt })
+	parts, next, err := results(ctx, o, key, page, "parts", hasParts, func(p *state.Part, batch, attempt int) {
+		p.Batch, p.Attempt = batch,
+			attempt
+	})
 	slices.SortStableFunc(parts, func(a, b state.Part) int { return cmp.Or(cmp.Compare(a.Batch, b.Batch), cmp.Compare(a.Seq, b.Seq)) })
 	return parts, next, err
 }

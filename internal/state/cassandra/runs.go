@@ -77,7 +77,8 @@ func checkNodes(workspace string, nodes []state.NodeSpec) error {
 func (o *operation) number(ctx context.Context, run *state.Run) error {
 	token := cmp.Or(run.Token, rand.Text())
 	sum := sha256.Sum256([]byte(token))
-	at := place{kind: kindToken, n1: int64(binary.BigEndian.Uint64(sum[:8])), n2: int64(binary.BigEndian.Uint64(sum[8:16]))} //nolint:gosec // any number
+	at := place{kind: kindToken, n1: int64(binary.BigEndian.Uint64(sum[:8])),
+		n2: int64(binary.BigEndian.Uint64(sum[8:16]))} //nolint:gosec // any number
 	p := ofWorkspace(run.Workspace)
 	return o.update(ctx, p, func(ctx context.Context) (*change, error) {
 		var head workspaceHead
@@ -111,8 +112,9 @@ func (o *operation) number(ctx context.Context, run *state.Run) error {
 }
 
 // readRows reads rows of a partition, and its head, at one moment; rev is 0 if there is none.
-func (o *operation) readRows(ctx context.Context, p partition, each func(at place, data []byte) error, places ...place) (rev int64, err error) {
-	text, args := "SELECT kind, n1, n2, rev, data FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND (kind, n1, n2) IN ((0, 0, 0)", p.with()
+func (o *operation) readRows(ctx context.Context, p partition, each func(at place, data []byte) error, places ...place) (rev int64,
+	err error) {
+	text, args := "SELECT kind, n1, n2, rev, data"+rowsOf+"(kind, n1, n2) IN ((0, 0, 0)", p.with()
 	for _, at := range places {
 		text += ", (?, ?, ?)"
 		args = append(args, at.kind, at.n1, at.n2)
@@ -197,14 +199,16 @@ func (o *operation) createRecord(ctx context.Context, run state.Run, nodes []sta
 	if err != nil {
 		return err
 	}
-	run.Status, run.Epoch, run.Order, run.Finished, run.Failure, run.Invalidated, run.Dropped, run.Pins, run.Nodes = state.Running, 0, nil, time.Time{}, nil, nil, nil, nil, nil
+	run.Status, run.Epoch, run.Order, run.Finished, run.Failure, run.Invalidated, run.Dropped, run.Pins, run.Nodes = state.Running, 0, nil,
+		time.Time{}, nil, nil, nil, nil, nil
 	run.Created, run.Deadline = stored(run.Created), stored(run.Deadline)
 	head, err := o.codec.pack(runHead{Run: run, Events: 1})
 	if err != nil {
 		return err
 	}
 	return o.begin(ctx, ofRun(run.RunKey), []column{{"data", head}, {"more", more}},
-		eventRow{Version: state.EventVersion, Time: run.Created, Actor: run.Actor, Kind: state.RunCreated, Data: state.EventData{Status: state.Running}})
+		eventRow{Version: state.EventVersion, Time: run.Created, Actor: run.Actor, Kind: state.RunCreated,
+			Data: state.EventData{Status: state.Running}})
 }
 
 // readRun reads a run's head, and what of it never changes if it is asked for.
@@ -216,7 +220,7 @@ func (o *operation) readRun(ctx context.Context, key state.RunKey, more *runMore
 	if more != nil {
 		columns += ", more"
 	}
-	err = o.query(ctx, 1, "SELECT "+columns+" FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = 0 AND n1 = 0 AND n2 = 0", ofRun(key).with(),
+	err = o.query(ctx, 1, "SELECT "+columns+rowsOf+"kind = 0 AND n1 = 0 AND n2 = 0", ofRun(key).with(),
 		func(scan func(...any) error) error {
 			var data, rest []byte
 			into := []any{&rev, &data}
@@ -300,7 +304,8 @@ func (o *operation) brief(ctx context.Context, key state.RunKey) (*state.Run, er
 	}
 	nodes, err := o.nodes(ctx, key, more.Nodes)
 	for _, n := range nodes {
-		head.Run.Nodes = append(head.Run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status, RowsOut: n.RowsOut, BytesOut: n.BytesOut})
+		head.Run.Nodes = append(head.Run.Nodes, state.NodeBrief{Name: n.Name, Table: n.Table, Status: n.Status, RowsOut: n.RowsOut,
+			BytesOut: n.BytesOut})
 	}
 	return &head.Run, err
 }

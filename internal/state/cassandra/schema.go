@@ -95,11 +95,32 @@ func checkSchema(ctx context.Context, s *driver.Session) error {
 	case err != nil:
 		return driver.Fault("read of which version the tables of the state are", err)
 	case version > schemaVersion:
-		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the state in keyspace %s is of version %d, and this program knows version %d", s.Keyspace, version, schemaVersion),
-			Hint: "use the newer program that made it"}
+		return otherVersion(s, version, "use the newer program that made it")
 	case version < schemaVersion:
-		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the state in keyspace %s is of version %d, and this program needs version %d", s.Keyspace, version, schemaVersion),
-			Hint: "stop all workers and run `thalweg cluster init` with this program"}
+		return otherVersion(s, version, "stop all workers and run `thalweg cluster init` with this program")
 	}
 	return nil
+}
+
+func otherVersion(s *driver.Session, version int, hint string) error {
+	return &fault.Error{Kind: fault.Environment, Hint: hint,
+		Message: fmt.Sprintf("the state in keyspace %s is of version %d, and this program needs version %d", s.Keyspace, version, schemaVersion)}
+}
+
+// noKeyspace says that there is no such keyspace, if nothing else is wrong: the
+// driver says that it could not connect.
+func noKeyspace(ctx context.Context, cfg driver.Config) error {
+	keyspace := cfg.Keyspace
+	cfg.Keyspace = ""
+	s, err := driver.Open(cfg)
+	if err != nil {
+		return nil
+	}
+	defer s.Close()
+	var name string
+	err = s.Query(`SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?`, keyspace).Consistency(gocql.One).ScanContext(ctx, &name)
+	if !errors.Is(err, gocql.ErrNotFound) {
+		return nil
+	}
+	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("there is no keyspace %s", keyspace), Hint: "`thalweg cluster init` makes it"}
 }

@@ -125,7 +125,8 @@ func parseSegment(stored []byte) (s segment, err error) {
 		if r.bad || n == 0 || n > count-uint64(len(s.entries)) || code>>(statusBits+hasBits) > 1<<31 {
 			return segment{}, errSegment
 		}
-		e := entry{status: uint8(code & (1<<statusBits - 1)), has: uint8(code >> statusBits & (1<<hasBits - 1)), attempt: int(code >> (statusBits + hasBits))} //nolint:gosec // checked above
+		e := entry{status: uint8(code & (1<<statusBits - 1)), has: uint8(code >> statusBits & (1<<hasBits - 1)),
+			attempt: int(code >> (statusBits + hasBits))} //nolint:gosec // checked above
 		if e.status > entryWaiting {
 			return segment{}, errSegment
 		}

@@ -10,7 +10,8 @@ import (
 func anySegment(t *rapid.T) segment {
 	s := segment{era: rapid.Int64Range(0, 1<<40).Draw(t, "era")}
 	for range rapid.IntRange(0, 40).Draw(t, "runs") {
-		e := entry{status: rapid.Uint8Range(0, entryWaiting).Draw(t, "status"), has: rapid.Uint8Range(0, 7).Draw(t, "has"), attempt: rapid.IntRange(0, 1_000_000).Draw(t, "attempt")}
+		e := entry{status: rapid.Uint8Range(0, entryWaiting).Draw(t, "status"), has: rapid.Uint8Range(0, 7).Draw(t, "has"),
+			attempt: rapid.IntRange(0, 1_000_000).Draw(t, "attempt")}
 		if e.timed() {
 			e.until = rapid.Int64().Draw(t, "until")
 		}
@@ -38,7 +39,8 @@ func TestSegmentsAreReadAsTheyWereWritten(t *testing.T) {
 // Eras that free one after the other leave what one that comes later would.
 func TestEras(t *testing.T) {
 	t.Parallel()
-	entries := []entry{{status: entryClaimed, attempt: 2, until: 9}, {status: entryFailed, attempt: 1, has: 7}, {status: entrySucceeded, attempt: 3, has: 1}, {status: entryWaiting, attempt: 4, until: 5}, {}}
+	entries := []entry{{status: entryClaimed, attempt: 2, until: 9}, {status: entryFailed, attempt: 1, has: 7}, {status: entrySucceeded,
+		attempt: 3, has: 1}, {status: entryWaiting, attempt: 4, until: 5}, {}}
 	s := segment{entries: append([]entry{}, entries...)}
 	s.live(0, 0)
 	require.Equal(t, entries, s.entries)
@@ -51,7 +53,8 @@ func TestEras(t *testing.T) {
 }
 
 func FuzzSegment(f *testing.F) {
-	f.Add(segment{era: 7, entries: []entry{{status: entryClaimed, attempt: 1, until: 1_900_000_000_000}, {}, {}, {status: entrySucceeded, has: 5, attempt: 2}}}.append(nil))
+	f.Add(segment{era: 7, entries: []entry{{status: entryClaimed, attempt: 1, until: 1_900_000_000_000}, {}, {}, {status: entrySucceeded,
+		has: 5, attempt: 2}}}.append(nil))
 	f.Add([]byte{segmentVersion, 0, 0x80, 0x08, 0, 0xff, 0xff, 3})
 	f.Fuzz(func(t *testing.T, stored []byte) {
 		s, err := parseSegment(stored)

@@ -1,6 +1,7 @@
 package cassandra
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ var _ state.Store = (*Store)(nil)
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	session, err := driver.Open(cfg.Config)
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(noKeyspace(ctx, cfg.Config), err)
 	}
 	s, err := New(ctx, session, cfg.Requests)
 	if err != nil {

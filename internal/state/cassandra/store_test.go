@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	driver "thalweg/internal/cassandra"
+	"thalweg/internal/fault"
 	"thalweg/internal/state"
 	"thalweg/internal/state/statetest"
 )
@@ -19,4 +21,32 @@ func TestConformance(t *testing.T) {
 		require.NoError(t, err)
 		return s
 	})
+}
+
+// Tables that are missing, or of another version, are refused with what to do.
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	cfg := newKeyspace(t)
+	require.NoError(t, Init(ctx, cfg, map[string]int{"": 1}), "it may be repeated")
+	session, err := driver.Open(cfg)
+	require.NoError(t, err)
+	defer session.Close()
+	for version, hint := range map[int]string{0: "cluster init", schemaVersion + 1: "newer program"} {
+		require.NoError(t, session.Query(`UPDATE state_schema SET version = ? WHERE one = 0`, version).Exec())
+		refused(t, cfg, hint)
+	}
+	require.NoError(t, session.Query(`DROP TABLE state_schema`).Exec())
+	refused(t, cfg, "cluster init")
+	cfg.Keyspace += "_not"
+	refused(t, cfg, "cluster init")
+}
+
+func refused(t *testing.T, cfg driver.Config, hint string) {
+	t.Helper()
+	_, err := Open(context.Background(), Config{Config: cfg})
+	var f *fault.Error
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, fault.Environment, f.Kind)
+	require.Contains(t, f.Hint, hint)
 }
