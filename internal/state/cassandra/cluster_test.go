@@ -57,9 +57,12 @@ func TestClusterChaosNodesKilled(t *testing.T) {
 
 const killBatches = 20_000
 
+// until waits for so many batches.
 func until(done *atomic.Int64, n int64) {
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
 	for done.Load() < n {
-		time.Sleep(time.Millisecond) // looks again
+		<-ticker.C
 	}
 }
 
