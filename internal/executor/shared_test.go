@@ -258,7 +258,7 @@ func TestSharedQueueInTrouble(t *testing.T) {
 // away for a while. Each run ends complete, and each batch was committed once.
 func TestRandomRunsOverAnUntidyQueue(t *testing.T) {
 	t.Parallel()
-	for seed := range effort.Of[uint64](4, 12, 1_000) {
+	for seed := range effort.Of[uint64](2, 6, 1_000) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			ctx := patientContext(t)

@@ -60,6 +60,7 @@ type session struct {
 	jam   sync.Once
 
 	publish *amqp.Channel // the publisher's
+	known   chan struct{} // who sends to it goes on when all that came back has been noticed
 	stuck   chan struct{} // closed when the broker accepts nothing any more
 	pull    *amqp.Channel // the receiver's
 	watch   *amqp.Channel // the receiver's, for questions

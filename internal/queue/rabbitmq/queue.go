@@ -205,7 +205,16 @@ func (q *Queue) send(ctx context.Context, all []message) error {
 			return q.refused(s)
 		}
 	}
-	return nil
+	select { // what no queue has is confirmed, too, but comes back before
+	case s.known <- struct{}{}:
+	case <-s.ended:
+	}
+	select {
+	case <-s.ended:
+		return unreachable(errors.New("the connection ended, or a queue was missing"))
+	default:
+		return nil
+	}
 }
 
 // refused is the failure of a message that the broker has not taken.

@@ -67,12 +67,19 @@ func (q *Queue) preparePublisher(_ context.Context, s *session) (err error) {
 	if err := s.publish.Confirm(false); err != nil {
 		return fmt.Errorf("ask for confirmations: %w", err)
 	}
-	s.stuck = make(chan struct{})
+	s.stuck, s.known = make(chan struct{}), make(chan struct{})
 	returns, blocked := s.publish.NotifyReturn(make(chan amqp.Return)), s.conn.NotifyBlocked(make(chan amqp.Blocking))
 	q.pub.all.Go(func() {
-		for range returns { // no queue has it: the next session declares them
-			q.counts.returned.Add(1)
-			s.kill()
+		for {
+			select {
+			case _, ok := <-returns:
+				if !ok {
+					return
+				}
+				q.counts.returned.Add(1)
+				s.kill() // no queue has it: the next session declares them
+			case <-s.known:
+			}
 		}
 	})
 	q.pub.all.Go(func() {
