@@ -20,6 +20,7 @@ type workerCmd struct {
 	remoteFlags
 	openLineageFlag
 	placeFlags
+	metricsFlag
 	Config  string        `help:"The same as --cluster." type:"path" placeholder:"FILE"`
 	Drain   time.Duration `help:"How long batches in flight may take when the worker is asked to end (SIGTERM); default: what the cluster's configuration says." placeholder:"TIME"`
 	Isolate bool          `help:"Execute batches in processes of their own, one a slot: a crash of the engine, or the system's end of one that needs too much memory, costs one attempt." negatable:""`
@@ -37,7 +38,7 @@ type engineFlags struct {
 	Tries          int           `help:"How often a batch is tried whose attempts fail for what may pass (a server that is away, a full disk), or end their process." default:"5"`
 }
 
-func (c *workerCmd) Run(ctx context.Context, a *app) error {
+func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 	place, err := openWorkplace(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, c.Verbose)
 	if err != nil {
 		return err
@@ -51,6 +52,7 @@ func (c *workerCmd) Run(ctx context.Context, a *app) error {
 	drain := c.Drain
 	if cfg := place.home.Cluster(); cfg != nil {
 		c.Cores = cmp.Or(c.Cores, cfg.Worker.Cores)
+		c.Metrics = cmp.Or(c.Metrics, cfg.Worker.Metrics)
 		if drain == 0 {
 			drain = cfg.Worker.Drain
 		}
@@ -70,6 +72,11 @@ func (c *workerCmd) Run(ctx context.Context, a *app) error {
 		opts.Isolate = &local.Isolation{Command: slotProcess, Client: c.remoteFlags}
 	}
 	told.wrapWorker(ctx, &opts)
+	unmeasured, err := place.measure(ctx, a, c.Metrics, &opts)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unmeasured()) }()
 	return local.Serve(ctx, place.home, opts)
 }
 

@@ -39,6 +39,7 @@ var allowed = map[string]string{
 	"internal/budget":                  "",
 	"internal/similar":                 "",
 	"internal/figures":                 "",
+	"internal/metrics":                 "budget fault parts queue state worker",
 	"internal/history":                 "fault figures gate state",
 	"internal/expr":                    "similar sqltext",
 	"internal/secret":                  "address fault",
@@ -96,7 +97,7 @@ var allowed = map[string]string{
 	"internal/local": "address calendar cassandra cluster collect document budget durable engine fault files gate lineage matrix message notify schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc remote script secret similar slot sqltext state state/sqlite " +
 		"state/patient coordinator executor supervise worker",
 	"internal/graph": "address script",
-	"cmd/thalweg":    "address calendar cluster collect compare document figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message notify plan remote schedule script secret similar slot sqltext state supervise worker",
+	"cmd/thalweg":    "address calendar cluster collect compare document figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message metrics notify plan remote schedule script secret similar slot sqltext state supervise worker",
 }
 
 // banned imports, each with what to use instead.

@@ -11,6 +11,7 @@ import (
 	"thalweg/internal/budget"
 	"thalweg/internal/fault"
 	"thalweg/internal/plan"
+	"thalweg/internal/queue"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/secret"
@@ -45,6 +46,7 @@ type WorkerOptions struct {
 	Joined         func(Started)            // it works on a run now; may be nil
 	Left           func(key state.RunKey)   // it does no more; may be nil
 	Waiting        func(text string)        // see Options
+	Inside         func(Inside)             // called once, to look inside while it works; may be nil
 	Wants          func(run state.Run) bool // whether it works on a run; nil: on all
 	Most           int                      // runs that it works on at once; 0: any number
 	Isolate        *Isolation               // its slots are processes; nil: they are goroutines
@@ -72,6 +74,9 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	defer func() { err = errors.Join(err, t.close()) }()
 	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{},
 		crew: newCrew(ctx, crewConfig{store: t.store, slots: slotsOf(opts.Cores), ahead: aheadOf(home.Parts), lease: opts.Lease, tries: opts.Tries, deadline: opts.AttemptTimeout, logger: opts.Logger, checkpoint: opts.Checkpoint})}
+	if opts.Inside != nil {
+		opts.Inside(Inside{Queue: s.crew.queue, Budget: s.held})
+	}
 	told := s.tell(ctx)
 	attended := s.attend(ctx)
 	ctx, leave := context.WithCancelCause(ctx)
@@ -86,6 +91,12 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	told()
 	attended()
 	return err
+}
+
+// Inside is what can be looked at while a worker works, by anybody.
+type Inside struct {
+	Queue  queue.Queue
+	Budget func() (b budget.Budget, held bool) // that its batches have now
 }
 
 // server is one call of Serve.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"thalweg/internal/budget"
 	"thalweg/internal/engine"
@@ -30,10 +31,11 @@ type tools struct {
 	store  state.Store // as runs write it
 	work   string      // for files that are private to this process
 	engine *engine.Instances
-	whole  budget.Budget  // that this process would have by itself
-	budget budget.Budget  // that it has begun with
-	shares *budget.Ledger // nil: it holds no memory so far
-	review sync.WaitGroup // of the shares
+	whole  budget.Budget               // that this process would have by itself
+	budget budget.Budget               // that it has begun with
+	shares *budget.Ledger              // nil: it holds no memory so far
+	room   atomic.Pointer[budget.Room] // of the shares, for who looks meanwhile
+	review sync.WaitGroup              // of the shares
 	meter  budget.Meter
 	cancel context.CancelFunc
 	pool   *python.Pool   // nil: nothing has needed one so far
@@ -92,6 +94,7 @@ func (t *tools) enter(ctx context.Context, python bool) (err error) {
 	if t.shares, err = budget.Enter(ctx, filepath.Join(t.home.Dir, "shares"), member, split); err != nil {
 		return homeFault(t.home.Dir, "share the memory with other processes", err)
 	}
+	t.room.Store(t.shares.Room())
 	t.budget = t.shares.Room().Budget()
 	ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	t.review.Go(func() {
@@ -109,9 +112,19 @@ func (t *tools) leave() error {
 	}
 	t.cancel()
 	t.review.Wait()
+	t.room.Store(nil)
 	err := t.shares.Leave()
 	t.shares = nil
 	return err
+}
+
+// held is what the batches have of the memory now.
+func (t *tools) held() (b budget.Budget, ok bool) {
+	room := t.room.Load()
+	if room == nil {
+		return b, false
+	}
+	return room.Budget(), true
 }
 
 // split divides a figure of memory over this process's cores.
