@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"thalweg/internal/cassandra"
 	"thalweg/internal/cluster"
 	"thalweg/internal/durable"
 	"thalweg/internal/fault"
@@ -53,6 +54,8 @@ type Home struct {
 	partsDir string          // where the files of parts lie, or of their copies
 	presence presence        // who works on which run
 	cluster  *cluster.Config // nil: a state directory
+
+	cassandra *cassandra.Session // nil: none
 }
 
 // Cluster is the configuration of a cluster; nil if this is a state directory's.
@@ -137,14 +140,17 @@ func (h *Home) WorkDir() (string, error) {
 // Close closes the stores and removes temporary files.
 func (h *Home) Close() error {
 	var errs []error
-	if h.tmp != nil {
-		errs = append(errs, h.tmp.remove())
-	}
 	if h.Parts != nil {
 		errs = append(errs, h.Parts.Close())
 	}
+	if h.tmp != nil {
+		errs = append(errs, h.tmp.remove())
+	}
 	if h.State != nil {
 		errs = append(errs, h.State.Close())
+	}
+	if h.cassandra != nil {
+		h.cassandra.Close()
 	}
 	return errors.Join(errs...)
 }

@@ -12,7 +12,6 @@ import (
 	"thalweg/internal/cluster"
 	"thalweg/internal/durable"
 	"thalweg/internal/fault"
-	"thalweg/internal/parts"
 	"thalweg/internal/parts/cache"
 	partslocal "thalweg/internal/parts/local"
 	"thalweg/internal/secret"
@@ -110,32 +109,21 @@ func (h *Home) openParts(ctx context.Context) error {
 	return nil
 }
 
-// openBackend opens parts that have no paths.
-func (h *Home) openBackend(context.Context) (parts.Backend, error) {
-	return nil, notBuilt("parts in S3 or Cassandra")
-}
-
-// openCassandra opens a state in Cassandra.
-func (h *Home) openCassandra(context.Context) error { return notBuilt("a state in Cassandra") }
-
-func notBuilt(what string) error {
-	return &fault.Error{Kind: fault.Script, Message: "this version of thalweg cannot open " + what, Hint: "name a directory in the cluster's configuration"}
-}
-
 // InitCluster makes what a cluster needs and has not got yet.
 func InitCluster(ctx context.Context, cfg *cluster.Config) error {
-	dir := cfg.State.Directory
-	if dir == "" {
-		return notBuilt("a state in Cassandra")
+	if cfg.State.Directory != "" {
+		home, err := Open(ctx, cfg.State.Directory, true)
+		if err != nil {
+			return err
+		}
+		if err := home.Close(); err != nil {
+			return err
+		}
+	} else if err := initCassandra(ctx, cfg); err != nil {
+		return err
 	}
-	home, err := Open(ctx, dir, true)
+	home, err := OpenCluster(ctx, cfg)
 	if err != nil {
-		return err
-	}
-	if err := home.Close(); err != nil {
-		return err
-	}
-	if home, err = OpenCluster(ctx, cfg); err != nil {
 		return err
 	}
 	return home.Close()

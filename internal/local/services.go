@@ -1,0 +1,106 @@
+package local
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+
+	"thalweg/internal/cassandra"
+	"thalweg/internal/cluster"
+	"thalweg/internal/fault"
+	"thalweg/internal/parts"
+	partscassandra "thalweg/internal/parts/cassandra"
+	"thalweg/internal/parts/s3"
+	"thalweg/internal/remote"
+	statecassandra "thalweg/internal/state/cassandra"
+)
+
+// The services of a cluster, as its configuration names them.
+
+// cassandraOf is how Cassandra is reached.
+func cassandraOf(c *cluster.Cassandra) (cassandra.Config, error) {
+	out := cassandra.Config{Hosts: c.Hosts, Keyspace: c.Keyspace, Datacenter: c.Datacenter, Username: c.Username, Password: c.Password}
+	var err error
+	out.TLS, err = tlsOf(c.TLS)
+	return out, err
+}
+
+// tlsOf reads certificates; nil without TLS.
+func tlsOf(t *cluster.TLS) (*tls.Config, error) {
+	if t == nil {
+		return nil, nil
+	}
+	out := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
+	if t.CA != "" {
+		text, err := os.ReadFile(t.CA)
+		if err != nil {
+			return nil, tlsFault("read the certificates of authorities", err)
+		}
+		out.RootCAs = x509.NewCertPool()
+		if !out.RootCAs.AppendCertsFromPEM(text) {
+			return nil, tlsFault(t.CA+" has no certificate", nil)
+		}
+	}
+	if t.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			return nil, tlsFault("read the certificate and its key", err)
+		}
+		out.Certificates = []tls.Certificate{pair}
+	}
+	return out, nil
+}
+
+func tlsFault(what string, err error) error {
+	return &fault.Error{Kind: fault.Environment, Message: what, Err: err, Hint: "the configuration of the cluster names the files below tls: ca, cert, key, in PEM form"}
+}
+
+// openCassandra opens a state in Cassandra.
+func (h *Home) openCassandra(ctx context.Context) error {
+	cfg, err := cassandraOf(h.cluster.State.Cassandra)
+	if err != nil {
+		return err
+	}
+	if h.cassandra, err = cassandra.Open(cfg); err != nil {
+		return err
+	}
+	store, err := statecassandra.New(ctx, h.cassandra, nil)
+	if err != nil {
+		return err
+	}
+	h.State, h.presence = store, stateNotes{store}
+	return nil
+}
+
+// openBackend opens parts that have no paths.
+func (h *Home) openBackend(ctx context.Context) (parts.Backend, error) {
+	if s := h.cluster.Parts.S3; s != nil {
+		return s3.New(ctx, s3.Config{URL: s.URL, Remote: remote.Config{S3Endpoint: s.Endpoint, S3Region: s.Region}})
+	}
+	return partscassandra.New(h.cassandra, partscassandra.Config{}), nil
+}
+
+// initCassandra makes the keyspace and the tables that are missing.
+func initCassandra(ctx context.Context, c *cluster.Config) error {
+	cfg, err := cassandraOf(c.State.Cassandra)
+	if err != nil {
+		return err
+	}
+	if err := statecassandra.Init(ctx, cfg, c.State.Cassandra.Replication); err != nil {
+		return err
+	}
+	if !c.Parts.Cassandra {
+		return nil
+	}
+	session, err := cassandra.Open(cfg)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	if err := session.Make(ctx, partscassandra.Tables()); err != nil {
+		return fmt.Errorf("make the tables of parts: %w", err)
+	}
+	return nil
+}
