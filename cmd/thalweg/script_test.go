@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tmpfs": cmdTmpfs, "remount": cmdRemount, "waitfile": cmdWaitfile,
-			"portfolio": cmdPortfolio, "receiver": cmdReceiver, "servers": cmdServers, "s3get": cmdS3get, "s3put": cmdS3put, "s3ls": cmdS3ls},
+			"portfolio": cmdPortfolio, "receiver": cmdReceiver, "servers": cmdServers, "s3get": cmdS3get, "s3put": cmdS3put, "s3ls": cmdS3ls, "cassandra": cmdCassandra},
 		Condition: condition,
 	})
 }
@@ -65,6 +65,8 @@ func condition(cond string) (bool, error) {
 		return err == nil, nil
 	case "tmpfs":
 		return runtime.GOOS == "linux" && os.Geteuid() == 0 && exec.Command("unshare", "--mount", "true").Run() == nil, nil
+	case "cassandra":
+		return os.Getenv("THALWEG_TEST_CASSANDRA") != "", nil
 	case "realdata":
 		dir := os.Getenv("THALWEG_REAL_DATA")
 		if dir == "" {

@@ -89,8 +89,12 @@ func inherited() []*os.File {
 	unix.CloseOnExec(reportFD)
 	files := []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	for fd := uintptr(programFD); ; fd++ {
-		if _, err := unix.FcntlInt(fd, unix.F_GETFD, 0); err != nil {
+		flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0)
+		if err != nil {
 			return files
+		}
+		if flags&unix.FD_CLOEXEC != 0 { // of this process: what it got from another one would have been closed
+			continue
 		}
 		unix.CloseOnExec(int(fd))
 		files = append(files, os.NewFile(fd, fmt.Sprint("descriptor ", fd)))
