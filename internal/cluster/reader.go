@@ -98,7 +98,7 @@ func (r *reader) text(v *document.Value, path string) string {
 }
 
 // secretName is of variables whose values are shown nowhere.
-var secretName = regexp.MustCompile(`(?i)pass|secret|token|key|credential|url`)
+var secretName = regexp.MustCompile(`(?i)pass|secret|token|credential|url|(^|_)key(_|$)`)
 
 func (r *reader) textTo(to *string) func(*document.Value, string) {
 	return func(v *document.Value, path string) {

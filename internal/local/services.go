@@ -64,7 +64,7 @@ func (h *Home) openCassandra(ctx context.Context) error {
 		return err
 	}
 	if h.cassandra, err = cassandra.Open(cfg); err != nil {
-		return err
+		return keyspaceMissing(h.cluster, cfg, err)
 	}
 	store, err := statecassandra.New(ctx, h.cassandra, nil)
 	if err != nil {
@@ -72,6 +72,18 @@ func (h *Home) openCassandra(ctx context.Context) error {
 	}
 	h.State, h.presence = store, stateNotes{store}
 	return nil
+}
+
+// keyspaceMissing says it where that is why no session could be opened: the driver does not.
+func keyspaceMissing(c *cluster.Config, cfg cassandra.Config, err error) error {
+	keyspace := cfg.Keyspace
+	cfg.Keyspace = ""
+	bare, failed := cassandra.Open(cfg)
+	if failed != nil {
+		return err
+	}
+	bare.Close()
+	return noCluster(c, "there is no keyspace "+keyspace+" in Cassandra, or it cannot be used", err)
 }
 
 // openBackend opens parts that have no paths.
