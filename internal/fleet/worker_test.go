@@ -1,0 +1,69 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"thalweg/internal/local"
+	"thalweg/internal/remote"
+)
+
+// workerSpec makes this test binary a worker: the JSON text of its spec.
+const workerSpec = "THALWEG_FLEET_WORKER"
+
+// spec is what a worker process is told.
+type spec struct {
+	Config string // cluster.yaml
+	Host   string // that it believes to be on; "": this one
+	Lease  time.Duration
+	Cores  int
+	Memory int64
+}
+
+// triesMax: a machine that is slow loses short leases, which is no reason to give up.
+const triesMax = 1000
+
+// serve is a worker process: SIGTERM drains it.
+func serve(text string) int {
+	var s spec
+	err := json.Unmarshal([]byte(text), &s)
+	if err == nil && s.Host != "" {
+		err = syscall.Sethostname([]byte(s.Host))
+	}
+	if err == nil {
+		err = s.serve(context.Background())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, time.Now().Format(time.TimeOnly), "the worker ends:", err)
+		return 1
+	}
+	return 0
+}
+
+func (s spec) serve(ctx context.Context) (err error) {
+	cfg, err := local.LoadCluster(s.Config, nil)
+	if err != nil {
+		return err
+	}
+	home, err := local.OpenCluster(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	client := remote.New(remote.Config{})
+	defer client.Close()
+	term, drain := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(term, syscall.SIGTERM)
+	go func() {
+		<-term
+		close(drain)
+	}()
+	return local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: s.Memory, Cores: s.Cores, Interpreter: "python3", Lease: s.Lease, Tries: triesMax,
+		Program: "test", Drain: drain, DrainTime: cfg.Worker.Drain, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))})
+}
