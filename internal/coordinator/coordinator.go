@@ -125,11 +125,11 @@ type Coordinator struct {
 	run    state.RunKey
 	ctx    context.Context // ends when the run is over, or left
 	cancel context.CancelCauseFunc
-	wake   worker.Alarm  // something happened: look
-	ended  chan struct{} // attempts have ended here that others may have to know of
-	others atomic.Bool   // somebody else leads, as far as is known
-	urgent atomic.Bool   // and that must be looked at, whatever waits in the queue
-	shared atomic.Bool   // processes share the queue, as it was at the latest look
+	wake   worker.Alarm // something happened: look
+	ended  worker.Alarm // attempts have ended here that others may have to know of
+	others atomic.Bool  // somebody else leads, as far as is known
+	urgent atomic.Bool  // and that must be looked at, whatever waits in the queue
+	shared atomic.Bool  // processes share the queue, as it was at the latest look
 
 	reporting sync.Once
 	reports   sync.WaitGroup
@@ -166,8 +166,8 @@ type planning struct {
 
 // New returns a coordinator. Its context ends with ctx.
 func New(ctx context.Context, cfg Config, run state.RunKey) *Coordinator {
-	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, ended: make(chan struct{}, 1), nodes: map[string]*node{}, plans: map[string]planning{}}
-	c.wake = c.cfg.Clock.NewAlarm()
+	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, nodes: map[string]*node{}, plans: map[string]planning{}}
+	c.wake, c.ended = c.cfg.Clock.NewAlarm(), c.cfg.Clock.NewAlarm()
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	return c
 }
@@ -286,10 +286,7 @@ func (c *Coordinator) Ended(claim state.Claim, as state.Status) {
 		if as != state.Succeeded || n == nil || n.left <= lastBatches {
 			c.urgent.Store(true)
 		}
-		select {
-		case c.ended <- struct{}{}:
-		default:
-		}
+		c.ended.Ring()
 	case n == nil:
 	case as != state.Succeeded || n.left <= 0 || len(n.offered) == 0: // a node, or a phase of it, may be done
 		c.Poke()

@@ -55,7 +55,7 @@ func (c *Coordinator) sharing() bool {
 	shared := c.cfg.Queue.Shared() && c.cfg.Now().Sub(c.refuse) >= c.cfg.Grace/2
 	c.shared.Store(shared)
 	if shared {
-		c.reporting.Do(func() { c.reports.Go(func() { c.report(c.ctx) }) })
+		c.reporting.Do(func() { c.cfg.Clock.Go(&c.reports, func() { c.report(c.ctx) }) })
 	}
 	if as := (sharedAs{shared, shared && !c.leads.IsZero()}); c.as != as {
 		c.as = as
@@ -270,10 +270,9 @@ func (c *Coordinator) Signalled(kind queue.SignalKind) {
 // queue, it is among the last ones. It ends with ctx.
 func (c *Coordinator) report(ctx context.Context) {
 	for {
-		select {
-		case <-ctx.Done():
+		c.ended.Wait(ctx, 0)
+		if ctx.Err() != nil {
 			return
-		case <-c.ended:
 		}
 		if !c.urgent.Swap(false) {
 			if waiting, err := c.cfg.Queue.Waiting(ctx, c.cfg.Priority); err == nil && waiting > 0 {

@@ -59,9 +59,31 @@ func (a *alarm) Wait(ctx context.Context, limit time.Duration) {
 	}
 	who := newWaiter(a.of)
 	a.who = who
-	a.world.schedule(limit, event{of: a.of, who: who})
+	if limit > 0 {
+		a.world.schedule(limit, event{of: a.of, who: who})
+	}
 	a.world.wait(who)
 	a.who = nil
+}
+
+// Go implements worker.Clock.
+func (c *clock) Go(group *sync.WaitGroup, f func()) {
+	c.world.mu.Lock()
+	defer c.world.mu.Unlock()
+	who := newWaiter(c.of)
+	if c.world.over {
+		close(who.wake)
+	} else {
+		c.world.waiting[who] = struct{}{}
+		c.world.resume(who)
+	}
+	group.Go(func() {
+		<-who.wake
+		f()
+		c.world.mu.Lock()
+		defer c.world.mu.Unlock()
+		c.world.rest()
+	})
 }
 
 // Every implements worker.Clock.

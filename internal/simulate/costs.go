@@ -158,5 +158,6 @@ func Portfolio() Costs {
 		},
 		State: State{Kind: Cassandra, Read: Latency{Median: 1.4, Slow: 1.6}, Write: Latency{Median: 2.7, Slow: 5}},
 		Parts: Parts{WorkerMB: 146, Overlap: true},
+		Queue: Latency{Median: 2, Slow: 5},
 	}
 }

@@ -165,6 +165,20 @@ func (f *fleet) begin(w *fleetWorker) {
 	f.broker.ends = append(f.broker.ends, queue)
 	w.lead = coordinator.New(f.ctx, coordinator.Config{Store: store, Queue: queue, Job: &job{fleet: f, worker: w}, Owner: w.name, Slots: f.Slots, Clock: w.clock}, f.run)
 	work := executor.New(executor.Config{Store: store, Queue: queue, Runs: w, Owner: w.name, Slots: f.Slots, Clock: w.clock})
+	w.clock.Go(&f.world.all, func() {
+		for {
+			s, err := queue.Signalled(f.ctx)
+			if err != nil {
+				return
+			}
+			w.lead.Signalled(s.Kind)
+		}
+	})
+	f.world.begin(0, &w.process, func() {
+		if _, err := w.lead.Run(); err != nil && f.ctx.Err() == nil {
+			f.done, f.failure = true, err
+		}
+	})
 	f.world.mu.Lock()
 	f.slots += f.Slots
 	f.world.working += f.Slots // until each asks for a hint
@@ -174,11 +188,6 @@ func (f *fleet) begin(w *fleetWorker) {
 		f.world.mu.Lock()
 		defer f.world.mu.Unlock()
 		f.world.working -= f.Slots
-	})
-	f.world.begin(0, &w.process, func() {
-		if _, err := w.lead.Run(); err != nil && f.ctx.Err() == nil {
-			f.done, f.failure = true, err
-		}
 	})
 }
 

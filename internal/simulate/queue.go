@@ -22,6 +22,7 @@ type hints struct {
 	worker  *fleetWorker
 	own     []queue.Hint
 	idle    []*waiter // receivers
+	began   int       // of them
 	signals []queue.Signal
 	hearing []*waiter
 }
@@ -79,6 +80,12 @@ func (h *hints) Receive(context.Context) (queue.Delivery, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h.fleet.idle, h.worker.waits = h.fleet.idle+1, h.worker.waits+1
+	if h.began < h.fleet.Slots && !w.over { // slots begin at once: from here on one goes on at a time
+		h.began++
+		who := newWaiter(&h.worker.process)
+		w.resume(who)
+		w.wait(who)
+	}
 	for !w.over && len(h.own) == 0 && len(h.fleet.broker.list) == 0 {
 		who := newWaiter(&h.worker.process)
 		h.idle = append(h.idle, who)

@@ -16,6 +16,8 @@ type Clock interface {
 	rand.Source
 	// NewAlarm gives an alarm that nobody has rung.
 	NewAlarm() Alarm
+	// Go runs f on a goroutine of the group.
+	Go(group *sync.WaitGroup, f func())
 	// Every calls do at intervals until do says that it was the last time, or stop
 	// is called. When stop returns, do is not under way.
 	Every(interval time.Duration, do func() (again bool)) (stop func())
@@ -25,7 +27,8 @@ type Clock interface {
 type Alarm interface {
 	// Ring ends the Wait that is under way, or else the next one.
 	Ring()
-	// Wait returns when the alarm is rung, the time is over, or ctx has ended.
+	// Wait returns when the alarm is rung, the time is over (0: there is no limit), or
+	// ctx has ended.
 	Wait(ctx context.Context, limit time.Duration)
 }
 
@@ -51,14 +54,21 @@ func (a wallAlarm) Ring() {
 }
 
 func (a wallAlarm) Wait(ctx context.Context, limit time.Duration) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	var over <-chan time.Time
+	if limit > 0 {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		over = timer.C
+	}
 	select {
 	case <-ctx.Done():
 	case <-a.rung:
-	case <-timer.C:
+	case <-over:
 	}
 }
+
+// Go implements Clock.
+func (WallClock) Go(group *sync.WaitGroup, f func()) { group.Go(f) }
 
 // Every implements Clock.
 func (WallClock) Every(interval time.Duration, do func() bool) (stop func()) {
