@@ -50,7 +50,10 @@ func TestMeasure(t *testing.T) {
 			require.NoError(t, err)
 			stores[i] = s
 		}
-		measure(t, stores, c, m.claimers, m.nodes)
+		key := measure(t, stores, c, m.claimers, m.nodes)
+		if m.claimers == 1 {
+			measureSize(t, stores[0], key)
+		}
 		for _, s := range stores {
 			require.NoError(t, s.Close())
 		}
@@ -59,7 +62,7 @@ func TestMeasure(t *testing.T) {
 
 const measuredBatches = 1_500 // of all nodes
 
-func measure(t *testing.T, stores []*Store, c *counter, claimers, nodes int) {
+func measure(t *testing.T, stores []*Store, c *counter, claimers, nodes int) state.NodeKey {
 	t.Helper()
 	ctx := context.Background()
 	specs := make([]state.NodeSpec, nodes)
@@ -100,6 +103,25 @@ func measure(t *testing.T, stores []*Store, c *counter, claimers, nodes int) {
 		claimers, nodes, len(stores), per/time.Since(start).Seconds(), all[n/2].Round(100*time.Microsecond),
 		all[n*99/100].Round(100*time.Microsecond),
 		float64(c.all)/per, float64(c.conditional)/per, float64(c.misses)/per)
+	return state.NodeKey{RunKey: run, Node: "n0"}
+}
+
+// measureSize says how many rows and bytes a node's partition has for each batch.
+func measureSize(t *testing.T, s *Store, key state.NodeKey) {
+	t.Helper()
+	rows, bytes, perRow := 0, 0, 40 // bytes of a row's key and moments, about
+	err := s.operation("size", "size").query(context.Background(), 500, `SELECT data, more, sums, parts`+rowsOf+`kind >= 0`, ofNode(key).with(),
+		func(scan func(...any) error) error {
+			var cells [4][]byte
+			err := scan(&cells[0], &cells[1], &cells[2], &cells[3])
+			rows, bytes = rows+1, bytes+perRow
+			for _, c := range cells {
+				bytes += len(c)
+			}
+			return err
+		})
+	require.NoError(t, err)
+	t.Logf("a node of %d batches has %d rows, %d bytes: %.1f rows and %d bytes a batch", measuredBatches, rows, bytes, float64(rows)/measuredBatches, bytes/measuredBatches)
 }
 
 func claimAndCommit(ctx context.Context, s *Store, key state.BatchKey) error {
