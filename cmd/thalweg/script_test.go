@@ -67,6 +67,8 @@ func condition(cond string) (bool, error) {
 		return runtime.GOOS == "linux" && os.Geteuid() == 0 && exec.Command("unshare", "--mount", "true").Run() == nil, nil
 	case "cassandra":
 		return os.Getenv("THALWEG_TEST_CASSANDRA") != "", nil
+	case "rabbitmq":
+		return os.Getenv("THALWEG_TEST_RABBITMQ") != "", nil
 	case "realdata":
 		dir := os.Getenv("THALWEG_REAL_DATA")
 		if dir == "" {

@@ -20,6 +20,7 @@ func cmdCassandra(ts *testscript.TestScript, neg bool, args []string) {
 	host, keyspace := os.Getenv("THALWEG_TEST_CASSANDRA"), "script_"+strings.ToLower(rand.Text()[:12])
 	ts.Setenv("CASSANDRA", host)
 	ts.Setenv("KEYSPACE", keyspace)
+	ts.Setenv("RABBITMQ_URL", os.Getenv("THALWEG_TEST_RABBITMQ"))
 	ts.Defer(func() {
 		session, err := cassandra.Open(cassandra.Config{Hosts: []string{host}})
 		ts.Check(err)

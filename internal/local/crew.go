@@ -12,6 +12,7 @@ import (
 	"thalweg/internal/executor"
 	"thalweg/internal/parts"
 	"thalweg/internal/pipeline"
+	"thalweg/internal/queue"
 	"thalweg/internal/queue/inproc"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
@@ -22,7 +23,7 @@ import (
 type crew struct {
 	cfg    crewConfig
 	owner  string
-	queue  *inproc.Queue
+	queue  queue.Queue
 	taken  *drained // what the executor takes hints from
 	exec   *executor.Executor
 	cancel context.CancelFunc // of the executor
@@ -36,6 +37,7 @@ type crew struct {
 // crewConfig says how a crew works.
 type crewConfig struct {
 	store      state.Store
+	queue      queue.Queue // nil: one of this process; the crew closes it
 	slots      int
 	ahead      int           // see aheadOf
 	lease      time.Duration // of batches and roles; 0: their defaults
@@ -67,7 +69,10 @@ type openRun struct {
 
 // newCrew starts an executor, which works until ctx ends or stop is called.
 func newCrew(ctx context.Context, cfg crewConfig) *crew {
-	c := &crew{cfg: cfg, owner: worker.Owner(), queue: inproc.New(0), runs: map[state.RunKey]*openRun{}, ended: make(chan struct{})}
+	c := &crew{cfg: cfg, owner: worker.Owner(), queue: cfg.queue, runs: map[state.RunKey]*openRun{}, ended: make(chan struct{})}
+	if c.queue == nil {
+		c.queue = inproc.New(0)
+	}
 	c.taken = newDrained(c.queue)
 	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.taken, Runs: c, Owner: c.owner, Slots: cfg.slots, Ahead: cfg.ahead, Lease: cfg.lease, Tries: cfg.tries, Deadline: cfg.deadline,
 		Logger: cfg.logger, Checkpoint: cfg.checkpoint})

@@ -72,8 +72,12 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
+	shared, err := home.openQueue(ctx, opts.Logger)
+	if err != nil {
+		return err
+	}
 	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{},
-		crew: newCrew(ctx, crewConfig{store: t.store, slots: slotsOf(opts.Cores), ahead: aheadOf(home.Parts), lease: opts.Lease, tries: opts.Tries, deadline: opts.AttemptTimeout, logger: opts.Logger, checkpoint: opts.Checkpoint})}
+		crew: newCrew(ctx, crewConfig{store: t.store, queue: shared, slots: slotsOf(opts.Cores), ahead: aheadOf(home.Parts), lease: opts.Lease, tries: opts.Tries, deadline: opts.AttemptTimeout, logger: opts.Logger, checkpoint: opts.Checkpoint})}
 	if opts.Inside != nil {
 		opts.Inside(Inside{Queue: s.crew.queue, Budget: s.held})
 	}

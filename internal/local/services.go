@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"thalweg/internal/cassandra"
@@ -13,6 +14,8 @@ import (
 	"thalweg/internal/parts"
 	partscassandra "thalweg/internal/parts/cassandra"
 	"thalweg/internal/parts/s3"
+	"thalweg/internal/queue"
+	"thalweg/internal/queue/rabbitmq"
 	"thalweg/internal/remote"
 	statecassandra "thalweg/internal/state/cassandra"
 )
@@ -115,4 +118,21 @@ func initCassandra(ctx context.Context, c *cluster.Config) error {
 		return fmt.Errorf("make the tables of parts: %w", err)
 	}
 	return nil
+}
+
+// openQueue connects to the broker; nil without one: then processes look at the state.
+func (h *Home) openQueue(ctx context.Context, logger *slog.Logger) (queue.Queue, error) {
+	if h.cluster == nil || h.cluster.Queue == nil {
+		return nil, nil
+	}
+	q := h.cluster.Queue
+	secure, err := tlsOf(q.TLS)
+	if err != nil {
+		return nil, err
+	}
+	prefix := rabbitmq.PrefixDefault
+	if c := h.cluster.State.Cassandra; c != nil {
+		prefix = c.Keyspace
+	}
+	return rabbitmq.Open(ctx, rabbitmq.Config{Hosts: q.Hosts, Username: q.Username, Password: q.Password, Vhost: q.VHost, TLS: secure, Prefix: prefix, Logger: logger})
 }
