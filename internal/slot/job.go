@@ -26,7 +26,6 @@ func (j *job) Execute(ctx context.Context, c state.Claim) (worker.Result, error)
 	}
 	p := at.process
 	p.batches++
-	p.killsAt = memoryKills()
 	p.output.begin()
 	x := &execution{slots: j.slots, at: at, process: p, claim: c}
 	out, err := talk[executeAnswer](ctx, x, "executing "+nameOf(c), "execute", executeArgs{Opening: j.opening, Claim: c})

@@ -25,7 +25,9 @@ const (
 	startsMax    = 5
 	startFirst   = 100 * time.Millisecond
 	startLongest = 5 * time.Second
-	// endTimeout is what a child may take to end when it is told to, or killed.
+	// idleGrace is what a child that has no batch may take to end by itself.
+	idleGrace = 300 * time.Millisecond
+	// endTimeout is what a child may take to end when it is killed.
 	endTimeout = 5 * time.Second
 	// discardTimeout bounds the removal of what was made in vain.
 	discardTimeout = 10 * time.Second

@@ -64,10 +64,15 @@ func actor() int {
 
 type stage struct{ slot.Parent }
 
-func (s *stage) Open(context.Context, state.RunKey) (slot.Run, error) { return &play{s.Parent}, nil }
-func (s *stage) Close() error                                         { return nil }
+func (s *stage) Open(context.Context, state.RunKey) (slot.Run, error) {
+	return &play{Parent: s.Parent}, nil
+}
+func (s *stage) Close() error { return nil }
 
-type play struct{ slot.Parent }
+type play struct {
+	slot.Parent
+	held [][]byte
+}
 
 func (p *play) Close() {}
 
@@ -161,8 +166,7 @@ func (p *play) end(how string) error {
 		if err := unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: bytesMax, Max: bytesMax}); err != nil {
 			return err
 		}
-		var all [][]byte
-		for {
+		for all := [][]byte{}; ; p.held = all {
 			all = append(all, make([]byte, bytesMax/4))
 		}
 	}

@@ -33,7 +33,7 @@ type process struct {
 
 	first    int64 // what it held after its start
 	batches  int
-	killsAt  int64 // see memoryKills, when the batch at hand began
+	killsAt  atomic.Int64 // see memoryKills, not long ago
 	silences atomic.Int64
 	reason   atomic.Pointer[string] // why we have killed it; nil: we have not
 	told     atomic.Bool            // its death has failed an attempt
@@ -152,6 +152,9 @@ func (p *process) watch(ctx context.Context, silence time.Duration) {
 				p.kill(fmt.Sprintf("it stood still for %s", silence))
 				return
 			}
+			if !p.gone() {
+				p.killsAt.Store(memoryKills())
+			}
 		}
 	}
 }
@@ -223,20 +226,23 @@ func (p *process) lacksMemory(said string) bool {
 			return true
 		}
 	}
-	return p.reason.Load() == nil && p.state.Status.Signaled() && p.state.Status.Signal() == syscall.SIGKILL && memoryKills() > p.killsAt
+	return p.reason.Load() == nil && p.state.Status.Signaled() && p.state.Status.Signal() == syscall.SIGKILL && memoryKills() > p.killsAt.Load()
 }
 
-// end lets an idle child end by itself, or else kills it, and waits.
+// end lets an idle child end by itself, or else kills it, and waits. It has
+// nothing that could be lost.
 func (p *process) end() {
 	_ = p.peer.conn.Close() // it ends by that
-	late := time.NewTimer(endTimeout)
+	late := time.NewTimer(idleGrace)
 	defer late.Stop()
 	select {
 	case <-p.ended:
-		p.work.Wait()
 	case <-late.C:
 		p.kill("it did not end")
 		p.await()
+	}
+	if p.gone() {
+		p.work.Wait()
 	}
 }
 

@@ -228,6 +228,7 @@ func (s *Slots) start(ctx context.Context, number int) (p *process, err error) {
 		return nil, err
 	}
 	p.first = answer.HeldBytes
+	p.killsAt.Store(memoryKills())
 	s.work.Go(func() { p.watch(s.life, s.cfg.Silence) })
 	p.logger.Debug("a slot's process has started")
 	return p, nil
