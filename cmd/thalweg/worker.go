@@ -23,7 +23,7 @@ type workerCmd struct {
 	metricsFlag
 	Config  string        `help:"The same as --cluster." type:"path" placeholder:"FILE"`
 	Drain   time.Duration `help:"How long batches in flight may take when the worker is asked to end (SIGTERM); default: what the cluster's configuration says." placeholder:"TIME"`
-	Isolate bool          `help:"Execute batches in processes of their own, one a slot: a crash of the engine, or the system's end of one that needs too much memory, costs one attempt." negatable:""`
+	Isolate *bool         `help:"Execute batches in processes of their own, one a slot: a crash of the engine, or the system's end of one that needs too much memory, costs one attempt; default: in a cluster." negatable:""`
 	Verbose bool          `short:"v" help:"Log what the machinery does, to standard error."`
 }
 
@@ -68,7 +68,7 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 		Observe: func(e worker.Event) { c.observe(a, e) },
 		Joined:  a.joined,
 	}
-	if c.Isolate {
+	if c.isolates(place.home) {
 		opts.Isolate = &local.Isolation{Command: slotProcess, Client: c.remoteFlags}
 	}
 	told.wrapWorker(ctx, &opts)
@@ -78,6 +78,15 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 	}
 	defer func() { err = errors.Join(err, unmeasured()) }()
 	return local.Serve(ctx, place.home, opts)
+}
+
+// isolates says whether batches are executed in processes of their own: in a
+// cluster, whose workers nobody watches, unless somebody says otherwise.
+func (c *workerCmd) isolates(home *local.Home) bool {
+	if c.Isolate != nil {
+		return *c.Isolate
+	}
+	return home.Cluster() != nil
 }
 
 func (a *app) joined(s local.Started) {

@@ -41,7 +41,7 @@ func Lend(t testing.TB, store state.Store, from parts.Store) (state.Store, parts
 	}
 	farParts, err := newPartStore(context.Background(), far)
 	require.NoError(t, err)
-	return farState, &closingParts{partStore: farParts, real: from}
+	return farState, &closingParts{Store: farParts, real: from}
 }
 
 type closing struct {
@@ -52,9 +52,12 @@ type closing struct {
 func (c *closing) Close() error { return c.real.Close() }
 
 type closingParts struct {
-	*partStore
+	parts.Store
 	real parts.Store
 }
+
+// Far is the store as a child has it, which closes nothing.
+func (c *closingParts) Far() parts.Store { return c.Store }
 
 func (c *closingParts) Close() error { return c.real.Close() }
 

@@ -59,6 +59,41 @@ func TestPartsOverAConnection(t *testing.T) {
 	})
 }
 
+func TestPiecesOverAConnection(t *testing.T) {
+	t.Parallel()
+	s, err := cache.New(&partstest.Memory{}, filepath.Join(t.TempDir(), "copies"), 1<<20)
+	require.NoError(t, err)
+	_, far := slot.Lend(t, nil, s)
+	defer func() { require.NoError(t, far.Close()) }()
+	stage, err := far.Stage(t.Context())
+	require.NoError(t, err)
+	path, err := stage.File(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, []byte("0123456789"), 0o600))
+	part, err := far.Put(t.Context(), "k", path)
+	require.NoError(t, err)
+	sum, _, err := parts.Checksum(strings.NewReader("456"))
+	require.NoError(t, err)
+	pieced, ok := far.(interface{ Far() parts.Store }).Far().(parts.Pieced)
+	require.True(t, ok)
+	copied, release, err := pieced.FetchPieces(t.Context(), part, []parts.Piece{{From: 4, Bytes: 3, Checksum: sum}})
+	require.NoError(t, err)
+	defer release()
+	text, err := os.ReadFile(copied)
+	require.NoError(t, err)
+	require.Len(t, text, 10)
+	require.Equal(t, "456", string(text[4:7]))
+	_, _, err = pieced.FetchPieces(t.Context(), part, []parts.Piece{{From: 1, Bytes: 3, Checksum: sum}})
+	require.ErrorIs(t, err, parts.ErrCorrupt)
+
+	local, err := partslocal.Open(t.TempDir())
+	require.NoError(t, err)
+	_, far = slot.Lend(t, nil, local)
+	defer func() { require.NoError(t, far.Close()) }()
+	_, ok = far.(interface{ Far() parts.Store }).Far().(parts.Pieced)
+	require.False(t, ok, "whole parts are at hand")
+}
+
 // What a child has of the state is a state, to the last field.
 func TestStateOverAConnection(t *testing.T) {
 	t.Parallel()

@@ -75,6 +75,14 @@ type (
 		Length int64  `json:"length,omitempty"`
 		Range  uint64 `json:"range,omitempty"`
 	}
+	piecesArgs struct {
+		Part   parts.Info    `json:"part"`
+		Pieces []parts.Piece `json:"pieces"`
+	}
+	partProperties struct {
+		Is     parts.Properties `json:"is"`
+		Pieced bool             `json:"pieced"` // it is a parts.Pieced
+	}
 	partAnswer struct {
 		Info  parts.Info   `json:"info,omitzero"`
 		Infos []parts.Info `json:"infos,omitempty"`
@@ -99,7 +107,14 @@ type lentParts struct {
 // lendParts lets the other side use a part store of this machine.
 func lendParts(to *peer, from parts.Store, held *holds) {
 	l := &lentParts{Store: from, held: held, open: map[uint64]io.ReadCloser{}}
-	to.calls["parts.properties"] = answers(func(context.Context, partArgs) (any, error) { return from.Properties(), nil })
+	pieced, isPieced := from.(parts.Pieced)
+	to.calls["parts.properties"] = answers(func(context.Context, partArgs) (any, error) {
+		return partProperties{Is: from.Properties(), Pieced: isPieced}, nil
+	})
+	to.calls["parts.pieces"] = answers(func(ctx context.Context, a piecesArgs) (any, error) {
+		path, release, err := pieced.FetchPieces(ctx, a.Part, a.Pieces)
+		return l.hold(partAnswer{Path: path}, release, err)
+	})
 	to.calls["parts.stage"] = answers(l.stage)
 	to.calls["parts.reserve"] = answers(func(ctx context.Context, a partArgs) (any, error) {
 		release, err := from.Reserve(ctx, a.Length)
@@ -201,9 +216,31 @@ type partStore struct {
 
 var _ parts.Store = (*partStore)(nil)
 
-func newPartStore(ctx context.Context, p *peer) (*partStore, error) {
-	is, err := ask[parts.Properties](ctx, p, "parts.properties", partArgs{})
-	return &partStore{p, is}, err
+// newPartStore is the other side's store: a parts.Pieced if that is one.
+func newPartStore(ctx context.Context, p *peer) (parts.Store, error) {
+	like, err := ask[partProperties](ctx, p, "parts.properties", partArgs{})
+	if err != nil {
+		return nil, err
+	}
+	s := &partStore{p, like.Is}
+	if like.Pieced {
+		return &piecedStore{s}, nil
+	}
+	return s, nil
+}
+
+// piecedStore is a parts.Pieced that the other side has.
+type piecedStore struct{ *partStore }
+
+var _ parts.Pieced = (*piecedStore)(nil)
+
+// FetchPieces implements parts.Pieced.
+func (s *piecedStore) FetchPieces(ctx context.Context, part parts.Info, pieces []parts.Piece) (string, func(), error) {
+	out, err := ask[partAnswer](ctx, s.peer, "parts.pieces", piecesArgs{part, pieces})
+	if err != nil {
+		return "", nil, err
+	}
+	return out.Path, s.held(out.Hold), nil
 }
 
 func (s *partStore) ask(ctx context.Context, what string, a partArgs) (partAnswer, error) {
