@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"thalweg/internal/cassandra"
@@ -26,5 +27,27 @@ func cmdCassandra(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		defer session.Close()
 		ts.Check(session.Make(context.Background(), []string{"DROP KEYSPACE IF EXISTS " + keyspace}))
+		if broker := os.Getenv("THALWEG_TEST_RABBITMQ"); broker != "" {
+			ts.Check(clearBroker(broker, keyspace))
+		}
 	})
+}
+
+// clearBroker removes what workers have declared under a prefix.
+func clearBroker(broker, prefix string) error {
+	conn, err := amqp.Dial(broker)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	for _, level := range []string{"high", "normal", "low"} {
+		if _, err := ch.QueueDelete(prefix+".hints."+level, false, false, false); err != nil { // none is no error
+			return err
+		}
+	}
+	return ch.ExchangeDelete(prefix+".signals", false, false)
 }
