@@ -44,7 +44,7 @@ fuzz: ## Fuzz each target for FUZZTIME (default 60s)
 chaos: ## The long tests in full (hours); with CHAOS_MINUTES=10 random kills of random runs, for so long
 	@scripts/chaos
 
-chaos-cluster: ## The long tests of a fleet, on three Cassandra nodes and a broker of their own
+chaos-cluster: ## The long tests of a fleet, on three Cassandra nodes and a broker of their own; CHAOS_MINUTES=1 for each fault
 	@scripts/chaos-cluster
 
 bench: bin/thalweg ## Measure against other ways to do the same (hours; docs/benchmarks.md says how to run one case)

@@ -41,6 +41,7 @@ const (
 type fleet struct {
 	t      *testing.T
 	dir    string
+	with   services
 	home   *local.Home // of the test, which nothing disturbs
 	client *remote.Client
 
@@ -61,16 +62,16 @@ type member struct {
 
 // services say what the workers' configuration has below state, parts and queue.
 type services struct {
-	config string                  // YAML
-	ends   []string                // addresses of the services, which a worker's network leads to
-	close  func(context.Context)   // may be nil
-	init   func(path string) error // may be nil
+	config string   // YAML
+	ends   []string // addresses of the services, which a worker's network leads to
+	broker string   // its address; "": none
+	prefix string   // of the broker's queues
 }
 
 // newFleet starts workers over some services.
 func newFleet(t *testing.T, with services, workers int) *fleet {
 	t.Helper()
-	f := &fleet{t: t, dir: t.TempDir(), client: remote.New(remote.Config{}), counts: map[string]int{}, rand: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))}
+	f := &fleet{t: t, dir: t.TempDir(), with: with, client: remote.New(remote.Config{}), counts: map[string]int{}, rand: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))}
 	t.Cleanup(func() { f.client.Close() })
 	cfg, err := local.LoadCluster(f.config("test", with), nil)
 	require.NoError(t, err)
