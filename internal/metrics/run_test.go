@@ -195,5 +195,5 @@ func requests(t *testing.T, m *metrics.Metrics) {
 	s, err := cassandra.Open(cassandra.Config{Hosts: []string{host}, Observer: m.Requests("cassandra")})
 	require.NoError(t, err)
 	defer s.Close()
-	require.NoError(t, s.Query("SELECT release_version FROM system.local").WithContext(cassandra.Named(t.Context(), "version")).Exec())
+	require.NoError(t, s.Query("SELECT release_version FROM system.local").ExecContext(cassandra.Named(t.Context(), "version")))
 }
