@@ -38,7 +38,7 @@ const (
 	// followShared times as rarely a run is looked at that another process leads,
 	// where processes share the queue; signals say when there is something to see. It
 	// is also the most for the one that leads, where FollowSlowest is not more.
-	followShared = 10
+	followShared = 5
 	// GraceDefault is how long hints that are missing in a shared queue may be on
 	// their way: with a process that opens the run for the first of them.
 	GraceDefault = 10 * time.Second
@@ -310,6 +310,9 @@ func (c *Coordinator) look(ctx context.Context) (state.Status, error) {
 		if run.Order.Pending() {
 			if err := state.Carry(ctx, c.cfg.Store, run, c.cfg.Now()); err != nil {
 				return state.Running, fmt.Errorf("carry out what was ordered of run %d: %w", c.run.Run, err)
+			}
+			if c.shared.Load() {
+				c.signal(ctx, queue.Ordered)
 			}
 			continue
 		}

@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -37,7 +36,6 @@ type crew struct {
 // crewConfig says how a crew works.
 type crewConfig struct {
 	store      state.Store
-	queue      queue.Queue // nil: one of this process; the crew closes it
 	slots      int
 	ahead      int           // see aheadOf
 	lease      time.Duration // of batches and roles; 0: their defaults
@@ -45,6 +43,11 @@ type crewConfig struct {
 	deadline   time.Duration // of attempts
 	logger     *slog.Logger
 	checkpoint func(worker.CrashPoint)
+	queue      queue.Queue                                       // closed by the crew; nil: one of its own
+	open       func(ctx context.Context, key state.RunKey) error // opens a run of which a hint has come; nil: none is
+	heard      func(queue.Signal)                                // of a run that is not open; may be nil
+	hinted     func(executor.Fate)                               // see executor.Config
+	slowest    time.Duration                                     // see coordinator.Config.FollowSlowest
 }
 
 // aheadMost is how many batches a process has in flight beside those that it
@@ -69,17 +72,21 @@ type openRun struct {
 
 // newCrew starts an executor, which works until ctx ends or stop is called.
 func newCrew(ctx context.Context, cfg crewConfig) *crew {
-	c := &crew{cfg: cfg, owner: worker.Owner(), queue: cfg.queue, runs: map[state.RunKey]*openRun{}, ended: make(chan struct{})}
-	if c.queue == nil {
-		c.queue = inproc.New(0)
+	if cfg.queue == nil {
+		cfg.queue = inproc.New(0)
 	}
+	c := &crew{cfg: cfg, owner: worker.Owner(), queue: cfg.queue, runs: map[state.RunKey]*openRun{}, ended: make(chan struct{})}
 	c.taken = newDrained(c.queue)
 	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.taken, Runs: c, Owner: c.owner, Slots: cfg.slots, Ahead: cfg.ahead, Lease: cfg.lease, Tries: cfg.tries, Deadline: cfg.deadline,
-		Logger: cfg.logger, Checkpoint: cfg.checkpoint})
+		Logger: cfg.logger, Checkpoint: cfg.checkpoint, Hinted: cfg.hinted})
 	ctx, c.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(c.ended)
+		var listening sync.WaitGroup
+		listening.Go(func() { c.listen(ctx) })
 		c.err = c.exec.Work(ctx)
+		c.cancel()
+		listening.Wait()
 	}()
 	return c
 }
@@ -107,22 +114,11 @@ func (c *crew) drain(ctx context.Context, most time.Duration) {
 // in its name. The lock is the crew's from now on.
 func (c *crew) open(ctx context.Context, key state.RunKey, job *pipeline.Pipeline, content worker.Job, lock *RunLock, observe func(worker.Event)) *openRun {
 	r := &openRun{job: job, lock: lock, Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: c.queue, Job: content, Owner: c.owner,
-		Slots: c.cfg.slots + c.cfg.ahead, Lease: c.cfg.lease, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint}, key)}
+		Slots: c.cfg.slots + c.cfg.ahead, Lease: c.cfg.lease, FollowSlowest: c.cfg.slowest, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint}, key)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs[key] = r
 	return r
-}
-
-// Use implements executor.Runs.
-func (c *crew) Use(_ context.Context, key state.RunKey) (executor.Run, func(), error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r := c.runs[key]
-	if r == nil {
-		return nil, nil, fmt.Errorf("run %d is not open: %w", key.Run, state.ErrNotFound)
-	}
-	return r, func() {}, nil
 }
 
 // leave ends the work on a run whose coordinator has ended: what is in flight
@@ -131,5 +127,9 @@ func (c *crew) leave(ctx context.Context, key state.RunKey) error {
 	c.mu.Lock()
 	delete(c.runs, key)
 	c.mu.Unlock()
-	return c.exec.Leave(ctx, key)
+	err := c.exec.Leave(ctx, key)
+	if c.queue.Shared() { // what was given back is free now
+		c.signal(ctx, queue.Signal{RunKey: key, Kind: queue.Moved})
+	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thalweg/internal/budget"
+	"thalweg/internal/executor"
 	"thalweg/internal/fault"
 	"thalweg/internal/plan"
 	"thalweg/internal/queue"
@@ -50,6 +51,8 @@ type WorkerOptions struct {
 	Wants          func(run state.Run) bool // whether it works on a run; nil: on all
 	Most           int                      // runs that it works on at once; 0: any number
 	Isolate        *Isolation               // its slots are processes; nil: they are goroutines
+	Hinted         func(executor.Fate)      // see executor.Config
+	FollowSlowest  time.Duration            // see coordinator.Config
 	Program        string                   // version of this program, for who looks at a cluster
 	Drain          <-chan struct{}          // closed: no more batches are begun, and Serve ends when those in flight have; nil: never
 	DrainTime      time.Duration            // that those may take then
@@ -76,22 +79,32 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{},
-		crew: newCrew(ctx, crewConfig{store: t.store, queue: shared, slots: slotsOf(opts.Cores), ahead: aheadOf(home.Parts), lease: opts.Lease, tries: opts.Tries, deadline: opts.AttemptTimeout, logger: opts.Logger, checkpoint: opts.Checkpoint})}
+	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{}, called: make(chan struct{}, 1)}
+	ready := make(chan struct{})
+	works, leave := context.WithCancelCause(ctx)
+	s.crew = newCrew(ctx, crewConfig{queue: shared, heard: s.look, hinted: opts.Hinted, slowest: opts.FollowSlowest,
+		open: func(use context.Context, key state.RunKey) error {
+			<-ready
+			if s.draining() || use.Err() != nil {
+				return executor.ErrElsewhere
+			}
+			return s.hinted(works, key)
+		},
+		store: t.store, slots: slotsOf(opts.Cores), ahead: aheadOf(home.Parts), lease: opts.Lease, tries: opts.Tries, deadline: opts.AttemptTimeout, logger: opts.Logger, checkpoint: opts.Checkpoint})
+	close(ready)
 	if opts.Inside != nil {
 		opts.Inside(Inside{Queue: s.crew.queue, Budget: s.held})
 	}
 	told := s.tell(ctx)
 	attended := s.attend(ctx)
-	ctx, leave := context.WithCancelCause(ctx)
-	err = s.watch(ctx)
+	err = s.watch(works)
 	if s.draining() {
-		s.crew.drain(ctx, opts.DrainTime)
+		s.crew.drain(works, opts.DrainTime)
 		leave(ErrLeave)
 	}
 	leave(nil)
 	err = errors.Join(err, s.crew.stop())
-	s.runs.Wait()
+	s.wait()
 	told()
 	attended()
 	return err
@@ -103,6 +116,13 @@ type Inside struct {
 	Budget func() (b budget.Budget, held bool) // that its batches have now
 }
 
+// wait returns when nothing is worked on; the context of the runs has ended.
+func (s *server) wait() {
+	s.joining.Lock() // who joins a run now begins none any more
+	defer s.joining.Unlock()
+	s.runs.Wait()
+}
+
 // server is one call of Serve.
 type server struct {
 	*tools
@@ -110,6 +130,8 @@ type server struct {
 	crew *crew
 	runs sync.WaitGroup
 
+	called  chan struct{} // somebody has asked to look for runs
+	joining sync.Mutex    // one run is joined at a time
 	mu      sync.Mutex
 	joined  map[state.RunKey]bool
 	refused map[string]refusal // by run and epoch
@@ -139,6 +161,7 @@ func (s *server) watch(ctx context.Context) error {
 			return nil
 		case <-s.opts.Drain:
 			return nil
+		case <-s.called:
 		case <-tick.C:
 		}
 	}
@@ -184,6 +207,8 @@ func (s *server) join(ctx context.Context) error {
 }
 
 func (s *server) consider(ctx context.Context, r state.Run) {
+	s.joining.Lock()
+	defer s.joining.Unlock()
 	how := fmt.Sprint(r.RunKey, r.Epoch)
 	s.mu.Lock()
 	known := !r.GoesOn() || s.joined[r.RunKey] || s.opts.Most > 0 && len(s.joined) >= s.opts.Most || s.opts.Wants != nil && !s.opts.Wants(r) || time.Now().Before(s.refused[how].until)
