@@ -6,7 +6,8 @@
 //
 // It promises that a knob never leaves its bounds, and never has more than the memory
 // allows for as far as is known; that it is tried out by half as much again at most at a
-// time (what was no better is undone at once, and so is what memory does not allow); that noise alone moves nothing up; that one knob is tried out at a time;
+// time (what was no better is undone at once, and so is what memory does not allow); that noise
+// alone moves nothing up; that one knob is tried out at a time;
 // that a knob which has settled is tried again ever more rarely; and that each
 // decision has a reason for people. The same samples give the same decisions.
 //

@@ -103,7 +103,10 @@ func Run(ctx context.Context, store state.Store, c Config) (Result, error) {
 	}
 	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	f := &fleet{Config: c, store: store, costs: c.Costs, nodes: c.Costs.scaled(c.Batches), slow: max(c.Slow, 1), revisions: map[string]int64{}, latest: map[state.BatchKey]int{}, trace: c.Trace, ctx: inner}
+	f := &fleet{
+		Config: c, store: store, costs: c.Costs, nodes: c.Costs.scaled(c.Batches), slow: max(c.Slow, 1),
+		revisions: map[string]int64{}, latest: map[state.BatchKey]int{}, trace: c.Trace, ctx: inner,
+	}
 	f.world = newWorld(f.passing)
 	specs := make([]state.NodeSpec, len(f.nodes))
 	for i, n := range f.nodes {
@@ -163,7 +166,9 @@ func (f *fleet) begin(w *fleetWorker) {
 	store := &timed{Store: f.store, fleet: f, fleetWorker: w, busy: map[string][]*waiter{}}
 	queue := &hints{fleet: f, worker: w}
 	f.broker.ends = append(f.broker.ends, queue)
-	w.lead = coordinator.New(f.ctx, coordinator.Config{Store: store, Queue: queue, Job: &job{fleet: f, worker: w}, Owner: w.name, Slots: f.Slots, Clock: w.clock}, f.run)
+	w.lead = coordinator.New(f.ctx, coordinator.Config{
+		Store: store, Queue: queue, Job: &job{fleet: f, worker: w}, Owner: w.name, Slots: f.Slots, Clock: w.clock,
+	}, f.run)
 	work := executor.New(executor.Config{Store: store, Queue: queue, Runs: w, Owner: w.name, Slots: f.Slots, Clock: w.clock})
 	w.clock.Go(&f.world.all, func() {
 		for {
