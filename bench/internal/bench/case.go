@@ -46,12 +46,16 @@ type check struct {
 // bigRuns is how often a side runs that takes long.
 const bigRuns = 2
 
+// elapsedFigure is the time that the product says a run took.
+const elapsedFigure = "elapsed"
+
 // What stands before the name of a node whose time is asked for, or that of
 // DuckDB in it, or of a step that a program has measured by itself.
 const (
 	nodeFigure   = "node:"
 	engineFigure = "engine:"
 	stepFigure   = "step:"
+	countFigure  = "count:" // of what a program has counted
 )
 
 // figureOf is a figure that a run may have: false if it has not.
@@ -65,6 +69,12 @@ var figures = map[string]figureOf{
 	"wall":      {unit: "s", of: func(r Run) (float64, bool) { return r.WallMS / 1000, true }},
 	"load_join": {unit: "s", of: func(r Run) (float64, bool) { return r.StepsMS["load_join"] / 1000, r.StepsMS != nil }},
 	"peak":      {unit: "GB", of: func(r Run) (float64, bool) { return float64(r.PeakRSS) / 1e9, true }, worst: true},
+	elapsedFigure: {unit: "s", of: func(r Run) (float64, bool) {
+		if r.Result == nil {
+			return 0, false
+		}
+		return r.Result.ElapsedMS / 1000, true
+	}},
 	// What the product says it spent outside engine and Python, and the process's time outside the run.
 	"overhead": {unit: "s", of: func(r Run) (float64, bool) {
 		if r.Result == nil {
@@ -85,6 +95,14 @@ func figureNamed(name string) figureOf {
 	switch {
 	case !ok:
 		return figures[name]
+	case kind+":" == countFigure:
+		return figureOf{of: func(r Run) (float64, bool) {
+			if r.Peer == nil {
+				return 0, false
+			}
+			n, ok := r.Peer.Counts[which]
+			return n, ok
+		}}
 	case kind+":" == stepFigure:
 		return figureOf{unit: "s", of: func(r Run) (float64, bool) {
 			if r.Peer == nil {

@@ -198,6 +198,44 @@ func Cases() []Case {
 			},
 		},
 		{
+			Name: "cluster-parts", What: "transactions of five columns as parts, and one prepared INSERT a row, in one Cassandra node", input: inputNone, size: 20_000_000, runs: 3,
+			sides: []side{{name: "cassandra", program: "parts"}},
+			checks: []check{
+				{name: "rows a second as parts, over single rows", figure: countFigure + "ratio", side: "cassandra", bar: bar{limit: 150, atLeast: true}},
+				{name: "the same, with the writing of the files", figure: countFigure + "ratio encoded", side: "cassandra"},
+				{name: "rows a second as parts", figure: countFigure + "rows a second as parts", side: "cassandra"},
+				{name: "rows a second, one by one", figure: countFigure + "rows a second one by one", side: "cassandra"},
+			},
+		},
+		{
+			Name: "cluster", What: "generated portfolio: two workers over Cassandra and RabbitMQ on this machine, and without them", input: inputPortfolio, size: 1000,
+			sides: []side{
+				{name: "local", program: "thalweg", file: rowsScript},
+				{name: "two workers", program: "fleet", file: rowsScript},
+			},
+			checks: []check{
+				{name: "the run, against a local one", figure: elapsedFigure, side: "two workers", over: "local", bar: atMost(1.5), note: "from the run's begin to its end"},
+				{name: "rows a statement in Cassandra", figure: countFigure + "rows a statement", side: "two workers", bar: bar{limit: 5000, unit: "rows", atLeast: true}},
+				{name: "conditional calls of the state a batch", figure: countFigure + "conditional calls a batch", side: "two workers", bar: noMore(4, "calls")},
+				{name: "useless deliveries", figure: countFigure + "useless deliveries", side: "two workers", bar: noMore(0, "deliveries")},
+				{name: "last commit to dependents' first claim, median", figure: stepFigure + "dependents, median", side: "two workers", bar: noMore(0.05, "s")},
+				{name: "last commit to dependents' first claim, p99", figure: stepFigure + "dependents, p99", side: "two workers", bar: noMore(0.25, "s")},
+				{name: "bytes of parts read, against the inputs of batches", figure: countFigure + "read over least", side: "two workers", bar: atMost(1.1)},
+				{name: "bytes of parts written, against the results of batches", figure: countFigure + "written over least", side: "two workers", bar: atMost(1.1)},
+			},
+		},
+		{
+			Name: "cluster-scaling", What: "generated portfolio: four workers of half a core each, and one", input: inputPortfolio, size: 100,
+			sides: []side{
+				{name: "one", program: "fleet", file: rowsScript, flags: []string{"--workers", "1", "--half"}},
+				{name: "four", program: "fleet", file: rowsScript, flags: []string{"--workers", "4", "--half"}},
+			},
+			checks: []check{
+				{name: "Python node, one against four", figure: nodeFigure + "4_calc_account_period_perf", side: "one", over: "four", bar: bar{limit: 3.4, atLeast: true}},
+				{name: "whole, one against four", figure: stepFigure + "run", side: "one", over: "four", bar: bar{limit: 3, atLeast: true}},
+			},
+		},
+		{
 			Name: "validate", What: "thalweg validate on a script of 200 nodes", input: "wide", size: 200, runs: 5,
 			sides:  []side{{name: "thalweg", program: "validate"}},
 			checks: []check{{name: "whole", figure: "wall", side: "thalweg", bar: noMore(0.3, "s")}},

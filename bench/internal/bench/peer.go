@@ -3,6 +3,7 @@ package bench
 // peerResult is what the peer writes about a run; steps and total in seconds.
 type peerResult struct {
 	Steps    map[string]float64 `json:"steps"`
+	Counts   map[string]float64 `json:"counts,omitempty"`
 	Total    float64            `json:"total"`
 	Plan     string             `json:"plan"`
 	Accounts int64              `json:"accounts"`

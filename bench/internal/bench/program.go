@@ -24,6 +24,8 @@ type program struct {
 	ours   bool       // it prints events, and its results are equal byte for byte
 	silent bool       // it writes no results
 	needs  string     // program that must be there: its name, and how to get it
+	// service: it needs a Cassandra node, and a broker.
+	service bool
 }
 
 // run is the product's command line for a script.
@@ -58,6 +60,15 @@ var programs = map[string]program{
 	"state": {
 		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-state ./bench/cmd/thalweg-state")},
 		args:   strings.Fields("{dir}/thalweg-state --dir {dir}/.thalweg --batches {rows} --figures {timings}"), silent: true,
+	},
+	// A fleet of this machine: what it makes in services it removes.
+	"fleet": {
+		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-fleet ./bench/cmd/thalweg-fleet")},
+		args:   strings.Fields("{dir}/thalweg-fleet --thalweg {thalweg} --script {file} --params {params} --python {python} --dir {dir}/.thalweg --figures {timings}"), ours: true, service: true,
+	},
+	"parts": {
+		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-parts ./bench/cmd/thalweg-parts")},
+		args:   strings.Fields("{dir}/thalweg-parts --dir {dir}/.thalweg --rows {rows} --in-flight 32,64,128,256,512 --figures {timings}"), silent: true, service: true,
 	},
 	"validate": {args: []string{"{thalweg}", "validate", "{in}/wide.yaml"}, silent: true},
 	"duckdb":   {args: strings.Fields("{env:duckdb}/bin/python3 {root}/bench/peers/duckdb/portfolio_duckdb.py --params {params} --out {out} --python {cores} --plan fused --json {timings}")},
@@ -114,6 +125,9 @@ func (s *session) fill(ctx context.Context, all []string, values map[string]stri
 
 // lacking says what a side cannot be measured without, or nothing.
 func lacking(sd side) string {
+	if programs[sd.program].service && os.Getenv("THALWEG_TEST_CASSANDRA") == "" {
+		return "THALWEG_TEST_CASSANDRA is not set: `make services-up` starts what is needed"
+	}
 	if name, hint, ok := strings.Cut(programs[sd.program].needs, ": "); ok {
 		if _, err := exec.LookPath(name); err != nil {
 			return name + " is not there: " + hint

@@ -208,7 +208,6 @@ func (s *session) results(run *Run, p program, m measured, lines *events, timing
 		}
 		run.Result, run.StepsMS = lines.finished, lines.finished.steps()
 		run.PythonCPUShare = pythonCPUShare(lines.finished, m.usage, s.machine.Cores)
-		return nil
 	}
 	if !slices.ContainsFunc(p.args, func(arg string) bool { return arg == "{timings}" }) {
 		return nil
@@ -217,7 +216,9 @@ func (s *session) results(run *Run, p program, m measured, lines *events, timing
 	if err := readJSON(timings, run.Peer); err != nil {
 		return err
 	}
-	run.StepsMS = run.Peer.steps()
+	if !p.ours {
+		run.StepsMS = run.Peer.steps()
+	}
 	return nil
 }
 

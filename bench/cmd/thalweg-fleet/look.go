@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"thalweg/internal/cassandra"
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+)
+
+// figures are the steps of a measurement, in seconds, and what was counted.
+type figures struct {
+	Steps  map[string]float64 `json:"steps"`
+	Counts map[string]float64 `json:"counts"`
+}
+
+// statements is how many a node has executed since it was started: what drivers
+// ask beside them is not counted.
+func statements(ctx context.Context, s *cassandra.Session) (n float64, err error) {
+	for _, name := range []string{"prepared_statements_executed", "regular_statements_executed"} {
+		var v float64
+		if err := s.Query("SELECT value FROM system_views.cql_metrics WHERE name = ?", name).ScanContext(ctx, &v); err != nil {
+			return 0, cassandra.Fault("count statements", err)
+		}
+		n += v
+	}
+	return n, nil
+}
+
+// forget removes the queues of the broker.
+func forget(broker, prefix string) error {
+	if broker == "" {
+		return nil
+	}
+	conn, err := amqp.Dial(broker)
+	if err != nil {
+		return fmt.Errorf("reach the broker: %w", err)
+	}
+	ch, err := conn.Channel()
+	for _, level := range []string{".hints.high", ".hints.normal", ".hints.low"} {
+		if err == nil {
+			_, err = ch.QueueDelete(prefix+level, false, false, false)
+		}
+	}
+	if err == nil {
+		err = ch.ExchangeDelete(prefix+".signals", false, false)
+	}
+	return errors.Join(err, conn.Close())
+}
+
+// look adds what the run's events tell: its batches, and how long it took from a
+// node's last commit to the first claim of nodes that read it.
+func (f *figures) look(ctx context.Context, config string) (err error) {
+	cfg, err := local.LoadCluster(config, nil)
+	if err != nil {
+		return err
+	}
+	home, err := local.OpenCluster(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, home.Close()) }()
+	nodes, err := home.State.Nodes(ctx, state.RunKey{Workspace: workspace, Run: 1})
+	if err != nil {
+		return err
+	}
+	if err := f.least(ctx, home.State, nodes); err != nil {
+		return err
+	}
+	ends, begins := map[string]time.Time{}, map[string]time.Time{}
+	for _, n := range nodes {
+		f.Counts["batches"] += float64(n.BatchesTotal)
+		for after := int64(0); ; {
+			events, err := home.State.Events(ctx, n.NodeKey, after, 0)
+			if err != nil {
+				return err
+			}
+			if len(events) == 0 {
+				break
+			}
+			for _, e := range events {
+				after = e.Seq
+				if e.Kind == state.BatchEnded && e.Status == state.Succeeded {
+					ends[n.Name] = e.Time
+				}
+				if e.Kind == state.BatchClaimed && begins[n.Name].IsZero() {
+					begins[n.Name] = e.Time
+				}
+			}
+		}
+	}
+	var waits []float64
+	for _, n := range nodes {
+		var last time.Time
+		for _, name := range n.Inputs {
+			if ends[name].After(last) {
+				last = ends[name]
+			}
+		}
+		if begin := begins[n.Name]; !last.IsZero() && !begin.IsZero() {
+			waits = append(waits, begin.Sub(last).Seconds())
+		}
+	}
+	if slices.Sort(waits); len(waits) > 0 {
+		f.Steps["dependents, median"], f.Steps["dependents, p99"] = waits[len(waits)/2], waits[(len(waits)*99-1)/100]
+	}
+	f.Counts["conditional calls a batch"] = f.Counts["conditional calls"] / max(1, f.Counts["batches"])
+	f.Counts["rows a statement"] = f.Counts["rows"] / max(1, f.Counts["statements"])
+	return nil
+}
+
+// least adds what had to travel: each part once to where it is kept, and once to
+// each node that reads its table. Copies that workers keep can make it less.
+func (f *figures) least(ctx context.Context, store state.Store, nodes []state.Node) error {
+	sizes := map[string]float64{}
+	written, read := 0.0, 0.0
+	for _, n := range nodes {
+		parts, err := state.All(ctx, store.Parts, n.NodeKey)
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			sizes[n.Name] += float64(p.Bytes)
+		}
+		written += sizes[n.Name]
+	}
+	for _, n := range nodes {
+		for _, name := range n.Inputs {
+			read += sizes[name]
+		}
+	}
+	f.Counts["written over least"] = f.Counts["part bytes put"] / max(1, written)
+	f.Counts["read over least"] = f.Counts["part bytes open"] / max(1, read)
+	return nil
+}
