@@ -34,7 +34,7 @@ func scenes() []scene {
 	return []scene{
 		{name: "nothing", over: everything, fault: nothing, runs: 3, atOnce: 1},
 		{name: "workers killed", over: everything, fault: killed(1 << 20), runs: 100, atOnce: 3},
-		{name: "workers killed, without a broker", over: inCassandra, fault: killed(1 << 20), runs: 10, atOnce: 3},
+		{name: "workers without a broker killed", over: inCassandra, fault: killed(1 << 20), runs: 10, atOnce: 3},
 		{name: "workers stopped past their leases", over: everything, fault: stopped, runs: 10, atOnce: 2},
 		{name: "two runs at one instant", over: everything, fault: nothing, runs: 20, atOnce: 2},
 		{name: "workers upgraded", over: everything, fault: upgraded, runs: 10, atOnce: 2},
@@ -43,7 +43,7 @@ func scenes() []scene {
 		{name: "lines cut", over: everything, fault: cut(), runs: 10, atOnce: 2, network: true},
 		{name: "lines silent", over: everything, fault: silent(), runs: 10, atOnce: 2, network: true},
 		{name: "lines slow", over: everything, fault: slow(), runs: 5, atOnce: 2, network: true},
-		{name: "broker killed, its queues lost", over: everything, fault: brokerKilled, runs: 10, atOnce: 2},
+		{name: "broker killed and its queues lost", over: everything, fault: brokerKilled, runs: 10, atOnce: 2},
 		{name: "one node stopped", over: everything, fault: nodesStopped(1, 20*time.Second), runs: 10, atOnce: 2},
 		{name: "two nodes stopped for a minute", over: everything, fault: nodesStopped(2, time.Minute), runs: 10, atOnce: 2},
 		{name: "a disk full", over: everything, fault: diskFull, runs: 10, atOnce: 2},

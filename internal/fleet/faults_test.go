@@ -63,8 +63,12 @@ func (f *fleet) revive() error {
 // killed kills workers, as many at most.
 func killed(most int) fault {
 	return func(ctx context.Context, f *fleet) error {
-		for range most {
-			m := f.someone(ctx, 300*time.Millisecond, 3*time.Second)
+		for i := range most {
+			longest := 3 * time.Second
+			if i > 0 { // or workers die before they have done anything
+				longest = 8 * time.Second
+			}
+			m := f.someone(ctx, 300*time.Millisecond, longest)
 			if m == nil {
 				return nil
 			}
