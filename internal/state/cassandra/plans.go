@@ -56,18 +56,6 @@ func (l layout) phases() map[int]int {
 	return phases
 }
 
-// of finds a batch.
-func (l layout) of(batch int) layoutRun {
-	i, found := slices.BinarySearchFunc(l, batch, func(r layoutRun, batch int) int { return cmp.Compare(r.First, batch) })
-	if !found {
-		i--
-	}
-	if i < 0 {
-		return layoutRun{}
-	}
-	return l[i]
-}
-
 // layouts remembers layouts, which never change.
 type layouts struct {
 	mu    sync.Mutex
