@@ -84,16 +84,6 @@ func (n *network) close() {
 	}
 }
 
-// line is that to a service's address.
-func (n *network) line(to string) *line {
-	for _, l := range n.lines {
-		if l.to == to {
-			return l
-		}
-	}
-	return nil
-}
-
 func (l *line) accept() {
 	for {
 		c, err := l.listen.Accept()
