@@ -182,11 +182,18 @@ func (c *stillClock) now() time.Time {
 			c.at, c.since = c.at.Add(stillLimit+time.Second), time.Now()
 		}
 	}
-	if c.moves && c.seen == 2 {
+	switch {
+	case c.seen < 2:
+	case c.moves:
 		return c.at.Add(time.Since(c.since))
+	case time.Since(c.since) > stillAgain: // the row was begun between the two looks: it has not been there for long
+		c.at, c.since = c.at.Add(stillLimit+time.Second), time.Now()
 	}
 	return c.at
 }
+
+// stillAgain is how long whatever is told to end has for it before the limit passes again.
+const stillAgain = 10 * time.Second
 
 // stillLimit is what the limits of pools with a stillClock are at most.
 const stillLimit = time.Hour
