@@ -20,6 +20,7 @@ import (
 	"thalweg/internal/metrics"
 	"thalweg/internal/python"
 	"thalweg/internal/state"
+	"thalweg/internal/worker"
 )
 
 const measuredScript = `
@@ -102,11 +103,15 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 	ctx, stop := context.WithCancel(t.Context())
 	faulty := &faultyOnce{}
 	there := make(chan struct{})
-	var worker sync.WaitGroup
+	var serving sync.WaitGroup
 	var once sync.Once
 	comes := func() { once.Do(func() { close(there) }) }
-	worker.Go(func() {
-		err := local.Serve(ctx, second, local.WorkerOptions{MemoryBytes: memoryOfTest, Cores: 2, Lease: leaseOfTest, Observe: m.Observe, Interpreter: "python3",
+	seen := func(e worker.Event) {
+		m.Observe(e)
+		look() // while it holds what it shows of its memory, however short that is
+	}
+	serving.Go(func() {
+		err := local.Serve(ctx, second, local.WorkerOptions{MemoryBytes: memoryOfTest, Cores: 2, Lease: leaseOfTest, Observe: seen, Interpreter: "python3",
 			Wants:   func(state.Run) bool { return faulty.tasks.Load() > 0 },
 			Waiting: func(string) { comes() }, Joined: func(local.Started) { comes() },
 			Inside: func(i local.Inside) { m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget}) }})
@@ -114,7 +119,7 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 			t.Error(err)
 		}
 	})
-	defer worker.Wait()
+	defer serving.Wait()
 	defer stop()
 	begun, leave := context.WithCancelCause(t.Context())
 	faulty.leave = func() { leave(local.ErrLeave) }
