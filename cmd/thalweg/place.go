@@ -18,6 +18,11 @@ type placeFlags struct {
 // openHome opens the state. create makes a state directory that is not there; what a
 // cluster needs is made by cluster init.
 func (p placeFlags) openHome(ctx context.Context, a *app, create bool) (*local.Home, error) {
+	return p.openObserved(ctx, a, create, local.ClusterOptions{})
+}
+
+// openObserved is openHome with somebody who is told what a cluster's services do.
+func (p placeFlags) openObserved(ctx context.Context, a *app, create bool, opts local.ClusterOptions) (*local.Home, error) {
 	if p.Cluster == "" {
 		return local.Open(ctx, p.State, create)
 	}
@@ -25,7 +30,7 @@ func (p placeFlags) openHome(ctx context.Context, a *app, create bool) (*local.H
 	if err != nil {
 		return nil, err
 	}
-	return local.OpenCluster(ctx, cfg)
+	return local.OpenCluster(ctx, cfg, opts)
 }
 
 // hooksDir is the directory that may have hooks of all runs.

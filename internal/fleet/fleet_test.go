@@ -77,7 +77,7 @@ func newFleet(t *testing.T, with services, workers int) *fleet {
 	require.NoError(t, err)
 	ctx := t.Context()
 	require.NoError(t, local.InitCluster(ctx, cfg))
-	f.home, err = local.OpenCluster(ctx, cfg)
+	f.home, err = local.OpenCluster(ctx, cfg, local.ClusterOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { f.home.Close() })
 	for i := range workers {

@@ -51,7 +51,7 @@ func (s spec) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	home, err := local.OpenCluster(ctx, cfg)
+	home, err := local.OpenCluster(ctx, cfg, local.ClusterOptions{})
 	if err != nil {
 		return err
 	}

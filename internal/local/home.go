@@ -56,6 +56,7 @@ type Home struct {
 	cluster  *cluster.Config // nil: a state directory
 
 	cassandra *cassandra.Session // nil: none
+	observers Observers          // of a cluster
 }
 
 // Cluster is the configuration of a cluster; nil if this is a state directory's.

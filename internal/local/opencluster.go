@@ -32,7 +32,7 @@ func LoadCluster(name string, known *secret.Known) (*cluster.Config, error) {
 
 // OpenCluster opens a cluster's state and parts. What a machine keeps for itself
 // is below the scratch directory.
-func OpenCluster(ctx context.Context, cfg *cluster.Config) (_ *Home, err error) {
+func OpenCluster(ctx context.Context, cfg *cluster.Config, opts ClusterOptions) (_ *Home, err error) {
 	scratch, err := scratchOf(cfg)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func OpenCluster(ctx context.Context, cfg *cluster.Config) (_ *Home, err error) 
 	if err := makeSubs(scratch); err != nil {
 		return nil, scratchFault(scratch, err)
 	}
-	h := &Home{Dir: scratch, cluster: cfg, hooksIn: cfg.Dir()}
+	h := &Home{Dir: scratch, cluster: cfg, hooksIn: cfg.Dir(), observers: opts.Observers}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
@@ -97,11 +97,14 @@ func (h *Home) openParts(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if h.observers.Parts != nil {
+		backend = h.observers.Parts(backend)
+	}
 	work, err := h.WorkDir()
 	if err != nil {
 		return errors.Join(err, backend.Close())
 	}
-	store, err := cache.New(backend, filepath.Join(work, "parts"), h.cluster.Worker.Cache)
+	store, err := cache.Open(cache.Config{Backend: backend, Dir: filepath.Join(work, "parts"), LimitBytes: h.cluster.Worker.Cache, Observer: h.observers.Cache})
 	if err != nil {
 		return errors.Join(err, backend.Close())
 	}
@@ -122,7 +125,7 @@ func InitCluster(ctx context.Context, cfg *cluster.Config) error {
 	} else if err := initCassandra(ctx, cfg); err != nil {
 		return err
 	}
-	home, err := OpenCluster(ctx, cfg)
+	home, err := OpenCluster(ctx, cfg, ClusterOptions{})
 	if err != nil {
 		return err
 	}

@@ -66,10 +66,11 @@ func (h *Home) openCassandra(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	cfg.Observer = h.observers.named()
 	if h.cassandra, err = cassandra.Open(cfg); err != nil {
 		return keyspaceMissing(h.cluster, cfg, err)
 	}
-	store, err := statecassandra.New(ctx, h.cassandra, nil)
+	store, err := statecassandra.New(ctx, h.cassandra, h.observers.ofState())
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func keyspaceMissing(c *cluster.Config, cfg cassandra.Config, err error) error {
 // openBackend opens parts that have no paths.
 func (h *Home) openBackend(ctx context.Context) (parts.Backend, error) {
 	if s := h.cluster.Parts.S3; s != nil {
-		return s3.New(ctx, s3.Config{URL: s.URL, Remote: remote.Config{S3Endpoint: s.Endpoint, S3Region: s.Region}})
+		return s3.New(ctx, s3.Config{URL: s.URL, Remote: remote.Config{S3Endpoint: s.Endpoint, S3Region: s.Region, S3Observe: h.observers.ofS3()}})
 	}
 	return partscassandra.New(h.cassandra, partscassandra.Config{}), nil
 }
@@ -134,5 +135,5 @@ func (h *Home) openQueue(ctx context.Context, logger *slog.Logger) (queue.Queue,
 	if c := h.cluster.State.Cassandra; c != nil {
 		prefix = c.Keyspace
 	}
-	return rabbitmq.Open(ctx, rabbitmq.Config{Hosts: q.Hosts, Username: q.Username, Password: q.Password, Vhost: q.VHost, TLS: secure, Prefix: prefix, Logger: logger})
+	return rabbitmq.Open(ctx, rabbitmq.Config{Hosts: q.Hosts, Username: q.Username, Password: q.Password, Vhost: q.VHost, TLS: secure, Prefix: prefix, Logger: logger, Observe: h.observers.ofBroker()})
 }

@@ -24,16 +24,19 @@ const (
 
 // Config of a Client. The zero value reads public https files.
 type Config struct {
-	CAPath      string            // PEM file, or directory of such, trusted beside the system's
-	S3Endpoint  string            // URL of an S3-compatible service; "": what the AWS environment says
-	S3PathStyle *bool             // bucket in the path, not in the host name; nil: if there is an endpoint of one's own
-	S3Region    string            // "": what the AWS environment says
-	S3Profile   string            // of the AWS tools' shared files; "": what the AWS environment says
-	SFTPKeys    map[string]string // private key file of each user; others have those in HomeDir/.ssh
-	KnownHosts  string            // "": HomeDir/.ssh/known_hosts
-	HomeDir     string            // the user's
-	SpoolBytes  int64             // limit of one run's copies; 0: SpoolBytesDefault
-	Logger      *slog.Logger
+	CAPath      string // PEM file, or directory of such, trusted beside the system's
+	S3Endpoint  string // URL of an S3-compatible service; "": what the AWS environment says
+	S3PathStyle *bool  // bucket in the path, not in the host name; nil: if there is an endpoint of one's own
+	S3Region    string // "": what the AWS environment says
+	// S3Observe is told of each request to the service; nil: nobody is. It is called
+	// from several goroutines.
+	S3Observe  func(request string, took time.Duration, err error)
+	S3Profile  string            // of the AWS tools' shared files; "": what the AWS environment says
+	SFTPKeys   map[string]string // private key file of each user; others have those in HomeDir/.ssh
+	KnownHosts string            // "": HomeDir/.ssh/known_hosts
+	HomeDir    string            // the user's
+	SpoolBytes int64             // limit of one run's copies; 0: SpoolBytesDefault
+	Logger     *slog.Logger
 
 	// For tests; 0 is the default.
 	Pause, PauseMax, IdleTimeout, ConnectTimeout time.Duration

@@ -66,6 +66,9 @@ func newS3(ctx context.Context, c *Client, roots *x509.CertPool) (*s3Backend, er
 			// Many services refuse the checksums that AWS's own takes.
 			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		}
+		if c.cfg.S3Observe != nil {
+			o.APIOptions = append(o.APIOptions, observed(c.cfg.S3Observe))
+		}
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired // ranges have none
 	})
 	return &s3Backend{c: c, api: api, transport: ours}, nil

@@ -61,7 +61,7 @@ func (f *figures) look(ctx context.Context, config string) (err error) {
 	if err != nil {
 		return err
 	}
-	home, err := local.OpenCluster(ctx, cfg)
+	home, err := local.OpenCluster(ctx, cfg, local.ClusterOptions{})
 	if err != nil {
 		return err
 	}
