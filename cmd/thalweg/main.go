@@ -41,6 +41,7 @@ type cli struct {
 	Attach  attachCmd  `cmd:"" help:"Follow a run that others work on, until it is over."`
 	Worker  workerCmd  `cmd:"" help:"Take batches of every run of a state directory or a cluster, until it is told to end."`
 	Cluster clusterCmd `cmd:"" help:"Make what a cluster needs, and see who is there."`
+	Doctor  doctorCmd  `cmd:"" help:"Look at this machine and the services of a cluster; say what is wrong and how it is mended."`
 	Slot    slotCmd    `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`
 	gateCmds
 	Validate validateCmd `cmd:"" help:"Check a script without running it; list all problems at once."`

@@ -32,7 +32,10 @@ var allowed = map[string]string{
 	"internal/fault":                   "",
 	"internal/remote":                  "address fault",
 	"internal/remote/remotetest":       "",
-	"internal/cassandra":               "fault",
+	"internal/cassandra":               "fault secure",
+	"internal/secure":                  "",
+	"internal/secure/securetest":       "",
+	"internal/doctor":                  "budget cassandra fault figures parts queue/rabbitmq state",
 	"internal/cassandra/cassandratest": "cassandra",
 	"internal/address":                 "fault",
 	"internal/sqltext":                 "",
@@ -74,7 +77,7 @@ var allowed = map[string]string{
 	"internal/queue/queuetest":         "queue state",
 	"internal/queue/queuetest/hub":     "queue queue/inproc",
 	"internal/queue/inproc":            "queue state",
-	"internal/queue/rabbitmq":          "address fault queue queue/inproc state",
+	"internal/queue/rabbitmq":          "address fault queue queue/inproc secure state",
 	"internal/engine":                  "expr fault python sqltext",
 	"internal/query":                   "address document engine expr fault files script similar sqltext",
 	"internal/plan":                    "address document budget engine expr fault files parquetfile python script sqltext state",
@@ -96,10 +99,10 @@ var allowed = map[string]string{
 	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state",
 	"internal/slot":                    "budget fault keeper parts remote state worker",
 	"internal/cluster":                 "document fault secret",
-	"internal/local": "address calendar cassandra cluster collect document budget durable engine fault files gate lineage matrix message notify schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
+	"internal/local": "address calendar cassandra cluster collect doctor document budget durable engine fault files gate lineage matrix message notify schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
 		"state/patient coordinator executor supervise worker",
 	"internal/graph": "address script",
-	"cmd/thalweg":    "address calendar cluster collect compare document figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message metrics notify plan remote schedule script secret similar slot sqltext state supervise worker",
+	"cmd/thalweg":    "address calendar cluster collect compare doctor document figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message metrics notify plan remote schedule script secret similar slot sqltext state supervise worker",
 }
 
 // banned imports, each with what to use instead.

@@ -15,6 +15,7 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/secure"
 )
 
 // Fault says what could not be done, and whose move it is. The context's error
@@ -75,8 +76,11 @@ func hint(err error) string {
 	if errors.Is(err, gocql.ErrKeyspaceDoesNotExist) || strings.Contains(text, "eyspace") && strings.Contains(text, "exist") {
 		return "`thalweg cluster init` makes the keyspace and its tables"
 	}
-	if strings.Contains(text, "x509") || strings.Contains(text, "tls") {
-		return "check the certificates, and whether the nodes speak TLS at this port"
+	if h := secure.Hint(err); h != "" {
+		return h
+	}
+	if errors.Is(err, errEnded) {
+		return "check the port, and whether the nodes want TLS there: tls: true, or tls: {ca: FILE}"
 	}
 	return "check the hosts and ports, the network, and that the nodes run"
 }

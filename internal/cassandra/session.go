@@ -43,6 +43,8 @@ type Config struct {
 	Logger             *slog.Logger
 	// Dial, if not nil, connects to nodes in the driver's place.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	alone bool // the session is with one node, which is asked
 }
 
 // Session is a pool of connections, to be used by many at once.
@@ -56,9 +58,10 @@ type Session struct {
 
 // Open connects.
 func Open(cfg Config) (*Session, error) {
-	s, err := cfg.cluster().CreateSession()
+	d := cfg.door()
+	s, err := cfg.cluster(d).CreateSession()
 	if err != nil {
-		return nil, Fault("connect to Cassandra", err)
+		return nil, Fault("connect to Cassandra", d.why(err))
 	}
 	serial := gocql.Serial
 	if cfg.Datacenter != "" {
@@ -67,7 +70,7 @@ func Open(cfg Config) (*Session, error) {
 	return &Session{Session: s, Serial: serial, Keyspace: cfg.Keyspace}, nil
 }
 
-func (c Config) cluster() *gocql.ClusterConfig {
+func (c Config) cluster(d *door) *gocql.ClusterConfig {
 	out := gocql.NewCluster(c.Hosts...)
 	out.Port, out.Keyspace = portDefault, c.Keyspace
 	out.Timeout, out.WriteTimeout, out.ConnectTimeout = timeoutDefault, timeoutDefault, connectTimeout
@@ -87,26 +90,17 @@ func (c Config) cluster() *gocql.ClusterConfig {
 		nodes = gocql.DCAwareRoundRobinPolicy(c.Datacenter)
 	}
 	out.PoolConfig.HostSelectionPolicy = gocql.ShuffledTokenAwareHostPolicy(nodes)
-	if c.Username != "" {
-		out.Authenticator = gocql.PasswordAuthenticator{Username: c.Username, Password: c.Password}
-	}
-	if c.TLS != nil {
-		out.SslOpts = &gocql.SslOptions{Config: c.TLS, EnableHostVerification: !c.TLS.InsecureSkipVerify}
-	}
-	if c.Dial != nil {
-		out.Dialer = dialer(c.Dial)
+	out.Authenticator, out.HostDialer = d, d
+	if c.alone {
+		out.DisableInitialHostLookup, out.NumConns, out.Consistency = true, 1, gocql.LocalOne
+		out.PoolConfig.HostSelectionPolicy = gocql.RoundRobinHostPolicy()
+		out.ReconnectionPolicy = &gocql.ConstantReconnectionPolicy{MaxRetries: 1, Interval: time.Millisecond}
 	}
 	if c.Observer != nil {
 		out.QueryObserver, out.BatchObserver = observer{c.Observer}, observer{c.Observer}
 	}
 	out.Logger = logger{c.Logger}
 	return out
-}
-
-type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
-
-func (d dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
-	return d(ctx, network, addr)
 }
 
 // nameKey is under which a context has what is asked.

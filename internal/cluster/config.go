@@ -42,6 +42,9 @@ type S3 struct {
 	URL      string // s3://bucket/prefix
 	Endpoint string // "": AWS's
 	Region   string
+	CA       string // file of authorities trusted beside the system's; "": none
+
+	AccessKey, SecretKey string // "": as the AWS tools find them
 }
 
 // RabbitMQ is how the broker is reached.

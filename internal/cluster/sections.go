@@ -145,7 +145,10 @@ func (r *reader) replication(v *document.Value, path string) map[string]int {
 func (r *reader) s3(v *document.Value, path string) {
 	s := &S3{}
 	r.cfg.Parts.S3 = s
-	there := r.fields(v, path, field{"url", r.textTo(&s.URL)}, field{"endpoint", r.textTo(&s.Endpoint)}, field{"region", r.textTo(&s.Region)})
+	there := r.fields(v, path, field{"url", r.textTo(&s.URL)}, field{"endpoint", r.textTo(&s.Endpoint)}, field{"region", r.textTo(&s.Region)}, field{"ca", r.pathTo(&s.CA)},
+		field{"access_key", r.passwordTo(&s.AccessKey)}, field{"access_key_file", r.passwordFileTo(&s.AccessKey)},
+		field{"secret_key", r.passwordTo(&s.SecretKey)}, field{"secret_key_file", r.passwordFileTo(&s.SecretKey)})
+	r.onePair(v, path, there)
 	if there["url"] == nil {
 		r.ErrorAt(v, path, "%s names no url", path).Hint = "write url: s3://BUCKET/PREFIX"
 		return
@@ -156,6 +159,20 @@ func (r *reader) s3(v *document.Value, path string) {
 	}
 	if e, err := url.Parse(s.Endpoint); s.Endpoint != "" && (err != nil || e.Host == "" || e.Scheme != "http" && e.Scheme != "https") {
 		r.ErrorAt(there["endpoint"], path+".endpoint", "%s is not an address", document.Quote(s.Endpoint)).Hint = "write https://HOST:PORT"
+	}
+}
+
+// onePair refuses half of a pair of keys, and a key that is given in two ways.
+func (r *reader) onePair(v *document.Value, path string, there map[string]*document.Value) {
+	given := map[string]bool{}
+	for _, name := range []string{"access_key", "secret_key"} {
+		if there[name] != nil && there[name+"_file"] != nil {
+			r.ErrorAt(there[name+"_file"], path, "%s has %s and %s_file: it is one of them", path, name, name)
+		}
+		given[name] = there[name] != nil || there[name+"_file"] != nil
+	}
+	if given["access_key"] != given["secret_key"] {
+		r.ErrorAt(v, path, "%s has one of access_key and secret_key: it needs both or none", path).Hint = "without them, keys come from the environment, as for scripts"
 	}
 }
 

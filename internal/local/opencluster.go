@@ -125,6 +125,11 @@ func InitCluster(ctx context.Context, cfg *cluster.Config) error {
 	} else if err := initCassandra(ctx, cfg); err != nil {
 		return err
 	}
+	if cfg.Parts.S3 != nil {
+		if err := checkBucket(ctx, cfg.Parts.S3); err != nil {
+			return err
+		}
+	}
 	home, err := OpenCluster(ctx, cfg, ClusterOptions{})
 	if err != nil {
 		return err

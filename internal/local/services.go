@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -93,9 +94,25 @@ func keyspaceMissing(c *cluster.Config, cfg cassandra.Config, err error) error {
 // openBackend opens parts that have no paths.
 func (h *Home) openBackend(ctx context.Context) (parts.Backend, error) {
 	if s := h.cluster.Parts.S3; s != nil {
-		return s3.New(ctx, s3.Config{URL: s.URL, Remote: remote.Config{S3Endpoint: s.Endpoint, S3Region: s.Region, S3Observe: h.observers.ofS3()}})
+		to := remoteOf(s)
+		to.S3Observe = h.observers.ofS3()
+		return s3.New(ctx, s3.Config{URL: s.URL, Remote: to})
 	}
 	return partscassandra.New(h.cassandra, partscassandra.Config{}), nil
+}
+
+// remoteOf is how a bucket is reached.
+func remoteOf(s *cluster.S3) remote.Config {
+	return remote.Config{S3Endpoint: s.Endpoint, S3Region: s.Region, CAPath: s.CA, S3AccessKey: s.AccessKey, S3SecretKey: s.SecretKey}
+}
+
+// checkBucket refuses a bucket that cannot be used.
+func checkBucket(ctx context.Context, b *cluster.S3) error {
+	store, err := s3.New(ctx, s3.Config{URL: b.URL, Remote: remoteOf(b)})
+	if err != nil {
+		return err
+	}
+	return errors.Join(store.Check(ctx), store.Close())
 }
 
 // initCassandra makes the keyspace and the tables that are missing.
@@ -126,14 +143,23 @@ func (h *Home) openQueue(ctx context.Context, logger *slog.Logger) (queue.Queue,
 	if h.cluster == nil || h.cluster.Queue == nil {
 		return nil, nil
 	}
-	q := h.cluster.Queue
-	secure, err := tlsOf(q.TLS)
+	cfg, err := brokerOf(h.cluster, h.cluster.Queue)
 	if err != nil {
 		return nil, err
 	}
-	prefix := rabbitmq.PrefixDefault
-	if c := h.cluster.State.Cassandra; c != nil {
-		prefix = c.Keyspace
+	cfg.Logger, cfg.Observe = logger, h.observers.ofBroker()
+	return rabbitmq.Open(ctx, cfg)
+}
+
+// brokerOf is how the broker is reached.
+func brokerOf(c *cluster.Config, q *cluster.RabbitMQ) (rabbitmq.Config, error) {
+	secure, err := tlsOf(q.TLS)
+	if err != nil {
+		return rabbitmq.Config{}, err
 	}
-	return rabbitmq.Open(ctx, rabbitmq.Config{Hosts: q.Hosts, Username: q.Username, Password: q.Password, Vhost: q.VHost, TLS: secure, Prefix: prefix, Logger: logger, Observe: h.observers.ofBroker()})
+	prefix := rabbitmq.PrefixDefault
+	if k := c.State.Cassandra; k != nil {
+		prefix = k.Keyspace
+	}
+	return rabbitmq.Config{Hosts: q.Hosts, Username: q.Username, Password: q.Password, Vhost: q.VHost, TLS: secure, Prefix: prefix}, nil
 }

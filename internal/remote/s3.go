@@ -44,6 +44,11 @@ func newS3(ctx context.Context, c *Client, roots *x509.CertPool) (*s3Backend, er
 	if c.cfg.S3Profile != "" {
 		options = append(options, config.WithSharedConfigProfile(c.cfg.S3Profile))
 	}
+	if c.cfg.S3AccessKey != "" {
+		options = append(options, config.WithCredentialsProvider(aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: c.cfg.S3AccessKey, SecretAccessKey: c.cfg.S3SecretKey}, nil
+		})))
+	}
 	cfg, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "the AWS configuration cannot be used", Err: err, Hint: "check AWS_PROFILE, AWS_CA_BUNDLE and ~/.aws/config"}
@@ -139,7 +144,7 @@ func s3Fault(err error) error {
 	}
 	status := httpStatus(err)
 	switch {
-	case code == "NoSuchBucket":
+	case code == noSuchBucket:
 		f := missing("the service answered NoSuchBucket")
 		f.Hint = "check the bucket's name, the region and --s3-endpoint"
 		return f

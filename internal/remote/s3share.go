@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go"
 
 	"thalweg/internal/address"
 )
@@ -89,8 +89,11 @@ func (b *watchedBody) Close() error {
 func S3Status(err error) int { return httpStatus(err) }
 
 // S3Missing reports whether an error says that there is no such object, or no
-// such upload, in a bucket that is there.
+// such upload, in a bucket that is there as far as the answer says.
 func S3Missing(err error) bool {
-	var bucket *types.NoSuchBucket
-	return httpStatus(err) == http.StatusNotFound && !errors.As(err, &bucket)
+	var api smithy.APIError
+	return httpStatus(err) == http.StatusNotFound && !(errors.As(err, &api) && api.ErrorCode() == noSuchBucket)
 }
+
+// noSuchBucket is the code of the service's answer. Answers without a body do not have it.
+const noSuchBucket = "NoSuchBucket"

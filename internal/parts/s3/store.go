@@ -100,6 +100,19 @@ func (s *Store) Properties() parts.Properties {
 // Close implements parts.Backend.
 func (s *Store) Close() error { return s.conn.Close() }
 
+// Check says why nothing can be kept in the bucket: it is not there, or may not
+// be used, as far as the service says without being asked to keep something.
+func (s *Store) Check(ctx context.Context) error {
+	return s.conn.Do(ctx, func(ctx context.Context) error {
+		_, err := s.conn.API.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &s.bucket})
+		if remote.S3Status(err) == http.StatusNotFound {
+			return &fault.Error{Kind: fault.Environment, Message: "there is no bucket " + s.bucket, Err: err,
+				Hint: "make it, or check its name, and endpoint and region: parts: {s3: {url: s3://BUCKET/PREFIX, endpoint: …, region: …}}"}
+		}
+		return err
+	})
+}
+
 func check(ctx context.Context, key string) error {
 	if err := ctx.Err(); err != nil {
 		return err

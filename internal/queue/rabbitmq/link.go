@@ -15,6 +15,7 @@ import (
 	"thalweg/internal/address"
 	"thalweg/internal/fault"
 	"thalweg/internal/queue"
+	"thalweg/internal/secure"
 )
 
 // Limits of a connection.
@@ -242,11 +243,17 @@ func (l *link) close(s *session) {
 
 // unreachable is the failure of a broker that is not there.
 func unreachable(err error) error {
-	f := &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the broker cannot be reached: " + address.RedactText(err.Error()), Err: err,
+	f := &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the broker cannot be reached", Err: err,
 		Hint: "runs go on without it, from what is in state; check that RabbitMQ runs and that address, vhost and credentials are right"}
 	var refused *amqp.Error
-	if errors.As(err, &refused) && refused.Code == amqp.PreconditionFailed {
+	switch known := secure.Hint(err); {
+	case known != "":
+		f.Hint = known
+	case !errors.As(err, &refused):
+	case refused.Code == amqp.PreconditionFailed:
 		f.Hint = "a queue of this name is there with other properties: delete it, or choose another prefix"
+	case errors.Is(err, amqp.ErrCredentials):
+		f.Hint = "check username and password; guest is accepted from the broker's own host only"
 	}
 	return f
 }

@@ -40,13 +40,7 @@ func (c Config) signals() string { return c.Prefix + ".signals" }
 // declare makes what is shared, where it is not there yet.
 func (c Config) declare(ch *amqp.Channel) error {
 	for _, p := range queue.Levels() {
-		_, err := ch.QueueDeclare(c.hintsOf(p), true, false, false, false, amqp.Table{
-			amqp.QueueTypeArg:     amqp.QueueTypeQuorum,
-			amqp.QueueMaxLenArg:   int64(limitWaiting),
-			amqp.QueueOverflowArg: amqp.QueueOverflowRejectPublish,
-			"x-delivery-limit":    int64(limitDeliveries),
-		})
-		if err != nil {
+		if _, err := c.declareHints(ch, p); err != nil {
 			return fmt.Errorf("declare queue %s: %w", c.hintsOf(p), err)
 		}
 	}
@@ -54,6 +48,15 @@ func (c Config) declare(ch *amqp.Channel) error {
 		return fmt.Errorf("declare exchange %s: %w", c.signals(), err)
 	}
 	return nil
+}
+
+func (c Config) declareHints(ch *amqp.Channel, p queue.Priority) (amqp.Queue, error) {
+	return ch.QueueDeclare(c.hintsOf(p), true, false, false, false, amqp.Table{
+		amqp.QueueTypeArg:     amqp.QueueTypeQuorum,
+		amqp.QueueMaxLenArg:   int64(limitWaiting),
+		amqp.QueueOverflowArg: amqp.QueueOverflowRejectPublish,
+		"x-delivery-limit":    int64(limitDeliveries),
+	})
 }
 
 // preparePublisher opens the channel for hints and signals.

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"thalweg/internal/cluster"
+	"thalweg/internal/doctor"
+	"thalweg/internal/local"
+)
+
+// doctorCmd says what is wrong here, and how it is mended.
+type doctorCmd struct {
+	State   string        `help:"State directory to look at; default: none, this machine only." type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
+	Cluster string        `help:"Configuration of a cluster whose services are looked at." type:"path" env:"THALWEG_CLUSTER" placeholder:"FILE"`
+	Python  string        `help:"Python interpreter that is tried." default:"python3" env:"THALWEG_PYTHON"`
+	Timeout time.Duration `help:"Longest that one check may take; default: 10s to 1m, each as it needs." placeholder:"TIME"`
+	JSON    bool          `name:"json" help:"Print a JSON object."`
+}
+
+// diagnosis is the JSON form.
+type diagnosis struct {
+	Verdict doctor.Verdict   `json:"verdict"`
+	Checks  []doctor.Finding `json:"checks"`
+}
+
+// Run implements kong's command.
+func (c *doctorCmd) Run(ctx context.Context, a *app) error {
+	var cfg *cluster.Config
+	if c.Cluster != "" {
+		var err error
+		if cfg, err = local.LoadCluster(c.Cluster, a.known); err != nil {
+			return err
+		}
+		if cfg.Worker.Python != "" && c.Python == "python3" {
+			c.Python = cfg.Worker.Python
+		}
+	}
+	found, err := local.Doctor(ctx, local.DoctorOptions{Dir: c.State, Cluster: cfg, Program: version, Interpreter: c.Python, Keeper: ownExecutable, Limit: c.Timeout})
+	if err != nil {
+		return err
+	}
+	worst := doctor.Worst(found)
+	if c.JSON {
+		if err := printJSON(a.stdout, diagnosis{Verdict: worst, Checks: found}); err != nil {
+			return err
+		}
+	} else {
+		a.printFindings(found)
+	}
+	switch worst {
+	case doctor.Bad:
+		return errReported{exitUsers}
+	case doctor.Ours:
+		return errReported{exitOurs}
+	}
+	return nil
+}
+
+// Layout of findings: three columns, and texts that go on below themselves.
+const (
+	doctorWidth  = 80
+	doctorLeast  = 20 // columns of a text, however narrow the terminal is
+	verdictWidth = 9
+)
+
+func (a *app) printFindings(found []doctor.Finding) {
+	service, check, found := 0, 0, together(found)
+	for _, f := range found {
+		service, check = max(service, utf8.RuneCountInString(f.Service)), max(check, utf8.RuneCountInString(f.Check))
+	}
+	margin := service + check + verdictWidth + 4
+	width := max(cmp.Or(a.width, doctorWidth)-margin, doctorLeast)
+	counts := map[doctor.Verdict]int{}
+	for _, f := range found {
+		counts[f.Verdict]++
+		lines := wrap(plain(f.Seen), width)
+		if f.Mend != "" {
+			lines = append(lines, wrap("mend: "+plain(f.Mend), width)...)
+		}
+		for i, line := range lines {
+			if i == 0 {
+				fmt.Fprintf(a.stdout, "%s  %s  %s%s\n", padded(f.Service, service), padded(f.Check, check), a.verdict(f.Verdict), line)
+				continue
+			}
+			fmt.Fprintf(a.stdout, "%s%s\n", strings.Repeat(" ", margin), line)
+		}
+	}
+	fmt.Fprintln(a.stdout, verdictText(counts))
+}
+
+// together says in one finding what was not looked at for one reason.
+func together(found []doctor.Finding) (out []doctor.Finding) {
+	for _, f := range found {
+		if n := len(out); n > 0 && f.Verdict == doctor.Skipped && out[n-1].Verdict == doctor.Skipped && f.Service == out[n-1].Service && f.Mend == "" && out[n-1].Mend == "" {
+			out[n-1].Check = "others"
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func padded(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+}
+
+// verdict is the third column.
+func (a *app) verdict(v doctor.Verdict) string {
+	text := padded(string(v), verdictWidth)
+	switch v {
+	case doctor.Good:
+		return a.paint(text, green)
+	case doctor.Warning:
+		return a.paint(text, yellow)
+	case doctor.Bad, doctor.Ours:
+		return a.paint(text, red)
+	}
+	return text
+}
+
+func verdictText(counts map[doctor.Verdict]int) string {
+	var texts []string
+	for _, v := range []struct {
+		verdict   doctor.Verdict
+		one, many string
+	}{{doctor.Bad, "thing to mend", "things to mend"}, {doctor.Ours, "bug of ours", "bugs of ours"}, {doctor.Warning, "warning", "warnings"}} {
+		if n := counts[v.verdict]; n == 1 {
+			texts = append(texts, "1 "+v.one)
+		} else if n > 1 {
+			texts = append(texts, fmt.Sprint(n, " ", v.many))
+		}
+	}
+	if len(texts) == 0 {
+		return "all is good"
+	}
+	return strings.Join(texts, ", ")
+}
+
+// wrap breaks a text into lines of so many characters; longer words are cut.
+func wrap(text string, width int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		for piece := range slices.Chunk([]rune(word), width) {
+			switch {
+			case line == "":
+				line = string(piece)
+			case utf8.RuneCountInString(line)+1+len(piece) <= width:
+				line += " " + string(piece)
+			default:
+				lines, line = append(lines, line), string(piece)
+			}
+		}
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,121 @@
+package cassandra
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	gocql "github.com/apache/cassandra-gocql-driver/v2"
+
+	"thalweg/internal/fault"
+)
+
+// door opens connections for the driver, and knows why that failed: the driver
+// gives nothing but a text.
+type door struct {
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	tls  *tls.Config
+	name string // of the user; "": none
+	pass string
+
+	mu      sync.Mutex
+	latest  error
+	asked   bool // who this is
+	refused bool // it was not believed, or has not been
+}
+
+func (c Config) door() *door {
+	d := &door{dial: c.Dial, tls: c.TLS, name: c.Username, pass: c.Password}
+	if d.dial == nil {
+		d.dial = (&net.Dialer{Timeout: connectTimeout}).DialContext
+	}
+	return d
+}
+
+// DialHost implements gocql.HostDialer.
+func (d *door) DialHost(ctx context.Context, host *gocql.HostInfo) (*gocql.DialedHost, error) {
+	address := host.ConnectAddressAndPort()
+	conn, err := d.dial(ctx, "tcp", address)
+	if err != nil {
+		return nil, d.failed(err)
+	}
+	limited, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	out, err := gocql.WrapTLS(limited, conn, host.HostnameAndPort(), d.tls)
+	if err != nil {
+		return nil, d.failed(fmt.Errorf("agree with %s on encryption: %w", address, err))
+	}
+	out.Conn = heard{out.Conn, d}
+	return out, nil
+}
+
+func (d *door) failed(err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.latest = err
+	return err
+}
+
+// heard is a connection that tells how it ended.
+type heard struct {
+	net.Conn
+	to *door
+}
+
+// Read implements net.Conn.
+func (h heard) Read(p []byte) (int, error) {
+	n, err := h.Conn.Read(p)
+	switch {
+	case errors.Is(err, io.EOF):
+		_ = h.to.failed(errEnded)
+	case err != nil && !errors.Is(err, net.ErrClosed):
+		_ = h.to.failed(err)
+	}
+	return n, err
+}
+
+// errEnded is how a node ends a connection that it does not understand, or
+// whose user it does not believe.
+var errEnded = fmt.Errorf("the node has ended the connection: %w", io.EOF)
+
+// Challenge implements gocql.Authenticator.
+func (d *door) Challenge(req []byte) ([]byte, gocql.Authenticator, error) {
+	d.mu.Lock()
+	d.asked, d.refused = true, true
+	d.mu.Unlock()
+	if d.name == "" {
+		return nil, nil, errNoName
+	}
+	resp, _, err := gocql.PasswordAuthenticator{Username: d.name, Password: d.pass}.Challenge(req)
+	return resp, d, err
+}
+
+var errNoName = errors.New("the node wants a user name and a password")
+
+// Success implements gocql.Authenticator.
+func (d *door) Success([]byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refused = false
+	return nil
+}
+
+// why is the reason for which no session could be opened, as far as it is seen here.
+func (d *door) why(err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.asked && d.refused && d.name == "":
+		return &fault.Error{Kind: fault.Environment, Message: "connect to Cassandra", Err: errNoName,
+			Hint: "name them in the configuration: username, and password or password_file"}
+	case d.asked && d.refused && (d.latest == nil || errors.Is(d.latest, errEnded)):
+		return &fault.Error{Kind: fault.Environment, Message: "connect to Cassandra: the nodes do not accept the user name and the password", Hint: "check username and password"}
+	case d.latest != nil:
+		return d.latest
+	}
+	return err
+}
