@@ -65,7 +65,7 @@ type cli struct {
 	Trace    traceCmd    `cmd:"" help:"Say what rows of a table or output file are made of, down to the lines of the input files."`
 	Lineage  lineageCmd  `cmd:"" help:"Say what a column is made of, and what is made of it."`
 	Fmt      fmtCmd      `cmd:"" help:"Put scripts and parameters files into the canonical layout."`
-	Schema   schemaCmd   `cmd:"" help:"Print the JSON Schema of scripts, for editors."`
+	Schema   schemaCmd   `cmd:"" help:"Print the JSON Schema of scripts, or of cluster configurations, for editors."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 
 	Scheduler schedulerCmd `cmd:"" help:"Begin runs when their scripts' schedules and watches say so, and work on them, until it is told to end."`

@@ -3,13 +3,20 @@ package main
 import (
 	"fmt"
 
+	"thalweg/internal/cluster"
 	"thalweg/internal/script"
 )
 
-type schemaCmd struct{}
+type schemaCmd struct {
+	Of string `arg:"" optional:"" enum:"script,cluster" default:"script" help:"What it is of: script, or cluster (its configuration)."`
+}
 
 func (c *schemaCmd) Run(a *app) error {
-	schema, err := script.JSONSchema()
+	write := script.JSONSchema
+	if c.Of == "cluster" {
+		write = cluster.JSONSchema
+	}
+	schema, err := write()
 	if err != nil {
 		return fmt.Errorf("write the schema: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 	"thalweg/internal/secret"
 )
 
-var environment = map[string]string{"CASSANDRA_PASSWORD": "rumpelstilz", "BROKER_URL": "amqps://guest:s3same@rabbit.example/fleet"}
+var environment = map[string]string{"CASSANDRA_PASSWORD": "rumpelstilz", "BROKER_URL": "amqps://guest:s3same@rabbit.example/fleet", "STORE_KEY": "open-sesame"}
 
 func parse(t *testing.T, text string) (*cluster.Config, string, *secret.Known) {
 	t.Helper()
@@ -37,7 +37,7 @@ state:
     password: "{env.CASSANDRA_PASSWORD}"
     tls: {ca: tls/ca.pem}
 parts:
-  s3: {url: s3://figures/parts, endpoint: https://store.example:9000, region: eu-1}
+  s3: {url: s3://figures/parts, endpoint: https://store.example:9000, region: eu-1, ca: tls/ca.pem, access_key: figures, secret_key: "{env.STORE_KEY}"}
 queue:
   rabbitmq: {url: "{env.BROKER_URL}"}
 worker:
@@ -51,11 +51,13 @@ worker:
 	require.Empty(t, said)
 	require.Equal(t, &cluster.Cassandra{Hosts: []string{"db1:9042", "db2:9043"}, Keyspace: "figures", Datacenter: "eu", Replication: map[string]int{"eu": 3, "us": 2},
 		Username: "thalweg", Password: "rumpelstilz", TLS: &cluster.TLS{CA: "/etc/fleet/tls/ca.pem"}}, cfg.State.Cassandra)
-	require.Equal(t, cluster.Parts{S3: &cluster.S3{URL: "s3://figures/parts", Endpoint: "https://store.example:9000", Region: "eu-1"}}, cfg.Parts)
+	require.Equal(t, cluster.Parts{S3: &cluster.S3{URL: "s3://figures/parts", Endpoint: "https://store.example:9000", Region: "eu-1",
+		CA: "/etc/fleet/tls/ca.pem", AccessKey: "figures", SecretKey: "open-sesame"}}, cfg.Parts)
 	require.Equal(t, &cluster.RabbitMQ{Hosts: []string{"rabbit.example:5671"}, Username: "guest", Password: "s3same", VHost: "fleet", TLS: &cluster.TLS{}}, cfg.Queue)
 	require.Equal(t, cluster.Worker{Scratch: "/fast", Cache: 3 << 29, Memory: 4 << 30, Cores: 8, Drain: 90 * time.Second, Metrics: ":9464"}, cfg.Worker)
 	require.NotContains(t, known.Text("a rumpelstilz and a s3same"), "rumpelstilz")
 	require.NotContains(t, known.Text("a rumpelstilz and a s3same"), "s3same")
+	require.NotContains(t, known.Text("an open-sesame"), "sesame")
 }
 
 func TestDefaults(t *testing.T) {
@@ -85,22 +87,25 @@ func TestMistakes(t *testing.T) {
 		"version: 2\nstate: {directory: x}\n": {"cluster.yaml:1:10", `version "2" is not known`},
 		"version: 1\n":                        {"where the state is kept is missing"},
 		"version: 1\nstate: {}\n":             {"cluster.yaml:2:", "names none of cassandra, directory"},
-		"version: 1\nstate: {directory: x, cassandra: {hosts: a}}\n":                        {"names cassandra and directory"},
-		"version: 1\nstat: {directory: x}\n":                                                {"cluster.yaml:2:1", `unknown key "stat"`, `did you mean "state"?`},
-		head + "worker: {drian: 3s}\n":                                                      {"cluster.yaml:3:10", `did you mean "drain"?`},
-		head + "worker: {drain: soon}\n":                                                    {`"soon" is not a duration`},
-		head + "worker: {drain: 30h}\n":                                                     {"not between 0 and 24h"},
-		head + "worker: {cache: 20}\n":                                                      {`"20" is not a size`},
-		head + "worker: {cache: 20kB}\n":                                                    {"is too little", "the least is 64MB"},
-		head + "worker: {memory: [1GB]}\n":                                                  {"worker.memory is a text, not a list"},
-		head + "worker: {cores: 0}\n":                                                       {"whole number from 1"},
-		head + "worker: {metrics: 9464}\n":                                                  {"is not HOST:PORT"},
-		head + "worker: 7\n":                                                                {"worker is a map, not a number"},
-		head + "worker: {scratch: \"{env.NOWHERE}\"}\n":                                     {"the environment has no NOWHERE"},
-		head + "parts: {cassandra: {}}\n":                                                   {"need the state there, too"},
-		head + "parts: {s3: {}}\n":                                                          {"names no url"},
-		head + "parts: {s3: {url: bucket}}\n":                                               {"not the address of a bucket"},
-		head + "parts: {s3: {url: s3://b, endpoint: store}}\n":                              {`"store" is not an address`},
+		"version: 1\nstate: {directory: x, cassandra: {hosts: a}}\n": {"names cassandra and directory"},
+		"version: 1\nstat: {directory: x}\n":                         {"cluster.yaml:2:1", `unknown key "stat"`, `did you mean "state"?`},
+		head + "worker: {drian: 3s}\n":                               {"cluster.yaml:3:10", `did you mean "drain"?`},
+		head + "worker: {drain: soon}\n":                             {`"soon" is not a duration`},
+		head + "worker: {drain: 30h}\n":                              {"not between 0 and 24h"},
+		head + "worker: {cache: 20}\n":                               {`"20" is not a size`},
+		head + "worker: {cache: 20kB}\n":                             {"is too little", "the least is 64MB"},
+		head + "worker: {memory: [1GB]}\n":                           {"worker.memory is a text, not a list"},
+		head + "worker: {cores: 0}\n":                                {"whole number from 1"},
+		head + "worker: {metrics: 9464}\n":                           {"is not HOST:PORT"},
+		head + "worker: 7\n":                                         {"worker is a map, not a number"},
+		head + "worker: {scratch: \"{env.NOWHERE}\"}\n":              {"the environment has no NOWHERE"},
+		head + "parts: {cassandra: {}}\n":                            {"need the state there, too"},
+		head + "parts: {s3: {}}\n":                                   {"names no url"},
+		head + "parts: {s3: {url: bucket}}\n":                        {"not the address of a bucket"},
+		head + "parts: {s3: {url: s3://b/x, endpoint: store}}\n":     {`"store" is not an address`},
+		head + "parts: {s3: {url: s3://b/}}\n":                       {"not the address of a bucket", "s3://BUCKET/PREFIX"},
+		head + "parts: {s3: {url: s3://b/x, access_key: me}}\n":      {"one of access_key and secret_key"},
+		head + "parts: {s3: {url: s3://b/x, access_key: me, secret_key: secret77, secret_key_file: x}}\n": {"secret_key and secret_key_file"},
 		head + "queue: {}\n":                                                                {"names none of rabbitmq"},
 		head + "queue: {rabbitmq: {}}\n":                                                    {"names no url and no hosts"},
 		head + "queue: {rabbitmq: {url: http://a}}\n":                                       {"not the address of a broker"},

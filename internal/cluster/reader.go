@@ -19,6 +19,8 @@ type reader struct {
 	opts Options
 	dir  string // that relative paths are seen from
 	cfg  *Config
+
+	asked map[string][]string // keys that are known, by path; nil except in tests
 }
 
 // field reads the value of one key.
@@ -41,6 +43,9 @@ func (r *reader) fields(v *document.Value, path string, fields ...field) map[str
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.name
+	}
+	if r.asked != nil {
+		r.asked[path] = names
 	}
 	for _, e := range v.Entries {
 		at := join(path, e.Name)

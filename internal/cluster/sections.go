@@ -154,7 +154,7 @@ func (r *reader) s3(v *document.Value, path string) {
 		return
 	}
 	u, err := url.Parse(s.URL)
-	if s.URL != "" && (err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil || u.RawQuery != "") {
+	if s.URL != "" && (err != nil || u.Scheme != "s3" || u.Host == "" || strings.Trim(u.Path, "/") == "" || u.User != nil || u.RawQuery != "") {
 		r.ErrorAt(there["url"], path+".url", "%s is not the address of a bucket", document.Quote(s.URL)).Hint = "write s3://BUCKET/PREFIX; keys come from the environment, as for scripts"
 	}
 	if e, err := url.Parse(s.Endpoint); s.Endpoint != "" && (err != nil || e.Host == "" || e.Scheme != "http" && e.Scheme != "https") {

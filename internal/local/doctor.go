@@ -272,6 +272,9 @@ func (d *examination) parts(c *cluster.Config) doctor.Service {
 
 func (d *examination) partsIn(dir string) doctor.Service {
 	return doctor.Parts(func(ctx context.Context) (parts.Backend, string, func(), error) {
+		if st, err := os.Stat(dir); err == nil && !st.IsDir() {
+			return nil, "", nil, &fault.Error{Kind: fault.Environment, Message: dir + " is no directory", Hint: "move it away, or name another directory: parts: {directory: PATH}"}
+		}
 		if _, err := os.Stat(filepath.Dir(dir)); err != nil {
 			return nil, "", nil, &fault.Error{Kind: fault.Environment, Message: "look for the directory of the parts", Err: err, Hint: "it is made by `thalweg cluster init`, or the first run"}
 		}

@@ -4,7 +4,11 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"net"
 )
+
+// remoteError is the operation of what the other side says about the handshake.
+const remoteError = "remote error"
 
 // Hint says what can be done about an error of a connection with TLS, in the
 // words of a cluster's configuration; "" if it is none.
@@ -13,7 +17,7 @@ func Hint(err error) string {
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
 	var record tls.RecordHeaderError
-	var alert tls.AlertError
+	var remote *net.OpError
 	var verify *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &unknown):
@@ -27,7 +31,7 @@ func Hint(err error) string {
 		return "the server needs another certificate: this one may not be used for servers"
 	case errors.As(err, &record):
 		return "the server does not speak TLS at this port: name the port at which it does, or leave out tls"
-	case errors.As(err, &alert):
+	case errors.As(err, &remote) && remote.Op == remoteError:
 		return "the server refuses this side's certificate, or wants one: tls: {cert: FILE, key: FILE}, signed by an authority that it knows"
 	case errors.As(err, &verify):
 		return "check the server's certificate, and the authorities of tls: {ca: FILE}"

@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -105,6 +107,22 @@ func (w writer) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
+// secured is a connection that keeps why it broke: the broker refuses a
+// certificate behind the handshake, and the client says only that it has ended.
+type secured struct {
+	*tls.Conn
+	refused atomic.Pointer[error]
+}
+
+// Read implements net.Conn.
+func (s *secured) Read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+		s.refused.CompareAndSwap(nil, &err)
+	}
+	return n, err
+}
+
 // run keeps the link up until ctx ends.
 func (l *link) run(ctx context.Context) {
 	defer l.all.Wait()
@@ -186,21 +204,24 @@ func (l *link) connect(ctx context.Context, host string) (_ *session, err error)
 			s.kill()
 		}
 	}()
-	over := s.raw
+	over, whole := s.raw, &secured{}
 	if l.cfg.TLS != nil {
 		cfg := l.cfg.TLS.Clone()
 		if cfg.ServerName == "" {
 			cfg.ServerName, _, _ = net.SplitHostPort(host)
 		}
-		secured := tls.Client(s.raw, cfg)
-		if err := secured.HandshakeContext(ctx); err != nil {
+		whole.Conn = tls.Client(s.raw, cfg)
+		if err := whole.HandshakeContext(ctx); err != nil {
 			return nil, fmt.Errorf("agree on encryption: %w", err)
 		}
-		over = secured
+		over = whole
 	}
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName("thalweg " + l.name)
 	s.conn, err = amqp.Open(over, amqp.Config{SASL: l.cfg.logins(), Vhost: l.cfg.Vhost, Heartbeat: heartbeat, Locale: "en_US", FrameSize: frameBytes, Properties: properties})
+	if refused := whole.refused.Load(); err != nil && refused != nil {
+		err = *refused
+	}
 	if err != nil {
 		return nil, fmt.Errorf("log in: %w", err)
 	}
