@@ -83,6 +83,9 @@ func (c Config) cluster(d *door) *gocql.ClusterConfig {
 	out.WriteCoalesceWaitTime = coalesceWritings
 	out.Metadata.CacheMode = gocql.KeyspaceOnly
 	out.RetryPolicy = nil // it would sleep whatever the context says, and try what it does not know
+	// Of two writes the later one counts, whatever the clocks of those say who write:
+	// nodes of a cluster keep theirs together, workers may not.
+	out.DefaultTimestamp = false
 	out.Consistency, out.SerialConsistency = gocql.Quorum, gocql.Serial
 	nodes := gocql.RoundRobinHostPolicy()
 	if c.Datacenter != "" {

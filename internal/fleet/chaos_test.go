@@ -13,8 +13,9 @@ import (
 
 // Environment variables of `make chaos-cluster`.
 const (
-	minutesVariable = "CHAOS_MINUTES" // for each fault
-	faultVariable   = "CHAOS_FAULT"   // the names of those that happen
+	minutesVariable = "CHAOS_MINUTES"   // for each fault
+	faultVariable   = "CHAOS_FAULT"     // the names of those that happen
+	programVariable = "THALWEG_PROGRAM" // the program that was built
 )
 
 // scene is a fault with what it happens to.
@@ -24,7 +25,8 @@ type scene struct {
 	fault   fault
 	runs    int // at least
 	atOnce  int
-	network bool // it needs networks of the workers' own
+	network bool                 // it needs networks of the workers' own
+	shape   func(i int, s *spec) // of the workers; may be nil
 }
 
 func everything(t *testing.T) services { return withBroker(t, inCassandra(t)) }
@@ -47,11 +49,22 @@ func scenes() []scene {
 		{name: "one node stopped", over: everything, fault: nodesStopped(1, 20*time.Second), runs: 10, atOnce: 2},
 		{name: "two nodes stopped for a minute", over: everything, fault: nodesStopped(2, time.Minute), runs: 10, atOnce: 2},
 		{name: "a disk full", over: everything, fault: diskFull, runs: 10, atOnce: 2},
+		{name: "lines between nodes cut", over: apart, fault: nodesCut(), runs: 10, atOnce: 2, network: true},
+		{name: "lines between nodes slow", over: apart, fault: nodesFar(), runs: 5, atOnce: 2, network: true},
+		{name: "clocks a minute off", over: everything, fault: killed(1 << 20), runs: 10, atOnce: 2, shape: clocksOff},
+		{name: "the program killed", over: everything, fault: killed(1 << 20), runs: 20, atOnce: 3, shape: theProgram},
+		{name: "the program's slots killed", over: everything, fault: slotsKilled, runs: 10, atOnce: 2, shape: theProgram},
 		{name: "a moody bucket", over: func(t *testing.T) services { return inS3(t, moody()) }, fault: killed(3), runs: 10, atOnce: 2},
 	}
 }
 
 const workersOf = 4
+
+// clocksOff has one clock run a minute ahead, one a minute behind.
+func clocksOff(i int, s *spec) { s.Ahead = []time.Duration{time.Minute, -time.Minute, 0}[i%3] }
+
+// theProgram has workers be what users start.
+func theProgram(_ int, s *spec) { s.Program = os.Getenv(programVariable) }
 
 // TestClusterChaos makes the faults of the catalogue happen: runs end, and write
 // what an undisturbed run writes.
@@ -66,7 +79,7 @@ func TestClusterChaos(t *testing.T) {
 			if s.network && !separate() {
 				t.Skip("workers can have networks of their own only as root, on Linux")
 			}
-			f := newFleet(t, s.over(t), workersOf)
+			f := newFleet(t, s.over(t), workersOf, s.shape)
 			s.play(t, f, minutes(t))
 		})
 	}
@@ -124,7 +137,7 @@ func TestWithoutABrokerForAWhile(t *testing.T) {
 // sampleOf makes a run or two of a small fleet.
 func sampleOf(t *testing.T, with services, happens fault) {
 	t.Helper()
-	f := newFleet(t, with, 2)
+	f := newFleet(t, with, 2, nil)
 	tr, err := f.newTrial(t.Context(), sample{seed: 1, rows: 300, pace: 2 * time.Millisecond})
 	require.NoError(t, err)
 	require.NoError(t, f.beside(t.Context(), happens, func(ctx context.Context) error { return f.runs(ctx, []*trial{tr}, 1, 1, time.Now()) }))

@@ -8,8 +8,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
+
+	"thalweg/internal/slot"
 )
 
 // fault is what happens to a fleet, again and again, until ctx ends. It leaves
@@ -80,6 +83,37 @@ func killed(most int) fault {
 		}
 		return nil
 	}
+}
+
+// slotsKilled kills processes that execute batches, of workers that stay.
+func slotsKilled(ctx context.Context, f *fleet) error {
+	for {
+		m := f.someone(ctx, 100*time.Millisecond, 2*time.Second)
+		if m == nil {
+			return nil
+		}
+		for _, child := range childrenOf(m.cmd.Process.Pid) {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child))
+			if strings.HasSuffix(string(line), "\x00"+slot.Command+"\x00") && syscall.Kill(child, syscall.SIGKILL) == nil {
+				f.count("slots killed", 1)
+				break
+			}
+		}
+	}
+}
+
+// childrenOf are the processes that the threads of one have started.
+func childrenOf(pid int) (out []int) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for _, child := range strings.Fields(string(text)) {
+			if n, err := strconv.Atoi(child); err == nil {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
 }
 
 // stopped has workers stand still for longer than a lease.

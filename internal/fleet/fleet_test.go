@@ -66,10 +66,11 @@ type services struct {
 	ends   []string // addresses of the services, which a worker's network leads to
 	broker string   // its address; "": none
 	prefix string   // of the broker's queues
+	hosts  *hosts   // that the database nodes are on; nil: this one
 }
 
-// newFleet starts workers over some services.
-func newFleet(t *testing.T, with services, workers int) *fleet {
+// newFleet starts workers over some services. shape may be nil.
+func newFleet(t *testing.T, with services, workers int, shape func(i int, s *spec)) *fleet {
 	t.Helper()
 	f := &fleet{t: t, dir: t.TempDir(), with: with, client: remote.New(remote.Config{}), counts: map[string]int{}, rand: rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))}
 	t.Cleanup(func() { f.client.Close() })
@@ -88,6 +89,9 @@ func newFleet(t *testing.T, with services, workers int) *fleet {
 			m.net, err = newNetwork(with.ends)
 			require.NoError(t, err)
 			t.Cleanup(m.net.close)
+		}
+		if shape != nil {
+			shape(i, &m.spec)
 		}
 		f.workers = append(f.workers, m)
 		require.NoError(t, m.start())

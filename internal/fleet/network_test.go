@@ -7,8 +7,8 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -60,10 +60,15 @@ func (n *network) make(ends []string) error {
 	if err := syscall.Unshare(syscall.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("make a network: %w", err)
 	}
-	if text, err := exec.Command("ip", "link", "set", "lo", "up").CombinedOutput(); err != nil {
-		return fmt.Errorf("raise the loopback: %w: %s", err, text)
+	if err := run("ip", "link", "set", "lo", "up"); err != nil {
+		return err
 	}
 	for _, end := range ends {
+		if host, _, _ := net.SplitHostPort(end); !strings.HasPrefix(host, "127.") {
+			if err := run("ip", "addr", "replace", host+"/32", "dev", "lo"); err != nil {
+				return err
+			}
+		}
 		listen, err := net.Listen("tcp", end)
 		if err != nil {
 			return fmt.Errorf("stand for %s: %w", end, err)

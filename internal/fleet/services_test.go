@@ -70,7 +70,11 @@ func nodesOf(t *testing.T) []string {
 // inCassandra is a cluster whose state and parts are in a keyspace of its own.
 func inCassandra(t *testing.T) services {
 	t.Helper()
-	nodes := nodesOf(t)
+	return inKeyspace(t, nodesOf(t))
+}
+
+func inKeyspace(t *testing.T, nodes []string) services {
+	t.Helper()
 	keyspace := "fleet_" + strings.ToLower(crand.Text()[:12])
 	t.Cleanup(func() {
 		admin, err := cassandra.Open(cassandra.Config{Hosts: nodes, Timeout: time.Minute})

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
 	"thalweg/internal/local"
 	"thalweg/internal/remote"
+	"thalweg/internal/worker"
 )
 
 // workerSpec makes this test binary a worker: the JSON text of its spec.
@@ -19,15 +21,28 @@ const workerSpec = "THALWEG_FLEET_WORKER"
 
 // spec is what a worker process is told.
 type spec struct {
-	Config string // cluster.yaml
-	Host   string // that it believes to be on; "": this one
-	Lease  time.Duration
-	Cores  int
-	Memory int64
+	Config  string        // cluster.yaml
+	Host    string        // that it believes to be on; "": this one
+	Program string        // it becomes this program's worker, with slots in processes of their own; "": it stays itself
+	Lease   time.Duration // not of the program, which has its own
+	Ahead   time.Duration // of its clock
+	Cores   int
+	Memory  int64
 }
 
+// skewed is a clock that is wrong.
+type skewed struct {
+	worker.WallClock
+	ahead time.Duration
+}
+
+func (c skewed) Now() time.Time { return time.Now().Add(c.ahead) }
+
 // triesMax: a machine that is slow loses short leases, which is no reason to give up.
-const triesMax = 1000
+const (
+	triesMax     = 1000
+	programTries = 100 // the most that it takes
+)
 
 // serve is a worker process: SIGTERM drains it.
 func serve(text string) int {
@@ -35,6 +50,10 @@ func serve(text string) int {
 	err := json.Unmarshal([]byte(text), &s)
 	if err == nil && s.Host != "" {
 		err = syscall.Sethostname([]byte(s.Host))
+	}
+	if err == nil && s.Program != "" {
+		err = syscall.Exec(s.Program, []string{s.Program, "worker", "--verbose", "--cluster", s.Config, "--cores", strconv.Itoa(s.Cores),
+			"--memory", strconv.FormatInt(s.Memory, 10), "--tries", strconv.Itoa(programTries)}, os.Environ())
 	}
 	if err == nil {
 		err = s.serve(context.Background())
@@ -65,5 +84,5 @@ func (s spec) serve(ctx context.Context) (err error) {
 		close(drain)
 	}()
 	return local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: s.Memory, Cores: s.Cores, Interpreter: "python3", Lease: s.Lease, Tries: triesMax,
-		Program: "test", Drain: drain, DrainTime: cfg.Worker.Drain, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))})
+		Clock: skewed{ahead: s.Ahead}, Program: "test", Drain: drain, DrainTime: cfg.Worker.Drain, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))})
 }

@@ -48,6 +48,7 @@ type crewConfig struct {
 	heard      func(queue.Signal)                                // of a run that is not open; may be nil
 	hinted     func(executor.Fate)                               // see executor.Config
 	slowest    time.Duration                                     // see coordinator.Config.FollowSlowest
+	clock      worker.Clock                                      // nil: the machine's
 }
 
 // aheadMost is how many batches a process has in flight beside those that it
@@ -78,7 +79,7 @@ func newCrew(ctx context.Context, cfg crewConfig) *crew {
 	c := &crew{cfg: cfg, owner: worker.Owner(), queue: cfg.queue, runs: map[state.RunKey]*openRun{}, ended: make(chan struct{})}
 	c.taken = newDrained(c.queue)
 	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.taken, Runs: c, Owner: c.owner, Slots: cfg.slots, Ahead: cfg.ahead, Lease: cfg.lease, Tries: cfg.tries, Deadline: cfg.deadline,
-		Logger: cfg.logger, Checkpoint: cfg.checkpoint, Hinted: cfg.hinted})
+		Logger: cfg.logger, Checkpoint: cfg.checkpoint, Hinted: cfg.hinted, Clock: cfg.clock})
 	ctx, c.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(c.ended)
@@ -114,7 +115,7 @@ func (c *crew) drain(ctx context.Context, most time.Duration) {
 // in its name. The lock is the crew's from now on.
 func (c *crew) open(ctx context.Context, key state.RunKey, job *pipeline.Pipeline, content worker.Job, lock *RunLock, observe func(worker.Event)) *openRun {
 	r := &openRun{job: job, lock: lock, Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: c.queue, Job: content, Owner: c.owner,
-		Slots: c.cfg.slots + c.cfg.ahead, Lease: c.cfg.lease, FollowSlowest: c.cfg.slowest, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint}, key)}
+		Slots: c.cfg.slots + c.cfg.ahead, Lease: c.cfg.lease, FollowSlowest: c.cfg.slowest, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint, Clock: c.cfg.clock}, key)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs[key] = r
