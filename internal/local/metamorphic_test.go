@@ -466,6 +466,7 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 	auditing, audit := audited(t)
 	var want map[string]string
 	short := &shortOfMemory{}
+	var cases, opened int
 	for _, tc := range []struct {
 		name string
 		tune func(*budget.Budget)
@@ -503,7 +504,9 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 		require.Nil(t, sum.Failure, tc.name)
 		require.Equal(t, state.Complete, sum.Status, tc.name)
 		require.NoError(t, home.Close())
-		require.True(t, far == nil || far.Opens() > 0, "parts were read from the store without paths") // how many depends on who asks first
+		if far != nil { // how many depends on what still lies in the cache
+			cases, opened = cases+1, opened+far.Opens()
+		}
 		if want != nil && tc.name == "small batches, two buckets" {
 			for _, node := range sum.Nodes {
 				if slices.Contains([]string{"by_rows", "by_key", "by_key_sorted", "py_several"}, node.Name) {
@@ -528,6 +531,7 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 			require.Equal(t, want[name], got[name], "%s: %s", tc.name, name)
 		}
 	}
+	require.True(t, cases == 0 || opened > 20, "parts were read from the store without paths")
 	require.Greater(t, short.failed.Load(), int64(20))
 	require.Positive(t, short.alone.Load())
 	require.Greater(t, audit.statements, 100)
