@@ -293,10 +293,10 @@ func TestChaosSameBadRowsHoweverTheWorkIsCut(t *testing.T) {
 		tune func(*budget.Budget)
 	}{
 		{"a few batches", cutInto(2, effort.Of[int64](32<<10, 16<<10, 16<<10))},
-		{"many batches", cutInto(3, effort.Of[int64](0, 4<<10, 2<<10))},
+		{"many batches", cutInto(3, effort.Of[int64](0, 8<<10, 2<<10))},
 		{"threads", func(b *budget.Budget) { b.Slots, b.Cores = 1, 4 }},
 	} {
-		if effort.Of(tc.name != "a few batches", false, false) {
+		if effort.Of(tc.name != "a few batches", tc.name == "a few batches", false) {
 			continue
 		}
 		got, bad, sum := runDirty(t, dirty, dirtyScript, wideCaps, tc.tune)
@@ -483,7 +483,7 @@ func TestChaosBadRowsOfScatteredRows(t *testing.T) {
 	}
 	var want map[string]string
 	var wantBad map[string][]string
-	for range effort.Of(2, 3, 10) {
+	for range effort.Of(1, 2, 10) {
 		got, bad, sum := runDirty(t, dir, scatteredScript, wideCaps, tune)
 		require.Nil(t, sum.Failure)
 		for _, node := range []string{"computed", "tagged", "scored", "f_pairs"} {
