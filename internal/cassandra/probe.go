@@ -107,21 +107,35 @@ func (n *Node) itself(ctx context.Context, s *Session) error {
 }
 
 func (n *Node) clock(ctx context.Context, s *Session) error {
+	c, err := s.Clock(ctx)
+	n.Took, n.Ahead, n.Doubt = c.Took, c.Ahead, c.Doubt
+	return err
+}
+
+// Clock is a node's, as seen from this machine.
+type Clock struct {
+	Ahead time.Duration // of this machine's
+	Doubt time.Duration // by which Ahead may be wrong
+	Took  time.Duration // the quickest answer
+}
+
+// Clock compares the clock of a node with this machine's.
+func (s *Session) Clock(ctx context.Context) (c Clock, err error) {
 	for range clockTries {
 		var there time.Time
 		before := time.Now()
 		if err := s.Query(`SELECT toTimestamp(now()) FROM system.local WHERE key = 'local'`).ScanContext(ctx, &there); err != nil {
-			return err
+			return c, Fault("read Cassandra's clock", err)
 		}
 		took := time.Since(before)
-		if n.Took > 0 && took >= n.Took {
+		if c.Took > 0 && took >= c.Took {
 			continue
 		}
-		n.Took = took
-		n.Ahead = there.Sub(before.Add(took / 2)).Round(time.Millisecond)
-		n.Doubt = took/2 + time.Millisecond // it says whole milliseconds
+		c.Took = took
+		c.Ahead = there.Sub(before.Add(took / 2)).Round(time.Millisecond)
+		c.Doubt = took/2 + time.Millisecond // it says whole milliseconds
 	}
-	return nil
+	return c, nil
 }
 
 // peers lists the others. Nodes before version 4 do not know their ports.

@@ -13,9 +13,10 @@ import (
 
 // Environment variables of `make chaos-cluster`.
 const (
-	minutesVariable = "CHAOS_MINUTES"   // for each fault
-	faultVariable   = "CHAOS_FAULT"     // the names of those that happen
-	programVariable = "THALWEG_PROGRAM" // the program that was built
+	minutesVariable    = "CHAOS_MINUTES"       // for each fault
+	faultVariable      = "CHAOS_FAULT"         // the names of those that happen
+	programVariable    = "THALWEG_PROGRAM"     // the program that was built
+	wrongClockVariable = "THALWEG_WRONG_CLOCK" // the same, whose clock can be wrong
 )
 
 // scene is a fault with what it happens to.
@@ -60,8 +61,11 @@ func scenes() []scene {
 
 const workersOf = 4
 
-// clocksOff has one clock run a minute ahead, one a minute behind.
-func clocksOff(i int, s *spec) { s.Ahead = []time.Duration{time.Minute, -time.Minute, 0}[i%3] }
+// clocksOff has one clock a minute ahead, one a minute behind.
+func clocksOff(i int, s *spec) {
+	s.Program = os.Getenv(wrongClockVariable)
+	s.Ahead = []time.Duration{time.Minute, -time.Minute, 0}[i%3]
+}
 
 // theProgram has workers be what users start.
 func theProgram(_ int, s *spec) { s.Program = os.Getenv(programVariable) }

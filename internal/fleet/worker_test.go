@@ -13,7 +13,6 @@ import (
 
 	"thalweg/internal/local"
 	"thalweg/internal/remote"
-	"thalweg/internal/worker"
 )
 
 // workerSpec makes this test binary a worker: the JSON text of its spec.
@@ -25,18 +24,10 @@ type spec struct {
 	Host    string        // that it believes to be on; "": this one
 	Program string        // it becomes this program's worker, with slots in processes of their own; "": it stays itself
 	Lease   time.Duration // not of the program, which has its own
-	Ahead   time.Duration // of its clock
+	Ahead   time.Duration // of its clock, if the program has one that can be wrong
 	Cores   int
 	Memory  int64
 }
-
-// skewed is a clock that is wrong.
-type skewed struct {
-	worker.WallClock
-	ahead time.Duration
-}
-
-func (c skewed) Now() time.Time { return time.Now().Add(c.ahead) }
 
 // triesMax: a machine that is slow loses short leases, which is no reason to give up.
 const (
@@ -53,7 +44,7 @@ func serve(text string) int {
 	}
 	if err == nil && s.Program != "" {
 		err = syscall.Exec(s.Program, []string{s.Program, "worker", "--verbose", "--cluster", s.Config, "--cores", strconv.Itoa(s.Cores),
-			"--memory", strconv.FormatInt(s.Memory, 10), "--tries", strconv.Itoa(programTries)}, os.Environ())
+			"--memory", strconv.FormatInt(s.Memory, 10), "--tries", strconv.Itoa(programTries)}, append(os.Environ(), fmt.Sprintf("THALWEG_CLOCK_AHEAD_SECONDS=%d", int(s.Ahead.Seconds()))))
 	}
 	if err == nil {
 		err = s.serve(context.Background())
@@ -84,5 +75,5 @@ func (s spec) serve(ctx context.Context) (err error) {
 		close(drain)
 	}()
 	return local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: s.Memory, Cores: s.Cores, Interpreter: "python3", Lease: s.Lease, Tries: triesMax,
-		Clock: skewed{ahead: s.Ahead}, Program: "test", Drain: drain, DrainTime: cfg.Worker.Drain, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))})
+		Program: "test", Drain: drain, DrainTime: cfg.Worker.Drain, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))})
 }

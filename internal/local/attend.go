@@ -66,7 +66,7 @@ func Workers(ctx context.Context, home *Home) (out []Attendance, err error) {
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
+	now := home.clock.Now()
 	for _, n := range notes {
 		var a Attendance
 		age := now.Sub(n.Time)
@@ -136,7 +136,7 @@ func (s *server) say(ctx context.Context, a *Attendance, note *state.Note) {
 		return
 	}
 	next := *note
-	next.Data, next.Time = data, time.Now()
+	next.Data, next.Time = data, s.home.clock.Now()
 	if err := s.home.State.PutNote(ctx, fleetWorkspace, next); err != nil {
 		if ctx.Err() == nil {
 			s.opts.Logger.Warn("others may not see that this worker is there", "error", err)

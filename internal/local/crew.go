@@ -48,7 +48,7 @@ type crewConfig struct {
 	heard      func(queue.Signal)                                // of a run that is not open; may be nil
 	hinted     func(executor.Fate)                               // see executor.Config
 	slowest    time.Duration                                     // see coordinator.Config.FollowSlowest
-	clock      worker.Clock                                      // nil: the machine's
+	clock      worker.Clock
 }
 
 // aheadMost is how many batches a process has in flight beside those that it

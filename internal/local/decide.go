@@ -124,7 +124,7 @@ func (t *tools) waitingGate(ctx context.Context, w Wish) (state.Node, error) {
 		return state.Node{}, noGate(w, nodes)
 	}
 	n := nodes[i]
-	over, err := gate.Expire(ctx, t.store, n, actor(), time.Now())
+	over, err := gate.Expire(ctx, t.store, n, actor(), t.home.clock.Now())
 	if err != nil {
 		return n, err
 	}
@@ -133,7 +133,7 @@ func (t *tools) waitingGate(ctx context.Context, w Wish) (state.Node, error) {
 			return n, fmt.Errorf("read gate %s: %w", name, err)
 		}
 		if n.Status == state.Failed {
-			if err := gate.Fail(ctx, t.store, n, actor(), time.Now()); err != nil {
+			if err := gate.Fail(ctx, t.store, n, actor(), t.home.clock.Now()); err != nil {
 				return n, err
 			}
 		}

@@ -56,6 +56,7 @@ type Home struct {
 	cluster  *cluster.Config // nil: a state directory
 
 	cassandra *cassandra.Session // nil: none
+	clock     *clock             // by which leases and notes are judged
 	observers Observers          // of a cluster
 }
 
@@ -84,7 +85,7 @@ func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *
 	if err := makeSubs(abs); err != nil {
 		return nil, homeFault(dir, "make the state directory", err)
 	}
-	h := &Home{Dir: abs, files: files, beside: filepath.Dir(abs), hooksIn: abs, partsDir: filepath.Join(abs, "parts"), presence: fileLocks{abs}}
+	h := &Home{clock: &clock{}, Dir: abs, files: files, beside: filepath.Dir(abs), hooksIn: abs, partsDir: filepath.Join(abs, "parts"), presence: fileLocks{abs}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())

@@ -43,7 +43,7 @@ func OpenCluster(ctx context.Context, cfg *cluster.Config, opts ClusterOptions) 
 	if err := makeSubs(scratch); err != nil {
 		return nil, scratchFault(scratch, err)
 	}
-	h := &Home{Dir: scratch, cluster: cfg, hooksIn: cfg.Dir(), observers: opts.Observers}
+	h := &Home{clock: &clock{}, Dir: scratch, cluster: cfg, hooksIn: cfg.Dir(), observers: opts.Observers}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())

@@ -33,7 +33,10 @@ const (
 // stateNotes is the presence of processes on several machines: whoever works on a
 // run has a note in its workspace, and renews it. Who comes in, and who clears,
 // holds a role of the run meanwhile, so that they see each other.
-type stateNotes struct{ store state.Store }
+type stateNotes struct {
+	store state.Store
+	clock *clock
+}
 
 func (s stateNotes) join(key state.RunKey) (_ *RunLock, alone bool, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -47,7 +50,7 @@ func (s stateNotes) join(key state.RunKey) (_ *RunLock, alone bool, err error) {
 		return nil, false, err
 	}
 	others, err := s.others(ctx, key, presenceLease)
-	n := &atWorkNote{store: s.store, key: key, note: state.Note{Topic: topicAtWork + state.RunName(key.Run), Name: me, Run: key.Run}}
+	n := &atWorkNote{store: s.store, clock: s.clock, key: key, note: state.Note{Topic: topicAtWork + state.RunName(key.Run), Name: me, Run: key.Run}}
 	if err == nil {
 		err = n.renew(ctx)
 	}
@@ -83,7 +86,7 @@ func (s stateNotes) empty(key state.RunKey, patient bool) (_ *RunLock, ok bool, 
 	var loop sync.WaitGroup
 	loop.Go(func() {
 		every(ctx, presenceEvery, func(ctx context.Context) {
-			now := time.Now()
+			now := s.clock.Now()
 			_, _ = s.store.Acquire(ctx, key, roleDoor, me, now, now.Add(doorLease)) // it is tried again before the time is over
 		})
 	})
@@ -105,7 +108,7 @@ func (s stateNotes) atWork(key state.RunKey) bool {
 // it up; nil if somebody else has it. The state may not know the run: nobody can come then.
 func (s stateNotes) door(ctx context.Context, key state.RunKey, me string, tries int) (open func() error, err error) {
 	for try := 0; ; try++ {
-		now := time.Now()
+		now := s.clock.Now()
 		_, err = s.store.Acquire(ctx, key, roleDoor, me, now, now.Add(doorLease))
 		switch {
 		case err == nil:
@@ -132,7 +135,7 @@ func (s stateNotes) others(ctx context.Context, key state.RunKey, within time.Du
 	if err != nil {
 		return 0, err
 	}
-	now := time.Now()
+	now := s.clock.Now()
 	for _, note := range notes {
 		owner, _, _ := strings.Cut(note.Name, "#")
 		age := now.Sub(note.Time)
@@ -152,6 +155,7 @@ func (s stateNotes) others(ctx context.Context, key state.RunKey, within time.Du
 // atWorkNote is a note that is kept fresh.
 type atWorkNote struct {
 	store state.Store
+	clock *clock
 	key   state.RunKey
 	note  state.Note
 	loop  sync.WaitGroup
@@ -159,7 +163,7 @@ type atWorkNote struct {
 
 func (n *atWorkNote) renew(ctx context.Context) error {
 	note := n.note
-	note.Time = time.Now()
+	note.Time = n.clock.Now()
 	if err := n.store.PutNote(ctx, n.key.Workspace, note); err != nil {
 		return err
 	}

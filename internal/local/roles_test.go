@@ -15,7 +15,7 @@ func TestPresenceInState(t *testing.T) {
 	home, err := Open(t.Context(), t.TempDir(), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
-	home.presence = stateNotes{home.State}
+	home.presence = stateNotes{home.State, home.clock}
 	key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "t", Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
 	require.NoError(t, err)
 	run := state.Run{RunKey: key, Status: state.Running}
@@ -56,7 +56,7 @@ func TestPresenceOfOtherMachines(t *testing.T) {
 	home, err := Open(t.Context(), t.TempDir(), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
-	home.presence = stateNotes{home.State}
+	home.presence = stateNotes{home.State, home.clock}
 	key := state.RunKey{Workspace: "w", Run: 7}
 	for age, want := range map[time.Duration]struct{ atWork, empty bool }{
 		0:               {true, false},

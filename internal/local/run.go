@@ -589,7 +589,7 @@ func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum 
 	if r.opts.Started != nil {
 		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.budget, Warnings: warnings, Script: r.script, Dir: r.dir})
 	}
-	c := newCrew(ctx, crewConfig{store: r.store, slots: r.whole.Slots, ahead: aheadOf(r.home.Parts), lease: r.opts.Lease, tries: r.opts.Tries, deadline: r.opts.AttemptTimeout, logger: r.opts.Logger, checkpoint: r.opts.Checkpoint})
+	c := newCrew(ctx, crewConfig{store: r.store, slots: r.whole.Slots, ahead: aheadOf(r.home.Parts), lease: r.opts.Lease, tries: r.opts.Tries, deadline: r.opts.AttemptTimeout, clock: r.home.clock, logger: r.opts.Logger, checkpoint: r.opts.Checkpoint})
 	run := c.open(ctx, r.key, r.content, r.content, r.lock, observe)
 	var runErr error
 	sum.Status, runErr = run.Run()

@@ -57,7 +57,6 @@ type WorkerOptions struct {
 	Program        string                   // version of this program, for who looks at a cluster
 	Drain          <-chan struct{}          // closed: no more batches are begun, and Serve ends when those in flight have; nil: never
 	DrainTime      time.Duration            // that those may take then
-	Clock          worker.Clock             // nil: the machine's
 }
 
 // Serve takes batches of all runs of the state directory until ctx ends. It
@@ -92,13 +91,14 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 			}
 			return s.hinted(works, key)
 		},
-		store: t.store, slots: slotsOf(opts.Cores), ahead: aheadOf(home.Parts), lease: opts.Lease, tries: opts.Tries, deadline: opts.AttemptTimeout, clock: opts.Clock, logger: opts.Logger, checkpoint: opts.Checkpoint})
+		store: t.store, slots: slotsOf(opts.Cores), ahead: aheadOf(home.Parts), lease: opts.Lease, tries: opts.Tries, deadline: opts.AttemptTimeout, clock: home.clock, logger: opts.Logger, checkpoint: opts.Checkpoint})
 	close(ready)
 	if opts.Inside != nil {
 		opts.Inside(Inside{Queue: s.crew.queue, Budget: s.held})
 	}
 	told := s.tell(ctx)
 	attended := s.attend(ctx)
+	kept := s.keepTime(ctx)
 	err = s.watch(works)
 	if s.draining() {
 		s.crew.drain(works, opts.DrainTime)
@@ -109,6 +109,7 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	s.wait()
 	told()
 	attended()
+	kept()
 	return err
 }
 

@@ -71,11 +71,14 @@ func (h *Home) openCassandra(ctx context.Context) error {
 	if h.cassandra, err = cassandra.Open(cfg); err != nil {
 		return keyspaceMissing(h.cluster, cfg, err)
 	}
+	if err := h.clock.follow(ctx, h.cassandra); err != nil {
+		return err
+	}
 	store, err := statecassandra.New(ctx, h.cassandra, h.observers.ofState())
 	if err != nil {
 		return err
 	}
-	h.State, h.presence = store, stateNotes{store}
+	h.State, h.presence = store, stateNotes{store, h.clock}
 	return nil
 }
 
