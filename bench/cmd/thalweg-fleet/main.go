@@ -1,5 +1,5 @@
 // Command thalweg-fleet measures a run of a script by workers of one machine over
-// Cassandra, and RabbitMQ where it is told of one: it makes a keyspace, starts
+// Cassandra, and RabbitMQ where it is told of one, or over a directory: it makes a keyspace, starts
 // workers, runs the script as a user does, whose events it passes on, and writes
 // what services and workers have counted where the benchmark looks for it. What it
 // has made it removes.
@@ -33,6 +33,7 @@ type options struct {
 	Workers   int    `default:"2" help:"Workers."`
 	Cores     int    `default:"1" help:"Of each worker."`
 	Memory    string `default:"2GB" help:"Of each worker."`
+	Directory bool   `help:"State and parts are in a directory: no service is used."`
 	Half      bool   `help:"Hold each worker to half a core (control groups of version 1, as root)."`
 	Cassandra string `default:"127.0.0.1:9042" env:"THALWEG_TEST_CASSANDRA" help:"A node."`
 	Broker    string `default:"" env:"THALWEG_TEST_RABBITMQ" help:"The broker's address."`
@@ -61,15 +62,12 @@ func run(ctx context.Context, o options) (err error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory: %w", err)
 	}
-	admin, err := cassandra.Open(cassandra.Config{Hosts: []string{o.Cassandra}})
+	with, err := o.services()
 	if err != nil {
 		return err
 	}
-	defer admin.Close()
-	keyspace := "bench_" + strings.ToLower(rand.Text()[:12])
-	defer func() {
-		err = errors.Join(err, admin.Make(context.WithoutCancel(ctx), []string{"DROP KEYSPACE IF EXISTS " + keyspace}), forget(o.Broker, keyspace))
-	}()
+	defer func() { err = errors.Join(err, with.close(context.WithoutCancel(ctx))) }()
+	keyspace := with.keyspace
 	shared, err := o.config("cluster", keyspace)
 	if err != nil {
 		return err
@@ -96,7 +94,7 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
-	before, err := statements(ctx, admin)
+	before, err := with.statements(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,13 +105,16 @@ func run(ctx context.Context, o options) (err error) {
 		return fmt.Errorf("run the script: %w", err)
 	}
 	out.Steps["run"] = time.Since(began).Seconds()
-	after, err := statements(ctx, admin)
+	after, err := with.statements(ctx)
 	if err != nil {
 		return err
 	}
 	out.Counts["statements"] = after - before
 	for _, w := range workers {
 		if err := w.count(ctx, out.Counts); err != nil {
+			return err
+		}
+		if err := w.peaks(out.Counts); err != nil {
 			return err
 		}
 	}
@@ -123,10 +124,44 @@ func run(ctx context.Context, o options) (err error) {
 	return out.write(o.Figures)
 }
 
+// services are those that the workers use.
+type services struct {
+	admin            *cassandra.Session // nil: none
+	keyspace, broker string
+}
+
+func (o options) services() (services, error) {
+	if o.Directory {
+		return services{}, nil
+	}
+	admin, err := cassandra.Open(cassandra.Config{Hosts: []string{o.Cassandra}})
+	return services{admin: admin, keyspace: "bench_" + strings.ToLower(rand.Text()[:12]), broker: o.Broker}, err
+}
+
+// close removes what the workers have made there.
+func (s services) close(ctx context.Context) error {
+	if s.admin == nil {
+		return nil
+	}
+	defer s.admin.Close()
+	return errors.Join(s.admin.Make(ctx, []string{"DROP KEYSPACE IF EXISTS " + s.keyspace}), forget(s.broker, s.keyspace))
+}
+
+// statements is how many the database has executed.
+func (s services) statements(ctx context.Context) (float64, error) {
+	if s.admin == nil {
+		return 0, nil
+	}
+	return statements(ctx, s.admin)
+}
+
 // config writes a configuration with scratch space of its own, as on machines of their own.
 func (o options) config(name, keyspace string) (string, error) {
-	text := fmt.Sprintf("version: 1\nstate: {cassandra: {hosts: [%q], keyspace: %s, replication: 1}}\n", o.Cassandra, keyspace)
-	if o.Broker != "" {
+	text := fmt.Sprintf("version: 1\nstate: {directory: %q}\n", filepath.Join(o.Dir, "state"))
+	if !o.Directory {
+		text = fmt.Sprintf("version: 1\nstate: {cassandra: {hosts: [%q], keyspace: %s, replication: 1}}\n", o.Cassandra, keyspace)
+	}
+	if o.Broker != "" && !o.Directory {
 		text += fmt.Sprintf("queue: {rabbitmq: {url: %q}}\n", o.Broker)
 	}
 	text += fmt.Sprintf("worker: {scratch: %q}\n", filepath.Join(o.Dir, name))

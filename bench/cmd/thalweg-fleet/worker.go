@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"thalweg/bench/internal/bench"
 )
 
 // worker is a process of the fleet.
@@ -20,6 +22,8 @@ type worker struct {
 	cmd   *exec.Cmd
 	at    string // its metrics
 	group string // that holds it; "": none
+
+	watched func() (bench.Peaks, error) // its memory, and that of its slots; called once
 }
 
 // start starts a worker with a scratch directory of its own.
@@ -44,6 +48,7 @@ func (o options) start(ctx context.Context, i int, keyspace string) (*worker, er
 	if err := w.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
+	w.watched = watch(w.cmd.Process.Pid)
 	if w.group == "" {
 		return w, nil
 	}
@@ -51,6 +56,35 @@ func (o options) start(ctx context.Context, i int, keyspace string) (*worker, er
 		return nil, errors.Join(fmt.Errorf("hold a worker: %w", err), w.stop())
 	}
 	return w, nil
+}
+
+// watch follows the memory of a process until it is asked for what it was.
+func watch(pid int) func() (bench.Peaks, error) {
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	var peaks bench.Peaks
+	var err error
+	go func() {
+		defer close(done)
+		peaks, err = bench.Watch(ctx, pid)
+	}()
+	return func() (bench.Peaks, error) {
+		stop()
+		<-done
+		return peaks, err
+	}
+}
+
+// peaks notes the memory of the worker if it is the largest.
+func (w *worker) peaks(counts map[string]float64) error {
+	peaks, err := w.watched()
+	if err != nil {
+		return fmt.Errorf("watch a worker's memory: %w", err)
+	}
+	const gb = 1e9
+	counts["peak GB of a worker"] = max(counts["peak GB of a worker"], float64(peaks.RSS)/gb)
+	counts["peak GB of a worker, shared pages once"] = max(counts["peak GB of a worker, shared pages once"], float64(peaks.PSS)/gb)
+	return nil
 }
 
 // half makes a group whose processes have half a core together.

@@ -236,6 +236,19 @@ func Cases() []Case {
 			},
 		},
 		{
+			Name: "cluster-lookup", What: "10 M rows looked up in 10 M rows by three workers of 1 GB each, in a directory and over Cassandra", input: "lookup", size: 10_000_000, runs: 1,
+			sides: []side{
+				{name: "directory", program: "fleet in a directory", file: "bench/steps/lookup/script.yaml", flags: threeWorkers()},
+				{name: "cassandra", program: "fleet", file: "bench/steps/lookup/script.yaml", flags: threeWorkers()},
+			},
+			checks: []check{
+				{name: "peak memory of the largest worker, its slots included, directory", figure: countFigure + "peak GB of a worker", side: "directory", bar: noMore(1.3, "GB")},
+				{name: "peak memory of the largest worker, its slots included, Cassandra", figure: countFigure + "peak GB of a worker", side: "cassandra", bar: noMore(1.3, "GB")},
+				{name: "bytes of parts read, against the inputs of batches", figure: countFigure + "read over least", side: "cassandra", bar: atMost(1.1)},
+				{name: "bytes of parts written, against the results of batches", figure: countFigure + "written over least", side: "cassandra", bar: atMost(1.1)},
+			},
+		},
+		{
 			Name: "validate", What: "thalweg validate on a script of 200 nodes", input: "wide", size: 200, runs: 5,
 			sides:  []side{{name: "thalweg", program: "validate"}},
 			checks: []check{{name: "whole", figure: "wall", side: "thalweg", bar: noMore(0.3, "s")}},
@@ -254,6 +267,8 @@ func Cases() []Case {
 		},
 	}
 }
+
+func threeWorkers() []string { return []string{"--workers", "3", "--memory", "1GB", "--cores", "1"} }
 
 func bucketSide(name, script, rows, memory string) side {
 	return side{name: name, program: "thalweg", file: "bench/steps/buckets/" + script + ".yaml", memory: memory, params: map[string]any{"rows": rows}}

@@ -66,6 +66,11 @@ var programs = map[string]program{
 		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-fleet ./bench/cmd/thalweg-fleet")},
 		args:   strings.Fields("{dir}/thalweg-fleet --thalweg {thalweg} --script {file} --params {params} --python {python} --dir {dir}/.thalweg --figures {timings}"), ours: true, service: true,
 	},
+	// The same, of processes alone: state and parts are in a directory.
+	"fleet in a directory": {
+		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-fleet ./bench/cmd/thalweg-fleet")},
+		args:   strings.Fields("{dir}/thalweg-fleet --directory --thalweg {thalweg} --script {file} --params {params} --python {python} --dir {dir}/.thalweg --figures {timings}"), ours: true,
+	},
 	"parts": {
 		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-parts ./bench/cmd/thalweg-parts")},
 		args:   strings.Fields("{dir}/thalweg-parts --dir {dir}/.thalweg --rows {rows} --in-flight 32,64,128,256,512 --figures {timings}"), silent: true, service: true,

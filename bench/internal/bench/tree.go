@@ -43,6 +43,18 @@ type usage struct {
 	moments   []moment
 }
 
+// Peaks are the most memory that a process and its descendants had at a time.
+type Peaks struct {
+	RSS int64 // bytes, pages shared between processes counted in each
+	PSS int64 // bytes, those counted once; seldom sampled
+}
+
+// Watch samples the memory of a process and its descendants until ctx ends.
+func Watch(ctx context.Context, pid int) (Peaks, error) {
+	u, err := procfs("/proc").watch(ctx, pid)
+	return Peaks{RSS: u.peakRSS, PSS: u.peakPSS}, err
+}
+
 // stat holds the fields of /proc/<pid>/stat that matter here.
 type stat struct {
 	pid, parent, group int
