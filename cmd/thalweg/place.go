@@ -13,6 +13,8 @@ import (
 type placeFlags struct {
 	State   string `help:"State directory." default:"${state}" type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
 	Cluster string `help:"Configuration of a cluster, instead of a state directory." type:"path" env:"THALWEG_CLUSTER" placeholder:"FILE"`
+
+	keep bool // see local.ClusterOptions
 }
 
 // openHome opens the state. create makes a state directory that is not there; what a
@@ -30,6 +32,7 @@ func (p placeFlags) openObserved(ctx context.Context, a *app, create bool, opts 
 	if err != nil {
 		return nil, err
 	}
+	opts.Keep = p.keep
 	return local.OpenCluster(ctx, cfg, opts)
 }
 

@@ -39,6 +39,7 @@ type engineFlags struct {
 }
 
 func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
+	c.keep = true
 	place, err := openWorkplace(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, c.Verbose)
 	if err != nil {
 		return err

@@ -58,6 +58,7 @@ type Home struct {
 	cassandra *cassandra.Session // nil: none
 	clock     *clock             // by which leases and notes are judged
 	observers Observers          // of a cluster
+	copies    *os.File           // lock of the directory of copies of parts; nil: they go with tmp
 }
 
 // Cluster is the configuration of a cluster; nil if this is a state directory's.
@@ -144,6 +145,9 @@ func (h *Home) Close() error {
 	var errs []error
 	if h.Parts != nil {
 		errs = append(errs, h.Parts.Close())
+	}
+	if h.copies != nil {
+		errs = append(errs, leaveCopies(h.copies))
 	}
 	if h.tmp != nil {
 		errs = append(errs, h.tmp.remove())

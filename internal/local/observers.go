@@ -13,6 +13,8 @@ import (
 // ClusterOptions say how a process takes part in a cluster.
 type ClusterOptions struct {
 	Observers Observers
+	// Keep leaves copies of parts on this machine, for the next process that keeps some.
+	Keep bool
 }
 
 // Observers are told what a process asks of a cluster's services, and what it

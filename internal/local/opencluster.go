@@ -55,7 +55,7 @@ func OpenCluster(ctx context.Context, cfg *cluster.Config, opts ClusterOptions) 
 	if err := h.openState(ctx); err != nil {
 		return nil, err
 	}
-	return h, h.openParts(ctx)
+	return h, h.openParts(ctx, opts.Keep)
 }
 
 // openState opens the state that the configuration names.
@@ -84,7 +84,7 @@ func noCluster(cfg *cluster.Config, what string, err error) error {
 }
 
 // openParts opens the parts that the configuration names.
-func (h *Home) openParts(ctx context.Context) error {
+func (h *Home) openParts(ctx context.Context, keep bool) error {
 	if dir := h.cluster.PartsDirectory(); dir != "" {
 		store, err := partslocal.OpenOn(durable.FS{}, dir)
 		if err != nil {
@@ -100,16 +100,28 @@ func (h *Home) openParts(ctx context.Context) error {
 	if h.observers.Parts != nil {
 		backend = h.observers.Parts(backend)
 	}
-	work, err := h.WorkDir()
+	dir, err := h.copiesDir(keep)
 	if err != nil {
 		return errors.Join(err, backend.Close())
 	}
-	store, err := cache.Open(cache.Config{Backend: backend, Dir: filepath.Join(work, "parts"), LimitBytes: h.cluster.Worker.Cache, Observer: h.observers.Cache})
+	store, err := cache.Open(cache.Config{Backend: backend, Dir: dir, LimitBytes: h.cluster.Worker.Cache, Keep: keep, Observer: h.observers.Cache})
 	if err != nil {
 		return errors.Join(err, backend.Close())
 	}
-	h.Parts, h.partsDir = store, filepath.Join(work, "parts")
+	h.Parts, h.partsDir = store, dir
 	return nil
+}
+
+// copiesDir is where copies of parts lie: with keep, where an earlier process has left its own.
+func (h *Home) copiesDir(keep bool) (dir string, err error) {
+	if !keep {
+		work, err := h.WorkDir()
+		return filepath.Join(work, "parts"), err
+	}
+	if dir, h.copies, err = takeCopies(filepath.Join(h.Dir, "copies")); err != nil {
+		return "", scratchFault(h.Dir, err)
+	}
+	return dir, nil
 }
 
 // InitCluster makes what a cluster needs and has not got yet.
