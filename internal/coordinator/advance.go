@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
 	"time"
 
 	"thalweg/internal/fault"
@@ -260,20 +261,81 @@ func (c *Coordinator) offer(ctx context.Context, nodes []state.Node) error {
 
 // offers reads what is on offer of a node. Who leads begins at the front; others
 // begin anywhere, and read little: what they have read is soon taken by someone else.
+// Where something is near, it comes first.
 func (c *Coordinator) offers(ctx context.Context, n state.Node) ([]state.Offer, error) {
-	limit := c.offersMax()
-	if !c.leads.IsZero() || n.BatchesTotal <= limit {
-		offers, _, err := c.cfg.Store.Offers(ctx, n.NodeKey, c.cfg.Now(), state.Page{Limit: limit})
-		return offers, err
+	limit, near := c.offersMax(), c.near(ctx, n)
+	follows := c.leads.IsZero()
+	if follows && n.BatchesTotal > limit {
+		limit = min(limit, followedPerSlot*max(c.cfg.Slots, 1))
 	}
-	limit = min(limit, followedPerSlot*max(c.cfg.Slots, 1))
-	from := mathrand.New(c.cfg.Clock).Int64N(int64(n.BatchesTotal)) //nolint:gosec // spacing, not a secret
-	offers, _, err := c.cfg.Store.Offers(ctx, n.NodeKey, c.cfg.Now(), state.Page{From: from, Limit: limit})
-	if err != nil || len(offers) == limit || from == 0 {
-		return offers, err
+	page := limit
+	if near != nil {
+		page = max(limit, nearPage)
 	}
-	front, _, err := c.cfg.Store.Offers(ctx, n.NodeKey, c.cfg.Now(), state.Page{Limit: limit - len(offers)})
-	return append(offers, front...), err
+	from := int64(0)
+	if follows && n.BatchesTotal > page {
+		from = mathrand.New(c.cfg.Clock).Int64N(int64(n.BatchesTotal)) //nolint:gosec // spacing, not a secret
+	}
+	offers, _, err := c.cfg.Store.Offers(ctx, n.NodeKey, c.cfg.Now(), state.Page{From: from, Limit: page})
+	if err == nil && len(offers) < page && from > 0 {
+		var front []state.Offer
+		front, _, err = c.cfg.Store.Offers(ctx, n.NodeKey, c.cfg.Now(), state.Page{Limit: page - len(offers)})
+		offers = append(offers, front...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if follows {
+		mathrand.New(c.cfg.Clock).Shuffle(len(offers), func(i, j int) { offers[i], offers[j] = offers[j], offers[i] })
+	}
+	return nearest(offers, near)[:min(len(offers), limit)], nil
+}
+
+// near says which of a node's batches read what is at hand; nil if nothing is known.
+func (c *Coordinator) near(ctx context.Context, n state.Node) func(batch int) bool {
+	if c.cfg.Near == nil || n.BatchesTotal < 2 {
+		return nil
+	}
+	c.mu.Lock()
+	known := c.know(n)
+	near, asked := known.near, known.asked
+	known.near, known.asked = nil, n.PlanDigest
+	if asked == n.PlanDigest {
+		known.near = near
+	}
+	c.mu.Unlock()
+	if asked == n.PlanDigest {
+		return near
+	}
+	near, err := c.cfg.Near(ctx, n)
+	if err != nil {
+		c.cfg.Logger.Debug("it is not known what is at hand of what a node reads", "node", n.Name, "error", err)
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known.near = near
+	return near
+}
+
+// nearest has the batches first that read what is at hand.
+func nearest(offers []state.Offer, near func(batch int) bool) []state.Offer {
+	if near != nil {
+		held := make(map[int]bool, len(offers))
+		for _, o := range offers {
+			held[o.Batch] = near(o.Batch)
+		}
+		slices.SortStableFunc(offers, func(a, b state.Offer) int {
+			switch {
+			case held[a.Batch] == held[b.Batch]:
+				return 0
+			case held[a.Batch]:
+				return -1
+			}
+			return 1
+		})
+	}
+	return offers
 }
 
 // bury gives back what a process has claimed that is known to have died, where
@@ -334,9 +396,6 @@ func (c *Coordinator) know(n state.Node) *node {
 }
 
 func (c *Coordinator) publish(ctx context.Context, n state.Node, offers []state.Offer) error {
-	if c.leads.IsZero() { // those of the leader come from the front
-		mathrand.New(c.cfg.Clock).Shuffle(len(offers), func(i, j int) { offers[i], offers[j] = offers[j], offers[i] })
-	}
 	var hints []queue.Hint
 	c.mu.Lock()
 	known := c.nodes[n.Name]

@@ -55,6 +55,8 @@ const (
 	offersMin     = 32
 	// followedPerSlot is how many of them are read at once where others lead.
 	followedPerSlot = 4
+	// nearPage is among how many those are looked for that read what is at hand.
+	nearPage = 256
 	// planTries is how often a node is planned whose plan fails for reasons
 	// that may pass; planPause spaces them, twice as long each time.
 	planTries = 4
@@ -83,8 +85,11 @@ type Config struct {
 	Now           func() time.Time // the clock's
 	Clock         worker.Clock
 	Logger        *slog.Logger
-	Stay          bool               // also while the run is paused or waits for people: see Run
-	Observe       func(worker.Event) // called from several goroutines; nil is allowed
+	// Near tells which of a node's batches read what this process has at hand: of what
+	// is free it takes those first, and waits for none. nil, or a nil answer: all are the same.
+	Near    func(ctx context.Context, n state.Node) (func(batch int) bool, error)
+	Stay    bool               // also while the run is paused or waits for people: see Run
+	Observe func(worker.Event) // called from several goroutines; nil is allowed
 	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
 	Checkpoint func(worker.CrashPoint)
 }
@@ -155,6 +160,8 @@ type node struct {
 	offered map[int]mark // batches that the queue has hints of, as far as is known here
 	left    int          // batches that are not done, as far as is known here
 	shared  sharing
+	near    func(batch int) bool // see Config.Near; nil: nothing is near
+	asked   string               // the plan for which near was asked for
 }
 
 // planning is a plan that is on its way.

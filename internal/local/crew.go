@@ -115,7 +115,7 @@ func (c *crew) drain(ctx context.Context, most time.Duration) {
 // in its name. The lock is the crew's from now on.
 func (c *crew) open(ctx context.Context, key state.RunKey, job *pipeline.Pipeline, content worker.Job, lock *RunLock, observe func(worker.Event)) *openRun {
 	r := &openRun{job: job, lock: lock, Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: c.queue, Job: content, Owner: c.owner,
-		Slots: c.cfg.slots + c.cfg.ahead, Lease: c.cfg.lease, FollowSlowest: c.cfg.slowest, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint, Clock: c.cfg.clock}, key)}
+		Slots: c.cfg.slots + c.cfg.ahead, Near: job.Near, Lease: c.cfg.lease, FollowSlowest: c.cfg.slowest, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint, Clock: c.cfg.clock}, key)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs[key] = r
