@@ -54,6 +54,8 @@ type Budget struct {
 	SpillBytes       int64 `json:"spill_bytes"`       // cap of a slot's spill directory, 0: DuckDB's own
 	// ProcessBytes is what each slot's process needs besides; 0: slots are goroutines.
 	ProcessBytes int64 `json:"process_bytes,omitempty"`
+	// Far: parts travel to whoever reads them, so that reading one twice costs more than writing it in buckets.
+	Far bool `json:"far,omitempty"`
 }
 
 // Split divides total bytes over cores. Interpreters is the wanted number of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"thalweg/internal/plan"
 	"thalweg/internal/python"
 	"thalweg/internal/script"
+	"thalweg/internal/secret"
 	"thalweg/internal/slot"
 	"thalweg/internal/state"
 	"thalweg/internal/state/patient"
@@ -47,13 +49,13 @@ func newTools(home *Home, opts Options) (*tools, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tools{home: home, opts: opts, work: work, store: newStore(home, opts),
+	return &tools{home: home, opts: opts, work: work, store: newStore(home, opts.Logger, opts.Known),
 		engine: engine.NewInstances(filepath.Join(work, "engine"), work, home.partsDir)}, nil
 }
 
 // newStore is the state as runs write it: patiently, and without secrets.
-func newStore(home *Home, opts Options) state.Store {
-	return discreetStore{patient.New(home.State, patient.Config{Within: opts.stateWithin, Logger: opts.Logger}), opts.Known}
+func newStore(home *Home, logger *slog.Logger, known *secret.Known) state.Store {
+	return discreetStore{patient.New(home.State, patient.Config{Logger: logger}), known}
 }
 
 func (t *tools) close() error {
@@ -138,6 +140,7 @@ func (t *tools) split(total int64, python bool) (budget.Budget, error) {
 	if free, ok := freeBytes(t.home.Dir); ok {
 		b.SpillBytes = max(int64(float64(free)*spillShare)/int64(b.Slots), spillBytesMin)
 	}
+	b.Far = !t.home.Parts.Properties().Local
 	if t.opts.Tune != nil {
 		t.opts.Tune(&b)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"thalweg/internal/engine"
 	"thalweg/internal/plan"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
@@ -37,6 +38,22 @@ func (x *attempt) prepareChecks(ctx context.Context) (err error) {
 	}
 	x.batch.Checks.Measured, err = x.p.measuredBefore(ctx, x.claim.NodeKey)
 	return err
+}
+
+// lookAgain executes a batch that checks with all rows at hand.
+func (x *attempt) lookAgain(ctx context.Context) (engine.Result, error) {
+	x.letGo()
+	x.batch.Work.Again = true
+	done := during(&x.strain.measured.read)
+	err := x.fetch(ctx)
+	if done(); err != nil {
+		return engine.Result{}, err
+	}
+	task, err := x.p.planner.Task(x.node, x.in, x.plan, x.own, x.batch)
+	if err != nil {
+		return engine.Result{}, err
+	}
+	return x.p.execute(ctx, x, task)
 }
 
 func comparesRuns(n *script.Node) bool {

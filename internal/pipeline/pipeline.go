@@ -477,6 +477,9 @@ func (p *Pipeline) executeBatch(ctx context.Context, c state.Claim) (out worker.
 	}
 	p.cfg.Logger.Debug("executing", "node", c.Node, "batch", c.Batch, "attempt", c.Attempt, "sql", shortSQL(task.Query), "layout", x.plan.Layout)
 	res, err := p.execute(ctx, x, task)
+	if errors.Is(err, plan.ErrLookAgain) {
+		res, err = x.lookAgain(ctx)
+	}
 	// A file that changed while it was read explains whatever came of it, and so
 	// does a table.
 	if changed := x.unchanged(); changed != nil && ctx.Err() == nil {
@@ -690,11 +693,17 @@ func (x *attempt) small() bool {
 	return bytes <= smallBytesMax && x.claim.Spec.RowsIn <= engine.PartRowGroupRows
 }
 
-func (x *attempt) cleanup() {
-	x.strain.measured.watch.Stop()
+// letGo gives back what was fetched.
+func (x *attempt) letGo() {
 	for _, release := range x.release {
 		release()
 	}
+	x.release = nil
+}
+
+func (x *attempt) cleanup() {
+	x.strain.measured.watch.Stop()
+	x.letGo()
 	var errs []error
 	if x.stage != nil {
 		errs = append(errs, x.stage.Close())
@@ -815,17 +824,17 @@ const putsMax = 8
 
 func (x *attempt) putPart(ctx context.Context, seq int, w engine.Written) (state.Part, error) {
 	key := x.partKey(seq, w)
-	groups, err := noteGroups(x.p.cfg.Parts, w.Path)
+	layout := x.plan.Layout
+	if w.Side != "" {
+		layout = x.plan.Sides[w.Side]
+	}
+	groups, err := noteGroups(x.p.cfg.Parts, layout, w.Path)
 	if err != nil {
 		return state.Part{}, err
 	}
 	info, err := x.p.cfg.Parts.Put(ctx, key, w.Path)
 	if err != nil {
 		return state.Part{}, err
-	}
-	layout := x.plan.Layout
-	if w.Side != "" {
-		layout = x.plan.Sides[w.Side]
 	}
 	return state.Part{Key: key, Side: w.Side, Batch: x.claim.Batch, Seq: seq, Bucket: -1, Keys: w.Keys, Groups: groups, Rows: w.Rows, Bytes: info.Bytes,
 		RawBytes: w.RawBytes, Schema: layout.Schema(), Checksum: info.Checksum}, nil

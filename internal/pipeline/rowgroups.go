@@ -12,10 +12,11 @@ import (
 	"thalweg/internal/plan"
 )
 
-// noteGroups gives what the manifest keeps of a part's row groups; nothing where
-// readers have the whole part at hand.
-func noteGroups(store parts.Store, path string) (_ json.RawMessage, err error) {
-	if store.Properties().Local {
+// noteGroups gives what the manifest keeps of a part's row groups: where readers
+// have whole parts at hand, only how many rows the buckets have.
+func noteGroups(store parts.Store, layout plan.Layout, path string) (_ json.RawMessage, err error) {
+	local := store.Properties().Local
+	if local && layout.Buckets == 0 {
 		return nil, nil
 	}
 	f, err := os.Open(path)
@@ -26,6 +27,9 @@ func noteGroups(store parts.Store, path string) (_ json.RawMessage, err error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("look for the row groups of a part: %w", err)
+	}
+	if local {
+		return plan.GroupsOf(path, st.Size(), nil)
 	}
 	return plan.GroupsOf(path, st.Size(), func(from, length int64) (string, error) {
 		sum, _, err := parts.Checksum(io.NewSectionReader(f, from, length))

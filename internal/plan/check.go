@@ -25,6 +25,11 @@ const (
 	phaseSecond
 )
 
+// ErrLookAgain is how a batch ends that has some of a node's rows at hand to
+// check them, and turns out to need all (Work.Again): to say which row an
+// expression fails at, or to count itself what its shares should have counted.
+var ErrLookAgain = errors.New("all rows are needed to check them")
+
 // CheckContext is what checks know beyond the rows.
 type CheckContext struct {
 	Run      state.RunKey
@@ -94,13 +99,27 @@ func (p *Planner) checkWork(n *script.Node, in Inputs, works []Work, sizes []siz
 	return append(works, checks...), append(sizes, make([]size, len(checks))...)
 }
 
-// checkReads lists what the batch that checks a node's rows reads.
-func checkReads(n *script.Node, in Inputs, own *Table, found []state.Part) []Read {
+// checkReads lists what the batch that checks a node's rows reads: of a share,
+// what its rules look at; of the one that adds up, only what the shares have
+// left. One that looks again reads all.
+func checkReads(n *script.Node, in Inputs, own *Table, w Work) []Read {
 	var out []Read
-	if len(found) > 0 {
-		left := &Table{Run: own.Run, Writer: own.Writer, Parts: found}
+	if len(w.Found) > 0 {
+		left := &Table{Run: own.Run, Writer: own.Writer, Parts: w.Found}
 		out = append(out, Read{left, wholeTable(left)})
 	}
+	switch {
+	case w.Again:
+	case w.Share.judges():
+		return out
+	case w.Share.Looks():
+		return append(out, shareReads(n, in, own, w.Share)...)
+	}
+	return append(out, checkedParts(n, in, own)...)
+}
+
+// checkedParts are all rows that a node's checks look at.
+func checkedParts(n *script.Node, in Inputs, own *Table) (out []Read) {
 	if n.Out != nil {
 		out = append(out, Read{in.Reader, wholeTable(in.Reader)})
 	} else {
@@ -110,6 +129,15 @@ func checkReads(n *script.Node, in Inputs, own *Table, found []state.Part) []Rea
 		t := in.Named[target.Table.Name]
 		out = append(out, Read{t, wholeTable(t)})
 	}
+	return out
+}
+
+// shareReads are those that the rules of a share look at.
+func shareReads(n *script.Node, in Inputs, own *Table, share *CheckShare) (out []Read) {
+	c := checked{own: own, share: share, read: func(t *Table, slices []PartSlice) { out = append(out, Read{t, slices}) }}
+	c.rows = tableRows(own, wholeTable(own), nil)
+	c.each() // whatever its rules are, it knows the columns from some part
+	(&inspection{node: n, share: share}).takeRules(n, in, c, CheckContext{})
 	return out
 }
 
@@ -124,8 +152,15 @@ func (p *Planner) checkTask(t engine.Task, n *script.Node, in Inputs, own *Table
 		return t, err
 	}
 	x := &inspection{node: n, rows: c.rows, share: c.share, ctx: b.Checks}
+	switch {
+	case b.Work.Again:
+	case c.share.Looks():
+		x.rows, x.part = c.each(), true
+	case c.share.judges():
+		x.rows, x.part = tableRows(own, nil, nil), true
+	}
 	x.takeRules(n, in, c, b.Checks)
-	for _, read := range checkReads(n, in, own, nil) {
+	for _, read := range checkedParts(n, in, own) {
 		for _, s := range read.Slices {
 			x.reads = append(x.reads, read.Table.Parts[s.Part].Key)
 		}
@@ -133,7 +168,7 @@ func (p *Planner) checkTask(t engine.Task, n *script.Node, in Inputs, own *Table
 	for _, part := range b.Work.Found {
 		x.found = append(x.found, sqltext.Glob(b.Paths[part.Key]))
 	}
-	if x.share.judges() { // if what is left does not count, it looks at all rows itself
+	if x.share.judges() && !x.part { // what is left may not count: it looks at all rows itself
 		all := c
 		all.share = nil
 		x.again = func() { x.rules = nil; x.takeRules(n, in, all, b.Checks) }
@@ -177,6 +212,7 @@ type inspection struct {
 	reads    []string // keys of the parts
 	found    []string // paths of what the shares have left
 	again    func()   // makes rules of all rows
+	part     bool     // it has not all rows at hand
 	ctx      CheckContext
 	results  []state.CheckResult
 	examples [][]string // by rule
@@ -192,7 +228,11 @@ func (x *inspection) inspect(ctx context.Context, db engine.Querier) error {
 		if added, err = x.addUp(ctx, db, *x.share); err != nil {
 			return err
 		}
-		if !added {
+		switch {
+		case added:
+		case x.part:
+			return ErrLookAgain
+		default:
 			x.again()
 		}
 	}
@@ -423,6 +463,9 @@ const SideMark = "__"
 
 // explain finds the row at which a check itself could not be computed.
 func (x *inspection) explain(ctx context.Context, db engine.Querier, cause error) error {
+	if x.part {
+		return ErrLookAgain
+	}
 	var suspects []suspect
 	for _, c := range x.node.Checks {
 		for _, e := range []*expr.Compiled{c.Where, c.Expr} {

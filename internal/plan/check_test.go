@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -148,14 +149,28 @@ func (b *checkBench) check(t *testing.T, node string) (messages []string, err er
 	var found []state.Part
 	cfg := engine.InstanceConfig{MemoryBytes: 128 << 20, Threads: 2, SpillDir: filepath.Join(b.dir, "spill")}
 	for _, work := range b.planner.checkWorks(max(b.shares, 1), phaseSecond) {
-		batch := Batch{Work: work, Paths: b.paths, StageDir: b.dir, Scratch: b.dir, Stage: stage, Checks: b.context}
+		batch := Batch{Work: work, StageDir: b.dir, Scratch: b.dir, Stage: stage, Checks: b.context}
 		if batch.Work.Found = found; b.later != nil && work.Share.judges() {
 			own = b.later
 		}
-		task, terr := b.planner.Task(n, in, NodePlan{}, own, batch)
-		require.NoError(t, terr)
+		execute := func() (engine.Result, error) { // with what it reads, and nothing else
+			batch.Paths = Paths{}
+			for _, read := range b.planner.Reads(n, in, batch.Work, own) {
+				for _, s := range read.Slices {
+					key := read.Table.Parts[s.Part].Key
+					batch.Paths[key] = b.paths[key]
+				}
+			}
+			task, err := b.planner.Task(n, in, NodePlan{}, own, batch)
+			require.NoError(t, err)
+			return engine.Execute(context.Background(), cfg, nil, task)
+		}
 		var res engine.Result
-		res, err = engine.Execute(context.Background(), cfg, nil, task)
+		if res, err = execute(); errors.Is(err, ErrLookAgain) {
+			require.Empty(t, res.Sides)
+			batch.Work.Again = true
+			res, err = execute()
+		}
 		for _, w := range res.Sides {
 			if w.Side == state.SideFound {
 				key := fmt.Sprintf("found-%d", len(found))

@@ -128,6 +128,13 @@ type checked struct {
 	rows  checkedRows // of all shares
 	share *CheckShare
 	paths Paths
+	read  func(*Table, []PartSlice) // told what rules look at; nil: nobody asks
+}
+
+func (c checked) reads(t *Table, slices []PartSlice) {
+	if c.read != nil {
+		c.read(t, slices)
+	}
 }
 
 // each is what a rule sees that looks at rows one by one.
@@ -135,12 +142,17 @@ func (c checked) each() checkedRows {
 	if !c.share.Looks() {
 		return c.rows
 	}
-	return tableRows(c.own, c.share.rows(c.own), c.paths)
+	slices := c.share.rows(c.own)
+	c.reads(c.own, slices)
+	return tableRows(c.own, slices, c.paths)
 }
 
 // once is what a rule sees that is not shared out; ok is false if it is another batch's.
 func (c checked) once() (rows checkedRows, ok bool) {
-	return c.rows, !c.share.Looks() || c.share.Index == 0
+	if ok = !c.share.Looks() || c.share.Index == 0; ok && c.read != nil {
+		c.reads(c.own, wholeTable(c.own))
+	}
+	return c.rows, ok
 }
 
 // byKey is what a rule sees that compares rows by a key, with the keys and fields
@@ -156,7 +168,13 @@ func (c checked) byKey(key expr.Order, target *Table, targetKey expr.Order, fiel
 	if ok && c.share.Looks() {
 		v.rows.from, v.rows.order = sides[0].rows(cut, c.paths, allFields(c.own.Layout), "w")
 	}
+	if ok && c.share.Looks() {
+		c.reads(c.own, sides[0].slices(cut))
+	}
 	if target != nil {
+		if ok {
+			c.reads(target, other.slices(cut))
+		}
 		v.other, v.otherOrder = other.rows(cut, c.paths, fields, "r")
 		v.ref = columns{"r": target.Layout}.ref
 	}

@@ -89,6 +89,14 @@ func (k keyed) span(c Cut) *bucketSpan {
 	return overlap(k.table.Layout.Buckets, c)
 }
 
+// spanOf is which of a part's buckets a batch reads, as scan.piece does; nil: of any.
+func (k keyed) spanOf(part int, c Cut) *bucketSpan {
+	if asCame(k.table.Parts[part]) {
+		return nil
+	}
+	return keyed{k.table.Holder(part), k.key}.span(c)
+}
+
 // slices lists the parts that a batch has to read. Tables of earlier versions
 // have a part for each bucket: of these, the ones whose bucket agrees with the
 // batch's in the bits that both have.

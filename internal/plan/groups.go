@@ -39,11 +39,11 @@ type GroupPiece struct {
 	// -1 where the file does not tell.
 	First int    `json:"first,omitempty"`
 	Last  int    `json:"last,omitempty"`
-	Sum   string `json:"sum"` // as parts.Info.Checksum, of its bytes
+	Sum   string `json:"sum,omitempty"` // as parts.Info.Checksum, of its bytes; "" where readers have whole parts
 }
 
 // GroupsOf reads where the row groups of a part lie; nil if it is small, or has
-// only one. sum gives the checksum of a range of the file.
+// only one. sum gives the checksum of a range of the file; nil: none is noted.
 func GroupsOf(path string, bytes int64, sum func(from, length int64) (string, error)) (json.RawMessage, error) {
 	if bytes < groupedBytesMin {
 		return nil, nil
@@ -59,6 +59,9 @@ func GroupsOf(path string, bytes int64, sum func(from, length int64) (string, er
 	pieces = append(pieces, GroupPiece{Bytes: bytes - footer.DataEnd(), Last: -1})
 	at := int64(0)
 	for i := range pieces {
+		if sum == nil {
+			break
+		}
 		if pieces[i].Sum, err = sum(at, pieces[i].Bytes); err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"thalweg/internal/expr"
@@ -71,7 +72,14 @@ func joinSlices(n *script.Node, in Inputs, w Work) (left, right []PartSlice) {
 	if w.Cut.Buckets == 0 {
 		return w.Parts, wholeTable(in.Lookup)
 	}
-	return leftSide(n, in).slices(w.Cut), rightSide(n, in).slices(w.Cut)
+	side := leftSide(n, in)
+	if left = side.slices(w.Cut); w.Parts != nil {
+		left = slices.Clone(w.Parts)
+		for i, s := range left {
+			left[i].buckets = side.spanOf(s.Part, w.Cut)
+		}
+	}
+	return left, rightSide(n, in).slices(w.Cut)
 }
 
 // joinQuery is the SELECT of a lookup's rows in one batch.

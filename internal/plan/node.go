@@ -53,7 +53,7 @@ const (
 type Work struct {
 	Files   []files.Slice    `json:"files,omitempty"`
 	Scans   [][]files.Slice  `json:"scans,omitempty"` // of the files that a query reads
-	Parts   []PartSlice      `json:"parts,omitempty"` // of the reader's table
+	Parts   []PartSlice      `json:"parts,omitempty"` // of the reader's table; with a Cut, those that have its rows
 	Cut                      // of work by key; none: Parts, and all of other tables
 	Inner   map[string]*Work `json:"inner,omitempty"`    // what it computes of ephemeral tables, by their names
 	FromRow int64            `json:"from_row,omitempty"` // canonical rows [FromRow, ToRow): files written per batch
@@ -62,6 +62,7 @@ type Work struct {
 	Check   bool             `json:"check,omitempty"`    // it checks the node's rows and writes none
 	Share   *CheckShare      `json:"share,omitempty"`    // of the checks; nil: all
 	Found   []state.Part     `json:"-"`                  // what the other shares have left, for the one that judges
+	Again   bool             `json:"-"`                  // it has all rows at hand: see ErrLookAgain
 	Phase   int              `json:"-"`                  // see state.BatchSpec.Phase
 	BadCaps bool             `json:"bad_caps,omitempty"` // it compares the bad rows of the others with the node's caps
 	Only    bool             `json:"only,omitempty"`     // it does all that there is to read; set where bad rows are counted
@@ -279,6 +280,7 @@ func (p *Planner) joinWorks(n *script.Node, in Inputs, plan *NodePlan) ([]Work, 
 	for i := range sizes {
 		sizes[i].bytes += in.Lookup.Bytes() / int64(plan.Join.Buckets)
 	}
+	works, sizes = p.spreadHot(n, in, works, sizes)
 	return works, sizes, nil
 }
 
@@ -397,8 +399,12 @@ func (p *Planner) layout(n *script.Node, in Inputs, sizes []size) Layout {
 		leftRows = in.Reader.Rows()
 	}
 	key, factor := p.wantedKey(n)
-	buckets := p.bucketsFor(estimateBytes(n, sizes, leftRows), factor)
-	if buckets <= max(scansMax, p.Budget.Slots) {
+	bytes := estimateBytes(n, sizes, leftRows)
+	buckets, few := p.bucketsFor(bytes, factor), max(scansMax, p.Budget.Slots)
+	if p.Budget.Far && bytes > p.Budget.BroadcastBytes { // each worker that reads a bucket would fetch all of it
+		few = 1
+	}
+	if buckets <= few {
 		return l
 	}
 	if key != nil {

@@ -44,7 +44,7 @@ func (p *Planner) Pieces(n *script.Node, in Inputs, w Work) []Work {
 		for _, inner := range p.Pieces(in.Reader.Node, *in.Reader.Inner, *w.Inner[name]) {
 			pieces = append(pieces, Work{Inner: map[string]*Work{name: &inner}})
 		}
-	case w.Parts == nil && finer(n, w):
+	case (w.Parts == nil || n.Lookup != nil) && finer(n, w):
 		return cutKeys(w)
 	case n.Lookup != nil && n.Lookup.Group && w.Buckets > 0 && !(joiner{n: n}).mixed():
 		return nil // each piece would group the same right rows
@@ -54,7 +54,7 @@ func (p *Planner) Pieces(n *script.Node, in Inputs, w Work) []Work {
 			slices = wholeTable(in.Reader)
 		}
 		for _, group := range cutSlices(in.Reader, slices, piecesOfWork) {
-			pieces = append(pieces, Work{Cut: w.Cut, Parts: group, Inner: w.Inner})
+			pieces = append(pieces, Work{Cut: w.Cut, Parts: group, Inner: w.Inner, finer: w.finer})
 		}
 	}
 	if len(pieces) < 2 {

@@ -58,7 +58,7 @@ func (p *Planner) Reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 func (p *Planner) reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 	switch {
 	case w.Check:
-		return checkReads(n, in, own, w.Found)
+		return checkReads(n, in, own, w)
 	case w.BadCaps:
 		return []Read{{own, wholeTable(own)}}
 	case n.Files != nil:
