@@ -2,11 +2,17 @@ package doctor_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -345,4 +351,91 @@ func TestTLS(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The same against services that speak TLS themselves, and a Cassandra that wants a password.
+func TestClusterChaosTLS(t *testing.T) {
+	if os.Getenv("THALWEG_CHAOS_CLUSTER") == "" {
+		t.Skip("it starts services of its own: make chaos-cluster")
+	}
+	authority, stranger := securetest.NewAuthority(t), securetest.NewAuthority(t)
+	server, client := authority.Sign("127.0.0.1", "localhost"), authority.Sign("a worker")
+	dir := t.TempDir()
+	for name, from := range map[string]string{"ca.pem": authority.File, "cert.pem": server.Cert, "key.pem": server.Key} {
+		text, err := os.ReadFile(from)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+	services := func(args ...string) string {
+		cmd := exec.Command("../../scripts/services", args...)
+		for _, v := range os.Environ() { // a cluster of its own, whatever the caller's is like
+			if name, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"NODES", "PORTS", "ONLY", "WATCH", "CQL_PORT", "AMQP_PORT", "THALWEG_SERVICES"}, name) {
+				cmd.Env = append(cmd.Env, v)
+			}
+		}
+		cmd.Env = append(cmd.Env, "THALWEG_SERVICES="+filepath.Join(dir, "services"), "PORTS=free", "TLS="+dir, "WATCH="+strconv.Itoa(os.Getpid()))
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	t.Cleanup(func() { services("clean") })
+	services("up")
+	text, err := os.ReadFile(filepath.Join(dir, "services", "settings"))
+	require.NoError(t, err)
+	port := func(name string) string {
+		m := regexp.MustCompile(`(?m)^` + name + `=(\d+)$`).FindStringSubmatch(string(text))
+		require.NotNil(t, m, name)
+		return "127.0.0.1:" + m[1]
+	}
+	node, broker := port("CQL_PORT"), port("AMQPS_PORT")
+	right := &cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}
+	config := func(tls *cluster.TLS, password string) *cluster.Config {
+		cfg := inCassandra(cassandra.Config{Hosts: []string{node}, Keyspace: "secured"})
+		cfg.State.Cassandra.TLS, cfg.State.Cassandra.Username, cfg.State.Cassandra.Password = tls, "cassandra", password
+		cfg.Queue = &cluster.RabbitMQ{Hosts: []string{broker}, Username: "guest", Password: "guest", VHost: "/", TLS: tls}
+		cfg.Worker.Scratch = t.TempDir()
+		return cfg
+	}
+	require.Eventually(t, func() bool { // the first user is made a moment after the port is open
+		return local.InitCluster(t.Context(), config(right, "cassandra")) == nil
+	}, 2*time.Minute, time.Second)
+	found := examine(t, config(right, "cassandra"), 0)
+	says(t, found, "state "+node, doctor.Good, "Cassandra 5.", "")
+	says(t, found, "state tables", doctor.Good, "", "")
+	says(t, found, "queue "+broker, doctor.Good, "TLS 1.", "")
+	require.Contains(t, found["queue publish and receive"].Seen, "confirmed")
+
+	says(t, examine(t, config(right, "rumpelstilz"), 0), "state "+node, doctor.Bad, "do not accept the user name and the password", "check username and password")
+	unnamed := config(right, "")
+	unnamed.State.Cassandra.Username = ""
+	says(t, examine(t, unnamed, 0), "state "+node, doctor.Bad, "wants a user name and a password", "password_file")
+	for mend, tls := range map[string]*cluster.TLS{
+		"tls: {ca: FILE}":              {CA: stranger.File, Cert: client.Cert, Key: client.Key},
+		"tls: {server_name: NAME}":     {CA: authority.File, Cert: client.Cert, Key: client.Key, ServerName: "elsewhere.example"},
+		"tls: {cert: FILE, key: FILE}": {CA: authority.File},
+	} {
+		found := examine(t, config(tls, "cassandra"), 0)
+		says(t, found, "state "+node, doctor.Bad, "", mend)
+		says(t, found, "queue "+broker, doctor.Bad, "", mend)
+	}
+}
+
+// A bucket behind TLS, by an authority of its own.
+func TestBucketWithTLS(t *testing.T) {
+	t.Parallel()
+	service := remotetest.NewS3(t)
+	authority, stranger := securetest.NewAuthority(t), securetest.NewAuthority(t)
+	with := authority.Server("127.0.0.1")
+	with.ClientAuth = tls.NoClientCert
+	cfg := sqliteCluster(t)
+	cfg.Parts.S3 = &cluster.S3{URL: "s3://" + service.Bucket + "/x", CA: authority.File, AccessKey: "me", SecretKey: "rumpelstilz",
+		Endpoint: "https://" + securetest.Terminate(t, with, strings.TrimPrefix(service.Endpoint, "http://"))}
+	says(t, examine(t, cfg, 0), "parts remove", doctor.Good, "", "")
+	cfg.Parts.S3.CA = stranger.File
+	says(t, examine(t, cfg, 0), "parts reach", doctor.Bad, "certificate", "")
+	with = authority.Server("elsewhere.example")
+	with.ClientAuth = tls.NoClientCert
+	cfg.Parts.S3.CA = authority.File
+	cfg.Parts.S3.Endpoint = "https://" + securetest.Terminate(t, with, strings.TrimPrefix(service.Endpoint, "http://"))
+	says(t, examine(t, cfg, 0), "parts reach", doctor.Bad, "certificate", "")
 }

@@ -319,3 +319,22 @@ func TestAddress(t *testing.T) {
 		require.Error(t, err, url)
 	}
 }
+
+// A bucket that is not there is said, not taken for one without the part, and not tried again.
+func TestNoBucket(t *testing.T) {
+	t.Parallel()
+	service := remotetest.NewS3(t)
+	s := open(t, service, func(c *Config) { c.URL = "s3://nowhere/a" })
+	_, err := put(t, s, "w/1", noise(1, 100))
+	require.Equal(t, fault.UserData, fault.Of(err).Kind)
+	require.False(t, fault.Of(err).Retryable)
+	require.ErrorContains(t, err, "NoSuchBucket")
+	require.Contains(t, fault.Of(err).Hint, "bucket's name")
+	_, err = put(t, s, "w/2", noise(2, 3<<20)) // in pieces
+	require.ErrorContains(t, err, "NoSuchBucket")
+	_, err = read(t, s, "w/1", 0, -1)
+	require.ErrorContains(t, err, "NoSuchBucket")
+	require.NotErrorIs(t, err, parts.ErrNotFound)
+	require.ErrorContains(t, s.Check(t.Context()), "there is no bucket nowhere")
+	require.NoError(t, open(t, service, nil).Check(t.Context()))
+}
