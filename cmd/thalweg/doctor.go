@@ -41,7 +41,8 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 			c.Python = cfg.Worker.Python
 		}
 	}
-	found, err := local.Doctor(ctx, local.DoctorOptions{Dir: c.State, Cluster: cfg, Program: version, Interpreter: c.Python, Keeper: ownExecutable, Limit: c.Timeout})
+	found, err := local.Doctor(ctx, local.DoctorOptions{Dir: c.State, Cluster: cfg, Program: version, Interpreter: c.Python,
+		Keeper: ownExecutable, Limit: c.Timeout})
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,10 @@ func (a *app) printFindings(found []doctor.Finding) {
 // together says in one finding what was not looked at for one reason.
 func together(found []doctor.Finding) (out []doctor.Finding) {
 	for _, f := range found {
-		if n := len(out); n > 0 && f.Verdict == doctor.Skipped && out[n-1].Verdict == doctor.Skipped && f.Service == out[n-1].Service && f.Mend == "" && out[n-1].Mend == "" {
+		alike := func(g doctor.Finding) bool {
+			return g.Service == f.Service && g.Verdict == doctor.Skipped && g.Verdict == f.Verdict && g.Mend == "" && f.Mend == ""
+		}
+		if n := len(out); n > 0 && alike(out[n-1]) {
 			out[n-1].Check = "others"
 			continue
 		}

@@ -113,7 +113,8 @@ func (d *door) why(err error) error {
 		return &fault.Error{Kind: fault.Environment, Message: "connect to Cassandra", Err: errNoName,
 			Hint: "name them in the configuration: username, and password or password_file"}
 	case d.asked && d.refused && (d.latest == nil || errors.Is(d.latest, errEnded)):
-		return &fault.Error{Kind: fault.Environment, Message: "connect to Cassandra: the nodes do not accept the user name and the password", Hint: "check username and password"}
+		return &fault.Error{Kind: fault.Environment, Message: "connect to Cassandra: the nodes do not accept the user name and the password",
+			Hint: "check username and password"}
 	case d.latest != nil:
 		return d.latest
 	}

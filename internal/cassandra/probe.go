@@ -145,7 +145,8 @@ func (n *Node) peers(ctx context.Context, s *Session, host string) error {
 	if err != nil {
 		port = portDefault
 	}
-	err = n.listed(ctx, s, port, `SELECT host_id, native_address, native_port, data_center, release_version, schema_version FROM system.peers_v2`)
+	err = n.listed(ctx, s, port, `SELECT host_id, native_address, native_port,
+		data_center, release_version, schema_version FROM system.peers_v2`)
 	var request gocql.RequestError
 	if errors.As(err, &request) && request.Code() == gocql.ErrCodeInvalid {
 		err = n.listed(ctx, s, port, `SELECT host_id, rpc_address, data_center, release_version, schema_version FROM system.peers`)

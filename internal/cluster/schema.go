@@ -28,9 +28,10 @@ func JSONSchema() ([]byte, error) {
 	}, "version", "state")
 	root["$schema"], root["$id"], root["title"] = "https://json-schema.org/draft/2020-12/schema", SchemaID, "Thalweg cluster"
 	root["$defs"] = object{
-		"text":  object{"type": []any{"string", "number", "boolean"}},
-		"tls":   tlsSchema(),
-		"hosts": object{"oneOf": []any{textAs("HOST or HOST:PORT, several with commas."), object{"type": "array", "minItems": 1, "items": textAs("HOST or HOST:PORT.")}}},
+		"text": object{"type": []any{"string", "number", "boolean"}},
+		"tls":  tlsSchema(),
+		"hosts": object{"oneOf": []any{textAs("HOST or HOST:PORT, several with commas."), object{"type": "array", "minItems": 1,
+			"items": textAs("HOST or HOST:PORT.")}}},
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -66,7 +67,8 @@ func form(pattern, description string) object {
 }
 
 func count(least, most int, description string) object {
-	return object{"description": description, "anyOf": []any{object{"type": "integer", "minimum": least, "maximum": most}, object{"type": "string", "pattern": "^[0-9]+$|" + reference}}}
+	return object{"description": description, "anyOf": []any{object{"type": "integer", "minimum": least, "maximum": most},
+		object{"type": "string", "pattern": "^[0-9]+$|" + reference}}}
 }
 
 const (
@@ -81,7 +83,8 @@ func stateSchema() object {
 			"hosts":    object{"$ref": "#/$defs/hosts"},
 			"keyspace": textAs("Default: " + KeyspaceDefault + "."), "datacenter": textAs("The near one: requests wait for its nodes only."),
 			"replication": object{"description": "Copies of each row: a number, or numbers by datacenter.",
-				"oneOf": []any{count(1, replicasMax, ""), object{"type": "object", "minProperties": 1, "additionalProperties": count(1, replicasMax, "")}}},
+				"oneOf": []any{count(1, replicasMax, ""), object{"type": "object", "minProperties": 1, "additionalProperties": count(1, replicasMax,
+					"")}}},
 			"username": textAs("User."), "password": textAs(`Password: "{env.NAME}".`), "password_file": textAs("File that has the password."),
 			"tls": object{"$ref": "#/$defs/tls"},
 		}, "hosts"),
@@ -104,7 +107,8 @@ func partsSchema() object {
 
 func brokerSchema() object {
 	return section("RabbitMQ 3.8 or later.", object{
-		"url":      object{"type": "string", "pattern": `^amqps?://|` + reference, "description": "amqp://HOST:5672/VHOST or amqps://HOST:5671/VHOST, instead of hosts."},
+		"url": object{"type": "string", "pattern": `^amqps?://|` + reference,
+			"description": "amqp://HOST:5672/VHOST or amqps://HOST:5671/VHOST, instead of hosts."},
 		"hosts":    object{"$ref": "#/$defs/hosts"},
 		"username": textAs("User."), "password": textAs(`Password: "{env.NAME}".`), "password_file": textAs("File that has the password."),
 		"vhost": textAs("Default: " + VHostDefault), "tls": object{"$ref": "#/$defs/tls"},
@@ -114,7 +118,8 @@ func brokerSchema() object {
 func tlsSchema() object {
 	files := section("How connections are secured.", object{
 		"ca":   textAs("File of the authorities that sign the servers' certificates; default: the system's."),
-		"cert": textAs("File of this side's certificate."), "key": textAs("File of its key."), "server_name": textAs("Name that the servers' certificates have; default: the host's."),
+		"cert": textAs("File of this side's certificate."), "key": textAs("File of its key."),
+		"server_name": textAs("Name that the servers' certificates have; default: the host's."),
 	})
 	files["dependentRequired"] = object{"cert": []string{"key"}, "key": []string{"cert"}}
 	return object{"oneOf": []any{object{"type": "boolean"}, files}}
@@ -123,8 +128,10 @@ func tlsSchema() object {
 func workerSchema() object {
 	return section("How each worker works, unless its command line says otherwise.", object{
 		"scratch": textAs("Directory for files that a machine has for itself."),
-		"cache":   form(sizePattern, "Disk for copies of parts: 20GB."), "memory": form(sizePattern, "Memory for everything: 8GB; default: 60 % of the machine's."),
-		"cores": count(1, coresMax, "Default: all."), "drain": object{"anyOf": []any{form(durationPattern, ""), object{"const": 0}}, "description": "How long batches in flight may take when a worker is asked to end: 60s."},
+		"cache":   form(sizePattern, "Disk for copies of parts: 20GB."), "memory": form(sizePattern,
+			"Memory for everything: 8GB; default: 60 % of the machine's."),
+		"cores": count(1, coresMax, "Default: all."), "drain": object{"anyOf": []any{form(durationPattern, ""), object{"const": 0}},
+			"description": "How long batches in flight may take when a worker is asked to end: 60s."},
 		"metrics": textAs("HOST:PORT of the metrics' page."), "python": textAs("Interpreter; default: python3."),
 	})
 }

@@ -62,7 +62,8 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 	s, _ := schema(t)
 	const head = "version: 1\nstate: {directory: x}\n"
 	for _, text := range []string{
-		head, "version: \"1\"\nstate: {cassandra: {hosts: db1}}\n", "version: 1\nstate: {cassandra: {hosts: [db1, \"db2:9043\"], replication: 2}}\n",
+		head, "version: \"1\"\nstate: {cassandra: {hosts: db1}}\n",
+		"version: 1\nstate: {cassandra: {hosts: [db1, \"db2:9043\"], replication: 2}}\n",
 		"version: 1\nstate: {cassandra: {hosts: a, keyspace: k, datacenter: eu, replication: {eu: 3}, username: u, password: p, tls: true}}\nparts: {cassandra: {}}\n",
 		head + "parts: {directory: y}\nworker: {scratch: s, cache: 20GB, memory: 4GiB, cores: 8, drain: 1m30s, metrics: \":9464\", python: pypy3}\n",
 		head + "parts: {s3: {url: s3://b/x, endpoint: \"https://s:9000\", region: eu, ca: c, access_key: a, secret_key: b}}\n",
@@ -74,11 +75,15 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 		require.NoError(t, valid(t, s, text), text)
 	}
 	for _, text := range []string{
-		"version: 2\nstate: {directory: x}\n", "version: 1\n", "version: 1\nstate: {}\n", "version: 1\nstate: {directory: x, cassandra: {hosts: a}}\n",
-		"version: 1\nstate: {cassandra: {}}\n", "version: 1\nstate: {cassandra: {hosts: []}}\n", "version: 1\nstate: {cassandra: {hosts: a, replication: 0}}\n",
+		"version: 2\nstate: {directory: x}\n", "version: 1\n", "version: 1\nstate: {}\n",
+		"version: 1\nstate: {directory: x, cassandra: {hosts: a}}\n",
+		"version: 1\nstate: {cassandra: {}}\n", "version: 1\nstate: {cassandra: {hosts: []}}\n",
+		"version: 1\nstate: {cassandra: {hosts: a, replication: 0}}\n",
 		"version: 1\nstate: {cassandra: {hosts: a, tls: {cert: c}}}\n", "version: 1\nstat: {directory: x}\n",
-		head + "worker: {drain: soon}\n", head + "worker: {cache: 20}\n", head + "worker: {cores: 0}\n", head + "worker: 7\n", head + "worker: {scratch: [a]}\n",
-		head + "parts: {s3: {}}\n", head + "parts: {s3: {url: bucket}}\n", head + "parts: {s3: {url: s3://b/x, endpoint: store}}\n", head + "queue: {}\n",
+		head + "worker: {drain: soon}\n", head + "worker: {cache: 20}\n", head + "worker: {cores: 0}\n", head + "worker: 7\n",
+		head + "worker: {scratch: [a]}\n",
+		head + "parts: {s3: {}}\n", head + "parts: {s3: {url: bucket}}\n", head + "parts: {s3: {url: s3://b/x, endpoint: store}}\n",
+		head + "queue: {}\n",
 		head + "queue: {rabbitmq: {url: http://a}}\n",
 	} {
 		cfg, _, _ := parse(t, text)

@@ -162,7 +162,8 @@ func (c *Cassandra) judgeNodes(more int) Result {
 		r.Verdict, r.Seen = Warning, r.Seen+"; not "+strings.Join(away, ", ")
 		r.Mend = "start the nodes, or see why this machine does not reach them at the addresses that they tell their clients"
 	case len(schemas) > 1:
-		r.Verdict, r.Seen, r.Mend = Warning, r.Seen+"; they do not agree on what tables there are", "wait a moment; if it lasts, see the nodes' logs"
+		r.Verdict, r.Seen, r.Mend = Warning, r.Seen+"; they do not agree on what tables there are",
+			"wait a moment; if it lasts, see the nodes' logs"
 	}
 	return r
 }
@@ -211,7 +212,8 @@ func (c *Cassandra) datacenter() Result {
 	case c.Datacenter == "":
 		return good("%s; consistency QUORUM, conditional writes SERIAL", names)
 	case there[c.Datacenter] == 0:
-		return Result{Verdict: Bad, Seen: fmt.Sprintf("there is no datacenter %s, only %s", c.Datacenter, names), Mend: "write its name as Cassandra has it (`nodetool status`)"}
+		return Result{Verdict: Bad, Seen: fmt.Sprintf("there is no datacenter %s, only %s", c.Datacenter, names),
+			Mend: "write its name as Cassandra has it (`nodetool status`)"}
 	}
 	return good("%s; consistency LOCAL_QUORUM, conditional writes LOCAL_SERIAL", c.Datacenter)
 }
@@ -240,16 +242,19 @@ func (c *Cassandra) replication(ctx context.Context) Result {
 func JudgeReplication(copies, asked map[string]int, datacenter string, all, up map[string]int) Result {
 	wanted, nodes, alive := counted(copies, datacenter, all, up)
 	if wanted == 0 {
-		return Result{Verdict: Bad, Seen: "no copies are kept in datacenter " + datacenter + ": " + copiesText(copies), Mend: "ALTER KEYSPACE … WITH replication, with the datacenter in it, then `nodetool repair`"}
+		return Result{Verdict: Bad, Seen: "no copies are kept in datacenter " + datacenter + ": " + copiesText(copies),
+			Mend: "ALTER KEYSPACE … WITH replication, with the datacenter in it, then `nodetool repair`"}
 	}
 	quorum := wanted/2 + 1
 	r := good("%s, of which each request needs %d", copiesText(copies), quorum)
 	mend := fmt.Sprintf("add nodes, or keep fewer copies: ALTER KEYSPACE … WITH replication, to at most %d", nodes)
 	switch {
 	case nodes < quorum:
-		return Result{Verdict: Bad, Mend: mend, Seen: fmt.Sprintf("%s: %d nodes are needed for each request, and there are %d", copiesText(copies), quorum, nodes)}
+		return Result{Verdict: Bad, Mend: mend, Seen: fmt.Sprintf("%s: %d nodes are needed for each request, and there are %d",
+			copiesText(copies), quorum, nodes)}
 	case alive < quorum:
-		return Result{Verdict: Bad, Mend: "start the nodes", Seen: fmt.Sprintf("%s: %d nodes are needed for each request, and %d can be reached", copiesText(copies), quorum, alive)}
+		return Result{Verdict: Bad, Mend: "start the nodes",
+			Seen: fmt.Sprintf("%s: %d nodes are needed for each request, and %d can be reached", copiesText(copies), quorum, alive)}
 	case nodes < wanted:
 		r.Verdict, r.Seen, r.Mend = Warning, fmt.Sprintf("%s on %s", copiesText(copies), plural(nodes, "node", "nodes")), mend
 	case !maps.Equal(copies, asked) && len(asked) > 0 && !sameCopies(copies, asked):

@@ -114,7 +114,8 @@ func (c Check) look(ctx context.Context, most time.Duration) (r Result, stuck bo
 	defer cancel()
 	done := make(chan Result, 1)
 	go func() { done <- c.Look(limited) }()
-	over := Result{Verdict: Bad, Seen: fmt.Sprintf("no answer within %s", limit), Mend: "see whether it is overloaded or stands still, and whether something on the way swallows what is sent"}
+	over := Result{Verdict: Bad, Seen: fmt.Sprintf("no answer within %s", limit),
+		Mend: "see whether it is overloaded or stands still, and whether something on the way swallows what is sent"}
 	select {
 	case r = <-done:
 	case <-limited.Done():

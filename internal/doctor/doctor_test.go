@@ -27,7 +27,8 @@ func TestOrderIsThatOfTheChecks(t *testing.T) {
 	t.Parallel()
 	closed := 0
 	found, err := Examine(t.Context(), []Service{
-		{Name: "one", Close: func() { closed++ }, Checks: []Check{{Name: "a", Look: says(Good, "x")}, {Name: "b", Gate: true, Look: says(Bad, "y")}, {Name: "c", Look: says(Good, "z")}}},
+		{Name: "one", Close: func() { closed++ }, Checks: []Check{{Name: "a", Look: says(Good, "x")}, {Name: "b", Gate: true, Look: says(Bad,
+			"y")}, {Name: "c", Look: says(Good, "z")}}},
 		{Name: "two", Checks: []Check{{Name: "d", Gate: true, Look: says(Warning, "v")}, {Name: "e", Look: says(Ours, "w")}}},
 	}, 0)
 	require.NoError(t, err)
@@ -35,7 +36,8 @@ func TestOrderIsThatOfTheChecks(t *testing.T) {
 	for _, f := range found {
 		got = append(got, f.Service+" "+f.Check+" "+string(f.Verdict)+" "+f.Seen)
 	}
-	require.Equal(t, []string{"one a good x", "one b bad y", "one c skipped not looked at: see one, b", "two d warning v", "two e ours w"}, got)
+	require.Equal(t, []string{"one a good x", "one b bad y", "one c skipped not looked at: see one, b", "two d warning v", "two e ours w"},
+		got)
 	require.Equal(t, 1, closed)
 	require.Equal(t, Bad, Worst(found))
 	require.Equal(t, Ours, Worst(found[3:]))
@@ -50,8 +52,10 @@ func TestWhatHangsDoesNotHangTheOthers(t *testing.T) {
 		begun, free := time.Now(), make(chan struct{})
 		var used atomic.Bool
 		found, err := Examine(t.Context(), []Service{
-			{Name: "patient", Checks: []Check{{Name: "a", Look: func(ctx context.Context) Result { <-ctx.Done(); return Failed(ctx.Err()) }}, {Name: "b", Look: says(Good, "")}}},
-			{Name: "stuck", Close: func() { used.Store(true) }, Checks: []Check{{Name: "c", Limit: 5 * time.Second, Look: func(context.Context) Result { <-free; return good("") }},
+			{Name: "patient", Checks: []Check{{Name: "a", Look: func(ctx context.Context) Result { <-ctx.Done(); return Failed(ctx.Err()) }},
+				{Name: "b", Look: says(Good, "")}}},
+			{Name: "stuck", Close: func() { used.Store(true) }, Checks: []Check{{Name: "c", Limit: 5 * time.Second,
+				Look: func(context.Context) Result { <-free; return good("") }},
 				{Name: "d", Look: func(context.Context) Result { used.Store(true); return good("") }}}},
 		}, 0)
 		require.NoError(t, err)
@@ -69,13 +73,15 @@ func TestWhatHangsDoesNotHangTheOthers(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := Examine(ctx, []Service{{Name: "a", Checks: []Check{{Look: func(ctx context.Context) Result { cancel(); <-ctx.Done(); return Failed(ctx.Err()) }}}}}, 0)
+	_, err := Examine(ctx, []Service{{Name: "a",
+		Checks: []Check{{Look: func(ctx context.Context) Result { cancel(); <-ctx.Done(); return Failed(ctx.Err()) }}}}}, 0)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
 func TestFailed(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, Result{Bad, "no: such", "do"}, Failed(&fault.Error{Kind: fault.Environment, Message: "no", Err: errors.New("such"), Hint: "do"}))
+	require.Equal(t, Result{Bad, "no: such", "do"}, Failed(&fault.Error{Kind: fault.Environment, Message: "no", Err: errors.New("such"),
+		Hint: "do"}))
 	require.Equal(t, Ours, Failed(errors.New("nobody knows")).Verdict)
 	require.Equal(t, Bad, Failed(context.DeadlineExceeded).Verdict)
 }
@@ -153,14 +159,16 @@ func TestClocksOfWorkers(t *testing.T) {
 		off     time.Duration
 		gone    bool
 		verdict Verdict
-	}{"right": {0, false, Good}, "ahead": {time.Minute, false, Bad}, "behind, so it seems to be gone": {-time.Minute, true, Bad}, "a little": {-2 * time.Second, false, Warning}} {
+	}{"right": {0, false, Good}, "ahead": {time.Minute, false, Bad}, "behind, so it seems to be gone": {-time.Minute, true, Bad},
+		"a little": {-2 * time.Second, false, Warning}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
 				w := &Workers{Open: func(context.Context) error { return nil }, List: func(context.Context) ([]Worker, error) {
 					renewed := time.Since(begun).Truncate(2 * time.Second)
-					return []Worker{{Name: "h (process 1)", Gone: tc.gone, Seen: begun.Add(renewed + tc.off)}, {Name: "dead", Gone: true, Seen: begun.Add(-time.Hour)}}, nil
+					return []Worker{{Name: "h (process 1)", Gone: tc.gone, Seen: begun.Add(renewed + tc.off)}, {Name: "dead", Gone: true,
+						Seen: begun.Add(-time.Hour)}}, nil
 				}}
 				w.list(t.Context())
 				r := w.clocks(t.Context())
@@ -173,7 +181,8 @@ func TestClocksOfWorkers(t *testing.T) {
 
 func TestVersionsOfWorkers(t *testing.T) {
 	t.Parallel()
-	w := Workers{Engine: "duckdb-2", Hash: "h", found: []Worker{{Name: "a", Engine: "duckdb-2", Hash: "h", Python: "3"}, {Name: "b", Engine: "duckdb-1", Hash: "h", Gone: true}}}
+	w := Workers{Engine: "duckdb-2", Hash: "h", found: []Worker{{Name: "a", Engine: "duckdb-2", Hash: "h", Python: "3"}, {Name: "b",
+		Engine: "duckdb-1", Hash: "h", Gone: true}}}
 	require.Equal(t, Good, w.versions().Verdict)
 	w.found[1].Gone = false
 	require.Contains(t, w.versions().Seen, "b has DuckDB duckdb-1")

@@ -154,12 +154,14 @@ func Directory(dir string, wanted int64, shared bool) Result {
 	}
 	f, err := os.CreateTemp(there, ".thalweg-doctor-*")
 	if err != nil {
-		return Failed(&fault.Error{Kind: fault.Environment, Message: "make a file in " + there, Err: err, Hint: "check permissions and free space, or name another directory"})
+		return Failed(&fault.Error{Kind: fault.Environment, Message: "make a file in " + there, Err: err,
+			Hint: "check permissions and free space, or name another directory"})
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // made a moment ago
 	defer f.Close()
 	if _, err := f.Write([]byte{0}); err != nil {
-		return Failed(&fault.Error{Kind: fault.Environment, Message: "write a file in " + there, Err: err, Hint: "free space on the disk, or name another directory"})
+		return Failed(&fault.Error{Kind: fault.Environment, Message: "write a file in " + there, Err: err,
+			Hint: "free space on the disk, or name another directory"})
 	}
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
@@ -185,7 +187,8 @@ func judgeDirectory(dir string, st unix.Statfs_t, wanted int64, shared bool) Res
 	case shared && kind.far:
 		r.Verdict, r.Mend = Bad, "SQLite's state must be on a disk of the machine: over several machines, keep it in Cassandra"
 	case wanted > free:
-		r.Verdict, r.Mend = Warning, fmt.Sprintf("the cache is to have up to %s: name less, worker: {cache: SIZE}, or another directory", figures.Size(wanted))
+		r.Verdict, r.Mend = Warning, fmt.Sprintf("the cache is to have up to %s: name less, worker: {cache: SIZE}, or another directory",
+			figures.Size(wanted))
 	case free < freeWarn:
 		r.Verdict, r.Mend = Warning, "free some space: what does not fit into memory is written to disk"
 	case kind.far, kind.memory:
@@ -206,7 +209,8 @@ func locks(path string) Result {
 		defer other.Close()
 	}
 	if err != nil || openErr != nil {
-		return Failed(&fault.Error{Kind: fault.Environment, Message: "lock a file in " + filepath.Dir(path), Err: err, Hint: "use a file system that can lock files"})
+		return Failed(&fault.Error{Kind: fault.Environment, Message: "lock a file in " + filepath.Dir(path), Err: err,
+			Hint: "use a file system that can lock files"})
 	}
 	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
 		return Result{Verdict: Bad, Seen: "the file system lets two lock one file", Mend: "use a disk of the machine"}

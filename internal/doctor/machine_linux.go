@@ -41,7 +41,8 @@ func kept() Result {
 	}
 	const unkept = 5 // TIME_ERROR
 	if status == unkept {
-		return Result{Verdict: Warning, Seen: "nobody keeps it right, says the system", Mend: "run chrony or systemd-timesyncd, unless the machine around this one keeps it"}
+		return Result{Verdict: Warning, Seen: "nobody keeps it right, says the system",
+			Mend: "run chrony or systemd-timesyncd, unless the machine around this one keeps it"}
 	}
 	return good("the system keeps it right")
 }

@@ -75,7 +75,8 @@ func (p *partProbe) write(ctx context.Context) Result {
 	_, _ = rand.Read(p.content) // it never fails
 	path := filepath.Join(p.dir, "probe")
 	if err := os.WriteFile(path, p.content, 0o600); err != nil {
-		return Failed(&fault.Error{Kind: fault.Environment, Message: "write a file to be put there", Err: err, Hint: "check permissions and free space of the directory"})
+		return Failed(&fault.Error{Kind: fault.Environment, Message: "write a file to be put there", Err: err,
+			Hint: "check permissions and free space of the directory"})
 	}
 	key := partRoot + strconv.FormatInt(time.Now().Unix(), 10) + "-" + rand.Text()
 	begun := time.Now()

@@ -76,7 +76,8 @@ func JudgeBroker(product, version, secured, host string) Result {
 	case number[0] < oldestBroker[0] || number[0] == oldestBroker[0] && number[1] < oldestBroker[1]:
 		r.Verdict, r.Mend = Bad, fmt.Sprintf("quorum queues need RabbitMQ %d.%d or later", oldestBroker[0], oldestBroker[1])
 	case secured == "" && !isLoopback(host):
-		r.Verdict, r.Seen, r.Mend = Warning, r.Seen+", without TLS", "passwords and names of runs can be read on the way: queue: {rabbitmq: {tls: …}}"
+		r.Verdict, r.Seen, r.Mend = Warning, r.Seen+", without TLS",
+			"passwords and names of runs can be read on the way: queue: {rabbitmq: {tls: …}}"
 	}
 	return r
 }
@@ -87,7 +88,8 @@ func isLoopback(host string) bool {
 
 func (b *Broker) nodes(context.Context) Result {
 	if b.visit == nil {
-		return Result{Verdict: Bad, Seen: "no node of the broker can be used", Mend: "see what is said of each; runs go on without it, each worker looks at the state"}
+		return Result{Verdict: Bad, Seen: "no node of the broker can be used",
+			Mend: "see what is said of each; runs go on without it, each worker looks at the state"}
 	}
 	if b.visit.Cluster == "" {
 		return good("one of them is used at a time")
@@ -103,7 +105,8 @@ func (b *Broker) queues(ctx context.Context) Result {
 	waiting, there := 0, 0
 	for _, h := range found {
 		if h.Wrong != "" {
-			return Result{Verdict: Bad, Seen: h.Queue + " is not as workers need it: " + h.Wrong, Mend: "delete the queue (`rabbitmqctl delete_queue`): workers make it anew, and what waited in it is known to the state"}
+			return Result{Verdict: Bad, Seen: h.Queue + " is not as workers need it: " + h.Wrong,
+				Mend: "delete the queue (`rabbitmqctl delete_queue`): workers make it anew, and what waited in it is known to the state"}
 		}
 		waiting += h.Waiting
 		if h.There {

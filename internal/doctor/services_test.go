@@ -79,7 +79,8 @@ func TestCassandra(t *testing.T) {
 	says(t, found, "state datacenter", doctor.Good, "QUORUM", "")
 	says(t, found, "state replication", doctor.Warning, "a node that is away stops all work", "three copies")
 	says(t, found, "state tables", doctor.Good, "all are there", "")
-	require.Contains(t, []doctor.Verdict{doctor.Good, doctor.Warning}, found["state write and read"].Verdict, "%+v", found["state write and read"])
+	require.Contains(t, []doctor.Verdict{doctor.Good, doctor.Warning}, found["state write and read"].Verdict, "%+v",
+		found["state write and read"])
 	for _, check := range []string{"parts write", "parts read", "parts read a range", "parts remove", "workers list", "workers open runs"} {
 		require.Contains(t, []doctor.Verdict{doctor.Good, doctor.Warning}, found[check].Verdict, "%+v", found[check])
 	}
@@ -97,8 +98,10 @@ func TestCassandra(t *testing.T) {
 	says(t, examine(t, cfg, 0), "state tables", doctor.Bad, "version 99", "newer program")
 	require.NoError(t, session.Make(t.Context(), []string{"DROP TABLE part_chunks", "ALTER TABLE state_notes DROP data"}))
 	says(t, examine(t, cfg, 0), "state tables", doctor.Bad, "missing: state_notes.data, part_chunks", "cluster init")
-	require.NoError(t, session.Make(t.Context(), []string{"ALTER KEYSPACE " + keyspace.Keyspace + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}"}))
-	says(t, examine(t, cfg, 0), "state replication", doctor.Bad, "3 copies: 2 nodes are needed for each request, and there are 1", "ALTER KEYSPACE")
+	require.NoError(t, session.Make(t.Context(),
+		[]string{"ALTER KEYSPACE " + keyspace.Keyspace + " WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 3}"}))
+	says(t, examine(t, cfg, 0), "state replication", doctor.Bad, "3 copies: 2 nodes are needed for each request, and there are 1",
+		"ALTER KEYSPACE")
 
 	cfg.State.Cassandra.Keyspace = "test_nobody"
 	found = examine(t, cfg, 0)
@@ -330,10 +333,12 @@ func TestTLS(t *testing.T) {
 		verdict      doctor.Verdict
 		mend         string
 	}{
-		"right":       {&cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Good, ""},
-		"by name":     {&cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key, ServerName: "elsewhere.example"}, other, otherBroker, doctor.Good, ""},
-		"wrong CA":    {&cluster.TLS{CA: stranger.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Bad, "tls: {ca: FILE}"},
-		"wrong name":  {&cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, other, otherBroker, doctor.Bad, "tls: {server_name: NAME}"},
+		"right": {&cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Good, ""},
+		"by name": {&cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key, ServerName: "elsewhere.example"}, other,
+			otherBroker, doctor.Good, ""},
+		"wrong CA": {&cluster.TLS{CA: stranger.File, Cert: client.Cert, Key: client.Key}, node, broker, doctor.Bad, "tls: {ca: FILE}"},
+		"wrong name": {&cluster.TLS{CA: authority.File, Cert: client.Cert, Key: client.Key}, other, otherBroker, doctor.Bad,
+			"tls: {server_name: NAME}"},
 		"no own":      {&cluster.TLS{CA: authority.File}, node, broker, doctor.Bad, "tls: {cert: FILE, key: FILE}"},
 		"no TLS here": {nil, node, broker, doctor.Bad, ""},
 		"none there":  {&cluster.TLS{CA: authority.File}, keyspace.Hosts[0], u.Host, doctor.Bad, "does not speak TLS"},
@@ -369,11 +374,13 @@ func TestClusterChaosTLS(t *testing.T) {
 	services := func(args ...string) string {
 		cmd := exec.Command("../../scripts/services", args...)
 		for _, v := range os.Environ() { // a cluster of its own, whatever the caller's is like
-			if name, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"NODES", "PORTS", "ONLY", "WATCH", "CQL_PORT", "AMQP_PORT", "THALWEG_SERVICES"}, name) {
+			if name, _, _ := strings.Cut(v, "="); !slices.Contains([]string{"NODES", "PORTS", "ONLY", "WATCH", "CQL_PORT", "AMQP_PORT",
+				"THALWEG_SERVICES"}, name) {
 				cmd.Env = append(cmd.Env, v)
 			}
 		}
-		cmd.Env = append(cmd.Env, "THALWEG_SERVICES="+filepath.Join(dir, "services"), "PORTS=free", "TLS="+dir, "WATCH="+strconv.Itoa(os.Getpid()))
+		cmd.Env = append(cmd.Env, "THALWEG_SERVICES="+filepath.Join(dir, "services"), "PORTS=free", "TLS="+dir,
+			"WATCH="+strconv.Itoa(os.Getpid()))
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		return string(out)
@@ -399,13 +406,15 @@ func TestClusterChaosTLS(t *testing.T) {
 	require.Eventually(t, func() bool { // the first user is made a moment after the port is open
 		return local.InitCluster(t.Context(), config(right, "cassandra")) == nil
 	}, 2*time.Minute, time.Second)
+	testBroker(t, services, config(right, "cassandra"))
 	found := examine(t, config(right, "cassandra"), 0)
 	says(t, found, "state "+node, doctor.Good, "Cassandra 5.", "")
 	says(t, found, "state tables", doctor.Good, "", "")
 	says(t, found, "queue "+broker, doctor.Good, "TLS 1.", "")
 	require.Contains(t, found["queue publish and receive"].Seen, "confirmed")
 
-	says(t, examine(t, config(right, "rumpelstilz"), 0), "state "+node, doctor.Bad, "do not accept the user name and the password", "check username and password")
+	says(t, examine(t, config(right, "rumpelstilz"), 0), "state "+node, doctor.Bad, "do not accept the user name and the password",
+		"check username and password")
 	unnamed := config(right, "")
 	unnamed.State.Cassandra.Username = ""
 	says(t, examine(t, unnamed, 0), "state "+node, doctor.Bad, "wants a user name and a password", "password_file")
@@ -418,6 +427,20 @@ func TestClusterChaosTLS(t *testing.T) {
 		says(t, found, "state "+node, doctor.Bad, "", mend)
 		says(t, found, "queue "+broker, doctor.Bad, "", mend)
 	}
+}
+
+// testBroker has the broker accept nothing, and refuse what a user wants.
+func testBroker(t *testing.T, services func(args ...string) string, cfg *cluster.Config) {
+	services("rabbitmqctl", "set_vm_memory_high_watermark", "absolute", "1MB")
+	require.Eventually(t, func() bool { return examine(t, cfg, 0)["queue publish and receive"].Verdict == doctor.Bad }, time.Minute,
+		100*time.Millisecond)
+	says(t, examine(t, cfg, 0), "queue publish and receive", doctor.Bad, "the broker accepts nothing: low on memory",
+		"vm_memory_high_watermark")
+	services("rabbitmqctl", "set_vm_memory_high_watermark", "0.4")
+	services("rabbitmqctl", "add_user", "weak", "rumpelstilz")
+	services("rabbitmqctl", "set_permissions", "-p", "/", "weak", "^$", ".*", ".*")
+	cfg.Queue.Username, cfg.Queue.Password = "weak", "rumpelstilz"
+	says(t, examine(t, cfg, 0), "queue publish and receive", doctor.Bad, "declare a quorum queue: ", "set_permissions")
 }
 
 // A bucket behind TLS, by an authority of its own.

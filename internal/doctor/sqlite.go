@@ -47,11 +47,13 @@ func (f File) check(ctx context.Context) Result {
 	wrong, err := f.Check(limited)
 	switch {
 	case limited.Err() != nil && ctx.Err() == nil:
-		return Result{Verdict: Warning, Seen: fmt.Sprintf("no fault found within %s; not all of it was read", figures.Span(time.Since(begun))), Mend: "see whether the disk is slow"}
+		return Result{Verdict: Warning, Seen: fmt.Sprintf("no fault found within %s; not all of it was read",
+			figures.Span(time.Since(begun))), Mend: "see whether the disk is slow"}
 	case err != nil:
 		return Failed(err)
 	case len(wrong) > 0:
-		return Result{Verdict: Bad, Seen: "the file is damaged: " + strings.Join(wrong, "; "), Mend: "restore it from a copy, with state.db-sums, or begin with another directory"}
+		return Result{Verdict: Bad, Seen: "the file is damaged: " + strings.Join(wrong, "; "),
+			Mend: "restore it from a copy, with state.db-sums, or begin with another directory"}
 	}
 	return good("all pages are sound")
 }

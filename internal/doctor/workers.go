@@ -69,7 +69,8 @@ func (w *Workers) list(ctx context.Context) Result {
 	there := len(w.found) - len(gone)
 	r := good("%s at work", figures.Counted(int64(there), "worker", "workers"))
 	if len(gone) > 0 {
-		r.Verdict, r.Seen, r.Mend = Warning, r.Seen+"; nothing is heard of "+strings.Join(gone, ", "), "see why they ended, and start others; their notes go after a day"
+		r.Verdict, r.Seen, r.Mend = Warning, r.Seen+"; nothing is heard of "+strings.Join(gone, ", "),
+			"see why they ended, and start others; their notes go after a day"
 	}
 	return r
 }
@@ -88,9 +89,11 @@ func (w *Workers) versions() Result {
 	}
 	switch {
 	case len(other) > 0:
-		return Result{Verdict: Warning, Seen: strings.Join(other, "; ") + fmt.Sprintf(" (here: %s, %s)", w.Engine, w.Hash), Mend: "a run stays with workers of the versions that it began with: drain the old ones when their runs are over"}
+		return Result{Verdict: Warning, Seen: strings.Join(other, "; ") + fmt.Sprintf(" (here: %s, %s)", w.Engine, w.Hash),
+			Mend: "a run stays with workers of the versions that it began with: drain the old ones when their runs are over"}
 	case len(pythons) > 1:
-		return Result{Verdict: Warning, Seen: "they have different Pythons: " + strings.Join(slices.Sorted(maps.Keys(pythons)), ", "), Mend: "a run with formulas stays with workers whose interpreter is the same: install the same one everywhere"}
+		return Result{Verdict: Warning, Seen: "they have different Pythons: " + strings.Join(slices.Sorted(maps.Keys(pythons)), ", "),
+			Mend: "a run with formulas stays with workers whose interpreter is the same: install the same one everywhere"}
 	}
 	return good("all have DuckDB and bucket hash of this program")
 }
@@ -167,7 +170,8 @@ func (w *Workers) runs(ctx context.Context) Result {
 		return Failed(err)
 	}
 	if len(why) > 0 {
-		return Result{Verdict: Warning, Seen: "this machine cannot work on: " + strings.Join(why, "; "), Mend: "other workers may; else install what they began with"}
+		return Result{Verdict: Warning, Seen: "this machine cannot work on: " + strings.Join(why, "; "),
+			Mend: "other workers may; else install what they began with"}
 	}
 	return good("%s; this machine has what they need", figures.Counted(int64(open), "run", "runs"))
 }

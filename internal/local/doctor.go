@@ -53,7 +53,8 @@ const (
 func Doctor(ctx context.Context, opts DoctorOptions) (found []doctor.Finding, err error) {
 	tmp, err := os.MkdirTemp("", "thalweg-doctor-")
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for temporary files", Err: err, Hint: "check permissions and free space, or name another one: TMPDIR"}
+		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for temporary files", Err: err,
+			Hint: "check permissions and free space, or name another one: TMPDIR"}
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 	d := &examination{DoctorOptions: opts, tmp: tmp}
@@ -92,7 +93,8 @@ func (d *examination) machine() doctor.Service {
 const doctorEngineBytes = 64 << 20
 
 func (d *examination) engineVersion(ctx context.Context) (version string, err error) {
-	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: doctorEngineBytes, Threads: 1, SpillDir: filepath.Join(d.tmp, "spill")})
+	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: doctorEngineBytes, Threads: 1, SpillDir: filepath.Join(d.tmp,
+		"spill")})
 	if err != nil {
 		return "", err
 	}
@@ -129,7 +131,8 @@ func (d *examination) interpreter(ctx context.Context, text string) (_ map[strin
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
-	return pool.Check(ctx, &python.Program{Files: []python.Source{{Name: "doctor.py", Text: text}}, Fields: []python.Field{{Name: "one", Type: expr.Int, Expr: "1"}}})
+	return pool.Check(ctx, &python.Program{Files: []python.Source{{Name: "doctor.py", Text: text}}, Fields: []python.Field{{Name: "one",
+		Type: expr.Int, Expr: "1"}}})
 }
 
 func (d *examination) state(c *cluster.Config) doctor.Service {
@@ -211,7 +214,8 @@ func noKeyspace(ctx context.Context, cfg cassandra.Config) error {
 
 // broken is a service of which even the configuration cannot be used.
 func broken(name string, err error) doctor.Service {
-	return doctor.Service{Name: name, Checks: []doctor.Check{{Name: "configuration", Look: func(context.Context) doctor.Result { return doctor.Failed(err) }}}}
+	return doctor.Service{Name: name, Checks: []doctor.Check{{Name: "configuration",
+		Look: func(context.Context) doctor.Result { return doctor.Failed(err) }}}}
 }
 
 func (d *examination) file(dir string, c *cluster.Config) doctor.Service {
@@ -239,7 +243,8 @@ func openFile(ctx context.Context, dir string, c *cluster.Config) (*sqlite.Store
 	case errors.Is(err, fs.ErrNotExist) && c != nil:
 		return nil, noCluster(c, "there is no state in "+dir, nil)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &fault.Error{Kind: fault.Script, Message: "there is no state in " + dir, Hint: "run a script first, or name another directory with --state"}
+		return nil, &fault.Error{Kind: fault.Script, Message: "there is no state in " + dir,
+			Hint: "run a script first, or name another directory with --state"}
 	}
 	return sqlite.Open(ctx, path)
 }
@@ -273,10 +278,12 @@ func (d *examination) parts(c *cluster.Config) doctor.Service {
 func (d *examination) partsIn(dir string) doctor.Service {
 	return doctor.Parts(func(ctx context.Context) (parts.Backend, string, func(), error) {
 		if st, err := os.Stat(dir); err == nil && !st.IsDir() {
-			return nil, "", nil, &fault.Error{Kind: fault.Environment, Message: dir + " is no directory", Hint: "move it away, or name another directory: parts: {directory: PATH}"}
+			return nil, "", nil, &fault.Error{Kind: fault.Environment, Message: dir + " is no directory",
+				Hint: "move it away, or name another directory: parts: {directory: PATH}"}
 		}
 		if _, err := os.Stat(filepath.Dir(dir)); err != nil {
-			return nil, "", nil, &fault.Error{Kind: fault.Environment, Message: "look for the directory of the parts", Err: err, Hint: "it is made by `thalweg cluster init`, or the first run"}
+			return nil, "", nil, &fault.Error{Kind: fault.Environment, Message: "look for the directory of the parts", Err: err,
+				Hint: "it is made by `thalweg cluster init`, or the first run"}
 		}
 		store, err := partslocal.OpenOn(durable.FS{}, dir)
 		if err != nil {
@@ -295,7 +302,10 @@ func (d *examination) broker(q *cluster.RabbitMQ) doctor.Service {
 	if err != nil {
 		return broken("queue", err)
 	}
-	look := &doctor.Broker{Hosts: q.Hosts, Look: func(ctx context.Context, host string) (*rabbitmq.Visit, error) { return rabbitmq.Look(ctx, cfg, host) }}
+	look := &doctor.Broker{Hosts: q.Hosts, Look: func(ctx context.Context, host string) (*rabbitmq.Visit,
+		error) {
+		return rabbitmq.Look(ctx, cfg, host)
+	}}
 	return look.Service()
 }
 
@@ -307,7 +317,8 @@ func (d *examination) workers(c *cluster.Config) doctor.Service {
 		List: func(ctx context.Context) (out []doctor.Worker, err error) {
 			there, err := Workers(ctx, home)
 			for _, w := range there {
-				out = append(out, doctor.Worker{Name: fmt.Sprintf("%s (process %d)", w.Host, w.PID), Engine: w.Engine, Hash: w.Hash, Python: w.Python, Gone: w.Gone, Seen: w.Seen})
+				out = append(out, doctor.Worker{Name: fmt.Sprintf("%s (process %d)", w.Host, w.PID), Engine: w.Engine, Hash: w.Hash,
+					Python: w.Python, Gone: w.Gone, Seen: w.Seen})
 			}
 			return out, err
 		},
@@ -397,7 +408,8 @@ func (d *examination) otherPython(ctx context.Context, wanted map[string]map[str
 	for _, run := range slices.Sorted(maps.Keys(wanted)) {
 		begun := maps.Clone(wanted[run])
 		maps.DeleteFunc(begun, func(name, _ string) bool { return name != "python" && !strings.HasPrefix(name, module) })
-		if err := (&server{tools: &tools{home: &Home{cluster: d.Cluster}}}).samePython(settings{Python: begun}, map[string]map[string]string{"": here}); err != nil {
+		if err := (&server{tools: &tools{home: &Home{cluster: d.Cluster}}}).samePython(settings{Python: begun},
+			map[string]map[string]string{"": here}); err != nil {
 			why = append(why, run+": "+fault.Of(err).Message)
 		}
 	}

@@ -47,7 +47,8 @@ func TestHint(t *testing.T) {
 	}
 	require.NoError(t, talk(address, &tls.Config{RootCAs: authority.Pool(), Certificates: own}))
 	require.Contains(t, secure.Hint(talk(address, &tls.Config{RootCAs: stranger.Pool(), Certificates: own})), "ca: FILE")
-	require.Contains(t, secure.Hint(talk(address, &tls.Config{RootCAs: authority.Pool(), Certificates: own, ServerName: "x.example"})), "server_name")
+	require.Contains(t, secure.Hint(talk(address, &tls.Config{RootCAs: authority.Pool(), Certificates: own, ServerName: "x.example"})),
+		"server_name")
 	require.Contains(t, secure.Hint(talk(address, &tls.Config{RootCAs: authority.Pool()})), "cert: FILE")
 	require.Contains(t, secure.Hint(talk(l.Addr().String(), &tls.Config{RootCAs: authority.Pool()})), "does not speak TLS")
 	require.Empty(t, secure.Hint(io.EOF))

@@ -173,7 +173,8 @@ func (s *Store) get(ctx context.Context, key string, offset, length int64) (body
 				return err
 			}
 			if body, total = out.Body, totalOf(out); total < 0 {
-				return &fault.Error{Kind: fault.Environment, Message: "the service does not send the range that was asked for", Err: out.Body.Close(), Hint: "check the endpoint: parts need a service with ranges"}
+				return &fault.Error{Kind: fault.Environment, Message: "the service does not send the range that was asked for",
+					Err: out.Body.Close(), Hint: "check the endpoint: parts need a service with ranges"}
 			}
 			return nil
 		})
@@ -234,7 +235,8 @@ func (s *Store) List(ctx context.Context, prefix, after string) iter.Seq2[parts.
 }
 
 // pages yields what next gives, in the order of keys, until there is no more.
-func (s *Store) pages(ctx context.Context, prefix, after string, next func(ctx context.Context) ([]parts.Info, bool, error)) iter.Seq2[parts.Info, error] {
+func (s *Store) pages(ctx context.Context, prefix, after string, next func(ctx context.Context) ([]parts.Info, bool,
+	error)) iter.Seq2[parts.Info, error] {
 	return func(yield func(parts.Info, error) bool) {
 		err := parts.CheckPrefix(prefix)
 		if err == nil {
@@ -252,7 +254,8 @@ func (s *Store) pages(ctx context.Context, prefix, after string, next func(ctx c
 					continue
 				}
 				if info.Key < last {
-					err = &fault.Error{Kind: fault.Environment, Message: "the service does not list objects in the order of their keys", Hint: "check the endpoint: parts need a service that does, as S3 does for all buckets but directory buckets"}
+					err = &fault.Error{Kind: fault.Environment, Message: "the service does not list objects in the order of their keys",
+						Hint: "check the endpoint: parts need a service that does, as S3 does for all buckets but directory buckets"}
 					break
 				}
 				if last = info.Key; !yield(info, nil) {

@@ -10,7 +10,6 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"thalweg/internal/address"
 	"thalweg/internal/fault"
 	"thalweg/internal/queue"
 )
@@ -131,7 +130,8 @@ func (v *Visit) Queues(ctx context.Context) (out []Hints, err error) {
 func (v *Visit) Try(ctx context.Context) (took time.Duration, err error) {
 	name := v.cfg.Prefix + ".doctor." + rand.Text()
 	err = v.channel(ctx, func(ch *amqp.Channel) (err error) {
-		_, err = ch.QueueDeclare(name, true, false, false, false, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum, amqp.QueueTTLArg: visitQueueLife.Milliseconds()})
+		_, err = ch.QueueDeclare(name, true, false, false, false, amqp.Table{amqp.QueueTypeArg: amqp.QueueTypeQuorum,
+			amqp.QueueTTLArg: visitQueueLife.Milliseconds()})
 		if err != nil {
 			return forbidden("declare a quorum queue", err)
 		}
@@ -149,11 +149,12 @@ func (v *Visit) Try(ctx context.Context) (took time.Duration, err error) {
 		case err != nil:
 			return forbidden("receive what was published", err)
 		case !ok:
-			return &fault.Error{Kind: fault.Environment, Message: "the broker has confirmed a message that is in no queue", Hint: "see the broker's log"}
+			return &fault.Error{Kind: fault.Environment, Message: "the broker has confirmed a message that is in no queue",
+				Hint: "see the broker's log"}
 		}
 		return d.Ack(false)
 	})
-	if err != nil { // its channel is over, and with it what was begun
+	if err != nil { // its channel is over; where even this fails, the queue goes after visitQueueLife
 		_ = v.channel(ctx, func(ch *amqp.Channel) error { _, err := ch.QueueDelete(name, false, false, false); return err })
 	}
 	return took, err
@@ -165,18 +166,22 @@ func (v *Visit) send(ctx context.Context, ch *amqp.Channel, name string) (time.D
 		return 0, forbidden("ask for confirmations", err)
 	}
 	begun := time.Now()
-	sent, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", name, false, false, amqp.Publishing{Body: []byte("a message of `thalweg doctor`")})
+	sent, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", name, false, false,
+		amqp.Publishing{Body: []byte("a message of `thalweg doctor`")})
 	if err != nil {
 		return 0, forbidden("publish", err)
 	}
 	select {
 	case <-sent.Done():
 		if !sent.Acked() {
-			return 0, &fault.Error{Kind: fault.Environment, Message: "the broker does not confirm what is published", Hint: "see the broker's log: a majority of its nodes may be missing"}
+			return 0, &fault.Error{Kind: fault.Environment, Message: "the broker does not confirm what is published",
+				Hint: "see the broker's log: a majority of its nodes may be missing"}
 		}
 		return time.Since(begun), nil
 	case b := <-v.blocked:
-		return 0, &fault.Error{Kind: fault.Environment, Message: "the broker accepts nothing: it is short of " + b.Reason, Hint: "give its host more memory or disk, or raise its limits (vm_memory_high_watermark, disk_free_limit)"}
+		v.session.kill() // the broker does not even read what else is asked
+		return 0, &fault.Error{Kind: fault.Environment, Message: "the broker accepts nothing: " + b.Reason,
+			Hint: "give its host more memory or disk, or raise its limits (vm_memory_high_watermark, disk_free_limit)"}
 	case <-v.session.ended:
 		return 0, &fault.Error{Kind: fault.Environment, Message: "the broker has ended the connection", Hint: "see the broker's log"}
 	case <-ctx.Done():
@@ -189,10 +194,11 @@ func forbidden(what string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	f := &fault.Error{Kind: fault.Environment, Message: what + ": " + address.RedactText(err.Error()), Err: err, Hint: "see the broker's log"}
+	f := &fault.Error{Kind: fault.Environment, Message: what, Err: err, Hint: "see the broker's log"}
 	var refused *amqp.Error
 	if errors.As(err, &refused) && refused.Code == amqp.AccessRefused {
-		f.Hint = "the user needs to configure, write and read all of the prefix, and write to the default exchange: rabbitmqctl set_permissions -p VHOST USER '.*' '.*' '.*'"
+		f.Hint = "the user needs to configure, write and read all of the prefix, and write to the default exchange: " +
+			"rabbitmqctl set_permissions -p VHOST USER '.*' '.*' '.*'"
 	}
 	return f
 }

@@ -58,7 +58,8 @@ func NewAuthority(t TB) *Authority {
 
 func template(name string) *x509.Certificate {
 	now := time.Now()
-	return &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-lifetime), NotAfter: now.Add(lifetime)}
+	return &x509.Certificate{SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-lifetime),
+		NotAfter: now.Add(lifetime)}
 }
 
 func write(t TB, name, kind string, der []byte) string {
@@ -97,7 +98,8 @@ func (a *Authority) Sign(names ...string) Files {
 
 // Server is what a server with a certificate is like that wants one of its clients, too.
 func (a *Authority) Server(names ...string) *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{a.Sign(names...).Pair}, ClientCAs: a.Pool(), ClientAuth: tls.RequireAndVerifyClientCert}
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{a.Sign(names...).Pair}, ClientCAs: a.Pool(),
+		ClientAuth: tls.RequireAndVerifyClientCert}
 }
 
 // Terminate listens with TLS and passes what it hears on to a service without,

@@ -38,7 +38,8 @@ func Try(ctx context.Context, s *driver.Session) (p Probe, err error) {
 		limited, stop := context.WithTimeout(context.WithoutCancel(ctx), probeCleanup)
 		defer stop()
 		// On a condition, as it was written: moments of writes that are and that are not come from different clocks.
-		_, failed := o.conditional(limited, "DELETE FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = ? AND n1 = ? AND n2 = ? IF EXISTS",
+		_, failed := o.conditional(limited, `DELETE FROM state_rows
+			WHERE workspace = ? AND run = ? AND node = ? AND kind = ? AND n1 = ? AND n2 = ? IF EXISTS`,
 			at.with(headPlace.kind, headPlace.n1, headPlace.n2)...)
 		if failed != nil {
 			err = errors.Join(err, driver.Fault("remove a row", failed))
