@@ -45,7 +45,8 @@ type Attendance struct {
 	Cores    int       `json:"cores"`
 	Memory   int64     `json:"memory_bytes"`
 	Since    time.Time `json:"since"`
-	Seen     time.Time `json:"seen"` // by its own clock
+	Seen     time.Time `json:"seen"`  // by the clock of the state
+	Clock    time.Time `json:"clock"` // the same moment by its machine's
 	Draining bool      `json:"draining,omitempty"`
 	Runs     []RunAt   `json:"runs,omitempty"`    // that it works on
 	Refused  []RunAt   `json:"refused,omitempty"` // that it cannot work on
@@ -131,6 +132,7 @@ func (s *server) say(ctx context.Context, a *Attendance, note *state.Note) {
 	slices.SortFunc(a.Runs, byRun)
 	slices.SortFunc(a.Refused, byRun)
 	a.Runs, a.Refused = a.Runs[:min(len(a.Runs), attendRunsMost)], a.Refused[:min(len(a.Refused), attendRunsMost/4)]
+	a.Clock = time.Now()
 	data, err := json.Marshal(a)
 	if err != nil {
 		return

@@ -310,7 +310,7 @@ func (d *examination) broker(q *cluster.RabbitMQ) doctor.Service {
 }
 
 func (d *examination) workers(c *cluster.Config) doctor.Service {
-	home := &Home{cluster: c}
+	home := &Home{cluster: c, clock: &clock{}}
 	end := func() {}
 	look := &doctor.Workers{Engine: engine.Version, Hash: plan.KeyHash,
 		Open: func(ctx context.Context) (err error) { home.State, end, err = stateOf(ctx, c); return err },
@@ -318,7 +318,7 @@ func (d *examination) workers(c *cluster.Config) doctor.Service {
 			there, err := Workers(ctx, home)
 			for _, w := range there {
 				out = append(out, doctor.Worker{Name: fmt.Sprintf("%s (process %d)", w.Host, w.PID), Engine: w.Engine, Hash: w.Hash,
-					Python: w.Python, Gone: w.Gone, Seen: w.Seen})
+					Python: w.Python, Gone: w.Gone, Seen: cmp.Or(w.Clock, w.Seen)})
 			}
 			return out, err
 		},
