@@ -42,7 +42,8 @@ type followed struct {
 
 // follow shows a run that others work on until it is over, and ends as run does.
 func (a *app) follow(ctx context.Context, home *local.Home, key state.RunKey, f followed) error {
-	nodes, err := home.State.Nodes(ctx, key)
+	store := home.Waiting(newLogger(a, false))
+	nodes, err := store.Nodes(ctx, key)
 	if err != nil {
 		return fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
 	}
@@ -52,7 +53,7 @@ func (a *app) follow(ctx context.Context, home *local.Home, key state.RunKey, f 
 	view.begin(f.started)
 	events := eventsShown{view: view, sums: map[string]state.Stats{}}
 	looked := nobodyWatch{app: a, home: home, key: key, json: f.asJSON}
-	err = history.Follow(ctx, history.NewStream(home.State, key, 0), history.FollowOptions{Stay: f.wait, Abandoned: looked.abandoned, Every: followPause}, events.tell)
+	err = history.Follow(ctx, history.NewStream(store, key, 0), history.FollowOptions{Stay: f.wait, Abandoned: looked.abandoned, Every: followPause}, events.tell)
 	view.close()
 	if ctx.Err() != nil {
 		fmt.Fprintf(a.stderr, "run %d is not followed any more, and goes on if it is not over; `%s` comes back to it\n", key.Run, a.command(key, home, fmt.Sprintf("attach %d", key.Run)))

@@ -32,7 +32,7 @@ const (
 	// twice the one before, shortened by up to half.
 	retryFirst   = time.Second
 	retryLongest = time.Minute
-	// finishTimeout bounds the state changes that follow a shutdown.
+	// finishTimeout bounds the state changes that go on after a shutdown.
 	finishTimeout = 30 * time.Second
 	// GraceDefault is how long executions may take to end when their run or the
 	// executor has. DuckDB looks for an interrupt between two vectors, which may be far apart.
@@ -275,7 +275,8 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
 	defer cancel(nil)
 	// What follows the execution must happen even when its context has ended.
-	finish := context.WithoutCancel(ctx)
+	finish, finished := finishing(ctx)
+	defer finished()
 	if claim.Tries >= e.cfg.Tries {
 		e.record(finish, run, claim, worker.Result{}, gaveUp(claim), nil)
 		return
@@ -304,11 +305,28 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 	e.record(finish, run, claim, res, err, context.Cause(exec))
 }
 
+// finishing is a context for what follows an execution: it goes on when ctx ends, for
+// finishTimeout. Until then the state is waited for, however long that takes.
+func finishing(ctx context.Context) (finish context.Context, stop context.CancelFunc) {
+	finish, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	unwatch := context.AfterFunc(ctx, func() {
+		patience := time.NewTimer(finishTimeout)
+		defer patience.Stop()
+		select {
+		case <-patience.C:
+			cancel()
+		case <-finish.Done():
+		}
+	})
+	return finish, func() {
+		unwatch()
+		cancel()
+	}
+}
+
 // record commits an attempt or says how it failed. ended is why its execution
 // was ended from outside, if it was.
 func (e *Executor) record(ctx context.Context, run Run, claim state.Claim, res worker.Result, err, ended error) {
-	ctx, stop := context.WithTimeout(ctx, finishTimeout)
-	defer stop()
 	failed := err != nil
 	if !failed {
 		err = worker.Guard("publishing "+nameOf(claim), func() error { return e.commit(ctx, claim, &res) })

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"thalweg/internal/state"
@@ -54,6 +55,12 @@ func Stop(ctx context.Context, home *Home, key state.RunKey, reason string) (out
 // control is the state as people's orders reach it: what cannot be reached for
 // a moment is asked again.
 func (h *Home) control() state.Store { return patient.New(h.State, patient.Config{}) }
+
+// Waiting is the state for who follows runs: it is waited for while it cannot be
+// reached, which the logger is told once.
+func (h *Home) Waiting(logger *slog.Logger) state.Store {
+	return patient.New(h.State, patient.Config{Within: patient.Forever, Logger: logger})
+}
 
 // mark says who gives an order here, and why.
 func mark(reason string) state.Mark {

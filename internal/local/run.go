@@ -81,6 +81,8 @@ type Options struct {
 	Nominal  time.Time         // when it was to begin; zero: now
 	Hooks    []script.Hook     // beside the script's
 
+	stateWithin time.Duration // that a call of the state is repeated which could not reach it: see patient.Config
+
 	isolated bool // batches are executed in processes of their own: see Isolation
 }
 

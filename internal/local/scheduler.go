@@ -62,7 +62,7 @@ func Schedule(ctx context.Context, home *Home, opts SchedulerOptions) error {
 	opts.Wants = func(run state.Run) bool {
 		return run.Workspace == opts.Workspace && strings.HasPrefix(run.Token, schedule.TokenPrefix)
 	}
-	store := newStore(home, opts.Logger, opts.Known)
+	store := newStore(home, Options{Logger: opts.Logger, Known: opts.Known})
 	var lister schedule.Lister
 	if opts.Remote != nil {
 		lister = opts.Remote

@@ -17,6 +17,7 @@ import (
 	"thalweg/internal/script"
 	"thalweg/internal/secret"
 	"thalweg/internal/state"
+	"thalweg/internal/state/patient"
 	"thalweg/internal/worker"
 )
 
@@ -70,7 +71,7 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	}
 	t, err := newTools(home, Options{MemoryBytes: opts.MemoryBytes, Cores: opts.Cores, Interpreter: opts.Interpreter, Keeper: opts.Keeper, RowTimeout: opts.RowTimeout,
 		GroupTimeout: opts.GroupTimeout, Remote: opts.Remote, Known: opts.Known, Logger: opts.Logger, Waiting: opts.Waiting, Checkpoint: opts.Checkpoint,
-		isolated: opts.Isolate != nil})
+		isolated: opts.Isolate != nil, stateWithin: patient.Forever})
 	if err != nil {
 		return err
 	}
@@ -147,13 +148,17 @@ type refusal struct {
 	why   string
 }
 
-// watch joins every run that comes up, until ctx ends.
+// watch joins every run that comes up, until ctx ends. A worker waits for a state that
+// cannot be reached: its calls do, and what goes by them is tried again.
 func (s *server) watch(ctx context.Context) error {
 	tick := time.NewTicker(lookForRuns)
 	defer tick.Stop()
 	for {
 		if err := s.join(ctx); err != nil && ctx.Err() == nil {
-			return err
+			if !patient.Passes(err) {
+				return err
+			}
+			s.opts.Logger.Debug("runs could not be looked for; it is tried again", "error", err)
 		}
 		if err := s.rest(); err != nil {
 			return err

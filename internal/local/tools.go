@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -18,7 +17,6 @@ import (
 	"thalweg/internal/plan"
 	"thalweg/internal/python"
 	"thalweg/internal/script"
-	"thalweg/internal/secret"
 	"thalweg/internal/slot"
 	"thalweg/internal/state"
 	"thalweg/internal/state/patient"
@@ -49,13 +47,13 @@ func newTools(home *Home, opts Options) (*tools, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tools{home: home, opts: opts, work: work, store: newStore(home, opts.Logger, opts.Known),
+	return &tools{home: home, opts: opts, work: work, store: newStore(home, opts),
 		engine: engine.NewInstances(filepath.Join(work, "engine"), work, home.partsDir)}, nil
 }
 
 // newStore is the state as runs write it: patiently, and without secrets.
-func newStore(home *Home, logger *slog.Logger, known *secret.Known) state.Store {
-	return discreetStore{patient.New(home.State, patient.Config{Logger: logger}), known}
+func newStore(home *Home, opts Options) state.Store {
+	return discreetStore{patient.New(home.State, patient.Config{Within: opts.stateWithin, Logger: opts.Logger}), opts.Known}
 }
 
 func (t *tools) close() error {

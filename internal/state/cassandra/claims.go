@@ -11,45 +11,98 @@ import (
 )
 
 // Claim implements state.Store.
-func (s *Store) Claim(ctx context.Context, bid state.Bid) (claim state.Claim, err error) {
+func (s *Store) Claim(ctx context.Context, bid state.Bid) (state.Claim, error) {
 	bid.Now, bid.Lease = stored(bid.Now), stored(bid.Lease)
 	o := s.operation("Claim", "claim "+nameBatch(bid.BatchKey))
-	segment := place{kind: kindSegment, n1: int64(bid.Batch / segmentBatches)}
-	read := o.reads(bid.NodeKey, segment, attemptPlace(bid.Batch, bid.Attempt), attemptPlace(bid.Batch, bid.Attempt+1))
-	err = o.updateNode(ctx, bid.NodeKey, read, func(ctx context.Context, n *nodeChange) (bool, error) {
-		if !n.has(bid.Batch) {
-			if n.node.Epoch == bid.Epoch && n.node.Status == state.Running {
-				return false, state.ErrNotFound
-			}
-			return false, state.ErrNotClaimable
-		}
-		token, held := n.latest(bid.Batch)
-		batch := n.batch(bid.Batch)
-		answer := bid.On(n.node, batch, token)
-		if answer == state.BidRefused || answer != state.BidTaken && !held {
-			return false, state.ErrNotClaimable
-		}
-		claim = state.Claim{BatchKey: bid.BatchKey, Epoch: bid.Epoch, Attempt: bid.Attempt + 1, Tries: batch.Tries, Owner: bid.Owner,
-			Lease: bid.Lease}
-		var err error
-		if claim.Spec, err = o.spec(ctx, bid.BatchKey, n.node.PlanDigest); err != nil {
-			return false, err
-		}
-		if answer == state.BidHeld {
-			claim.Epoch, claim.Lease = batch.Epoch, batch.Lease
-			return false, nil
-		}
-		if answer == state.BidExpired {
-			claim.Tries++
-			n.end(bid.Batch, bid.Attempt, state.Lost, bid.Now, nil, state.Stats{})
-		}
-		n.take(bid, claim)
-		return true, nil
+	early := o.fetch(ctx, bid.BatchKey)
+	defer early.leave()
+	places := []place{segmentPlace(bid.Batch), attemptPlace(bid.Batch, bid.Attempt), attemptPlace(bid.Batch, bid.Attempt+1)}
+	var claim state.Claim
+	var digest string
+	err := o.alongside(ctx, bid.NodeKey, places, func(ctx context.Context, n *nodeChange) (changed bool, err error) {
+		claim, changed, err = n.claim(ctx, bid)
+		digest = n.node.PlanDigest
+		return changed, err
 	})
-	if err != nil {
+	if err != nil { // who has left may be decided all the same
 		return state.Claim{}, err
 	}
+	// What is planned never changes. If it cannot be read, the claim may be repeated: it holds.
+	spec, err := early.of(ctx, digest)
+	if err != nil {
+		return state.Claim{}, o.explain(err)
+	}
+	claim.Spec = spec
 	return claim, nil
+}
+
+// claim decides a bid.
+func (n *nodeChange) claim(ctx context.Context, bid state.Bid) (claim state.Claim, changed bool, err error) {
+	if !n.has(bid.Batch) {
+		if n.node.Epoch == bid.Epoch && n.node.Status == state.Running {
+			return claim, false, state.ErrNotFound
+		}
+		return claim, false, state.ErrNotClaimable
+	}
+	token, held := n.latest(bid.Batch)
+	batch := n.batch(bid.Batch)
+	answer := bid.On(n.node, batch, token)
+	if answer == state.BidRefused || answer != state.BidTaken && !held {
+		return claim, false, state.ErrNotClaimable
+	}
+	claim = state.Claim{BatchKey: bid.BatchKey, Epoch: bid.Epoch, Attempt: bid.Attempt + 1, Tries: batch.Tries, Owner: bid.Owner,
+		Lease: bid.Lease}
+	if answer == state.BidHeld {
+		claim.Epoch, claim.Lease = batch.Epoch, batch.Lease
+		return claim, false, nil
+	}
+	l, err := n.o.layout(ctx, n.key, n.node.PlanDigest)
+	if err != nil {
+		return claim, false, err
+	}
+	if answer == state.BidExpired {
+		claim.Tries++
+		n.end(bid.Batch, bid.Attempt, state.Lost, bid.Now, nil, state.Stats{})
+	}
+	n.take(bid, claim, l.phase(bid.Batch))
+	return claim, true, nil
+}
+
+// early is what is planned of a batch, read while it is claimed: of the plan that
+// the node had when it was looked at last.
+type early struct {
+	o      *operation
+	key    state.BatchKey
+	digest string // ""; nothing is read
+	leave  context.CancelFunc
+	ended  chan struct{}
+	spec   state.BatchSpec
+	err    error
+}
+
+func (o *operation) fetch(ctx context.Context, key state.BatchKey) *early {
+	e := &early{o: o, key: key, digest: o.layouts.of(key.NodeKey), ended: make(chan struct{})}
+	ctx, cancel := context.WithCancel(ctx)
+	e.leave = func() {
+		cancel()
+		<-e.ended
+	}
+	go func() {
+		defer close(e.ended)
+		if e.digest != "" {
+			e.spec, e.err = o.spec(ctx, key, e.digest)
+		}
+	}()
+	return e
+}
+
+// of gives it as it is in the plan that has been claimed of.
+func (e *early) of(ctx context.Context, digest string) (state.BatchSpec, error) {
+	<-e.ended
+	if e.digest == digest && e.err == nil {
+		return e.spec, nil
+	}
+	return e.o.spec(ctx, e.key, digest)
 }
 
 // latest gives the token of a batch's latest attempt, if that has been read.
@@ -62,11 +115,11 @@ func (m *image) latest(batch int) (token string, read bool) {
 }
 
 // take begins a new attempt.
-func (n *nodeChange) take(bid state.Bid, c state.Claim) {
+func (n *nodeChange) take(bid state.Bid, c state.Claim, phase int) {
 	n.setEntry(bid.Batch, entry{status: entryClaimed, attempt: c.Attempt, until: bid.Lease.UnixMilli()})
 	n.putAttempt(attemptPlace(bid.Batch, c.Attempt), &attemptRow{Epoch: bid.Epoch, Generation: n.node.Generation, Owner: bid.Owner,
 		Token:  bid.Token,
-		Status: state.Claimed, Started: bid.Now, Era: n.head.Era, Tries: c.Tries, Phase: c.Spec.Phase})
+		Status: state.Claimed, Started: bid.Now, Era: n.head.Era, Tries: c.Tries, Phase: phase})
 	if n.head.Started.IsZero() {
 		n.head.Started = bid.Now
 	}
@@ -90,8 +143,7 @@ func (n *nodeChange) end(batch, attempt int, to state.Status, now time.Time, fai
 // needs nothing more.
 func (o *operation) hold(ctx context.Context, c state.Claim, wanted state.Status, do func(n *nodeChange, at place) (changed bool)) error {
 	at := attemptPlace(c.Batch, c.Attempt)
-	read := o.reads(c.NodeKey, place{kind: kindSegment, n1: int64(c.Batch / segmentBatches)}, at)
-	return o.updateNode(ctx, c.NodeKey, read, func(_ context.Context, n *nodeChange) (bool, error) {
+	return o.alongside(ctx, c.NodeKey, []place{segmentPlace(c.Batch), at}, func(_ context.Context, n *nodeChange) (bool, error) {
 		a := n.attempts[at]
 		if a == nil || c.Attempt < 1 || a.Owner != c.Owner || a.Epoch != c.Epoch {
 			if !n.has(c.Batch) && n.node.Epoch == c.Epoch {
@@ -148,7 +200,8 @@ func (s *Store) Announce(ctx context.Context, c state.Claim, publications []stat
 			return changed
 		}
 		slices.SortFunc(all, func(a, b state.Publication) int { return cmp.Compare(a.Seq, b.Seq) })
-		n.c.put(n.p, at, column{"pubs", n.pack(all)})
+		n.put(at, column{"pubs", n.pack(all)})
+		n.pubs[at] = all
 		if key := (pubKey{c.Batch, c.Attempt}); !slices.Contains(n.head.Pubs, key) {
 			n.head.Pubs = append(n.head.Pubs, key)
 		}
@@ -163,18 +216,19 @@ func (n *nodeChange) forget(batch, attempt int) (columns []column) {
 		return nil
 	}
 	n.head.Pubs = slices.Delete(n.head.Pubs, i, i+1)
+	delete(n.pubs, attemptPlace(batch, attempt))
 	return []column{{"pubs", []byte{}}} // and not NULL, which would be kept as a deletion
 }
 
 // Forget implements state.Store.
 func (s *Store) Forget(ctx context.Context, key state.BatchKey, attempt int) error {
 	o := s.operation("Forget", "forget what was announced of "+nameBatch(key))
-	return o.updateNode(ctx, key.NodeKey, o.reads(key.NodeKey), func(_ context.Context, n *nodeChange) (bool, error) {
+	return o.alongside(ctx, key.NodeKey, nil, func(_ context.Context, n *nodeChange) (bool, error) {
 		columns := n.forget(key.Batch, attempt)
 		if columns == nil {
 			return false, nil
 		}
-		n.c.put(n.p, attemptPlace(key.Batch, attempt), columns...)
+		n.put(attemptPlace(key.Batch, attempt), columns...)
 		return true, nil
 	})
 }

@@ -2,6 +2,7 @@ package cassandra
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"thalweg/internal/state"
@@ -111,6 +112,10 @@ func (m *image) setEntry(batch int, e entry) {
 		m.segments[n] = &segment{era: m.head.Era}
 	}
 	m.segments[n].set(batch%segmentBatches, e)
+}
+
+func segmentPlace(batch int) place {
+	return place{kind: kindSegment, n1: int64(batch / segmentBatches)}
 }
 
 func attemptPlace(batch, attempt int) place {
@@ -245,13 +250,36 @@ type nodeChange struct {
 	o *operation
 	c change
 
+	rows  map[place][]column // that are written; a column once
+	order []place
+	bytes int // of them, about
+
 	newNode, newSums bool
 	newSegments      map[int64]bool
 	err              error
 }
 
+// put writes columns of a row, in place of what was to be written there.
+func (n *nodeChange) put(at place, columns ...column) {
+	before, there := n.rows[at]
+	if !there {
+		n.order = append(n.order, at)
+	}
+	for _, c := range columns {
+		if b, ok := c.value.([]byte); ok {
+			n.bytes += len(b)
+		}
+		if i := slices.IndexFunc(before, func(b column) bool { return b.name == c.name }); i >= 0 {
+			before[i] = c
+			continue
+		}
+		before = append(before, c)
+	}
+	n.rows[at] = before
+}
+
 func (o *operation) change(m *image) *nodeChange {
-	return &nodeChange{image: m, o: o, c: change{rev: m.rev}, newSegments: map[int64]bool{}}
+	return &nodeChange{image: m, o: o, c: change{rev: m.rev}, rows: map[place][]column{}, newSegments: map[int64]bool{}}
 }
 
 func (n *nodeChange) pack(v any) []byte {
@@ -285,20 +313,23 @@ func (n *nodeChange) setEntry(batch int, e entry) {
 
 func (n *nodeChange) putAttempt(at place, a *attemptRow, more ...column) {
 	n.attempts[at] = a
-	n.c.put(n.p, at, append([]column{{"data", n.pack(a)}}, more...)...)
+	n.put(at, append([]column{{"data", n.pack(a)}}, more...)...)
 }
 
 // tell writes an event.
 func (n *nodeChange) tell(kind state.EventKind, actor string, at time.Time, data state.EventData) {
 	n.head.Events++
-	n.c.put(n.p, place{kind: kindEvent, n1: n.head.Events}, column{"data", n.pack(eventRow{Version: state.EventVersion, Time: stored(at),
+	n.put(place{kind: kindEvent, n1: n.head.Events}, column{"data", n.pack(eventRow{Version: state.EventVersion, Time: stored(at),
 		Actor: actor, Kind: kind, Data: data})})
 }
 
 // done gives the change as it is written.
 func (n *nodeChange) done() (*change, error) {
 	for number := range n.newSegments {
-		n.c.put(n.p, place{kind: kindSegment, n1: number}, column{"data", n.segments[number].append(nil)})
+		n.put(place{kind: kindSegment, n1: number}, column{"data", n.segments[number].append(nil)})
+	}
+	for _, at := range n.order {
+		n.c.put(n.p, at, n.rows[at]...)
 	}
 	columns := []column{{"data", n.pack(n.head)}}
 	if n.newNode {

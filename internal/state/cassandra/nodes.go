@@ -78,36 +78,13 @@ func (s *Store) Node(ctx context.Context, key state.NodeKey) (state.Node, error)
 	return n, o.explain(err)
 }
 
-// updateNode changes a node's partition. decide puts the change together, and
-// says whether there is any.
-func (o *operation) updateNode(ctx context.Context, key state.NodeKey, read func(ctx context.Context) (*image, error),
-	decide func(ctx context.Context, n *nodeChange) (changed bool, err error)) error {
-	return o.update(ctx, ofNode(key), func(ctx context.Context) (*change, error) {
-		m, err := read(ctx)
-		if err != nil {
-			return nil, err
-		}
-		n := o.change(m)
-		changed, err := decide(ctx, n)
-		if err != nil || !changed {
-			return nil, err
-		}
-		return n.done()
-	})
-}
-
-// reads reads a node's head and these rows.
-func (o *operation) reads(key state.NodeKey, places ...place) func(ctx context.Context) (*image, error) {
-	return func(ctx context.Context) (*image, error) { return o.read(ctx, key, places...) }
-}
-
 // MoveNode implements state.Store.
 func (s *Store) MoveNode(ctx context.Context, key state.NodeKey, move state.Move) error {
 	o := s.operation("MoveNode", fmt.Sprintf("move %s from %s to %s", nameNode(key), move.From, move.To))
 	if !state.Settles(move.From, move.To) {
 		return o.explain(state.ErrIllegalMove)
 	}
-	return o.updateNode(ctx, key, o.reads(key), func(_ context.Context, n *nodeChange) (bool, error) {
+	return o.updateNode(ctx, key, func(_ context.Context, n *nodeChange) (bool, error) {
 		if made, err := move.On(n.node); made || err != nil {
 			return false, err
 		}
@@ -120,7 +97,7 @@ func (s *Store) MoveNode(ctx context.Context, key state.NodeKey, move state.Move
 // Hear implements state.Store.
 func (s *Store) Hear(ctx context.Context, key state.NodeKey, order state.Order) error {
 	o := s.operation("Hear", fmt.Sprintf("%s %s", order.Kind, nameNode(key)))
-	return o.updateNode(ctx, key, o.reads(key), func(ctx context.Context, n *nodeChange) (bool, error) {
+	return o.updateNode(ctx, key, func(ctx context.Context, n *nodeChange) (bool, error) {
 		before := n.node
 		if before.Epoch >= order.Epoch {
 			return false, nil
@@ -151,7 +128,7 @@ func (n *nodeChange) free(ctx context.Context, e state.Effect, now time.Time) er
 	}
 	h := &n.head
 	h.Era++
-	n.c.put(n.p, place{kind: kindEra, n1: h.Era}, column{"data", n.pack(eraRow{Time: stored(now)})})
+	n.put(place{kind: kindEra, n1: h.Era}, column{"data", n.pack(eraRow{Time: stored(now)})})
 	h.Failed = 0
 	n.tally().Bad = state.Tally{}
 	for _, s := range n.segments {
@@ -244,7 +221,7 @@ func (o *operation) attempts(ctx context.Context, key state.NodeKey, from, to in
 // Purge implements state.Store.
 func (s *Store) Purge(ctx context.Context, key state.NodeKey) error {
 	o := s.operation("Purge", "purge "+nameNode(key))
-	err := o.updateNode(ctx, key, o.reads(key), func(_ context.Context, n *nodeChange) (bool, error) {
+	err := o.updateNode(ctx, key, func(_ context.Context, n *nodeChange) (bool, error) {
 		if !n.node.Dropped {
 			return false, state.ErrConflict
 		}

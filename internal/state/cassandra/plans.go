@@ -58,8 +58,9 @@ func (l layout) phases() map[int]int {
 
 // layouts remembers layouts, which never change.
 type layouts struct {
-	mu    sync.Mutex
-	known map[layoutKey]layout
+	mu     sync.Mutex
+	known  map[layoutKey]layout
+	latest map[state.NodeKey]string // digests
 }
 
 type layoutKey struct {
@@ -67,7 +68,9 @@ type layoutKey struct {
 	digest string
 }
 
-func newLayouts() *layouts { return &layouts{known: map[layoutKey]layout{}} }
+func newLayouts() *layouts {
+	return &layouts{known: map[layoutKey]layout{}, latest: map[state.NodeKey]string{}}
+}
 
 func (l *layouts) get(key layoutKey) (layout, bool) {
 	l.mu.Lock()
@@ -81,8 +84,16 @@ func (l *layouts) put(key layoutKey, known layout) {
 	defer l.mu.Unlock()
 	if len(l.known) >= layoutsMax {
 		clear(l.known)
+		clear(l.latest)
 	}
-	l.known[key] = known
+	l.known[key], l.latest[key.node] = known, key.digest
+}
+
+// of gives the digest of the plan of a node that was used last; "" if there is none.
+func (l *layouts) of(node state.NodeKey) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.latest[node]
 }
 
 // specRow is a planned batch, in the column data of its row; its work is in one of its own.
@@ -186,12 +197,13 @@ func (o *operation) writeRows(ctx context.Context, rows []planRow) (err error) {
 func (s *Store) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (standing string, err error) {
 	o := s.operation("FlipPlan", "plan "+nameNode(key))
 	var l layout
-	err = o.updateNode(ctx, key, o.reads(key), func(ctx context.Context, n *nodeChange) (bool, error) {
+	var digest string // of the plan that stands
+	err = o.updateNode(ctx, key, func(ctx context.Context, n *nodeChange) (bool, error) {
 		switch {
 		case n.node.Epoch != f.Epoch:
 			return false, state.ErrConflict
 		case n.node.PlanDigest != "":
-			standing = n.node.PlanDigest
+			digest = n.node.PlanDigest
 			return false, nil
 		case n.node.Status != state.Pending:
 			return false, state.ErrConflict
@@ -202,11 +214,14 @@ func (s *Store) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (
 				return false, err
 			}
 		}
-		standing = f.Digest
+		digest = f.Digest
 		n.plan(f, l)
 		return true, nil
 	})
-	return standing, err
+	if err != nil { // who has left may be decided all the same
+		return "", err
+	}
+	return digest, nil
 }
 
 // prepare stages the rest of a plan, and its header behind it.
@@ -267,6 +282,16 @@ func (l layout) add(r layoutRun) layout {
 		return l
 	}
 	return append(l, r)
+}
+
+// phase is that of a batch.
+func (l layout) phase(batch int) int {
+	for _, r := range l {
+		if batch < r.First+r.Count {
+			return r.Phase
+		}
+	}
+	return 0
 }
 
 func (l layout) end() int {

@@ -57,8 +57,9 @@ type Store struct {
 	codec    codec
 	layouts  *layouts
 
+	lanes *lanes // to nodes
 	seed  maphash.Seed
-	turns [stripes]chan struct{} // saves conditional writes that would be lost; decides nothing
+	turns [stripes]chan struct{} // to other partitions; saves conditional writes that would be lost, and decides nothing
 
 	fate func(do func() (bool, error)) (bool, error) // what becomes of conditional batches, in tests; nil: nothing
 
@@ -91,7 +92,7 @@ func New(ctx context.Context, session *driver.Session, requests Observer) (*Stor
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{session: session, requests: requests, codec: c, layouts: newLayouts(), seed: maphash.MakeSeed()}
+	s := &Store{session: session, requests: requests, codec: c, layouts: newLayouts(), lanes: newLanes(), seed: maphash.MakeSeed()}
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)
 	}
@@ -101,6 +102,7 @@ func New(ctx context.Context, session *driver.Session, requests Observer) (*Stor
 // Close implements state.Store. It may be called more than once.
 func (s *Store) Close() error {
 	s.close.Do(func() {
+		s.lanes.close()
 		if s.own {
 			s.session.Close()
 		}
@@ -303,6 +305,9 @@ func (s *Store) turn(p partition) chan struct{} {
 }
 
 func wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

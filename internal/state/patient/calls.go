@@ -50,6 +50,21 @@ func (s *Store) Purge(ctx context.Context, key state.NodeKey) error {
 	return again(ctx, s, "purge", func() error { return s.Store.Purge(ctx, key) })
 }
 
+// Events implements state.Store.
+func (s *Store) Events(ctx context.Context, key state.NodeKey, after int64, limit int) ([]state.Event, error) {
+	return get(ctx, s, "events", func() ([]state.Event, error) { return s.Store.Events(ctx, key, after, limit) })
+}
+
+// Sequence implements state.Store.
+func (s *Store) Sequence(ctx context.Context, key state.RunKey, page state.Page) ([]state.Span, int64, error) {
+	return list(ctx, s, "sequence", func() ([]state.Span, int64, error) { return s.Store.Sequence(ctx, key, page) })
+}
+
+// ExtendSequence implements state.Store.
+func (s *Store) ExtendSequence(ctx context.Context, key state.RunKey, at int64, spans []state.Span) error {
+	return again(ctx, s, "extend sequence", func() error { return s.Store.ExtendSequence(ctx, key, at, spans) })
+}
+
 // BeginOrder implements state.Store.
 func (s *Store) BeginOrder(ctx context.Context, key state.RunKey, o state.Order) error {
 	return again(ctx, s, "begin order", func() error { return s.Store.BeginOrder(ctx, key, o) })

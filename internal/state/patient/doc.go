@@ -5,5 +5,7 @@
 //
 // It promises to pass on at once what will not pass: the errors that callers
 // decide on, failures that are not marked as retryable, the context's end. A
-// call that has failed for as long as Config.Within fails with its last error.
+// call that has failed for as long as Config.Within fails with its last error; with
+// Forever it does so only when its context ends, or when something else is wrong than that
+// the state cannot be reached.
 package patient

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"thalweg/internal/fault"
@@ -15,6 +17,9 @@ import (
 const (
 	// WithinDefault is for how long a call is repeated before it fails.
 	WithinDefault = 30 * time.Second
+	// Forever is for who has nothing better to do than to wait for the state: calls
+	// that could not reach it are repeated until their context ends.
+	Forever time.Duration = math.MaxInt64
 	// firstPause and longestPause space the calls; each is shortened by up to
 	// half, so that many workers do not come back at the same moment.
 	firstPause   = 20 * time.Millisecond
@@ -24,7 +29,7 @@ const (
 // Config of a patient store.
 type Config struct {
 	Within time.Duration // 0: WithinDefault
-	Logger *slog.Logger
+	Logger *slog.Logger  // is told once when the state cannot be reached, and once when it can be again
 	// Pause waits between calls; nil: for that time, or until ctx ends.
 	Pause func(ctx context.Context, d time.Duration) error
 }
@@ -34,6 +39,10 @@ type Config struct {
 type Store struct {
 	state.Store
 	cfg Config
+
+	mu   sync.Mutex
+	away time.Time // since when the state cannot be reached; zero: it can be
+	back time.Time // when it could be again
 }
 
 // New returns a patient store.
@@ -70,22 +79,60 @@ func Passes(err error) bool {
 	return err != nil
 }
 
+// away reports whether a call has failed because the state could not be reached.
+func away(err error) bool {
+	var f *fault.Error
+	return errors.Is(err, state.ErrUnknown) || errors.As(err, &f) && f.Retryable
+}
+
 // again calls fn until it succeeds or fails for good.
 func again(ctx context.Context, s *Store, what string, fn func() error) error {
-	left := s.cfg.Within
+	spent := time.Duration(0)
 	for next := firstPause; ; next = min(2*next, longestPause) {
 		began := time.Now()
 		err := fn()
-		if left -= time.Since(began); !Passes(err) || left <= 0 {
+		if !Passes(err) {
+			s.reached(ctx, began)
+			return err
+		}
+		within := s.cfg.Within
+		if !away(err) {
+			within = min(within, WithinDefault)
+		}
+		if spent += time.Since(began); spent >= within {
 			return err
 		}
 		d := next - rand.N(next/2) //nolint:gosec // spacing, not a secret
-		left -= d
-		s.cfg.Logger.Warn("the state could not be reached; it is tried again", "call", what, "error", err)
+		spent += d
+		s.missed(what, err, began)
 		if s.cfg.Pause(ctx, d) != nil {
 			return err
 		}
 	}
+}
+
+// missed says that the state cannot be reached, once: by a call that had begun before it
+// was reached again nothing new is known.
+func (s *Store) missed(what string, err error, began time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.away.IsZero() || began.Before(s.back) {
+		s.cfg.Logger.Debug("the state could not be reached; it is tried again", "call", what, "error", err)
+		return
+	}
+	s.away = time.Now()
+	s.cfg.Logger.Warn("the state could not be reached; it is tried again until it can be", "call", what, "error", err)
+}
+
+// reached says that it can be again: a call that has begun since has been answered.
+func (s *Store) reached(ctx context.Context, began time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away.IsZero() || ctx.Err() != nil || began.Before(s.away) {
+		return
+	}
+	s.cfg.Logger.Warn("the state is reached again", "after", time.Since(s.away).Round(time.Millisecond))
+	s.away, s.back = time.Time{}, time.Now()
 }
 
 // get is again for calls that answer with something.

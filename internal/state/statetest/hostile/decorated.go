@@ -279,3 +279,8 @@ func (d *decorated) Files(ctx context.Context, key state.NodeKey, p state.Page) 
 func (d *decorated) Events(ctx context.Context, key state.NodeKey, after int64, limit int) ([]state.Event, error) {
 	return answer(ctx, d, reads, func(ctx context.Context) ([]state.Event, error) { return d.Store.Events(ctx, key, after, limit) })
 }
+
+// Workspaces implements state.Store.
+func (d *decorated) Workspaces(ctx context.Context) ([]string, error) {
+	return answer(ctx, d, reads, d.Store.Workspaces)
+}

@@ -111,3 +111,13 @@ func Watch(s state.Store, passed func()) state.Store {
 		return do(ctx)
 	}}
 }
+
+// Away is a store whose calls fail with what away gives, as long as it gives something.
+func Away(s state.Store, away func() error) state.Store {
+	return &decorated{Store: s, call: func(ctx context.Context, _ kind, do func(context.Context) error) error {
+		if err := away(); err != nil {
+			return err
+		}
+		return do(ctx)
+	}}
+}
