@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"time"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
@@ -67,7 +66,6 @@ type lane struct {
 	busy    bool    // mu
 	waiting []*call // mu
 	pace    pace.Pace
-	tried   time.Time
 	chance  *rand.Rand
 }
 
@@ -186,7 +184,7 @@ type group struct {
 func (g *group) serve(l *lanes) {
 	pause := firstPause
 	for left := unknownTries; ; {
-		err := g.space(l.ctx)
+		err := wait(l.ctx, g.way.pace.Wait(g.way.chance))
 		if g.unknown == nil && !l.admit(g, false) {
 			return
 		}
@@ -201,8 +199,7 @@ func (g *group) serve(l *lanes) {
 		}
 		if err == nil {
 			var applied bool
-			applied, err = g.apply(l.ctx, c)
-			if g.way.tried = time.Now(); applied {
+			if applied, err = g.apply(l.ctx, c); applied {
 				g.way.pace.Won()
 				g.finish(nil)
 				return
@@ -227,15 +224,6 @@ func (g *group) serve(l *lanes) {
 		_ = wait(l.ctx, rand.N(pause)) //nolint:gosec // spacing, not a secret
 		pause = min(2*pause, longestPause)
 	}
-}
-
-// space leaves room for others who change the node, unless somebody is in a hurry:
-// a lease that is renewed, a coordinator.
-func (g *group) space(ctx context.Context) error {
-	if slices.ContainsFunc(g.calls, func(c *call) bool { return c.urgent || c.alone }) {
-		return ctx.Err()
-	}
-	return wait(ctx, g.way.pace.Wait(time.Since(g.way.tried), g.way.chance))
 }
 
 // finish answers every call: with what was decided, or with what failed for all.

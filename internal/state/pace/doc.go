@@ -1,7 +1,6 @@
-// Package pace spaces the conditional writes of processes that change the same
-// partition of a store: each of them learns from what it loses and wins how many
-// others there are, and leaves room for them.
+// Package pace spaces the tries of processes that change the same partition of a
+// store by conditional writes, of which one at a time is won.
 //
-// It promises that who competes with nobody does not wait, and that no wait is
-// longer than Longest. It has no clock; simulations of a fleet use it as stores do.
+// It promises that who has lost nothing does not wait, and that no wait is longer
+// than Longest. It has no clock; simulations of a fleet use it as stores do.
 package pace

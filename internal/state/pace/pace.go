@@ -7,36 +7,28 @@ import (
 
 // Limits.
 const (
-	// First is how far apart tries are at first when one was lost: about as long
-	// as a try takes.
-	First = 8 * time.Millisecond
-	// Longest is how far apart they are at most.
-	Longest = time.Second
-	// yields says how fast who wins comes back: a distance as long as this is halved by
-	// it, a longer one is shortened by more, a shorter one by less. So all get the same.
-	yields = 50 * time.Millisecond
+	// First is the longest wait behind the first try that was lost: about as long as
+	// a try takes. Each wait may be twice as long as the one before.
+	First = 4 * time.Millisecond
+	// Longest is the longest of all. More room for others was measured to be worse:
+	// those who win do not wait, and so have the partition for themselves.
+	Longest = 32 * time.Millisecond
 )
 
-// Pace is how far apart the tries of one process at one partition are. The zero
-// value is that of who competes with nobody. It is not safe for use by several
-// goroutines.
-type Pace struct{ apart time.Duration }
+// Pace says how long one process waits between its tries at one partition. The zero
+// value is that of who has lost nothing.
+type Pace struct{ most time.Duration }
 
 // Lost says that a try was lost to somebody else.
-func (p *Pace) Lost() { p.apart = min(max(2*p.apart, First), Longest) }
+func (p *Pace) Lost() { p.most = min(max(2*p.most, First), Longest) }
 
 // Won says that one was not.
-func (p *Pace) Won() {
-	if p.apart = p.apart * yields / (p.apart + yields); p.apart < First/8 {
-		p.apart = 0
-	}
-}
+func (p *Pace) Won() { p.most = 0 }
 
-// Wait is how long to wait before the next try, by chance, if the latest was so
-// long ago.
-func (p *Pace) Wait(ago time.Duration, r *rand.Rand) time.Duration {
-	if ago >= p.apart {
+// Wait is how long to wait before the next try, by chance.
+func (p *Pace) Wait(r *rand.Rand) time.Duration {
+	if p.most == 0 {
 		return 0
 	}
-	return max(0, time.Duration(r.Int64N(int64(p.apart)))-ago)
+	return time.Duration(r.Int64N(int64(p.most)))
 }

@@ -118,7 +118,7 @@ func TestCrowdKilledAtRandom(t *testing.T) {
 // how they hang together.
 func requireWhole(t *testing.T, path string) {
 	t.Helper()
-	db, err := openPool(path, 1, "immediate", false)
+	db, err := openPool(path, synced, 1, "immediate", false)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	_, err = db.Exec("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -37,7 +37,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	made := func(t *testing.T, statements string) string {
 		path := filepath.Join(t.TempDir(), "state.db")
-		db, err := openPool(path, 1, "deferred", false)
+		db, err := openPool(path, synced, 1, "deferred", false)
 		require.NoError(t, err)
 		_, err = db.Exec(statements)
 		require.NoError(t, err)

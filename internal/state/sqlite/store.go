@@ -48,6 +48,8 @@ type Store struct {
 
 	lockWait time.Duration // lockWaitMillis except in tests
 
+	sync string // what commits wait for
+
 	close    sync.Once
 	closeErr error
 }
@@ -59,7 +61,19 @@ var _ state.Store = (*Store)(nil)
 // may have the same file open. It fails with a *fault.Error of kind
 // Environment if the file is not a state file, is of a newer version of this
 // program, or cannot be written.
-func Open(ctx context.Context, path string) (*Store, error) {
+func Open(ctx context.Context, path string) (*Store, error) { return open(ctx, path, synced) }
+
+// OpenScratch is Open for a file that nobody needs when the machine has stopped:
+// nothing is flushed. It decides all else alike.
+func OpenScratch(ctx context.Context, path string) (*Store, error) { return open(ctx, path, unsynced) }
+
+// What commits wait for: SQLite's words.
+const (
+	synced   = "FULL" // see openPool
+	unsynced = "OFF"
+)
+
+func open(ctx context.Context, path, sync string) (*Store, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("find state file %s: %w", path, err)
@@ -67,7 +81,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err := (durable.FS{}).MakeAll(filepath.Dir(abs), directoryMode); err != nil {
 		return nil, unusableDirectory(abs, err)
 	}
-	s := &Store{path: abs, lockWait: lockWaitMillis * time.Millisecond}
+	s := &Store{path: abs, sync: sync, lockWait: lockWaitMillis * time.Millisecond}
 	if err := s.connect(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -86,7 +100,7 @@ func (s *Store) connect(ctx context.Context) error {
 	if err != nil {
 		return s.explain(ctx, "open", err)
 	}
-	if s.write, err = openPool(s.path, 1, "immediate", false); err != nil {
+	if s.write, err = openPool(s.path, s.sync, 1, "immediate", false); err != nil {
 		return s.explain(ctx, "open", err)
 	}
 	// The reading pool comes second: it must not touch a file of something else.
@@ -103,7 +117,7 @@ func (s *Store) connect(ctx context.Context) error {
 			return s.explain(ctx, "write checksums", err)
 		}
 	}
-	if s.read, err = openPool(s.path, readConnections, "deferred", true); err != nil {
+	if s.read, err = openPool(s.path, s.sync, readConnections, "deferred", true); err != nil {
 		return s.explain(ctx, "open", err)
 	}
 	return nil
@@ -149,7 +163,7 @@ func sizeOf(path string) (int64, error) {
 
 // openPool makes a pool whose connections are all set up the same way. It
 // does not touch the file.
-func openPool(path string, connections int, txlock string, queryOnly bool) (*pool, error) {
+func openPool(path, sync string, connections int, txlock string, queryOnly bool) (*pool, error) {
 	query := url.Values{
 		"vfs":           {pagesum.Name},
 		"_txlock":       {txlock},
@@ -160,7 +174,7 @@ func openPool(path string, connections int, txlock string, queryOnly bool) (*poo
 		// against 0.39 ms with NORMAL. A thousand batches pay a third of a
 		// second for a manifest that they can believe; a plain disk would pay
 		// about ten.
-		"_synchronous":  {"FULL"},
+		"_synchronous":  {sync},
 		"_foreign_keys": {"1"},
 		"_dqs":          {"0"}, // a misspelt column is an error, not a text
 		"_error_rc":     {"1"}, // no message of another operation in an error
