@@ -141,6 +141,7 @@ type Coordinator struct {
 
 	mu     sync.Mutex
 	nodes  map[string]*node
+	done   map[string]bool // nodes of which attempts have ended here since they were counted
 	broken error
 	over   state.Status // that the run was seen to have while a node was planned
 
@@ -173,7 +174,7 @@ type planning struct {
 
 // New returns a coordinator. Its context ends with ctx.
 func New(ctx context.Context, cfg Config, run state.RunKey) *Coordinator {
-	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, nodes: map[string]*node{}, plans: map[string]planning{}}
+	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, nodes: map[string]*node{}, done: map[string]bool{}, plans: map[string]planning{}}
 	c.wake, c.ended = c.cfg.Clock.NewAlarm(), c.cfg.Clock.NewAlarm()
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	return c
@@ -293,6 +294,7 @@ func (c *Coordinator) Ended(claim state.Claim, as state.Status) {
 		if as != state.Succeeded || n == nil || n.left <= lastBatches {
 			c.urgent.Store(true)
 		}
+		c.done[claim.Node] = true
 		c.ended.Ring()
 	case n == nil:
 	case as != state.Succeeded || n.left <= 0 || len(n.offered) == 0: // a node, or a phase of it, may be done

@@ -269,13 +269,16 @@ func (c *Coordinator) Signalled(kind queue.SignalKind) {
 // here with which a node or a phase of it may have: when no hint waits in the
 // queue, it is among the last ones. It ends with ctx.
 func (c *Coordinator) report(ctx context.Context) {
+	pause := c.cfg.Clock.NewAlarm()
 	for {
 		c.ended.Wait(ctx, 0)
 		if ctx.Err() != nil {
 			return
 		}
 		if !c.urgent.Swap(false) {
-			if waiting, err := c.cfg.Queue.Waiting(ctx, c.cfg.Priority); err == nil && waiting > 0 {
+			waiting, err := c.cfg.Queue.Waiting(ctx, c.cfg.Priority)
+			if err == nil && waiting > 0 && !c.nearEnd(ctx) {
+				pause.Wait(ctx, countPause)
 				continue
 			}
 		}
@@ -285,6 +288,30 @@ func (c *Coordinator) report(ctx context.Context) {
 			c.Poke()
 		}
 	}
+}
+
+// countPause is how often it is counted at most what is left of nodes.
+const countPause = 50 * time.Millisecond
+
+// nearEnd counts what is left of the nodes of which attempts have ended here, and
+// reports whether one of them is among its last batches: the hints that wait in the
+// queue may be of others, and others may have ended what is believed to be left.
+func (c *Coordinator) nearEnd(ctx context.Context) (near bool) {
+	c.mu.Lock()
+	names := slices.Sorted(maps.Keys(c.done))
+	clear(c.done)
+	c.mu.Unlock()
+	for _, name := range names {
+		n, err := c.cfg.Store.Node(ctx, state.NodeKey{RunKey: c.run, Node: name})
+		if err != nil {
+			return true // who looks finds out
+		}
+		c.mu.Lock()
+		left := c.know(n).left
+		c.mu.Unlock()
+		near = near || left <= lastBatches
+	}
+	return near
 }
 
 // signal does its best.
