@@ -149,20 +149,20 @@ type nobodyWatch struct {
 	said  string
 }
 
-// looksUntilTold is how many looks in a row find nobody before that is said.
+// looksUntilTold is how many looks at a run pass until it is looked who works on it.
 const looksUntilTold = 10
 
 // abandoned implements history.FollowOptions: a run of a cluster is not left because
 // nobody has come yet, only said to be alone.
 func (n *nobodyWatch) abandoned(run state.Run) bool {
-	alone := !n.home.AtWork(run.RunKey)
 	if n.home.Cluster() == nil {
-		return alone
+		return !n.home.AtWork(run.RunKey)
 	}
-	if n.looks++; !alone {
-		n.looks, n.said = 0, ""
+	if n.looks++; n.looks%looksUntilTold != 0 {
+		return false
 	}
-	if n.looks == 0 || n.looks%looksUntilTold != 0 {
+	if n.home.AtWork(run.RunKey) {
+		n.said = ""
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), nobodyTimeout)

@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"thalweg/internal/state"
@@ -26,24 +27,36 @@ const abandonedFor = 8
 // linesMax is how many lines are told at once.
 const linesMax = state.PageMax
 
+// A run in which nothing has happened for a while is looked at less often: after
+// quietShare of that time, and followSlowest at most.
+const (
+	quietShare    = 8
+	followSlowest = time.Second
+)
+
 // Follow tells all that happens to a run until it is over, or waits.
 func Follow(ctx context.Context, s *Stream, o FollowOptions, tell func([]Line) error) error {
 	if o.Every == 0 {
 		o.Every = followEvery
 	}
-	tick := time.NewTicker(o.Every)
-	defer tick.Stop()
 	abandoned := 0
-	for over := false; ; {
-		told, err := Tell(ctx, s, tell)
-		if err != nil {
-			return err
+	var before, now string // how the run was before it was told of, and how it is
+	moved := time.Now()
+	for first, over := true, false; ; first = false {
+		told := false
+		if first || over || now != before {
+			var err error
+			before, moved = now, time.Now()
+			if told, err = Tell(ctx, s, tell); err != nil {
+				return err
+			}
 		}
 		if over && !told { // nothing had happened between the look and the end
 			return nil
 		}
 		var alone bool
-		if over, alone, err = s.ends(ctx, o); err != nil {
+		var err error
+		if now, over, alone, err = s.ends(ctx, o); err != nil {
 			return err
 		}
 		if abandoned++; !alone {
@@ -52,10 +65,12 @@ func Follow(ctx context.Context, s *Stream, o FollowOptions, tell func([]Line) e
 		if over = over || abandoned >= abandonedFor; over {
 			continue
 		}
+		pause := time.NewTimer(min(max(o.Every, time.Since(moved)/quietShare), max(o.Every, followSlowest)))
 		select {
 		case <-ctx.Done():
+			pause.Stop()
 			return context.Cause(ctx)
-		case <-tick.C:
+		case <-pause.C:
 		}
 	}
 }
@@ -75,27 +90,38 @@ func Tell(ctx context.Context, s *Stream, tell func([]Line) error) (told bool, e
 	}
 }
 
-// ends reports whether nothing more will happen to the run, or before people
+// ends reports how the run is, whether nothing more will happen to it, or before people
 // decide, and whether nobody works on it.
-func (s *Stream) ends(ctx context.Context, o FollowOptions) (over, abandoned bool, err error) {
+func (s *Stream) ends(ctx context.Context, o FollowOptions) (as string, over, abandoned bool, err error) {
 	run, nodes, err := read(ctx, s.store, s.key)
 	if err != nil {
-		return false, false, err
+		return "", false, false, err
 	}
+	as = asIs(run, nodes)
 	switch {
 	case run.Order.Pending():
 	case run.Status.Terminal():
-		return true, false, nil
+		return as, true, false, nil
 	case o.Stay:
 	case run.Status == state.Paused:
 		at, err := s.atWork(ctx, nodes)
-		return !at, false, err
+		return as, !at, false, err
 	case state.Waits(nodes):
-		return true, false, nil
+		return as, true, false, nil
 	default:
-		return false, o.Abandoned != nil && o.Abandoned(run), nil
+		return as, false, o.Abandoned != nil && o.Abandoned(run), nil
 	}
-	return false, false, nil
+	return as, false, false, nil
+}
+
+// asIs is a text that is another one whenever anything has happened to a run.
+func asIs(run state.Run, nodes []state.Node) string {
+	var b strings.Builder
+	fmt.Fprint(&b, run.Status, run.Epoch, run.Order.Pending())
+	for _, n := range nodes {
+		fmt.Fprint(&b, " ", n.Revision)
+	}
+	return b.String()
 }
 
 // atWork reports whether a batch is claimed.

@@ -190,3 +190,34 @@ func TestAudit(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all, 5)
 }
+
+// counting counts what a reader asks for.
+type counting struct {
+	state.Store
+	looks, sequences int
+	enough           context.CancelFunc
+}
+
+func (c *counting) Run(ctx context.Context, key state.RunKey) (state.Run, error) {
+	if c.looks++; c.looks == 20 {
+		c.enough()
+	}
+	return c.Store.Run(ctx, key)
+}
+
+func (c *counting) Sequence(ctx context.Context, key state.RunKey, page state.Page) ([]state.Span, int64, error) {
+	c.sequences++
+	return c.Store.Sequence(ctx, key, page)
+}
+
+// Who follows a run in which nothing happens reads the run and its nodes, and no events.
+func TestFollowReadsLittleWhereNothingHappens(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, 3)
+	ctx, enough := context.WithCancel(t.Context())
+	c := &counting{Store: p.store, enough: enough}
+	err := history.Follow(ctx, history.NewStream(c, p.key, 0), history.FollowOptions{Every: time.Millisecond, Stay: true}, func([]history.Line) error { return nil })
+	require.ErrorIs(t, err, context.Canceled)
+	require.GreaterOrEqual(t, c.looks, 20)
+	require.LessOrEqual(t, c.sequences, 6, "two looks for events")
+}
