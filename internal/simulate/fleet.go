@@ -163,7 +163,7 @@ func (f *fleet) hire(in time.Duration) {
 
 // begin starts the executor and the coordinator of a worker.
 func (f *fleet) begin(w *fleetWorker) {
-	store := &timed{Store: f.store, fleet: f, fleetWorker: w, busy: map[string][]*waiter{}}
+	store := &timed{Store: f.store, fleet: f, fleetWorker: w, lanes: map[string]*lane{}}
 	queue := &hints{fleet: f, worker: w}
 	f.broker.ends = append(f.broker.ends, queue)
 	w.lead = coordinator.New(f.ctx, coordinator.Config{

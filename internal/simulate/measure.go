@@ -19,7 +19,7 @@ func Alone(ctx context.Context, c Config) (r Result, err error) {
 		return Result{}, &fault.Error{Kind: fault.Environment, Message: "make a directory for the state of a simulation", Err: err}
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	store, err := sqlite.Open(ctx, filepath.Join(dir, "state.db"))
+	store, err := sqlite.OpenScratch(ctx, filepath.Join(dir, "state.db"))
 	if err != nil {
 		return Result{}, err
 	}

@@ -15,11 +15,8 @@ type timed struct {
 	state.Store
 	fleet *fleet
 	*fleetWorker
-	busy map[string][]*waiter // partitions that one goroutine of this process changes, and who waits for it
+	lanes map[string]*lane // to partitions
 }
-
-// lostPause is the longest pause of who has lost a conditional write, before the next try.
-const lostPause = 4 * time.Millisecond
 
 // sleep takes the time of a call.
 func (t *timed) sleep(l Latency) error {
@@ -40,41 +37,6 @@ func (t *timed) read() error {
 // always is that a write is tried whatever is read before.
 func always() bool { return true }
 
-// change is a conditional write of a partition, as often as it loses against
-// others. In one process one goroutine does it at a time. A claim that can be seen
-// to come too late is not tried.
-func (t *timed) change(partition string, can func() bool, write func() error) error {
-	t.lock(partition)
-	defer t.unlock(partition)
-	if t.fleet.costs.State.Kind == SQLite {
-		return t.queued(write)
-	}
-	for {
-		if err := t.read(); err != nil {
-			return err
-		}
-		if !can() {
-			return state.ErrNotClaimable
-		}
-		revision := t.fleet.revisions[partition]
-		if err := t.sleep(t.fleet.costs.State.Write); err != nil {
-			return err
-		}
-		t.fleet.writes++
-		if t.fleet.revisions[partition] == revision {
-			err := write()
-			if err == nil {
-				t.fleet.revisions[partition]++
-			}
-			return err
-		}
-		t.fleet.lost++
-		if !t.fleet.world.sleep(&t.process, time.Duration(t.random.Int64N(int64(lostPause)))) {
-			return errOver
-		}
-	}
-}
-
 // queued is a write of a store with one writer.
 func (t *timed) queued(write func() error) error {
 	if t.fleet.world.isOver() {
@@ -87,36 +49,6 @@ func (t *timed) queued(write func() error) error {
 		return errOver
 	}
 	return write()
-}
-
-func (t *timed) lock(partition string) {
-	w := t.fleet.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	queue, busy := t.busy[partition]
-	if !busy {
-		t.busy[partition] = nil
-		return
-	}
-	if w.over {
-		return
-	}
-	who := newWaiter(&t.process)
-	t.busy[partition] = append(queue, who)
-	w.wait(who)
-}
-
-func (t *timed) unlock(partition string) {
-	w := t.fleet.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	queue := t.busy[partition]
-	if len(queue) == 0 {
-		delete(t.busy, partition)
-		return
-	}
-	t.busy[partition] = queue[1:]
-	w.resume(queue[0])
 }
 
 func (t *timed) note(op string, key any, err error) {
@@ -151,9 +83,18 @@ func (t *timed) Nodes(ctx context.Context, key state.RunKey) ([]state.Node, erro
 	return t.Store.Nodes(ctx, key)
 }
 
+// Node implements state.Store: its head, and what there is once of its plan.
+func (t *timed) Node(ctx context.Context, key state.NodeKey) (state.Node, error) {
+	if err := t.read(); err != nil {
+		return state.Node{}, err
+	}
+	t.fleet.reads++
+	return t.Store.Node(ctx, key)
+}
+
 // Acquire implements state.Store.
 func (t *timed) Acquire(ctx context.Context, key state.RunKey, role, owner string, now, until time.Time) (r state.Role, err error) {
-	err = t.change(runPartition, always, func() (err error) {
+	err = t.change(runPartition, alone, always, func() (err error) {
 		r, err = t.Store.Acquire(ctx, key, role, owner, now, until)
 		return err
 	})
@@ -163,7 +104,7 @@ func (t *timed) Acquire(ctx context.Context, key state.RunKey, role, owner strin
 
 // CompleteRun implements state.Store.
 func (t *timed) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, actor string, now time.Time) error {
-	err := t.change(runPartition, always, func() error { return t.Store.CompleteRun(ctx, key, epoch, actor, now) })
+	err := t.change(runPartition, alone, always, func() error { return t.Store.CompleteRun(ctx, key, epoch, actor, now) })
 	t.note("complete", key.Run, err)
 	if err == nil {
 		t.fleet.done = true
@@ -179,7 +120,7 @@ func (t *timed) BeginOrder(_ context.Context, _ state.RunKey, o state.Order) err
 
 // FlipPlan implements state.Store.
 func (t *timed) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (standing string, err error) {
-	err = t.change(nodePartition(key), always, func() (err error) {
+	err = t.change(nodePartition(key), alone, always, func() (err error) {
 		standing, err = t.Store.FlipPlan(ctx, key, f)
 		return err
 	})
@@ -200,7 +141,7 @@ func (t *timed) StagePlan(ctx context.Context, key state.NodeKey, digest string,
 
 // MoveNode implements state.Store.
 func (t *timed) MoveNode(ctx context.Context, key state.NodeKey, m state.Move) error {
-	err := t.change(nodePartition(key), always, func() error { return t.Store.MoveNode(ctx, key, m) })
+	err := t.change(nodePartition(key), alone, always, func() error { return t.Store.MoveNode(ctx, key, m) })
 	t.note("move", key.Node, err)
 	return err
 }
@@ -225,7 +166,7 @@ func (t *timed) Unsettled(ctx context.Context, key state.NodeKey, page state.Pag
 func (t *timed) Claim(ctx context.Context, b state.Bid) (c state.Claim, err error) {
 	began := t.fleet.world.now
 	t.fleet.works(t.fleetWorker, 1)
-	err = t.change(nodePartition(b.NodeKey), func() bool { return t.fleet.latest[b.BatchKey] == b.Attempt }, func() (err error) {
+	err = t.change(nodePartition(b.NodeKey), beside, func() bool { return t.fleet.latest[b.BatchKey] == b.Attempt }, func() (err error) {
 		if c, err = t.Store.Claim(ctx, b); err == nil {
 			t.fleet.latest[b.BatchKey] = c.Attempt
 		}
@@ -249,7 +190,7 @@ func (t *timed) Claim(ctx context.Context, b state.Bid) (c state.Claim, err erro
 
 // Extend implements state.Store.
 func (t *timed) Extend(ctx context.Context, c state.Claim, lease time.Time) error {
-	err := t.change(nodePartition(c.NodeKey), always, func() error { return t.Store.Extend(ctx, c, lease) })
+	err := t.change(nodePartition(c.NodeKey), urgent, always, func() error { return t.Store.Extend(ctx, c, lease) })
 	t.note("extend", fmt.Sprint(c.Node, " ", c.Batch), err)
 	return err
 }
@@ -258,7 +199,7 @@ func (t *timed) Extend(ctx context.Context, c state.Claim, lease time.Time) erro
 func (t *timed) Commit(ctx context.Context, c state.Claim, out state.Outcome, now time.Time) error {
 	began := t.fleet.world.now
 	t.fleet.works(t.fleetWorker, 1)
-	err := t.change(nodePartition(c.NodeKey), always, func() error { return t.Store.Commit(ctx, c, out, now) })
+	err := t.change(nodePartition(c.NodeKey), beside, always, func() error { return t.Store.Commit(ctx, c, out, now) })
 	t.fleet.works(t.fleetWorker, -1)
 	t.note("commit", fmt.Sprint(c.Node, " ", c.Batch), err)
 	if errors.Is(err, errOver) {
