@@ -33,7 +33,7 @@ func (c *approvalsCmd) Run(ctx context.Context, a *app) error {
 		}
 	}
 	if c.JSON {
-		return printJSON(a.stdout, askedRows(c.Workspace, asked, of))
+		return printJSON(a.stdout, a.askedRows(c.Workspace, asked, of))
 	}
 	if len(asked) == 0 {
 		fmt.Fprintf(a.stdout, "nothing waits for a decision in workspace %s\n", c.Workspace)
@@ -43,7 +43,7 @@ func (c *approvalsCmd) Run(ctx context.Context, a *app) error {
 		if i > 0 {
 			fmt.Fprintln(a.stdout)
 		}
-		printAsked(a.stdout, c.Workspace, g, now)
+		a.printAsked(a.stdout, c.Workspace, g, now)
 		fmt.Fprintf(a.stdout, "  the run:    %s\n", runText(of[i]))
 	}
 	return nil

@@ -96,7 +96,7 @@ func (f *decideFlags) decide(ctx context.Context, a *app, w local.Wish) error {
 	w.Run, w.Gate, w.Comment, w.Role, w.Digest, w.Known = run.RunKey, f.Gate, a.known.Text(f.Comment), a.known.Text(f.Role), f.Digest, a.known
 	w.Shown = func(r gate.Record) {
 		if !f.JSON {
-			printRecord(a.stdout, run.Workspace, gate.Asked{Run: run.Run, Record: r}, time.Now())
+			a.printRecord(a.stdout, run.Workspace, gate.Asked{Run: run.Run, Record: r}, time.Now())
 			fmt.Fprintf(a.stdout, "  digest of what is decided on: %s\n", r.Digest)
 		}
 	}
@@ -129,13 +129,13 @@ func printDecided(a *app, key state.RunKey, w local.Wish, out local.Decided) {
 	fmt.Fprintln(a.stdout)
 	switch {
 	case w.Approve && out.Paused:
-		fmt.Fprintf(a.stdout, "  the run is paused: `%s` lets it go on\n", key.Command(fmt.Sprintf("resume %d", key.Run)))
+		fmt.Fprintf(a.stdout, "  the run is paused: `%s` lets it go on\n", a.command(key, fmt.Sprintf("resume %d", key.Run)))
 	case !w.Approve:
-		fmt.Fprintf(a.stdout, "  the run has failed; `%s` asks again\n", key.Command(fmt.Sprintf("retry %d", key.Run)))
+		fmt.Fprintf(a.stdout, "  the run has failed; `%s` asks again\n", a.command(key, fmt.Sprintf("retry %d", key.Run)))
 	case out.AtWork:
 		fmt.Fprintln(a.stdout, "  a process works on the run, and goes on")
 	default:
-		fmt.Fprintf(a.stdout, "  nobody works on the run now: `%s` goes on with it, or a worker or `run --wait` that is there\n", key.Command(fmt.Sprintf("resume %d", key.Run)))
+		fmt.Fprintf(a.stdout, "  nobody works on the run now: `%s` goes on with it, or a worker or `run --wait` that is there\n", a.command(key, fmt.Sprintf("resume %d", key.Run)))
 	}
 }
 

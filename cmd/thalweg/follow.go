@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"thalweg/internal/budget"
+	"thalweg/internal/fault"
 	"thalweg/internal/gate"
 	"thalweg/internal/history"
 	"thalweg/internal/local"
@@ -56,7 +58,7 @@ func (a *app) follow(ctx context.Context, home *local.Home, key state.RunKey, f 
 	err = history.Follow(ctx, history.NewStream(store, key, 0), history.FollowOptions{Stay: f.wait, Abandoned: looked.abandoned, Every: followPause}, events.tell)
 	view.close()
 	if ctx.Err() != nil {
-		fmt.Fprintf(a.stderr, "run %d is not followed any more, and goes on if it is not over; `%s` comes back to it\n", key.Run, a.command(key, home, fmt.Sprintf("attach %d", key.Run)))
+		fmt.Fprintf(a.stderr, "run %d is not followed any more, and goes on if it is not over; `%s` comes back to it\n", key.Run, a.command(key, fmt.Sprintf("attach %d", key.Run)))
 		return errReported{exitInterrupted}
 	}
 	if err != nil {
@@ -64,7 +66,7 @@ func (a *app) follow(ctx context.Context, home *local.Home, key state.RunKey, f 
 	}
 	sum, err := local.SummaryOf(ctx, home, key)
 	if err == nil && sum.Status == state.Running && home.Cluster() == nil {
-		fmt.Fprintf(a.stderr, "nobody works on run %d; `%s` lets it go on\n", key.Run, key.Command(fmt.Sprintf("resume %d", key.Run)))
+		fmt.Fprintf(a.stderr, "nobody works on run %d; `%s` lets it go on\n", key.Run, a.command(key, fmt.Sprintf("resume %d", key.Run)))
 		return errReported{exitInterrupted}
 	}
 	return finishRun(a, sum, err, f.asJSON)
@@ -72,15 +74,6 @@ func (a *app) follow(ctx context.Context, home *local.Home, key state.RunKey, f 
 
 // followPause is how often is looked what a run has come to.
 const followPause = 200 * time.Millisecond
-
-// command is a command about a run, as it is typed for this place.
-func (a *app) command(key state.RunKey, home *local.Home, rest string) string {
-	text := key.Command(rest)
-	if cfg := home.Cluster(); cfg != nil {
-		text += " --cluster " + cfg.Path
-	}
-	return text
-}
 
 // eventsShown shows what is recorded of a run as what happens in it.
 type eventsShown struct {
@@ -190,15 +183,50 @@ func (w *workplace) submit(ctx context.Context, a *app, flags engineFlags, asJSO
 		}
 		return err
 	}
+	if !opts.Resume && !opts.Wait {
+		if err := a.awaitTaken(ctx, w.home, key); err != nil {
+			if asJSON {
+				err = errors.Join(err, printJSON(a.stdout, neverBegan(ctx, opts.Workspace, err)))
+			}
+			return err
+		}
+	}
 	if w.detach {
 		_ = warnings.Write(a.stderr) // the terminal is gone when this fails: nobody to tell
 		if asJSON {
 			return printJSON(a.stdout, submitted{Event: "run_submitted", Workspace: key.Workspace, Run: key.Run})
 		}
-		fmt.Fprintf(a.stdout, "run %d submitted in workspace %s; `%s` follows it\n", key.Run, key.Workspace, a.command(key, w.home, fmt.Sprintf("attach %d", key.Run)))
+		fmt.Fprintf(a.stdout, "run %d submitted in workspace %s; `%s` follows it\n", key.Run, key.Workspace, a.command(key, fmt.Sprintf("attach %d", key.Run)))
 		return nil
 	}
 	return a.follow(ctx, w.home, key, followed{resumed: opts.Resume, asJSON: asJSON, wait: opts.Wait, started: local.Started{Warnings: warnings, Budget: budget.Budget{}}})
+}
+
+// awaitTaken waits until the workers have looked at a new run. Where none of them
+// can work on it, it is stopped before anything of it is done.
+func (a *app) awaitTaken(ctx context.Context, home *local.Home, key state.RunKey) error {
+	c, err := local.AwaitCandidates(ctx, home, key)
+	if ctx.Err() != nil {
+		return nil // it goes on, as one does that nobody follows
+	}
+	if err != nil {
+		return err
+	}
+	reasons := make([]string, len(c.Refused))
+	for i, r := range c.Refused {
+		reasons[i] = a.known.Text(r.Text())
+	}
+	if !c.None() {
+		for _, text := range reasons {
+			fmt.Fprintf(a.stderr, "cannot work on run %d: %s\n", key.Run, text)
+		}
+		return nil
+	}
+	if _, err := local.Stop(ctx, home, key, "no worker can take it"); err != nil {
+		return err
+	}
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no worker can take run %d, so it is stopped:\n%s", key.Run, strings.Join(reasons, "\n")),
+		Hint: "mend these, or start a worker that can; with --wait the run waits for one"}
 }
 
 // submitted is the JSON form of a run that was submitted and not followed.

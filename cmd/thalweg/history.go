@@ -53,7 +53,7 @@ func printRuns(ctx context.Context, a *app, flags stateFlags, o history.ListOpti
 	rightAligned(t, 1, 4, 5, 6)
 	for _, r := range runs {
 		t.AppendRow([]any{r.Run, runStatusText(a, r.Status), r.Created.Local().Format(time.DateTime), span(ms(r.Elapsed)), count(r.Rows), size(r.Bytes),
-			r.Actor, r.Script, whatHappened(r)})
+			r.Actor, r.Script, a.whatHappened(r)})
 	}
 	t.Render()
 	return nil
@@ -73,7 +73,7 @@ func runStatusText(a *app, status string) string {
 }
 
 // whatHappened is what a list says of a run beside its status.
-func whatHappened(r history.Run) string {
+func (a *app) whatHappened(r history.Run) string {
 	var said []string
 	switch {
 	case r.Dropped != nil:
@@ -83,14 +83,17 @@ func whatHappened(r history.Run) string {
 	case r.Failure != nil:
 		said = append(said, r.Failure.Text())
 	case r.Status == history.Interrupted:
-		said = append(said, "nobody works on it: "+goesOn(r)+" goes on with it")
+		said = append(said, "nobody works on it: "+a.goesOn(r)+" goes on with it")
 	case r.Status == string(state.Paused):
-		said = append(said, goesOn(r)+" lets it go on")
+		said = append(said, a.goesOn(r)+" lets it go on")
 	case len(r.WaitsFor) > 0:
 		said = append(said, "waits for "+strings.Join(r.WaitsFor, ", "))
 	}
 	if r.Parent > 0 {
 		said = append(said, fmt.Sprintf("in place of run %d", r.Parent))
+	}
+	if r.Priority != state.PriorityNormal {
+		said = append(said, string(r.Priority)+" priority")
 	}
 	if r.Description != "" {
 		said = append(said, r.Description)
@@ -99,6 +102,6 @@ func whatHappened(r history.Run) string {
 }
 
 // goesOn is the command by which a run goes on.
-func goesOn(r history.Run) string {
-	return state.RunKey{Workspace: r.Workspace, Run: r.Run}.Command(fmt.Sprintf("resume %d", r.Run))
+func (a *app) goesOn(r history.Run) string {
+	return a.command(state.RunKey{Workspace: r.Workspace, Run: r.Run}, fmt.Sprintf("resume %d", r.Run))
 }

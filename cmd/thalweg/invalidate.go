@@ -75,7 +75,7 @@ func (c *invalidateCmd) print(a *app, said invalidated) {
 		fmt.Fprintf(a.stdout, "  file %s was written from it, and stays\n", f)
 	}
 	for _, o := range said.Origins {
-		fmt.Fprintf(a.stdout, "  rows of node %s are those of run %d, which stays valid: %s\n", o.Node, o.Run, o.Command(fmt.Sprintf("invalidate %d --node %s --reason …", o.Run, o.Node)))
+		fmt.Fprintf(a.stdout, "  rows of node %s are those of run %d, which stays valid: %s\n", o.Node, o.Run, a.command(o.RunKey, fmt.Sprintf("invalidate %d --node %s --reason …", o.Run, o.Node)))
 	}
 	for _, t := range said.Made {
 		how := "was made from"

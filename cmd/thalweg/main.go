@@ -96,7 +96,8 @@ type app struct {
 	data           io.Writer // standard output for what is the user's own: rows, scripts
 	screen         io.Writer // standard error for what moves
 	known          *secret.Known
-	terminal       bool // stderr is one, and shows progress
+	at             commandPlace // see there
+	terminal       bool         // stderr is one, and shows progress
 	color          bool
 	width          int // columns of the terminal, 0 unknown
 
@@ -182,7 +183,7 @@ func run(ctx context.Context, args []string, a *app) int {
 		return exited
 	}
 	if err == nil {
-		err = settlePlace(kctx)
+		a.at, err = settlePlace(kctx)
 	}
 	if err != nil {
 		fmt.Fprintf(a.stderr, "thalweg: %v\n  hint: thalweg --help lists commands and flags\n", err)
@@ -277,6 +278,6 @@ func (a *app) printFailure(text string, p fault.Place, hint, detail string) {
 		}
 	}
 	if hint != "" {
-		fmt.Fprintf(a.stderr, "  hint: %s\n", plain(hint))
+		fmt.Fprintf(a.stderr, "  hint: %s\n", plain(a.at.here(hint)))
 	}
 }

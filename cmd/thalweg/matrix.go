@@ -59,14 +59,16 @@ func (c *runCmd) sweep(ctx context.Context, a *app, place *workplace, opts local
 	if c.Fresh {
 		opts.Reuse = false
 	}
-	told, err := place.openLineageOf(ctx, a, place.openLineage)
-	if err != nil {
-		return err
+	if place.home.Cluster() == nil { // else its workers tell
+		told, err := place.openLineageOf(ctx, a, place.openLineage)
+		if err != nil {
+			return err
+		}
+		defer told.close()
+		told.wrap(ctx, &opts)
 	}
-	defer told.close()
-	told.wrap(ctx, &opts)
 	began := time.Now()
-	cells, err := local.RunMatrix(ctx, local.MatrixOptions{Options: place.equip(a, c.engineFlags, opts), Dir: c.State, Axes: axes, Concurrency: c.AtOnce, FailFast: c.FailFast, Again: c.Fresh,
+	cells, err := local.RunMatrix(ctx, local.MatrixOptions{Options: place.equip(a, c.engineFlags, opts), Dir: c.State, Cluster: place.home.Cluster(), Axes: axes, Concurrency: c.AtOnce, FailFast: c.FailFast, Again: c.Fresh,
 		Show: func(s local.CellState) { c.showCell(a, s) }})
 	if len(cells) == 0 {
 		return err

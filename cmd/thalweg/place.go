@@ -49,8 +49,9 @@ func (p placeFlags) hooksDir(a *app) (string, error) {
 }
 
 // settlePlace decides between a directory and a cluster where both are named: what is on
-// the command line counts, not what the environment has for other commands.
-func settlePlace(kctx *kong.Context) error {
+// the command line counts, not what the environment has for other commands. It
+// answers with what is said of a cluster there.
+func settlePlace(kctx *kong.Context) (at commandPlace, err error) {
 	said := map[string]bool{}
 	for _, p := range kctx.Path {
 		if p.Flag != nil {
@@ -58,6 +59,7 @@ func settlePlace(kctx *kong.Context) error {
 		}
 	}
 	var state, cluster *kong.Flag
+	config := ""
 	for _, f := range kctx.Flags() {
 		switch f.Name {
 		case "state":
@@ -66,19 +68,25 @@ func settlePlace(kctx *kong.Context) error {
 			cluster = f
 		case "config":
 			if f.Target.String() != "" {
-				defer func(path string) { cluster.Target.SetString(path) }(f.Target.String())
-				said["cluster"] = true
+				config = f.Target.String()
 			}
 		}
 	}
+	if config != "" {
+		cluster.Target.SetString(config)
+		said["cluster"] = true
+	}
+	if said["cluster"] && cluster != nil {
+		at = placeOf(kctx, cluster.Target.String())
+	}
 	if state == nil || cluster == nil {
-		return nil
+		return at, nil
 	}
 	switch {
 	case said["state"] && said["cluster"]:
-		return &fault.Error{Kind: fault.Script, Message: "--state and --cluster exclude each other", Hint: "name a state directory or the configuration of a cluster"}
+		return at, &fault.Error{Kind: fault.Script, Message: "--state and --cluster exclude each other", Hint: "name a state directory or the configuration of a cluster"}
 	case said["state"]:
 		cluster.Target.SetString("")
 	}
-	return nil
+	return at, nil
 }

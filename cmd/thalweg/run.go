@@ -22,12 +22,13 @@ type runCmd struct {
 	Fresh     bool     `help:"Run all nodes; default: nodes are taken over whose inputs, code and parameters are those of an earlier run."`
 	Resume    bool     `help:"Continue the script's last run at its first uncommitted batch."`
 	RunNumber int64    `name:"run" help:"With --resume: the run to continue; default: the last." placeholder:"N"`
-	Wait      bool     `help:"Stay while the run waits for people, and go on when they have decided."`
+	Wait      bool     `help:"Stay while the run waits for people, and go on when they have decided; in a cluster also for a worker that can take it."`
 	Note      string   `help:"A description to keep with the run."`
 	Deadline  string   `help:"When the run is to be over, instead of what the script says: 2h, '06:30 Europe/Berlin', or a moment." placeholder:"WHEN"`
 	Matrix    []string `help:"Run it once for each value of a parameter, and of several for each combination: month=2026-01..2026-12, region=eu,us. The same command goes on with what is missing or failed." placeholder:"NAME=VALUES" sep:"none"`
 	AtOnce    int      `name:"matrix-concurrency" help:"Cells of --matrix at work at once." default:"1" placeholder:"N"`
 	FailFast  bool     `help:"With --matrix: begin no cell behind one that failed."`
+	Priority  string   `help:"How urgent it is for workers beside other runs: ${enum}." enum:"high,normal,low" default:"normal"`
 	Detach    bool     `help:"With --cluster: submit the run and do not follow it."`
 	hookFlags
 	openLineageFlag
@@ -47,7 +48,8 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	place.openLineage = c.OpenLineage
-	opts := local.Options{Deadline: c.Deadline, Hooks: hooks,
+	priority, _ := state.ParsePriority(c.Priority) // the flag takes no others
+	opts := local.Options{Deadline: c.Deadline, Hooks: hooks, Priority: priority,
 		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace, Start: c.Start, From: c.From, Description: c.Note,
 		Ephemeral: c.Ephemeral, Reuse: !c.Fresh, Resume: c.Resume, ResumeRun: c.RunNumber, Wait: c.Wait}
 	if place.detach = c.Detach; c.Detach {
@@ -55,8 +57,8 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 			return err
 		}
 	}
-	if len(c.Matrix) > 0 && c.Cluster != "" {
-		return &fault.Error{Kind: fault.Script, Message: "--matrix runs its cells itself: a cluster cannot be named with it", Hint: "submit the cells one by one with --param, or run the matrix in a state directory"}
+	if len(c.Matrix) > 0 && c.Detach {
+		return &fault.Error{Kind: fault.Script, Message: "--matrix begins its cells one by one: it has to stay", Hint: "leave --detach out; when it is interrupted, the same command goes on"}
 	}
 	if len(c.Matrix) > 0 {
 		return c.sweep(ctx, a, place, opts)
@@ -133,16 +135,16 @@ func finishRun(a *app, sum local.Summary, err error, asJSON bool) error {
 		return nil
 	case state.Waiting:
 		printWaits(a, sum)
-		fmt.Fprintf(a.stderr, "run %d waits, and holds nothing; when it is decided, `%s` goes on with it\n", sum.Key.Run, sum.Key.Command(fmt.Sprintf("resume %d", sum.Key.Run)))
+		fmt.Fprintf(a.stderr, "run %d waits, and holds nothing; when it is decided, `%s` goes on with it\n", sum.Key.Run, a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))
 		return errReported{exitWaiting}
 	case state.Running:
 		fmt.Fprintf(a.stderr, "run %d goes on in other processes; follow it with --resume\n", sum.Key.Run)
 		return errReported{exitInterrupted}
 	case state.Paused:
-		fmt.Fprintf(a.stderr, "run %d is paused, and nothing of it is under way; `%s` lets it go on\n", sum.Key.Run, sum.Key.Command(fmt.Sprintf("resume %d", sum.Key.Run)))
+		fmt.Fprintf(a.stderr, "run %d is paused, and nothing of it is under way; `%s` lets it go on\n", sum.Key.Run, a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))
 		return errReported{exitWaiting}
 	case state.Stopped:
-		fmt.Fprintf(a.stderr, "run %d was stopped; continue with --resume, or `%s`\n", sum.Key.Run, sum.Key.Command(fmt.Sprintf("resume %d", sum.Key.Run)))
+		fmt.Fprintf(a.stderr, "run %d was stopped; continue with --resume, or `%s`\n", sum.Key.Run, a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))
 		return errReported{exitInterrupted}
 	}
 	if f := sum.Failure; f != nil {
@@ -151,7 +153,7 @@ func finishRun(a *app, sum local.Summary, err error, asJSON bool) error {
 			fmt.Fprintf(a.stderr, "run %d failed at gate %s\n", sum.Key.Run, gate.NameOf(f.Node))
 			return errReported{exitCode(f.Kind)}
 		}
-		fmt.Fprintf(a.stderr, "run %d failed; %s\n", sum.Key.Run, nextStep(f.Kind, sum.Key))
+		fmt.Fprintf(a.stderr, "run %d failed; %s\n", sum.Key.Run, a.at.here(nextStep(f.Kind, sum.Key)))
 		return errReported{exitCode(f.Kind)}
 	}
 	return errReported{exitOurs}
@@ -160,7 +162,7 @@ func finishRun(a *app, sum local.Summary, err error, asJSON bool) error {
 // printWaits says what a run waits for, and how to decide.
 func printWaits(a *app, sum local.Summary) {
 	for _, g := range sum.Asked {
-		printAsked(a.stderr, sum.Key.Workspace, g, time.Now())
+		a.printAsked(a.stderr, sum.Key.Workspace, g, time.Now())
 	}
 }
 

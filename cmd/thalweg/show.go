@@ -83,7 +83,7 @@ func (a *app) showRun(d history.RunDetail) {
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s", d.Run.Run, d.Workspace, runStatusText(a, d.Status))
 	fmt.Fprintf(a.stdout, ", begun %s%s, %s\n", d.Created.Local().Format(time.DateTime), by(d.Actor), span(ms(d.Elapsed)))
 	a.say("script", d.Script)
-	a.say("", whatHappened(d.Run))
+	a.say("", a.whatHappened(d.Run))
 	if o := d.Order; o != nil && o.Kind != state.OrderFail { // that says what the failure does
 		a.say("last order", string(o.Kind)+mark(o.Mark))
 	}
@@ -105,7 +105,7 @@ func (a *app) showRun(d history.RunDetail) {
 		}
 		if n.Gate != nil && n.Status == state.Waiting {
 			fmt.Fprintln(a.stdout)
-			printRecord(a.stdout, d.Workspace, gate.Asked{Run: d.Run.Run, Node: n.Node, Record: *n.Gate}, time.Now())
+			a.printRecord(a.stdout, d.Workspace, gate.Asked{Run: d.Run.Run, Node: n.Node, Record: *n.Gate}, time.Now())
 		}
 		if d := n.Decision; d != nil {
 			a.say("node "+n.Node, decided(*d))
@@ -228,7 +228,7 @@ func (a *app) showNode(key state.RunKey, d history.NodeDetail) {
 	a.printBatches("slowest batches", d.Slowest)
 	a.printBatches("batches under way or in the way", d.Unsettled)
 	if d.More {
-		fmt.Fprintf(a.stdout, "  …; %s lists all\n", key.Command(fmt.Sprintf("batches %s --run %d", n.Node, key.Run)))
+		fmt.Fprintf(a.stdout, "  …; %s lists all\n", a.command(key, fmt.Sprintf("batches %s --run %d", n.Node, key.Run)))
 	}
 	for _, w := range d.Told {
 		fmt.Fprintf(a.stdout, "%s batch %d: %s\n", a.paint("warning:", yellow), w.Batch, plain(w.Text))

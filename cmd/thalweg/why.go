@@ -52,6 +52,9 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 			answers = []history.Answer{{Text: "waits: " + text, Do: hint}}
 		}
 	}
+	for i, answer := range answers {
+		answers[i].Do = a.at.here(answer.Do)
+	}
 	if c.JSON {
 		return printJSON(a.stdout, whyAnswer{Workspace: run.Workspace, Run: run.Run, Answers: answers})
 	}

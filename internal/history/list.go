@@ -26,6 +26,7 @@ type Run struct {
 	StartNodes  []string       `json:"start_nodes"`
 	Description string         `json:"description,omitempty"`
 	Actor       string         `json:"actor,omitempty"`
+	Priority    state.Priority `json:"priority,omitempty"` // none: the usual one
 	Parent      int64          `json:"parent,omitempty"`
 	Created     time.Time      `json:"created"`
 	Finished    *time.Time     `json:"finished,omitempty"`
@@ -79,7 +80,7 @@ func One(ctx context.Context, store state.Store, key state.RunKey, o ListOptions
 // of says what people see of a run that was read with its nodes in brief.
 func (o ListOptions) of(r state.Run) Run {
 	out := Run{Workspace: r.Workspace, Run: r.Run, Status: string(r.Status), Script: r.ScriptPath, Params: r.ParamsPath, StartNodes: r.StartNodes,
-		Description: r.Description, Actor: r.Actor, Parent: r.Parent, Created: r.Created, Elapsed: took(r, o.Now).Milliseconds(), Failure: r.Failure, Invalidated: r.Invalidated, Dropped: r.Dropped}
+		Description: r.Description, Actor: r.Actor, Priority: r.Priority, Parent: r.Parent, Created: r.Created, Elapsed: took(r, o.Now).Milliseconds(), Failure: r.Failure, Invalidated: r.Invalidated, Dropped: r.Dropped}
 	if !r.Finished.IsZero() {
 		out.Finished = &r.Finished
 	}

@@ -100,7 +100,7 @@ func (s *server) attend(ctx context.Context) (done func()) {
 		note := state.Note{Topic: topicWorkers, Name: a.Owner}
 		say := func(ctx context.Context) { s.say(ctx, &a, &note) }
 		say(ctx)
-		every(ctx, attendEvery, say)
+		s.keepSaying(ctx, say)
 		limited, stop := context.WithTimeout(context.WithoutCancel(ctx), presenceTimeout)
 		defer stop()
 		if err := s.home.State.RemoveNote(limited, fleetWorkspace, note); err != nil {
@@ -110,6 +110,24 @@ func (s *server) attend(ctx context.Context) (done func()) {
 	return func() {
 		cancel()
 		loop.Wait()
+	}
+}
+
+// keepSaying renews the worker's note, and at once where somebody waits for what it
+// says, until ctx ends.
+func (s *server) keepSaying(ctx context.Context, say func(context.Context)) {
+	tick := time.NewTicker(attendEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-s.changed:
+		}
+		limited, cancel := context.WithTimeout(ctx, presenceTimeout)
+		say(limited)
+		cancel()
 	}
 }
 
@@ -168,35 +186,96 @@ func pythonVersion(ctx context.Context, interpreter string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// Refusal is why a worker cannot work on a run.
+type Refusal struct {
+	Host string `json:"host"`
+	PID  int    `json:"pid"`
+	Why  string `json:"why"`
+}
+
+// Text says it for people.
+func (r Refusal) Text() string { return fmt.Sprintf("%s (process %d): %s", r.Host, r.PID, r.Why) }
+
+// Candidates are the workers of a cluster as they look at a run.
+type Candidates struct {
+	There   int // workers that take runs
+	Taken   bool
+	Refused []Refusal
+}
+
+// None reports whether there are workers, and none of them can take the run.
+func (c Candidates) None() bool { return !c.Taken && c.There > 0 && len(c.Refused) == c.There }
+
+// candidatesOf says how the workers look at a run now.
+func candidatesOf(ctx context.Context, home *Home, key state.RunKey) (out Candidates, err error) {
+	workers, err := Workers(ctx, home)
+	if err != nil {
+		return out, err
+	}
+	same := func(r RunAt) bool { return r.Workspace == key.Workspace && r.Run == key.Run }
+	for _, w := range workers {
+		if w.Gone || w.Draining {
+			continue
+		}
+		out.There++
+		out.Taken = out.Taken || slices.ContainsFunc(w.Runs, same)
+		if i := slices.IndexFunc(w.Refused, same); i >= 0 {
+			out.Refused = append(out.Refused, Refusal{w.Host, w.PID, w.Refused[i].Why})
+		}
+	}
+	return out, nil
+}
+
+// candidatesPatience is how long workers may take to look at a new run: they
+// import its Python code.
+const (
+	candidatesPatience = 20 * time.Second
+	candidatesLook     = 100 * time.Millisecond
+)
+
+// AwaitCandidates waits until a worker has taken a new run of a cluster, or each
+// that is there has said why it cannot.
+func AwaitCandidates(ctx context.Context, home *Home, key state.RunKey) (out Candidates, err error) {
+	ctx, cancel := context.WithTimeout(ctx, candidatesPatience)
+	defer cancel()
+	tick := time.NewTicker(candidatesLook)
+	defer tick.Stop()
+	for {
+		if out, err = candidatesOf(ctx, home, key); err != nil || out.Taken || out.None() || out.There == 0 {
+			return out, err
+		}
+		nodes, err := home.State.Nodes(ctx, key)
+		if err != nil {
+			return out, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
+		}
+		if slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Status != state.Pending || n.PlanDigest != "" }) {
+			out.Taken = true // its worker has not said so yet
+			return out, nil
+		}
+		select {
+		case <-ctx.Done():
+			return out, nil
+		case <-tick.C:
+		}
+	}
+}
+
 // NobodyTakes says why no worker takes a run of a cluster; "" if one works on it, or will.
 func NobodyTakes(ctx context.Context, home *Home, key state.RunKey) (text, hint string, err error) {
 	if home.cluster == nil {
 		return "", "", nil
 	}
-	workers, err := Workers(ctx, home)
-	if err != nil {
-		return "", "", err
-	}
-	var reasons []string
-	there := 0
-	for _, w := range workers {
-		if w.Gone || w.Draining {
-			continue
-		}
-		there++
-		if slices.ContainsFunc(w.Runs, func(r RunAt) bool { return r.Workspace == key.Workspace && r.Run == key.Run }) {
-			return "", "", nil
-		}
-		for _, r := range w.Refused {
-			if r.Workspace == key.Workspace && r.Run == key.Run {
-				reasons = append(reasons, fmt.Sprintf("%s (process %d): %s", w.Host, w.PID, r.Why))
-			}
-		}
-	}
+	c, err := candidatesOf(ctx, home, key)
 	switch {
-	case there == 0:
+	case err != nil:
+		return "", "", err
+	case c.There == 0:
 		return "no worker is there", "start one: thalweg worker --cluster " + home.cluster.Path, nil
-	case len(reasons) == there:
+	case c.None():
+		reasons := make([]string, len(c.Refused))
+		for i, r := range c.Refused {
+			reasons[i] = r.Text()
+		}
 		return "no worker that is there can take it: " + strings.Join(reasons, "; "), "start a worker that can, or mend these: `thalweg cluster status` lists them", nil
 	}
 	return "", "", nil

@@ -32,6 +32,7 @@ func Begin(ctx context.Context, home *Home, opts Options) (key state.RunKey, err
 		}
 		return key, err
 	}
+	home.ordered(ctx, r.key)
 	return r.key, nil
 }
 
@@ -54,6 +55,9 @@ func Submit(ctx context.Context, home *Home, opts Options) (key state.RunKey, wa
 		warnings, err = r.letGoOn(ctx)
 	} else if err = r.begin(ctx); err == nil {
 		warnings, err = r.warnings, r.replaceParent(ctx)
+	}
+	if r.key.Run != 0 && err == nil {
+		home.ordered(ctx, r.key)
 	}
 	return r.key, warnings, err
 }
@@ -117,6 +121,9 @@ func begunBefore(ctx context.Context, store state.Store, workspace, token string
 func (r *runner) tryPython(ctx context.Context, python bool, affected []*script.Node) (err error) {
 	if !python {
 		return nil
+	}
+	if err := r.checkRequirements(ctx, r.script); err != nil {
+		return err
 	}
 	if r.budget = r.whole; r.budget.Interpreters > 1 {
 		r.budget.Interpreters = 1

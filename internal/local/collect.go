@@ -2,10 +2,15 @@ package local
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -41,11 +46,11 @@ func Collect(ctx context.Context, home *Home, opts CollectOptions) (out Collecte
 		return out, err
 	}
 	if !opts.DryRun {
-		lock, failed := home.collectLock()
+		done, failed := home.collectAlone(ctx, opts.Workspace)
 		if failed != nil {
 			return out, failed
 		}
-		defer func() { err = errors.Join(err, release(lock)) }()
+		defer func() { err = errors.Join(err, done()) }()
 	}
 	store := patient.New(home.State, patient.Config{})
 	out.Report, err = collect.Collect(ctx, collect.Config{
@@ -58,7 +63,61 @@ func Collect(ctx context.Context, home *Home, opts CollectOptions) (out Collecte
 	return out, home.collectCopies(ctx, opts, &out.Copies)
 }
 
-// collectLock is held by the process that collects.
+// collectAlone keeps others from collecting, until what it answers with is called.
+func (h *Home) collectAlone(ctx context.Context, workspace string) (done func() error, err error) {
+	if h.cluster != nil {
+		return h.collectRole(ctx, workspace)
+	}
+	lock, err := h.collectLock()
+	return func() error { return release(lock) }, err
+}
+
+// roleCollect is of a workspace's first run: roles are of runs, and that one stays
+// for as long as the workspace has any.
+const roleCollect = "gc"
+
+// collectRole is held by the process that collects in a cluster. Of a workspace
+// without runs there is nothing to collect.
+func (h *Home) collectRole(ctx context.Context, workspace string) (done func() error, err error) {
+	first, me := state.RunKey{Workspace: workspace, Run: 1}, worker.Owner()+"#"+rand.Text()[:8]
+	for tries := 2; ; tries-- {
+		now := time.Now()
+		held, err := h.State.Acquire(ctx, first, roleCollect, me, now, now.Add(doorLease))
+		if err == nil {
+			break
+		}
+		owner, _, _ := strings.Cut(held.Owner, "#")
+		switch {
+		case errors.Is(err, state.ErrNotFound):
+			return func() error { return nil }, nil
+		case !errors.Is(err, state.ErrHeld):
+			return nil, fmt.Errorf("see whether another gc is at work: %w", err)
+		case tries == 0 || !worker.Gone(owner):
+			return nil, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("another gc is at work in workspace %s: %s", workspace, owner), Err: err,
+				Hint: "wait until it has ended; --dry-run works beside it"}
+		}
+		if err := h.State.Resign(ctx, first, roleCollect, held.Owner); err != nil {
+			return nil, fmt.Errorf("end the gc of a process that has died: %w", err)
+		}
+	}
+	keeps, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var loop sync.WaitGroup
+	loop.Go(func() {
+		every(keeps, presenceEvery, func(ctx context.Context) {
+			now := time.Now()
+			_, _ = h.State.Acquire(ctx, first, roleCollect, me, now, now.Add(doorLease)) // it is tried again before the time is over
+		})
+	})
+	return func() error {
+		cancel()
+		loop.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), presenceTimeout)
+		defer cancel()
+		return h.State.Resign(ctx, first, roleCollect, me)
+	}, nil
+}
+
+// collectLock is held by the process that collects in a state directory.
 func (h *Home) collectLock() (*os.File, error) {
 	path := filepath.Join(h.Dir, "locks", "gc.lock") // a run's has a number
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)

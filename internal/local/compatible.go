@@ -37,8 +37,10 @@ func surroundings(byNode map[string]map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, found := range byNode {
 		for name, value := range found {
+			module, ok := strings.CutPrefix(name, "module ")
+			_, versioned := found["version "+module]
 			switch f := strings.Fields(value); {
-			case name == python.Doubt:
+			case name == python.Doubt, name == "packages", ok && versioned: // they say when and where it was installed, too
 			case name == "python" && len(f) > 2: // without the moment and the compiler of its build
 				out[name] = f[0] + " " + f[1] + " " + f[len(f)-1]
 			default:

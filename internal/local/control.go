@@ -39,6 +39,7 @@ func Stop(ctx context.Context, home *Home, key state.RunKey, reason string) (out
 		return out, nil
 	}
 	out.After = state.Stopped
+	home.ordered(ctx, key)
 	look := time.NewTicker(stopLook)
 	defer look.Stop()
 	for out.AtWork = home.AtWork(key); out.AtWork && time.Since(begun) < StopBound; out.AtWork = home.AtWork(key) {
@@ -70,8 +71,12 @@ func mark(reason string) state.Mark {
 // Pause lets a run finish the batches that are at work, and begin no others. It
 // answers with the run's status, and how many those are.
 func Pause(ctx context.Context, home *Home, key state.RunKey, reason string) (status state.Status, inFlight int, err error) {
-	if status, err = supervise.Pause(ctx, home.control(), key, mark(reason)); err != nil || status != state.Paused || !home.AtWork(key) {
+	if status, err = supervise.Pause(ctx, home.control(), key, mark(reason)); err != nil || status != state.Paused {
 		return status, 0, err
+	}
+	home.ordered(ctx, key)
+	if !home.AtWork(key) {
+		return status, 0, nil
 	}
 	batches, err := state.OfNodes(ctx, home.State, key, home.State.Unsettled)
 	for _, b := range batches {

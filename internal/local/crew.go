@@ -113,13 +113,24 @@ func (c *crew) drain(ctx context.Context, most time.Duration) {
 
 // open begins to work on a run whose job is done by content: itself, or others
 // in its name. The lock is the crew's from now on.
-func (c *crew) open(ctx context.Context, key state.RunKey, job *pipeline.Pipeline, content worker.Job, lock *RunLock, observe func(worker.Event)) *openRun {
+func (c *crew) open(ctx context.Context, key state.RunKey, urgent state.Priority, job *pipeline.Pipeline, content worker.Job, lock *RunLock, observe func(worker.Event)) *openRun {
 	r := &openRun{job: job, lock: lock, Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: c.queue, Job: content, Owner: c.owner,
-		Slots: c.cfg.slots + c.cfg.ahead, Near: job.Near, Lease: c.cfg.lease, FollowSlowest: c.cfg.slowest, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint, Clock: c.cfg.clock}, key)}
+		Slots: c.cfg.slots + c.cfg.ahead, Priority: levelOf(urgent), Near: job.Near, Lease: c.cfg.lease, FollowSlowest: c.cfg.slowest, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint, Clock: c.cfg.clock}, key)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs[key] = r
 	return r
+}
+
+// levelOf is which hints of the queue are those of a run.
+func levelOf(p state.Priority) queue.Priority {
+	switch p {
+	case state.PriorityHigh:
+		return queue.High
+	case state.PriorityLow:
+		return queue.Low
+	}
+	return queue.Normal
 }
 
 // leave ends the work on a run whose coordinator has ended: what is in flight

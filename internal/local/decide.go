@@ -95,6 +95,7 @@ func Decide(ctx context.Context, home *Home, w Wish) (out Decided, err error) {
 	if err := gate.Decide(ctx, t.store, n.NodeKey, order); err != nil {
 		return out, err
 	}
+	home.ordered(ctx, w.Run)
 	out.AtWork = home.AtWork(w.Run)
 	run, err := t.store.Run(ctx, w.Run)
 	out.Paused = err == nil && run.Status == state.Paused // the decision stands, whatever is known of the run

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"thalweg/internal/cluster"
 	"thalweg/internal/document"
 	"thalweg/internal/fault"
 	"thalweg/internal/matrix"
@@ -37,7 +38,8 @@ const (
 // MatrixOptions say how a script is run over values.
 type MatrixOptions struct {
 	Options
-	Dir         string // of the state
+	Dir         string          // of the state
+	Cluster     *cluster.Config // whose workers work on the cells; nil: this process does
 	Axes        []matrix.Axis
 	Concurrency int  // cells at once
 	FailFast    bool // no cell begins behind one that failed
@@ -107,12 +109,12 @@ func RunMatrix(ctx context.Context, opts MatrixOptions) (_ []CellState, err erro
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	home, err := Open(ctx, opts.Dir, true)
+	m := &sweep{opts: opts}
+	home, err := m.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, home.Close()) }()
-	m := &sweep{opts: opts}
 	if err := m.load(ctx); err != nil {
 		return nil, err
 	}
@@ -123,6 +125,14 @@ func RunMatrix(ctx context.Context, opts MatrixOptions) (_ []CellState, err erro
 		return nil, err
 	}
 	return m.run(ctx)
+}
+
+// open opens the state.
+func (m *sweep) open(ctx context.Context) (*Home, error) {
+	if m.opts.Cluster != nil {
+		return OpenCluster(ctx, m.opts.Cluster)
+	}
+	return Open(ctx, m.opts.Dir, true)
 }
 
 // load loads the script with the parameters of each cell.
@@ -302,7 +312,7 @@ func (m *sweep) do(ctx context.Context, c *cell) (err error) {
 		c.Run = 0
 		return c.ended(Summary{}, c.invalid)
 	}
-	home, err := Open(ctx, m.opts.Dir, true) // each cell at work has files of its own
+	home, err := m.open(ctx) // each cell at work has files of its own
 	if err != nil {
 		return err
 	}
@@ -315,7 +325,7 @@ func (m *sweep) do(ctx context.Context, c *cell) (err error) {
 	if next == goOn {
 		o := c.opts
 		o.Resume, o.ResumeRun, o.Start, o.From = true, c.Run, nil, nil
-		sum, err := Run(ctx, home, o)
+		sum, err := m.work(ctx, home, o)
 		if err == nil || ctx.Err() != nil || sum.Status != "" && sum.Status != state.Running {
 			return c.ended(sum, err)
 		}
@@ -346,8 +356,59 @@ func (m *sweep) do(ctx context.Context, c *cell) (err error) {
 		}
 	}
 	o.Started = note
-	sum, err := Run(ctx, home, o)
+	sum, err := m.work(ctx, home, o)
 	return c.ended(sum, err)
+}
+
+// cellLook is how often it is looked how a cell is that others work on, and
+// cellLooks how many such looks are between two whether anybody does.
+const (
+	cellLook  = 300 * time.Millisecond
+	cellLooks = 10
+)
+
+// work brings a run to its end, or to where it waits for people: here, or by
+// having the workers of a cluster do it. One that is left goes on there.
+func (m *sweep) work(ctx context.Context, home *Home, o Options) (sum Summary, err error) {
+	if home.cluster == nil {
+		return Run(ctx, home, o)
+	}
+	key, warnings, err := Submit(ctx, home, o)
+	if err != nil {
+		return sum, err
+	}
+	if o.Started != nil {
+		o.Started(Started{Key: key, Resumed: o.Resume, Warnings: warnings, Script: o.Script, Remote: true})
+	}
+	if err := m.await(ctx, home, key); err != nil && ctx.Err() == nil {
+		return Summary{Key: key, Status: state.Running}, err
+	}
+	return SummaryOf(context.WithoutCancel(ctx), home, key)
+}
+
+// await returns when workers have nothing more to do for a run, or ctx ends.
+func (m *sweep) await(ctx context.Context, home *Home, key state.RunKey) error {
+	tick := time.NewTicker(cellLook)
+	defer tick.Stop()
+	said := ""
+	for looks := 1; ; looks++ {
+		sum := Summary{Key: key}
+		if goes, err := goesOn(ctx, home, &sum); err != nil || !goes {
+			return err
+		}
+		if looks%cellLooks == 0 {
+			text, hint, err := NobodyTakes(ctx, home, key)
+			if err == nil && text != "" && text != said {
+				said = text
+				m.opts.Logger.Warn("a cell's run waits", "run", key.Run, "workspace", key.Workspace, "why", m.opts.Known.Text(text), "hint", hint)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 // What is to be done for a cell.

@@ -24,7 +24,7 @@ func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 		RunKey: state.RunKey{Workspace: r.opts.Workspace}, Token: cmp.Or(r.opts.Token, rand.Text()), Script: r.identity, Sources: r.opts.From,
 		ScriptPath: address.Redact(r.opts.ScriptPath), ParamsPath: address.Redact(r.opts.ParamsPath),
 		Fingerprint: r.script.Fingerprint, StartNodes: startNodes, Description: r.opts.Description, Parent: r.opts.Parent, Created: time.Now(),
-		Actor: actor(), Program: r.opts.Program, Engine: engine.Version, BucketHash: plan.KeyHash,
+		Actor: actor(), Program: r.opts.Program, Engine: engine.Version, BucketHash: plan.KeyHash, Priority: r.opts.Priority,
 	}
 	var err error
 	if run.Deadline, err = r.deadline(run.Created); err != nil {

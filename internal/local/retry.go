@@ -150,7 +150,7 @@ func (t *tools) changed(ctx context.Context, rec recorded, nodes []state.Node, o
 		return false, nil
 	}
 	opts := Options{Script: now, ScriptSources: src, ScriptPath: rec.run.ScriptPath, ParamsPath: rec.run.ParamsPath, Params: rec.params, Offered: rec.Offered, Lenient: rec.Lenient, Ephemeral: rec.Ephemeral, Reuse: true,
-		Workspace: rec.run.Workspace, From: rec.run.Sources, Description: rec.run.Description, Dir: rec.Dir, Parent: rec.run.Run}
+		Workspace: rec.run.Workspace, From: rec.run.Sources, Description: rec.run.Description, Priority: rec.run.Priority, Dir: rec.Dir, Parent: rec.run.Run}
 	hooks, _, err := hooksOf(ctx, t.store, rec.run)
 	if err != nil {
 		return false, err

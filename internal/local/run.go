@@ -80,6 +80,7 @@ type Options struct {
 	Deadline string            // when it is to be over, instead of what the script says
 	Nominal  time.Time         // when it was to begin; zero: now
 	Hooks    []script.Hook     // beside the script's
+	Priority state.Priority    // of a new run
 
 	stateWithin time.Duration // that a call of the state is repeated which could not reach it: see patient.Config
 
@@ -274,6 +275,11 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 		return sum, err
 	}
 	r.engine.Prepare(min(r.budget.Slots, starts(affected, r.script)))
+	if needsPython(affected) {
+		if err := r.checkRequirements(ctx, r.script); err != nil {
+			return sum, err
+		}
+	}
 	if r.python, err = r.checkPython(ctx, r.dir, affected); err != nil {
 		return sum, err
 	}
@@ -590,7 +596,7 @@ func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum 
 		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.budget, Warnings: warnings, Script: r.script, Dir: r.dir})
 	}
 	c := newCrew(ctx, crewConfig{store: r.store, slots: r.whole.Slots, ahead: aheadOf(r.home.Parts), lease: r.opts.Lease, tries: r.opts.Tries, deadline: r.opts.AttemptTimeout, clock: r.home.clock, logger: r.opts.Logger, checkpoint: r.opts.Checkpoint})
-	run := c.open(ctx, r.key, r.content, r.content, r.lock, observe)
+	run := c.open(ctx, r.key, state.PriorityNormal, r.content, r.content, r.lock, observe)
 	var runErr error
 	sum.Status, runErr = run.Run()
 	runErr = errors.Join(runErr, c.stop())

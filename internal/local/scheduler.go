@@ -41,7 +41,8 @@ type SchedulerOptions struct {
 const scriptsEvery = 5 * time.Second
 
 // Schedule begins runs of scripts when their schedules and watches say so, and
-// works on the runs that it and other schedulers have begun, until ctx ends.
+// works on the runs that it and other schedulers have begun, until ctx ends. In a
+// cluster it leaves the work to workers.
 func Schedule(ctx context.Context, home *Home, opts SchedulerOptions) error {
 	if err := CheckWorkspace(opts.Workspace); err != nil {
 		return err
@@ -73,7 +74,12 @@ func Schedule(ctx context.Context, home *Home, opts SchedulerOptions) error {
 	defer stop(nil)
 	var wg sync.WaitGroup
 	wg.Go(func() { service.Work(ctx) })
-	err := Serve(ctx, home, opts.WorkerOptions)
+	var err error
+	if home.cluster != nil { // its workers work on the runs: one that takes only some would put hints of the others back
+		<-ctx.Done()
+	} else {
+		err = Serve(ctx, home, opts.WorkerOptions)
+	}
 	stop(nil)
 	wg.Wait()
 	return err

@@ -80,7 +80,7 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{}, called: make(chan struct{}, 1)}
+	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{}, called: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 	ready := make(chan struct{})
 	works, leave := context.WithCancelCause(ctx)
 	s.crew = newCrew(ctx, crewConfig{queue: shared, heard: s.look, hinted: opts.Hinted, slowest: opts.FollowSlowest,
@@ -134,6 +134,7 @@ type server struct {
 	runs sync.WaitGroup
 
 	called  chan struct{} // somebody has asked to look for runs
+	changed chan struct{} // its note says something else now
 	joining sync.Mutex    // one run is joined at a time
 	mu      sync.Mutex
 	joined  map[state.RunKey]bool
@@ -236,6 +237,7 @@ func (s *server) consider(ctx context.Context, r state.Run) {
 	delete(s.refused, how)
 	s.joined[r.RunKey] = true
 	s.mu.Unlock()
+	s.saysElse()
 	if s.opts.Joined != nil {
 		s.opts.Joined(Started{Key: r.RunKey, Resumed: true, Script: rec.script, Dir: rec.Dir})
 	}
@@ -252,6 +254,15 @@ func (s *server) refuse(how string, r state.Run, err error) {
 	}
 	wait := min(max(refusalMin, 2*before), refusalMax)
 	s.refused[how] = refusal{until: time.Now().Add(wait), wait: wait, run: r.RunKey, why: fault.Of(err).Message}
+	s.saysElse()
+}
+
+// saysElse makes the worker's note say at once what has changed.
+func (s *server) saysElse() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
 }
 
 // open loads a run from what was pinned of it.
@@ -287,7 +298,7 @@ func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, rec re
 	}
 	job := s.job(jobOf{script: rec.script, sources: &rec.sources, run: key, identity: s.home.identityOf(rec.run), from: rec.run.Sources, planning: rec.Budget, ephemeral: rec.Ephemeral, dir: rec.Dir, ownCopies: true,
 		reuse: rec.Reuse, chosen: rec.Chosen, python: python})
-	return s.crew.open(ctx, key, job, s.isolated(key, job), lock, s.opts.Observe), rec, nil
+	return s.crew.open(ctx, key, rec.run.Priority, job, s.isolated(key, job), lock, s.opts.Observe), rec, nil
 }
 
 // prepare has the interpreters import the run's Python code, once there are any.
@@ -305,6 +316,9 @@ func (s *server) prepare(ctx context.Context, sc *script.Script, dir string, key
 	}
 	if !python {
 		return nil, nil
+	}
+	if err := s.checkRequirements(ctx, sc); err != nil {
+		return nil, err
 	}
 	if err := s.openPool(); err != nil {
 		return nil, err

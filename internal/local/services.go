@@ -18,6 +18,7 @@ import (
 	"thalweg/internal/queue"
 	"thalweg/internal/queue/rabbitmq"
 	"thalweg/internal/remote"
+	"thalweg/internal/state"
 	statecassandra "thalweg/internal/state/cassandra"
 )
 
@@ -165,4 +166,17 @@ func brokerOf(c *cluster.Config, q *cluster.RabbitMQ) (rabbitmq.Config, error) {
 		prefix = k.Keyspace
 	}
 	return rabbitmq.Config{Hosts: q.Hosts, Username: q.Username, Password: q.Password, Vhost: q.VHost, TLS: secure, Prefix: prefix}, nil
+}
+
+// ordered asks the processes of a cluster to look at a run now, of which somebody
+// has ordered something. Without a broker, or an answer of it, they look by themselves.
+func (h *Home) ordered(ctx context.Context, key state.RunKey) {
+	if h.cluster == nil || h.cluster.Queue == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signalPatience)
+	defer cancel()
+	if cfg, err := brokerOf(h.cluster, h.cluster.Queue); err == nil {
+		_ = rabbitmq.Send(ctx, cfg, queue.Signal{RunKey: key, Kind: queue.Ordered}) // lost ones cost a look's time
+	}
 }

@@ -1151,6 +1151,7 @@ def module(name, found):
         return []
     if all(installed(place) for place in places):
         found["packages"] = packages()
+        found["version " + name] = version(name, os.path.dirname(places[0])) or contents_of(places, folders)
         if folders:
             found["module " + name] = identity(files_of(folders), False)
             return []
@@ -1163,6 +1164,42 @@ def module(name, found):
                 with open(path, encoding="utf-8") as file:
                     texts.append((name, file.read()))
     return texts
+
+
+def version(name, folder):
+    """Return which version of which package a module is of, as what installed it says beside it; "" if nothing does."""
+    records = []
+    with contextlib.suppress(OSError):
+        records = sorted(entry for entry in os.listdir(folder) if entry.endswith(".dist-info"))
+    for entry in records:
+        package, _, number = entry[: -len(".dist-info")].partition("-")
+        if package.lower().replace("-", "_") == name.lower():
+            return package + " " + number
+    for entry in records:
+        package, _, number = entry[: -len(".dist-info")].partition("-")
+        if name in lines_of(os.path.join(folder, entry, "top_level.txt")):
+            return package + " " + number
+        tops = (name + "/", name + ".py,", name + ".cpython", name + ".abi3")
+        if any(line.startswith(tops) for line in lines_of(os.path.join(folder, entry, "RECORD"))):
+            return package + " " + number
+    return ""
+
+
+def lines_of(path):
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        with open(path, encoding="utf-8") as file:
+            return file.read().splitlines()
+    return []
+
+
+def contents_of(places, folders):
+    """Return what tells a module from others wherever it is installed."""
+    root = os.path.dirname(places[0])
+    parts = []
+    for path in files_of(folders) if folders else places:
+        with contextlib.suppress(OSError):
+            parts.append("%s %d" % (os.path.relpath(path, root), os.stat(path).st_size))
+    return digest(parts)
 
 
 def standard(path):

@@ -140,7 +140,7 @@ func (l *loader) merge(main *object) *object {
 		if k.name == "include" {
 			continue
 		}
-		if slices.Contains(servingKeys(), k.name) { // the main file's only
+		if slices.Contains(append(servingKeys(), "python"), k.name) { // the main file's only
 			l.includedServing(main, k.name)
 			if e := main.keys[k.name]; e != nil {
 				merged.Entries = append(merged.Entries, e)

@@ -143,6 +143,7 @@ var (
 		{name: "name", form: text(), doc: "What the script is known by: runs read the tables of earlier runs of the same name only. Without it a script is known by its path."},
 		{name: "include", form: listOf(text()), doc: "Scripts whose nodes, dependency policies and environment values are part of this one; relative to this file."},
 		{name: "environment", form: namesOf(keysOf(environmentShape)), doc: "Environment variables that the script refers to as {env.NAME}."},
+		{name: "python", form: keysOf(requirementsShape), doc: "What the Python code needs of each machine that runs it."},
 		{name: "nodes", form: namesOf(keysOf(nodeShape)), doc: "Map of names to nodes: the steps of the script."},
 		{name: "notify", form: either(keysOf(hookShape), listOf(keysOf(hookShape))), doc: "Who is told what happens to runs: webhooks and commands."},
 		{name: "deadline", form: text(), doc: "When a run is to be over: 2h, 06:30 Europe/Berlin, or a moment. Who is told of late runs hears of it."},

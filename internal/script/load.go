@@ -142,6 +142,7 @@ func (l *loader) load(ctx context.Context) {
 	l.findAnswerUses(root)
 	l.unusedParams(params)
 	l.policies(root)
+	l.python(ctx, root)
 	l.readNodes(ctx, root)
 	for _, f := range l.files {
 		l.misplacedBuiltins(f.src, root.v)

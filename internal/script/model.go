@@ -32,20 +32,21 @@ const (
 
 // Script is a loaded, valid script. It is never changed after Load.
 type Script struct {
-	Path        string
-	Name        string         // what it calls itself; "": it is known by its path
-	Fingerprint string         // hash of the script with its parameters applied, and of the files that it pulls in (Python, tag criteria)
-	Nodes       []*Node        // in the order of the document
-	Gates       []*Gate        // in the order of the document
-	Looked      [][]FileColumn // the columns of input files that were asked for, in the order in which they were
-	Policies    []*DependencyPolicy
-	Serving     // when it is run, and who is told
-	byName      map[string]*Node
-	byTable     map[string]*Node // table name -> node that creates it
-	byIndex     map[string]*Index
-	definition  []byte
-	texts       map[string]string // of the files that were read, by name
-	secrets     map[string]string // environment values that are only in memory, by name
+	Path         string
+	Name         string         // what it calls itself; "": it is known by its path
+	Fingerprint  string         // hash of the script with its parameters applied, and of the files that it pulls in (Python, tag criteria)
+	Nodes        []*Node        // in the order of the document
+	Gates        []*Gate        // in the order of the document
+	Looked       [][]FileColumn // the columns of input files that were asked for, in the order in which they were
+	Policies     []*DependencyPolicy
+	Requirements []Requirement // of its Python code
+	Serving                    // when it is run, and who is told
+	byName       map[string]*Node
+	byTable      map[string]*Node // table name -> node that creates it
+	byIndex      map[string]*Index
+	definition   []byte
+	texts        map[string]string // of the files that were read, by name
+	secrets      map[string]string // environment values that are only in memory, by name
 }
 
 // Node finds a node by name; nil if there is none.

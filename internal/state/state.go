@@ -67,7 +67,30 @@ type Run struct {
 	BucketHash string // what cut its tables into buckets; "": recorded before that was kept
 	Pins       []Pin  // what it was made from; nil in lists
 
+	Priority Priority // how urgent its batches are beside those of other runs
+
 	Nodes []NodeBrief // in lists only
+}
+
+// Priority is how urgent a run is. The texts are stored.
+type Priority string
+
+// The priorities; the usual one has no text, as runs had none before.
+const (
+	PriorityHigh   Priority = "high"
+	PriorityNormal Priority = ""
+	PriorityLow    Priority = "low"
+)
+
+// ParsePriority reads what people write; ok is false for what is none.
+func ParsePriority(text string) (p Priority, ok bool) {
+	switch p = Priority(text); p {
+	case PriorityHigh, PriorityNormal, PriorityLow:
+		return p, true
+	case "normal":
+		return PriorityNormal, true
+	}
+	return p, false
 }
 
 // Brief finds a node of a run in a list of runs.

@@ -15,7 +15,7 @@ import (
 // runColumns are those that lists have as well; pinColumns are for one run.
 const (
 	runColumns = `id, workspace, run, token, status, epoch, last_order, script, script_path, params_path, fingerprint, start_nodes,
-	sources, description, actor, parent, deadline_ms, created_ms, finished_ms, failure, invalidated, dropped, program, engine, bucket_hash`
+	sources, description, actor, parent, deadline_ms, created_ms, finished_ms, failure, invalidated, dropped, program, engine, bucket_hash, priority`
 	pinColumns = runColumns + `, pins`
 )
 
@@ -82,11 +82,11 @@ func checkNodes(workspace string, nodes []state.NodeSpec) error {
 
 func insertRun(ctx context.Context, tx *txn, run state.Run) (id int64, err error) {
 	result, err := tx.ExecContext(ctx, `INSERT INTO runs (workspace, run, token, status, script, script_path, params_path, fingerprint, start_nodes,
-		sources, description, actor, parent, deadline_ms, created_ms, program, engine, bucket_hash, pins)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		sources, description, actor, parent, deadline_ms, created_ms, program, engine, bucket_hash, priority, pins)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		run.Workspace, run.Run, run.Token, state.Running, run.Script, run.ScriptPath, run.ParamsPath, run.Fingerprint, asDocument(&run.StartNodes),
 		asDocument(&run.Sources), run.Description, run.Actor, run.Parent, moment{run.Deadline}, moment{run.Created}, run.Program, run.Engine,
-		run.BucketHash, asDocument(&run.Pins))
+		run.BucketHash, run.Priority, asDocument(&run.Pins))
 	if err != nil {
 		return 0, err
 	}
@@ -201,7 +201,7 @@ func scanRun(row scanner, more ...any) (r runRow, err error) {
 	var created, finished, deadline moment
 	err = row.Scan(append([]any{&r.id, &run.Workspace, &run.Run, &run.Token, &run.Status, &run.Epoch, asDocument(&run.Order), &run.Script, &run.ScriptPath,
 		&run.ParamsPath, &run.Fingerprint, asDocument(&run.StartNodes), asDocument(&run.Sources), &run.Description, &run.Actor, &run.Parent,
-		&deadline, &created, &finished, asDocument(&run.Failure), asDocument(&run.Invalidated), asDocument(&run.Dropped), &run.Program, &run.Engine, &run.BucketHash}, more...)...)
+		&deadline, &created, &finished, asDocument(&run.Failure), asDocument(&run.Invalidated), asDocument(&run.Dropped), &run.Program, &run.Engine, &run.BucketHash, &run.Priority}, more...)...)
 	run.Created, run.Finished, run.Deadline = created.Time, finished.Time, deadline.Time
 	return r, err
 }

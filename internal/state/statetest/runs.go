@@ -54,7 +54,7 @@ func testRunRoundTrip(t *testing.T, open Open) {
 		Token:  "mine",
 		Script: "path dir/script.yaml", Sources: []int64{3, 1}, ScriptPath: "dir/script.yaml", ParamsPath: "dir/params.json", Fingerprint: "sha256:00",
 		StartNodes: []string{"read", "join"}, Description: "a test", Created: start, Actor: "me@here", Parent: 7, Deadline: start.Add(time.Hour),
-		Program: "v1", Engine: "v2", BucketHash: "h3", Pins: []state.Pin{{Kind: state.PinScript, Name: "a.yaml", Digest: "d", Bytes: 3, Redacted: true}},
+		Program: "v1", Engine: "v2", BucketHash: "h3", Priority: state.PriorityHigh, Pins: []state.Pin{{Kind: state.PinScript, Name: "a.yaml", Digest: "d", Bytes: 3, Redacted: true}},
 	}
 	nodes := []state.NodeSpec{
 		{Name: "join", Kind: "table_lookup_table", Ordinal: 1, Inputs: []string{"read", "other"}, Table: "joined", Fingerprint: "f"},
