@@ -1,11 +1,13 @@
 package local
 
 import (
+	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/cluster"
 	"thalweg/internal/state"
 )
 
@@ -73,4 +75,31 @@ func TestPresenceOfOtherMachines(t *testing.T) {
 			require.NoError(t, lock.Close())
 		}
 	}
+}
+
+// TestOneCollectsInACluster: machines share no files, so a role keeps the second gc out.
+func TestOneCollectsInACluster(t *testing.T) {
+	t.Parallel()
+	home, err := Open(t.Context(), t.TempDir(), true)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, home.Close()) }()
+	home.cluster = &cluster.Config{}
+	done, err := home.collectAlone(t.Context(), "w")
+	require.NoError(t, err, "there is nothing to collect")
+	require.NoError(t, done())
+	key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "t", Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
+	require.NoError(t, err)
+	done, err = home.collectAlone(t.Context(), "w")
+	require.NoError(t, err)
+	_, err = home.collectAlone(t.Context(), "w")
+	require.ErrorContains(t, err, "another gc is at work")
+	require.NoError(t, done())
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	now := time.Now()
+	_, err = home.State.Acquire(t.Context(), key, roleCollect, host+"/999999999/1#x", now, now.Add(time.Hour))
+	require.NoError(t, err)
+	done, err = home.collectAlone(t.Context(), "w")
+	require.NoError(t, err, "the other one has died")
+	require.NoError(t, done())
 }

@@ -12,6 +12,7 @@ import (
 
 	"thalweg/internal/queue"
 	"thalweg/internal/queue/queuetest"
+	"thalweg/internal/state"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -73,4 +74,20 @@ func TestSuite(t *testing.T) {
 		require.True(t, q.Shared())
 		return q
 	})
+}
+
+// Who gives an order and ends signals, too: everybody who takes part hears it.
+func TestSendFromOutside(t *testing.T) {
+	t.Parallel()
+	at := prefix(t)
+	want := queue.Signal{RunKey: state.RunKey{Workspace: "w", Run: 7}, Kind: queue.Ordered}
+	require.Error(t, Send(t.Context(), Config{URL: broker(t), Prefix: at}, want), "nobody has ever been there")
+	for range 2 {
+		q := open(t, Config{Prefix: at})
+		require.NoError(t, Send(t.Context(), Config{URL: broker(t), Prefix: at}, want))
+		got, err := q.Signalled(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	require.Error(t, Send(t.Context(), Config{Hosts: []string{"127.0.0.1:1"}, Prefix: at}, want))
 }
