@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,7 +43,18 @@ var clusterKinds = []clusterKind{
 // in a state directory and against each kind of cluster with two workers: a command does the same.
 func TestClusterCommands(t *testing.T) {
 	t.Parallel()
-	for _, kind := range clusterKinds {
+	inClusters(t, "testdata/cluster", clusterKinds)
+}
+
+// TestCommandsAtOneInstant runs testdata/instant/*.txtar, in which commands meet.
+func TestCommandsAtOneInstant(t *testing.T) {
+	t.Parallel()
+	inClusters(t, "testdata/instant", slices.DeleteFunc(slices.Clone(clusterKinds), func(k clusterKind) bool { return k.name != "directory" && k.name != "cassandra" }))
+}
+
+// inClusters runs the scripts of a directory in clusters of several kinds.
+func inClusters(t *testing.T, dir string, kinds []clusterKind) {
+	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			for _, name := range kind.needs {
@@ -50,7 +62,7 @@ func TestClusterCommands(t *testing.T) {
 					t.Skip(name + " is not set")
 				}
 			}
-			testscript.Run(t, testscript.Params{Dir: "testdata/cluster", RequireExplicitExec: true, RequireUniqueNames: true, Setup: kind.setup,
+			testscript.Run(t, testscript.Params{Dir: dir, RequireExplicitExec: true, RequireUniqueNames: true, Setup: kind.setup,
 				Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitfile": cmdWaitfile},
 				Condition: func(name string) (bool, error) {
 					if name == "cluster" {

@@ -26,7 +26,9 @@ func TestMain(m *testing.M) {
 	if keeper.Called(os.Args) { // by its name, testscript would take it for the tests
 		syscall.Exit(keeper.Main(os.Args, keeper.Cgroups())) // os.Exit would sleep a second for the race detector
 	}
-	testscript.Main(m, map[string]func(){"thalweg": main})
+	testscript.Main(m, map[string]func(){"thalweg": main,
+		"thalweg-next":         func() { version = "next"; main() },
+		"thalweg-other-engine": func() { version, engineSaid = "other", "duckdb-9.9.9"; main() }})
 }
 
 // TestScripts runs testdata/script/*.txtar: each is a person's session at the

@@ -25,6 +25,9 @@ type built struct {
 // version is set by the linker for releases; see the Makefile.
 var version = "dev"
 
+// engineSaid is the version of DuckDB that workers say they have; "": their own. Tests of upgrades set it.
+var engineSaid = ""
+
 // commit is the revision that the build was made from; see the Makefile.
 var commit = ""
 

@@ -62,7 +62,7 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 		}
 	}
 	a.polite.Store(drain > 0)
-	opts := local.WorkerOptions{Program: version, Drain: a.drain, DrainTime: drain,
+	opts := local.WorkerOptions{Program: version, Engine: engineSaid, Drain: a.drain, DrainTime: drain,
 		Known: a.known, MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout, Tries: c.Tries, AttemptTimeout: c.AttemptTimeout,
 		Remote: place.client, Logger: place.logger,
 		Waiting: a.waiting,

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"thalweg/internal/budget"
-	"thalweg/internal/engine"
 	"thalweg/internal/plan"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
@@ -90,7 +89,7 @@ func (s *server) attend(ctx context.Context) (done func()) {
 	if s.home.cluster == nil {
 		return func() {}
 	}
-	a := Attendance{Owner: s.crew.owner, PID: os.Getpid(), Version: s.opts.Program, Engine: engine.Version, Hash: plan.KeyHash, Slots: slotsOf(s.opts.Cores), Cores: slotsOf(s.opts.Cores),
+	a := Attendance{Owner: s.crew.owner, PID: os.Getpid(), Version: s.opts.Program, Engine: s.engineVersion(), Hash: plan.KeyHash, Slots: slotsOf(s.opts.Cores), Cores: slotsOf(s.opts.Cores),
 		Memory: cmp.Or(s.opts.MemoryBytes, budget.Default()), Since: time.Now().UTC().Truncate(time.Second)}
 	a.Host, _, _ = strings.Cut(a.Owner, "/")
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))

@@ -20,7 +20,7 @@ func (s *server) compatible(run state.Run) error {
 	if s.home.cluster == nil {
 		return nil
 	}
-	for _, c := range []struct{ what, wanted, here string }{{"DuckDB", run.Engine, engine.Version}, {"bucket hash", run.BucketHash, plan.KeyHash}} {
+	for _, c := range []struct{ what, wanted, here string }{{"DuckDB", run.Engine, s.engineVersion()}, {"bucket hash", run.BucketHash, plan.KeyHash}} {
 		if c.wanted != "" && c.wanted != c.here {
 			return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the run was begun with %s %s, and this worker has %s", c.what, c.wanted, c.here), Err: errOther,
 				Hint: "keep a worker of that version until the run is over"}
@@ -28,6 +28,9 @@ func (s *server) compatible(run state.Run) error {
 	}
 	return nil
 }
+
+// engineVersion is that of this worker's DuckDB.
+func (s *server) engineVersion() string { return cmp.Or(s.opts.Engine, engine.Version) }
 
 // surroundings are the interpreter and the modules that the code of all nodes was tried with.
 func surroundings(byNode map[string]map[string]string) map[string]string {

@@ -55,6 +55,7 @@ type WorkerOptions struct {
 	Hinted         func(executor.Fate)      // see executor.Config
 	FollowSlowest  time.Duration            // see coordinator.Config
 	Program        string                   // version of this program, for who looks at a cluster
+	Engine         string                   // version of DuckDB that it says it has, for tests of upgrades; "": its own
 	Drain          <-chan struct{}          // closed: no more batches are begun, and Serve ends when those in flight have; nil: never
 	DrainTime      time.Duration            // that those may take then
 }
