@@ -37,6 +37,7 @@ var interruptible = [][]string{
 	{"invalidate", "1", "--reason", "wrong", "--dry-run"}, {"drop", "1", "--reason", "old", "--dry-run"},
 	{"resume", "1"}, {"stop", "1"}, {"pause", "1"}, {"approve", "1", "t"}, {"reject", "1", "t", "--comment", "no"}, {"hooks", "test"}, {"gc", "--dry-run"}, {"gc"},
 	{"attach", "1"}, {"cluster", "init", "--cluster", "cluster.yaml"}, {"cluster", "status", "--cluster", "cluster.yaml"}, {"cluster", "status", "--cluster", "cluster.yaml", "--json"},
+	{"run", "script.yaml", "--cluster", "cluster.yaml", "--detach"}, {"stop", "1", "--cluster", "cluster.yaml"}, {"gc", "--cluster", "cluster.yaml"},
 	{"doctor", "--state", ".thalweg", "--python", "nowhere"}, {"doctor", "--cluster", "cluster.yaml", "--python", "nowhere", "--json"},
 }
 

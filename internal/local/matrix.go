@@ -130,7 +130,7 @@ func RunMatrix(ctx context.Context, opts MatrixOptions) (_ []CellState, err erro
 // open opens the state.
 func (m *sweep) open(ctx context.Context) (*Home, error) {
 	if m.opts.Cluster != nil {
-		return OpenCluster(ctx, m.opts.Cluster)
+		return OpenCluster(ctx, m.opts.Cluster, ClusterOptions{})
 	}
 	return Open(ctx, m.opts.Dir, true)
 }
