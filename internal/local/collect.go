@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -81,7 +80,7 @@ const roleCollect = "gc"
 func (h *Home) collectRole(ctx context.Context, workspace string) (done func() error, err error) {
 	first, me := state.RunKey{Workspace: workspace, Run: 1}, worker.Owner()+"#"+rand.Text()[:8]
 	for tries := 2; ; tries-- {
-		now := time.Now()
+		now := h.clock.Now()
 		held, err := h.State.Acquire(ctx, first, roleCollect, me, now, now.Add(doorLease))
 		if err == nil {
 			break
@@ -104,7 +103,7 @@ func (h *Home) collectRole(ctx context.Context, workspace string) (done func() e
 	var loop sync.WaitGroup
 	loop.Go(func() {
 		every(keeps, presenceEvery, func(ctx context.Context) {
-			now := time.Now()
+			now := h.clock.Now()
 			_, _ = h.State.Acquire(ctx, first, roleCollect, me, now, now.Add(doorLease)) // it is tried again before the time is over
 		})
 	})
