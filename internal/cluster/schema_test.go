@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +91,20 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 		require.Nil(t, cfg, text)
 		require.Error(t, valid(t, s, text), text)
 	}
+}
+
+// The example for containers is valid.
+func TestSchemaOfTheExample(t *testing.T) {
+	t.Parallel()
+	s, _ := schema(t)
+	text, err := os.ReadFile("../../deploy/cluster.yaml")
+	require.NoError(t, err)
+	require.NoError(t, valid(t, s, string(text)))
+	printed, err := cluster.JSONSchema()
+	require.NoError(t, err)
+	kept, err := os.ReadFile("../../" + cluster.SchemaID)
+	require.NoError(t, err)
+	require.Equal(t, string(kept), string(printed), "write it anew: thalweg schema cluster >"+cluster.SchemaID)
 }
 
 // Each key of the schema is known to the loader, which names all that it knows when one is not.

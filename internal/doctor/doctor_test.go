@@ -165,7 +165,7 @@ func TestClocksOfWorkers(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
-				w := &Workers{Open: func(context.Context) error { return nil }, List: func(context.Context) ([]Worker, error) {
+				w := &Workers{Now: time.Now, Open: func(context.Context) error { return nil }, List: func(context.Context) ([]Worker, error) {
 					renewed := time.Since(begun).Truncate(2 * time.Second)
 					return []Worker{{Name: "h (process 1)", Gone: tc.gone, Seen: begun.Add(renewed + tc.off)}, {Name: "dead", Gone: true,
 						Seen: begun.Add(-time.Hour)}}, nil

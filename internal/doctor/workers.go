@@ -35,6 +35,7 @@ type Workers struct {
 	List   func(ctx context.Context) ([]Worker, error)
 	Engine string // of this program
 	Hash   string
+	Now    func() time.Time // by the clock that workers go by
 	// Runs says why this machine could not work on runs that are open; none: it could.
 	Runs  func(ctx context.Context) (open int, why []string, err error)
 	Close func()
@@ -105,19 +106,19 @@ func (w *Workers) clocks(ctx context.Context) Result {
 	for _, k := range w.found {
 		first[k.Name] = k.Seen
 	}
-	before := time.Now()
-	for end := before.Add(renewWait); len(first) > len(told) && time.Now().Before(end); {
+	before := w.Now()
+	for end := before.Add(renewWait); len(first) > len(told) && w.Now().Before(end); {
 		select {
 		case <-ctx.Done():
 			return Failed(ctx.Err())
 		case <-time.After(renewLook):
 		}
-		asked := time.Now()
+		asked := w.Now()
 		now, err := w.List(ctx)
 		if err != nil {
 			return Failed(err)
 		}
-		after := time.Now()
+		after := w.Now()
 		for _, k := range now {
 			if was, ok := first[k.Name]; ok && !k.Seen.Equal(was) {
 				if _, ok := told[k.Name]; !ok {
@@ -146,7 +147,7 @@ func (w *Workers) clocks(ctx context.Context) Result {
 // a clock that is behind.
 func (w *Workers) heardAll(told map[string]time.Duration) bool {
 	for _, k := range w.found {
-		if _, heard := told[k.Name]; !heard && !(k.Gone && time.Since(k.Seen) > renewForget) {
+		if _, heard := told[k.Name]; !heard && !(k.Gone && w.Now().Sub(k.Seen) > renewForget) {
 			return false
 		}
 	}

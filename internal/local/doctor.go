@@ -312,8 +312,8 @@ func (d *examination) broker(q *cluster.RabbitMQ) doctor.Service {
 func (d *examination) workers(c *cluster.Config) doctor.Service {
 	home := &Home{cluster: c, clock: &clock{}}
 	end := func() {}
-	look := &doctor.Workers{Engine: engine.Version, Hash: plan.KeyHash,
-		Open: func(ctx context.Context) (err error) { home.State, end, err = stateOf(ctx, c); return err },
+	look := &doctor.Workers{Engine: engine.Version, Hash: plan.KeyHash, Now: home.clock.Now,
+		Open: func(ctx context.Context) (err error) { home.State, end, err = stateOf(ctx, c, home.clock); return err },
 		List: func(ctx context.Context) (out []doctor.Worker, err error) {
 			there, err := Workers(ctx, home)
 			for _, w := range there {
@@ -328,8 +328,8 @@ func (d *examination) workers(c *cluster.Config) doctor.Service {
 	return look.Service()
 }
 
-// stateOf opens a cluster's state.
-func stateOf(ctx context.Context, c *cluster.Config) (state.Store, func(), error) {
+// stateOf opens a cluster's state, by whose clock workers go.
+func stateOf(ctx context.Context, c *cluster.Config, by *clock) (state.Store, func(), error) {
 	if c.State.Directory != "" {
 		store, err := openFile(ctx, c.State.Directory, c)
 		if err != nil {
@@ -346,6 +346,9 @@ func stateOf(ctx context.Context, c *cluster.Config) (state.Store, func(), error
 		return nil, func() {}, err
 	}
 	store, err := statecassandra.New(ctx, session, nil)
+	if err == nil {
+		err = by.follow(ctx, session)
+	}
 	if err != nil {
 		end()
 		return nil, func() {}, err
