@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -28,14 +27,16 @@ type clusterKind struct {
 	needs         []string
 }
 
+const inCassandra = `{ cassandra: { hosts: "{env.CASSANDRA}", keyspace: "{env.KEYSPACE}", replication: 1 } }`
+
 // clusterKinds are the kinds of clusters, and what they are measured by.
 var clusterKinds = []clusterKind{
 	{name: "local"},
 	{name: "directory", state: "{ directory: runs }"},
-	{name: "cassandra", state: `{ cassandra: { hosts: "{env.CASSANDRA}", keyspace: "{env.KEYSPACE}", replication: 1 } }`, needs: []string{"THALWEG_TEST_CASSANDRA"}},
-	{name: "broker", state: `{ cassandra: { hosts: "{env.CASSANDRA}", keyspace: "{env.KEYSPACE}", replication: 1 } }`, others: "queue: { rabbitmq: { url: \"{env.RABBITMQ_URL}\" } }\n",
+	{name: "cassandra", state: inCassandra, needs: []string{"THALWEG_TEST_CASSANDRA"}},
+	{name: "broker", state: inCassandra, others: "queue: { rabbitmq: { url: \"{env.RABBITMQ_URL}\" } }\n",
 		needs: []string{"THALWEG_TEST_CASSANDRA", "THALWEG_TEST_RABBITMQ"}},
-	{name: "s3", state: `{ cassandra: { hosts: "{env.CASSANDRA}", keyspace: "{env.KEYSPACE}", replication: 1 } }`, others: "parts: { s3: { url: \"s3://data/parts\", endpoint: \"{env.S3}\" } }\n",
+	{name: "s3", state: inCassandra, others: "parts: { s3: { url: \"s3://data/parts\", endpoint: \"{env.S3}\" } }\n",
 		needs: []string{"THALWEG_TEST_CASSANDRA"}},
 }
 
@@ -79,7 +80,8 @@ func (k clusterKind) setup(e *testscript.Env) error {
 	if k.state == "" {
 		return nil
 	}
-	env := map[string]string{"THALWEG_CLUSTER": "cluster.yaml", "CASSANDRA": os.Getenv("THALWEG_TEST_CASSANDRA"), "RABBITMQ_URL": os.Getenv("THALWEG_TEST_RABBITMQ"),
+	env := map[string]string{"THALWEG_CLUSTER": "cluster.yaml",
+		"CASSANDRA": os.Getenv("THALWEG_TEST_CASSANDRA"), "RABBITMQ_URL": os.Getenv("THALWEG_TEST_RABBITMQ"),
 		"KEYSPACE": "commands_" + strings.ToLower(rand.Text()[:12])}
 	if strings.Contains(k.others, "s3") {
 		tb := setupTB{e}
@@ -105,7 +107,6 @@ func (k clusterKind) setup(e *testscript.Env) error {
 
 // startWorkers starts workers that are asked to end when the script has ended, and must end well.
 func startWorkers(e *testscript.Env, count int) error {
-	var all sync.WaitGroup
 	for range count {
 		worker := thalwegIn(e, "worker")
 		var said bytes.Buffer
@@ -121,7 +122,6 @@ func startWorkers(e *testscript.Env, count int) error {
 			}
 		})
 	}
-	all.Wait()
 	return nil
 }
 

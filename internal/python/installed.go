@@ -44,8 +44,8 @@ func Installed(ctx context.Context, interpreter string) (map[string]string, erro
 	}
 	if err != nil {
 		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-		return nil, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the interpreter %s does not say which packages it has: %s", name, lines[len(lines)-1]), Err: err,
-			Hint: "name another one with --python"}
+		text := fmt.Sprintf("the interpreter %s does not say which packages it has: %s", name, lines[len(lines)-1])
+		return nil, &fault.Error{Kind: fault.Environment, Message: text, Err: err, Hint: "name another one with --python"}
 	}
 	return out, nil
 }
