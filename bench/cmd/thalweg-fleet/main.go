@@ -34,6 +34,7 @@ type options struct {
 	Cores     int    `default:"1" help:"Of each worker."`
 	Memory    string `default:"2GB" help:"Of each worker."`
 	Directory bool   `help:"State and parts are in a directory: no service is used."`
+	Plan      string `help:"Memory for which the run is planned; default: the machine's."`
 	Half      bool   `help:"Hold each worker to half a core (control groups of version 1, as root)."`
 	Cassandra string `default:"127.0.0.1:9042" env:"THALWEG_TEST_CASSANDRA" help:"A node."`
 	Broker    string `default:"" env:"THALWEG_TEST_RABBITMQ" help:"The broker's address."`
@@ -100,6 +101,9 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	began := time.Now()
 	cmd := exec.CommandContext(ctx, o.Thalweg, "run", o.Script, "--params", o.Params, "--workspace", workspace, "--cluster", shared, "--json", "--python", o.Python)
+	if o.Plan != "" {
+		cmd.Args = append(cmd.Args, "--memory", o.Plan)
+	}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("run the script: %w", err)
