@@ -268,7 +268,9 @@ func Cases() []Case {
 	}
 }
 
-func threeWorkers() []string { return []string{"--workers", "3", "--memory", "1GB", "--plan", "1GB", "--cores", "1"} }
+func threeWorkers() []string {
+	return []string{"--workers", "3", "--memory", "1GB", "--plan", "1GB", "--cores", "1"}
+}
 
 func bucketSide(name, script, rows, memory string) side {
 	return side{name: name, program: "thalweg", file: "bench/steps/buckets/" + script + ".yaml", memory: memory, params: map[string]any{"rows": rows}}
