@@ -230,6 +230,17 @@ func index(more bool) int {
 	return 1
 }
 
+// rest settles at what the value is: others could do nothing, for a reason.
+func (c *climber) rest(now time.Time, why string) {
+	if c.now.n > 0 {
+		c.base = c.now
+	}
+	c.phase, c.odd, c.next = settled, 0, now.Add(againFirst)
+	if c.why != why {
+		c.why, c.since = why, now
+	}
+}
+
 func (c *climber) settle(now time.Time) {
 	c.phase, c.odd = settled, 0
 	if c.everBefore {
@@ -245,6 +256,8 @@ func (c *climber) settle(now time.Time) {
 // watch looks whether things are as they were.
 func (c *climber) watch(now time.Time, throughput float64, may bool) {
 	switch away := max(changed*c.base.mean, oddSpreads*c.base.spread()); {
+	case c.base.n < samplesMin: // it was let rest before it was measured
+		c.base.add(throughput)
 	case throughput > c.base.mean+away:
 		c.odd = max(c.odd, 0) + 1
 	case throughput < c.base.mean-away:

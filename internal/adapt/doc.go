@@ -8,7 +8,8 @@
 // allows for as far as is known; that it is tried out by half as much again at most at a
 // time (what was no better is undone at once, and so is what memory does not allow); that noise
 // alone moves nothing up; that one knob is tried out at a time;
-// that a knob which has settled is tried again ever more rarely; and that each
+// that a knob which has settled is tried again ever more rarely, and none is while that
+// could do nothing; and that each
 // decision has a reason for people. The same samples give the same decisions.
 //
 // Nothing can fail: samples that make no sense are left out.

@@ -33,6 +33,9 @@ type Sample struct {
 	Starved bool          // there was less to do than could be done at once: it says nothing of speed
 	Peak    int64         // most bytes that a batch of the class was seen to take; 0: not known
 	Memory  int64         // bytes that the class may have; 0: no limit
+	// Pointless knobs could do nothing now, each with the reason: no other values of
+	// them are begun to be tried.
+	Pointless map[string]string
 }
 
 // Decision is a change of a knob.
@@ -111,7 +114,8 @@ func (t *Tuner) Observe(s Sample) []Decision {
 	before := t.Settings()
 	c.remember(s)
 	if throughput := s.Done / s.Span.Seconds(); s.Span > 0 && !s.Starved && throughput >= 0 && !math.IsInf(throughput, 0) {
-		t.climb(c, s.At, throughput)
+		c.spare(s)
+		t.climb(c, s, throughput)
 	}
 	var changes []Decision
 	for i, now := range t.Settings() {
@@ -144,16 +148,29 @@ func (c *class) remember(s Sample) {
 	}
 }
 
+// spare lets knobs rest that could do nothing. What is being tried is tried to its end.
+func (c *class) spare(s Sample) {
+	for i, k := range c.climbers {
+		if why := s.Pointless[c.names[i]]; why != "" && k.knob.Fixed == 0 && k.phase == measuring {
+			k.rest(s.At, why)
+		}
+	}
+}
+
 // climb gives the throughput to the knob whose turn it is, if it is of the class.
 // All others stand still meanwhile: one that has settled looks whether things are as
 // they were.
-func (t *Tuner) climb(c *class, at time.Time, throughput float64) {
+func (t *Tuner) climb(c *class, s Sample, throughput float64) {
+	at := s.At
+	if t.trying != nil && !t.trying.busy() { // it was let rest
+		t.trying = nil
+	}
 	if t.trying != nil && !slices.Contains(c.climbers, t.trying) && at.Sub(t.last) > turnMax {
 		t.trying.abandon(at)
 		t.trying = nil
 	}
 	if t.trying == nil {
-		t.trying = c.turn(at)
+		t.trying = c.turn(at, s.Pointless)
 	}
 	if t.trying == nil || !slices.Contains(c.climbers, t.trying) {
 		for _, k := range c.climbers {
@@ -177,8 +194,11 @@ func (t *Tuner) climb(c *class, at time.Time, throughput float64) {
 }
 
 // turn finds the next knob of a class that wants to try others.
-func (c *class) turn(at time.Time) *climber {
-	for _, k := range c.climbers {
+func (c *class) turn(at time.Time, pointless map[string]string) *climber {
+	for i, k := range c.climbers {
+		if pointless[c.names[i]] != "" {
+			continue
+		}
 		if k.busy() && k.knob.Fixed == 0 || k.wants(at) {
 			return k
 		}

@@ -40,10 +40,11 @@ var allowed = map[string]string{
 	"internal/address":                 "fault",
 	"internal/sqltext":                 "",
 	"internal/adapt":                   "",
+	"internal/pace":                    "adapt fault parts",
 	"internal/budget":                  "",
 	"internal/similar":                 "",
 	"internal/figures":                 "",
-	"internal/metrics":                 "budget fault parts queue state worker",
+	"internal/metrics":                 "adapt budget executor fault parts queue slot state worker",
 	"internal/history":                 "fault figures gate state",
 	"internal/expr":                    "similar sqltext",
 	"internal/secret":                  "address fault",
@@ -98,11 +99,11 @@ var allowed = map[string]string{
 	"internal/infer":                   "address engine expr fault files script sqltext",
 	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state",
 	"internal/slot":                    "budget fault keeper parts remote state worker",
-	"internal/cluster":                 "document fault secret",
-	"internal/local": "address calendar cassandra cluster collect doctor document budget durable engine expr fault files gate lineage matrix message notify schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
+	"internal/cluster":                 "document fault pace secret",
+	"internal/local": "adapt address calendar cassandra cluster collect doctor document budget durable engine expr fault files gate lineage matrix message notify pace schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
 		"state/patient coordinator executor supervise worker",
 	"internal/graph": "address script",
-	"cmd/thalweg":    "address calendar cluster collect compare doctor document figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message metrics notify plan remote schedule script secret similar slot sqltext state supervise worker",
+	"cmd/thalweg":    "adapt address calendar cluster collect compare doctor document figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message metrics notify pace plan queue remote schedule script secret similar slot sqltext state supervise worker",
 }
 
 // banned imports, each with what to use instead.

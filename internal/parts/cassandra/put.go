@@ -116,13 +116,13 @@ func (s *Store) sendChunks(ctx context.Context, r row, f io.Reader) (string, err
 // readChunks reads a file chunk by chunk, each when there is room for it in flight.
 func (s *Store) readChunks(ctx context.Context, r row, f io.Reader, send func(n int, sum uint32, data []byte, release func())) (sum uint32, err error) {
 	for n := range chunksOf(r.bytes) {
-		if err := s.writes.Acquire(ctx, 1); err != nil {
+		if err := s.writes.Acquire(ctx); err != nil {
 			return 0, err
 		}
 		buffer := s.buffers.Get().(*[]byte)
 		release := func() {
 			s.buffers.Put(buffer)
-			s.writes.Release(1)
+			s.writes.Release()
 		}
 		data := (*buffer)[:min(chunkBytes, r.bytes-int64(n)*chunkBytes)]
 		if _, err := io.ReadFull(f, data); err != nil {

@@ -147,10 +147,10 @@ func retryLater(err error) error {
 
 // sendWhole sends the part by one request.
 func (x *sending) sendWhole(ctx context.Context, match *string) error {
-	if err := x.sends.Acquire(ctx, 1); err != nil {
+	if err := x.sends.Acquire(ctx); err != nil {
 		return err
 	}
-	defer x.sends.Release(1)
+	defer x.sends.Release()
 	sum, err := x.md5(0, x.bytes)
 	if err != nil {
 		return err
@@ -208,11 +208,11 @@ func (x *sending) pieces(ctx context.Context, id string) ([]types.CompletedPart,
 	out := make([]types.CompletedPart, (x.bytes+size-1)/size)
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range out {
-		if err := x.sends.Acquire(ctx, 1); err != nil {
+		if err := x.sends.Acquire(ctx); err != nil {
 			return nil, errors.Join(group.Wait(), err)
 		}
 		group.Go(func() (err error) {
-			defer x.sends.Release(1)
+			defer x.sends.Release()
 			out[i], err = x.piece(ctx, id, int32(i+1), int64(i)*size, min(size, x.bytes-int64(i)*size))
 			return err
 		})

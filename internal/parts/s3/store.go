@@ -16,7 +16,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	"golang.org/x/sync/semaphore"
 
 	"thalweg/internal/address"
 	"thalweg/internal/fault"
@@ -60,7 +59,7 @@ type Store struct {
 	conn   *remote.S3
 	bucket string
 	prefix string // with a slash at its end, or empty
-	sends  *semaphore.Weighted
+	sends  *parts.Turns
 	looks  atomic.Bool // the service does not know If-None-Match
 }
 
@@ -89,8 +88,11 @@ func New(ctx context.Context, cfg Config) (*Store, error) {
 	if prefix != "" {
 		prefix += "/"
 	}
-	return &Store{cfg: cfg, conn: conn, bucket: loc.Bucket, prefix: prefix, sends: semaphore.NewWeighted(sendsMax)}, nil
+	return &Store{cfg: cfg, conn: conn, bucket: loc.Bucket, prefix: prefix, sends: parts.NewTurns(sendsMax)}, nil
 }
+
+// Writers implements parts.Writing.
+func (s *Store) Writers() *parts.Turns { return s.sends }
 
 // Properties implements parts.Backend.
 func (s *Store) Properties() parts.Properties {

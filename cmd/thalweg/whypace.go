@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"thalweg/internal/adapt"
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+)
+
+// workerPace is how much a worker does at once, and why.
+type workerPace struct {
+	Host        string           `json:"host"`
+	PID         int              `json:"pid"`
+	Concurrency []adapt.Setting  `json:"concurrency"`
+	Decisions   []adapt.Decision `json:"decisions"`
+}
+
+// pacesOf asks the notes of a cluster's workers that work on a run.
+func pacesOf(ctx context.Context, home *local.Home, run state.Run) (out []workerPace, err error) {
+	if home.Cluster() == nil || run.Status.Terminal() {
+		return nil, nil
+	}
+	workers, err := local.Workers(ctx, home)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range workers {
+		here := func(r local.RunAt) bool { return r.Workspace == run.Workspace && r.Run == run.Run }
+		if !w.Gone && slices.ContainsFunc(w.Runs, here) && len(w.Concurrency) > 0 {
+			out = append(out, workerPace{Host: w.Host, PID: w.PID, Concurrency: w.Concurrency, Decisions: w.Decisions})
+		}
+	}
+	return out, nil
+}
+
+// print says it for people: what is in force, a line for each class, and the latest changes.
+func (p workerPace) print(to io.Writer) {
+	fmt.Fprintf(to, "worker %s (process %d) does at once:\n", p.Host, p.PID)
+	for i := 0; i < len(p.Concurrency); {
+		class := p.Concurrency[i].Class
+		var texts []string
+		for ; i < len(p.Concurrency) && p.Concurrency[i].Class == class; i++ {
+			k := p.Concurrency[i]
+			texts = append(texts, fmt.Sprintf("%s %d (%s)", k.Knob, k.Value, k.Reason))
+		}
+		fmt.Fprintf(to, "  %s: %s\n", class, strings.Join(texts, ", "))
+	}
+	for _, d := range p.Decisions {
+		fmt.Fprintf(to, "  %s: %s of %s from %d to %d: %s\n", d.At.Local().Format("15:04:05"), d.Knob, d.Class, d.From, d.To, d.Reason)
+	}
+}

@@ -1,0 +1,54 @@
+package budget
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Load measures how many processors are in use. It is for one goroutine.
+type Load struct {
+	processes Processes
+	at        time.Time
+	own, idle time.Duration // so far: of this process and its children; of the machine
+}
+
+// Busy is how many of so many processors were in use since it was called before: by
+// this process and its children, or by others, who leave no more. Below 0: it is not known.
+func (l *Load) Busy(cores int) float64 {
+	now := time.Now()
+	self, children, ok := l.processes.Use()
+	if !ok {
+		return -1
+	}
+	own, idle := self.CPU+children.CPU, machineIdle()
+	took := now.Sub(l.at)
+	busy := -1.0
+	if !l.at.IsZero() && took > 0 {
+		busy = (own - l.own).Seconds() / took.Seconds()
+		if idle > 0 {
+			busy = max(busy, float64(cores)-(idle-l.idle).Seconds()/took.Seconds())
+		}
+	}
+	l.at, l.own, l.idle = now, own, idle
+	return busy
+}
+
+// machineIdle is for how long processors had nothing to do, all together; 0: it is not known.
+func machineIdle() time.Duration {
+	text, _ := os.ReadFile("/proc/stat") // not on every system
+	first, _, _ := strings.Cut(string(text), "\n")
+	f := strings.Fields(first) // cpu user nice system idle iowait …
+	const fieldIdle, fieldWaiting = 4, 5
+	if len(f) <= fieldWaiting || runtime.GOOS != "linux" {
+		return 0
+	}
+	var ticks int64
+	for _, field := range []int{fieldIdle, fieldWaiting} {
+		n, _ := strconv.ParseInt(f[field], 10, 64) // of the kernel
+		ticks += n
+	}
+	return time.Duration(ticks) * tick
+}

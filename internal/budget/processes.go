@@ -1,0 +1,93 @@
+package budget
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// tick is the unit of processor time in /proc: Linux has no other for programs.
+const tick = 10 * time.Millisecond
+
+// Use is what processes have taken and take.
+type Use struct {
+	CPU      time.Duration
+	Resident int64 // bytes
+}
+
+// Processes are this process and those that it has started. Their methods may be
+// called by any number of goroutines.
+type Processes struct {
+	mu sync.Mutex
+	// children is the most processor time of children that was seen: one that ends
+	// while we look may be in neither sum.
+	children time.Duration
+}
+
+// Use is what this process takes, and what those that it has started do.
+func (p *Processes) Use() (self, children Use, ok bool) {
+	var own, ended unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &own) != nil || unix.Getrusage(unix.RUSAGE_CHILDREN, &ended) != nil {
+		return self, children, false
+	}
+	self = Use{CPU: timeOf(own), Resident: processOf("self").Resident}
+	children.CPU = timeOf(ended)
+	descend("self", map[string]bool{}, func(pid string) {
+		u := processOf(pid)
+		children.CPU += u.CPU
+		children.Resident += u.Resident
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.children = max(p.children, children.CPU)
+	children.CPU = p.children
+	return self, children, true
+}
+
+func timeOf(r unix.Rusage) time.Duration {
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// descend visits what a process has started. Children are listed by the thread
+// that started them.
+func descend(pid string, seen map[string]bool, visit func(pid string)) {
+	tasks, _ := filepath.Glob("/proc/" + pid + "/task/*/children") // the pattern is ours
+	for _, t := range tasks {
+		list, _ := os.ReadFile(t) // it may have ended
+		for _, child := range strings.Fields(string(list)) {
+			if !seen[child] {
+				seen[child] = true
+				visit(child)
+				descend(child, seen, visit)
+			}
+		}
+	}
+}
+
+// Fields of /proc/PID/stat behind the name, from proc(5).
+const (
+	fieldUser     = 11 // then system, and both of children that were waited for
+	fieldResident = 21 // pages
+)
+
+// processOf is what a live process has taken, with its children that have ended.
+func processOf(pid string) (u Use) {
+	text, _ := os.ReadFile("/proc/" + pid + "/stat") // it may have ended
+	_, behind, _ := strings.Cut(string(text), ") ")
+	f := strings.Fields(behind)
+	if len(f) <= fieldResident {
+		return u
+	}
+	for _, field := range f[fieldUser : fieldUser+4] {
+		ticks, _ := strconv.ParseInt(field, 10, 64) // of the kernel
+		u.CPU += time.Duration(ticks) * tick
+	}
+	pages, _ := strconv.ParseInt(f[fieldResident], 10, 64)
+	u.Resident = pages * int64(os.Getpagesize())
+	return u
+}

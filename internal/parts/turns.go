@@ -1,0 +1,94 @@
+package parts
+
+import (
+	"container/list"
+	"context"
+	"sync"
+)
+
+// Turns lets so many do something at once, in the order in which they came. How
+// many can be changed at any time. Its methods may be called by any number of goroutines.
+type Turns struct {
+	mu      sync.Mutex
+	most    int
+	used    int
+	waiting list.List // of chan struct{}: closed when its turn has come
+}
+
+// NewTurns lets n do it at once, one at least.
+func NewTurns(n int) *Turns { return &Turns{most: max(n, 1)} }
+
+// Most is how many may do it at once now.
+func (t *Turns) Most() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.most
+}
+
+// Let changes how many may: who does it already goes on.
+func (t *Turns) Let(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.most = max(n, 1)
+	t.admit()
+}
+
+// Acquire waits for a turn, which Release ends.
+func (t *Turns) Acquire(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	mine := make(chan struct{})
+	t.mu.Lock()
+	at := t.waiting.PushBack(mine)
+	t.admit()
+	t.mu.Unlock()
+	select {
+	case <-mine:
+		return nil
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case <-mine: // at the same moment
+		t.used--
+	default:
+		t.waiting.Remove(at)
+	}
+	t.admit()
+	return ctx.Err()
+}
+
+// Release ends a turn.
+func (t *Turns) Release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.used--
+	t.admit()
+}
+
+// admit gives turns to those who wait; mu is held.
+func (t *Turns) admit() {
+	for t.used < t.most && t.waiting.Len() > 0 {
+		close(t.waiting.Remove(t.waiting.Front()).(chan struct{}))
+		t.used++
+	}
+}
+
+// Writing is what a backend can do whose requests that write take turns.
+type Writing interface{ Writers() *Turns }
+
+// WritersOf gives the turns of a backend, or of the one behind it; nil: there are none.
+func WritersOf(b Backend) *Turns {
+	for {
+		if w, ok := b.(Writing); ok {
+			return w.Writers()
+		}
+		around, ok := b.(interface{ Unwrap() Backend })
+		if !ok {
+			return nil
+		}
+		b = around.Unwrap()
+	}
+}
