@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"thalweg/internal/local"
 	"thalweg/internal/metrics"
+	"thalweg/internal/queue"
 	"thalweg/internal/worker"
 )
 
@@ -14,18 +17,19 @@ type metricsFlag struct {
 	Metrics string `help:"Serve metrics, health and readiness there: /metrics, /metrics.json, /healthz, /readyz. Without HOST on loopback only." placeholder:"HOST:PORT"`
 }
 
+// observers measure what is asked of a cluster's services.
+func observers(m *metrics.Metrics) local.Observers {
+	return local.Observers{Cassandra: m.Requests("cassandra"), S3: m.Requests("s3"), RabbitMQ: m.Requests("rabbitmq"), Cache: m.Copies(), Parts: m.Backend}
+}
+
 // measure begins to measure a worker, before its first batch, and gives what ends it.
-func (w *workplace) measure(ctx context.Context, a *app, address string, opts *local.WorkerOptions) (end func() error, err error) {
+func (w *workplace) measure(ctx context.Context, a *app, m *metrics.Metrics, address string, opts *local.WorkerOptions) (end func() error, err error) {
 	if address == "" {
 		return func() error { return nil }, nil
 	}
-	m := metrics.New(version)
 	home := w.home
-	ready := func(ctx context.Context) error {
-		_, err := home.State.Workspaces(ctx)
-		return err
-	}
-	server, err := m.Listen(ctx, address, ready, w.logger)
+	ready := &readiness{home: home, drain: opts.Drain}
+	server, err := m.Listen(ctx, address, ready.check, w.logger)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +42,37 @@ func (w *workplace) measure(ctx context.Context, a *app, address string, opts *l
 		m.Observe(e)
 		observe(e)
 	}
-	opts.Inside = func(i local.Inside) { m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget}) }
+	opts.Hinted, opts.SlotEnded, opts.Decided = m.Hinted, m.SlotEnded, m.Decided
+	opts.Inside = func(i local.Inside) {
+		m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
+		ready.inside.Store(&i)
+	}
 	fmt.Fprintf(a.stderr, "metrics: http://%s/metrics\n", server.Address())
 	return server.Close, nil
+}
+
+// readiness says whether a worker could take work now.
+type readiness struct {
+	home   *local.Home
+	drain  <-chan struct{}
+	inside atomic.Pointer[local.Inside] // nil: it does not work yet
+}
+
+func (r *readiness) check(ctx context.Context) error {
+	select {
+	case <-r.drain:
+		return errors.New("it was asked to end, and begins no more batches")
+	default:
+	}
+	in := r.inside.Load()
+	if in == nil {
+		return errors.New("it does not work yet")
+	}
+	if _, err := r.home.State.Workspaces(ctx); err != nil {
+		return fmt.Errorf("the state: %w", err)
+	}
+	if _, err := in.Queue.Waiting(ctx, queue.Normal); err != nil {
+		return fmt.Errorf("the queue: %w", err)
+	}
+	return nil
 }

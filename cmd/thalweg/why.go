@@ -24,6 +24,7 @@ type whyAnswer struct {
 	Workspace string           `json:"workspace"`
 	Run       int64            `json:"run"`
 	Answers   []history.Answer `json:"answers"`
+	Workers   []workerPace     `json:"workers,omitempty"` // of a cluster, that work on it
 }
 
 // Run implements kong's command.
@@ -55,8 +56,12 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 	for i, answer := range answers {
 		answers[i].Do = a.at.here(answer.Do)
 	}
+	paces, err := pacesOf(ctx, home, run)
+	if err != nil {
+		return err
+	}
 	if c.JSON {
-		return printJSON(a.stdout, whyAnswer{Workspace: run.Workspace, Run: run.Run, Answers: answers})
+		return printJSON(a.stdout, whyAnswer{Workspace: run.Workspace, Run: run.Run, Answers: answers, Workers: paces})
 	}
 	for i, answer := range answers {
 		if i > 0 {
@@ -66,6 +71,9 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 		if answer.Do != "" {
 			fmt.Fprintf(a.stdout, "  %s\n", plain(answer.Do))
 		}
+	}
+	for _, p := range paces {
+		p.print(a.stdout)
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
+	"thalweg/internal/metrics"
+	"thalweg/internal/pace"
 	"thalweg/internal/remote"
 	"thalweg/internal/worker"
 )
@@ -21,10 +23,11 @@ type workerCmd struct {
 	openLineageFlag
 	placeFlags
 	metricsFlag
-	Config  string        `help:"The same as --cluster." type:"path" placeholder:"FILE"`
-	Drain   time.Duration `help:"How long batches in flight may take when the worker is asked to end (SIGTERM); default: what the cluster's configuration says." placeholder:"TIME"`
-	Isolate *bool         `help:"Execute batches in processes of their own, one a slot: a crash of the engine, or the system's end of one that needs too much memory, costs one attempt; default: in a cluster." negatable:""`
-	Verbose bool          `short:"v" help:"Log what the machinery does, to standard error."`
+	Concurrency []string      `help:"How much is done at once, instead of what is found by measuring: N batches, or CLASS=N, or CLASS.KNOB=N. Classes are load, join, python and write; knobs are batches (in flight), threads (of the engine, a batch) and writers (requests at once that write parts)." placeholder:"CLASS=N"`
+	Config      string        `help:"The same as --cluster." type:"path" placeholder:"FILE"`
+	Drain       time.Duration `help:"How long batches in flight may take when the worker is asked to end (SIGTERM); default: what the cluster's configuration says." placeholder:"TIME"`
+	Isolate     *bool         `help:"Execute batches in processes of their own, one a slot: a crash of the engine, or the system's end of one that needs too much memory, costs one attempt; default: in a cluster." negatable:""`
+	Verbose     bool          `short:"v" help:"Log what the machinery does, to standard error."`
 }
 
 // engineFlags say what a process may use.
@@ -40,7 +43,12 @@ type engineFlags struct {
 
 func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 	c.keep = true
-	place, err := openWorkplace(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, c.Verbose)
+	fixed, err := pace.ParseFixed(c.Concurrency)
+	if err != nil {
+		return err
+	}
+	m := metrics.New(version)
+	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, c.Verbose, observers(m))
 	if err != nil {
 		return err
 	}
@@ -57,6 +65,11 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 		if drain == 0 {
 			drain = cfg.Worker.Drain
 		}
+		for of, n := range cfg.Worker.Concurrency {
+			if fixed[of] == 0 {
+				fixed[of] = n
+			}
+		}
 		if cfg.Worker.Python != "" && c.Python == "python3" {
 			c.Python = cfg.Worker.Python
 		}
@@ -64,7 +77,7 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 	a.polite.Store(drain > 0)
 	opts := local.WorkerOptions{Program: version, Engine: engineSaid, Drain: a.drain, DrainTime: drain,
 		Known: a.known, MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout, Tries: c.Tries, AttemptTimeout: c.AttemptTimeout,
-		Remote: place.client, Logger: place.logger,
+		Remote: place.client, Logger: place.logger, Concurrency: fixed,
 		Waiting: a.waiting,
 		Observe: func(e worker.Event) { c.observe(a, e) },
 		Joined:  a.joined,
@@ -73,7 +86,7 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 		opts.Isolate = &local.Isolation{Command: slotProcess, Client: c.remoteFlags}
 	}
 	told.wrapWorker(ctx, &opts)
-	unmeasured, err := place.measure(ctx, a, c.Metrics, &opts)
+	unmeasured, err := place.measure(ctx, a, m, c.Metrics, &opts)
 	if err != nil {
 		return err
 	}
@@ -122,6 +135,11 @@ type workplace struct {
 }
 
 func openWorkplace(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags, verbose bool) (*workplace, error) {
+	return openMeasured(ctx, a, at, engine, far, verbose, local.Observers{})
+}
+
+// openMeasured is openWorkplace with somebody who is told what a cluster's services do.
+func openMeasured(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags, verbose bool, told local.Observers) (*workplace, error) {
 	if err := engine.check(); err != nil {
 		return nil, err
 	}
@@ -129,7 +147,7 @@ func openWorkplace(ctx context.Context, a *app, at placeFlags, engine engineFlag
 	if err != nil {
 		return nil, err
 	}
-	home, err := at.openHome(ctx, a, true)
+	home, err := at.openObserved(ctx, a, true, local.ClusterOptions{Observers: told})
 	if err != nil {
 		return nil, err
 	}

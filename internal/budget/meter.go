@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // sampleEvery is how often memory is looked at: often enough to see a batch's
@@ -20,6 +22,48 @@ type Meter struct {
 	watches map[*Watch]bool
 	ending  chan struct{} // closed by Close; nil: nothing is watched
 	work    sync.WaitGroup
+	cpu     shares
+}
+
+// shares divides the processor time of this process among those who compute in it,
+// at each moment in equal parts.
+type shares struct {
+	mu       sync.Mutex
+	inside   int
+	seen     time.Duration // of the process
+	eachSeen time.Duration // that one had who was there from the beginning
+}
+
+// Compute begins something that computes; its end gives what it took of the
+// processors. nil is allowed.
+func (m *Meter) Compute() (end func() time.Duration) {
+	if m == nil {
+		return func() time.Duration { return 0 }
+	}
+	began := m.cpu.move(1)
+	return func() time.Duration { return m.cpu.move(-1) - began }
+}
+
+// move takes in that so many more compute now.
+func (s *shares) move(more int) time.Duration {
+	now := processTime()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inside > 0 && now > s.seen {
+		s.eachSeen += (now - s.seen) / time.Duration(s.inside)
+	}
+	s.seen = max(s.seen, now)
+	s.inside += more
+	return s.eachSeen
+}
+
+// processTime is the processor time of this process so far.
+func processTime() time.Duration {
+	var used unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &used) != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // Watch is a time for which somebody wants to know. Its methods may be called

@@ -3,6 +3,8 @@ package cluster
 import (
 	"path/filepath"
 	"time"
+
+	"thalweg/internal/pace"
 )
 
 // Config is what a cluster.yaml says. Paths are absolute.
@@ -70,6 +72,8 @@ type Worker struct {
 	Drain   time.Duration
 	Metrics string // host:port; "": nowhere
 	Python  string // interpreter; "": python3
+	// Concurrency is how much is done at once; what is not said is found by measuring.
+	Concurrency pace.Fixed
 }
 
 // Defaults of what a file does not say.

@@ -3,6 +3,8 @@ package cluster
 import (
 	"bytes"
 	"encoding/json"
+
+	"thalweg/internal/pace"
 )
 
 // SchemaID is where an editor finds the JSON Schema that this binary prints:
@@ -132,6 +134,20 @@ func workerSchema() object {
 			"Memory for everything: 8GB; default: 60 % of the machine's."),
 		"cores": count(1, coresMax, "Default: all."), "drain": object{"anyOf": []any{form(durationPattern, ""), object{"const": 0}},
 			"description": "How long batches in flight may take when a worker is asked to end: 60s."},
-		"metrics": textAs("HOST:PORT of the metrics' page."), "python": textAs("Interpreter; default: python3."),
+		"metrics": textAs("HOST:PORT of the metrics' page."), "python": textAs("Interpreter; default: python3."), "concurrency": concurrencySchema(),
 	})
+}
+
+func concurrencySchema() object {
+	number := func(description string) object { return count(1, pace.FixedMost, description) }
+	classes := object{}
+	for _, class := range pace.Classes() {
+		knobs := object{}
+		for _, knob := range pace.KnobsOf(class) {
+			knobs[knob] = number("")
+		}
+		classes[class] = object{"anyOf": []any{number("Batches in flight."), section("", knobs)}}
+	}
+	return object{"description": "How much is done at once, by class of work; default: found by measuring.",
+		"anyOf": []any{number("Batches in flight of each class."), section("", classes)}}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"thalweg/internal/document"
+	"thalweg/internal/pace"
 	"thalweg/internal/secret"
 )
 
@@ -21,7 +22,8 @@ func (r *reader) root(v *document.Value) {
 		field{"worker", func(v *document.Value, path string) {
 			w := &c.Worker
 			r.fields(v, path, field{"scratch", r.pathTo(&w.Scratch)}, field{"cache", r.sizeTo(&w.Cache, cacheMinBytes)}, field{"memory", r.sizeTo(&w.Memory, cacheMinBytes)},
-				field{"cores", r.countTo(&w.Cores, 1, coresMax)}, field{"drain", r.durationTo(&w.Drain, drainMax)}, field{"metrics", r.metrics}, field{"python", r.textTo(&w.Python)})
+				field{"cores", r.countTo(&w.Cores, 1, coresMax)}, field{"drain", r.durationTo(&w.Drain, drainMax)}, field{"metrics", r.metrics}, field{"python", r.textTo(&w.Python)},
+				field{"concurrency", r.concurrency})
 		}})
 	if there["version"] == nil {
 		r.ErrorAt(v, "version", "the version is missing").Hint = "write version: 1"
@@ -260,6 +262,44 @@ func (r *reader) metrics(v *document.Value, path string) {
 	i := strings.LastIndexByte(*to, ':')
 	port, err := strconv.Atoi((*to)[i+1:])
 	if i < 0 || err != nil || port < 0 || port > 65535 || slices.Contains([]string{"http", "https"}, (*to)[:i]) {
-		r.ErrorAt(v, path, "%s is not HOST:PORT", document.Quote(*to)).Hint = "write 127.0.0.1:9464, or :9464 for all addresses"
+		r.ErrorAt(v, path, "%s is not HOST:PORT", document.Quote(*to)).Hint = "write :9464 for this machine alone, or HOST:9464"
 	}
+}
+
+// concurrency is a number of batches, or for each class of work a number of batches or
+// several knobs.
+func (r *reader) concurrency(v *document.Value, path string) {
+	fixed := pace.Fixed{}
+	r.cfg.Worker.Concurrency = fixed
+	count := func(v *document.Value, path string, of ...pace.Of) {
+		n := 0
+		if r.countTo(&n, 1, pace.FixedMost)(v, path); n > 0 {
+			for _, each := range of {
+				fixed[each] = n
+			}
+		}
+	}
+	if v.Present() && v.Kind != document.Map {
+		var all []pace.Of
+		for _, class := range pace.Classes() {
+			all = append(all, pace.Of{Class: class, Knob: pace.Batches})
+		}
+		count(v, path, all...)
+		return
+	}
+	var classes []field
+	for _, class := range pace.Classes() {
+		classes = append(classes, field{class, func(v *document.Value, path string) {
+			if v.Present() && v.Kind != document.Map {
+				count(v, path, pace.Of{Class: class, Knob: pace.Batches})
+				return
+			}
+			var knobs []field
+			for _, knob := range pace.KnobsOf(class) {
+				knobs = append(knobs, field{knob, func(v *document.Value, path string) { count(v, path, pace.Of{Class: class, Knob: knob}) }})
+			}
+			r.fields(v, path, knobs...)
+		}})
+	}
+	r.fields(v, path, classes...)
 }

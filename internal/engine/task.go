@@ -161,6 +161,7 @@ func (r *Result) Add(more Result) {
 	r.Python.Rows += more.Python.Rows
 	r.Python.Chunks += more.Python.Chunks
 	r.Python.Busy += more.Python.Busy
+	r.Python.CPU += more.Python.CPU
 	r.Python.PeakBytes = max(r.Python.PeakBytes, more.Python.PeakBytes)
 }
 

@@ -109,6 +109,9 @@ type Config struct {
 	Logger   *slog.Logger
 	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
 	Checkpoint func(worker.CrashPoint)
+	// Admit waits until one more batch may be claimed; release is called when it has
+	// ended. nil: always.
+	Admit func(ctx context.Context) (release func(), err error)
 	// Hinted is told what has become of each hint; nil is allowed. It is called from
 	// several goroutines.
 	Hinted func(f Fate)
@@ -129,6 +132,9 @@ func (c Config) withDefaults() Config {
 	c.Logger = or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Checkpoint == nil {
 		c.Checkpoint = func(worker.CrashPoint) {}
+	}
+	if c.Admit == nil {
+		c.Admit = func(context.Context) (func(), error) { return func() {}, nil }
 	}
 	if c.Hinted == nil {
 		c.Hinted = func(Fate) {}
@@ -187,14 +193,13 @@ func (e *Executor) Work(ctx context.Context) error {
 // serve takes hints until ctx ends.
 func (e *Executor) serve(ctx context.Context) error {
 	for refused := time.Duration(0); ; {
-		d, err := e.cfg.Queue.Receive(ctx)
+		fate, err := e.next(ctx)
 		if ctx.Err() != nil || errors.Is(err, queue.ErrClosed) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("receive a batch: %w", err)
+			return err
 		}
-		fate := e.take(ctx, d)
 		if fate != Handed {
 			refused = 0
 			continue
@@ -205,6 +210,23 @@ func (e *Executor) serve(ctx context.Context) error {
 		case <-time.After(refused):
 		}
 	}
+}
+
+// next takes a hint when it may, and executes its batch.
+func (e *Executor) next(ctx context.Context) (Fate, error) {
+	release, err := e.cfg.Admit(ctx)
+	if err != nil {
+		return "", fmt.Errorf("wait for a turn: %w", err)
+	}
+	defer release()
+	d, err := e.cfg.Queue.Receive(ctx)
+	if err != nil {
+		return "", fmt.Errorf("receive a batch: %w", err)
+	}
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	return e.take(ctx, d), nil
 }
 
 // take claims the hinted batch, and only then tells the queue that the hint

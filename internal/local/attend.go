@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"thalweg/internal/adapt"
 	"thalweg/internal/budget"
 	"thalweg/internal/plan"
 	"thalweg/internal/state"
@@ -50,6 +51,9 @@ type Attendance struct {
 	Runs     []RunAt   `json:"runs,omitempty"`    // that it works on
 	Refused  []RunAt   `json:"refused,omitempty"` // that it cannot work on
 	Gone     bool      `json:"gone,omitempty"`    // nothing was heard of it for a while
+	// How much it does at once, and what it has decided of that lately.
+	Concurrency []adapt.Setting  `json:"concurrency,omitempty"`
+	Decisions   []adapt.Decision `json:"decisions,omitempty"`
 }
 
 // RunAt is a run as a worker sees it.
@@ -134,6 +138,7 @@ func (s *server) keepSaying(ctx context.Context, say func(context.Context)) {
 func (s *server) say(ctx context.Context, a *Attendance, note *state.Note) {
 	s.mu.Lock()
 	a.Runs, a.Refused, a.Draining = nil, nil, s.draining()
+	a.Concurrency, a.Decisions = s.pace.Told()
 	for key := range s.joined {
 		a.Runs = append(a.Runs, RunAt{Workspace: key.Workspace, Run: key.Run})
 	}

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -37,6 +38,8 @@ type crew struct {
 type crewConfig struct {
 	store      state.Store
 	slots      int
+	most       int // batches in flight that admit lets claim; 0: slots and ahead
+	admit      func(ctx context.Context) (release func(), err error)
 	ahead      int           // see aheadOf
 	lease      time.Duration // of batches and roles; 0: their defaults
 	tries      int
@@ -78,7 +81,7 @@ func newCrew(ctx context.Context, cfg crewConfig) *crew {
 	}
 	c := &crew{cfg: cfg, owner: worker.Owner(), queue: cfg.queue, runs: map[state.RunKey]*openRun{}, ended: make(chan struct{})}
 	c.taken = newDrained(c.queue)
-	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.taken, Runs: c, Owner: c.owner, Slots: cfg.slots, Ahead: cfg.ahead, Lease: cfg.lease, Tries: cfg.tries, Deadline: cfg.deadline,
+	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.taken, Runs: c, Owner: c.owner, Slots: cmp.Or(cfg.most, cfg.slots+cfg.ahead), Admit: cfg.admit, Lease: cfg.lease, Tries: cfg.tries, Deadline: cfg.deadline,
 		Logger: cfg.logger, Checkpoint: cfg.checkpoint, Hinted: cfg.hinted, Clock: cfg.clock})
 	ctx, c.cancel = context.WithCancel(ctx)
 	go func() {

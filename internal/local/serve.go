@@ -8,14 +8,17 @@ import (
 	"sync"
 	"time"
 
+	"thalweg/internal/adapt"
 	"thalweg/internal/budget"
 	"thalweg/internal/executor"
 	"thalweg/internal/fault"
+	"thalweg/internal/pace"
 	"thalweg/internal/plan"
 	"thalweg/internal/queue"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/secret"
+	"thalweg/internal/slot"
 	"thalweg/internal/state"
 	"thalweg/internal/state/patient"
 	"thalweg/internal/worker"
@@ -53,6 +56,9 @@ type WorkerOptions struct {
 	Most           int                      // runs that it works on at once; 0: any number
 	Isolate        *Isolation               // its slots are processes; nil: they are goroutines
 	Hinted         func(executor.Fate)      // see executor.Config
+	SlotEnded      func(slot.End)           // see slot.Config
+	Concurrency    pace.Fixed               // how much is done at once; what is not said is found by measuring
+	Decided        func(adapt.Decision)     // how much is done at once was changed; may be nil
 	FollowSlowest  time.Duration            // see coordinator.Config
 	Program        string                   // version of this program, for who looks at a cluster
 	Engine         string                   // version of DuckDB that it says it has, for tests of upgrades; "": its own
@@ -84,7 +90,8 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{}, called: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 	ready := make(chan struct{})
 	works, leave := context.WithCancelCause(ctx)
-	s.crew = newCrew(ctx, crewConfig{queue: shared, heard: s.look, hinted: opts.Hinted, slowest: opts.FollowSlowest,
+	s.pace = s.newPace()
+	s.crew = newCrew(ctx, crewConfig{queue: shared, most: opts.inFlightMost(), admit: s.pace.Admit, heard: s.look, hinted: opts.Hinted, slowest: opts.FollowSlowest,
 		open: func(use context.Context, key state.RunKey) error {
 			<-ready
 			if s.draining() || use.Err() != nil {
@@ -95,11 +102,12 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 		store: t.store, slots: slotsOf(opts.Cores), ahead: aheadOf(home.Parts), lease: opts.Lease, tries: opts.Tries, deadline: opts.AttemptTimeout, clock: home.clock, logger: opts.Logger, checkpoint: opts.Checkpoint})
 	close(ready)
 	if opts.Inside != nil {
-		opts.Inside(Inside{Queue: s.crew.queue, Budget: s.held})
+		opts.Inside(Inside{Queue: s.crew.queue, Budget: s.held, AtOnce: s.pace.Settings})
 	}
 	told := s.tell(ctx)
 	attended := s.attend(ctx)
 	kept := s.keepTime(ctx)
+	paced := s.settle(works)
 	err = s.watch(works)
 	if s.draining() {
 		s.crew.drain(works, opts.DrainTime)
@@ -111,6 +119,7 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	told()
 	attended()
 	kept()
+	paced()
 	return err
 }
 
@@ -118,6 +127,14 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 type Inside struct {
 	Queue  queue.Queue
 	Budget func() (b budget.Budget, held bool) // that its batches have now
+	AtOnce func() []adapt.Setting              // how much is done at once
+}
+
+// settle has it decided how much is done at once, until ctx has ended; done waits for that.
+func (s *server) settle(ctx context.Context) (done func()) {
+	var loop sync.WaitGroup
+	loop.Go(func() { s.pace.Watch(ctx) })
+	return loop.Wait
 }
 
 // wait returns when nothing is worked on; the context of the runs has ended.
@@ -132,6 +149,7 @@ type server struct {
 	*tools
 	opts WorkerOptions
 	crew *crew
+	pace *pace.Pace
 	runs sync.WaitGroup
 
 	called  chan struct{} // somebody has asked to look for runs

@@ -66,17 +66,17 @@ func (s *server) openSlots() error {
 	if err != nil {
 		return fmt.Errorf("write the settings of slots: %w", err)
 	}
-	s.slots = slot.New(slot.Config{Command: s.opts.Isolate.Command, Size: s.budget.Slots + aheadOf(s.home.Parts), WorkDir: s.work, Settings: settings, State: s.store, Parts: s.home.Parts,
-		Room: s.shares.Room(), Logger: s.opts.Logger})
+	s.slots = slot.New(slot.Config{Command: s.opts.Isolate.Command, Size: s.opts.inFlightMost(), WorkDir: s.work, Settings: settings, State: s.store, Parts: s.home.Parts,
+		Room: s.shares.Room(), Logger: s.opts.Logger, Ended: s.opts.SlotEnded})
 	return nil
 }
 
-// isolated is a run's job with its batches executed in slots, if they are processes.
+// isolated is a run's job with its batches executed in slots, if they are processes, and in their turn.
 func (s *server) isolated(key state.RunKey, job *pipeline.Pipeline) worker.Job {
 	if s.slots == nil {
-		return job
+		return pacedJob{Job: job, pace: s.pace}
 	}
-	return s.slots.Job(key, job, job)
+	return pacedJob{Job: s.slots.Job(key, job, job), pace: s.pace, isolated: true}
 }
 
 // ServeSlot is the life of a worker's slot: it executes batches until the

@@ -36,6 +36,8 @@ var (
 const (
 	stateOutcomes   = "done, lost (its condition did not hold: somebody else was first), unknown (perhaps done), failed"
 	requestOutcomes = "done, failed"
+	classes         = "load, join, python, write"
+	knobs           = "batches (in flight), threads (of DuckDB, a batch), writers (of parts, requests at once)"
 	processes       = "self, children (interpreters, slots and what else it started)"
 )
 
@@ -61,14 +63,31 @@ func (m *Metrics) makeAll() {
 	m.partsSeconds = m.histogram("thalweg_parts_seconds", requestBounds, "How long calls of the part store took; open ends before the bytes are read.", Label{"operation", "as above"})
 	m.partsBytes = m.counter("thalweg_parts_bytes_total", "bytes", "Bytes of parts that were put and read.", Label{"operation", "put, open"})
 
+	m.copies = m.counter("thalweg_part_copies_total", "parts", "Parts that were wanted on this machine, and those that were put where others find them.",
+		Label{"outcome", "found (its copy was here), copied, failed, written (put), unwritten (could not be put)"})
+	m.copiesBytes = m.counter("thalweg_part_copies_bytes_total", "bytes", "Bytes of them.", Label{"outcome", "found, copied, written"})
+
 	m.requests = m.counter("thalweg_requests_total", "requests", "Requests to services of the fleet.",
 		Label{"service", "cassandra, s3, rabbitmq"}, Label{"request", "what was asked, as the backend names it"},
 		Label{"outcome", "done, lost (a conditional write: somebody else was first; it is tried again), failed"})
 	m.requestSeconds = m.histogram("thalweg_request_seconds", requestBounds, "How long requests to services took, retries apart.",
 		Label{"service", "as above"}, Label{"request", "as above"})
 
+	m.conditionals = m.counter("thalweg_conditional_writes_total", "requests", "Conditional writes to the state's service; thalweg_requests_total has them, too.",
+		Label{"service", "cassandra"}, Label{"outcome", "done, lost (somebody else was first), failed"})
+
+	m.deliveries = m.counter("thalweg_queue_deliveries_total", "hints", "Hints of batches that were taken from the queue. All but used ones were useless.",
+		Label{"fate", "used (its batch was claimed), refused (it could not be claimed any more), handed (given to others), unknown (of no run that is worked on), broken (state did not answer)"})
+	m.slotEnds = m.counter("thalweg_slot_ends_total", "processes", "Processes of slots that ended and were not told to.",
+		Label{"why", "memory (the system had none for it), killed (it stood still, or did not stop), died"})
+	m.batchCPU = m.counter("thalweg_batch_cpu_seconds_total", "seconds", "Processor time of batches that succeeded, in slots that are processes, too.",
+		Label{"stage", "engine (DuckDB, and the process around it while it works), python"})
 	m.hints = m.sampled("thalweg_queue_hints", Gauge, "hints", "Hints of batches that wait in the queue, of all runs.", Label{"priority", "high, normal, low"})
 	m.slots = m.sampled("thalweg_slots", Gauge, "batches", "Batches that may be in flight at once, by memory and cores.")
+	m.concurrency = m.sampled("thalweg_concurrency", Gauge, "at once", "How much is done at once, for each class of work: what is in force now.",
+		Label{"class", classes}, Label{"knob", knobs})
+	m.decisions = m.counter("thalweg_concurrency_changes_total", "changes", "How often that was changed. The log says why, and so does `thalweg why`.",
+		Label{"class", classes}, Label{"knob", knobs})
 	m.budget = m.sampled("thalweg_memory_budget_bytes", Gauge, "bytes", "Memory that this worker may use, by share; nothing while it works on no run.",
 		Label{"share", "total, engine (DuckDB's limits), interpreters, go"})
 	m.resident = m.sampled("thalweg_memory_resident_bytes", Gauge, "bytes", "Memory that is resident.", Label{"process", processes})

@@ -7,6 +7,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"thalweg/internal/adapt"
+	"thalweg/internal/executor"
+	"thalweg/internal/slot"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
@@ -23,8 +26,11 @@ type Metrics struct {
 	batchSeconds, stageSeconds                *prometheus.HistogramVec
 	stateSeconds, partsSeconds                *prometheus.HistogramVec
 	requestSeconds                            *prometheus.HistogramVec
+	conditionals, deliveries, slotEnds        *prometheus.CounterVec
+	copies, copiesBytes, batchCPU, decisions  *prometheus.CounterVec
 	inFlight                                  prometheus.Gauge
 	hints, slots, budget, resident, cpu, info sampled
+	concurrency                               sampled
 }
 
 // New makes the metrics of a worker.
@@ -37,6 +43,9 @@ func New(version string) *Metrics {
 	m.leasesLost.WithLabelValues()
 	for _, outcome := range []string{succeeded, failed, retried, released} {
 		m.batches.WithLabelValues(outcome)
+	}
+	for _, why := range []string{string(slot.Memory), string(slot.Killed), string(slot.Died)} {
+		m.slotEnds.WithLabelValues(why)
 	}
 	return m
 }
@@ -83,6 +92,9 @@ func (m *Metrics) ended(outcome string, s state.Stats) {
 	m.rows.WithLabelValues("out").Add(float64(s.RowsOut))
 	m.bytes.WithLabelValues("in").Add(float64(s.BytesIn))
 	m.bytes.WithLabelValues("out").Add(float64(s.BytesOut))
+	for stage, counter := range map[string]string{"engine": state.CounterEngineCPU, "python": state.CounterPythonCPU} {
+		m.batchCPU.WithLabelValues(stage).Add((time.Duration(s.Counters[counter]) * time.Microsecond).Seconds())
+	}
 }
 
 // Requests counts requests to a service: it is what its backend's observer is to be.
@@ -105,6 +117,7 @@ func (r Requests) Conditional(name string, took time.Duration, late bool, err er
 	if late && err == nil {
 		outcome = lost
 	}
+	r.m.conditionals.WithLabelValues(r.service, outcome).Inc()
 	r.count(name, took, outcome)
 }
 
@@ -119,6 +132,15 @@ func outcomeOf(err error) string {
 	}
 	return done
 }
+
+// Hinted counts what has become of a hint.
+func (m *Metrics) Hinted(f executor.Fate) { m.deliveries.WithLabelValues(string(f)).Inc() }
+
+// SlotEnded counts a slot's process that was not told to end.
+func (m *Metrics) SlotEnded(why slot.End) { m.slotEnds.WithLabelValues(string(why)).Inc() }
+
+// Decided counts a change of how much is done at once.
+func (m *Metrics) Decided(d adapt.Decision) { m.decisions.WithLabelValues(d.Class, d.Knob).Inc() }
 
 // claims knows the batches in flight.
 type claims struct {

@@ -26,14 +26,14 @@ func labels(list []Label) string {
 
 const pageHead = `# Metrics of a worker
 
-` + "`thalweg worker --metrics :9464`" + ` serves, on loopback unless a host is named:
+` + "`thalweg worker --metrics :9464`" + ` (in a cluster also ` + "`worker: {metrics: \":9464\"}`" + ` of its configuration) serves, on loopback unless a host is named:
 
 | path | what |
 | --- | --- |
 | ` + "`/metrics`" + ` | Prometheus' format |
 | ` + "`/metrics.json`" + ` | the same as JSON: every metric of the inventory with unit, meaning and samples |
 | ` + "`/healthz`" + ` | 200 while the process answers |
-| ` + "`/readyz`" + ` | 200 while it reaches the state, else 503 with the reason |
+| ` + "`/readyz`" + ` | 200 while it reaches the state and the queue and was not asked to end, else 503 with the reason |
 
 There is no password: whoever reaches the port reads figures, and no names or values of users' data. ` +
 	"`deploy/grafana.json`" + ` is a dashboard and ` + "`deploy/alerts.yaml`" + ` are alert rules over them.

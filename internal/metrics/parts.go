@@ -18,6 +18,34 @@ func (m *Metrics) Parts(s parts.Store) parts.Store {
 // Backend measures a backend.
 func (m *Metrics) Backend(b parts.Backend) parts.Backend { return &backend{b, m} }
 
+// Copies counts what a cache of parts spares; see cache.Observer.
+func (m *Metrics) Copies() Copies { return Copies{m} }
+
+// Copies counts the parts that are wanted on a machine and put from there.
+type Copies struct{ m *Metrics }
+
+// Found counts a part whose copy was there.
+func (c Copies) Found(bytes int64) { c.count("found", "", bytes, nil) }
+
+// Copied counts one that was not.
+func (c Copies) Copied(bytes int64, _ time.Duration, err error) {
+	c.count("copied", "failed", bytes, err)
+}
+
+// Written counts a part that was put.
+func (c Copies) Written(bytes int64, _ time.Duration, err error) {
+	c.count("written", "unwritten", bytes, err)
+}
+
+func (c Copies) count(outcome, otherwise string, bytes int64, err error) {
+	if err != nil {
+		c.m.copies.WithLabelValues(otherwise).Inc()
+		return
+	}
+	c.m.copies.WithLabelValues(outcome).Inc()
+	c.m.copiesBytes.WithLabelValues(outcome).Add(float64(bytes))
+}
+
 type partStore struct {
 	parts.Store
 	backend backend

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"thalweg/internal/adapt"
 	"thalweg/internal/budget"
 	"thalweg/internal/queue"
 )
@@ -18,13 +19,14 @@ const readTimeout = 2 * time.Second
 type Sources struct {
 	Waiting func(ctx context.Context, p queue.Priority) (int, error) // of the queue
 	Budget  func() (b budget.Budget, held bool)                      // that is in force
+	AtOnce  func() []adapt.Setting                                   // how much is done at once
 }
 
 type sources struct {
 	mu      sync.Mutex
 	version string
 	now     Sources
-	spent   spent
+	budget.Processes
 }
 
 // Watch makes these the sources.
@@ -45,7 +47,7 @@ type sampler struct{ m *Metrics }
 
 // Describe implements prometheus.Collector.
 func (s sampler) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []sampled{s.m.hints, s.m.slots, s.m.budget, s.m.resident, s.m.cpu, s.m.info} {
+	for _, d := range []sampled{s.m.hints, s.m.slots, s.m.concurrency, s.m.budget, s.m.resident, s.m.cpu, s.m.info} {
 		to <- d.desc
 	}
 }
@@ -71,13 +73,18 @@ func (s sampler) Collect(to chan<- prometheus.Metric) {
 			show(s.m.budget, float64(b.GoBytes), "go")
 		}
 	}
-	self, children, ok := s.m.sources.usage()
+	if from.AtOnce != nil {
+		for _, k := range from.AtOnce() {
+			show(s.m.concurrency, float64(k.Value), k.Class, k.Knob)
+		}
+	}
+	self, children, ok := s.m.sources.Use()
 	if !ok {
 		return
 	}
-	for name, u := range map[string]usage{"self": self, "children": children} {
-		show(s.m.resident, float64(u.resident), name)
-		show(s.m.cpu, u.cpu.Seconds(), name)
+	for name, u := range map[string]budget.Use{"self": self, "children": children} {
+		show(s.m.resident, float64(u.Resident), name)
+		show(s.m.cpu, u.CPU.Seconds(), name)
 	}
 }
 

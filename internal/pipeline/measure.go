@@ -16,6 +16,7 @@ type measured struct {
 	write  time.Duration // making results durable, or sending them
 	wait   time.Duration // for memory
 	pieces int64         // that its work was cut into
+	cpu    time.Duration // of this process, in the engine
 	watch  *budget.Watch
 }
 
@@ -39,7 +40,8 @@ func (x *attempt) stats(res engine.Result) state.Stats {
 	if x.strain.alone {
 		alone = 1
 	}
-	for name, n := range map[string]int64{plan.CounterBadRows: res.BadRows, state.CounterPieces: m.pieces, state.CounterAlone: alone, state.CounterSpilled: spilled} {
+	for name, n := range map[string]int64{plan.CounterBadRows: res.BadRows, state.CounterPieces: m.pieces, state.CounterAlone: alone, state.CounterSpilled: spilled,
+		state.CounterEngineCPU: m.cpu.Microseconds(), state.CounterPythonCPU: res.Python.CPU.Microseconds()} {
 		if n > 0 {
 			if s.Counters == nil {
 				s.Counters = map[string]int64{}

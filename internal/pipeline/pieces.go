@@ -147,5 +147,7 @@ func (p *Pipeline) executeWith(ctx context.Context, x *attempt, task engine.Task
 	cfg.MemoryBytes, cfg.Opened = grant.EngineBytes, x.strain.measured.watch.Spill
 	p.busy.enter()
 	defer p.busy.leave()
+	computed := p.cfg.Meter.Compute()
+	defer func() { x.strain.measured.cpu += computed() }()
 	return p.cfg.Engine.Execute(ctx, cfg, p.cfg.Pool, task)
 }

@@ -534,19 +534,20 @@ func shortSQL(s string) string {
 
 // attempt is one execution's circumstances.
 type attempt struct {
-	p      *Pipeline
-	claim  state.Claim
-	state  state.Node
-	node   *script.Node
-	in     plan.Inputs
-	own    *plan.Table // what the node has written so far, for batches that check it
-	checks []state.CheckResult
-	plan   plan.NodePlan
-	batch  plan.Batch
-	stage  *parts.Stage // private, removed at the end
-	dir    string       // private, removed at the end
-	final  string       // absolute path or address of the output file
-	strain *strain      // of all pieces of the batch together
+	p       *Pipeline
+	claim   state.Claim
+	state   state.Node
+	node    *script.Node
+	in      plan.Inputs
+	own     *plan.Table // what the node has written so far, for batches that check it
+	checks  []state.CheckResult
+	plan    plan.NodePlan
+	batch   plan.Batch
+	stage   *parts.Stage   // private, removed at the end
+	dir     string         // private, removed at the end
+	final   string         // absolute path or address of the output file
+	threads worker.Threads // that its engine was told to have
+	strain  *strain        // of all pieces of the batch together
 	// announced is what state has of the output file so far.
 	announced []state.Publication
 	release   []func()
@@ -566,7 +567,7 @@ func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err 
 
 // gather makes local what a batch reads.
 func (p *Pipeline) gather(ctx context.Context, c state.Claim) (_ *attempt, err error) {
-	x := &attempt{p: p, claim: c, node: p.cfg.Script.Node(c.Node), strain: &strain{measured: measured{watch: p.cfg.Meter.Watch()}}}
+	x := &attempt{p: p, claim: c, node: p.cfg.Script.Node(c.Node), threads: worker.ThreadsOf(ctx), strain: &strain{measured: measured{watch: p.cfg.Meter.Watch()}}}
 	defer func() {
 		if err != nil {
 			x.cleanup()
@@ -677,6 +678,12 @@ func (x *attempt) instance() engine.InstanceConfig {
 		threads = b.Cores
 	case x.node.PyCalc == nil && busy < b.Cores && !x.small():
 		threads = b.Cores / busy
+	}
+	switch wanted := x.threads; {
+	case wanted.Exact && x.node.PyCalc == nil:
+		threads = wanted.Count
+	case x.node.PyCalc == nil && !x.small():
+		threads = max(threads, wanted.Count)
 	}
 	return engine.InstanceConfig{MemoryBytes: x.p.cfg.Room.Budget().SlotEngineBytes, Threads: threads, SpillDir: filepath.Join(x.dir, "spill"), SpillBytes: b.SpillBytes}
 }

@@ -99,6 +99,7 @@ type process struct {
 	limited      bool // has a memory limit
 	firstBytes   int64
 	peakBytes    int64
+	cpuSeen      time.Duration // see spent
 	memoryLooked time.Time
 }
 
@@ -423,6 +424,14 @@ func (p *process) memory(look bool) int64 {
 	rss, peak := memoryOf(p.pid)
 	p.peakBytes = max(p.peakBytes, peak, rss)
 	return rss
+}
+
+// spent is the processor time that the process has used since it was asked before.
+func (p *process) spent() time.Duration {
+	now := cpuOf(p.pid)
+	spent := max(now-p.cpuSeen, 0)
+	p.cpuSeen = max(p.cpuSeen, now)
+	return spent
 }
 
 // usable says what is wrong with the interpreter, after its hello.

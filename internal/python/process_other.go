@@ -5,6 +5,7 @@ package python
 import (
 	"fmt"
 	"os"
+	"time"
 )
 
 // sharedFile makes a file that only lives as long as it is open.
@@ -26,3 +27,5 @@ func sharedFile(name string, size int64) (*os.File, error) {
 func widenPipe(*os.File) {}
 
 func memoryOf(int) (rss, peak int64) { return 0, 0 }
+
+func cpuOf(int) time.Duration { return 0 }

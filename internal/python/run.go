@@ -17,6 +17,7 @@ type Stats struct {
 	Rows      int64         // emitted
 	Chunks    int64         // computed
 	Busy      time.Duration // of interpreters, all processes together
+	CPU       time.Duration // of them; 0 where the system does not say
 	PeakBytes int64         // most memory that one of the processes has held, ever; 0 where the system does not say
 }
 
@@ -42,7 +43,7 @@ type run struct {
 	heldBytes int64
 	ended     bool // all chunks are made
 	chunks    int64
-	busy      time.Duration
+	busy, cpu time.Duration
 	rowCost   float64 // ns, of late; 0: nothing has come back yet
 	largest   int     // rows of the largest chunk that came back
 	peakBytes int64
@@ -115,7 +116,7 @@ func (p *Pool) drive(ctx context.Context, r *run, read func() error, take func(c
 func (r *run) stats(rows int64) Stats {
 	r.pool.mu.Lock()
 	defer r.pool.mu.Unlock()
-	return Stats{Rows: rows, Chunks: r.chunks, Busy: r.busy, PeakBytes: r.peakBytes}
+	return Stats{Rows: rows, Chunks: r.chunks, Busy: r.busy, CPU: r.cpu, PeakBytes: r.peakBytes}
 }
 
 // errStopped ends the reader; nobody sees it.

@@ -165,10 +165,11 @@ var errNotReady = errors.New("it was not ready after " + startTimeout.String())
 // finish gives a chunk back as done.
 func (s *slot) finish(c *chunk, a *answer, err error) {
 	var peak int64
+	var cpu time.Duration
 	if s.proc != nil {
-		peak = s.proc.peakBytes
+		peak, cpu = s.proc.peakBytes, s.proc.spent()
 	}
-	s.pool.finished(s, c, a, err, peak)
+	s.pool.finished(s, c, a, err, peak, cpu)
 }
 
 // receive handles a message, or the end of the process's stream.

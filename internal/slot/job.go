@@ -28,7 +28,7 @@ func (j *job) Execute(ctx context.Context, c state.Claim) (worker.Result, error)
 	p.batches++
 	p.output.begin()
 	x := &execution{slots: j.slots, at: at, process: p, claim: c}
-	out, err := talk[executeAnswer](ctx, x, "executing "+nameOf(c), "execute", executeArgs{Opening: j.opening, Claim: c})
+	out, err := talk[executeAnswer](ctx, x, "executing "+nameOf(c), "execute", executeArgs{Opening: j.opening, Claim: c, Threads: worker.ThreadsOf(ctx)})
 	x.out = out.Outcome
 	if out.HeldBytes > p.first+heldMax {
 		p.batches = batchesMax

@@ -37,6 +37,8 @@ type process struct {
 	silences atomic.Int64
 	reason   atomic.Pointer[string] // why we have killed it; nil: we have not
 	told     atomic.Bool            // its death has failed an attempt
+	asked    atomic.Bool            // it was told to end
+	tell     func(End)
 
 	ended chan struct{} // closed when it is gone, and nothing of it is held any more
 	state keeper.State  // then
@@ -51,7 +53,7 @@ func (s *Slots) startProcess(number int) (_ *process, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for slot %d: %w", number, err)
 	}
-	p := &process{slot: number, held: newHolds(), output: &output{}, dir: dir, logger: s.cfg.Logger.With("slot", number), ended: make(chan struct{})}
+	p := &process{slot: number, held: newHolds(), output: &output{}, dir: dir, tell: s.cfg.Ended, logger: s.cfg.Logger.With("slot", number), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(dir))
@@ -131,9 +133,23 @@ func (p *process) wait() {
 	_ = p.peer.conn.Close() // nobody is at the other end
 	err := <-served
 	p.held.releaseAll()
+	if !p.asked.Load() {
+		p.tell(p.why())
+	}
 	if err = errors.Join(err, os.RemoveAll(p.dir)); err != nil {
 		p.logger.Warn("a slot's process has left something", "error", err)
 	}
+}
+
+// why says why a child has ended that was not told to.
+func (p *process) why() End {
+	switch {
+	case p.reason.Load() != nil:
+		return Killed
+	case p.lacksMemory(p.output.String()):
+		return Memory
+	}
+	return Died
 }
 
 // watch kills the child when it has said nothing for so many ticks: ticks of
@@ -232,6 +248,7 @@ func (p *process) lacksMemory(said string) bool {
 // end lets an idle child end by itself, or else kills it, and waits. It has
 // nothing that could be lost.
 func (p *process) end() {
+	p.asked.Store(true)
 	_ = p.peer.conn.Close() // it ends by that
 	late := time.NewTimer(idleGrace)
 	defer late.Stop()

@@ -9,6 +9,7 @@ import (
 	"thalweg/internal/budget"
 	"thalweg/internal/remote"
 	"thalweg/internal/state"
+	"thalweg/internal/worker"
 )
 
 // Copier makes copies of remote files; see remote.Spool.
@@ -35,8 +36,9 @@ type (
 	// executeArgs is a batch to be executed. Opening tells when a run was opened
 	// anew by the parent: then the child does so, too.
 	executeArgs struct {
-		Opening int64       `json:"opening"`
-		Claim   state.Claim `json:"claim"`
+		Opening int64          `json:"opening"`
+		Claim   state.Claim    `json:"claim"`
+		Threads worker.Threads `json:"threads"`
 	}
 	executeAnswer struct {
 		Outcome      state.Outcome       `json:"outcome"`

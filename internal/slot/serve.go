@@ -143,7 +143,7 @@ func (c *child) execute(ctx context.Context, a executeArgs) (any, error) {
 	}
 	var res worker.Result
 	err = worker.Guard(fmt.Sprintf("executing batch %d of node %s", a.Claim.Batch, a.Claim.Node), func() (err error) {
-		res, err = run.Execute(ctx, a.Claim)
+		res, err = run.Execute(worker.WithThreads(ctx, a.Threads), a.Claim)
 		return err
 	})
 	c.keeping.Lock()

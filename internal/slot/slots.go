@@ -31,7 +31,18 @@ type Config struct {
 	Grace    time.Duration // see GraceDefault
 	Silence  time.Duration // see SilenceDefault
 	Logger   *slog.Logger
+	Ended    func(End) // is told of each child that was not told to end; may be nil. Called from several goroutines
 }
+
+// End is why a child ended that was not told to. The texts name metrics: they do not change.
+type End string
+
+// Why children end.
+const (
+	Memory End = "memory" // the system had none for it, as far as one can tell
+	Killed End = "killed" // by its worker: it stood still, did not stop, or could not begin
+	Died   End = "died"
+)
 
 // Slots are a worker's children. Each is started when there is a batch for it.
 // Its methods may be called by any number of goroutines; Close after all others.
@@ -67,6 +78,9 @@ func New(cfg Config) *Slots {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Ended == nil {
+		cfg.Ended = func(End) {}
 	}
 	s := &Slots{cfg: cfg, free: make(chan *place, cfg.Size), starts: make(chan func()), copiers: map[state.RunKey]Copier{}}
 	s.life, s.stop = context.WithCancel(context.Background())

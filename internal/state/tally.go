@@ -7,11 +7,14 @@ import (
 	"time"
 )
 
-// Counters of what batches did for lack of memory. The texts are stored.
+// Counters of what batches did for lack of memory, and took of processors. The texts are stored.
 const (
 	CounterPieces  = "pieces"        // that a batch was cut into
 	CounterAlone   = "alone"         // batches that had the memory of all slots
 	CounterSpilled = "spilled_bytes" // the most that a batch was seen to have in spill files
+	// CounterEngineCPU and CounterPythonCPU are microseconds.
+	CounterEngineCPU = "engine_cpu_us" // of the process, while the batch was in DuckDB
+	CounterPythonCPU = "python_cpu_us" // of interpreters
 )
 
 // Tally sums up what the ended batches of a node measured, so that nobody has

@@ -110,8 +110,8 @@ func (f *figures) look(ctx context.Context, config string) (err error) {
 	if slices.Sort(waits); len(waits) > 0 {
 		f.Steps["dependents, median"], f.Steps["dependents, p99"] = waits[len(waits)/2], waits[(len(waits)*99-1)/100]
 	}
-	f.Counts["conditional calls a batch"] = f.Counts["conditional calls"] / max(1, f.Counts["batches"])
-	f.Counts["rows a statement"] = f.Counts["rows"] / max(1, f.Counts["statements"])
+	f.Counts["conditional writes a batch"] = f.Counts["conditional writes"] / max(1, f.Counts["batches"])
+	f.Counts["rows a statement"] = f.Counts["rows"] / max(1, f.Counts["statements"]-f.Counts["conditional writes"])
 	return nil
 }
 

@@ -178,12 +178,23 @@ func (w *worker) count(ctx context.Context, counts map[string]float64) (err erro
 			switch f.Name {
 			case "thalweg_state_calls_total":
 				counts["state calls"] += s.Value
-				if conditional[s.Labels["operation"]] {
-					counts["conditional calls"] += s.Value
+			case "thalweg_conditional_writes_total":
+				counts["conditional writes"] += s.Value
+				if s.Labels["outcome"] == "lost" {
+					counts["conditional writes lost"] += s.Value
 				}
-				if s.Labels["operation"] == "claim" && s.Labels["outcome"] == "lost" {
+			case "thalweg_queue_deliveries_total":
+				if s.Labels["fate"] != "used" {
 					counts["useless deliveries"] += s.Value
 				}
+			case "thalweg_requests_total":
+				counts[s.Labels["service"]+" requests"] += s.Value
+			case "thalweg_part_copies_total":
+				counts["parts "+s.Labels["outcome"]] += s.Value
+			case "thalweg_part_copies_bytes_total":
+				counts["part bytes "+s.Labels["outcome"]] += s.Value
+			case "thalweg_slot_ends_total":
+				counts["slot ends"] += s.Value
 			case "thalweg_batches_total":
 				counts["attempts"] += s.Value
 			case "thalweg_rows_total":
@@ -199,7 +210,3 @@ func (w *worker) count(ctx context.Context, counts map[string]float64) (err erro
 	}
 	return nil
 }
-
-// conditional are the calls of the state that end in a conditional write.
-var conditional = map[string]bool{"claim": true, "extend": true, "confirm": true, "release": true, "commit": true, "fail": true, "retry": true, "announce": true,
-	"flip_plan": true, "move_node": true, "complete_run": true, "acquire": true, "resign": true, "offer": true, "expire": true, "begin_order": true, "hear": true, "end_order": true}

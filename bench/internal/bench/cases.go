@@ -216,7 +216,7 @@ func Cases() []Case {
 			checks: []check{
 				{name: "the run, against a local one", figure: elapsedFigure, side: "two workers", over: "local", bar: atMost(1.5), note: "from the run's begin to its end"},
 				{name: "rows a statement in Cassandra", figure: countFigure + "rows a statement", side: "two workers", bar: bar{limit: 5000, unit: "rows", atLeast: true}},
-				{name: "conditional calls of the state a batch", figure: countFigure + "conditional calls a batch", side: "two workers", bar: noMore(4, "calls")},
+				{name: "conditional writes a batch", figure: countFigure + "conditional writes a batch", side: "two workers", bar: noMore(4, "writes")},
 				{name: "useless deliveries", figure: countFigure + "useless deliveries", side: "two workers", bar: noMore(0, "deliveries")},
 				{name: "last commit to dependents' first claim, median", figure: stepFigure + "dependents, median", side: "two workers", bar: noMore(0.05, "s")},
 				{name: "last commit to dependents' first claim, p99", figure: stepFigure + "dependents, p99", side: "two workers", bar: noMore(0.25, "s")},
