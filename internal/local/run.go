@@ -388,7 +388,10 @@ func (r *runner) enlist(ctx context.Context, affected []*script.Node) error {
 		names = r.opts.Start
 	}
 	specs := r.specs(affected)
-	r.planning = r.whole
+	var err error
+	if r.planning, err = r.planFor(ctx, needsPython(affected)); err != nil {
+		return err
+	}
 	run, blobs, err := r.record(names)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,6 +144,44 @@ func (t *tools) split(total int64, python bool) (budget.Budget, error) {
 		t.opts.Tune(&b)
 	}
 	return b, nil
+}
+
+// planSlotsMost is how many slots nodes are planned for at most.
+const planSlotsMost = 1024
+
+// planFor is what a new run's nodes are planned by: what this process may use; in a cluster the
+// smallest share that a worker's slot has, and as many slots as all workers have.
+func (t *tools) planFor(ctx context.Context, python bool) (budget.Budget, error) {
+	out := t.whole
+	if t.home.cluster == nil {
+		return out, nil
+	}
+	workers, err := Workers(ctx, t.home)
+	if err != nil {
+		return out, fmt.Errorf("see which workers there are: %w", err)
+	}
+	slots := 0
+	for _, w := range workers {
+		if w.Gone || w.Draining || w.Slots < 1 {
+			continue
+		}
+		b, err := shareProcesses(cmp.Or(t.opts.MemoryBytes, w.Memory), w.Slots, python)
+		if err != nil {
+			return out, err
+		}
+		if slots == 0 || b.SlotEngineBytes < out.SlotEngineBytes {
+			b.SpillBytes, b.Far = t.whole.SpillBytes, t.whole.Far
+			out = b
+		}
+		slots += b.Slots
+	}
+	if slots > 0 {
+		out.Slots = min(slots, planSlotsMost)
+		if t.opts.Tune != nil {
+			t.opts.Tune(&out)
+		}
+	}
+	return out, nil
 }
 
 // share divides so many bytes over so many cores, 0 being the machine's.
