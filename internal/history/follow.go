@@ -24,6 +24,9 @@ const followEvery = 250 * time.Millisecond
 // on it to be left: it may just be changing hands.
 const abandonedFor = 8
 
+// aboutToGoOn is how long a run that is stopped may take to go on which is to.
+const aboutToGoOn = 10 * time.Second
+
 // linesMax is how many lines are told at once.
 const linesMax = state.PageMax
 
@@ -100,6 +103,11 @@ func (s *Stream) ends(ctx context.Context, o FollowOptions) (as string, over, ab
 	as = asIs(run, nodes)
 	switch {
 	case run.Order.Pending():
+	case run.AboutToGoOn():
+		if s.stopped.IsZero() {
+			s.stopped = time.Now()
+		}
+		return as, time.Since(s.stopped) > aboutToGoOn, false, nil
 	case run.Status.Terminal():
 		return as, true, false, nil
 	case o.Stay:

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -121,6 +122,33 @@ func TestFollowEndsWhereARunWaits(t *testing.T) {
 		}}, func([]history.Line) error { return nil }))
 		require.Greater(t, looks, 10)
 	})
+}
+
+// A run that is stopped so that parts of it can be done again has not ended.
+func TestFollowStaysWhileARunIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	p := newPlay(t, 1)
+	order := func(kind state.OrderKind, reason string) {
+		o := state.Order{Kind: kind, Token: string(kind) + reason, Mark: state.Mark{Actor: "eva", Time: noon, Reason: reason}}
+		require.NoError(t, state.Direct(ctx, p.store, p.key, o))
+	}
+	order(state.OrderStop, state.ReasonAgain)
+	var goesOn sync.WaitGroup
+	defer goesOn.Wait()
+	var once sync.Once
+	require.NoError(t, history.Follow(ctx, history.NewStream(p.store, p.key, 0), quick, func([]history.Line) error {
+		once.Do(func() {
+			goesOn.Go(func() {
+				order(state.OrderReopen, "")
+				order(state.OrderStop, "it is enough")
+			})
+		})
+		return nil
+	}))
+	run, err := p.store.Run(ctx, p.key)
+	require.NoError(t, err)
+	require.Equal(t, "it is enough", run.Order.Reason)
 }
 
 // docs/events.md has every kind of event and every member of a line.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"thalweg/internal/state"
 )
@@ -28,6 +29,8 @@ type Stream struct {
 	queue  []state.Span          // of them, that have not been given
 	known  map[string]*partition // by node
 	orders []state.Event         // the run's own events so far
+
+	stopped time.Time // when the run was first seen stopped that is about to go on
 }
 
 // partition is a node's events, or the run's own.

@@ -74,6 +74,16 @@ func (o Order) about(node string) (Redo, bool) {
 	return Redo{}, len(o.Nodes) == 0
 }
 
+// ReasonAgain is why a run is stopped that goes on in the next order of the same
+// giver: parts of what it was doing are done again.
+const ReasonAgain = "parts of it are done again"
+
+// AboutToGoOn reports whether a run is stopped for a moment, unless whoever
+// stopped it has died since.
+func (r Run) AboutToGoOn() bool {
+	return r.Status == Stopped && r.Order != nil && r.Order.Kind == OrderStop && r.Order.Reason == ReasonAgain
+}
+
 // Pending reports whether there is an order that is not carried out yet.
 func (o *Order) Pending() bool { return o != nil && !o.Done }
 

@@ -36,7 +36,9 @@ func GoOn(ctx context.Context, s state.Store, key state.RunKey, w Wish, by state
 		if !errors.Is(err, errAtWork) {
 			return c, err
 		}
-		if _, err := Stop(ctx, s, key, by); err != nil {
+		stop := by
+		stop.Reason = state.ReasonAgain
+		if _, err := Stop(ctx, s, key, stop); err != nil {
 			return c, fmt.Errorf("do parts of run %d again: %w", key.Run, err)
 		}
 	}
