@@ -202,9 +202,9 @@ func TestCrashPoints(t *testing.T) {
 		if i%effort.Of(3, 1, 1) != 0 {
 			continue
 		}
-		step := 1
+		step := effort.Of(3, 3, 1)
 		if slices.Contains(worker.FilePoints(), point) { // each of many files passes them
-			step = effort.Of(40, 20, 1)
+			step = effort.Of(40, 40, 1)
 		}
 		t.Run(string(point), func(t *testing.T) {
 			t.Parallel()
