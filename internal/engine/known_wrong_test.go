@@ -22,7 +22,7 @@ func TestKnownWrongResults(t *testing.T) {
 	}{
 		"spilled hash join": {
 			why:    "duckdb#25702: a hash join that spilled lost rows",
-			memory: 96 << 20, threads: 2,
+			memory: 128 << 20, threads: 2,
 			setup: []string{"CREATE TABLE l AS SELECT i AS k, repeat('l', 20) || i AS s FROM range(1500000) t(i)",
 				"CREATE TABLE r AS SELECT i * 2 AS k, repeat('r', 20) || i AS s FROM range(1500000) t(i)"},
 			query: "SELECT count(*), sum(l.k), count(DISTINCT r.s) FROM l JOIN r USING (k)",

@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"container/list"
 	"context"
 	"log/slog"
 	"slices"
@@ -64,7 +65,8 @@ type Pace struct {
 
 	mu        sync.Mutex
 	tuner     *adapt.Tuner
-	admitted  int // that may claim, or have claimed
+	admitted  int       // that may claim, or have claimed
+	asking    list.List // who waits to be admitted, in the order in which they came: else a class could keep out another
 	inFlight  map[string]int
 	held      int             // claimed batches that wait for their class
 	latest    string          // class
@@ -143,14 +145,19 @@ func (p *Pace) knobs(class string) (knobs []adapt.Knob) {
 
 // Admit waits until one more batch may be claimed, until release is called.
 func (p *Pace) Admit(ctx context.Context) (release func(), err error) {
+	p.mu.Lock()
+	turn := p.asking.PushBack(nil)
+	p.mu.Unlock()
 	err = p.wait(ctx, func() bool {
-		if p.held > 0 || p.admitted >= p.limit() {
+		if p.held > 0 || p.admitted >= p.limit() || p.asking.Front() != turn {
 			return false
 		}
+		p.asking.Remove(turn)
 		p.admitted++
 		return true
 	})
 	if err != nil {
+		p.change(func() { p.asking.Remove(turn) })
 		return nil, err
 	}
 	return sync.OnceFunc(func() { p.change(func() { p.admitted-- }) }), nil

@@ -41,7 +41,8 @@ func (m *machine) work(ctx context.Context) {
 			return
 		}
 		n := m.at.Add(1)
-		m.most.Store(max(m.most.Load(), n))
+		for most := m.most.Load(); n > most && !m.most.CompareAndSwap(most, n); most = m.most.Load() {
+		}
 		<-time.After(batchTime * time.Duration(max(int(n), m.knee)) / time.Duration(m.knee))
 		m.at.Add(-1)
 		m.done.Add(1)
