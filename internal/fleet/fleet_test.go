@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -42,7 +43,8 @@ type fleet struct {
 	t      *testing.T
 	dir    string
 	with   services
-	home   *local.Home // of the test, which nothing disturbs
+	home   *local.Home // of the test
+	state  state.Store // the same one's, which waits where nodes do not answer
 	client *remote.Client
 
 	mu      sync.Mutex
@@ -81,6 +83,7 @@ func newFleet(t *testing.T, with services, workers int, shape func(i int, s *spe
 	f.home, err = local.OpenCluster(ctx, cfg, local.ClusterOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { f.home.Close() })
+	f.state = f.home.Waiting(slog.New(slog.DiscardHandler))
 	for i := range workers {
 		name := fmt.Sprintf("worker%d", i)
 		m := &member{spec: spec{Config: f.config(name, with), Lease: leaseTime, Cores: 1, Memory: memoryBytes}, log: filepath.Join(f.dir, name+".log")}
@@ -306,7 +309,7 @@ func (f *fleet) await(ctx context.Context, fl *flight) error {
 	var err error
 	for {
 		// The state may be away as long as the fault lasts.
-		if run, err = f.home.State.Run(ctx, fl.key); err == nil && run.Status.Terminal() {
+		if run, err = f.state.Run(ctx, fl.key); err == nil && run.Status.Terminal() {
 			break
 		}
 		select {
@@ -337,15 +340,15 @@ func (f *fleet) await(ctx context.Context, fl *flight) error {
 
 // audit looks at what state has of a run.
 func (f *fleet) audit(ctx context.Context, fl *flight) error {
-	if err := statetest.Audit(ctx, f.home.State, fl.key); err != nil {
+	if err := statetest.Audit(ctx, f.state, fl.key); err != nil {
 		return fmt.Errorf("run %d of seed %d: %w", fl.key.Run, fl.seed, err)
 	}
-	nodes, err := f.home.State.Nodes(ctx, fl.key)
+	nodes, err := f.state.Nodes(ctx, fl.key)
 	if err != nil {
 		return err
 	}
 	for _, n := range nodes {
-		attempts, err := state.All(ctx, f.home.State.Attempts, n.NodeKey)
+		attempts, err := state.All(ctx, f.state.Attempts, n.NodeKey)
 		if err != nil {
 			return err
 		}
@@ -384,14 +387,14 @@ func (f *fleet) why(ctx context.Context, fl *flight) string {
 func (f *fleet) stuck(fl *flight) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	nodes, err := f.home.State.Nodes(ctx, fl.key)
+	nodes, err := f.state.Nodes(ctx, fl.key)
 	text := fmt.Sprint("nodes: ", err, "\n")
 	for _, n := range nodes {
 		text += fmt.Sprintf("  %s %s, %d batches\n", n.Name, n.Status, n.BatchesTotal)
 		if n.Status.Terminal() {
 			continue
 		}
-		attempts, err := state.All(ctx, f.home.State.Attempts, n.NodeKey)
+		attempts, err := state.All(ctx, f.state.Attempts, n.NodeKey)
 		text += fmt.Sprintf("    %v %+v\n", err, attempts[max(0, len(attempts)-3):])
 	}
 	for _, m := range f.workers {
