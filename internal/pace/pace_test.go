@@ -98,6 +98,42 @@ func TestFinds(t *testing.T) {
 	}
 }
 
+// Who has waited longest is admitted next, so that no class keeps out another.
+func TestAdmitsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pace.New(pace.Config{Cores: 1, Slots: 1, Start: 1, Most: 1})
+		release, err := p.Admit(t.Context())
+		require.NoError(t, err)
+		impatient, leave := context.WithCancel(t.Context())
+		var order []int
+		var group sync.WaitGroup
+		for i := range 12 {
+			ctx := t.Context()
+			if i == 0 {
+				ctx = impatient
+			}
+			group.Go(func() {
+				release, err := p.Admit(ctx)
+				if err != nil {
+					return
+				}
+				order = append(order, i) // one is admitted at a time
+				release()
+			})
+			synctest.Wait()
+		}
+		leave() // whoever leaves holds back nobody
+		synctest.Wait()
+		release()
+		release, err = p.Admit(t.Context()) // before anybody has woken
+		require.NoError(t, err)
+		order = append(order, 12)
+		release()
+		group.Wait()
+		require.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, order)
+	})
+}
+
 // A forced number holds, whatever else is decided, and for its class only.
 func TestForced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
