@@ -51,7 +51,7 @@ bench: bin/thalweg ## Measure against other ways to do the same (hours; docs/ben
 	@scripts/bench
 
 bench-cluster: bin/thalweg ## Measure a fleet over the services of `make services-up` (docs/benchmarks.md)
-	@eval "$$(scripts/services env)"; scripts/bench --case cluster-parts,cluster,cluster-scaling,cluster-lookup
+	@eval "$$(scripts/services env)"; scripts/bench --case cluster,cluster-scaling,cluster-lookup,cluster-parts
 
 services-up: ## Start a real Cassandra and RabbitMQ on loopback (NODES=3 for three; docs/services.md)
 	@scripts/services up

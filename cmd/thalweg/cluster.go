@@ -87,7 +87,7 @@ func openRunRows(ctx context.Context, home *local.Home, workers []local.Attendan
 		return nil, fmt.Errorf("look for workspaces: %w", err)
 	}
 	for _, w := range workspaces {
-		runs, err := state.OpenRuns(ctx, home.State, w)
+		runs, err := state.OpenRuns(ctx, home.State, w, nil)
 		if err != nil {
 			return nil, fmt.Errorf("look for runs of workspace %s: %w", w, err)
 		}

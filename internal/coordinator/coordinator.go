@@ -37,7 +37,8 @@ const (
 	quietShare = 8
 	// followShared times as rarely a run is looked at that another process leads,
 	// where processes share the queue; signals say when there is something to see. It
-	// is also the most for the one that leads, where FollowSlowest is not more.
+	// is also the most for the one that leads, where FollowSlowest is not more, and
+	// what it takes when all that there is to do is in the queue.
 	followShared = 5
 	// GraceDefault is how long hints that are missing in a shared queue may be on
 	// their way: with a process that opens the run for the first of them.
@@ -133,6 +134,9 @@ type Coordinator struct {
 	wake   worker.Alarm // something happened: look
 	ended  worker.Alarm // attempts have ended here that others may have to know of
 	others atomic.Bool  // somebody else leads, as far as is known
+	freed  atomic.Bool  // attempts have ended here whose batches wait again
+	again  atomic.Bool  // batches wait again: what is on offer is to be read
+	fresh  time.Time    // until when it may have changed because of that
 	urgent atomic.Bool  // and that must be looked at, whatever waits in the queue
 	shared atomic.Bool  // processes share the queue, as it was at the latest look
 
@@ -146,7 +150,8 @@ type Coordinator struct {
 	over   state.Status // that the run was seen to have while a node was planned
 
 	leads  time.Time           // until when the role is held; zero: somebody else has it
-	asked  time.Time           // when it was asked for in vain
+	askAt  time.Time           // when to ask for the lead again, which somebody else has
+	vacant atomic.Bool         // it may have been given up since
 	buried time.Time           // when claims of the dead were looked for
 	seen   map[string]string   // statuses that were told of, by node; nil before the first look
 	plans  map[string]planning // nodes whose plan is on its way, or failed for now
@@ -191,7 +196,7 @@ func (c *Coordinator) Run() (state.Status, error) {
 	c.cancel(errOver)
 	c.resign()
 	c.reports.Wait()
-	if status.Terminal() && c.shared.Load() && !c.others.Load() {
+	if c.shared.Load() && !c.others.Load() {
 		c.signal(c.ctx, queue.Ordered)
 	}
 	return status, err
@@ -291,6 +296,9 @@ func (c *Coordinator) Ended(claim state.Claim, as state.Status) {
 	}
 	switch {
 	case c.shared.Load():
+		if as != state.Succeeded {
+			c.freed.Store(true)
+		}
 		if as != state.Succeeded || n == nil || n.left <= lastBatches {
 			c.urgent.Store(true)
 		}
@@ -416,7 +424,7 @@ func (c *Coordinator) tell(nodes []state.Node) {
 // lead takes the run's role, or renews it when a part of its time is over.
 func (c *Coordinator) lead(ctx context.Context) error {
 	now := c.cfg.Now()
-	if c.leads.Sub(now) > c.cfg.Lease-c.cfg.Lease/renewalsPerLease || now.Sub(c.asked) < askEvery*c.cfg.Follow {
+	if c.leads.Sub(now) > c.cfg.Lease-c.cfg.Lease/renewalsPerLease || now.Before(c.askAt) && !c.vacant.Swap(false) {
 		return nil
 	}
 	until := now.Add(c.cfg.Lease)
@@ -426,7 +434,10 @@ func (c *Coordinator) lead(ctx context.Context) error {
 		// The next look takes what is free then. Whoever is slower changes nothing.
 		return c.cfg.Store.Resign(ctx, c.run, Role, role.Owner)
 	case errors.Is(err, state.ErrHeld):
-		c.leads, c.asked = time.Time{}, now
+		c.leads, c.askAt = time.Time{}, now.Add(askEvery*c.cfg.Follow)
+		if c.shared.Load() && role.Until.After(c.askAt) { // who gives it up says so
+			c.askAt = now.Add(min(c.cfg.Lease/renewalsPerLease, role.Until.Sub(now)))
+		}
 		c.others.Store(true)
 		return nil
 	case err != nil:

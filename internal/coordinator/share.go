@@ -35,6 +35,7 @@ type sharing struct {
 	more   bool      // there are batches that have none yet
 	read   bool      // its offers have been read at all
 	done   int       // batches that were done when they were
+	looked time.Time // when they were
 	taken  int       // hints that were taken here since
 	seq    int64     // of the latest hint
 	short  time.Time // since when fewer hints wait in the queue than should
@@ -70,6 +71,9 @@ func (c *Coordinator) sharing() bool {
 // follows, the leader's hints come through the queue; only what stays free for
 // long although nothing waits there is offered here, because the leader may be cut off.
 func (c *Coordinator) share(ctx context.Context, nodes []state.Node) error {
+	if c.again.Swap(false) {
+		c.fresh = c.cfg.Now().Add(c.cfg.Grace)
+	}
 	work := slices.DeleteFunc(slices.Clone(nodes), func(n state.Node) bool { return !works(n) })
 	if len(work) == 0 {
 		return nil
@@ -99,7 +103,7 @@ func (c *Coordinator) fill(ctx context.Context, n state.Node, waiting int) error
 	s := &known.shared
 	s.window = max(s.window, windowMin)
 	s.taken = max(s.taken, n.BatchesDone-s.done)
-	due := !s.read || s.low(known)
+	due := !s.read || s.low(known) && (s.more || now.Before(c.fresh) || now.Sub(s.looked) >= c.cfg.Grace/4)
 	if s.missing(waiting < s.left(known), now, c.cfg.Grace/4) {
 		s.short, due = now, true
 	}
@@ -140,7 +144,7 @@ func (c *Coordinator) settleOffers(n state.Node, offers []state.Offer, waiting i
 	defer c.mu.Unlock()
 	known := c.nodes[n.Name]
 	s, before := &known.shared, known.offered
-	s.read, s.done, s.taken, s.more = true, n.BatchesDone, 0, len(offers) == s.window
+	s.read, s.looked, s.done, s.taken, s.more = true, now, n.BatchesDone, 0, len(offers) == s.window
 	known.offered = map[int]mark{}
 	if s.more { // what is behind the page is as it was
 		last := offers[len(offers)-1].Batch
@@ -260,7 +264,13 @@ func (c *Coordinator) forgotten(n state.Node, offers []state.Offer, now time.Tim
 
 // Signalled says that a signal has come for the run.
 func (c *Coordinator) Signalled(kind queue.SignalKind) {
-	if kind != queue.Moved || !c.others.Load() {
+	switch kind {
+	case queue.Freed:
+		c.again.Store(true)
+	case queue.Ordered:
+		c.vacant.Store(true)
+	}
+	if kind != queue.Moved && kind != queue.Freed || !c.others.Load() {
 		c.Poke()
 	}
 }
@@ -282,10 +292,14 @@ func (c *Coordinator) report(ctx context.Context) {
 				continue
 			}
 		}
+		kind := queue.Moved
+		if c.freed.Swap(false) {
+			kind = queue.Freed
+		}
 		if c.others.Load() {
-			c.signal(ctx, queue.Moved)
+			c.signal(ctx, kind)
 		} else {
-			c.Poke()
+			c.Signalled(kind)
 		}
 	}
 }
@@ -301,10 +315,13 @@ func (c *Coordinator) nearEnd(ctx context.Context) (near bool) {
 	names := slices.Sorted(maps.Keys(c.done))
 	clear(c.done)
 	c.mu.Unlock()
-	for _, name := range names {
-		n, err := c.cfg.Store.Node(ctx, state.NodeKey{RunKey: c.run, Node: name})
-		if err != nil {
-			return true // who looks finds out
+	nodes, err := c.cfg.Store.Nodes(ctx, c.run)
+	if err != nil {
+		return true // who looks finds out
+	}
+	for _, n := range nodes {
+		if !slices.Contains(names, n.Name) {
+			continue
 		}
 		c.mu.Lock()
 		left := c.know(n).left
@@ -338,13 +355,25 @@ func (c *Coordinator) notice(run state.Run, nodes []state.Node) {
 	}
 }
 
+// moreToOffer reports whether batches have no hint in the shared queue yet.
+func (c *Coordinator) moreToOffer() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.nodes {
+		if n.shared.more {
+			return true
+		}
+	}
+	return false
+}
+
 // interval is the pause until the run is looked at again: longer, the longer
 // nothing has changed in it.
 func (c *Coordinator) interval() time.Duration {
 	shortest, longest := c.cfg.Follow, c.cfg.FollowSlowest
 	if c.shared.Load() {
 		longest = max(longest, followShared*c.cfg.Follow)
-		if c.others.Load() {
+		if c.others.Load() || !c.moreToOffer() { // who ends what a node waits for says so
 			shortest = longest
 		}
 	}

@@ -110,7 +110,7 @@ type PartOutput struct {
 	// RowGroupRows bounds a row group; 0 is PartRowGroupRows. Wide rows need
 	// fewer: a row group is held whole while it is written.
 	RowGroupRows int
-	Wide         bool // rows have long texts
+	Wide         bool // rows have long texts, and their files do not travel
 }
 
 // BucketColumn is the column of a part that says a row's bucket.
@@ -170,7 +170,8 @@ const (
 	PartRowGroupRows = 122_880
 	partCodec        = "zstd, COMPRESSION_LEVEL 1"
 	// partWideCodec is for rows so wide that a row group has fewer than usual:
-	// their long texts are read and written again by each node on their way.
+	// their long texts are read and written again by each node on their way. Where
+	// parts travel, their size counts for more.
 	partWideCodec = "lz4_raw"
 )
 

@@ -30,10 +30,12 @@ const aboutToGoOn = 10 * time.Second
 // linesMax is how many lines are told at once.
 const linesMax = state.PageMax
 
-// A run in which nothing has happened for a while is looked at less often: after
-// quietShare of that time, and followSlowest at most.
+// A run in which nothing has happened for a while is looked at less often, as is one
+// that has been followed for long: after quietShare of the one time, or longShare of the
+// other, and followSlowest at most.
 const (
 	quietShare    = 8
+	longShare     = 16
 	followSlowest = time.Second
 )
 
@@ -44,7 +46,8 @@ func Follow(ctx context.Context, s *Stream, o FollowOptions, tell func([]Line) e
 	}
 	abandoned := 0
 	var before, now string // how the run was before it was told of, and how it is
-	moved := time.Now()
+	began := time.Now()
+	moved := began
 	for first, over := true, false; ; first = false {
 		told := false
 		if first || over || now != before {
@@ -68,7 +71,7 @@ func Follow(ctx context.Context, s *Stream, o FollowOptions, tell func([]Line) e
 		if over = over || abandoned >= abandonedFor; over {
 			continue
 		}
-		pause := time.NewTimer(min(max(o.Every, time.Since(moved)/quietShare), max(o.Every, followSlowest)))
+		pause := time.NewTimer(min(max(o.Every, time.Since(moved)/quietShare, time.Since(began)/longShare), max(o.Every, followSlowest)))
 		select {
 		case <-ctx.Done():
 			pause.Stop()
@@ -87,7 +90,7 @@ func Tell(ctx context.Context, s *Stream, tell func([]Line) error) (told bool, e
 			return told, err
 		}
 		told = true
-		if err := tell(lines); err != nil {
+		if err := tell(lines); err != nil || len(lines) < linesMax {
 			return told, err
 		}
 	}

@@ -30,6 +30,8 @@ type Stream struct {
 	known  map[string]*partition // by node
 	orders []state.Event         // the run's own events so far
 
+	caughtUp bool // nothing that had been read is behind queue
+
 	stopped time.Time // when the run was first seen stopped that is about to go on
 }
 
@@ -50,8 +52,12 @@ func NewStream(store state.Store, key state.RunKey, after int64) *Stream {
 // happened since.
 func (s *Stream) Next(ctx context.Context, limit int) ([]Line, error) {
 	var lines []Line
+	s.caughtUp = false
 	for len(lines) < limit {
 		if len(s.queue) == 0 {
+			if s.caughtUp {
+				return lines, nil
+			}
 			more, err := s.more(ctx)
 			if err != nil || !more {
 				return lines, err
@@ -139,10 +145,29 @@ func (s *Stream) more(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		err = s.store.ExtendSequence(ctx, s.key, s.spans, spans)
-		if err != nil && !errors.Is(err, state.ErrConflict) { // somebody else came first: what they said is read
+		switch {
+		case err == nil:
+			s.queue, s.spans, s.caughtUp = spans, s.spans+int64(len(spans)), s.covers(spans)
+			return true, nil
+		case !errors.Is(err, state.ErrConflict): // somebody else came first: what they said is read
 			return false, fmt.Errorf("go on with the sequence of run %d's events: %w", s.key.Run, err)
 		}
 	}
+}
+
+// covers reports whether spans have all that has been read ahead, and that is all there was.
+func (s *Stream) covers(spans []state.Span) bool {
+	var have, read int64
+	for _, span := range spans {
+		have += span.To - span.From + 1
+	}
+	for _, p := range s.known {
+		if p.full || len(p.ahead) >= state.PageMax {
+			return false
+		}
+		read += int64(len(p.ahead))
+	}
+	return have == read
 }
 
 // unsequenced puts what the sequence does not have yet in order.

@@ -25,7 +25,7 @@ const (
 	fleetWorkspace = "_fleet"
 	topicWorkers   = "workers"
 
-	attendEvery    = 2 * time.Second
+	attendEvery    = 6 * time.Second
 	attendLease    = 15 * time.Second // that a note counts
 	attendForget   = 24 * time.Hour   // that one of a worker that has died is kept
 	attendRunsMost = 20               // runs that a note names

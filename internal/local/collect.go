@@ -102,7 +102,7 @@ func (h *Home) collectRole(ctx context.Context, workspace string) (done func() e
 	keeps, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var loop sync.WaitGroup
 	loop.Go(func() {
-		every(keeps, presenceEvery, func(ctx context.Context) {
+		every(keeps, doorEvery, func(ctx context.Context) {
 			now := h.clock.Now()
 			_, _ = h.State.Acquire(ctx, first, roleCollect, me, now, now.Add(doorLease)) // it is tried again before the time is over
 		})

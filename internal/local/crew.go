@@ -144,7 +144,7 @@ func (c *crew) leave(ctx context.Context, key state.RunKey) error {
 	c.mu.Unlock()
 	err := c.exec.Leave(ctx, key)
 	if c.queue.Shared() { // what was given back is free now
-		c.signal(ctx, queue.Signal{RunKey: key, Kind: queue.Moved})
+		c.signal(ctx, queue.Signal{RunKey: key, Kind: queue.Freed})
 	}
 	return err
 }

@@ -364,7 +364,7 @@ func (d *examination) openRuns(ctx context.Context, home *Home) (open int, why [
 	}
 	wanted := map[string]map[string]string{} // Python of each run
 	for _, w := range workspaces {
-		runs, err := state.OpenRuns(ctx, home.State, w)
+		runs, err := state.OpenRuns(ctx, home.State, w, nil)
 		if err != nil {
 			return 0, nil, err
 		}

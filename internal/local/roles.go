@@ -16,11 +16,12 @@ import (
 
 // Times of presence in state.
 const (
-	presenceEvery   = 5 * time.Second  // that a note is renewed
+	presenceEvery   = 12 * time.Second // that a note is renewed
 	presenceLease   = 30 * time.Second // that one counts for those who only ask
 	presenceSkew    = 5 * time.Minute  // that one counts for those who clear: clocks may differ by as much
 	presenceTimeout = 10 * time.Second // of one look or renewal
 	doorLease       = 20 * time.Second // of the role that lets one process in at a time
+	doorEvery       = 5 * time.Second  // that it is renewed
 	doorPause       = 50 * time.Millisecond
 	doorTries       = 600
 )
@@ -85,7 +86,7 @@ func (s stateNotes) empty(key state.RunKey, patient bool) (_ *RunLock, ok bool, 
 	}
 	var loop sync.WaitGroup
 	loop.Go(func() {
-		every(ctx, presenceEvery, func(ctx context.Context) {
+		every(ctx, doorEvery, func(ctx context.Context) {
 			now := s.clock.Now()
 			_, _ = s.store.Acquire(ctx, key, roleDoor, me, now, now.Add(doorLease)) // it is tried again before the time is over
 		})

@@ -24,10 +24,12 @@ import (
 	"thalweg/internal/worker"
 )
 
-// How often a worker looks for runs that it does not work on yet, and how long it
-// leaves alone one on which it cannot work: twice as long each time.
+// How often a worker looks for runs that it does not work on yet, by itself and
+// where signals and hints come that tell of them; and how long it leaves alone one
+// on which it cannot work: twice as long each time.
 const (
 	lookForRuns = 250 * time.Millisecond
+	lookShared  = 2 * time.Second
 	refusalMin  = time.Second
 	refusalMax  = time.Minute
 )
@@ -171,8 +173,6 @@ type refusal struct {
 // watch joins every run that comes up, until ctx ends. A worker waits for a state that
 // cannot be reached: its calls do, and what goes by them is tried again.
 func (s *server) watch(ctx context.Context) error {
-	tick := time.NewTicker(lookForRuns)
-	defer tick.Stop()
 	for {
 		if err := s.join(ctx); err != nil && ctx.Err() == nil {
 			if !patient.Passes(err) {
@@ -183,14 +183,20 @@ func (s *server) watch(ctx context.Context) error {
 		if err := s.rest(); err != nil {
 			return err
 		}
+		every := lookForRuns
+		if s.crew.queue.Shared() {
+			every = lookShared
+		}
+		pause := time.NewTimer(every)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.opts.Drain:
 			return nil
 		case <-s.called:
-		case <-tick.C:
+		case <-pause.C:
 		}
+		pause.Stop()
 	}
 }
 
@@ -222,7 +228,7 @@ func (s *server) join(ctx context.Context) error {
 		return fmt.Errorf("look for workspaces: %w", err)
 	}
 	for _, w := range workspaces {
-		runs, err := state.OpenRuns(ctx, s.store, w)
+		runs, err := state.OpenRuns(ctx, s.store, w, s.worksOn)
 		if err != nil {
 			return fmt.Errorf("look for runs of workspace %s: %w", w, err)
 		}
@@ -231,6 +237,13 @@ func (s *server) join(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// worksOn reports whether this process works on a run.
+func (s *server) worksOn(key state.RunKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.joined[key]
 }
 
 func (s *server) consider(ctx context.Context, r state.Run) {

@@ -36,7 +36,8 @@ type Config struct {
 
 // When things are done again.
 const (
-	lookEvery    = time.Second // at the records
+	lookEvery    = time.Second     // at the records
+	idleEvery    = 5 * time.Second // while there is none
 	roleLease    = 30 * time.Second
 	retryMin     = time.Second
 	retryMax     = 5 * time.Minute
@@ -66,6 +67,7 @@ type Teller struct {
 
 	tends  sync.WaitGroup
 	places chan struct{} // bounds them
+	woken  chan struct{} // there is something to look after
 }
 
 // tending is how it stands with what is told of a run.
@@ -86,7 +88,8 @@ func New(cfg Config) *Teller {
 	if cfg.Checkpoint == nil {
 		cfg.Checkpoint = func(worker.CrashPoint) {}
 	}
-	return &Teller{cfg: cfg, mine: map[state.RunKey][]byte{}, roles: map[state.RunKey]time.Time{}, known: map[state.RunKey]known{}, now: map[state.RunKey]*tending{}, places: make(chan struct{}, tendsAtOnce)}
+	return &Teller{cfg: cfg, mine: map[state.RunKey][]byte{}, roles: map[state.RunKey]time.Time{}, known: map[state.RunKey]known{}, now: map[state.RunKey]*tending{}, places: make(chan struct{}, tendsAtOnce),
+		woken: make(chan struct{}, 1)}
 }
 
 // Follow sees to it that what happens to a run is told, from now on and whatever
@@ -108,6 +111,10 @@ func (t *Teller) Follow(ctx context.Context, key state.RunKey) error {
 	t.known[key] = known{hooks, dir}
 	t.mine[key] = nil
 	t.mu.Unlock()
+	select {
+	case t.woken <- struct{}{}:
+	default:
+	}
 	if slices.ContainsFunc(entries, func(e Entry) bool { return e.Run == key }) {
 		return nil // others have begun, or not finished
 	}
@@ -128,10 +135,23 @@ func (t *Teller) Work(ctx context.Context, quit <-chan struct{}) {
 			return
 		case <-quit:
 			return
-		case <-t.cfg.Clock.After(lookEvery):
+		case <-t.woken:
+			continue
+		case <-t.cfg.Clock.After(t.interval()):
 			t.look(ctx) // without waiting: a hook that is slow is of one run
 		}
 	}
+}
+
+// interval is the time until the next look: longer while nothing is known that
+// could be told, and what others have left behind is looked for.
+func (t *Teller) interval() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.mine) == 0 && len(t.now) == 0 {
+		return idleEvery
+	}
+	return lookEvery
 }
 
 // Flush sends what is owed of the runs that this process follows, until nothing

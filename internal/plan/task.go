@@ -302,7 +302,8 @@ func (p *Planner) bucketRows(l Layout, b Batch) int {
 }
 
 // rowGroupRows keeps the row group that is being written, which the memory
-// limit does not count, within a quarter of it when rows are wide.
+// limit does not count, within a quarter of it when rows are wide. Where parts travel
+// wide ones are kept small, too, rather than quick to read.
 func (p *Planner) rowGroupRows(n *script.Node, in Inputs) (rows int, wide bool) {
 	var widest int64 = 1
 	for _, t := range in.Tables(n) {
@@ -314,7 +315,7 @@ func (p *Planner) rowGroupRows(n *script.Node, in Inputs) (rows int, wide bool) 
 		widest = max(widest, in.Lookup.Bytes()/max(in.Reader.Rows(), 1)) // the texts of many rows in one
 	}
 	rows = int(min(max(p.Budget.SlotEngineBytes/4/widest, rowGroupRowsFew), engine.PartRowGroupRows))
-	return rows, rows < engine.PartRowGroupRows
+	return rows, rows < engine.PartRowGroupRows && !p.Budget.Far
 }
 
 // pythonStep streams the columns that the formulas use to Python.

@@ -71,6 +71,8 @@ const (
 	Moved SignalKind = 1 + iota
 	// Ordered: an order was given, or the run is over, or new. Everybody looks.
 	Ordered
+	// Freed is Moved where batches can be claimed again, or can soon.
+	Freed
 )
 
 // Signal asks processes to look at a run now. It may be lost: whoever waits for

@@ -72,13 +72,17 @@ func AllNotes(ctx context.Context, s Store, workspace, topic string) (all []Note
 }
 
 // OpenRuns lists the runs of a workspace that are not over, or about to go on,
-// as Store.Run gives them, by number, and removes the notes of the others.
-func OpenRuns(ctx context.Context, s Store, workspace string) (runs []Run, err error) {
+// as Store.Run gives them, by number, and removes the notes of the others. Those that
+// are known are left out, and not read; known may be nil.
+func OpenRuns(ctx context.Context, s Store, workspace string, known func(RunKey) bool) (runs []Run, err error) {
 	notes, err := AllNotes(ctx, s, workspace, TopicOpen)
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range notes {
+		if known != nil && known(RunKey{Workspace: workspace, Run: n.Run}) {
+			continue
+		}
 		run, open, err := verifyOpen(ctx, s, workspace, n)
 		if err != nil {
 			return nil, err

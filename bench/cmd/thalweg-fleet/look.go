@@ -20,8 +20,8 @@ type figures struct {
 	Counts map[string]float64 `json:"counts"`
 }
 
-// statements is how many a node has executed since it was started: what drivers
-// ask beside them is not counted.
+// statements is how many a node has executed since it was started. It counts no
+// batches of statements, which most conditional writes are.
 func statements(ctx context.Context, s *cassandra.Session) (n float64, err error) {
 	for _, name := range []string{"prepared_statements_executed", "regular_statements_executed"} {
 		var v float64
@@ -55,8 +55,9 @@ func forget(broker, prefix string) error {
 }
 
 // look adds what the run's events tell: its batches, and how long it took from a
-// node's last commit to the first claim of nodes that read it.
-func (f *figures) look(ctx context.Context, config string) (err error) {
+// node's last commit to the first claim of nodes that read it, at all and while workers
+// had one of their places free.
+func (f *figures) look(ctx context.Context, config string, places int) (err error) {
 	cfg, err := local.LoadCluster(config, nil)
 	if err != nil {
 		return err
@@ -74,6 +75,7 @@ func (f *figures) look(ctx context.Context, config string) (err error) {
 		return err
 	}
 	ends, begins := map[string]time.Time{}, map[string]time.Time{}
+	var held []change
 	for _, n := range nodes {
 		f.Counts["batches"] += float64(n.BatchesTotal)
 		for after := int64(0); ; {
@@ -86,16 +88,23 @@ func (f *figures) look(ctx context.Context, config string) (err error) {
 			}
 			for _, e := range events {
 				after = e.Seq
-				if e.Kind == state.BatchEnded && e.Status == state.Succeeded {
-					ends[n.Name] = e.Time
-				}
-				if e.Kind == state.BatchClaimed && begins[n.Name].IsZero() {
-					begins[n.Name] = e.Time
+				switch e.Kind {
+				case state.BatchEnded:
+					held = append(held, change{e.Time, -1})
+					if e.Status == state.Succeeded {
+						ends[n.Name] = e.Time
+					}
+				case state.BatchClaimed:
+					held = append(held, change{e.Time, 1})
+					if begins[n.Name].IsZero() {
+						begins[n.Name] = e.Time
+					}
 				}
 			}
 		}
 	}
-	var waits []float64
+	slices.SortStableFunc(held, func(a, b change) int { return a.at.Compare(b.at) })
+	var waits, free []float64
 	for _, n := range nodes {
 		var last time.Time
 		for _, name := range n.Inputs {
@@ -105,14 +114,46 @@ func (f *figures) look(ctx context.Context, config string) (err error) {
 		}
 		if begin := begins[n.Name]; !last.IsZero() && !begin.IsZero() {
 			waits = append(waits, begin.Sub(last).Seconds())
+			free = append(free, placeFree(held, places, last, begin).Seconds())
 		}
 	}
-	if slices.Sort(waits); len(waits) > 0 {
-		f.Steps["dependents, median"], f.Steps["dependents, p99"] = waits[len(waits)/2], waits[(len(waits)*99-1)/100]
-	}
+	f.quantiles("dependents", free)
+	f.quantiles("dependents and slots", waits)
 	f.Counts["conditional writes a batch"] = f.Counts["conditional writes"] / max(1, f.Counts["batches"])
-	f.Counts["rows a statement"] = f.Counts["rows"] / max(1, f.Counts["statements"]-f.Counts["conditional writes"])
+	f.Counts["rows a statement"] = f.Counts["rows"] / max(1, f.Counts["statements"])
 	return nil
+}
+
+// quantiles adds the middle and the worst but one in a hundred.
+func (f *figures) quantiles(name string, of []float64) {
+	if slices.Sort(of); len(of) > 0 {
+		f.Steps[name+", median"], f.Steps[name+", p99"] = of[len(of)/2], of[(len(of)*99-1)/100]
+	}
+}
+
+// change is that of the number of batches that workers hold.
+type change struct {
+	at time.Time
+	by int
+}
+
+// placeFree is how long, between two moments, workers held fewer batches than they have
+// places for: what is ready waits for a place otherwise, and not to be found.
+func placeFree(held []change, places int, from, to time.Time) (free time.Duration) {
+	now, since := 0, from
+	for _, c := range append(slices.Clone(held), change{at: to}) {
+		if at := c.at; at.After(since) {
+			if at.After(to) {
+				at = to
+			}
+			if now < places {
+				free += at.Sub(since)
+			}
+			since = at
+		}
+		now += c.by
+	}
+	return free
 }
 
 // least adds what had to travel: each part once to where it is kept, and once to

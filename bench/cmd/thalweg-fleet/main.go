@@ -122,7 +122,7 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
-	if err := out.look(ctx, shared); err != nil {
+	if err := out.look(ctx, shared, o.Workers*(o.Cores+1)); err != nil {
 		return err
 	}
 	return out.write(o.Figures)

@@ -138,7 +138,7 @@ func runs(ctx context.Context, store state.Store, o options, steps map[string]fl
 		"all runs":           func() error { _, err := state.All(ctx, store.Runs, workspace); return err },
 		"nodes of a run":     func() error { _, err := store.Nodes(ctx, last); return err },
 		"a page of notes":    func() error { _, err := store.Notes(ctx, workspace, state.TopicWaiting, "", 0); return err },
-		"runs that are open": func() error { _, err := state.OpenRuns(ctx, store, workspace); return err },
+		"runs that are open": func() error { _, err := state.OpenRuns(ctx, store, workspace, nil); return err },
 	} {
 		began := time.Now()
 		if err := read(); err != nil {

@@ -35,6 +35,7 @@ type measured struct {
 	// foreign and stolen are shares of all cores over wall that other
 	// processes, or other guests of the host, used meanwhile.
 	foreign, stolen float64
+	services        time.Duration // processor time of services that were asked, which is not foreign
 }
 
 // command is a program to be measured.
@@ -42,6 +43,7 @@ type command struct {
 	args   []string
 	dir    string
 	stdout io.Writer
+	asks   []int // processes of services whose work is this program's, too
 }
 
 // measure runs a program and samples its process tree. A failure of the
@@ -57,7 +59,7 @@ func measure(ctx context.Context, c command) (measured, error) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = stopGrace
 
-	ownBefore, before := ownCPU(), proc.cpu()
+	ownBefore, before, asked := ownCPU(), proc.cpu(), proc.cpuOf(c.asks)
 	m.started = time.Now()
 	if err := cmd.Start(); err != nil {
 		return m, &fault.Error{Kind: fault.Environment, Message: "starting " + c.args[0], Err: err}
@@ -82,7 +84,8 @@ func measure(ctx context.Context, c command) (measured, error) {
 	// The kernel leaves out processes that nobody waited for, as a JVM or a server that forks.
 	m.cpu = max(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), w.usage.cpuAt(m.started.Add(m.wall)))
 	all := float64(m.wall) * float64(thisMachine().Cores)
-	m.foreign = max(0, float64(after.busy-before.busy-m.cpu-own)/all)
+	m.services = proc.cpuOf(c.asks) - asked
+	m.foreign = max(0, float64(after.busy-before.busy-m.cpu-own-m.services)/all)
 	m.stolen = max(0, float64(after.stolen-before.stolen)/all)
 	if ctx.Err() != nil {
 		return m, &fault.Error{Kind: fault.Canceled, Message: "the benchmark was stopped", Err: context.Cause(ctx)}

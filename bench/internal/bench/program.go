@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"thalweg/internal/fault"
@@ -178,3 +179,17 @@ func (s *session) environment(ctx context.Context, name string) (dir string, err
 
 // requirements is the file with the pinned packages of a peer.
 const requirements = "requirements.txt"
+
+// servicesOf are the processes of the services that a program asks: scripts/services
+// says which they are.
+func servicesOf(p program) (pids []int) {
+	if !p.service {
+		return nil
+	}
+	for _, text := range strings.Fields(os.Getenv("THALWEG_SERVICES_PIDS")) {
+		if pid, err := strconv.Atoi(text); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

@@ -43,8 +43,9 @@ type Run struct {
 	Side      string    `json:"side"`
 	Command   []string  `json:"command"`
 	Started   time.Time `json:"started"`
-	WallMS    float64   `json:"wall_ms"` // start to exit of the process
-	CPUMS     float64   `json:"cpu_ms"`  // of the process tree
+	WallMS    float64   `json:"wall_ms"`                   // start to exit of the process
+	CPUMS     float64   `json:"cpu_ms"`                    // of the process tree
+	Services  float64   `json:"services_cpu_ms,omitempty"` // of the services that it asked
 	PeakRSS   int64     `json:"peak_rss_bytes"`
 	PeakPSS   int64     `json:"peak_pss_bytes"`
 	Procs     int       `json:"processes"`

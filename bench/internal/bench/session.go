@@ -181,7 +181,7 @@ func (s *session) run(ctx context.Context, c Case, sd side, in input) (done, err
 		}
 	}
 	lines, load := &events{}, firstLine("/proc/loadavg")
-	m, err := measure(ctx, command{args: args, dir: where, stdout: lines})
+	m, err := measure(ctx, command{args: args, dir: where, stdout: lines, asks: servicesOf(programs[sd.program])})
 	if err != nil {
 		return done{}, err
 	}
@@ -268,7 +268,7 @@ func (s *session) compare(r *Report, c Case, sd side, in input, one done) (same 
 func newRun(side string, m measured, load string) Run {
 	return Run{
 		Side: side, Started: m.started.UTC(),
-		WallMS: ms(m.wall), CPUMS: ms(m.cpu), PeakRSS: m.usage.peakRSS, PeakPSS: m.usage.peakPSS, Procs: m.usage.processes,
+		WallMS: ms(m.wall), CPUMS: ms(m.cpu), Services: ms(m.services), PeakRSS: m.usage.peakRSS, PeakPSS: m.usage.peakPSS, Procs: m.usage.processes,
 		LoadAvg: load, Foreign: m.foreign, Stolen: m.stolen, Disturbed: m.foreign+m.stolen > disturbedShare,
 	}
 }

@@ -133,6 +133,24 @@ func (p procfs) stat(pid int) (stat, error) {
 	return parseStat(pid, text)
 }
 
+// cpuOf is the processor time that processes and their descendants have used.
+func (p procfs) cpuOf(pids []int) (sum time.Duration) {
+	seen := map[int]bool{}
+	for _, pid := range pids {
+		tree, err := p.tree(pid)
+		if err != nil {
+			continue
+		}
+		for _, s := range tree {
+			if !seen[s.pid] {
+				sum += s.cpu
+			}
+			seen[s.pid] = true
+		}
+	}
+	return sum
+}
+
 func (p procfs) file(pid int, name string) string {
 	return filepath.Join(string(p), strconv.Itoa(pid), name)
 }

@@ -71,7 +71,7 @@ func number(v float64) string {
 // runTable lists all runs.
 func (r Report) runTable() table.Writer {
 	t := table.NewWriter()
-	t.AppendHeader(table.Row{"side", "", "wall s", "CPU s", "peak RSS GB", "peak PSS GB", "others' CPU %"})
+	t.AppendHeader(table.Row{"side", "", "wall s", "CPU s", "services' CPU s", "peak RSS GB", "peak PSS GB", "others' CPU %"})
 	for _, run := range r.Runs {
 		note := ""
 		if run.Disturbed {
@@ -80,7 +80,7 @@ func (r Report) runTable() table.Writer {
 		s := func(v float64) string { return fmt.Sprintf("%.2f", v/1000) }
 		gb := func(v int64) string { return fmt.Sprintf("%.2f", float64(v)/1e9) }
 		t.AppendRow(table.Row{
-			run.Side, note, s(run.WallMS), s(run.CPUMS),
+			run.Side, note, s(run.WallMS), s(run.CPUMS), s(run.Services),
 			gb(run.PeakRSS), gb(run.PeakPSS), fmt.Sprintf("%.1f", 100*(run.Foreign+run.Stolen)),
 		})
 	}

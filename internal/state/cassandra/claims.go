@@ -81,7 +81,8 @@ type early struct {
 }
 
 func (o *operation) fetch(ctx context.Context, key state.BatchKey) *early {
-	e := &early{o: o, key: key, digest: o.layouts.of(key.NodeKey), ended: make(chan struct{})}
+	digest, _ := o.latest.get(key.NodeKey)
+	e := &early{o: o, key: key, digest: digest, ended: make(chan struct{})}
 	ctx, cancel := context.WithCancel(ctx)
 	e.leave = func() {
 		cancel()

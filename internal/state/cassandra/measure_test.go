@@ -32,6 +32,13 @@ func (c *counter) Request(r Request) {
 	}
 }
 
+// count is how many requests there were.
+func (c *counter) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all
+}
+
 // What claim and commit of a batch cost: alone, and with many claimers on few
 // nodes, all in one process and in as many as there are claimers (stores of
 // their own, which do not wait for one another).

@@ -2,6 +2,7 @@ package cassandra
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,12 +16,25 @@ const nodesAtOnce = 50
 // Nodes implements state.Store.
 func (s *Store) Nodes(ctx context.Context, key state.RunKey) ([]state.Node, error) {
 	o := s.operation("Nodes", "list nodes of "+nameRun(key))
+	if specs, ok := o.runNodes.get(key); ok {
+		nodes, err := o.nodes(ctx, key, specs)
+		if !errors.Is(err, state.ErrNotFound) {
+			return nodes, o.explain(err)
+		}
+	}
 	var more runMore
 	if _, _, err := o.readRun(ctx, key, &more); err != nil {
 		return nil, o.explain(err)
 	}
+	o.runNodes.put(key, more.Nodes)
 	nodes, err := o.nodes(ctx, key, more.Nodes)
 	return nodes, o.explain(err)
+}
+
+// hasNode reports whether the run is known here, and has the node; "" is the run itself.
+func (o *operation) hasNode(key state.NodeKey) bool {
+	specs, ok := o.runNodes.get(key.RunKey)
+	return ok && (key.Node == "" || slices.ContainsFunc(specs, func(n state.NodeSpec) bool { return n.Name == key.Node }))
 }
 
 // nodes reads the heads of a run's nodes, in this order.

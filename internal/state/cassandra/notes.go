@@ -55,29 +55,42 @@ func (s *Store) PutNote(ctx context.Context, workspace string, n state.Note) err
 	return o.explain(o.putNote(ctx, workspace, n))
 }
 
+// noteKey names a note.
+type noteKey struct{ workspace, topic, name string }
+
 // putNote puts a note. It is conditional, as its removal is: moments of writes
-// that are and that are not conditional come from different clocks.
+// that are and that are not conditional come from different clocks. One that this
+// process has put before it expects to be there.
 func (o *operation) putNote(ctx context.Context, workspace string, n state.Note) error {
 	data := n.Data
 	if data == nil {
 		data = []byte{}
 	}
-	return o.until(ctx, func() error {
-		for {
+	at := noteKey{workspace, n.Topic, n.Name}
+	err := o.until(ctx, func() error {
+		_, there := o.noted.get(at)
+		for ; ; there = !there {
+			if there {
+				applied, err := o.conditional(ctx, `UPDATE state_notes SET run = ?, node = ?, data = ?, time = ?
+					WHERE workspace = ? AND topic = ? AND name = ? IF EXISTS`,
+					n.Run, n.Node, data, millis(n.Time), workspace, n.Topic, n.Name)
+				if applied || err != nil {
+					return err
+				}
+				continue
+			}
 			applied, err := o.conditional(ctx, `INSERT INTO state_notes (workspace, topic, name, run, node, data, time)
 				VALUES (?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS`,
 				workspace, n.Topic, n.Name, n.Run, n.Node, data, millis(n.Time))
 			if applied || err != nil {
 				return err
 			}
-			applied, err = o.conditional(ctx, `UPDATE state_notes SET run = ?, node = ?, data = ?, time = ?
-				WHERE workspace = ? AND topic = ? AND name = ? IF EXISTS`,
-				n.Run, n.Node, data, millis(n.Time), workspace, n.Topic, n.Name)
-			if applied || err != nil {
-				return err
-			}
 		}
 	})
+	if err == nil {
+		o.noted.put(at, struct{}{})
+	}
+	return err
 }
 
 // RemoveNote implements state.Store.
@@ -87,6 +100,7 @@ func (s *Store) RemoveNote(ctx context.Context, workspace string, n state.Note) 
 	if data == nil {
 		data = []byte{}
 	}
+	s.noted.forget(noteKey{workspace, n.Topic, n.Name})
 	return o.explain(o.until(ctx, func() error {
 		_, err := o.conditional(ctx, `DELETE FROM state_notes WHERE workspace = ? AND topic = ? AND name = ?
 			IF run = ? AND node = ? AND data = ? AND time = ?`,

@@ -198,7 +198,7 @@ func (s *Store) Events(ctx context.Context, key state.NodeKey, after int64, limi
 			events = append(events, e)
 			return err
 		})
-	if err == nil && len(events) == 0 { // none, or nothing that has any
+	if err == nil && len(events) == 0 && !o.hasNode(key) { // none, or nothing that has any
 		rev := int64(0)
 		if rev, err = o.readRows(ctx, ofNode(key), func(place, []byte) error { return nil }); err == nil && rev == 0 {
 			err = state.ErrNotFound

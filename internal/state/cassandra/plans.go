@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
@@ -27,7 +26,8 @@ const (
 	headerSlice = -1       // the partition of what there is once
 	batchBytes  = 24 << 10 // of rows that are written together
 	batchRows   = 100
-	layoutsMax  = 256 // that are remembered
+	plansMax    = 256      // that are remembered
+	recordBytes = 64 << 10 // of a record, up to which it is remembered as well
 )
 
 // headerRow is what there is once of a plan. What a digest stands for never changes.
@@ -56,44 +56,10 @@ func (l layout) phases() map[int]int {
 	return phases
 }
 
-// layouts remembers layouts, which never change.
-type layouts struct {
-	mu     sync.Mutex
-	known  map[layoutKey]layout
-	latest map[state.NodeKey]string // digests
-}
-
-type layoutKey struct {
+// planKey names a plan of a node.
+type planKey struct {
 	node   state.NodeKey
 	digest string
-}
-
-func newLayouts() *layouts {
-	return &layouts{known: map[layoutKey]layout{}, latest: map[state.NodeKey]string{}}
-}
-
-func (l *layouts) get(key layoutKey) (layout, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	known, ok := l.known[key]
-	return known, ok
-}
-
-func (l *layouts) put(key layoutKey, known layout) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.known) >= layoutsMax {
-		clear(l.known)
-		clear(l.latest)
-	}
-	l.known[key], l.latest[key.node] = known, key.digest
-}
-
-// of gives the digest of the plan of a node that was used last; "" if there is none.
-func (l *layouts) of(node state.NodeKey) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.latest[node]
 }
 
 // specRow is a planned batch, in the column data of its row; its work is in one of its own.
@@ -229,7 +195,7 @@ func (o *operation) prepare(ctx context.Context, key state.NodeKey, f state.Flip
 	if err := o.stage(ctx, key, f.Digest, f.Rest); err != nil {
 		return nil, err
 	}
-	l, err := o.lay(ctx, key, f.Digest, f.Batches)
+	l, err := o.layOut(ctx, key, f)
 	if err != nil {
 		return nil, err
 	}
@@ -242,6 +208,19 @@ func (o *operation) prepare(ctx context.Context, key state.NodeKey, f state.Flip
 		return nil, err
 	}
 	return l, o.writePlan(ctx, key, f.Digest, []planRow{planned(key, f.Digest, headerSlice, planHeader, 0, data, nil)})
+}
+
+// layOut says of which phase and class all batches of a plan are. What was staged
+// before its last piece is read.
+func (o *operation) layOut(ctx context.Context, key state.NodeKey, f state.Flip) (layout, error) {
+	if b := f.Rest.Batches; len(b) != f.Batches || len(b) > 0 && b[0].Batch != 0 {
+		return o.lay(ctx, key, f.Digest, f.Batches)
+	}
+	var l layout
+	for _, b := range f.Rest.Batches {
+		l = l.follow(b)
+	}
+	return l, nil
 }
 
 // lay reads of which phase and class all batches of a staged plan are.
@@ -313,8 +292,13 @@ func (n *nodeChange) plan(f state.Flip, l layout) {
 		ReusedFrom: f.ReusedFrom})
 }
 
-// planHeader reads what there is once of a plan.
+// planHeader gives what there is once of a plan, unless it has gone.
 func (o *operation) planHeader(ctx context.Context, key state.NodeKey, digest string) (header headerRow, err error) {
+	at := planKey{key, digest}
+	if known, ok := o.plans.get(at); ok && known.Record != nil {
+		known.Record = slices.Clone(known.Record)
+		return known, nil
+	}
 	err = o.query(ctx, 1, `SELECT data`+planOf+`-1 AND kind = 0 AND n = 0`, ofNode(key).with(digest),
 		func(scan func(...any) error) error {
 			var data []byte
@@ -323,24 +307,27 @@ func (o *operation) planHeader(ctx context.Context, key state.NodeKey, digest st
 			}
 			return o.codec.unpack(data, &header)
 		})
+	if err == nil && header.Record != nil {
+		known := headerRow{Layout: header.Layout}
+		if len(header.Record) <= recordBytes {
+			known.Record = slices.Clone(header.Record)
+		}
+		o.plans.put(at, known)
+		o.latest.put(key, digest)
+	}
 	return header, err
 }
 
 // layout says of which phase and class the batches of a node's plan are.
 func (o *operation) layout(ctx context.Context, key state.NodeKey, digest string) (layout, error) {
-	at := layoutKey{key, digest}
-	if known, ok := o.layouts.get(at); ok {
-		return known, nil
+	if known, ok := o.plans.get(planKey{key, digest}); ok {
+		return known.Layout, nil
 	}
 	header, err := o.planHeader(ctx, key, digest)
-	if err != nil {
-		return nil, err
+	if err == nil && header.Record == nil {
+		err = errPurged
 	}
-	if header.Record == nil {
-		return nil, errPurged
-	}
-	o.layouts.put(at, header.Layout)
-	return header.Layout, nil
+	return header.Layout, err
 }
 
 // errPurged says that a plan has gone since its node was read.

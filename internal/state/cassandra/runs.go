@@ -323,16 +323,28 @@ func (s *Store) Workspaces(ctx context.Context) (names []string, err error) {
 	if err != nil {
 		return nil, o.explain(err)
 	}
-	last := make([]int64, len(all))
+	begun := make([]bool, len(all))
 	err = together(ctx, len(all), atOnce, func(ctx context.Context, i int) (err error) {
-		last[i], err = o.lastRun(ctx, all[i])
+		begun[i], err = o.hasBegun(ctx, all[i])
 		return err
 	})
 	for i, name := range all {
-		if last[i] > 0 {
+		if begun[i] {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
 	return names, o.explain(err)
+}
+
+// hasBegun reports whether a workspace has had a run: it has its name before.
+func (o *operation) hasBegun(ctx context.Context, workspace string) (bool, error) {
+	if _, ok := o.begun.get(workspace); ok {
+		return true, nil
+	}
+	last, err := o.lastRun(ctx, workspace)
+	if last > 0 {
+		o.begun.put(workspace, struct{}{})
+	}
+	return last > 0, err
 }

@@ -29,6 +29,9 @@ const (
 	stripes = 1024
 	// atOnce is how many requests one call has under way.
 	atOnce = 16
+	// runsKnown and namesKnown are how many runs, and workspaces and notes, are remembered.
+	runsKnown  = 64
+	namesKnown = 4096
 )
 
 // Request is what an Observer is told of one request.
@@ -55,7 +58,11 @@ type Store struct {
 	own      bool // of the session
 	requests Observer
 	codec    codec
-	layouts  *layouts
+	plans    *memory[planKey, headerRow]             // records only as long as they are small
+	latest   *memory[state.NodeKey, string]          // the digest of the plan of a node that was used last
+	runNodes *memory[state.RunKey, []state.NodeSpec] // of runs
+	begun    *memory[string, struct{}]               // workspaces that have had runs
+	noted    *memory[noteKey, struct{}]              // notes that this process has put
 
 	lanes *lanes // to nodes
 	seed  maphash.Seed
@@ -92,7 +99,8 @@ func New(ctx context.Context, session *driver.Session, requests Observer) (*Stor
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{session: session, requests: requests, codec: c, layouts: newLayouts(), lanes: newLanes(), seed: maphash.MakeSeed()}
+	s := &Store{session: session, requests: requests, codec: c, plans: newMemory[planKey, headerRow](plansMax), latest: newMemory[state.NodeKey, string](plansMax),
+		runNodes: newMemory[state.RunKey, []state.NodeSpec](runsKnown), begun: newMemory[string, struct{}](namesKnown), noted: newMemory[noteKey, struct{}](namesKnown), lanes: newLanes(), seed: maphash.MakeSeed()}
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)
 	}

@@ -72,7 +72,7 @@ func testNotes(t *testing.T, open Open) {
 
 func (b *bench) openRuns() []int64 {
 	b.t.Helper()
-	runs, err := state.OpenRuns(b.ctx, b.Store, b.workspace)
+	runs, err := state.OpenRuns(b.ctx, b.Store, b.workspace, nil)
 	require.NoError(b.t, err)
 	numbers := []int64{}
 	for _, r := range runs {
@@ -153,7 +153,7 @@ func testOpenRunsRace(t *testing.T, open Open) {
 			kind := state.OrderStop
 			switch {
 			case i >= 4:
-				if _, err := state.OpenRuns(b.ctx, b.Store, b.workspace); err != nil {
+				if _, err := state.OpenRuns(b.ctx, b.Store, b.workspace, nil); err != nil {
 					return err
 				}
 				continue

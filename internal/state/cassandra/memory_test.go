@@ -1,0 +1,70 @@
+package cassandra
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/state"
+)
+
+// What a process remembers of notes, runs and workspaces saves requests, and is never
+// more than a guess: others remove and put notes meanwhile.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	cfg := newKeyspace(t)
+	open := func() (*Store, *counter) {
+		c := &counter{}
+		s, err := Open(ctx, Config{Config: cfg, Requests: c})
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		return s, c
+	}
+	mine, asked := open()
+	other, _ := open()
+	note := func(text string) state.Note {
+		return state.Note{Topic: "t", Name: "n", Data: []byte(text), Time: time.UnixMilli(1_700_000_000_000).UTC()}
+	}
+	standing := func() (texts []string) {
+		notes, err := other.Notes(ctx, "w", "t", "", 0)
+		require.NoError(t, err)
+		for _, n := range notes {
+			texts = append(texts, string(n.Data))
+		}
+		return texts
+	}
+	require.NoError(t, mine.PutNote(ctx, "w", note("1")))
+	before := asked.count()
+	require.NoError(t, mine.PutNote(ctx, "w", note("2")))
+	require.Equal(t, before+1, asked.count(), "it is known to be there")
+	require.Equal(t, []string{"2"}, standing())
+	require.NoError(t, other.RemoveNote(ctx, "w", note("2")))
+	require.NoError(t, mine.PutNote(ctx, "w", note("3")))
+	require.Equal(t, []string{"3"}, standing(), "it is put although it was thought to be there")
+	require.NoError(t, mine.RemoveNote(ctx, "w", note("3")))
+	require.NoError(t, other.PutNote(ctx, "w", note("4")))
+	require.NoError(t, mine.PutNote(ctx, "w", note("5")))
+	require.Equal(t, []string{"5"}, standing(), "it is put although it was thought to be gone")
+
+	key, err := mine.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "a"}, []state.NodeSpec{{Name: "a"}, {Name: "b"}})
+	require.NoError(t, err)
+	for range 2 {
+		before = asked.count()
+		nodes, err := mine.Nodes(ctx, key)
+		require.NoError(t, err)
+		require.Len(t, nodes, 2)
+	}
+	require.Equal(t, before+1, asked.count(), "their names are known")
+	_, err = mine.Nodes(ctx, state.RunKey{Workspace: "w", Run: key.Run + 1})
+	require.ErrorIs(t, err, state.ErrNotFound)
+	for range 2 {
+		before = asked.count()
+		names, err := mine.Workspaces(ctx)
+		require.NoError(t, err)
+		require.Equal(t, []string{"w"}, names)
+	}
+	require.Equal(t, before+1, asked.count(), "it is known to have runs")
+}
