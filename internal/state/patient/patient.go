@@ -24,12 +24,15 @@ const (
 	// half, so that many workers do not come back at the same moment.
 	firstPause   = 20 * time.Millisecond
 	longestPause = 2 * time.Second
+	// saidAfter is for how long a call is tried before somebody is told: a node that
+	// is lost, or a moment without a quorum, is nobody's concern.
+	saidAfter = 2 * time.Second
 )
 
 // Config of a patient store.
 type Config struct {
 	Within time.Duration // 0: WithinDefault
-	Logger *slog.Logger  // is told once when the state cannot be reached, and once when it can be again
+	Logger *slog.Logger  // is told once when the state cannot be reached for a while, and once when it can be again
 	// Pause waits between calls; nil: for that time, or until ctx ends.
 	Pause func(ctx context.Context, d time.Duration) error
 }
@@ -43,6 +46,7 @@ type Store struct {
 	mu   sync.Mutex
 	away time.Time // since when the state cannot be reached; zero: it can be
 	back time.Time // when it could be again
+	said bool      // somebody was told that it is away
 }
 
 // New returns a patient store.
@@ -104,23 +108,27 @@ func again(ctx context.Context, s *Store, what string, fn func() error) error {
 		}
 		d := next - rand.N(next/2) //nolint:gosec // spacing, not a secret
 		spent += d
-		s.missed(what, err, began)
+		s.missed(what, err, began, spent)
 		if s.cfg.Pause(ctx, d) != nil {
 			return err
 		}
 	}
 }
 
-// missed says that the state cannot be reached, once: by a call that had begun before it
-// was reached again nothing new is known.
-func (s *Store) missed(what string, err error, began time.Time) {
+// missed says that the state cannot be reached, once, when it has been so for a while: by
+// a call that had begun before it was reached again nothing new is known. lost is for how
+// long the call has been tried.
+func (s *Store) missed(what string, err error, began time.Time, lost time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.away.IsZero() || began.Before(s.back) {
+	if s.away.IsZero() && !began.Before(s.back) {
+		s.away = time.Now()
+	}
+	if s.away.IsZero() || s.said || lost < saidAfter {
 		s.cfg.Logger.Debug("the state could not be reached; it is tried again", "call", what, "error", err)
 		return
 	}
-	s.away = time.Now()
+	s.said = true
 	s.cfg.Logger.Warn("the state could not be reached; it is tried again until it can be", "call", what, "error", err)
 }
 
@@ -131,8 +139,10 @@ func (s *Store) reached(ctx context.Context, began time.Time) {
 	if s.away.IsZero() || ctx.Err() != nil || began.Before(s.away) {
 		return
 	}
-	s.cfg.Logger.Warn("the state is reached again", "after", time.Since(s.away).Round(time.Millisecond))
-	s.away, s.back = time.Time{}, time.Now()
+	if s.said {
+		s.cfg.Logger.Warn("the state is reached again", "after", time.Since(s.away).Round(time.Millisecond))
+	}
+	s.away, s.back, s.said = time.Time{}, time.Now(), false
 }
 
 // get is again for calls that answer with something.
