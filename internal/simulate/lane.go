@@ -4,16 +4,16 @@ import (
 	"slices"
 
 	"thalweg/internal/state"
-	"thalweg/internal/state/pace"
+	"thalweg/internal/state/backoff"
 )
 
 // lane is the way of one process to a partition of the state, as that of package
 // state/cassandra: what comes while a call is under way is decided together and
-// written at once, and tries are spaced by package pace.
+// written at once, and tries are spaced by package backoff.
 type lane struct {
 	busy    bool
 	waiting []*pending
-	pace    pace.Pace
+	pace    backoff.Tries
 }
 
 // groupCalls is how many calls one conditional write may answer, as in package

@@ -12,7 +12,7 @@ import (
 
 	driver "thalweg/internal/cassandra"
 	"thalweg/internal/state"
-	"thalweg/internal/state/pace"
+	"thalweg/internal/state/backoff"
 )
 
 // Limits of what is written together.
@@ -65,7 +65,7 @@ type lane struct {
 	key     state.NodeKey
 	busy    bool    // mu
 	waiting []*call // mu
-	pace    pace.Pace
+	pace    backoff.Tries
 	chance  *rand.Rand
 }
 

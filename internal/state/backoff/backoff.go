@@ -1,4 +1,4 @@
-package pace
+package backoff
 
 import (
 	"math/rand/v2"
@@ -15,20 +15,20 @@ const (
 	Longest = 32 * time.Millisecond
 )
 
-// Pace says how long one process waits between its tries at one partition. The zero
+// Tries says how long one process waits between its tries at one partition. The zero
 // value is that of who has lost nothing.
-type Pace struct{ most time.Duration }
+type Tries struct{ most time.Duration }
 
 // Lost says that a try was lost to somebody else.
-func (p *Pace) Lost() { p.most = min(max(2*p.most, First), Longest) }
+func (t *Tries) Lost() { t.most = min(max(2*t.most, First), Longest) }
 
 // Won says that one was not.
-func (p *Pace) Won() { p.most = 0 }
+func (t *Tries) Won() { t.most = 0 }
 
 // Wait is how long to wait before the next try, by chance.
-func (p *Pace) Wait(r *rand.Rand) time.Duration {
-	if p.most == 0 {
+func (t *Tries) Wait(r *rand.Rand) time.Duration {
+	if t.most == 0 {
 		return 0
 	}
-	return time.Duration(r.Int64N(int64(p.most)))
+	return time.Duration(r.Int64N(int64(t.most)))
 }

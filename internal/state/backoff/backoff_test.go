@@ -1,4 +1,4 @@
-package pace
+package backoff
 
 import (
 	"math/rand/v2"
@@ -8,10 +8,10 @@ import (
 )
 
 // Who has lost nothing does not wait; who has waits longer each time, up to a limit.
-func TestPace(t *testing.T) {
+func TestTries(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // repeatable
-	var p Pace
+	var p Tries
 	p.Won()
 	require.Zero(t, p.Wait(rng))
 	p.Lost()
