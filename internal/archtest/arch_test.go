@@ -64,7 +64,7 @@ var allowed = map[string]string{
 	"internal/state/statetest/hostile": "state fault",
 	"internal/state/sqlite":            "durable state state/sqlite/pagesum fault",
 	"internal/state/cassandra":         "cassandra fault state state/backoff",
-	"internal/state/backoff":              "",
+	"internal/state/backoff":           "",
 	"internal/state/sqlite/pagesum":    "",
 	"internal/parts":                   "fault",
 	"internal/parts/partstest":         "fault parts",

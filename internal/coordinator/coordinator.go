@@ -32,6 +32,8 @@ const (
 	// askEvery is how many of these times pass between two tries to take the
 	// lead of a run that somebody else leads.
 	askEvery = 5
+	// askShared is the same where processes share the queue.
+	askShared = 10
 	// quietShare is the part of the time in which nothing has changed in a run that
 	// passes until it is looked at again, at least Follow and at most FollowSlowest.
 	quietShare = 8
@@ -151,6 +153,7 @@ type Coordinator struct {
 
 	leads  time.Time           // until when the role is held; zero: somebody else has it
 	askAt  time.Time           // when to ask for the lead again, which somebody else has
+	leader string              // who had it when it was asked for; "": not known
 	vacant atomic.Bool         // it may have been given up since
 	buried time.Time           // when claims of the dead were looked for
 	seen   map[string]string   // statuses that were told of, by node; nil before the first look
@@ -424,7 +427,7 @@ func (c *Coordinator) tell(nodes []state.Node) {
 // lead takes the run's role, or renews it when a part of its time is over.
 func (c *Coordinator) lead(ctx context.Context) error {
 	now := c.cfg.Now()
-	if c.leads.Sub(now) > c.cfg.Lease-c.cfg.Lease/renewalsPerLease || now.Before(c.askAt) && !c.vacant.Swap(false) {
+	if c.leads.Sub(now) > c.cfg.Lease-c.cfg.Lease/renewalsPerLease || now.Before(c.askAt) && !c.vacant.Swap(false) && !worker.Gone(c.leader) {
 		return nil
 	}
 	until := now.Add(c.cfg.Lease)
@@ -432,11 +435,14 @@ func (c *Coordinator) lead(ctx context.Context) error {
 	switch {
 	case errors.Is(err, state.ErrHeld) && worker.Gone(role.Owner):
 		// The next look takes what is free then. Whoever is slower changes nothing.
+		c.leader = ""
+		c.vacant.Store(true)
+		c.Poke()
 		return c.cfg.Store.Resign(ctx, c.run, Role, role.Owner)
 	case errors.Is(err, state.ErrHeld):
-		c.leads, c.askAt = time.Time{}, now.Add(askEvery*c.cfg.Follow)
-		if c.shared.Load() && role.Until.After(c.askAt) { // who gives it up says so
-			c.askAt = now.Add(min(c.cfg.Lease/renewalsPerLease, role.Until.Sub(now)))
+		c.leads, c.leader, c.askAt = time.Time{}, role.Owner, now.Add(askEvery*c.cfg.Follow)
+		if c.shared.Load() && role.Until.After(c.askAt) { // who gives it up says so, but for older programs
+			c.askAt = now.Add(min(askShared*c.cfg.Follow, role.Until.Sub(now)))
 		}
 		c.others.Store(true)
 		return nil

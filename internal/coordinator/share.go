@@ -103,7 +103,7 @@ func (c *Coordinator) fill(ctx context.Context, n state.Node, waiting int) error
 	s := &known.shared
 	s.window = max(s.window, windowMin)
 	s.taken = max(s.taken, n.BatchesDone-s.done)
-	due := !s.read || s.low(known) && (s.more || now.Before(c.fresh) || now.Sub(s.looked) >= c.cfg.Grace/4)
+	due := !s.read || s.low(known) && s.mayHaveNew(known, n, waiting, now, c.fresh, c.cfg.Grace/4)
 	if s.missing(waiting < s.left(known), now, c.cfg.Grace/4) {
 		s.short, due = now, true
 	}
@@ -123,6 +123,14 @@ func (c *Coordinator) fill(ctx context.Context, n state.Node, waiting int) error
 		return err
 	}
 	return c.bury(ctx, n)
+}
+
+// mayHaveNew reports whether batches may be on offer that were not when they were
+// read: there were more, some have been given back, all of a phase have ended, or
+// nobody has anything to take, so that it does not matter what looking costs.
+func (s *sharing) mayHaveNew(known *node, n state.Node, waiting int, now, fresh time.Time, every time.Duration) bool {
+	ended := n.BatchesDone - s.done
+	return s.more || waiting == 0 || now.Before(fresh) || now.Sub(s.looked) >= every || ended > 0 && len(known.offered) <= ended
 }
 
 // missing notes whether fewer hints wait than should, and reports whether that
@@ -267,7 +275,8 @@ func (c *Coordinator) Signalled(kind queue.SignalKind) {
 	switch kind {
 	case queue.Freed:
 		c.again.Store(true)
-	case queue.Ordered:
+	case queue.Ordered: // which may have been to go on, or that who led has left
+		c.again.Store(true)
 		c.vacant.Store(true)
 	}
 	if kind != queue.Moved && kind != queue.Freed || !c.others.Load() {
@@ -373,7 +382,7 @@ func (c *Coordinator) interval() time.Duration {
 	shortest, longest := c.cfg.Follow, c.cfg.FollowSlowest
 	if c.shared.Load() {
 		longest = max(longest, followShared*c.cfg.Follow)
-		if c.others.Load() || !c.moreToOffer() { // who ends what a node waits for says so
+		if c.others.Load() || !c.moreToOffer() && !c.cfg.Now().Before(c.fresh) { // who ends what a node waits for says so
 			shortest = longest
 		}
 	}

@@ -26,7 +26,10 @@ const (
 	topicWorkers   = "workers"
 
 	attendEvery    = 6 * time.Second
-	attendLease    = 15 * time.Second // that a note counts
+	attendLease    = 20 * time.Second // that a note counts
+	attendTimeout  = 5 * time.Second  // of one renewal; one that fails is tried again after attendPause
+	attendPause    = time.Second
+	attendTries    = 3                // that fail before somebody is told
 	attendForget   = 24 * time.Hour   // that one of a worker that has died is kept
 	attendRunsMost = 20               // runs that a note names
 	pythonPatience = 10 * time.Second // to ask an interpreter for its version
@@ -101,8 +104,8 @@ func (s *server) attend(ctx context.Context) (done func()) {
 	loop.Go(func() {
 		a.Python = pythonVersion(ctx, s.opts.Interpreter)
 		note := state.Note{Topic: topicWorkers, Name: a.Owner}
-		say := func(ctx context.Context) { s.say(ctx, &a, &note) }
-		say(ctx)
+		say := func(ctx context.Context) error { return s.say(ctx, &a, &note) }
+		_ = say(ctx) // it is said again
 		s.keepSaying(ctx, say)
 		limited, stop := context.WithTimeout(context.WithoutCancel(ctx), presenceTimeout)
 		defer stop()
@@ -118,9 +121,10 @@ func (s *server) attend(ctx context.Context) (done func()) {
 
 // keepSaying renews the worker's note, and at once where somebody waits for what it
 // says, until ctx ends.
-func (s *server) keepSaying(ctx context.Context, say func(context.Context)) {
+func (s *server) keepSaying(ctx context.Context, say func(context.Context) error) {
 	tick := time.NewTicker(attendEvery)
 	defer tick.Stop()
+	failed := 0
 	for {
 		select {
 		case <-ctx.Done():
@@ -128,14 +132,23 @@ func (s *server) keepSaying(ctx context.Context, say func(context.Context)) {
 		case <-tick.C:
 		case <-s.changed:
 		}
-		limited, cancel := context.WithTimeout(ctx, presenceTimeout)
-		say(limited)
+		limited, cancel := context.WithTimeout(ctx, attendTimeout)
+		err := say(limited)
 		cancel()
+		if err == nil {
+			failed = 0
+			tick.Reset(attendEvery)
+			continue
+		}
+		if failed++; failed == attendTries && ctx.Err() == nil {
+			s.opts.Logger.Warn("others may not see that this worker is there", "error", err)
+		}
+		tick.Reset(attendPause)
 	}
 }
 
 // say writes the worker's note as things are now.
-func (s *server) say(ctx context.Context, a *Attendance, note *state.Note) {
+func (s *server) say(ctx context.Context, a *Attendance, note *state.Note) error {
 	s.mu.Lock()
 	a.Runs, a.Refused, a.Draining = nil, nil, s.draining()
 	a.Concurrency, a.Decisions = s.pace.Told()
@@ -157,17 +170,15 @@ func (s *server) say(ctx context.Context, a *Attendance, note *state.Note) {
 	a.Clock = time.Now()
 	data, err := json.Marshal(a)
 	if err != nil {
-		return
+		return fmt.Errorf("encode what this worker says of itself: %w", err)
 	}
 	next := *note
 	next.Data, next.Time = data, s.home.clock.Now()
 	if err := s.home.State.PutNote(ctx, fleetWorkspace, next); err != nil {
-		if ctx.Err() == nil {
-			s.opts.Logger.Warn("others may not see that this worker is there", "error", err)
-		}
-		return
+		return err
 	}
 	*note = next
+	return nil
 }
 
 const whyMostChars = 300

@@ -95,12 +95,16 @@ func newCrew(ctx context.Context, cfg crewConfig) *crew {
 	return c
 }
 
-// stop ends the executor: what is in flight has its grace, and is given back.
-func (c *crew) stop() error {
+// end ends the executor: what is in flight has its grace, and is given back.
+func (c *crew) end() error {
 	c.cancel()
 	<-c.ended
-	return errors.Join(c.err, c.queue.Close())
+	return c.err
 }
+
+// stop is end, and the end of the queue. Whoever still has to tell others that it
+// leaves a run does so before.
+func (c *crew) stop() error { return errors.Join(c.end(), c.queue.Close()) }
 
 // drain begins no more batches, and waits for those in flight, for so long at most.
 func (c *crew) drain(ctx context.Context, most time.Duration) {

@@ -116,8 +116,9 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 		leave(ErrLeave)
 	}
 	leave(nil)
-	err = errors.Join(err, s.crew.stop())
+	err = errors.Join(err, s.crew.end())
 	s.wait()
+	err = errors.Join(err, s.crew.stop())
 	told()
 	attended()
 	kept()
@@ -388,6 +389,9 @@ func (s *server) drive(ctx context.Context, key state.RunKey, how string, run *o
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.joined, key)
+	if err == nil { // an order to go on may have come meanwhile
+		s.look(queue.Signal{})
+	}
 	if status == state.Waiting { // until somebody has decided, or may have been too late to
 		s.refused[how] = refusal{until: time.Now().Add(refusalMax), wait: refusalMax}
 	}

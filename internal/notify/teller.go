@@ -129,15 +129,16 @@ func (t *Teller) Follow(ctx context.Context, key state.RunKey) error {
 // sent, unless ctx ends.
 func (t *Teller) Work(ctx context.Context, quit <-chan struct{}) {
 	defer t.tends.Wait()
+	looked := t.cfg.Clock.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-quit:
 			return
-		case <-t.woken:
-			continue
-		case <-t.cfg.Clock.After(t.interval()):
+		case <-t.woken: // it may be due earlier
+		case <-t.cfg.Clock.After(looked.Add(t.interval()).Sub(t.cfg.Clock.Now())):
+			looked = t.cfg.Clock.Now()
 			t.look(ctx) // without waiting: a hook that is slow is of one run
 		}
 	}

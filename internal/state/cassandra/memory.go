@@ -3,7 +3,7 @@ package cassandra
 import "sync"
 
 // memory remembers what never changes once it is there. When it is full it forgets
-// all of it: what it does not know is read again.
+// something, by chance: what it does not know is read again.
 type memory[K comparable, V any] struct {
 	most  int
 	mu    sync.Mutex
@@ -24,8 +24,11 @@ func (m *memory[K, V]) get(key K) (V, bool) {
 func (m *memory[K, V]) put(key K, v V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.known) >= m.most {
-		clear(m.known)
+	if _, ok := m.known[key]; !ok && len(m.known) >= m.most {
+		for other := range m.known {
+			delete(m.known, other)
+			break
+		}
 	}
 	m.known[key] = v
 }

@@ -30,7 +30,7 @@ const (
 	// atOnce is how many requests one call has under way.
 	atOnce = 16
 	// runsKnown and namesKnown are how many runs, and workspaces and notes, are remembered.
-	runsKnown  = 64
+	runsKnown  = 512
 	namesKnown = 4096
 )
 
