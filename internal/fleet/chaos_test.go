@@ -56,6 +56,7 @@ func scenes() []scene {
 		{name: "the program killed", over: everything, fault: killed(1 << 20), runs: 20, atOnce: 3, shape: theProgram},
 		{name: "the program's slots killed", over: everything, fault: slotsKilled, runs: 10, atOnce: 2, shape: theProgram},
 		{name: "a moody bucket", over: func(t *testing.T) services { return inS3(t, moody()) }, fault: killed(3), runs: 10, atOnce: 2},
+		{name: "lines cut, a bucket's as well", over: func(t *testing.T) services { return inS3(t, nil) }, fault: cut(), runs: 10, atOnce: 2, network: true},
 	}
 }
 

@@ -181,13 +181,15 @@ func (s services) twist() (int, error) {
 	})
 }
 
-// inS3 is a cluster of one machine whose parts are in a bucket.
+// inS3 is a cluster with all services whose parts are in a bucket.
 func inS3(t *testing.T, intercept func(http.ResponseWriter, *http.Request) bool) services {
 	store := remotetest.NewS3(t)
-	store.Intercept(intercept)
-	s := directory(t)
+	if intercept != nil {
+		store.Intercept(intercept)
+	}
+	s := everything(t)
 	s.config += fmt.Sprintf("parts: {s3: {url: %q, endpoint: %q, region: eu-1}}\n", "s3://"+store.Bucket+"/parts", store.Endpoint)
-	s.ends = []string{strings.TrimPrefix(store.Endpoint, "http://")}
+	s.ends = append(s.ends, strings.TrimPrefix(store.Endpoint, "http://"))
 	return s
 }
 
