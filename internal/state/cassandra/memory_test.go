@@ -2,6 +2,7 @@ package cassandra
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,3 +69,26 @@ func TestMemory(t *testing.T) {
 	}
 	require.Equal(t, before+1, asked.count(), "it is known to have runs")
 }
+
+// A read of one row is one request: not another one for a page that is empty.
+func TestOneRowIsOneRequest(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	cfg := newKeyspace(t)
+	sent := &requests{}
+	cfg.Observer = sent
+	s, err := Open(ctx, Config{Config: cfg})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	key, err := s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "a"}, []state.NodeSpec{{Name: "a"}})
+	require.NoError(t, err)
+	before := sent.n.Load()
+	_, err = s.Run(ctx, key)
+	require.NoError(t, err)
+	require.Equal(t, before+1, sent.n.Load())
+}
+
+// requests counts what the driver sends.
+type requests struct{ n atomic.Int64 }
+
+func (r *requests) Request(string, time.Duration, error) { r.n.Add(1) }

@@ -138,14 +138,15 @@ func (o *operation) told(start time.Time, r Request) {
 	}
 }
 
-// query reads, row by row.
+// query reads, row by row. A page is larger than the rows that are expected: one that
+// is full is followed by a request for the next, which is empty.
 func (o *operation) query(ctx context.Context, rows int, text string, args []any, each func(scan func(...any) error) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	start := time.Now()
 	defer func() { o.told(start, Request{Err: err}) }()
-	q := o.session.Query(text, args...).Idempotent(true).PageSize(rows)
+	q := o.session.Query(text, args...).Idempotent(true).PageSize(rows + 1)
 	if o.serial {
 		q = q.Consistency(o.session.Serial)
 	}
