@@ -37,10 +37,9 @@ const (
 	// quietShare is the part of the time in which nothing has changed in a run that
 	// passes until it is looked at again, at least Follow and at most FollowSlowest.
 	quietShare = 8
-	// followShared times as rarely a run is looked at that another process leads,
-	// where processes share the queue; signals say when there is something to see. It
-	// is also the most for the one that leads, where FollowSlowest is not more, and
-	// what it takes when all that there is to do is in the queue.
+	// followShared times as rarely a run is looked at where processes share the queue and
+	// all that there is to do is in it, or FollowSlowest, if that is more: signals say when
+	// there is something to see. Who follows looks half as often again.
 	followShared = 5
 	// GraceDefault is how long hints that are missing in a shared queue may be on
 	// their way: with a process that opens the run for the first of them.

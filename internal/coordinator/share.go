@@ -382,6 +382,9 @@ func (c *Coordinator) interval() time.Duration {
 	shortest, longest := c.cfg.Follow, c.cfg.FollowSlowest
 	if c.shared.Load() {
 		longest = max(longest, followShared*c.cfg.Follow)
+		if c.others.Load() {
+			longest *= 2
+		}
 		if c.others.Load() || !c.moreToOffer() && !c.cfg.Now().Before(c.fresh) { // who ends what a node waits for says so
 			shortest = longest
 		}

@@ -47,9 +47,6 @@ func scenes() []scene {
 		{name: "lines silent", over: everything, fault: silent(), runs: 10, atOnce: 2, network: true},
 		{name: "lines slow", over: everything, fault: slow(), runs: 5, atOnce: 2, network: true},
 		{name: "broker killed and its queues lost", over: everything, fault: brokerKilled, runs: 10, atOnce: 2},
-		{name: "one node stopped", over: everything, fault: nodesStopped(1, 20*time.Second), runs: 10, atOnce: 2},
-		{name: "two nodes stopped for a minute", over: everything, fault: nodesStopped(2, time.Minute), runs: 10, atOnce: 2},
-		{name: "a disk full", over: everything, fault: diskFull, runs: 10, atOnce: 2},
 		{name: "lines between nodes cut", over: apart, fault: nodesCut(), runs: 10, atOnce: 2, network: true},
 		{name: "lines between nodes slow", over: apart, fault: nodesFar(), runs: 5, atOnce: 2, network: true},
 		{name: "clocks a minute off", over: everything, fault: killed(1 << 20), runs: 10, atOnce: 2, shape: clocksOff},
@@ -57,6 +54,9 @@ func scenes() []scene {
 		{name: "the program's slots killed", over: everything, fault: slotsKilled, runs: 10, atOnce: 2, shape: theProgram},
 		{name: "a moody bucket", over: func(t *testing.T) services { return inS3(t, moody()) }, fault: killed(3), runs: 10, atOnce: 2},
 		{name: "lines cut, a bucket's as well", over: func(t *testing.T) services { return inS3(t, nil) }, fault: cut(), runs: 10, atOnce: 2, network: true},
+		{name: "one node stopped", over: everything, fault: nodesStopped(1, 20*time.Second), runs: 10, atOnce: 2},
+		{name: "two nodes stopped for a minute", over: everything, fault: nodesStopped(2, time.Minute), runs: 10, atOnce: 2},
+		{name: "a disk full", over: everything, fault: diskFull, runs: 10, atOnce: 2},
 	}
 }
 

@@ -76,13 +76,41 @@ func inCassandra(t *testing.T) services {
 func inKeyspace(t *testing.T, nodes []string) services {
 	t.Helper()
 	keyspace := "fleet_" + strings.ToLower(crand.Text()[:12])
-	t.Cleanup(func() {
-		admin, err := cassandra.Open(cassandra.Config{Hosts: nodes, Timeout: time.Minute})
-		require.NoError(t, err)
-		defer admin.Close()
-		require.NoError(t, admin.Make(context.Background(), []string{"DROP KEYSPACE IF EXISTS " + keyspace}))
-	})
+	if os.Getenv(chaosVariable) != "" { // it goes with its nodes, which may not agree on tables yet
+		agree(t, nodes)
+	} else {
+		t.Cleanup(func() { dropped(t, nodes, keyspace) })
+	}
 	return services{ends: nodes, prefix: keyspace, config: fmt.Sprintf("state: {cassandra: {hosts: [%s], keyspace: %s, replication: %d}}\n", `"`+strings.Join(nodes, `", "`)+`"`, keyspace, len(nodes))}
+}
+
+func dropped(t *testing.T, nodes []string, keyspace string) {
+	t.Helper()
+	admin, err := cassandra.Open(cassandra.Config{Hosts: nodes, Timeout: time.Minute})
+	require.NoError(t, err)
+	defer admin.Close()
+	require.NoError(t, admin.Make(context.Background(), []string{"DROP KEYSPACE IF EXISTS " + keyspace}))
+}
+
+// agreeWithin is for how long nodes that were stopped may have other tables than the rest.
+const agreeWithin = 3 * time.Minute
+
+// agree waits until nodes that have been stopped know the tables that were made meanwhile.
+func agree(t *testing.T, nodes []string) {
+	t.Helper()
+	var err error
+	for until := time.Now().Add(agreeWithin); time.Now().Before(until); pause(t.Context(), time.Second) {
+		var admin *cassandra.Session
+		if admin, err = cassandra.Open(cassandra.Config{Hosts: nodes, Timeout: time.Minute}); err != nil {
+			continue
+		}
+		err = admin.AwaitSchemaAgreement(t.Context())
+		admin.Close()
+		if err == nil {
+			return
+		}
+	}
+	require.NoError(t, err, "nodes do not agree on tables")
 }
 
 // withBroker adds a broker: the queues have the name of the keyspace, and go with the test.

@@ -217,7 +217,7 @@ func Cases() []Case {
 			},
 		},
 		{
-			Name: "cluster-scaling", What: "generated portfolio: four workers of half a core each, and one", input: inputPortfolio, size: 100,
+			Name: "cluster-scaling", What: "generated portfolio: four workers of half a core each, and one", input: inputPortfolio, size: 1000,
 			sides: []side{
 				{name: "one", program: "fleet", file: rowsScript, flags: []string{"--workers", "1", "--half"}},
 				{name: "four", program: "fleet", file: rowsScript, flags: []string{"--workers", "4", "--half"}},

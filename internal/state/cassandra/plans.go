@@ -87,8 +87,8 @@ type planRow struct {
 	bytes int
 }
 
-// stage writes a piece of a plan: the same whoever writes it.
-func (o *operation) stage(ctx context.Context, key state.NodeKey, digest string, piece state.PlanPiece) error {
+// stage writes a piece of a plan: the same whoever writes it. It marks its slices, and these as well.
+func (o *operation) stage(ctx context.Context, key state.NodeKey, digest string, piece state.PlanPiece, also ...int) error {
 	var rows []planRow
 	for _, b := range piece.Batches {
 		data, err := o.codec.pack(specRow{Phase: b.Phase, Class: b.Class, RowsIn: b.RowsIn, BytesIn: b.BytesIn})
@@ -105,7 +105,13 @@ func (o *operation) stage(ctx context.Context, key state.NodeKey, digest string,
 		}
 		rows = append(rows, planned(key, digest, (piece.First+i)/sliceRows, planInput, piece.First+i, data, nil))
 	}
-	return o.writePlan(ctx, key, digest, rows)
+	for _, r := range rows {
+		also = append(also, r.slice)
+	}
+	if err := o.markSlices(ctx, key, digest, also); err != nil {
+		return err
+	}
+	return o.writePlan(ctx, rows)
 }
 
 func planned(key state.NodeKey, digest string, slice int, kind int8, n int, data, work []byte) planRow {
@@ -118,28 +124,35 @@ func planned(key state.NodeKey, digest string, slice int, kind int8, n int, data
 	return planRow{slice: slice, text: text, args: args, bytes: len(data) + len(work)}
 }
 
-// writePlan writes rows, those of a partition together as far as they are
-// small, after what finds their partitions again.
-func (o *operation) writePlan(ctx context.Context, key state.NodeKey, digest string, rows []planRow) error {
+// writePlan writes rows, those of a partition together as far as they are small.
+func (o *operation) writePlan(ctx context.Context, rows []planRow) error {
 	slices.SortStableFunc(rows, func(a, b planRow) int { return cmp.Compare(a.slice, b.slice) })
 	var groups [][]planRow
 	bytes := 0
 	for i, r := range rows {
 		last := len(groups) - 1
 		if i == 0 || groups[last][0].slice != r.slice || bytes+r.bytes > batchBytes || len(groups[last]) == batchRows {
-			if i == 0 || groups[last][0].slice != r.slice {
-				err := o.write(ctx, `INSERT INTO state_plan_slices (workspace, run, node, digest, slice) VALUES (?, ?, ?, ?, ?)`,
-					ofNode(key).with(digest, r.slice)...)
-				if err != nil {
-					return err
-				}
-			}
 			groups, bytes = append(groups, nil), 0
 			last++
 		}
 		groups[last], bytes = append(groups[last], r), bytes+r.bytes
 	}
 	return together(ctx, len(groups), atOnce, func(ctx context.Context, i int) error { return o.writeRows(ctx, groups[i]) })
+}
+
+// markSlices writes what finds partitions of a plan again. It comes before what is in them.
+func (o *operation) markSlices(ctx context.Context, key state.NodeKey, digest string, of []int) error {
+	slices.Sort(of)
+	for some := range slices.Chunk(slices.Compact(of), batchRows) {
+		rows := make([]planRow, len(some))
+		for i, slice := range some {
+			rows[i] = planRow{text: `INSERT INTO state_plan_slices (workspace, run, node, digest, slice) VALUES (?, ?, ?, ?, ?)`, args: ofNode(key).with(digest, slice)}
+		}
+		if err := o.writeRows(ctx, rows); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeRows writes rows of one partition.
@@ -192,7 +205,7 @@ func (s *Store) FlipPlan(ctx context.Context, key state.NodeKey, f state.Flip) (
 
 // prepare stages the rest of a plan, and its header behind it.
 func (o *operation) prepare(ctx context.Context, key state.NodeKey, f state.Flip) (layout, error) {
-	if err := o.stage(ctx, key, f.Digest, f.Rest); err != nil {
+	if err := o.stage(ctx, key, f.Digest, f.Rest, headerSlice); err != nil {
 		return nil, err
 	}
 	l, err := o.layOut(ctx, key, f)
@@ -207,7 +220,7 @@ func (o *operation) prepare(ctx context.Context, key state.NodeKey, f state.Flip
 	if err != nil {
 		return nil, err
 	}
-	return l, o.writePlan(ctx, key, f.Digest, []planRow{planned(key, f.Digest, headerSlice, planHeader, 0, data, nil)})
+	return l, o.writePlan(ctx, []planRow{planned(key, f.Digest, headerSlice, planHeader, 0, data, nil)})
 }
 
 // layOut says of which phase and class all batches of a plan are. What was staged

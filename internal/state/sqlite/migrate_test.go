@@ -124,7 +124,7 @@ func TestVersion4(t *testing.T) {
 	s := openTest(t, filepath.Join(dir, "state.db"))
 	open := func() (numbers []int64) {
 		t.Helper()
-		runs, err := state.OpenRuns(ctx, s, "main")
+		runs, err := state.OpenRuns(ctx, s, "main", nil)
 		require.NoError(t, err)
 		for _, r := range runs {
 			numbers = append(numbers, r.Run)
