@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"thalweg/internal/cassandra"
+	"thalweg/internal/effort"
 	"thalweg/internal/remote/remotetest"
 )
 
@@ -25,6 +26,7 @@ type clusterKind struct {
 	name          string
 	state, others string // of cluster.yaml; "": a state directory
 	needs         []string
+	seldom        bool // only in the long forms
 }
 
 const inCassandra = `{ cassandra: { hosts: "{env.CASSANDRA}", keyspace: "{env.KEYSPACE}", replication: 1 } }`
@@ -33,18 +35,20 @@ const inCassandra = `{ cassandra: { hosts: "{env.CASSANDRA}", keyspace: "{env.KE
 var clusterKinds = []clusterKind{
 	{name: "local"},
 	{name: "directory", state: "{ directory: runs }"},
-	{name: "cassandra", state: inCassandra, needs: []string{"THALWEG_TEST_CASSANDRA"}},
+	{name: "cassandra", state: inCassandra, seldom: true, needs: []string{"THALWEG_TEST_CASSANDRA"}},
 	{name: "broker", state: inCassandra, others: "queue: { rabbitmq: { url: \"{env.RABBITMQ_URL}\" } }\n",
 		needs: []string{"THALWEG_TEST_CASSANDRA", "THALWEG_TEST_RABBITMQ"}},
-	{name: "s3", state: inCassandra, others: "parts: { s3: { url: \"s3://data/parts\", endpoint: \"{env.S3}\" } }\n",
+	{name: "s3", state: inCassandra, seldom: true, others: "parts: { s3: { url: \"s3://data/parts\", endpoint: \"{env.S3}\" } }\n",
 		needs: []string{"THALWEG_TEST_CASSANDRA"}},
 }
 
 // TestClusterCommands runs testdata/cluster/*.txtar, sessions at the command line,
 // in a state directory and against each kind of cluster with two workers: a command does the same.
+// Two of the five kinds are left to `make chaos` and `make chaos-cluster`.
 func TestClusterCommands(t *testing.T) {
 	t.Parallel()
-	inClusters(t, "testdata/cluster", clusterKinds)
+	long := effort.All() || os.Getenv("THALWEG_CHAOS_CLUSTER") != ""
+	inClusters(t, "testdata/cluster", slices.DeleteFunc(slices.Clone(clusterKinds), func(k clusterKind) bool { return k.seldom && !long }))
 }
 
 // TestCommandsAtOneInstant runs testdata/instant/*.txtar, in which commands meet.

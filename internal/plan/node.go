@@ -47,6 +47,8 @@ const (
 	// pythonRows is what a Python batch should have at most when its rows weigh
 	// little; reading a row group twice is nothing against computing it.
 	pythonRows = 20_000
+	// pythonBytes is the least that a Python batch has of rows that weigh much.
+	pythonBytes = 4 << 20
 )
 
 // Work is what state keeps of a batch: the slice of the input that it reads.
@@ -253,7 +255,13 @@ func (p *Planner) batchCount(t *Table) int {
 // another, and small ones, so that little is lost with one.
 func (p *Planner) pythonGroups(t *Table) [][]PartSlice {
 	want := max(p.batchesOf(t.Bytes()), ceilDiv(t.Rows(), pythonRows))
-	return sliceParts(t, int(min(want, batchesMax)), pythonRows/2)
+	groups := sliceParts(t, int(min(want, batchesMax)), pythonRows/2)
+	if slots := p.Budget.Slots; len(groups) < slots && t.Bytes() > p.Budget.SmallBytes {
+		// Few rows that weigh much, as packed ones do: a slot that has nothing to compute costs more than
+		// reading their row group once for each slot.
+		return sliceParts(t, slots, max(pythonBytes*t.Rows()/t.Bytes(), 1))
+	}
+	return groups
 }
 
 // batchesOf is how many batches so many bytes make: none larger than a batch

@@ -170,3 +170,39 @@ func TestStoredWorkReadsTheSameParts(t *testing.T) {
 		require.EqualValues(t, 3, w.Parts[0].From)
 	}
 }
+
+// Rows for Python are cut so that each slot has some, also where they are few that
+// weigh much and lie in one part.
+func TestPythonGroups(t *testing.T) {
+	t.Parallel()
+	const mb = 1 << 20
+	for name, c := range map[string]struct {
+		parts []state.Part
+		slots int
+		want  int
+	}{
+		"one part of few wide rows":       {[]state.Part{{Rows: 100, RawBytes: 48 * mb}}, 4, 4},
+		"no more than are worth it":       {[]state.Part{{Rows: 100, RawBytes: 24 * mb}}, 64, 7},
+		"one row":                         {[]state.Part{{Rows: 1, RawBytes: 48 * mb}}, 4, 1},
+		"little":                          {[]state.Part{{Rows: 100, RawBytes: 8 * mb}}, 4, 1},
+		"as many parts as slots":          {[]state.Part{{Rows: 100, RawBytes: 48 * mb}, {Rows: 100, RawBytes: 48 * mb}}, 2, 2},
+		"many narrow rows, cut by number": {[]state.Part{{Rows: 100_000, RawBytes: 48 * mb}}, 2, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := Planner{Budget: budget.Budget{Slots: c.slots, BatchBytes: 256 * mb, SmallBytes: 16 * mb}}
+			table := &Table{Parts: c.parts}
+			groups := p.pythonGroups(table)
+			require.Len(t, groups, c.want)
+			rows, all := int64(0), int64(0)
+			for _, g := range groups {
+				n, _ := sliceRows(table, g)
+				rows += n
+			}
+			for _, part := range c.parts {
+				all += part.Rows
+			}
+			require.Equal(t, all, rows)
+		})
+	}
+}
