@@ -118,7 +118,7 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 	require.Eventually(t, func() bool {
 		look()
 		run, err := home.State.Run(ctx, key)
-		return err == nil && run.Status == state.Complete
+		return err == nil && run.Status == state.Complete && saysEnded(m)
 	}, time.Minute, 20*time.Millisecond)
 	look()
 }

@@ -136,8 +136,17 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 	require.Eventually(t, func() bool {
 		look()
 		run, err := home.State.Run(ctx, sum.Key)
-		return err == nil && run.Status == state.Complete
+		return err == nil && run.Status == state.Complete && saysEnded(m)
 	}, time.Minute, 5*time.Millisecond)
+}
+
+// saysEnded reports whether a worker has said that a run ended, which it does after the
+// state has it: one that is stopped between the two never says it.
+func saysEnded(m *metrics.Metrics) bool {
+	families, err := m.Gather()
+	return err == nil && slices.ContainsFunc(families, func(f metrics.Family) bool {
+		return f.Name == "thalweg_runs_finished_total" && sumOf(f) > 0
+	})
 }
 
 // sight knows which metrics have moved.

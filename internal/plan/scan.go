@@ -233,7 +233,7 @@ func sliceParts(t *Table, want int, rowsMin int64) [][]PartSlice {
 	if len(t.Parts) == 0 || want < 1 {
 		return nil
 	}
-	target := max(total/int64(want), 1)
+	target := max(ceilDiv(total, int64(want)), 1)
 	var groups [][]PartSlice
 	var group []PartSlice
 	var weight int64

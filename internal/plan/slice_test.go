@@ -59,6 +59,17 @@ func TestSlicePartsCoversEachRowOnceInOrder(t *testing.T) {
 	})
 }
 
+// Five pieces for four places would leave three of them idle behind the fifth.
+func TestSlicePartsCutsOnePartIntoNoMoreThanWanted(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		table := drawTable(t)
+		table.Parts = table.Parts[:min(1, len(table.Parts))]
+		want := rapid.IntRange(1, 40).Draw(t, "want")
+		require.LessOrEqual(t, len(sliceParts(table, want, 1)), want)
+	})
+}
+
 func TestRowRangeIsThatRange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
