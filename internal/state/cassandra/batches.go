@@ -9,26 +9,31 @@ import (
 	"thalweg/internal/state"
 )
 
-// batchesAtOnce is how many batches one request reads the attempts of.
-const batchesAtOnce = 100
-
 // attemptsOf reads the attempts of these batches into an image.
 func (o *operation) attemptsOf(ctx context.Context, m *image, batches []int) error {
-	for some := range slices.Chunk(batches, batchesAtOnce) {
-		in := make([]int64, len(some))
-		for i, b := range some {
-			in[i] = int64(b)
+	chunks := slices.Collect(slices.Chunk(batches, valuesMax))
+	type row struct {
+		at   place
+		data []byte
+	}
+	rows := make([][]row, len(chunks))
+	err := together(ctx, len(chunks), atOnce/2, func(ctx context.Context, i int) error {
+		in := make([]int64, len(chunks[i]))
+		for j, b := range chunks[i] {
+			in[j] = int64(b)
 		}
-		err := o.query(ctx, state.PageMax, `SELECT n1, n2, data`+rowsOf+`kind = 3 AND n1 IN ?`, m.p.with(in),
-			func(scan func(...any) error) error {
-				at := place{kind: kindAttempt}
-				var data []byte
-				if err := scan(&at.n1, &at.n2, &data); err != nil {
-					return err
-				}
-				return o.imagine(m, at, 0, data, nil, nil, nil)
-			})
-		if err != nil {
+		return o.query(ctx, state.PageMax, `SELECT n1, n2, data`+rowsOf+`kind = 3 AND n1 IN ?`, m.p.with(in), func(scan func(...any) error) error {
+			r := row{at: place{kind: kindAttempt}}
+			err := scan(&r.at.n1, &r.at.n2, &r.data)
+			rows[i] = append(rows[i], r)
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range slices.Concat(rows...) {
+		if err := o.imagine(m, r.at, 0, r.data, nil, nil, nil); err != nil {
 			return err
 		}
 	}

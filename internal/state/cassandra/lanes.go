@@ -19,6 +19,9 @@ import (
 const (
 	// groupCalls is how many calls one conditional write may answer.
 	groupCalls = 64
+	// groupPlaces is how many rows they may be about: what one request reads, and a power of
+	// two, as the forms of that request are.
+	groupPlaces = 16
 	// groupBytes is how much they may write together, about: one more call may be
 	// as large as it is. Cassandra's limit for one partition is 16 MiB.
 	groupBytes = 256 << 10
@@ -145,7 +148,7 @@ func (l *lanes) admit(g *group, end bool) bool {
 	way.waiting = slices.DeleteFunc(way.waiting, (*call).left)
 	for len(way.waiting) > 0 && len(g.calls) < groupCalls {
 		next := way.waiting[0]
-		if len(g.calls) > 0 && (next.alone || g.calls[0].alone) {
+		if len(g.calls) > 0 && (next.alone || g.calls[0].alone || len(g.rows(next)) > groupPlaces) {
 			break
 		}
 		g.calls, way.waiting = append(g.calls, next), way.waiting[1:]
@@ -269,16 +272,22 @@ func (g *group) decide(l *lanes) (*change, error) {
 
 // places are the rows that the calls are about, each once, and the last one
 // again as often as there are few forms of the statement.
-func (g *group) places() (all []place) {
-	for _, c := range g.calls {
+func (g *group) places() []place {
+	all := g.rows()
+	for n := len(all); n > 3 && len(all) < 1<<bits.Len(uint(n-1)); { //nolint:gosec // a count
+		all = append(all, all[n-1])
+	}
+	return all
+}
+
+// rows are those that the calls, and these ones, are about, each once.
+func (g *group) rows(more ...*call) (all []place) {
+	for _, c := range slices.Concat(g.calls, more) {
 		for _, at := range c.places {
 			if !slices.Contains(all, at) {
 				all = append(all, at)
 			}
 		}
-	}
-	for n := len(all); n > 3 && len(all) < 1<<bits.Len(uint(n-1)); { //nolint:gosec // a count
-		all = append(all, all[n-1])
 	}
 	return all
 }

@@ -33,7 +33,7 @@ func (s *stopped) pass(do func() (bool, error)) (bool, error) {
 // no gaps, and a lease that is renewed goes first.
 func TestTogether(t *testing.T) {
 	t.Parallel()
-	const batches, others = 40, 20
+	const batches, others = 40, 6
 	ctx := t.Context()
 	c := &counter{}
 	s, err := Open(ctx, Config{Config: newKeyspace(t), Requests: c})

@@ -18,18 +18,29 @@ import (
 type counter struct {
 	mu                       sync.Mutex
 	all, conditional, misses int
+	took                     [2][]time.Duration // of those that are not conditional, and of those that are
 }
 
 func (c *counter) Request(r Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all++
+	kind := 0
 	if r.Conditional {
+		kind = 1
 		c.conditional++
 	}
 	if r.Lost {
 		c.misses++
 	}
+	c.took[kind] = append(c.took[kind], r.Took)
+}
+
+// percentiles gives the median, and what nine of ten are below.
+func percentiles(took []time.Duration) (p50, p90 time.Duration) {
+	slices.Sort(took)
+	at := func(share int) time.Duration { return took[len(took)*share/100].Round(10 * time.Microsecond) }
+	return at(50), at(90)
 }
 
 // count is how many requests there were.
@@ -110,6 +121,10 @@ func measure(t *testing.T, stores []*Store, c *counter, claimers, nodes int) sta
 		claimers, nodes, len(stores), per/time.Since(start).Seconds(), all[n/2].Round(100*time.Microsecond),
 		all[n*99/100].Round(100*time.Microsecond),
 		float64(c.all)/per, float64(c.conditional)/per, float64(c.misses)/per)
+	for kind, name := range []string{"others", "conditional"} {
+		p50, p90 := percentiles(c.took[kind])
+		t.Logf("   %s: p50 %v p90 %v", name, p50, p90)
+	}
 	return state.NodeKey{RunKey: run, Node: "n0"}
 }
 

@@ -58,7 +58,7 @@ func TestMemory(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, nodes, 2)
 	}
-	require.Equal(t, before+1, asked.count(), "their names are known")
+	require.Equal(t, before+2, asked.count(), "their names are known, and each is a partition of its own")
 	_, err = mine.Nodes(ctx, state.RunKey{Workspace: "w", Run: key.Run + 1})
 	require.ErrorIs(t, err, state.ErrNotFound)
 	for range 2 {
@@ -86,6 +86,36 @@ func TestOneRowIsOneRequest(t *testing.T) {
 	_, err = s.Run(ctx, key)
 	require.NoError(t, err)
 	require.Equal(t, before+1, sent.n.Load())
+}
+
+// Managed services refuse requests that name many rows.
+func TestRequestsNameFewRows(t *testing.T) {
+	t.Parallel()
+	batches := make([]int, 3*sliceRows/2)
+	for i := range batches {
+		batches[i] = sliceRows/2 + i
+	}
+	var all []int
+	for _, request := range bySlice(batches) {
+		require.LessOrEqual(t, len(request), valuesMax)
+		for _, b := range request {
+			require.Equal(t, request[0]/sliceRows, b/sliceRows)
+			all = append(all, int(b))
+		}
+	}
+	require.Equal(t, batches, all)
+
+	l := &lanes{known: map[state.NodeKey]*lane{}}
+	way := &lane{}
+	for b := range groupCalls {
+		way.waiting = append(way.waiting, &call{asker: t.Context(), places: []place{segmentPlace(0), attemptPlace(b, 1)}})
+	}
+	for left := groupCalls; left > 0; left = len(way.waiting) {
+		g := &group{way: way}
+		require.True(t, l.admit(g, true))
+		require.LessOrEqual(t, len(g.places())+1, valuesMax) // and the head
+		require.Less(t, len(way.waiting), left)
+	}
 }
 
 // requests counts what the driver sends.

@@ -10,9 +10,6 @@ import (
 	"thalweg/internal/state"
 )
 
-// nodesAtOnce is how many nodes one request reads.
-const nodesAtOnce = 50
-
 // Nodes implements state.Store.
 func (s *Store) Nodes(ctx context.Context, key state.RunKey) ([]state.Node, error) {
 	o := s.operation("Nodes", "list nodes of "+nameRun(key))
@@ -37,43 +34,40 @@ func (o *operation) hasNode(key state.NodeKey) bool {
 	return ok && (key.Node == "" || slices.ContainsFunc(specs, func(n state.NodeSpec) bool { return n.Name == key.Node }))
 }
 
-// nodes reads the heads of a run's nodes, in this order.
+// nodes reads the heads of a run's nodes, in this order: each by a request of its own, since
+// one over several partitions would wait for all of them at one of the cluster's nodes, and is
+// what managed services refuse.
 func (o *operation) nodes(ctx context.Context, key state.RunKey, specs []state.NodeSpec) ([]state.Node, error) {
-	found := make(map[string]state.Node, len(specs))
-	for names := range slices.Chunk(specs, nodesAtOnce) {
-		in := make([]string, len(names))
-		for i, spec := range names {
-			in[i] = spec.Name
-		}
-		err := o.query(ctx, nodesAtOnce, `SELECT node, data, more FROM state_rows
-			WHERE workspace = ? AND run = ? AND node IN ? AND kind = 0 AND n1 = 0 AND n2 = 0`,
-			[]any{key.Workspace, key.Run, in}, func(scan func(...any) error) error {
-				var m image
-				var name string
-				var data, more []byte
-				if err := scan(&name, &data, &more); err != nil {
-					return err
-				}
-				if err := o.codec.unpack(data, &m.head); err != nil {
-					return err
-				}
-				err := o.codec.unpack(more, &m.node)
-				found[name] = m.full()
-				return err
-			})
-		if err != nil {
-			return nil, err
-		}
-	}
-	nodes := make([]state.Node, 0, len(specs))
-	for _, spec := range specs {
-		n, ok := found[spec.Name]
-		if !ok {
-			return nil, state.ErrNotFound
-		}
-		nodes = append(nodes, n)
+	nodes := make([]state.Node, len(specs))
+	err := together(ctx, len(specs), atOnce/2, func(ctx context.Context, i int) (err error) {
+		nodes[i], err = o.head(ctx, state.NodeKey{RunKey: key, Node: specs[i].Name})
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return nodes, nil
+}
+
+// head reads what stands of a node, without its plan. ErrNotFound if there is no such node.
+func (o *operation) head(ctx context.Context, key state.NodeKey) (state.Node, error) {
+	var m image
+	found := false
+	err := o.query(ctx, 1, `SELECT data, more`+rowsOf+`kind = 0 AND n1 = 0 AND n2 = 0`, ofNode(key).with(), func(scan func(...any) error) error {
+		var data, more []byte
+		if err := scan(&data, &more); err != nil {
+			return err
+		}
+		found = true
+		if err := o.codec.unpack(data, &m.head); err != nil {
+			return err
+		}
+		return o.codec.unpack(more, &m.node)
+	})
+	if err == nil && !found {
+		err = state.ErrNotFound
+	}
+	return m.full(), err
 }
 
 // Node implements state.Store.

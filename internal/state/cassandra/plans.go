@@ -25,7 +25,7 @@ const (
 	sliceRows   = 1_000    // batches, and inputs, of a partition of a plan. The number is stored
 	headerSlice = -1       // the partition of what there is once
 	batchBytes  = 24 << 10 // of rows that are written together
-	batchRows   = 100
+	batchRows   = 30       // what Amazon Keyspaces takes
 	plansMax    = 256      // that are remembered
 	recordBytes = 64 << 10 // of a record, up to which it is remembered as well
 )
@@ -396,35 +396,34 @@ func (o *operation) spec(ctx context.Context, key state.BatchKey, digest string)
 
 // specsOf reads these batches of a plan, without their work.
 func (o *operation) specsOf(ctx context.Context, key state.NodeKey, digest string, batches []int) (map[int]state.BatchSpec, error) {
-	found := make(map[int]state.BatchSpec, len(batches))
-	for slice, some := range bySlice(batches) {
-		err := o.query(ctx, sliceRows, `SELECT n, data`+planOf+`? AND kind = 1 AND n IN ?`,
-			ofNode(key).with(digest, slice, some), func(scan func(...any) error) error {
+	requests := bySlice(batches)
+	found := make([][]state.BatchSpec, len(requests))
+	err := together(ctx, len(requests), atOnce/2, func(ctx context.Context, i int) error {
+		return o.query(ctx, valuesMax, `SELECT n, data`+planOf+`? AND kind = 1 AND n IN ?`,
+			ofNode(key).with(digest, int(requests[i][0])/sliceRows, requests[i]), func(scan func(...any) error) error {
 				b, err := o.scanSpec(scan, false)
-				found[b.Batch] = b
+				found[i] = append(found[i], b)
 				return err
 			})
-		if err != nil {
-			return nil, err
-		}
+	})
+	specs := make(map[int]state.BatchSpec, len(batches))
+	for _, b := range slices.Concat(found...) {
+		specs[b.Batch] = b
 	}
-	return found, nil
+	return specs, err
 }
 
-// bySlice sorts batches by the slice that they are in, some at a time.
-func bySlice(batches []int) func(yield func(int, []int64) bool) {
-	return func(yield func(int, []int64) bool) {
-		var some []int64
-		for i, b := range batches {
-			some = append(some, int64(b))
-			if i+1 == len(batches) || batches[i+1]/sliceRows != b/sliceRows || len(some) == batchRows {
-				if !yield(b/sliceRows, some) {
-					return
-				}
-				some = nil
-			}
+// bySlice sorts batches into requests: those of one are in the same slice.
+func bySlice(batches []int) (requests [][]int64) {
+	for i, b := range batches {
+		last := len(requests) - 1
+		if i == 0 || batches[i-1]/sliceRows != b/sliceRows || len(requests[last]) == valuesMax {
+			requests = append(requests, nil)
+			last++
 		}
+		requests[last] = append(requests[last], int64(b))
 	}
+	return requests
 }
 
 // Specs implements state.Store.

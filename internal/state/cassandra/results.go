@@ -8,10 +8,6 @@ import (
 	"thalweg/internal/state"
 )
 
-// resultsAtOnce is how many batches one request reads the results of: one may
-// be some hundred kilobytes.
-const resultsAtOnce = 20
-
 // results reads one column of what the latest attempts of ended batches have
 // published. A page has so many batches that have any.
 func results[T any](ctx context.Context, o *operation, key state.NodeKey, page state.Page, name string, has uint8,
@@ -22,7 +18,7 @@ func results[T any](ctx context.Context, o *operation, key state.NodeKey, page s
 	}
 	numbers, next := m.pick(page, func(e entry) bool { return e.ended() && e.has&has != 0 })
 	found := make([][]T, len(numbers))
-	chunks := slices.Collect(slices.Chunk(numbers, resultsAtOnce))
+	chunks := slices.Collect(slices.Chunk(numbers, valuesMax))
 	err = together(ctx, len(chunks), atOnce/2, func(ctx context.Context, i int) error {
 		in, args := "", m.p.with()
 		for n, b := range chunks[i] {
@@ -32,7 +28,7 @@ func results[T any](ctx context.Context, o *operation, key state.NodeKey, page s
 			args = append(args, int64(b), int64(m.entry(b).attempt))
 		}
 		text := `SELECT n1, n2, ` + name + rowsOf + `kind = 3 AND (n1, n2) IN (` + in + `)`
-		return o.query(ctx, resultsAtOnce, text, args, func(scan func(...any) error) error {
+		return o.query(ctx, valuesMax, text, args, func(scan func(...any) error) error {
 			var n1, n2 int64
 			var data []byte
 			if err := scan(&n1, &n2, &data); err != nil {
