@@ -58,7 +58,7 @@ func TestMemory(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, nodes, 2)
 	}
-	require.Equal(t, before+2, asked.count(), "their names are known, and each is a partition of its own")
+	require.Equal(t, before+1, asked.count(), "their names are known")
 	_, err = mine.Nodes(ctx, state.RunKey{Workspace: "w", Run: key.Run + 1})
 	require.ErrorIs(t, err, state.ErrNotFound)
 	for range 2 {

@@ -34,40 +34,51 @@ func (o *operation) hasNode(key state.NodeKey) bool {
 	return ok && (key.Node == "" || slices.ContainsFunc(specs, func(n state.NodeSpec) bool { return n.Name == key.Node }))
 }
 
-// nodes reads the heads of a run's nodes, in this order: each by a request of its own, since
-// one over several partitions would wait for all of them at one of the cluster's nodes, and is
-// what managed services refuse.
+// nodes reads the heads of a run's nodes, in this order. Heads are partitions: a request
+// for each would be twice as many requests in a run (decision 0054).
 func (o *operation) nodes(ctx context.Context, key state.RunKey, specs []state.NodeSpec) ([]state.Node, error) {
-	nodes := make([]state.Node, len(specs))
-	err := together(ctx, len(specs), atOnce/2, func(ctx context.Context, i int) (err error) {
-		nodes[i], err = o.head(ctx, state.NodeKey{RunKey: key, Node: specs[i].Name})
+	requests := slices.Collect(slices.Chunk(specs, valuesMax))
+	found := make([]map[string]state.Node, len(requests))
+	err := together(ctx, len(requests), atOnce/2, func(ctx context.Context, i int) (err error) {
+		found[i], err = o.heads(ctx, key, requests[i])
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	nodes := make([]state.Node, len(specs))
+	for i, spec := range specs {
+		var ok bool
+		if nodes[i], ok = found[i/valuesMax][spec.Name]; !ok {
+			return nil, state.ErrNotFound
+		}
+	}
 	return nodes, nil
 }
 
-// head reads what stands of a node, without its plan. ErrNotFound if there is no such node.
-func (o *operation) head(ctx context.Context, key state.NodeKey) (state.Node, error) {
-	var m image
-	found := false
-	err := o.query(ctx, 1, `SELECT data, more`+rowsOf+`kind = 0 AND n1 = 0 AND n2 = 0`, ofNode(key).with(), func(scan func(...any) error) error {
-		var data, more []byte
-		if err := scan(&data, &more); err != nil {
-			return err
-		}
-		found = true
-		if err := o.codec.unpack(data, &m.head); err != nil {
-			return err
-		}
-		return o.codec.unpack(more, &m.node)
-	})
-	if err == nil && !found {
-		err = state.ErrNotFound
+// heads reads what stands of some nodes, without their plans, by one request.
+func (o *operation) heads(ctx context.Context, key state.RunKey, specs []state.NodeSpec) (map[string]state.Node, error) {
+	in, found := make([]string, len(specs)), make(map[string]state.Node, len(specs))
+	for i, spec := range specs {
+		in[i] = spec.Name
 	}
-	return m.full(), err
+	err := o.query(ctx, valuesMax, `SELECT node, data, more FROM state_rows
+		WHERE workspace = ? AND run = ? AND node IN ? AND kind = 0 AND n1 = 0 AND n2 = 0`,
+		[]any{key.Workspace, key.Run, in}, func(scan func(...any) error) error {
+			var m image
+			var name string
+			var data, more []byte
+			if err := scan(&name, &data, &more); err != nil {
+				return err
+			}
+			if err := o.codec.unpack(data, &m.head); err != nil {
+				return err
+			}
+			err := o.codec.unpack(more, &m.node)
+			found[name] = m.full()
+			return err
+		})
+	return found, err
 }
 
 // Node implements state.Store.

@@ -29,8 +29,8 @@ const (
 	stripes = 1024
 	// atOnce is how many requests one call has under way.
 	atOnce = 16
-	// valuesMax is how many rows of a partition one request names. Managed services refuse
-	// more: DataStax Astra 25, Amazon Keyspaces 100.
+	// valuesMax is how many rows, or partitions, one request names. Managed services refuse
+	// more: DataStax Astra 25 rows and 20 partitions, Amazon Keyspaces 100.
 	valuesMax = 20
 	// runsKnown and namesKnown are how many runs, and workspaces and notes, are remembered.
 	runsKnown  = 512
