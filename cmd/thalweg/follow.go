@@ -205,12 +205,13 @@ func (w *workplace) submit(ctx context.Context, a *app, flags engineFlags, asJSO
 // awaitTaken waits until the workers have looked at a new run. Where none of them
 // can work on it, it is stopped before anything of it is done.
 func (a *app) awaitTaken(ctx context.Context, home *local.Home, key state.RunKey) error {
-	c, err := local.AwaitCandidates(ctx, home, key)
+	c, err := local.AwaitCandidates(ctx, home, key, newLogger(a, false))
 	if ctx.Err() != nil {
 		return nil // it goes on, as one does that nobody follows
 	}
-	if err != nil {
-		return err
+	if err != nil { // the run was submitted, whoever takes it
+		fmt.Fprintf(a.stderr, "it could not be seen whether a worker takes run %d: %v\n", key.Run, err)
+		return nil
 	}
 	reasons := make([]string, len(c.Refused))
 	for i, r := range c.Refused {
@@ -223,7 +224,7 @@ func (a *app) awaitTaken(ctx context.Context, home *local.Home, key state.RunKey
 		return nil
 	}
 	if _, err := local.Stop(ctx, home, key, "no worker can take it"); err != nil {
-		return err
+		return fmt.Errorf("stop run %d, which no worker can take: %w", key.Run, err)
 	}
 	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no worker can take run %d, so it is stopped:\n%s", key.Run, strings.Join(reasons, "\n")),
 		Hint: "mend these, or start a worker that can; with --wait the run waits for one"}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
@@ -68,8 +69,12 @@ type RunAt struct {
 
 // Workers lists the workers of a cluster, by host and number. Notes of those that
 // died long ago are removed.
-func Workers(ctx context.Context, home *Home) (out []Attendance, err error) {
-	notes, err := state.AllNotes(ctx, home.State, fleetWorkspace, topicWorkers)
+func Workers(ctx context.Context, home *Home) ([]Attendance, error) {
+	return workersOf(ctx, home, home.State)
+}
+
+func workersOf(ctx context.Context, home *Home, store state.Store) (out []Attendance, err error) {
+	notes, err := state.AllNotes(ctx, store, fleetWorkspace, topicWorkers)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +83,7 @@ func Workers(ctx context.Context, home *Home) (out []Attendance, err error) {
 		var a Attendance
 		age := now.Sub(n.Time)
 		if err := json.Unmarshal(n.Data, &a); err != nil || age > attendForget {
-			if err := home.State.RemoveNote(ctx, fleetWorkspace, n); err != nil {
+			if err := store.RemoveNote(ctx, fleetWorkspace, n); err != nil {
 				return nil, fmt.Errorf("remove the note of worker %s: %w", n.Name, err)
 			}
 			continue
@@ -222,8 +227,8 @@ type Candidates struct {
 func (c Candidates) None() bool { return !c.Taken && c.There > 0 && len(c.Refused) == c.There }
 
 // candidatesOf says how the workers look at a run now.
-func candidatesOf(ctx context.Context, home *Home, key state.RunKey) (out Candidates, err error) {
-	workers, err := Workers(ctx, home)
+func candidatesOf(ctx context.Context, home *Home, store state.Store, key state.RunKey) (out Candidates, err error) {
+	workers, err := workersOf(ctx, home, store)
 	if err != nil {
 		return out, err
 	}
@@ -249,17 +254,19 @@ const (
 )
 
 // AwaitCandidates waits until a worker has taken a new run of a cluster, or each
-// that is there has said why it cannot.
-func AwaitCandidates(ctx context.Context, home *Home, key state.RunKey) (out Candidates, err error) {
-	ctx, cancel := context.WithTimeout(ctx, candidatesPatience)
-	defer cancel()
+// that is there has said why it cannot, or for so long as that may take. The state is
+// waited for.
+func AwaitCandidates(ctx context.Context, home *Home, key state.RunKey, logger *slog.Logger) (out Candidates, err error) {
+	store := home.Waiting(logger)
+	patience := time.NewTimer(candidatesPatience)
+	defer patience.Stop()
 	tick := time.NewTicker(candidatesLook)
 	defer tick.Stop()
 	for {
-		if out, err = candidatesOf(ctx, home, key); err != nil || out.Taken || out.None() || out.There == 0 {
+		if out, err = candidatesOf(ctx, home, store, key); err != nil || out.Taken || out.None() || out.There == 0 {
 			return out, err
 		}
-		nodes, err := home.State.Nodes(ctx, key)
+		nodes, err := store.Nodes(ctx, key)
 		if err != nil {
 			return out, fmt.Errorf("read the nodes of run %d: %w", key.Run, err)
 		}
@@ -269,6 +276,8 @@ func AwaitCandidates(ctx context.Context, home *Home, key state.RunKey) (out Can
 		}
 		select {
 		case <-ctx.Done():
+			return out, context.Cause(ctx)
+		case <-patience.C:
 			return out, nil
 		case <-tick.C:
 		}
@@ -280,7 +289,7 @@ func NobodyTakes(ctx context.Context, home *Home, key state.RunKey) (text, hint 
 	if home.cluster == nil {
 		return "", "", nil
 	}
-	c, err := candidatesOf(ctx, home, key)
+	c, err := candidatesOf(ctx, home, home.State, key)
 	switch {
 	case err != nil:
 		return "", "", err

@@ -77,6 +77,9 @@ func (s *server) hinted(ctx context.Context, key state.RunKey) error {
 	if !r.GoesOn() {
 		return fmt.Errorf("run %d is %s: %w", key.Run, r.Status, state.ErrNotFound)
 	}
+	if s.entersOther(key) { // which may take long: others may have this one, and this place what they offer
+		return fmt.Errorf("run %d is not open, and another one is being joined: %w", key.Run, executor.ErrElsewhere)
+	}
 	s.consider(ctx, r)
 	return nil
 }

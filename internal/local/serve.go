@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -32,6 +33,7 @@ const (
 	lookShared  = 2 * time.Second
 	refusalMin  = time.Second
 	refusalMax  = time.Minute
+	refusalKept = time.Hour // that it is remembered of a run that nobody has asked for since
 )
 
 // WorkerOptions say how a worker works.
@@ -89,7 +91,7 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{}, called: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
+	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{}, unread: map[string]string{}, called: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
 	ready := make(chan struct{})
 	works, leave := context.WithCancelCause(ctx)
 	s.pace = s.newPace()
@@ -161,6 +163,8 @@ type server struct {
 	mu      sync.Mutex
 	joined  map[state.RunKey]bool
 	refused map[string]refusal // by run and epoch
+	enters  state.RunKey       // the run that is being joined
+	unread  map[string]string  // what cannot be read of workspaces; watch's own
 }
 
 // refusal is of a run that cannot be worked on here, as it and this machine are.
@@ -222,22 +226,31 @@ func (s *server) rest() error {
 	return s.giveBack()
 }
 
-// join joins the runs that are running.
-func (s *server) join(ctx context.Context) error {
+// join joins the runs that are running. What of a workspace cannot be read, and will not be
+// later by itself, keeps nobody from the other runs: the first time it is told.
+func (s *server) join(ctx context.Context) (passing error) {
 	workspaces, err := s.store.Workspaces(ctx)
 	if err != nil {
 		return fmt.Errorf("look for workspaces: %w", err)
 	}
 	for _, w := range workspaces {
 		runs, err := state.OpenRuns(ctx, s.store, w, s.worksOn)
-		if err != nil {
-			return fmt.Errorf("look for runs of workspace %s: %w", w, err)
-		}
 		for _, r := range runs {
 			s.consider(ctx, r)
 		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			delete(s.unread, w)
+		case patient.Passes(err):
+			passing = errors.Join(passing, fmt.Errorf("look for runs of workspace %s: %w", w, err))
+		case s.unread[w] != err.Error():
+			s.unread[w] = err.Error()
+			s.opts.Logger.Error("runs of a workspace cannot be read, and nobody works on them", "workspace", w, "error", err)
+		}
 	}
-	return nil
+	return passing
 }
 
 // worksOn reports whether this process works on a run.
@@ -257,6 +270,8 @@ func (s *server) consider(ctx context.Context, r state.Run) {
 	if known || ctx.Err() != nil {
 		return
 	}
+	s.entering(r.RunKey)
+	defer s.entering(state.RunKey{})
 	run, rec, err := s.open(ctx, r.RunKey)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -277,7 +292,22 @@ func (s *server) consider(ctx context.Context, r state.Run) {
 	s.runs.Go(func() { s.drive(ctx, r.RunKey, how, run) })
 }
 
-// refuse leaves a run alone for a while, and says so the first time.
+// entering says which run is being joined, if any.
+func (s *server) entering(key state.RunKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.enters = key
+}
+
+// entersOther reports whether a run other than this one is being joined.
+func (s *server) entersOther(key state.RunKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.enters != state.RunKey{} && s.enters != key
+}
+
+// refuse leaves a run alone for a while, and says so the first time. What passes by itself
+// is no reason that others have to know: who has submitted the run would stop it.
 func (s *server) refuse(how string, r state.Run, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -286,7 +316,12 @@ func (s *server) refuse(how string, r state.Run, err error) {
 		s.opts.Logger.Warn("a run cannot be worked on here", "run", r.Run, "workspace", r.Workspace, "error", err)
 	}
 	wait := min(max(refusalMin, 2*before), refusalMax)
-	s.refused[how] = refusal{until: time.Now().Add(wait), wait: wait, run: r.RunKey, why: fault.Of(err).Message}
+	var why string
+	if !fault.Passes(err) && !errors.Is(err, state.ErrUnknown) {
+		why = fault.Of(err).Message
+	}
+	maps.DeleteFunc(s.refused, func(_ string, r refusal) bool { return time.Now().After(r.until.Add(refusalKept)) })
+	s.refused[how] = refusal{until: time.Now().Add(wait), wait: wait, run: r.RunKey, why: why}
 	s.saysElse()
 }
 

@@ -126,7 +126,7 @@ func (w wantedPart) fault(err error) error {
 	}
 	what := fmt.Sprintf("the table of node %s in run %d", w.table.Writer, w.table.Run.Run)
 	f := &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Err: err, Message: fmt.Sprintf("part %s of %s cannot be read", w.part.Key, what),
-		Hint: fmt.Sprintf("the disk or another program has changed the state directory. "+
+		Hint: fmt.Sprintf("the disk or another program has changed what is stored of the state. "+
 			"`%s` writes the part again, and what was made from it. "+
 			"A new run makes the rows again as well: of everything with --fresh, or with --start %s from there on. "+
 			"--resume meets the same part, unless it is brought back from a copy",

@@ -73,7 +73,8 @@ func AllNotes(ctx context.Context, s Store, workspace, topic string) (all []Note
 
 // OpenRuns lists the runs of a workspace that are not over, or about to go on,
 // as Store.Run gives them, by number, and removes the notes of the others. Those that
-// are known are left out, and not read; known may be nil.
+// are known are left out, and not read; known may be nil. What cannot be read is left out
+// as well, and is what the error is about.
 func OpenRuns(ctx context.Context, s Store, workspace string, known func(RunKey) bool) (runs []Run, err error) {
 	notes, err := AllNotes(ctx, s, workspace, TopicOpen)
 	if err != nil {
@@ -83,15 +84,15 @@ func OpenRuns(ctx context.Context, s Store, workspace string, known func(RunKey)
 		if known != nil && known(RunKey{Workspace: workspace, Run: n.Run}) {
 			continue
 		}
-		run, open, err := verifyOpen(ctx, s, workspace, n)
-		if err != nil {
-			return nil, err
-		}
-		if open {
+		run, open, one := verifyOpen(ctx, s, workspace, n)
+		if one == nil && open {
 			runs = append(runs, run)
 		}
+		if err = errors.Join(err, one); ctx.Err() != nil {
+			return runs, err
+		}
 	}
-	return runs, nil
+	return runs, err
 }
 
 // closeRun removes the note of a run that is over.

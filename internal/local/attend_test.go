@@ -1,0 +1,113 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/state"
+	"thalweg/internal/worker"
+)
+
+// shaky is a state of which some calls fail.
+type shaky struct {
+	state.Store
+	failures atomic.Int32 // of Notes that are still to come
+	err      error
+	bad      int64 // a run that cannot be read
+}
+
+var errDamaged = &fault.Error{Kind: fault.Environment, Message: "the record is damaged"}
+
+func (s *shaky) Notes(ctx context.Context, workspace, topic, after string, most int) ([]state.Note, error) {
+	if s.failures.Add(-1) >= 0 {
+		return nil, s.err
+	}
+	return s.Store.Notes(ctx, workspace, topic, after, most)
+}
+
+func (s *shaky) Run(ctx context.Context, key state.RunKey) (state.Run, error) {
+	if key.Run == s.bad {
+		return state.Run{}, errDamaged
+	}
+	return s.Store.Run(ctx, key)
+}
+
+// Whoever has submitted a run waits for a state that is away for a moment.
+func TestAwaitCandidatesWaitsForTheState(t *testing.T) {
+	t.Parallel()
+	home, err := Open(t.Context(), t.TempDir(), true)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, home.Close()) }()
+	key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: "t", Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
+	require.NoError(t, err)
+	data := fmt.Sprintf(`{"owner": %q, "host": "h", "runs": [{"workspace": "w", "run": %d}]}`, worker.Owner(), key.Run)
+	require.NoError(t, home.State.PutNote(t.Context(), fleetWorkspace, state.Note{Topic: topicWorkers, Name: "x", Data: []byte(data), Time: home.clock.Now()}))
+	away := &shaky{Store: home.State, err: &fault.Error{Kind: fault.Environment, Message: "away", Retryable: true}}
+	away.failures.Store(3)
+	home.State = away
+	c, err := AwaitCandidates(t.Context(), home, key, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.True(t, c.Taken)
+	require.Negative(t, away.failures.Load())
+}
+
+// A run is stopped where no worker can take it: what passes by itself is no reason for that.
+func TestRefusalsThatPassAreNotTold(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		told bool
+	}{
+		{&fault.Error{Kind: fault.Environment, Message: "it is being cleared", Retryable: true}, false},
+		{fmt.Errorf("read the run: %w", state.ErrUnknown), false},
+		{&fault.Error{Kind: fault.Script, Message: "there is no module x"}, true},
+		{fs.ErrPermission, true},
+	} {
+		s := &server{opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler)}, refused: map[string]refusal{"of yesterday": {}}, changed: make(chan struct{}, 1)}
+		s.refuse("how", state.Run{RunKey: state.RunKey{Workspace: "w", Run: 1}}, c.err)
+		require.Equal(t, c.told, s.refused["how"].why != "", "%v", c.err)
+		require.Len(t, s.refused, 1)
+	}
+}
+
+// A record that cannot be read keeps no worker from the other runs.
+func TestAWorkerGoesOnPastWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	home, err := Open(t.Context(), t.TempDir(), true)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, home.Close()) }()
+	var keys []state.RunKey
+	for range 3 {
+		key, err := home.State.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "w"}, Token: fmt.Sprint(len(keys)), Created: time.Now()}, []state.NodeSpec{{Name: "n", Kind: "k"}})
+		require.NoError(t, err)
+		keys = append(keys, key)
+	}
+	var seen []int64
+	s := &server{tools: &tools{store: &shaky{Store: home.State, bad: keys[1].Run}}, joined: map[state.RunKey]bool{}, unread: map[string]string{},
+		opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler), Wants: func(r state.Run) bool { seen = append(seen, r.Run); return false }}}
+	require.NoError(t, s.join(t.Context()))
+	require.Equal(t, []int64{keys[0].Run, keys[2].Run}, seen)
+	require.Contains(t, s.unread["w"], errDamaged.Error())
+}
+
+// While one run is being joined, which may take long, hints of others go elsewhere, and those
+// of the same run wait for it.
+func TestEntersOther(t *testing.T) {
+	t.Parallel()
+	a, b := state.RunKey{Workspace: "w", Run: 1}, state.RunKey{Workspace: "w", Run: 2}
+	s := &server{}
+	require.False(t, s.entersOther(a))
+	s.entering(a)
+	require.False(t, s.entersOther(a))
+	require.True(t, s.entersOther(b))
+	s.entering(state.RunKey{})
+	require.False(t, s.entersOther(b))
+}
