@@ -107,7 +107,7 @@ func (n *Node) itself(ctx context.Context, s *Session) error {
 }
 
 func (n *Node) clock(ctx context.Context, s *Session) error {
-	c, err := s.Clock(ctx)
+	c, err := s.clockOf(ctx, "") // the session knows one node
 	n.Took, n.Ahead, n.Doubt = c.Took, c.Ahead, c.Doubt
 	return err
 }
@@ -119,12 +119,43 @@ type Clock struct {
 	Took  time.Duration // the quickest answer
 }
 
-// Clock compares the clock of a node with this machine's.
-func (s *Session) Clock(ctx context.Context) (c Clock, err error) {
+// clockNodesMost is how many nodes are asked for their time.
+const clockNodesMost = 5
+
+// Clock compares the clocks of the cluster's nodes with this machine's, and gives the middle
+// one, so that no node of three whose clock is wrong decides when leases end. Nodes that
+// do not answer are left out.
+func (s *Session) Clock(ctx context.Context) (Clock, error) {
+	var clocks []Clock
+	for _, host := range s.GetHosts() {
+		if len(clocks) == clockNodesMost || ctx.Err() != nil {
+			break
+		}
+		if !host.IsUp() {
+			continue
+		}
+		if c, err := s.clockOf(ctx, host.HostID()); err == nil {
+			clocks = append(clocks, c)
+		}
+	}
+	if len(clocks) == 0 {
+		return s.clockOf(ctx, "")
+	}
+	return middle(clocks), nil
+}
+
+// middle is the clock that as many are ahead of as are behind, or one more.
+func middle(clocks []Clock) Clock {
+	slices.SortFunc(clocks, func(a, b Clock) int { return cmp.Compare(a.Ahead, b.Ahead) })
+	return clocks[(len(clocks)-1)/2]
+}
+
+// clockOf compares the clock of a node with this machine's; "" is any.
+func (s *Session) clockOf(ctx context.Context, host string) (c Clock, err error) {
 	for range clockTries {
 		var there time.Time
 		before := time.Now()
-		if err := s.Query(`SELECT toTimestamp(now()) FROM system.local WHERE key = 'local'`).ScanContext(ctx, &there); err != nil {
+		if err := s.Query(`SELECT toTimestamp(now()) FROM system.local WHERE key = 'local'`).SetHostID(host).ScanContext(ctx, &there); err != nil {
 			return c, Fault("read Cassandra's clock", err)
 		}
 		took := time.Since(before)

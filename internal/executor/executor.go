@@ -224,7 +224,10 @@ func (e *Executor) next(ctx context.Context) (Fate, error) {
 		return "", fmt.Errorf("receive a batch: %w", err)
 	}
 	if ctx.Err() != nil {
-		return "", ctx.Err()
+		// Nobody else has the hint while the connection stands.
+		finish, finished := finishing(ctx)
+		defer finished()
+		return "", errors.Join(ctx.Err(), d.Back(finish))
 	}
 	return e.take(ctx, d), nil
 }

@@ -44,7 +44,7 @@ func serve(text string) int {
 	}
 	if err == nil && s.Program != "" {
 		err = syscall.Exec(s.Program, []string{s.Program, "worker", "--verbose", "--cluster", s.Config, "--cores", strconv.Itoa(s.Cores),
-			"--memory", strconv.FormatInt(s.Memory, 10), "--tries", strconv.Itoa(programTries)}, append(os.Environ(), fmt.Sprintf("THALWEG_CLOCK_AHEAD_SECONDS=%d", int(s.Ahead.Seconds()))))
+			"--memory", strconv.FormatInt(s.Memory>>20, 10) + "MB", "--tries", strconv.Itoa(programTries)}, append(os.Environ(), fmt.Sprintf("THALWEG_CLOCK_AHEAD_SECONDS=%d", int(s.Ahead.Seconds()))))
 	}
 	if err == nil {
 		err = s.serve(context.Background())

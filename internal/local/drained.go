@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 
 	"thalweg/internal/queue"
 )
@@ -24,8 +25,13 @@ func (d *drained) Receive(ctx context.Context) (queue.Delivery, error) {
 	defer cancel()
 	defer context.AfterFunc(d.gone, cancel)()
 	got, err := d.Queue.Receive(ctx)
-	if err != nil && d.gone.Err() != nil {
-		return got, queue.ErrClosed
+	switch {
+	case d.gone.Err() == nil:
+		return got, err
+	case err == nil: // it came at the last moment
+		limited, stop := context.WithTimeout(context.WithoutCancel(ctx), presenceTimeout)
+		defer stop()
+		return queue.Delivery{}, errors.Join(queue.ErrClosed, got.Back(limited))
 	}
-	return got, err
+	return got, queue.ErrClosed
 }
