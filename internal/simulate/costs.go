@@ -159,7 +159,7 @@ func Portfolio() Costs {
 			{Name: "7_file_account_period_sector_perf", Class: "write", Inputs: []string{"6_perf_json_to_columns"}, Batches: 1, Seconds: 0.122},
 			{Name: "7_file_account_year_perf", Class: "write", Inputs: []string{"6_perf_json_to_columns"}, Batches: 1, Seconds: 0.066},
 		},
-		State: State{Kind: Cassandra, Read: Latency{Median: 1.4, Slow: 1.6}, Write: Latency{Median: 2.7, Slow: 5}},
+		State: State{Kind: Cassandra, Read: Latency{Median: 0.76, Slow: 1.71}, Write: Latency{Median: 1.55, Slow: 3.16}},
 		Parts: Parts{WorkerMB: 146, Overlap: true},
 		Queue: Latency{Median: 2, Slow: 5},
 	}
