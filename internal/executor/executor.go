@@ -472,12 +472,26 @@ func gaveUp(c state.Claim) error {
 
 func nameOf(c state.Claim) string { return fmt.Sprintf("batch %d of node %s", c.Batch, c.Node) }
 
+// extend renews a claim's lease from now on. A state that is away is waited for, and told a
+// new moment again and again: one of before it was away may be over when it is back.
+func (e *Executor) extend(ctx context.Context, claim state.Claim) error {
+	for {
+		limited, stop := context.WithTimeout(ctx, e.cfg.Lease/heartbeatsPerLease)
+		err := e.cfg.Store.Extend(limited, claim, e.cfg.Now().Add(e.cfg.Lease))
+		late := limited.Err() != nil
+		stop()
+		if err == nil || !late || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
 // heartbeat extends the lease; a lost one cancels the execution, and is the last.
 func (e *Executor) heartbeat(ctx context.Context, claim state.Claim, cancel context.CancelCauseFunc) (again bool) {
 	if ctx.Err() != nil {
 		return false
 	}
-	err := e.cfg.Store.Extend(ctx, claim, e.cfg.Now().Add(e.cfg.Lease))
+	err := e.extend(ctx, claim)
 	switch {
 	case ctx.Err() != nil:
 		return false
