@@ -34,6 +34,8 @@ const (
 	retryLongest = time.Minute
 	// finishTimeout bounds the state changes that go on after a shutdown.
 	finishTimeout = 30 * time.Second
+	// claimPatience bounds those that have begun when a run is left.
+	claimPatience = 2 * time.Second
 	// GraceDefault is how long executions may take to end when their run or the
 	// executor has. DuckDB looks for an interrupt between two vectors, which may be far apart.
 	GraceDefault = time.Second
@@ -279,7 +281,14 @@ func (e *Executor) hinted(f Fate) Fate {
 	return f
 }
 
+// claim claims a batch while ctx lasts. One that is being written when ctx ends would be
+// held by nobody: it is waited for, and whoever has it then gives it back.
 func (e *Executor) claim(ctx context.Context, o state.Offer) (state.Claim, error) {
+	if err := ctx.Err(); err != nil {
+		return state.Claim{}, err
+	}
+	ctx, asked := outliving(ctx, claimPatience)
+	defer asked()
 	now := e.cfg.Now()
 	return e.cfg.Store.Claim(ctx, state.Bid{Offer: o, Owner: e.cfg.Owner, Token: rand.Text(), Now: now, Lease: now.Add(e.cfg.Lease)})
 }
@@ -333,9 +342,14 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 // finishing is a context for what follows an execution: it goes on when ctx ends, for
 // finishTimeout. Until then the state is waited for, however long that takes.
 func finishing(ctx context.Context) (finish context.Context, stop context.CancelFunc) {
+	return outliving(ctx, finishTimeout)
+}
+
+// outliving is a context that ends so long after ctx.
+func outliving(ctx context.Context, by time.Duration) (finish context.Context, stop context.CancelFunc) {
 	finish, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	unwatch := context.AfterFunc(ctx, func() {
-		patience := time.NewTimer(finishTimeout)
+		patience := time.NewTimer(by)
 		defer patience.Stop()
 		select {
 		case <-patience.C:
