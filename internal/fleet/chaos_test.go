@@ -53,7 +53,7 @@ func scenes() []scene {
 		{name: "the program killed", over: everything, fault: killed(1 << 20), runs: 20, atOnce: 3, shape: theProgram},
 		{name: "the program's slots killed", over: everything, fault: slotsKilled, runs: 10, atOnce: 2, shape: theProgram},
 		{name: "a moody bucket", over: func(t *testing.T) services { return inS3(t, moody()) }, fault: killed(3), runs: 10, atOnce: 2},
-		{name: "lines cut, a bucket's as well", over: func(t *testing.T) services { return inS3(t, nil) }, fault: cut(), runs: 10, atOnce: 2, network: true},
+		{name: "lines to a bucket cut as well", over: func(t *testing.T) services { return inS3(t, nil) }, fault: cut(), runs: 10, atOnce: 2, network: true},
 		{name: "one node stopped", over: everything, fault: nodesStopped(1, 20*time.Second), runs: 10, atOnce: 2},
 		{name: "two nodes stopped for a minute", over: everything, fault: nodesStopped(2, time.Minute), runs: 10, atOnce: 2},
 		{name: "a disk full", over: everything, fault: diskFull, runs: 10, atOnce: 2},
