@@ -36,19 +36,85 @@ func Fault(what string, err error) error {
 
 // Passes reports whether a request that failed may go well later. Whether it
 // was carried out all the same is not known then.
+//
+// What a node answers passes by its code. All else comes of the way to it: the driver
+// gives every request in flight whatever has ended its connection, and that is a node's
+// silence, an answer that cannot be read, or a network's error, most of it without a type.
+// So all of that passes, but for what the same request would meet again (see lasting), for
+// the end of a context, and for what somebody has said already.
 func Passes(err error) bool {
+	var known *fault.Error
 	var request gocql.RequestError
-	if errors.As(err, &request) {
-		switch request.Code() {
-		case gocql.ErrCodeUnavailable, gocql.ErrCodeOverloaded, gocql.ErrCodeBootstrapping, gocql.ErrCodeWriteTimeout, gocql.ErrCodeReadTimeout,
-			gocql.ErrCodeWriteFailure, gocql.ErrCodeReadFailure, gocql.ErrCodeServer, gocql.ErrCodeTruncate, gocql.ErrCodeCASWriteUnknown:
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return false
+	case errors.As(err, &known):
+		return known.Retryable
+	case errors.As(err, &request):
+		return answerPasses(request.Code())
+	}
+	return !lasting(err)
+}
+
+func answerPasses(code int) bool {
+	switch code {
+	case gocql.ErrCodeUnavailable, gocql.ErrCodeOverloaded, gocql.ErrCodeBootstrapping, gocql.ErrCodeWriteTimeout, gocql.ErrCodeReadTimeout,
+		gocql.ErrCodeWriteFailure, gocql.ErrCodeReadFailure, gocql.ErrCodeServer, gocql.ErrCodeTruncate, gocql.ErrCodeCASWriteUnknown:
+		return true
+	}
+	return false
+}
+
+// lasting reports whether the driver does not send such a request, or not any more, or
+// cannot give such an answer.
+func lasting(err error) bool {
+	var encode gocql.MarshalError
+	var decode gocql.UnmarshalError
+	if errors.As(err, &encode) || errors.As(err, &decode) {
+		return true
+	}
+	for _, last := range []error{
+		gocql.ErrSessionClosed, gocql.ErrQueryArgLength, gocql.ErrTooManyStmts, gocql.ErrUseStmt, gocql.ErrFrameTooBig, gocql.ErrUnsupported,
+		gocql.ErrNotFound, gocql.ErrNoHosts, gocql.ErrNoKeyspace, gocql.ErrKeyspaceDoesNotExist, gocql.ErrNoMetadata,
+	} {
+		if errors.Is(err, last) {
 			return true
 		}
-		return false
+	}
+	// Values that are too many or too few have no type. Should their text change, the only
+	// harm is that a program that is wrong tries it again.
+	text := err.Error()
+	return strings.Contains(text, "values send got") || strings.Contains(text, "columns to scan into")
+}
+
+// Asked is what a request with a context has failed with. Who waits for the driver to
+// prepare a statement is told of the end of the connection's context, as if it was their own.
+func Asked(ctx context.Context, err error) error {
+	if ctx.Err() == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return gocql.ErrConnectionClosed
+	}
+	return err
+}
+
+// connecting is Fault for who opens a session. The driver gives that no more than a text,
+// so only what is known to pass does.
+func connecting(err error) error {
+	out := Fault("connect to Cassandra", err)
+	var f *fault.Error
+	if errors.As(out, &f) && !errors.As(err, new(*fault.Error)) {
+		f.Retryable = reachableLater(err)
+	}
+	return out
+}
+
+func reachableLater(err error) bool {
+	var request gocql.RequestError
+	if errors.As(err, &request) {
+		return answerPasses(request.Code())
 	}
 	for _, passing := range []error{
-		gocql.ErrTimeoutNoResponse, gocql.ErrConnectionClosed, gocql.ErrNoStreams, gocql.ErrNoConnections, gocql.ErrNoConnectionsStarted,
-		gocql.ErrUnavailable, io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED,
+		gocql.ErrTimeoutNoResponse, gocql.ErrConnectionClosed, gocql.ErrNoConnections, gocql.ErrNoConnectionsStarted,
+		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNREFUSED,
 	} {
 		if errors.Is(err, passing) {
 			return true

@@ -61,7 +61,7 @@ func Open(cfg Config) (*Session, error) {
 	d := cfg.door()
 	s, err := cfg.cluster(d).CreateSession()
 	if err != nil {
-		return nil, Fault("connect to Cassandra", d.why(err))
+		return nil, connecting(d.why(err))
 	}
 	serial := gocql.Serial
 	if cfg.Datacenter != "" {

@@ -70,11 +70,12 @@ func Open(t TB, cfg cassandra.Config) *cassandra.Session {
 	return s
 }
 
-// Line connects to nodes (see cassandra.Config.Dial) and can be cut.
+// Line connects to nodes (see cassandra.Config.Dial), can be cut, and can spoil answers.
 type Line struct {
-	mu   sync.Mutex
-	down bool
-	open map[net.Conn]bool
+	mu     sync.Mutex
+	down   bool
+	open   map[net.Conn]bool
+	answer func(answer []byte) (left int)
 }
 
 var errCut = &net.OpError{Op: "dial", Net: "tcp", Err: errors.Join(errors.New("the line is cut"), syscall.ECONNREFUSED)}
@@ -97,7 +98,37 @@ func (l *Line) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 		l.open = map[net.Conn]bool{}
 	}
 	l.open[c] = true
-	return c, nil
+	return answered{c, l}, nil
+}
+
+// Answer has all that nodes answer from now on changed by a function, which says how much of
+// it is left; nil: it stays as it is.
+func (l *Line) Answer(by func(answer []byte) (left int)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.answer = by
+}
+
+// answered is a connection of a line.
+type answered struct {
+	net.Conn
+	l *Line
+}
+
+// Read implements net.Conn.
+func (a answered) Read(p []byte) (int, error) {
+	for {
+		n, err := a.Conn.Read(p)
+		a.l.mu.Lock()
+		by := a.l.answer
+		a.l.mu.Unlock()
+		if err != nil || by == nil {
+			return n, err
+		}
+		if n = by(p[:n]); n > 0 {
+			return n, nil
+		}
+	}
 }
 
 // Cut ends all connections; if it is down, none can be made until it is not.

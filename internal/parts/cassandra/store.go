@@ -143,6 +143,7 @@ func (s *Store) persist(ctx context.Context, name string, op func(ctx context.Co
 		if ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", name, ctx.Err())
 		}
+		err = cassandra.Asked(ctx, err)
 		if !cassandra.Passes(err) || time.Now().Add(pause).After(until) {
 			return cassandra.Fault(name+" in Cassandra", err)
 		}

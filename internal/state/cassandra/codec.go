@@ -44,7 +44,7 @@ func newCodec() (codec, error) {
 func (c codec) pack(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return nil, fmt.Errorf("write JSON: %w", err)
+		return nil, fault.New(fault.Bug, "what is to be stored in the state cannot be written: %v", err)
 	}
 	if len(text) < packFrom {
 		return append([]byte{asJSON}, text...), nil

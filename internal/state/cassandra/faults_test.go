@@ -188,3 +188,34 @@ func workSome(ctx context.Context, s state.Store, key state.NodeKey, worker, wor
 	}
 	return nil
 }
+
+// What fails when it is not known what became of a conditional write is not known
+// either, also if it is of the kind that does not pass.
+func TestUnknownStaysUnknown(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	cfg := newKeyspace(t)
+	order := state.Order{Kind: state.OrderStop, From: state.Running, Epoch: 1, Mark: state.Mark{Time: time.Now()}}
+	for name, call := range map[string]func(s *Store, key state.NodeKey) error{
+		"node": func(s *Store, key state.NodeKey) error { return s.Hear(ctx, key, order) },
+		"run":  func(s *Store, key state.NodeKey) error { return s.BeginOrder(ctx, key.RunKey, order) },
+	} {
+		s, err := Open(ctx, Config{Config: cfg})
+		require.NoError(t, err)
+		run, err := s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: name}}, []state.NodeSpec{{Name: "n"}})
+		require.NoError(t, err)
+		s.fate = func(do func() (bool, error)) (bool, error) {
+			_, _ = do()
+			s.session.Close() // nothing can be read any more
+			return false, errors.New("gocql: heartbeat failed")
+		}
+		err = call(s, state.NodeKey{RunKey: run, Node: "n"})
+		require.ErrorIs(t, err, state.ErrUnknown, name)
+		require.ErrorIs(t, err, gocql.ErrSessionClosed, name)
+		require.True(t, patient.Passes(err), name)
+		require.NoError(t, s.Close())
+	}
+	refused := fmt.Errorf("claim: %w", state.ErrNotClaimable)
+	require.Equal(t, refused, afterUnknown(gocql.ErrTimeoutNoResponse, refused), "what was decided stands")
+	require.NoError(t, afterUnknown(gocql.ErrTimeoutNoResponse, nil))
+}

@@ -2,7 +2,6 @@ package cassandra
 
 import (
 	"context"
-	"fmt"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
-	driver "thalweg/internal/cassandra"
 	"thalweg/internal/state"
 	"thalweg/internal/state/backoff"
 )
@@ -208,7 +206,7 @@ func (g *group) serve(l *lanes) {
 				return
 			}
 			g.serial = true
-			if err != nil && driver.Passes(err) {
+			if unsure(err) {
 				g.unknown = err
 			}
 		}
@@ -216,12 +214,12 @@ func (g *group) serve(l *lanes) {
 		case err == nil:
 			g.way.pace.Lost()
 			continue
-		case !driver.Passes(err) || l.ctx.Err() != nil || g.unknown == nil:
-			g.finish(err)
+		case g.unknown == nil || !passes(err) || l.ctx.Err() != nil:
+			g.finish(afterUnknown(g.unknown, err))
 			return
 		}
 		if left--; left == 0 {
-			g.finish(fmt.Errorf("%w: %w", state.ErrUnknown, g.unknown))
+			g.finish(afterUnknown(g.unknown, err))
 			return
 		}
 		_ = wait(l.ctx, rand.N(pause)) //nolint:gosec // spacing, not a secret
@@ -257,6 +255,7 @@ func (g *group) decide(l *lanes) (*change, error) {
 			break
 		}
 		does, err := c.decide(l.ctx, n)
+		err = afterUnknown(g.unknown, err)
 		if !changed && !does {
 			c.finish(c.explain(err))
 			continue

@@ -25,22 +25,26 @@ func (o *operation) conditional(ctx context.Context, text string, args ...any) (
 	}
 	start := time.Now()
 	defer func() { o.told(start, Request{Conditional: true, Lost: err == nil && !applied, Err: err}) }()
-	return o.session.Query(text, args...).SerialConsistency(o.session.Serial).MapScanCASContext(ctx, map[string]any{})
+	applied, err = o.session.Query(text, args...).SerialConsistency(o.session.Serial).MapScanCASContext(ctx, map[string]any{})
+	return applied, driver.Asked(ctx, err)
 }
 
 // until repeats what may be done twice while it is not known whether it was.
 func (o *operation) until(ctx context.Context, fn func() error) error {
-	pause := firstPause
+	unknown, pause := error(nil), firstPause
 	for left := unknownTries; ; left-- {
 		err := fn()
-		if err == nil || !driver.Passes(err) || ctx.Err() != nil {
-			return err
+		if err == nil {
+			return nil
 		}
-		if left == 1 {
-			return fmt.Errorf("%w: %w", state.ErrUnknown, err)
+		if passes(err) {
+			unknown = err
+		}
+		if left == 1 || !passes(err) || ctx.Err() != nil {
+			return afterUnknown(unknown, err)
 		}
 		if err := wait(ctx, pause); err != nil {
-			return err
+			return afterUnknown(unknown, err)
 		}
 		pause = min(2*pause, longestPause)
 	}

@@ -9,6 +9,7 @@ import (
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
+	driver "thalweg/internal/cassandra"
 	"thalweg/internal/fault"
 	"thalweg/internal/state"
 )
@@ -169,7 +170,7 @@ func (o *operation) writeRows(ctx context.Context, rows []planRow) (err error) {
 	for _, r := range rows {
 		batch = batch.Query(r.text, r.args...)
 	}
-	return batch.ExecContext(ctx)
+	return driver.Asked(ctx, batch.ExecContext(ctx))
 }
 
 // FlipPlan implements state.Store.

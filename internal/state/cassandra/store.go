@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -163,7 +164,7 @@ func (o *operation) query(ctx context.Context, rows int, text string, args []any
 			return errors.Join(err, iter.Close())
 		}
 	}
-	return scanner.Err()
+	return driver.Asked(ctx, scanner.Err())
 }
 
 // errEnough ends a query before its end.
@@ -176,7 +177,7 @@ func (o *operation) write(ctx context.Context, text string, args ...any) (err er
 	}
 	start := time.Now()
 	defer func() { o.told(start, Request{Err: err}) }()
-	return o.session.Query(text, args...).Idempotent(true).ExecContext(ctx)
+	return driver.Asked(ctx, o.session.Query(text, args...).Idempotent(true).ExecContext(ctx))
 }
 
 // change is what is written to a partition, on the condition of its revision.
@@ -251,7 +252,7 @@ func (o *operation) execute(ctx context.Context, c *change) (applied bool, err e
 	if iter != nil {
 		err = errors.Join(err, iter.Close())
 	}
-	return applied, err
+	return applied, driver.Asked(ctx, err)
 }
 
 // update changes a partition: attempt reads, decides, and gives what is to be
@@ -275,26 +276,45 @@ func (o *operation) update(ctx context.Context, p partition, attempt func(ctx co
 				return nil
 			}
 			o.serial = true
-			if err != nil && driver.Passes(err) {
+			if unsure(err) {
 				unknown = err
 			}
 		}
 		switch {
 		case err == nil: // somebody else came first
-		case !driver.Passes(err) || ctx.Err() != nil:
-			return o.explain(err)
-		case unknown == nil: // it could not even be read
-			return o.explain(err)
+		case unknown == nil || !passes(err) || ctx.Err() != nil:
+			return o.explain(afterUnknown(unknown, err))
 		default:
 			if left--; left == 0 {
-				return fmt.Errorf("%s: %w: %w", o.what, state.ErrUnknown, unknown)
+				return o.explain(afterUnknown(unknown, err))
 			}
 		}
 		if err := wait(ctx, rand.N(pause)); err != nil { //nolint:gosec // spacing, not a secret
-			return o.explain(err)
+			return o.explain(afterUnknown(unknown, err))
 		}
 		pause = min(2*pause, longestPause)
 	}
+}
+
+// passes reports whether what failed may go well later; what was decided stays so.
+func passes(err error) bool { return !isSentinel(err) && driver.Passes(err) }
+
+// unsure reports whether a conditional write that ended so may have been carried out.
+func unsure(err error) bool {
+	return driver.Passes(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// afterUnknown is what a call fails with whose latest write may have been carried out,
+// for an error that is known: ErrUnknown, whatever has come since. But what
+// was decided on what stands since then holds.
+func afterUnknown(unknown, err error) error {
+	if err == nil || unknown == nil || isDecision(err) {
+		return err
+	}
+	if errors.Is(err, unknown) {
+		return fmt.Errorf("%w: %w", state.ErrUnknown, err)
+	}
+	return fmt.Errorf("%w: %w; then: %w", state.ErrUnknown, unknown, err)
 }
 
 // take waits for this process's turn to change a partition.
@@ -343,15 +363,16 @@ func (o *operation) explain(err error) error {
 }
 
 func isSentinel(err error) bool {
-	for _, s := range []error{
-		state.ErrNotFound, state.ErrNotClaimable, state.ErrLeaseLost, state.ErrConflict, state.ErrIllegalMove, state.ErrHeld, state.ErrUnknown,
-		context.Canceled, context.DeadlineExceeded,
-	} {
-		if errors.Is(err, s) {
-			return true
-		}
-	}
-	return false
+	return isDecision(err) || isAny(err, state.ErrUnknown, context.Canceled, context.DeadlineExceeded)
+}
+
+// isDecision reports whether an error is what a call has decided.
+func isDecision(err error) bool {
+	return isAny(err, state.ErrNotFound, state.ErrNotClaimable, state.ErrLeaseLost, state.ErrConflict, state.ErrIllegalMove, state.ErrHeld)
+}
+
+func isAny(err error, of ...error) bool {
+	return slices.ContainsFunc(of, func(one error) bool { return errors.Is(err, one) })
 }
 
 // together calls fn for 0 … n-1, some at a time, and gives the first error.
