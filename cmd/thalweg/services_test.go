@@ -10,6 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"thalweg/internal/cassandra"
+	"thalweg/internal/cluster"
+	"thalweg/internal/local"
 )
 
 // cmdCassandra names a keyspace of the script's own in its environment, and removes
@@ -23,12 +25,14 @@ func cmdCassandra(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("KEYSPACE", keyspace)
 	ts.Setenv("RABBITMQ_URL", os.Getenv("THALWEG_TEST_RABBITMQ"))
 	ts.Defer(func() {
+		ctx := context.Background()
+		prefix, absent := local.QueuePrefix(ctx, &cluster.Config{State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: []string{host}, Keyspace: keyspace}}})
 		session, err := cassandra.Open(cassandra.Config{Hosts: []string{host}})
 		ts.Check(err)
 		defer session.Close()
-		ts.Check(session.Make(context.Background(), []string{"DROP KEYSPACE IF EXISTS " + keyspace}))
-		if broker := os.Getenv("THALWEG_TEST_RABBITMQ"); broker != "" {
-			ts.Check(clearBroker(broker, keyspace))
+		ts.Check(session.Make(ctx, []string{"DROP KEYSPACE IF EXISTS " + keyspace}))
+		if broker := os.Getenv("THALWEG_TEST_RABBITMQ"); broker != "" && absent == nil { // else the script has made no cluster
+			ts.Check(clearBroker(broker, prefix))
 		}
 	})
 }

@@ -16,6 +16,8 @@ type Broker struct {
 	Hosts []string
 	// Look connects to one node of the broker.
 	Look func(ctx context.Context, host string) (*rabbitmq.Visit, error)
+	// Prefix begins the names of the fleet's queues: its id is in the state.
+	Prefix func(ctx context.Context) (string, error)
 
 	visit *rabbitmq.Visit
 }
@@ -98,7 +100,11 @@ func (b *Broker) nodes(context.Context) Result {
 }
 
 func (b *Broker) queues(ctx context.Context) Result {
-	found, err := b.visit.Queues(ctx)
+	prefix, err := b.Prefix(ctx)
+	if err != nil {
+		return Result{Verdict: Bad, Seen: "not looked at: which are this fleet's is in the state", Mend: "see what is said of the state"}
+	}
+	found, err := b.visit.Queues(ctx, prefix)
 	if err != nil {
 		return Failed(err)
 	}

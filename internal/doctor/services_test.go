@@ -201,7 +201,7 @@ func TestBroker(t *testing.T) {
 	says(t, examine(t, cfg, 0), "queue "+u.Host, doctor.Bad, "agree on encryption", "does not speak TLS at this port")
 }
 
-// A queue of ours that is of another type: its prefix is the keyspace's name.
+// A queue of ours that is of another type.
 func TestQueueOfWrongType(t *testing.T) {
 	t.Parallel()
 	u := brokerURL(t)
@@ -211,7 +211,11 @@ func TestQueueOfWrongType(t *testing.T) {
 	t.Cleanup(func() { _ = conn.Close() })
 	ch, err := conn.Channel()
 	require.NoError(t, err)
-	name := keyspace.Keyspace + ".hints.normal"
+	cfg := inCassandra(keyspace)
+	require.NoError(t, local.InitCluster(t.Context(), cfg))
+	prefix, err := local.QueuePrefix(t.Context(), cfg)
+	require.NoError(t, err)
+	name := prefix + ".hints.normal"
 	_, err = ch.QueueDeclare(name, true, false, false, false, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -219,7 +223,6 @@ func TestQueueOfWrongType(t *testing.T) {
 		require.NoError(t, err)
 	})
 	password, _ := u.User.Password()
-	cfg := inCassandra(keyspace)
 	cfg.Queue = &cluster.RabbitMQ{Hosts: []string{u.Host}, Username: u.User.Username(), Password: password, VHost: "/"}
 	says(t, examine(t, cfg, 0), "queue queues", doctor.Bad, name+" is not as workers need it", "delete the queue")
 }

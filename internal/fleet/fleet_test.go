@@ -67,7 +67,7 @@ type services struct {
 	config string   // YAML
 	ends   []string // addresses of the services, which a worker's network leads to
 	broker string   // its address; "": none
-	prefix string   // of the broker's queues
+	prefix *string  // of the broker's queues, as soon as there is a fleet
 	hosts  *hosts   // that the database nodes are on; nil: this one
 }
 
@@ -83,6 +83,10 @@ func newFleet(t *testing.T, with services, workers int, shape func(i int, s *spe
 	f.home, err = local.OpenCluster(ctx, cfg, local.ClusterOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { f.home.Close() })
+	if with.prefix != nil {
+		*with.prefix, err = local.QueuePrefix(ctx, cfg)
+		require.NoError(t, err)
+	}
 	f.state = f.home.Waiting(slog.New(slog.DiscardHandler))
 	for i := range workers {
 		name := fmt.Sprintf("worker%d", i)

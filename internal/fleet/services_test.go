@@ -81,7 +81,7 @@ func inKeyspace(t *testing.T, nodes []string) services {
 	} else {
 		t.Cleanup(func() { dropped(t, nodes, keyspace) })
 	}
-	return services{ends: nodes, prefix: keyspace, config: fmt.Sprintf("state: {cassandra: {hosts: [%s], keyspace: %s, replication: %d}}\n", `"`+strings.Join(nodes, `", "`)+`"`, keyspace, len(nodes))}
+	return services{ends: nodes, config: fmt.Sprintf("state: {cassandra: {hosts: [%s], keyspace: %s, replication: %d}}\n", `"`+strings.Join(nodes, `", "`)+`"`, keyspace, len(nodes))}
 }
 
 func dropped(t *testing.T, nodes []string, keyspace string) {
@@ -113,14 +113,14 @@ func agree(t *testing.T, nodes []string) {
 	require.NoError(t, err, "nodes do not agree on tables")
 }
 
-// withBroker adds a broker: the queues have the name of the keyspace, and go with the test.
+// withBroker adds a broker: the queues go with the test.
 func withBroker(t *testing.T, s services) services {
 	t.Helper()
 	address := needed(t, rabbitVariable, "RabbitMQ")
 	u, err := url.Parse(address)
 	require.NoError(t, err)
 	s.ends = append(s.ends, u.Host)
-	s.broker = address
+	s.broker, s.prefix = address, new(string)
 	t.Cleanup(func() {
 		_, err := s.atBroker(func(ch *amqp.Channel, queue string) (int, error) { return ch.QueueDelete(queue, false, false, false) })
 		require.NoError(t, err)
@@ -154,7 +154,7 @@ func (s services) atBroker(do func(ch *amqp.Channel, queue string) (int, error))
 		if err != nil {
 			return n, err
 		}
-		k, _ := do(ch, s.prefix+level) // there may be no such queue yet, or a message too many
+		k, _ := do(ch, *s.prefix+level) // there may be no such queue yet, or a message too many
 		n += k
 	}
 	return n, nil

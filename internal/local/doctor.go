@@ -298,14 +298,14 @@ func (d *examination) partsIn(dir string) doctor.Service {
 }
 
 func (d *examination) broker(q *cluster.RabbitMQ) doctor.Service {
-	cfg, err := brokerOf(d.Cluster, q)
+	cfg, err := brokerOf(d.Cluster, q, "")
 	if err != nil {
 		return broken("queue", err)
 	}
 	look := &doctor.Broker{Hosts: q.Hosts, Look: func(ctx context.Context, host string) (*rabbitmq.Visit,
 		error) {
 		return rabbitmq.Look(ctx, cfg, host)
-	}}
+	}, Prefix: func(ctx context.Context) (string, error) { return QueuePrefix(ctx, d.Cluster) }}
 	return look.Service()
 }
 

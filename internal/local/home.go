@@ -54,6 +54,7 @@ type Home struct {
 	partsDir string          // where the files of parts lie, or of their copies
 	presence presence        // who works on which run
 	cluster  *cluster.Config // nil: a state directory
+	fleet    string          // its id; "": it has no queue
 
 	cassandra *cassandra.Session // nil: none
 	clock     *clock             // by which leases and notes are judged

@@ -55,6 +55,11 @@ func OpenCluster(ctx context.Context, cfg *cluster.Config, opts ClusterOptions) 
 	if err := h.openState(ctx); err != nil {
 		return nil, err
 	}
+	if cfg.Queue != nil {
+		if h.fleet, err = fleetOf(ctx, h.State); err != nil {
+			return nil, err
+		}
+	}
 	return h, h.openParts(ctx, opts.Keep)
 }
 

@@ -147,7 +147,7 @@ func (h *Home) openQueue(ctx context.Context, logger *slog.Logger) (queue.Queue,
 	if h.cluster == nil || h.cluster.Queue == nil {
 		return nil, nil
 	}
-	cfg, err := brokerOf(h.cluster, h.cluster.Queue)
+	cfg, err := brokerOf(h.cluster, h.cluster.Queue, h.fleet)
 	if err != nil {
 		return nil, err
 	}
@@ -156,16 +156,48 @@ func (h *Home) openQueue(ctx context.Context, logger *slog.Logger) (queue.Queue,
 }
 
 // brokerOf is how the broker is reached.
-func brokerOf(c *cluster.Config, q *cluster.RabbitMQ) (rabbitmq.Config, error) {
+func brokerOf(c *cluster.Config, q *cluster.RabbitMQ, fleet string) (rabbitmq.Config, error) {
 	secure, err := tlsOf(q.TLS)
 	if err != nil {
 		return rabbitmq.Config{}, err
 	}
-	prefix := rabbitmq.PrefixDefault
+	return rabbitmq.Config{Hosts: q.Hosts, Username: q.Username, Password: q.Password, Vhost: q.VHost, TLS: secure, Prefix: prefixOf(c, fleet)}, nil
+}
+
+// prefixOf begins the names of what a fleet has in the broker: what people call it, and
+// its id. Fleets whose keyspaces have one name, in two databases, may share a broker:
+// one would take the other's hints for those of runs that are not there any more.
+func prefixOf(c *cluster.Config, fleet string) string {
+	name := rabbitmq.PrefixDefault
 	if k := c.State.Cassandra; k != nil {
-		prefix = k.Keyspace
+		name = k.Keyspace
 	}
-	return rabbitmq.Config{Hosts: q.Hosts, Username: q.Username, Password: q.Password, Vhost: q.VHost, TLS: secure, Prefix: prefix}, nil
+	if fleet == "" {
+		return name
+	}
+	return name + "-" + fleet
+}
+
+// fleetOf is the id that a state has; it gets one where it has none.
+func fleetOf(ctx context.Context, store state.Store) (string, error) {
+	s, ok := store.(interface {
+		Fleet(ctx context.Context) (string, error)
+	})
+	if !ok {
+		return "", fault.New(fault.Bug, "a state of type %T has no id of its fleet", store)
+	}
+	return s.Fleet(ctx)
+}
+
+// QueuePrefix begins the names of the queues and the exchange of a cluster that is there.
+func QueuePrefix(ctx context.Context, c *cluster.Config) (string, error) {
+	store, end, err := stateOf(ctx, c, &clock{})
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	fleet, err := fleetOf(ctx, store)
+	return prefixOf(c, fleet), err
 }
 
 // ordered asks the processes of a cluster to look at a run now, of which somebody
@@ -176,7 +208,7 @@ func (h *Home) ordered(ctx context.Context, key state.RunKey) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signalPatience)
 	defer cancel()
-	if cfg, err := brokerOf(h.cluster, h.cluster.Queue); err == nil {
+	if cfg, err := brokerOf(h.cluster, h.cluster.Queue, h.fleet); err == nil {
 		_ = rabbitmq.Send(ctx, cfg, queue.Signal{RunKey: key, Kind: queue.Ordered}) // lost ones cost a look's time
 	}
 }

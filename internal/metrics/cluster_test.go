@@ -19,6 +19,7 @@ import (
 
 	"thalweg/internal/adapt"
 	"thalweg/internal/cassandra"
+	"thalweg/internal/cluster"
 	"thalweg/internal/local"
 	"thalweg/internal/metrics"
 	"thalweg/internal/remote"
@@ -41,7 +42,9 @@ func clusterOf(t *testing.T, dir string) (config string) {
 		admin, err := cassandra.Open(cassandra.Config{Hosts: []string{host}, Timeout: time.Minute})
 		require.NoError(t, err)
 		defer admin.Close()
-		require.NoError(t, errors.Join(admin.Make(context.Background(), []string{"DROP KEYSPACE IF EXISTS " + keyspace}), clearBroker(broker, keyspace)))
+		prefix, err := local.QueuePrefix(context.Background(), &cluster.Config{State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: []string{host}, Keyspace: keyspace}}})
+		require.NoError(t, err)
+		require.NoError(t, errors.Join(admin.Make(context.Background(), []string{"DROP KEYSPACE IF EXISTS " + keyspace}), clearBroker(broker, prefix)))
 	})
 	config = filepath.Join(dir, "cluster.yaml")
 	text := fmt.Sprintf("version: 1\nstate: {cassandra: {hosts: [%q], keyspace: %s, replication: 1}}\nqueue: {rabbitmq: {url: %q}}\nworker: {scratch: scratch}\n", host, keyspace, broker)

@@ -2,8 +2,10 @@ package state
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"thalweg/internal/fault"
@@ -26,7 +28,19 @@ const (
 	TopicWaiting   = "waiting"   // nodes that wait for a decision, put before they do
 	TopicSame      = "same/"     // followed by a digest: nodes whose table can be taken over
 	TopicSchedules = "schedules" // what is to be started when
+	TopicFleet     = "fleet"     // of no workspace: see NewFleet
 )
+
+// FleetName is the name of the one note on TopicFleet. Its data is written once, by
+// who asks a state for its fleet first, and never changes.
+const FleetName = "id"
+
+// fleetLetters is how long the id of a fleet is: each letter is one of 32.
+const fleetLetters = 8
+
+// NewFleet is an id for the processes that share a state, by which services that
+// fleets share tell them apart.
+func NewFleet() string { return strings.ToLower(rand.Text()[:fleetLetters]) }
 
 // NoteBytesMax is the most data that a note has.
 const NoteBytesMax = 4 << 10

@@ -22,6 +22,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thalweg/internal/cassandra"
+	"thalweg/internal/cluster"
+	"thalweg/internal/local"
 )
 
 type options struct {
@@ -130,8 +132,8 @@ func run(ctx context.Context, o options) (err error) {
 
 // services are those that the workers use.
 type services struct {
-	admin            *cassandra.Session // nil: none
-	keyspace, broker string
+	admin                  *cassandra.Session // nil: none
+	host, keyspace, broker string
 }
 
 func (o options) services() (services, error) {
@@ -139,7 +141,7 @@ func (o options) services() (services, error) {
 		return services{}, nil
 	}
 	admin, err := cassandra.Open(cassandra.Config{Hosts: []string{o.Cassandra}})
-	return services{admin: admin, keyspace: "bench_" + strings.ToLower(rand.Text()[:12]), broker: o.Broker}, err
+	return services{admin: admin, host: o.Cassandra, keyspace: "bench_" + strings.ToLower(rand.Text()[:12]), broker: o.Broker}, err
 }
 
 // close removes what the workers have made there.
@@ -148,7 +150,11 @@ func (s services) close(ctx context.Context) error {
 		return nil
 	}
 	defer s.admin.Close()
-	return errors.Join(s.admin.Make(ctx, []string{"DROP KEYSPACE IF EXISTS " + s.keyspace}), forget(s.broker, s.keyspace))
+	prefix, err := local.QueuePrefix(ctx, &cluster.Config{State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: []string{s.host}, Keyspace: s.keyspace}}})
+	if err == nil {
+		err = forget(s.broker, prefix)
+	}
+	return errors.Join(s.admin.Make(ctx, []string{"DROP KEYSPACE IF EXISTS " + s.keyspace}), err)
 }
 
 // statements is how many the database has executed.

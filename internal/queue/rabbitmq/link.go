@@ -272,7 +272,7 @@ func unreachable(err error) error {
 		f.Hint = known
 	case !errors.As(err, &refused):
 	case refused.Code == amqp.PreconditionFailed:
-		f.Hint = "a queue of this name is there with other properties: delete it, or choose another prefix"
+		f.Hint = "a queue or an exchange of this name is there with other properties: delete it, and workers make it anew"
 	case errors.Is(err, amqp.ErrCredentials):
 		f.Hint = "check username and password; guest is accepted from the broker's own host only"
 	}

@@ -93,11 +93,13 @@ type Hints struct {
 	Wrong   string // why workers cannot use it; "": they can
 }
 
-// Queues looks at the queues of hints. Those that are not there are made by the
-// first worker.
-func (v *Visit) Queues(ctx context.Context) (out []Hints, err error) {
+// Queues looks at the queues of hints whose names begin with prefix. Those that are
+// not there are made by the first worker.
+func (v *Visit) Queues(ctx context.Context, prefix string) (out []Hints, err error) {
+	cfg := v.cfg
+	cfg.Prefix = prefix
 	for _, p := range queue.Levels() {
-		h := Hints{Queue: v.cfg.hintsOf(p), There: true}
+		h := Hints{Queue: cfg.hintsOf(p), There: true}
 		err := v.channel(ctx, func(ch *amqp.Channel) error {
 			is, err := ch.QueueDeclarePassive(h.Queue, true, false, false, false, nil)
 			h.Waiting = is.Messages
@@ -109,7 +111,7 @@ func (v *Visit) Queues(ctx context.Context) (out []Hints, err error) {
 		}
 		if err == nil && h.There {
 			err = v.channel(ctx, func(ch *amqp.Channel) error {
-				_, err := v.cfg.declareHints(ch, p)
+				_, err := cfg.declareHints(ch, p)
 				return err
 			})
 			if errors.As(err, &refused) && refused.Code == amqp.PreconditionFailed {

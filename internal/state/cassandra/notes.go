@@ -6,6 +6,7 @@ import (
 	"time"
 
 	driver "thalweg/internal/cassandra"
+	"thalweg/internal/fault"
 	"thalweg/internal/state"
 )
 
@@ -130,6 +131,36 @@ func (s *Store) Notes(ctx context.Context, workspace, topic, after string, limit
 			return err
 		})
 	return notes, o.explain(err)
+}
+
+// Fleet is the id of the processes that share the state: the same for all, whoever asks first.
+func (s *Store) Fleet(ctx context.Context) (id string, err error) {
+	o := s.operation("Fleet", "read the fleet's id")
+	err = o.query(ctx, 1, `SELECT data FROM state_notes WHERE workspace = '' AND topic = ? AND name = ?`, []any{state.TopicFleet, state.FleetName},
+		func(scan func(...any) error) error { return scan(&id) })
+	if err != nil || id != "" {
+		return id, o.explain(err)
+	}
+	return id, o.explain(o.until(ctx, func() (err error) {
+		id, err = o.makeFleet(ctx)
+		return err
+	}))
+}
+
+// makeFleet writes an id unless there is one, and gives the one that there is.
+func (o *operation) makeFleet(ctx context.Context) (id string, err error) {
+	start, mine, there := time.Now(), state.NewFleet(), map[string]any{}
+	applied, err := o.session.Query(`INSERT INTO state_notes (workspace, topic, name, run, node, data, time) VALUES ('', ?, ?, 0, '', ?, ?) IF NOT EXISTS`,
+		state.TopicFleet, state.FleetName, []byte(mine), start.UnixMilli()).SerialConsistency(o.session.Serial).MapScanCASContext(ctx, there)
+	o.told(start, Request{Conditional: true, Lost: err == nil && !applied, Err: err})
+	if err != nil || applied {
+		return mine, err
+	}
+	data, _ := there["data"].([]byte)
+	if len(data) == 0 {
+		return "", fault.New(fault.Bug, "the note that has the fleet's id has none")
+	}
+	return string(data), nil
 }
 
 // blobChunk is how many bytes of a blob a row has.

@@ -2,8 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"thalweg/internal/state"
 )
@@ -46,6 +49,25 @@ func (s *Store) Notes(ctx context.Context, workspace, topic, after string, limit
 		return err
 	})
 	return notes, err
+}
+
+// Fleet is the id of the processes that share the state: the same for all, whoever asks first.
+func (s *Store) Fleet(ctx context.Context) (id string, err error) {
+	const what = "read the fleet's id"
+	read := func(tx *txn) error {
+		return tx.QueryRowContext(ctx, `SELECT data FROM notes WHERE workspace = '' AND topic = ? AND name = ?`, state.TopicFleet, state.FleetName).Scan(&id)
+	}
+	if err = s.view(ctx, what, read); !errors.Is(err, sql.ErrNoRows) {
+		return id, err
+	}
+	err = s.update(ctx, what, func(tx *txn) error {
+		if err := read(tx); !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		id = state.NewFleet()
+		return putNote(ctx, tx, "", state.Note{Topic: state.TopicFleet, Name: state.FleetName, Data: []byte(id), Time: time.Now()})
+	})
+	return id, err
 }
 
 // Sequence implements state.Store.
