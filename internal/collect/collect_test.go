@@ -14,10 +14,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/cassandra/cassandratest"
 	"thalweg/internal/collect"
 	"thalweg/internal/parts"
 	"thalweg/internal/pipeline"
 	"thalweg/internal/state"
+	"thalweg/internal/state/cassandra"
 	"thalweg/internal/state/sqlite"
 )
 
@@ -85,6 +87,11 @@ func newBench(t *testing.T, batches int) *bench {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "state.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	return newBenchIn(t, store, batches)
+}
+
+func newBenchIn(t *testing.T, store state.Store, batches int) *bench {
+	t.Helper()
 	b := &bench{t: t, store: store, now: time.Now()}
 	run, err := store.CreateRun(t.Context(), state.Run{RunKey: state.RunKey{Workspace: "main"}, Created: b.now}, []state.NodeSpec{{Name: "n", Table: "n"}})
 	require.NoError(t, err)
@@ -114,10 +121,14 @@ func (b *bench) key(batch, attempt, seq int) string {
 
 func (b *bench) collect(store state.Store, s parts.Backend, dry bool) collect.Report {
 	b.t.Helper()
-	report, err := collect.Collect(b.t.Context(), collect.Config{Store: store, Parts: s, Leavings: pipeline.Leavings{Store: store}, Workspace: "main", DryRun: dry,
-		Script: func(state.Run) string { return "" }, Alone: func(state.RunKey) (func(), bool, error) { return nil, false, nil }})
+	report, err := b.tryCollect(store, s, dry)
 	require.NoError(b.t, err)
 	return report
+}
+
+func (b *bench) tryCollect(store state.Store, s parts.Backend, dry bool) (collect.Report, error) {
+	return collect.Collect(b.t.Context(), collect.Config{Store: store, Parts: s, Leavings: pipeline.Leavings{Store: store}, Workspace: "main", DryRun: dry,
+		Script: func(state.Run) string { return "" }, Alone: func(state.RunKey) (func(), bool, error) { return nil, false, nil }})
 }
 
 // An attempt commits between the two looks at its node: its part stays.
@@ -134,6 +145,31 @@ func TestACommitBetweenTwoLooks(t *testing.T) {
 	require.Nil(t, store.do)
 	require.Equal(t, collect.Report{Drops: []int64{}}, report)
 	require.Len(t, s, 1)
+}
+
+// Parts whose manifest cannot be read whole stay: nothing says that they were withdrawn.
+func TestAManifestThatHasLostSomething(t *testing.T) {
+	t.Parallel()
+	cfg := cassandratest.Keyspace(t, nil)
+	require.NoError(t, cassandra.Init(t.Context(), cfg, map[string]int{"": 1}))
+	store, err := cassandra.Open(t.Context(), cassandra.Config{Config: cfg})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	b := newBenchIn(t, store, 2)
+	s := shelf{}
+	for batch := range 2 {
+		key := b.key(batch, 1, 0)
+		s[key] = 7
+		require.NoError(t, store.Commit(t.Context(), b.claim(batch, 1), state.Outcome{Parts: []state.Part{{Key: key, Bytes: 7, Bucket: -1}}}, b.now))
+	}
+	b.collect(store, s, false)
+	require.Len(t, s, 2)
+	raw := cassandratest.Open(t, cfg)
+	require.NoError(t, raw.Query(`DELETE parts FROM state_rows WHERE workspace = ? AND run = ? AND node = ? AND kind = 3 AND n1 = 1 AND n2 = 1`,
+		b.node.Workspace, b.node.Run, b.node.Name).ExecContext(t.Context()))
+	_, err = b.tryCollect(store, s, false)
+	require.ErrorContains(t, err, "the parts of 1 batches")
+	require.Len(t, s, 2)
 }
 
 // Parts go by what state says of their attempts, however old they are; what it

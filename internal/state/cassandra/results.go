@@ -3,13 +3,17 @@ package cassandra
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
+	"thalweg/internal/fault"
 	"thalweg/internal/state"
 )
 
 // results reads one column of what the latest attempts of ended batches have
-// published. A page has so many batches that have any.
+// published. A page has so many batches that have any. One that is said to have some and
+// has not fails: who is given less than all would take the rest for withdrawn.
 func results[T any](ctx context.Context, o *operation, key state.NodeKey, page state.Page, name string, has uint8,
 	own func(v *T, batch, attempt int)) (all []T, next int64, err error) {
 	m, err := o.readSegments(ctx, key)
@@ -18,36 +22,82 @@ func results[T any](ctx context.Context, o *operation, key state.NodeKey, page s
 	}
 	numbers, next := m.pick(page, func(e entry) bool { return e.ended() && e.has&has != 0 })
 	found := make([][]T, len(numbers))
-	chunks := slices.Collect(slices.Chunk(numbers, valuesMax))
-	err = together(ctx, len(chunks), atOnce/2, func(ctx context.Context, i int) error {
-		in, args := "", m.p.with()
-		for n, b := range chunks[i] {
-			if in += "(?, ?)"; n < len(chunks[i])-1 {
-				in += ", "
-			}
-			args = append(args, int64(b), int64(m.entry(b).attempt))
-		}
-		text := `SELECT n1, n2, ` + name + rowsOf + `kind = 3 AND (n1, n2) IN (` + in + `)`
-		return o.query(ctx, valuesMax, text, args, func(scan func(...any) error) error {
-			var n1, n2 int64
-			var data []byte
-			if err := scan(&n1, &n2, &data); err != nil {
+	requests := slices.Collect(slices.Chunk(numbers, valuesMax))
+	err = together(ctx, len(requests), atOnce/2, func(ctx context.Context, i int) error {
+		some := found[i*valuesMax:][:len(requests[i])]
+		missing, err := o.published(ctx, m, requests[i], name, func(at, attempt int, data []byte) error {
+			if err := o.codec.unpack(data, &some[at]); err != nil {
 				return err
 			}
-			at, _ := slices.BinarySearch(numbers, int(n1))
-			if err := o.codec.unpack(data, &found[at]); err != nil {
-				return err
-			}
-			for j := range found[at] {
-				own(&found[at][j], int(n1), int(n2))
+			for j := range some[at] {
+				own(&some[at][j], requests[i][at], attempt)
 			}
 			return nil
 		})
+		if err == nil && missing > 0 {
+			err = &missingError{name: name, batches: missing}
+		}
+		return err
 	})
+	var missing *missingError
+	if errors.As(err, &missing) {
+		return nil, 0, o.explain(o.unlessPurged(ctx, key, missing))
+	}
 	if err != nil {
 		return nil, 0, o.explain(err)
 	}
 	return slices.Concat(found...), next, nil
+}
+
+// published reads a column of the latest attempts of these batches, of which the node says that
+// they have it, and gives how many have not. If any has not it is read again as it was decided.
+func (o *operation) published(ctx context.Context, m *image, batches []int, name string, each func(at, attempt int, data []byte) error) (missing int, err error) {
+	in, args := "", m.p.with()
+	for i, b := range batches {
+		if in += "(?, ?)"; i < len(batches)-1 {
+			in += ", "
+		}
+		args = append(args, int64(b), int64(m.entry(b).attempt))
+	}
+	missing = len(batches)
+	err = o.query(ctx, valuesMax, `SELECT n1, n2, `+name+rowsOf+`kind = 3 AND (n1, n2) IN (`+in+`)`, args, func(scan func(...any) error) error {
+		var n1, n2 int64
+		var data []byte
+		if err := scan(&n1, &n2, &data); err != nil || len(data) == 0 {
+			return err
+		}
+		missing--
+		at, _ := slices.BinarySearch(batches, int(n1))
+		return each(at, int(n2), data)
+	})
+	if err != nil || missing == 0 || o.serial {
+		return missing, err
+	}
+	again := *o
+	again.serial = true
+	return again.published(ctx, m, batches, name, each)
+}
+
+// missingError says that a node's record and its rows do not fit.
+type missingError struct {
+	name    string // of the column
+	batches int
+}
+
+func (e *missingError) Error() string {
+	return fmt.Sprintf("the %s of %d batches are not there, though their node says that it has them", e.name, e.batches)
+}
+
+// unlessPurged is the error, unless the node has been purged since it was read: then it has nothing any more.
+func (o *operation) unlessPurged(ctx context.Context, key state.NodeKey, missing *missingError) error {
+	again := *o
+	again.serial = true
+	m, err := again.read(ctx, key)
+	if err != nil || m.head.Purged {
+		return err
+	}
+	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "state in Cassandra: " + missing.Error(), Err: missing,
+		Hint: "look whether Cassandra has lost writes: see its nodes' logs, and repair the keyspace (nodetool repair)"}
 }
 
 // Parts implements state.Store.

@@ -1,0 +1,87 @@
+package cassandra
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/state"
+	"thalweg/internal/state/patient"
+)
+
+// published is a node of which all batches have parts.
+func published(t *testing.T, s *Store, workspace string, batches int) state.NodeKey {
+	t.Helper()
+	ctx, now := t.Context(), time.Now()
+	run, err := s.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: workspace}}, []state.NodeSpec{{Name: "n"}})
+	require.NoError(t, err)
+	key := state.NodeKey{RunKey: run, Node: "n"}
+	specs := make([]state.BatchSpec, batches)
+	for i := range specs {
+		specs[i].Batch = i
+	}
+	_, err = state.PlanNode(ctx, s, key, 0, state.Plan{Batches: specs}, "planner", now)
+	require.NoError(t, err)
+	for i := range batches {
+		c, err := s.Claim(ctx, state.Bid{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: key, Batch: i}}, Owner: "w", Token: fmt.Sprint(i), Now: now, Lease: now.Add(time.Hour)})
+		require.NoError(t, err)
+		require.NoError(t, s.Commit(ctx, c, state.Outcome{Parts: []state.Part{{Key: fmt.Sprint("p", i)}}}, now))
+	}
+	return key
+}
+
+// purge drops a node's run, and purges it.
+func purge(t *testing.T, s *Store, key state.NodeKey) {
+	t.Helper()
+	for _, kind := range []state.OrderKind{state.OrderStop, state.OrderDrop} {
+		order := state.Order{Kind: kind, Token: string(kind), Mark: state.Mark{Actor: "a", Time: time.Now()}}
+		require.NoError(t, state.Direct(t.Context(), s, key.RunKey, order))
+	}
+	require.NoError(t, s.Purge(t.Context(), key))
+}
+
+// Parts that a node has and that are not where they should be fail the list, in place of
+// being left out of it: by its own word, for a node that has been purged there are none.
+func TestMissingParts(t *testing.T) {
+	t.Parallel()
+	const batches = valuesMax + 3
+	ctx := t.Context()
+	s, err := Open(ctx, Config{Config: newKeyspace(t)})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	key := published(t, s, "w", batches)
+	all, _, err := s.Parts(ctx, key, state.Page{})
+	require.NoError(t, err)
+	require.Len(t, all, batches)
+	where := ` WHERE workspace = ? AND run = ? AND node = ? AND kind = 3 AND n1 = ? AND n2 = 1`
+	for batch, text := range map[int]string{valuesMax + 1: `DELETE parts FROM state_rows`, 4: `DELETE FROM state_rows`} {
+		require.NoError(t, s.session.Query(text+where, key.Workspace, key.Run, key.Node, batch).ExecContext(ctx))
+		_, _, err = s.Parts(ctx, key, state.Page{From: int64(batch), Limit: 1})
+		var f *fault.Error
+		require.ErrorAs(t, err, &f, "%d", batch)
+		require.Equal(t, fault.Environment, f.Kind)
+		require.Contains(t, f.Message, "parts of 1 batches")
+		require.Contains(t, f.Hint, "repair")
+		require.True(t, patient.Passes(err))
+		_, _, err = s.Parts(ctx, key, state.Page{})
+		require.ErrorAs(t, err, &f)
+	}
+	some, _, err := s.Parts(ctx, key, state.Page{Limit: 4})
+	require.NoError(t, err)
+	require.Len(t, some, 4)
+	// Rows go when a node is purged: between the look at it and that at its rows as well.
+	o := s.operation("Parts", "list parts")
+	m, err := o.readSegments(ctx, key)
+	require.NoError(t, err)
+	purge(t, s, key)
+	missing, err := o.published(ctx, m, []int{1, 2}, "parts", func(int, int, []byte) error { return nil })
+	require.NoError(t, err)
+	require.Equal(t, 2, missing)
+	require.NoError(t, o.unlessPurged(ctx, key, &missingError{name: "parts", batches: missing}))
+	none, _, err := s.Parts(ctx, key, state.Page{})
+	require.NoError(t, err)
+	require.Empty(t, none)
+}
