@@ -27,6 +27,7 @@ const (
 	headerSlice = -1       // the partition of what there is once
 	batchBytes  = 24 << 10 // of rows that are written together
 	batchRows   = 30       // what Amazon Keyspaces takes
+	workRows    = 100      // batches of a page with their work, which may be large
 	plansMax    = 256      // that are remembered
 	recordBytes = 64 << 10 // of a record, up to which it is remembered as well
 )
@@ -352,7 +353,7 @@ func (o *operation) specs(ctx context.Context, key state.NodeKey, digest string,
 	each func(b state.BatchSpec) error) error {
 	columns, rows := "n, data", sliceRows
 	if work {
-		columns, rows = "n, data, work", batchRows
+		columns, rows = "n, data, work", workRows
 	}
 	return o.query(ctx, rows, `SELECT `+columns+planOf+`? AND kind = 1 AND n >= ?`,
 		ofNode(key).with(digest, slice, int64(from)), func(scan func(...any) error) error {
