@@ -161,6 +161,9 @@ type Coordinator struct {
 	as     sharedAs            // how the queue was used at the latest look
 	last   string              // what the run was like
 	moved  time.Time           // since when it has been so
+
+	probed   time.Time     // when it was looked for hints that are lost among others'
+	patience time.Duration // until it is again; see stuck
 }
 
 // node is what a coordinator knows of a node between two looks.

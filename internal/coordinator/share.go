@@ -39,6 +39,16 @@ type sharing struct {
 	taken  int       // hints that were taken here since
 	seq    int64     // of the latest hint
 	short  time.Time // since when fewer hints wait in the queue than should
+
+	probe   probe // behind all others; see Coordinator.stuck
+	passed  int64 // seq of a probe that was taken: hints before it that still stand are lost
+	overdue bool  // there are such
+}
+
+// probe is the hint of the last batch in the queue, published again.
+type probe struct {
+	batch int
+	seq   int64 // 0: there is none
 }
 
 // left is how many of a node's hints can still wait, or be worked on.
@@ -82,11 +92,17 @@ func (c *Coordinator) share(ctx context.Context, nodes []state.Node) error {
 	if err != nil {
 		return nil //nolint:nilerr // the next look finds it back, or not shared any more
 	}
+	stuck := false
+	if !c.leads.IsZero() {
+		if stuck, err = c.stuck(ctx, work); err != nil {
+			return err
+		}
+	}
 	for _, n := range work {
 		if c.leads.IsZero() {
 			err = c.shadow(ctx, n, waiting)
 		} else {
-			err = c.fill(ctx, n, waiting)
+			err = c.fill(ctx, n, waiting, stuck)
 		}
 		if err != nil {
 			return err
@@ -95,8 +111,36 @@ func (c *Coordinator) share(ctx context.Context, nodes []state.Node) error {
 	return nil
 }
 
+// stuck reports whether nothing has changed in the run for two graces, and nobody works on
+// it: its hints may be lost although others' wait, or wait behind those. Then the last hint
+// of each node is published again. When that is taken, those before it have been, or
+// are lost. What only waits has one hint too many each time, and that is twice as rare
+// as the time before.
+func (c *Coordinator) stuck(ctx context.Context, work []state.Node) (bool, error) {
+	now, since := c.cfg.Now(), c.moved
+	if c.probed.After(since) {
+		since = c.probed
+	}
+	c.patience = max(c.patience, 2*c.cfg.Grace)
+	if now.Sub(since) < c.patience {
+		return false, nil
+	}
+	c.probed = now
+	for _, n := range work {
+		batches, err := state.All(ctx, c.cfg.Store.Unsettled, n.NodeKey)
+		if err != nil {
+			return false, fmt.Errorf("read the batches of %s: %w", n.Name, err)
+		}
+		if slices.ContainsFunc(batches, func(b state.Batch) bool { return c.atWork(n, b) }) {
+			return false, nil
+		}
+	}
+	c.patience *= 2
+	return true, nil
+}
+
 // fill publishes hints of a node's batches that have none.
-func (c *Coordinator) fill(ctx context.Context, n state.Node, waiting int) error {
+func (c *Coordinator) fill(ctx context.Context, n state.Node, waiting int, stuck bool) error {
 	now := c.cfg.Now()
 	c.mu.Lock()
 	known := c.know(n)
@@ -110,6 +154,10 @@ func (c *Coordinator) fill(ctx context.Context, n state.Node, waiting int) error
 	if s.read && s.more && waiting == 0 {
 		s.window, due = min(2*s.window, windowMax), true
 	}
+	stuck = stuck && s.read && s.probe.seq == 0
+	if stuck || (s.overdue || s.probe.seq > 0 && c.moved.After(c.probed)) && now.Sub(s.looked) >= c.cfg.Grace/4 {
+		due = true
+	}
 	window := s.window
 	c.mu.Unlock()
 	if !due {
@@ -122,7 +170,31 @@ func (c *Coordinator) fill(ctx context.Context, n state.Node, waiting int) error
 	if err := c.publishAll(ctx, n, c.settleOffers(n, offers, waiting, now)); err != nil {
 		return err
 	}
+	if stuck {
+		if err := c.probeLast(ctx, n, offers); err != nil {
+			return err
+		}
+	}
 	return c.bury(ctx, n)
+}
+
+// probeLast publishes the latest hint of a node again.
+func (c *Coordinator) probeLast(ctx context.Context, n state.Node, offers []state.Offer) error {
+	if len(offers) == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	offered := c.nodes[n.Name].offered
+	last := slices.MaxFunc(offers, func(a, b state.Offer) int { return cmp.Compare(offered[a.Batch].seq, offered[b.Batch].seq) })
+	c.mu.Unlock()
+	if err := c.publishAll(ctx, n, []state.Offer{last}); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.nodes[n.Name]
+	known.shared.probe = probe{last.Batch, known.offered[last.Batch].seq}
+	return nil
 }
 
 // mayHaveNew reports whether batches may be on offer that were not when they were
@@ -159,6 +231,9 @@ func (c *Coordinator) settleOffers(n state.Node, offers []state.Offer, waiting i
 		maps.Copy(known.offered, before)
 		maps.DeleteFunc(known.offered, func(batch int, _ mark) bool { return batch <= last })
 	}
+	defer func() {
+		s.overdue = s.passed > 0 && slices.ContainsFunc(offers, func(o state.Offer) bool { return s.late(known.offered[o.Batch]) })
+	}()
 	var standing []state.Offer
 	for _, o := range offers {
 		if m, ok := before[o.Batch]; ok && m.of(o) {
@@ -168,8 +243,14 @@ func (c *Coordinator) settleOffers(n state.Node, offers []state.Offer, waiting i
 			due = append(due, o)
 		}
 	}
+	if s.probe.seq > 0 && known.offered[s.probe.batch].seq != s.probe.seq {
+		s.passed, s.probe = s.probe.seq, probe{}
+	}
 	return append(due, c.lost(known, standing, waiting, now)...)
 }
+
+// late reports whether a hint was before one that has been taken.
+func (s *sharing) late(m mark) bool { return m.seq > 0 && m.seq < s.passed }
 
 // lost gives the offers whose hints have got lost. Of those that were published
 // and can be claimed, as many are not in the queue any more as do not wait there: the
@@ -182,7 +263,7 @@ func (c *Coordinator) lost(known *node, standing []state.Offer, waiting int, now
 	for i, o := range standing {
 		m := known.offered[o.Batch]
 		switch {
-		case i >= len(standing)-waiting:
+		case i >= len(standing)-waiting && !known.shared.late(m):
 			m.seen = time.Time{}
 		case m.seen.IsZero():
 			m.seen = now
@@ -192,6 +273,7 @@ func (c *Coordinator) lost(known *node, standing []state.Offer, waiting int, now
 		known.offered[o.Batch] = m
 	}
 	if len(lost) > 0 {
+		c.patience = 0
 		c.cfg.Logger.Warn("hints of batches are missing in the queue; they are published again", "run", c.run.Run, "node", lost[0].Node, "hints", len(lost))
 	}
 	return lost
