@@ -74,7 +74,7 @@ func lasting(err error) bool {
 		return true
 	}
 	for _, last := range []error{
-		gocql.ErrSessionClosed, gocql.ErrQueryArgLength, gocql.ErrTooManyStmts, gocql.ErrUseStmt, gocql.ErrFrameTooBig, gocql.ErrUnsupported,
+		gocql.ErrSessionClosed, gocql.ErrTooManyStmts, gocql.ErrUseStmt, gocql.ErrFrameTooBig, gocql.ErrUnsupported,
 		gocql.ErrNotFound, gocql.ErrNoHosts, gocql.ErrNoKeyspace, gocql.ErrKeyspaceDoesNotExist, gocql.ErrNoMetadata,
 	} {
 		if errors.Is(err, last) {

@@ -31,7 +31,6 @@ func TestPasses(t *testing.T) {
 		"silence":              {gocql.ErrTimeoutNoResponse, true},
 		"closed":               {gocql.ErrConnectionClosed, true},
 		"nobody there":         {gocql.ErrNoConnections, true},
-		"many timeouts":        {gocql.ErrTooManyTimeouts, true},
 		"no streams":           {gocql.ErrNoStreams, true},
 		"heartbeat":            {errors.New("gocql: heartbeat failed"), true},
 		"framing":              {errors.New("gocql: crc24 mismatch in frame header, computed: 1, got: 2"), true},
