@@ -110,6 +110,9 @@ func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, pa
 		return nil, 0, o.explain(err)
 	}
 	l, err := o.layout(ctx, key, m.node.PlanDigest)
+	if errors.Is(err, errPurged) {
+		return nil, 0, nil // as of a node that does not run
+	}
 	if err != nil {
 		return nil, 0, o.explain(err)
 	}

@@ -29,6 +29,9 @@ func (s *Store) Claim(ctx context.Context, bid state.Bid) (state.Claim, error) {
 	}
 	// What is planned never changes. If it cannot be read, the claim may be repeated: it holds.
 	spec, err := early.of(ctx, digest)
+	if errors.Is(err, errPurged) {
+		err = state.ErrNotClaimable // not any more
+	}
 	if err != nil {
 		return state.Claim{}, o.explain(err)
 	}
@@ -56,7 +59,7 @@ func (n *nodeChange) claim(ctx context.Context, bid state.Bid) (claim state.Clai
 		claim.Epoch, claim.Lease = batch.Epoch, batch.Lease
 		return claim, false, nil
 	}
-	l, err := n.o.layout(ctx, n.key, n.node.PlanDigest)
+	l, err := n.layout(ctx)
 	if err != nil {
 		return claim, false, err
 	}

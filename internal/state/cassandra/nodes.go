@@ -164,7 +164,7 @@ func (n *nodeChange) free(ctx context.Context, e state.Effect, now time.Time) er
 		return nil
 	}
 	if n.batches() > 0 {
-		l, err := n.o.layout(ctx, n.key, n.node.PlanDigest)
+		l, err := n.layout(ctx)
 		if err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func (n *nodeChange) withdraw(ctx context.Context, these []int) error {
 	h := &n.head
 	t.Good = state.Tally{}
 	h.Done, h.RowsIn, h.RowsOut, h.BytesIn, h.BytesOut = 0, 0, 0, 0, 0
-	l, err := n.o.layout(ctx, n.key, n.node.PlanDigest)
+	l, err := n.layout(ctx)
 	if err != nil {
 		return err
 	}

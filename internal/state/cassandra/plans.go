@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -340,13 +341,38 @@ func (o *operation) layout(ctx context.Context, key state.NodeKey, digest string
 	}
 	header, err := o.planHeader(ctx, key, digest)
 	if err == nil && header.Record == nil {
-		err = errPurged
+		err = o.planGone(ctx, key, digest, "plan")
 	}
 	return header.Layout, err
 }
 
-// errPurged says that a plan has gone since its node was read.
-var errPurged = errors.New("the plan is not there any more")
+// layout is that of the node's plan. If that has gone since the node was read, the change
+// will be lost, and decided again.
+func (n *nodeChange) layout(ctx context.Context) (layout, error) {
+	l, err := n.o.layout(ctx, n.key, n.node.PlanDigest)
+	if errors.Is(err, errPurged) {
+		n.c.rev, err = -1, nil
+	}
+	return l, err
+}
+
+// errPurged says that a plan has gone since its node was read, and what was asked for with it.
+var errPurged = fmt.Errorf("the plan is not there any more: %w", state.ErrNotFound)
+
+// planGone says why what should be there of a node's plan is not: errPurged, unless the
+// node still has the plan.
+func (o *operation) planGone(ctx context.Context, key state.NodeKey, digest, what string) error {
+	again := *o
+	again.serial = true
+	m, err := again.read(ctx, key)
+	switch {
+	case err != nil:
+		return err
+	case m.node.PlanDigest != digest:
+		return errPurged
+	}
+	return lost(fmt.Errorf("the %s of %s is not there, though the node has it", what, nameNode(key)))
+}
 
 // specs reads the batches of a slice of a plan from a number on, by number.
 func (o *operation) specs(ctx context.Context, key state.NodeKey, digest string, slice, from int, work bool,
@@ -391,7 +417,7 @@ func (o *operation) spec(ctx context.Context, key state.BatchKey, digest string)
 			return err
 		})
 	if err == nil && !found {
-		err = errPurged
+		err = o.planGone(ctx, key.NodeKey, digest, fmt.Sprintf("planned batch %d", key.Batch))
 	}
 	return b, err
 }

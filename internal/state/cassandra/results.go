@@ -26,6 +26,7 @@ func results[T any](ctx context.Context, o *operation, key state.NodeKey, page s
 	err = together(ctx, len(requests), atOnce/2, func(ctx context.Context, i int) error {
 		some := found[i*valuesMax:][:len(requests[i])]
 		missing, err := o.published(ctx, m, requests[i], name, func(at, attempt int, data []byte) error {
+			some[at] = nil // it may be read again
 			if err := o.codec.unpack(data, &some[at]); err != nil {
 				return err
 			}
@@ -51,7 +52,8 @@ func results[T any](ctx context.Context, o *operation, key state.NodeKey, page s
 
 // published reads a column of the latest attempts of these batches, of which the node says that
 // they have it, and gives how many have not. If any has not it is read again as it was decided.
-func (o *operation) published(ctx context.Context, m *image, batches []int, name string, each func(at, attempt int, data []byte) error) (missing int, err error) {
+func (o *operation) published(ctx context.Context, m *image, batches []int, name string,
+	each func(at, attempt int, data []byte) error) (missing int, err error) {
 	in, args := "", m.p.with()
 	for i, b := range batches {
 		if in += "(?, ?)"; i < len(batches)-1 {
@@ -60,7 +62,8 @@ func (o *operation) published(ctx context.Context, m *image, batches []int, name
 		args = append(args, int64(b), int64(m.entry(b).attempt))
 	}
 	missing = len(batches)
-	err = o.query(ctx, valuesMax, `SELECT n1, n2, `+name+rowsOf+`kind = 3 AND (n1, n2) IN (`+in+`)`, args, func(scan func(...any) error) error {
+	text := `SELECT n1, n2, ` + name + rowsOf + `kind = 3 AND (n1, n2) IN (` + in + `)`
+	err = o.query(ctx, valuesMax, text, args, func(scan func(...any) error) error {
 		var n1, n2 int64
 		var data []byte
 		if err := scan(&n1, &n2, &data); err != nil || len(data) == 0 {
@@ -96,7 +99,12 @@ func (o *operation) unlessPurged(ctx context.Context, key state.NodeKey, missing
 	if err != nil || m.head.Purged {
 		return err
 	}
-	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "state in Cassandra: " + missing.Error(), Err: missing,
+	return lost(missing)
+}
+
+// lost is what is told of rows that are not where others say that they are.
+func lost(err error) error {
+	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "read the state in Cassandra", Err: err,
 		Hint: "look whether Cassandra has lost writes: see its nodes' logs, and repair the keyspace (nodetool repair)"}
 }
 
