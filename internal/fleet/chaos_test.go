@@ -45,6 +45,7 @@ func scenes() []scene {
 		{name: "hints ten times and in reverse", over: everything, fault: doubled, runs: 10, atOnce: 2},
 		{name: "lines cut", over: everything, fault: cut(), runs: 10, atOnce: 2, network: true},
 		{name: "lines silent", over: everything, fault: silent(), runs: 10, atOnce: 2, network: true},
+		{name: "lines silent for minutes", over: everything, fault: longSilent, runs: 20, atOnce: 2, network: true},
 		{name: "lines slow", over: everything, fault: slow(), runs: 5, atOnce: 2, network: true},
 		{name: "broker killed and its queues lost", over: everything, fault: brokerKilled, runs: 10, atOnce: 2},
 		{name: "lines between nodes cut", over: apart, fault: nodesCut(), runs: 10, atOnce: 2, network: true},

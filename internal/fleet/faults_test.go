@@ -186,6 +186,31 @@ func silent() fault {
 	})
 }
 
+// silentFor is longer than Cassandra's driver waits before it gives a connection up.
+const silentFor = 150 * time.Second
+
+// longSilent has nothing pass any more between a worker and all services, for long.
+func longSilent(ctx context.Context, f *fleet) error {
+	for {
+		m := f.someone(ctx, 300*time.Millisecond, 2*time.Second)
+		if m == nil {
+			return nil
+		}
+		f.count("workers silent", 1)
+		for _, l := range m.net.lines {
+			l.still.Store(true)
+		}
+		pause(ctx, silentFor)
+		for _, l := range m.net.lines {
+			l.still.Store(false)
+			l.cut()
+		}
+		if err := f.revive(); err != nil {
+			return err
+		}
+	}
+}
+
 // slow has each piece come later.
 func slow() fault {
 	return lines("lines slow", 4*leaseTime, func(l *line) { l.delay.Store(int64(50 * time.Millisecond)) }, func(l *line) { l.delay.Store(0) })
