@@ -114,6 +114,9 @@ type Config struct {
 	// Admit waits until one more batch may be claimed; release is called when it has
 	// ended. nil: always.
 	Admit func(ctx context.Context) (release func(), err error)
+	// Room reports whether a batch of a class of work may be claimed now; leave is called
+	// when it has ended. What may not is given back to the queue. nil: always.
+	Room func(class string) (leave func(), ok bool)
 	// Hinted is told what has become of each hint; nil is allowed. It is called from
 	// several goroutines.
 	Hinted func(f Fate)
@@ -134,6 +137,9 @@ func (c Config) withDefaults() Config {
 	c.Logger = or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Checkpoint == nil {
 		c.Checkpoint = func(worker.CrashPoint) {}
+	}
+	if c.Room == nil {
+		c.Room = func(string) (func(), bool) { return func() {}, true }
 	}
 	if c.Admit == nil {
 		c.Admit = func(context.Context) (func(), error) { return func() {}, nil }
@@ -237,6 +243,11 @@ func (e *Executor) next(ctx context.Context) (Fate, error) {
 // take claims the hinted batch, and only then tells the queue that the hint
 // is used, so that no broker's patience limits how long a batch may take.
 func (e *Executor) take(ctx context.Context, d queue.Delivery) Fate {
+	leave, ok := e.cfg.Room(d.Class)
+	if !ok {
+		return e.handOn(ctx, d)
+	}
+	defer leave()
 	run, release, err := e.cfg.Runs.Use(ctx, d.RunKey)
 	if err != nil {
 		e.cfg.Logger.Debug("a hint is for a run that is not worked on here", "run", d.Run, "error", err)

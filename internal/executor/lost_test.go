@@ -1,15 +1,18 @@
 package executor_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/coordinator"
+	"thalweg/internal/executor"
 	"thalweg/internal/queue"
 	"thalweg/internal/queue/queuetest/hub"
 	"thalweg/internal/state"
+	"thalweg/internal/worker"
 )
 
 // foreign are hints of another run, more than the run in question has.
@@ -86,4 +89,30 @@ func complete(t *testing.T, b bundle, d queue.Delivery) {
 func wait(t *testing.T, until func() bool) {
 	t.Helper()
 	require.Eventually(t, until, 30*time.Second, time.Millisecond)
+}
+
+// A worker that has no room for a class of work leaves its hints to others, claims
+// nothing of it, and goes on with the rest.
+func TestNoRoomForAClass(t *testing.T) {
+	t.Parallel()
+	ctx := patientContext(t)
+	b, broker := newBundle(t), hub.New(hub.Faults{})
+	job := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
+	full := newProcess(b, "full", broker.Join(), func(state.RunKey) worker.Job { return job })
+	full.exec.Room = func(string) (func(), bool) { return nil, false }
+	stopFull := full.start(ctx)
+	able := newProcess(b, "able", broker.Join(), func(state.RunKey) worker.Job { return job })
+	var inside atomic.Int64
+	able.exec.Room = func(string) (func(), bool) {
+		inside.Add(1)
+		return func() { inside.Add(-1) }, true
+	}
+	stop := able.start(ctx, b.run)
+	require.Equal(t, state.Complete, <-able.ended)
+	require.NoError(t, stop())
+	require.NoError(t, stopFull())
+	require.Zero(t, full.hints[executor.Used])
+	require.Equal(t, 45, able.hints[executor.Used])
+	require.Less(t, full.hints[executor.Handed], 1_000, "it pauses between two of them")
+	require.Zero(t, inside.Load())
 }

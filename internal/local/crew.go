@@ -40,8 +40,9 @@ type crewConfig struct {
 	slots      int
 	most       int // batches in flight that admit lets claim; 0: slots and ahead
 	admit      func(ctx context.Context) (release func(), err error)
-	ahead      int           // see aheadOf
-	lease      time.Duration // of batches and roles; 0: their defaults
+	room       func(class string) (leave func(), ok bool) // of a kind of node; nil: always
+	ahead      int                                        // see aheadOf
+	lease      time.Duration                              // of batches and roles; 0: their defaults
 	tries      int
 	deadline   time.Duration // of attempts
 	logger     *slog.Logger
@@ -81,7 +82,7 @@ func newCrew(ctx context.Context, cfg crewConfig) *crew {
 	}
 	c := &crew{cfg: cfg, owner: worker.Owner(), queue: cfg.queue, runs: map[state.RunKey]*openRun{}, ended: make(chan struct{})}
 	c.taken = newDrained(c.queue)
-	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.taken, Runs: c, Owner: c.owner, Slots: cmp.Or(cfg.most, cfg.slots+cfg.ahead), Admit: cfg.admit, Lease: cfg.lease, Tries: cfg.tries, Deadline: cfg.deadline,
+	c.exec = executor.New(executor.Config{Store: cfg.store, Queue: c.taken, Runs: c, Owner: c.owner, Slots: cmp.Or(cfg.most, cfg.slots+cfg.ahead), Admit: cfg.admit, Room: cfg.room, Lease: cfg.lease, Tries: cfg.tries, Deadline: cfg.deadline,
 		Logger: cfg.logger, Checkpoint: cfg.checkpoint, Hinted: cfg.hinted, Clock: cfg.clock})
 	ctx, c.cancel = context.WithCancel(ctx)
 	go func() {

@@ -95,7 +95,7 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	ready := make(chan struct{})
 	works, leave := context.WithCancelCause(ctx)
 	s.pace = s.newPace()
-	s.crew = newCrew(ctx, crewConfig{queue: shared, most: opts.inFlightMost(), admit: s.pace.Admit, heard: s.look, hinted: opts.Hinted, slowest: opts.FollowSlowest,
+	s.crew = newCrew(ctx, crewConfig{queue: shared, most: opts.inFlightMost(), admit: s.pace.Admit, room: func(kind string) (func(), bool) { return s.pace.Room(pace.ClassOf(kind)) }, heard: s.look, hinted: opts.Hinted, slowest: opts.FollowSlowest,
 		open: func(use context.Context, key state.RunKey) error {
 			<-ready
 			if s.draining() || use.Err() != nil {

@@ -61,13 +61,15 @@ type Config struct {
 // of goroutines.
 type Pace struct {
 	cfg    Config
-	writes int // writers, at the beginning
+	writes int  // writers, at the beginning
+	apart  bool // batches in flight are forced for some class: each has its own bound before it is claimed
 
 	mu        sync.Mutex
 	tuner     *adapt.Tuner
 	admitted  int       // that may claim, or have claimed
 	asking    list.List // who waits to be admitted, in the order in which they came: else a class could keep out another
 	inFlight  map[string]int
+	taken     map[string]int  // that Room has let claim
 	held      int             // claimed batches that wait for their class
 	latest    string          // class
 	seen      map[string]bool // classes
@@ -110,12 +112,13 @@ func New(cfg Config) *Pace {
 		cfg.Decided = func(adapt.Decision) {}
 	}
 	cfg.Slots = max(cfg.Slots, 1)
-	p := &Pace{cfg: cfg, inFlight: map[string]int{}, seen: map[string]bool{}, peaks: map[string]int64{}, changed: make(chan struct{}), classes: map[string]*window{}, moved: cfg.Now()}
+	p := &Pace{cfg: cfg, inFlight: map[string]int{}, taken: map[string]int{}, seen: map[string]bool{}, peaks: map[string]int64{}, changed: make(chan struct{}), classes: map[string]*window{}, moved: cfg.Now()}
 	if cfg.Writers != nil {
 		p.writes = cfg.Writers.Most()
 	}
 	var classes []adapt.Class
 	for _, name := range Classes() {
+		p.apart = p.apart || cfg.Fixed[Of{name, Batches}] != cfg.Fixed[Of{Load, Batches}]
 		classes = append(classes, adapt.Class{Name: name, Knobs: p.knobs(name)})
 		p.classes[name] = &window{since: p.moved}
 	}
@@ -163,11 +166,27 @@ func (p *Pace) Admit(ctx context.Context) (release func(), err error) {
 	return sync.OnceFunc(func() { p.change(func() { p.admitted-- }) }), nil
 }
 
+// Room reports whether a batch of a class may be claimed now, beside those of its class that
+// are, until leave is called: else it is for somebody who has room. Where nothing is
+// forced all classes are bounded by one number or nearly so, and a batch is claimed and waits.
+func (p *Pace) Room(class string) (leave func(), ok bool) {
+	if !p.apart {
+		return func() {}, true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken[class] >= p.tuner.Value(class, Batches) {
+		return nil, false
+	}
+	p.taken[class]++
+	return sync.OnceFunc(func() { p.change(func() { p.taken[class]-- }) }), true
+}
+
 // limit is how many batches may be in flight; mu is held. Of what class the next one will
 // be nobody knows.
 func (p *Pace) limit() (most int) {
 	for _, class := range Classes() {
-		if p.inFlight[class] > 0 || p.latest == "" {
+		if p.inFlight[class] > 0 || p.latest == "" || p.apart {
 			most = max(most, p.tuner.Value(class, Batches))
 		}
 	}

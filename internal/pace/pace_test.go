@@ -160,6 +160,35 @@ func TestForced(t *testing.T) {
 	})
 }
 
+// A forced number leaves its class no more, and the others what they had.
+func TestRoomOfClasses(t *testing.T) {
+	t.Parallel()
+	fixed, err := pace.ParseFixed([]string{"python=1"})
+	require.NoError(t, err)
+	p := pace.New(pace.Config{Cores: 8, Slots: 8, Start: 8, Most: 8, Fixed: fixed})
+	claim := func(class string) (end func()) {
+		release, err := p.Admit(t.Context())
+		require.NoError(t, err)
+		leave, ok := p.Room(class)
+		require.True(t, ok)
+		_, _, done, err := p.Enter(t.Context(), class)
+		require.NoError(t, err)
+		return func() {
+			done(nil)
+			leave()
+			release()
+		}
+	}
+	end := claim(pace.Python)
+	_, ok := p.Room(pace.Python)
+	require.False(t, ok)
+	for range 7 { // it would wait for ever here if Python's number were that of all
+		defer claim(pace.Join)()
+	}
+	end()
+	defer claim(pace.Python)()
+}
+
 // Who waits for a turn and gives up leaves nothing behind.
 func TestGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
