@@ -10,6 +10,7 @@ import (
 	"thalweg/internal/coordinator"
 	"thalweg/internal/executor"
 	"thalweg/internal/queue"
+	"thalweg/internal/queue/inproc"
 	"thalweg/internal/queue/queuetest/hub"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
@@ -115,4 +116,20 @@ func TestNoRoomForAClass(t *testing.T) {
 	require.Equal(t, 45, able.hints[executor.Used])
 	require.Less(t, full.hints[executor.Handed], 1_000, "it pauses between two of them")
 	require.Zero(t, inside.Load())
+}
+
+// In a process that has a queue of its own, what had no room comes again.
+func TestNoRoomAlone(t *testing.T) {
+	t.Parallel()
+	ctx := patientContext(t)
+	b := newBundle(t)
+	job := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
+	p := newProcess(b, "alone", inproc.New(0), func(state.RunKey) worker.Job { return job })
+	var asked atomic.Int64
+	p.exec.Room = func(string) (func(), bool) { return func() {}, asked.Add(1)%4 != 0 }
+	stop := p.start(ctx, b.run)
+	require.Equal(t, state.Complete, <-p.ended)
+	require.NoError(t, stop())
+	require.Equal(t, 45, p.hints[executor.Used])
+	require.NotZero(t, p.hints[executor.Handed])
 }

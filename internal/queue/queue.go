@@ -57,8 +57,8 @@ type Delivery struct {
 	Hint
 	// Done tells the queue that the hint is not needed any more.
 	Done func(ctx context.Context) error
-	// Back gives the hint to others, where this process cannot work on its run:
-	// it waits behind all others. Whoever gives back pauses before the next one.
+	// Back gives the hint to others, where this process cannot work on it now: it
+	// waits behind all others, and may come here again. Whoever gives back pauses before the next one.
 	Back func(ctx context.Context) error
 }
 

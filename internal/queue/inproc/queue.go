@@ -68,10 +68,7 @@ func (q *Queue) publish(ctx context.Context, h queue.Hint) error {
 		q.notFull.Signal()
 		return nil
 	}
-	q.known[h.BatchKey] = struct{}{}
-	q.waiting[level(h.Priority)].push(h)
-	q.n++
-	q.notEmpty.Signal()
+	q.again(h)
 	return nil
 }
 
@@ -97,15 +94,15 @@ func level(p queue.Priority) int {
 }
 
 // Receive implements queue.Queue. The delivery's Done has nothing to do: a
-// hint is gone when it is received, and so is the process that loses it. Back is
-// the same: there is nobody else.
+// hint is gone when it is received, and so is the process that loses it. Back puts it
+// behind the others, for when this process can work on it.
 func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.wait(ctx, q.notEmpty, func() bool { return q.n > 0 }); err != nil {
 		return queue.Delivery{}, fmt.Errorf("receive hint: %w", err)
 	}
-	return delivery(q.pop()), nil
+	return q.delivery(q.pop()), nil
 }
 
 // Take is Receive where a hint waits; false where none does.
@@ -115,12 +112,35 @@ func (q *Queue) Take() (queue.Delivery, bool) {
 	if q.n == 0 {
 		return queue.Delivery{}, false
 	}
-	return delivery(q.pop()), true
+	return q.delivery(q.pop()), true
 }
 
-func delivery(h queue.Hint) queue.Delivery {
-	nothing := func(context.Context) error { return nil }
-	return queue.Delivery{Hint: h, Done: nothing, Back: nothing}
+func (q *Queue) delivery(h queue.Hint) queue.Delivery {
+	settled := false // guarded by mu
+	settle := func(back bool) func(context.Context) error {
+		return func(context.Context) error {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			if back && !settled && !q.closed {
+				q.again(h)
+			}
+			settled = true
+			return nil
+		}
+	}
+	return queue.Delivery{Hint: h, Done: settle(false), Back: settle(true)}
+}
+
+// again puts a hint behind the others, beyond the limit if need be: whoever gives it
+// back waits for nobody; mu is held.
+func (q *Queue) again(h queue.Hint) {
+	if _, merged := q.known[h.BatchKey]; merged {
+		return
+	}
+	q.known[h.BatchKey] = struct{}{}
+	q.waiting[level(h.Priority)].push(h)
+	q.n++
+	q.notEmpty.Signal()
 }
 
 // pop takes the next hint; there must be one, and mu is held.
