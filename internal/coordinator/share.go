@@ -406,10 +406,13 @@ func (c *Coordinator) nearEnd(ctx context.Context) (near bool) {
 	names := slices.Sorted(maps.Keys(c.done))
 	clear(c.done)
 	c.mu.Unlock()
-	for _, name := range names {
-		n, err := c.cfg.Store.Node(ctx, state.NodeKey{RunKey: c.run, Node: name})
-		if err != nil {
-			return true // who looks finds out
+	nodes, err := c.cfg.Store.Nodes(ctx, c.run) // without their plans
+	if err != nil {
+		return true // who looks finds out
+	}
+	for _, n := range nodes {
+		if !slices.Contains(names, n.Name) {
+			continue
 		}
 		c.mu.Lock()
 		left := c.know(n).left

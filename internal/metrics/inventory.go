@@ -76,7 +76,7 @@ func (m *Metrics) makeAll() {
 	m.conditionals = m.counter("thalweg_conditional_writes_total", "requests", "Conditional writes to the state's service; thalweg_requests_total has them, too.",
 		Label{"service", "cassandra"}, Label{"outcome", "done, lost (somebody else was first), failed"})
 
-	m.deliveries = m.counter("thalweg_queue_deliveries_total", "hints", "Hints of batches that were taken from the queue. All but used ones were useless.",
+	m.deliveries = m.counter("thalweg_queue_deliveries_total", "hints", "Hints of batches that were taken from the queue. All but used ones were useless, and those handed on because their class is at a forced number here.",
 		Label{"fate", "used (its batch was claimed), refused (it could not be claimed any more), handed (given to others), unknown (of no run that is worked on), broken (state did not answer)"})
 	m.slotEnds = m.counter("thalweg_slot_ends_total", "processes", "Processes of slots that ended and were not told to.",
 		Label{"why", "memory (the system had none for it), killed (it stood still, or did not stop), died"})
