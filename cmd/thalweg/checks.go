@@ -73,7 +73,7 @@ func (c *checksCmd) Run(ctx context.Context, a *app) error {
 	}
 	if c.Node != "" {
 		if nodes = slices.DeleteFunc(nodes, func(n state.Node) bool { return n.Name != c.Node }); len(nodes) == 0 {
-			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, c.Node), Hint: "thalweg nodes lists them"}
+			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, c.Node), Hint: "`thalweg nodes` lists them"}
 		}
 	}
 	results, err := local.Checks(ctx, home.State, nodes)

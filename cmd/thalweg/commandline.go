@@ -33,7 +33,7 @@ func placeOf(kctx *kong.Context, cluster string) commandPlace {
 
 // proposed finds commands in what people are told: between accents, a text of
 // their own, or in a sentence.
-var proposed = regexp.MustCompile("`thalweg ([a-z]+)[^`]*`|^thalweg ([a-z]+)(?: .*)?$|\\bthalweg ([a-z]+)\\b")
+var proposed = regexp.MustCompile("`thalweg ([a-z]+)[^`]*`|^thalweg ([a-z]+)(?: .*)?$|\\bthalweg ([a-z]+)\\b(?: --(?:cluster|state) )?")
 
 // here adds the place to the commands of a text.
 func (p commandPlace) here(text string) string {

@@ -18,6 +18,7 @@ func TestProposedCommandsNameTheirPlace(t *testing.T) {
 		"the runs: thalweg runs lists them":                  "the runs: thalweg runs --cluster c.yaml lists them",
 		"`thalweg fmt a.yaml`":                               "`thalweg fmt a.yaml`",
 		"start one: `thalweg worker --cluster c.yaml`":       "start one: `thalweg worker --cluster c.yaml`",
+		"start one: thalweg worker --cluster c.yaml":         "start one: thalweg worker --cluster c.yaml",
 		"nothing of that: thalweg is a word, thalwegs, runs": "nothing of that: thalweg is a word, thalwegs, runs",
 	} {
 		require.Equal(t, want, p.here(text))

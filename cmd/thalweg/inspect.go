@@ -31,7 +31,7 @@ func (f runFlag) pick(ctx context.Context, home *local.Home, workspace string) (
 	if f.Run > 0 {
 		r, err := home.State.Run(ctx, state.RunKey{Workspace: workspace, Run: f.Run})
 		if errors.Is(err, state.ErrNotFound) {
-			return r, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has no run %d", workspace, f.Run), Hint: "thalweg runs lists them"}
+			return r, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has no run %d", workspace, f.Run), Hint: "`thalweg runs` lists them"}
 		}
 		return r, err
 	}
@@ -121,7 +121,7 @@ func (c *batchesCmd) Run(ctx context.Context, a *app) error {
 	defer home.Close()
 	batches, err := state.All(ctx, home.State.Batches, state.NodeKey{RunKey: r.RunKey, Node: c.Node})
 	if errors.Is(err, state.ErrNotFound) {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, c.Node), Hint: "thalweg nodes lists them"}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, c.Node), Hint: "`thalweg nodes` lists them"}
 	}
 	if err != nil {
 		return err

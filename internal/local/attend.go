@@ -294,7 +294,7 @@ func NobodyTakes(ctx context.Context, home *Home, key state.RunKey) (text, hint 
 	case err != nil:
 		return "", "", err
 	case c.There == 0:
-		return "no worker is there", "start one: thalweg worker --cluster " + home.cluster.Path, nil
+		return "no worker is there", "start one: `thalweg worker --cluster " + home.cluster.Path + "`", nil
 	case c.None():
 		reasons := make([]string, len(c.Refused))
 		for i, r := range c.Refused {

@@ -108,7 +108,7 @@ func (r *runner) checkSources(ctx context.Context, nodes []*script.Node) error {
 		}
 		if !slices.ContainsFunc(nodes, func(n state.Node) bool { return n.Status == state.Succeeded }) {
 			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has completed none of the tables that are read from other runs: %s", run, strings.Join(wanted, ", ")),
-				Hint: "thalweg nodes --run N shows what a run has completed"}
+				Hint: "`thalweg nodes --run N` shows what a run has completed"}
 		}
 	}
 	return nil
@@ -176,5 +176,5 @@ func planOf(ctx context.Context, store state.Store, n state.Node) (np plan.NodeP
 }
 
 func noRun(key state.RunKey) error {
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has no run %d", key.Workspace, key.Run), Hint: "thalweg runs lists them"}
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has no run %d", key.Workspace, key.Run), Hint: "`thalweg runs` lists them"}
 }

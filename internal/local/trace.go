@@ -130,7 +130,7 @@ func findTarget(ctx context.Context, home *Home, opts TraceOptions) (target line
 			break
 		}
 	}
-	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no run of workspace %s has completed a table %s or written a file of that name", opts.Workspace, opts.Name), Hint: "thalweg runs lists the runs, thalweg nodes what they have made"}
+	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no run of workspace %s has completed a table %s or written a file of that name", opts.Workspace, opts.Name), Hint: "`thalweg runs` lists the runs, `thalweg nodes` what they have made"}
 	for _, side := range []string{engine.BadTable, "__failed"} {
 		if table, ok := strings.CutSuffix(name, side); ok {
 			f.Hint = fmt.Sprintf("rows that were put aside are not traced: those of %s are, and thalweg sql shows %s", table, name)
