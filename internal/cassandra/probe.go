@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
@@ -119,23 +120,28 @@ type Clock struct {
 	Took  time.Duration // the quickest answer
 }
 
-// clockNodesMost is how many nodes are asked for their time.
-const clockNodesMost = 5
+const (
+	clockNodesMost = 5               // that are asked for their time
+	clockPatience  = 2 * time.Second // for all of them
+)
 
 // Clock compares the clocks of the cluster's nodes with this machine's, and gives the middle
 // one, so that no node of three whose clock is wrong decides when leases end. Nodes that
 // do not answer are left out.
 func (s *Session) Clock(ctx context.Context) (Clock, error) {
-	var clocks []Clock
-	for _, host := range s.GetHosts() {
-		if len(clocks) == clockNodesMost || ctx.Err() != nil {
-			break
-		}
-		if !host.IsUp() {
-			continue
-		}
-		if c, err := s.clockOf(ctx, host.HostID()); err == nil {
-			clocks = append(clocks, c)
+	hosts := slices.DeleteFunc(s.GetHosts(), func(h *gocql.HostInfo) bool { return !h.IsUp() })
+	hosts = hosts[:min(len(hosts), clockNodesMost)]
+	limited, cancel := context.WithTimeout(ctx, clockPatience) // a silent one holds up nobody
+	defer cancel()
+	clocks, errs := make([]Clock, len(hosts)), make([]error, len(hosts))
+	var asking sync.WaitGroup
+	for i, host := range hosts {
+		asking.Go(func() { clocks[i], errs[i] = s.clockOf(limited, host.HostID()) })
+	}
+	asking.Wait()
+	for i := len(hosts) - 1; i >= 0; i-- {
+		if errs[i] != nil {
+			clocks = slices.Delete(clocks, i, i+1)
 		}
 	}
 	if len(clocks) == 0 {

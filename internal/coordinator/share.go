@@ -111,6 +111,10 @@ func (c *Coordinator) share(ctx context.Context, nodes []state.Node) error {
 	return nil
 }
 
+// probeGraces is how many graces a run in which nothing happens waits at most until it is
+// looked for lost hints again.
+const probeGraces = 32
+
 // stuck reports whether nothing has changed in the run for two graces, and nobody works on
 // it: its hints may be lost although others' wait, or wait behind those. Then the last hint
 // of each node is published again. When that is taken, those before it have been, or
@@ -135,7 +139,7 @@ func (c *Coordinator) stuck(ctx context.Context, work []state.Node) (bool, error
 			return false, nil
 		}
 	}
-	c.patience *= 2
+	c.patience = min(2*c.patience, probeGraces*c.cfg.Grace)
 	return true, nil
 }
 
@@ -442,7 +446,7 @@ func (c *Coordinator) notice(run state.Run, nodes []state.Node) {
 		fmt.Fprint(&now, " ", n.Revision, n.Status)
 	}
 	if c.last != now.String() {
-		c.last, c.moved = now.String(), c.cfg.Now()
+		c.last, c.moved, c.patience = now.String(), c.cfg.Now(), 0
 	}
 }
 

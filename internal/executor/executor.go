@@ -34,7 +34,7 @@ const (
 	retryLongest = time.Minute
 	// finishTimeout bounds the state changes that go on after a shutdown.
 	finishTimeout = 30 * time.Second
-	// claimPatience bounds those that have begun when a run is left.
+	// claimPatience bounds claims that have begun, and hints that have come, as a run or the executor ends.
 	claimPatience = 2 * time.Second
 	// GraceDefault is how long executions may take to end when their run or the
 	// executor has. DuckDB looks for an interrupt between two vectors, which may be far apart.
@@ -233,7 +233,7 @@ func (e *Executor) next(ctx context.Context) (Fate, error) {
 	}
 	if ctx.Err() != nil {
 		// Nobody else has the hint while the connection stands.
-		finish, finished := finishing(ctx)
+		finish, finished := outliving(ctx, claimPatience)
 		defer finished()
 		return "", errors.Join(ctx.Err(), d.Back(finish))
 	}

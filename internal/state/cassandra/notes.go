@@ -21,12 +21,17 @@ func millis(t time.Time) *int64 {
 
 // conditional executes one conditional statement.
 func (o *operation) conditional(ctx context.Context, text string, args ...any) (applied bool, err error) {
+	return o.compared(ctx, map[string]any{}, text, args...)
+}
+
+// compared is conditional, and puts what is there into a map if it is not as the condition says.
+func (o *operation) compared(ctx context.Context, there map[string]any, text string, args ...any) (applied bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
 	start := time.Now()
 	defer func() { o.told(start, Request{Conditional: true, Lost: err == nil && !applied, Err: err}) }()
-	applied, err = o.session.Query(text, args...).SerialConsistency(o.session.Serial).MapScanCASContext(ctx, map[string]any{})
+	applied, err = o.session.Query(text, args...).SerialConsistency(o.session.Serial).MapScanCASContext(ctx, there)
 	return applied, driver.Asked(ctx, err)
 }
 
@@ -149,10 +154,9 @@ func (s *Store) Fleet(ctx context.Context) (id string, err error) {
 
 // makeFleet writes an id unless there is one, and gives the one that there is.
 func (o *operation) makeFleet(ctx context.Context) (id string, err error) {
-	start, mine, there := time.Now(), state.NewFleet(), map[string]any{}
-	applied, err := o.session.Query(`INSERT INTO state_notes (workspace, topic, name, run, node, data, time) VALUES ('', ?, ?, 0, '', ?, ?) IF NOT EXISTS`,
-		state.TopicFleet, state.FleetName, []byte(mine), start.UnixMilli()).SerialConsistency(o.session.Serial).MapScanCASContext(ctx, there)
-	o.told(start, Request{Conditional: true, Lost: err == nil && !applied, Err: err})
+	mine, there := state.NewFleet(), map[string]any{}
+	applied, err := o.compared(ctx, there, `INSERT INTO state_notes (workspace, topic, name, run, node, data, time) VALUES ('', ?, ?, 0, '', ?, ?) IF NOT EXISTS`,
+		state.TopicFleet, state.FleetName, []byte(mine), time.Now().UnixMilli())
 	if err != nil || applied {
 		return mine, err
 	}
