@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 // doctorCmd says what is wrong here, and how it is mended.
 type doctorCmd struct {
+	remoteFlags
 	State   string        `help:"State directory to look at; default: none, this machine only." type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
 	Cluster string        `help:"Configuration of a cluster whose services are looked at." type:"path" env:"THALWEG_CLUSTER" placeholder:"FILE"`
 	Python  string        `help:"Python interpreter that is tried." default:"python3" env:"THALWEG_PYTHON"`
@@ -41,8 +43,13 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 			c.Python = cfg.Worker.Python
 		}
 	}
+	client, err := c.client(slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
 	found, err := local.Doctor(ctx, local.DoctorOptions{Dir: c.State, Cluster: cfg, Program: version, Interpreter: c.Python,
-		Keeper: ownExecutable, Limit: c.Timeout})
+		Keeper: ownExecutable, Limit: c.Timeout, Remote: client, Known: a.known})
 	if err != nil {
 		return err
 	}

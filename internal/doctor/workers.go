@@ -29,6 +29,12 @@ type Worker struct {
 	Seen   time.Time // by its own clock
 }
 
+// OpenRuns are the runs that are not over.
+type OpenRuns struct {
+	Open, Looked int      // not over; of these looked at
+	Why          []string // this machine could not work on some; none: it could on all that were looked at
+}
+
 // Workers is what the checks of the other workers need.
 type Workers struct {
 	Open   func(ctx context.Context) error
@@ -36,10 +42,9 @@ type Workers struct {
 	Engine string // of this program
 	Hash   string
 	Now    func() time.Time // by the clock that workers go by
-	// Runs says why this machine could not work on runs that are open; none: it could.
-	Runs  func(ctx context.Context) (open int, why []string, err error)
-	Close func()
-	found []Worker
+	Runs   func(ctx context.Context) (OpenRuns, error)
+	Close  func()
+	found  []Worker
 }
 
 // Service gives the checks.
@@ -166,13 +171,17 @@ func apart(shown, from, to time.Time) time.Duration {
 }
 
 func (w *Workers) runs(ctx context.Context) Result {
-	open, why, err := w.Runs(ctx)
+	runs, err := w.Runs(ctx)
 	if err != nil {
 		return Failed(err)
 	}
-	if len(why) > 0 {
-		return Result{Verdict: Warning, Seen: "this machine cannot work on: " + strings.Join(why, "; "),
-			Mend: "other workers may; else install what they began with"}
+	if len(runs.Why) > 0 {
+		return Result{Verdict: Warning, Seen: "this machine cannot work on: " + strings.Join(runs.Why, "; "),
+			Mend: "other workers may; else mend it here: what a run needs is looked at as a worker does before it begins"}
 	}
-	return good("%s; this machine has what they need", figures.Counted(int64(open), "run", "runs"))
+	seen := good("%s; this machine has what they need", figures.Counted(int64(runs.Open), "run", "runs"))
+	if runs.Looked < runs.Open {
+		seen.Seen = fmt.Sprintf("%d runs; this machine has what the %d that were looked at need", runs.Open, runs.Looked)
+	}
+	return seen
 }

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +25,8 @@ import (
 	"thalweg/internal/plan"
 	"thalweg/internal/python"
 	"thalweg/internal/queue/rabbitmq"
+	"thalweg/internal/remote"
+	"thalweg/internal/secret"
 	"thalweg/internal/state"
 	statecassandra "thalweg/internal/state/cassandra"
 	"thalweg/internal/state/sqlite"
@@ -39,7 +39,9 @@ type DoctorOptions struct {
 	Program     string          // version of this program
 	Interpreter string
 	Keeper      string
-	Limit       time.Duration // of each check; 0: its own
+	Limit       time.Duration  // of each check; 0: its own
+	Remote      *remote.Client // reaches what scripts name; nil: nothing that is far
+	Known       *secret.Known
 }
 
 // Impatience of what is looked at: what fails is said, not waited for.
@@ -322,7 +324,7 @@ func (d *examination) workers(c *cluster.Config) doctor.Service {
 			}
 			return out, err
 		},
-		Runs:  func(ctx context.Context) (int, []string, error) { return d.openRuns(ctx, home) },
+		Runs:  func(ctx context.Context) (doctor.OpenRuns, error) { return d.openRuns(ctx, home) },
 		Close: func() { end() },
 	}
 	return look.Service()
@@ -354,67 +356,4 @@ func stateOf(ctx context.Context, c *cluster.Config, by *clock) (state.Store, fu
 		return nil, func() {}, err
 	}
 	return store, end, nil
-}
-
-// openRuns says which runs that are not over this machine could not work on.
-func (d *examination) openRuns(ctx context.Context, home *Home) (open int, why []string, err error) {
-	workspaces, err := home.State.Workspaces(ctx)
-	if err != nil {
-		return 0, nil, err
-	}
-	wanted := map[string]map[string]string{} // Python of each run
-	for _, w := range workspaces {
-		runs, err := state.OpenRuns(ctx, home.State, w, nil)
-		if err != nil {
-			return 0, nil, err
-		}
-		for _, r := range runs {
-			open++
-			name := fmt.Sprintf("%s/%d", w, r.Run)
-			if err := (&server{tools: &tools{home: home}}).compatible(r); err != nil {
-				why = append(why, name+": "+fault.Of(err).Message)
-				continue
-			}
-			begun, err := settingsOf(ctx, home.State, r)
-			if err != nil {
-				return 0, nil, err
-			}
-			if begun != nil && len(begun.Python) > 0 {
-				wanted[name] = begun.Python
-			}
-		}
-	}
-	differ, err := d.otherPython(ctx, wanted)
-	return open, append(why, differ...), err
-}
-
-// otherPython compares interpreter and installed modules with those that runs began with.
-func (d *examination) otherPython(ctx context.Context, wanted map[string]map[string]string) (why []string, err error) {
-	if len(wanted) == 0 {
-		return nil, nil
-	}
-	const module = "module "
-	var text strings.Builder
-	text.WriteString("def looked_at():\n    pass\n")
-	for _, begun := range wanted {
-		for name := range begun {
-			if m, ok := strings.CutPrefix(name, module); ok {
-				fmt.Fprintf(&text, "    import %s\n", m)
-			}
-		}
-	}
-	found, err := d.interpreter(ctx, text.String())
-	if err != nil {
-		return nil, err
-	}
-	here := surroundings(map[string]map[string]string{"": found})
-	for _, run := range slices.Sorted(maps.Keys(wanted)) {
-		begun := maps.Clone(wanted[run])
-		maps.DeleteFunc(begun, func(name, _ string) bool { return name != "python" && !strings.HasPrefix(name, module) })
-		if err := (&server{tools: &tools{home: &Home{cluster: d.Cluster}}}).samePython(settings{Python: begun},
-			map[string]map[string]string{"": here}); err != nil {
-			why = append(why, run+": "+fault.Of(err).Message)
-		}
-	}
-	return why, nil
 }

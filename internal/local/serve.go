@@ -318,11 +318,21 @@ func (s *server) refuse(how string, r state.Run, err error) {
 	wait := min(max(refusalMin, 2*before), refusalMax)
 	var why string
 	if !fault.Passes(err) && !errors.Is(err, state.ErrUnknown) {
-		why = fault.Of(err).Message
+		why = whyNot(err)
 	}
 	maps.DeleteFunc(s.refused, func(_ string, r refusal) bool { return time.Now().After(r.until.Add(refusalKept)) })
 	s.refused[how] = refusal{until: time.Now().Add(wait), wait: wait, run: r.RunKey, why: why}
 	s.saysElse()
+}
+
+// whyNot is a refusal for those who read of it elsewhere: where, and what; without causes
+// below, which may go on over pages.
+func whyNot(err error) string {
+	f := fault.Of(err)
+	if where := f.Place.String(); where != "" {
+		return where + ": " + f.Message
+	}
+	return f.Message
 }
 
 // saysElse makes the worker's note say at once what has changed.
@@ -354,10 +364,7 @@ func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, rec re
 	if err := s.enter(ctx, true); err != nil {
 		return nil, rec, err
 	}
-	python, err := s.prepare(ctx, rec.script, rec.Dir, key)
-	if err == nil {
-		err = s.samePython(rec.settings, python)
-	}
+	python, err := s.likePython(ctx, rec)
 	if err != nil {
 		return nil, rec, err
 	}
@@ -367,6 +374,15 @@ func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, rec re
 	job := s.job(jobOf{script: rec.script, sources: &rec.sources, run: key, identity: s.home.identityOf(rec.run), from: rec.run.Sources, planning: rec.Budget, ephemeral: rec.Ephemeral, dir: rec.Dir, ownCopies: true,
 		reuse: rec.Reuse, chosen: rec.Chosen, python: python})
 	return s.crew.open(ctx, key, rec.run.Priority, job, s.isolated(key, job), lock, s.opts.Observe), rec, nil
+}
+
+// likePython imports a run's Python code, and refuses one that began with another Python.
+func (s *server) likePython(ctx context.Context, rec recorded) (map[string]map[string]string, error) {
+	found, err := s.prepare(ctx, rec.script, rec.Dir, rec.run.RunKey)
+	if err != nil {
+		return nil, err
+	}
+	return found, s.samePython(rec.settings, found)
 }
 
 // prepare has the interpreters import the run's Python code, once there are any.
