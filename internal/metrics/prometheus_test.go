@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -23,10 +24,8 @@ import (
 
 // A real Prometheus scrapes a real run: it has every metric that moved, and
 // evaluates the alert rules without an error.
-func TestClusterChaosPrometheusScrapesARun(t *testing.T) {
-	if os.Getenv("THALWEG_CHAOS_CLUSTER") != "1" {
-		t.Skip("a long test: make chaos-cluster")
-	}
+func TestPrometheusScrapesARun(t *testing.T) {
+	t.Parallel()
 	program, err := exec.LookPath("prometheus")
 	if err != nil {
 		t.Skip("there is no prometheus here (Debian: apt-get install prometheus)")
@@ -84,10 +83,19 @@ func prometheusOf(t *testing.T, program, target string) (at string) {
 	log, err := os.Create(filepath.Join(dir, "log"))
 	require.NoError(t, err)
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, cmd.Start())
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // it dies with the thread that started it, and the run's interpreters end theirs
+		err := cmd.Start()
+		if started <- err; err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	require.NoError(t, <-started)
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
+		<-ended
 		_ = log.Close()
 	})
 	at = "http://" + address

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -22,6 +23,7 @@ type worker struct {
 	cmd   *exec.Cmd
 	at    string // its metrics
 	group string // that holds it; "": none
+	ended chan error
 
 	watched func() (bench.Peaks, error) // its memory, and that of its slots; called once
 }
@@ -45,7 +47,7 @@ func (o options) start(ctx context.Context, i int, keyspace string) (*worker, er
 			return nil, err
 		}
 	}
-	if err := w.cmd.Start(); err != nil {
+	if err := w.run(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
 	w.watched = watch(w.cmd.Process.Pid)
@@ -56,6 +58,20 @@ func (o options) start(ctx context.Context, i int, keyspace string) (*worker, er
 		return nil, errors.Join(fmt.Errorf("hold a worker: %w", err), w.stop())
 	}
 	return w, nil
+}
+
+// run starts the process from a thread that stays: it would die with the thread.
+func (w *worker) run() error {
+	started := make(chan error)
+	w.ended = make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		err := w.cmd.Start()
+		if started <- err; err == nil {
+			w.ended <- w.cmd.Wait()
+		}
+	}()
+	return <-started
 }
 
 // watch follows the memory of a process until it is asked for what it was.
@@ -114,7 +130,7 @@ func freeAddress(ctx context.Context) (string, error) {
 func (w *worker) stop() error {
 	err := w.cmd.Process.Signal(syscall.SIGTERM)
 	late := time.AfterFunc(stopWithin, func() { _ = w.cmd.Process.Kill() })
-	err = errors.Join(err, w.cmd.Wait())
+	err = errors.Join(err, <-w.ended)
 	late.Stop()
 	if w.group != "" {
 		err = errors.Join(err, os.Remove(w.group))
