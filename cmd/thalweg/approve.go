@@ -134,6 +134,8 @@ func printDecided(a *app, key state.RunKey, w local.Wish, out local.Decided) {
 		fmt.Fprintf(a.stdout, "  the run has failed; `%s` asks again\n", a.command(key, fmt.Sprintf("retry %d", key.Run)))
 	case out.AtWork:
 		fmt.Fprintln(a.stdout, "  a process works on the run, and goes on")
+	case a.cluster:
+		fmt.Fprintf(a.stdout, "  a worker of the cluster goes on with it; `%s` follows it\n", a.command(key, fmt.Sprintf("attach %d", key.Run)))
 	default:
 		fmt.Fprintf(a.stdout, "  nobody works on the run now: `%s` goes on with it, or a worker or `run --wait` that is there\n", a.command(key, fmt.Sprintf("resume %d", key.Run)))
 	}

@@ -84,7 +84,7 @@ func (c *checksCmd) Run(ctx context.Context, a *app) error {
 	if c.JSON {
 		return printJSON(a.stdout, rows)
 	}
-	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, runStatus(ctx, home, r))
+	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, a.runStatus(ctx, home, r))
 	t := a.newTable("node", "check", "status", "checked", "failed", "kept", "what was found")
 	rightAligned(t, 4, 5, 6)
 	for _, row := range rows {

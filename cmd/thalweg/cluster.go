@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/gate"
+	"thalweg/internal/history"
 	"thalweg/internal/local"
 	"thalweg/internal/state"
 )
@@ -50,12 +52,13 @@ type clusterStatus struct {
 
 // openRunRow is a run that is not over.
 type openRunRow struct {
-	Workspace string       `json:"workspace"`
-	Run       int64        `json:"run"`
-	Script    string       `json:"script"`
-	Status    state.Status `json:"status"`
-	Workers   int          `json:"workers"`
-	Why       string       `json:"why,omitempty"` // nobody takes it
+	Workspace string `json:"workspace"`
+	Run       int64  `json:"run"`
+	Script    string `json:"script"`
+	Status    string `json:"status"` // as history has it
+	Workers   int    `json:"workers"`
+	Why       string `json:"why,omitempty"` // what it waits for
+	Do        string `json:"do,omitempty"`
 }
 
 // Run implements kong's command.
@@ -69,7 +72,7 @@ func (c *clusterStatusCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	runs, err := openRunRows(ctx, home, workers)
+	runs, err := a.openRunRows(ctx, home, workers)
 	if err != nil {
 		return err
 	}
@@ -81,7 +84,7 @@ func (c *clusterStatusCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-func openRunRows(ctx context.Context, home *local.Home, workers []local.Attendance) (out []openRunRow, err error) {
+func (a *app) openRunRows(ctx context.Context, home *local.Home, workers []local.Attendance) (out []openRunRow, err error) {
 	workspaces, err := home.State.Workspaces(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for workspaces: %w", err)
@@ -92,17 +95,19 @@ func openRunRows(ctx context.Context, home *local.Home, workers []local.Attendan
 			return nil, fmt.Errorf("look for runs of workspace %s: %w", w, err)
 		}
 		for _, r := range runs {
-			row := openRunRow{Workspace: w, Run: r.Run, Script: r.ScriptPath, Status: r.Status}
+			seen, err := a.statusOf(ctx, home, r)
+			if err != nil {
+				return nil, err
+			}
+			row := openRunRow{Workspace: w, Run: r.Run, Script: r.ScriptPath, Status: seen.Status, Why: seen.NoWorker, Do: seen.Do}
+			if len(seen.WaitsFor) > 0 && seen.Status == history.Waiting {
+				row.Why = "waits for a decision about " + gate.NameOf(seen.WaitsFor[0])
+			}
 			for _, there := range workers {
 				for _, at := range there.Runs {
 					if !there.Gone && at.Workspace == w && at.Run == r.Run {
 						row.Workers++
 					}
-				}
-			}
-			if row.Workers == 0 && r.Status == state.Running {
-				if row.Why, _, err = local.NobodyTakes(ctx, home, r.RunKey); err != nil {
-					return nil, err
 				}
 			}
 			out = append(out, row)
@@ -152,7 +157,7 @@ func (a *app) printOpenRuns(runs []openRunRow) {
 	t := a.newTable("workspace", "run", "script", "status", "workers", "")
 	rightAligned(t, 2, 5)
 	for _, r := range runs {
-		t.AppendRow([]any{r.Workspace, r.Run, plain(r.Script), statusText(a, r.Status), r.Workers, plain(r.Why)})
+		t.AppendRow([]any{r.Workspace, r.Run, plain(r.Script), runStatusText(a, r.Status), r.Workers, plain(r.Why)})
 	}
 	t.Render()
 }

@@ -37,7 +37,8 @@ func (c *eventsCmd) Run(ctx context.Context, a *app) error {
 	stream := history.NewStream(home.State, run.RunKey, c.After)
 	tell := func(lines []history.Line) error { return printLines(a.stdout, lines) }
 	if c.Follow {
-		err = history.Follow(ctx, stream, history.FollowOptions{Stay: c.Wait, Abandoned: home.Interrupted}, tell)
+		looked := nobodyWatch{app: a, home: home, key: run.RunKey}
+		err = history.Follow(ctx, stream, history.FollowOptions{Stay: c.Wait, Abandoned: looked.abandoned}, tell)
 	} else {
 		_, err = history.Tell(ctx, stream, tell)
 	}

@@ -18,7 +18,7 @@ import (
 
 // attachCmd follows a run that others work on.
 type attachCmd struct {
-	Ref  runRef `arg:"" name:"run" optional:"" default:"last" help:"Run: its number, or last."`
+	Ref  runRef `arg:"" name:"run" optional:"" help:"Run: its number, or last; default: the latest that is not over, or the last."`
 	Wait bool   `help:"Stay while the run waits for people, or is paused."`
 	JSON bool   `name:"json" help:"Print events as JSON lines."`
 	stateFlags
@@ -26,7 +26,11 @@ type attachCmd struct {
 
 // Run implements kong's command.
 func (c *attachCmd) Run(ctx context.Context, a *app) error {
-	home, run, err := c.Ref.open(ctx, a, c.stateFlags)
+	find := c.Ref.find
+	if c.Ref == "" {
+		find = a.findOpen
+	}
+	home, run, err := openRun(ctx, a, c.stateFlags, find)
 	if err != nil {
 		return err
 	}
@@ -54,7 +58,7 @@ func (a *app) follow(ctx context.Context, home *local.Home, key state.RunKey, f 
 	f.started.Key, f.started.Nodes, f.started.Resumed, f.started.Remote = key, nodes, f.resumed, true
 	view.begin(f.started)
 	events := eventsShown{view: view, sums: map[string]state.Stats{}}
-	looked := nobodyWatch{app: a, home: home, key: key, json: f.asJSON}
+	looked := nobodyWatch{app: a, home: home, key: key}
 	err = history.Follow(ctx, history.NewStream(store, key, 0), history.FollowOptions{Stay: f.wait, Abandoned: looked.abandoned, Every: followPause}, events.tell)
 	view.close()
 	if ctx.Err() != nil {
@@ -117,10 +121,12 @@ func shownEvent(e state.Event) (worker.Event, bool) {
 		out.Kind = worker.BatchFinished
 	case e.Kind == state.BatchEnded && e.Status == state.Released:
 		out.Kind = worker.BatchReleased
+	case e.Kind == state.BatchEnded && e.Status == state.Lost:
+		out.Kind = worker.BatchLost
 	case e.Kind == state.BatchEnded && e.Failure != nil:
-		out.Kind = worker.BatchRetried
-		if e.Status == state.Failed {
-			out.Kind = worker.BatchFailed
+		out.Kind = worker.BatchFailed
+		if e.Failure.Again {
+			out.Kind = worker.BatchRetried
 		}
 	case e.Kind == state.NodeMoved && e.Status == state.Succeeded:
 		out.Kind = worker.NodeFinished
@@ -137,7 +143,6 @@ type nobodyWatch struct {
 	app   *app
 	home  *local.Home
 	key   state.RunKey
-	json  bool
 	looks int
 	said  string
 }
@@ -165,7 +170,7 @@ func (n *nobodyWatch) abandoned(run state.Run) bool {
 		return false
 	}
 	n.said = text
-	fmt.Fprintf(n.app.stderr, "run %d waits: %s\n  hint: %s\n", n.key.Run, n.app.known.Text(text), hint)
+	fmt.Fprintf(n.app.stderr, "run %d waits: %s\n  hint: %s\n", n.key.Run, n.app.known.Text(text), n.app.at.here(hint))
 	return false
 }
 

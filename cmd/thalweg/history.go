@@ -40,7 +40,7 @@ func printRuns(ctx context.Context, a *app, flags stateFlags, o history.ListOpti
 		return err
 	}
 	defer home.Close()
-	o.Abandoned, o.Now = home.Interrupted, time.Now()
+	o.Alone, o.Now = a.alone(ctx, home), time.Now()
 	runs, err := history.List(ctx, home.State, flags.Workspace, o)
 	if err != nil {
 		return err
@@ -83,7 +83,9 @@ func (a *app) whatHappened(r history.Run) string {
 	case r.Failure != nil:
 		said = append(said, r.Failure.Text())
 	case r.Status == history.Interrupted:
-		said = append(said, "nobody works on it: "+a.goesOn(r)+" goes on with it")
+		said = append(said, "nobody works on it: "+r.Do+" goes on with it")
+	case r.NoWorker != "":
+		said = append(said, "waits for a worker: "+r.NoWorker+"; "+r.Do)
 	case r.Status == string(state.Paused):
 		said = append(said, a.goesOn(r)+" lets it go on")
 	case len(r.WaitsFor) > 0:

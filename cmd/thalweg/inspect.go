@@ -6,17 +6,14 @@ import (
 	"fmt"
 
 	"thalweg/internal/fault"
-	"thalweg/internal/history"
 	"thalweg/internal/local"
 	"thalweg/internal/state"
 )
 
-func runStatus(ctx context.Context, home *local.Home, r state.Run) string {
-	if home.Interrupted(r) {
-		if nodes, err := home.State.Nodes(ctx, r.RunKey); err == nil && state.Waits(nodes) {
-			return string(state.Waiting)
-		}
-		return history.Interrupted
+// runStatus is the status of a run as history has it, for a heading.
+func (a *app) runStatus(ctx context.Context, home *local.Home, r state.Run) string {
+	if seen, err := a.statusOf(ctx, home, r); err == nil {
+		return runStatusText(a, seen.Status)
 	}
 	return string(r.Status)
 }
@@ -72,7 +69,7 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 	if c.JSON {
 		return printJSON(a.stdout, finishedEvent(local.Summary{ComputedIn: computedIn, Key: r.RunKey, Nodes: nodes, Checks: checks, Stats: stats}).Nodes)
 	}
-	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, runStatus(ctx, home, r))
+	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, a.runStatus(ctx, home, r))
 	headers := []any{"node", "type", "status", "batches", "failed", "rows in", "rows out", "bytes out", "time"}
 	if len(checks) > 0 {
 		headers = append(headers, "checks")

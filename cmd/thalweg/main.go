@@ -97,6 +97,7 @@ type app struct {
 	screen         io.Writer // standard error for what moves
 	known          *secret.Known
 	at             commandPlace // see there
+	cluster        bool         // the command looks at one: its workers go on with runs
 	terminal       bool         // stderr is one, and shows progress
 	color          bool
 	width          int // columns of the terminal, 0 unknown

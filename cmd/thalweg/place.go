@@ -32,7 +32,7 @@ func (p placeFlags) openObserved(ctx context.Context, a *app, create bool, opts 
 	if err != nil {
 		return nil, err
 	}
-	opts.Keep = p.keep
+	opts.Keep, a.cluster = p.keep, true
 	return local.OpenCluster(ctx, cfg, opts)
 }
 

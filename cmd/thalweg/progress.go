@@ -40,7 +40,7 @@ type nodeView struct {
 	inFlight int
 	rows     int64
 	bytes    int64
-	failed   bool
+	failed   map[int]bool // batches that did
 	waits    string // what it waits for, while it does
 	from     int64  // the run whose rows it has; 0: its own
 	bar      *mpb.Bar
@@ -121,7 +121,7 @@ func (v *runView) line(n *nodeView) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
-	case n.failed:
+	case len(n.failed) > 0:
 		return v.app.paint("failed", red)
 	case n.waits != "":
 		return v.app.paint(n.waits, yellow)
@@ -235,6 +235,7 @@ func (n *nodeView) apply(e worker.Event) {
 			n.begun = e.Time
 		}
 		n.inFlight++
+		delete(n.failed, e.Batch) // it is done again
 	case worker.BatchFinished:
 		n.inFlight--
 		n.done++
@@ -242,8 +243,11 @@ func (n *nodeView) apply(e worker.Event) {
 		n.bytes += e.Stats.BytesOut
 	case worker.BatchFailed:
 		n.inFlight--
-		n.failed = true
-	case worker.BatchReleased:
+		if n.failed == nil {
+			n.failed = map[int]bool{}
+		}
+		n.failed[e.Batch] = true
+	case worker.BatchReleased, worker.BatchRetried, worker.BatchLost:
 		n.inFlight--
 	case worker.NodeFinished:
 		n.ended = e.Time
@@ -274,6 +278,10 @@ func (v *runView) printLine(e worker.Event, n *nodeView) {
 			count(e.Stats.RowsIn), count(e.Stats.RowsOut), size(e.Stats.BytesOut), n.batches, span(n.elapsed()))
 	case worker.BatchFailed:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d failed\n", span(time.Since(v.started)), v.names, n.name, e.Batch)
+	case worker.BatchRetried:
+		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d is tried again: %s\n", span(time.Since(v.started)), v.names, n.name, e.Batch, plain(e.Failure.Message))
+	case worker.BatchLost:
+		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d: its worker went away; another one does it again\n", span(time.Since(v.started)), v.names, n.name, e.Batch)
 	case worker.BatchFinished:
 		if step := max(n.batches/5, 1); n.batches >= 10 && n.done%step == 0 && n.done < n.batches {
 			fmt.Fprintf(v.app.stderr, "%8s  %-*s  %d/%d batches, %s rows\n", span(time.Since(v.started)), v.names, n.name, n.done, n.batches, count(n.rows))

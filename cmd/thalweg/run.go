@@ -135,10 +135,14 @@ func finishRun(a *app, sum local.Summary, err error, asJSON bool) error {
 		return nil
 	case state.Waiting:
 		printWaits(a, sum)
-		fmt.Fprintf(a.stderr, "run %d waits, and holds nothing; when it is decided, `%s` goes on with it\n", sum.Key.Run, a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))
+		then := fmt.Sprintf("`%s` goes on with it", a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))
+		if a.cluster {
+			then = fmt.Sprintf("a worker goes on with it; `%s` follows it", a.command(sum.Key, fmt.Sprintf("attach %d", sum.Key.Run)))
+		}
+		fmt.Fprintf(a.stderr, "run %d waits, and holds nothing; when it is decided, %s\n", sum.Key.Run, then)
 		return errReported{exitWaiting}
 	case state.Running:
-		fmt.Fprintf(a.stderr, "run %d goes on in other processes; follow it with --resume\n", sum.Key.Run)
+		fmt.Fprintf(a.stderr, "run %d goes on in other processes; `%s` follows it\n", sum.Key.Run, a.command(sum.Key, fmt.Sprintf("attach %d", sum.Key.Run)))
 		return errReported{exitInterrupted}
 	case state.Paused:
 		fmt.Fprintf(a.stderr, "run %d is paused, and nothing of it is under way; `%s` lets it go on\n", sum.Key.Run, a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))

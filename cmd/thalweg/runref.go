@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -85,6 +87,38 @@ func (r runRef) find(ctx context.Context, home *local.Home, workspace string) (s
 		return run, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is gone", runs[back].Run), Err: err}
 	}
 	return run, err
+}
+
+// findOpen finds the latest run that is not over, one that is under way before one that is paused, and says
+// so where it is not the last; that one if all are over.
+func (a *app) findOpen(ctx context.Context, home *local.Home, workspace string) (state.Run, error) {
+	last, err := runRef(lastRun).find(ctx, home, workspace)
+	if err != nil {
+		return last, err
+	}
+	open, err := state.OpenRuns(ctx, home.State, workspace, nil)
+	if err != nil {
+		return last, fmt.Errorf("look for runs that are not over: %w", err)
+	}
+	if len(open) == 0 {
+		return last, nil
+	}
+	underWay := func(r state.Run) (rank int) {
+		if r.Status == state.Running {
+			rank = 1
+		}
+		return rank
+	}
+	found := slices.MaxFunc(open, func(a, b state.Run) int {
+		return cmp.Or(underWay(a)-underWay(b), cmp.Compare(a.Run, b.Run))
+	})
+	switch {
+	case len(open) > 1:
+		fmt.Fprintf(a.stderr, "run %d is the latest of the %d that are not over\n", found.Run, len(open))
+	case found.Run != last.Run:
+		fmt.Fprintf(a.stderr, "run %d is the one that is not over: run %d is %s\n", found.Run, last.Run, last.Status)
+	}
+	return found, nil
 }
 
 func (r runRef) notOne() error {

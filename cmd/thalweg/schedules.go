@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"thalweg/internal/calendar"
-	"thalweg/internal/history"
 	"thalweg/internal/local"
 	"thalweg/internal/schedule"
 	"thalweg/internal/state"
@@ -34,7 +33,7 @@ func (c *schedulesCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	rows, err := scheduleRows(ctx, home, c.Workspace)
+	rows, err := a.scheduleRows(ctx, home, c.Workspace)
 	if err != nil {
 		return err
 	}
@@ -65,7 +64,7 @@ func (c *schedulesCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-func scheduleRows(ctx context.Context, home *local.Home, workspace string) (out []scheduleRow, err error) {
+func (a *app) scheduleRows(ctx context.Context, home *local.Home, workspace string) (out []scheduleRow, err error) {
 	standings, err := schedule.Standings(ctx, local.ScheduleBox(home, workspace))
 	if err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func scheduleRows(ctx context.Context, home *local.Home, workspace string) (out 
 			}
 		}
 		if st.Last != nil {
-			if run, err := history.One(ctx, home.State, state.RunKey{Workspace: workspace, Run: st.Last.Run}, history.ListOptions{Abandoned: home.Interrupted, Now: time.Now()}); err == nil {
+			if run, err := a.statusOf(ctx, home, state.Run{RunKey: state.RunKey{Workspace: workspace, Run: st.Last.Run}}); err == nil {
 				r.Status = run.Status
 			}
 		}

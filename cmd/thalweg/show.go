@@ -35,7 +35,7 @@ func (c *showCmd) Run(ctx context.Context, a *app) error {
 	var print func()
 	switch {
 	case c.Node == "":
-		d, err := history.ShowRun(ctx, home.State, run.RunKey, history.ListOptions{All: true, Abandoned: home.Interrupted, Now: now})
+		d, err := history.ShowRun(ctx, home.State, run.RunKey, history.ListOptions{All: true, Alone: a.alone(ctx, home), Now: now})
 		if err != nil {
 			return err
 		}

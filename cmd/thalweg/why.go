@@ -8,8 +8,6 @@ import (
 
 	"thalweg/internal/budget"
 	"thalweg/internal/history"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
 
@@ -38,21 +36,13 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	around := history.Around{Slots: home.SlotsOf(ctx, run), Abandoned: !run.Status.Terminal() && !home.AtWork(run.RunKey), Memory: waiters, Gone: worker.Gone}
+	around := history.Around{Slots: home.SlotsOf(ctx, run), Memory: waiters, Gone: worker.Gone}
+	around.Alone, around.Abandoned = a.alone(ctx, home)(run)
 	facts, err := history.Gather(ctx, home.State, run.RunKey, time.Now(), around)
 	if err != nil {
 		return err
 	}
 	answers := facts.Why()
-	if around.Abandoned && run.Status == state.Running {
-		text, hint, err := local.NobodyTakes(ctx, home, run.RunKey)
-		if err != nil {
-			return err
-		}
-		if text != "" {
-			answers = []history.Answer{{Text: "waits: " + text, Do: hint}}
-		}
-	}
 	for i, answer := range answers {
 		answers[i].Do = a.at.here(answer.Do)
 	}

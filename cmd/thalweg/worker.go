@@ -48,7 +48,7 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	m := metrics.New(version)
-	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, c.Verbose, observers(m))
+	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, workerLevel(c.Verbose), observers(m))
 	if err != nil {
 		return err
 	}
@@ -135,11 +135,11 @@ type workplace struct {
 }
 
 func openWorkplace(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags, verbose bool) (*workplace, error) {
-	return openMeasured(ctx, a, at, engine, far, verbose, local.Observers{})
+	return openMeasured(ctx, a, at, engine, far, levelOf(verbose), local.Observers{})
 }
 
 // openMeasured is openWorkplace with somebody who is told what a cluster's services do.
-func openMeasured(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags, verbose bool, told local.Observers) (*workplace, error) {
+func openMeasured(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags, level slog.Level, told local.Observers) (*workplace, error) {
 	if err := engine.check(); err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func openMeasured(ctx context.Context, a *app, at placeFlags, engine engineFlags
 	if err != nil {
 		return nil, err
 	}
-	logger := newLogger(a, verbose)
+	logger := logTo(a, level)
 	client, err := far.client(logger)
 	if err != nil {
 		return nil, errors.Join(err, home.Close())
@@ -172,8 +172,10 @@ func (c *workerCmd) observe(a *app, e worker.Event) {
 	switch e.Kind {
 	case worker.RunFinished:
 		fmt.Fprintf(a.stderr, "run %d in workspace %s: %s\n", e.Run.Run, e.Run.Workspace, e.Status)
-	case worker.BatchFailed, worker.BatchRetried:
+	case worker.BatchFailed:
 		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s: %s\n", e.Run.Run, e.Run.Workspace, e.Batch, e.Node, e.Failure.Message)
+	case worker.BatchRetried:
+		fmt.Fprintf(a.stderr, "run %d in workspace %s: batch %d of node %s is tried again: %s\n", e.Run.Run, e.Run.Workspace, e.Batch, e.Node, e.Failure.Message)
 	}
 }
 
@@ -184,9 +186,19 @@ func (a *app) waiting(text string) {
 
 // newLogger logs to standard error: what somebody has to look at, or everything.
 func newLogger(a *app, verbose bool) *slog.Logger {
-	level := slog.LevelWarn
+	return logTo(a, levelOf(verbose))
+}
+
+func levelOf(verbose bool) slog.Level {
 	if verbose {
-		level = slog.LevelDebug
+		return slog.LevelDebug
 	}
+	return slog.LevelWarn
+}
+
+// workerLevel is what a worker logs: it works for days, and nobody watches it.
+func workerLevel(verbose bool) slog.Level { return min(levelOf(verbose), slog.LevelInfo) }
+
+func logTo(a *app, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level}))
 }

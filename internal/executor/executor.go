@@ -465,7 +465,7 @@ func (e *Executor) fail(ctx context.Context, claim state.Claim, err error, res w
 	event.Stats, event.Checks, event.Failure = res.Outcome.Stats, res.Outcome.Checks, &failure
 	if again && claim.Tries+1 < e.cfg.Tries {
 		discard(res)
-		event.Kind = worker.BatchRetried
+		event.Kind, failure.Again = worker.BatchRetried, true
 		if err := e.cfg.Store.Retry(ctx, claim, failure, res.Outcome.Stats, now.Add(e.retryPause(claim.Tries)), now); err != nil {
 			return "", event, fmt.Errorf("record that %s is tried again: %w", nameOf(claim), errors.Join(err, errors.New(failure.Message)))
 		}

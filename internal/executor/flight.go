@@ -42,6 +42,13 @@ func (f flight) begin(run Run, c state.Claim) {
 	f.up[attemptOf(c)] = &batch{run: run, claim: c, recorded: make(chan struct{})}
 }
 
+// InFlight is how many batches are being executed or recorded.
+func (e *Executor) InFlight() int {
+	e.flight.mu.Lock()
+	defer e.flight.mu.Unlock()
+	return len(e.flight.up)
+}
+
 // land says that an execution has ended; false if it was left behind.
 func (f flight) land(c state.Claim) bool {
 	f.mu.Lock()

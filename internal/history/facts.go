@@ -36,6 +36,7 @@ type Hold struct {
 type Around struct {
 	Slots     int      // batches that are worked on at once; 0: not known
 	Abandoned bool     // nobody works on the run
+	Alone     Alone    // what is to be said of it then
 	Memory    []string // processes that wait for memory, each with who holds it
 	Gone      func(owner string) bool
 }

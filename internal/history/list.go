@@ -11,7 +11,7 @@ import (
 // What people see of a run beyond its state.Status.
 const (
 	Interrupted = "interrupted" // it is running, and nobody works on it
-	Waiting     = "waiting"     // somebody has to decide
+	Waiting     = "waiting"     // somebody has to decide; in a cluster also: a worker has to come
 	Invalidated = "invalidated" // nobody may read its tables any more
 	Dropped     = "dropped"     // its tables are gone, or will be
 )
@@ -37,15 +37,23 @@ type Run struct {
 	Invalidated *state.Mark    `json:"invalidated,omitempty"`
 	Dropped     *state.Mark    `json:"dropped,omitempty"`
 	WaitsFor    []string       `json:"waits_for,omitempty"` // nodes that somebody has to decide about
+	NoWorker    string         `json:"no_worker,omitempty"` // why no worker of the cluster works on it
+	Do          string         `json:"do,omitempty"`        // what lets it go on, if nobody works on it
 }
 
 // ListOptions say what of a history is wanted.
 type ListOptions struct {
 	Limit int  // runs; 0: all
 	All   bool // also dropped ones
-	// Abandoned reports whether nobody works on a run that is running.
-	Abandoned func(state.Run) bool
-	Now       time.Time
+	// Alone says of a run that is running whether nobody works on it; nil: it is not known.
+	Alone func(state.Run) (Alone, bool)
+	Now   time.Time
+}
+
+// Alone is of a run that is running, and nobody works on it.
+type Alone struct {
+	Why string // no worker of the cluster does; "": it is of no cluster, and interrupted
+	Do  string // what lets it go on
 }
 
 // List gives a workspace's runs, the latest first: it reads as many as it gives.
@@ -100,10 +108,27 @@ func (o ListOptions) of(r state.Run) Run {
 	case r.Status != state.Running:
 	case len(out.WaitsFor) > 0 && !working:
 		out.Status = Waiting
-	case o.Abandoned != nil && o.Abandoned(r):
-		out.Status = Interrupted
+	default:
+		o.alone(r, &out)
 	}
 	return out
+}
+
+// alone says of a run that nobody works on how it is then.
+func (o ListOptions) alone(r state.Run, out *Run) {
+	if o.Alone == nil {
+		return
+	}
+	alone, is := o.Alone(r)
+	switch {
+	case !is:
+		return
+	case alone.Why != "":
+		out.Status = Waiting
+	default:
+		out.Status = Interrupted
+	}
+	out.NoWorker, out.Do = alone.Why, alone.Do
 }
 
 // took is how long a run has taken until it ended, or until now.

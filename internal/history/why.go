@@ -64,6 +64,7 @@ var rules = []rule{
 	{"order", Facts.whyOrdered},
 	{"gate", Facts.whyGate},
 	{"memory_of_others", Facts.whyMemoryOfOthers},
+	{"no_worker", Facts.whyNoWorker},
 	{"interrupted", Facts.whyInterrupted},
 	{"dead_worker", Facts.whyDeadWorker},
 	{"backoff", Facts.whyBackoff},
@@ -90,7 +91,7 @@ func (f Facts) Why() []Answer {
 		if a, ok := r.find(f); ok {
 			a.Rule = r.name
 			a.Text = fmt.Sprintf("run %d %s", f.Run.Run, a.Text)
-			if a.Do != "" {
+			if a.Do != "" && !strings.Contains(a.Do, "thalweg ") { // it says all
 				a.Do = f.Run.Command(a.Do)
 			}
 			out = append(out, a)
@@ -193,6 +194,9 @@ func (f Facts) whyOrdered() (Answer, bool) {
 	if f.Abandoned {
 		a.Text += ", and nobody works on it"
 		a.Do = fmt.Sprintf("resume %d", f.Run.Run)
+		if f.Alone.Why != "" {
+			a.Text, a.Do = strings.TrimSuffix(a.Text, "nobody works on it")+f.Alone.Why, f.Alone.Do
+		}
 		if f.Run.Order.Kind == state.OrderStop || f.Run.Order.Kind == state.OrderPause {
 			a.Do = fmt.Sprintf("%s %d", f.Run.Order.Kind, f.Run.Run)
 		}
@@ -256,8 +260,20 @@ func (f Facts) claimed() (n int) {
 	return n
 }
 
+// left reports whether there is something to do in the run, and nobody does it.
+func (f Facts) left() bool {
+	return f.Run.Status == state.Running && f.Abandoned && !f.waits() && !f.Run.Order.Pending()
+}
+
+func (f Facts) whyNoWorker() (Answer, bool) {
+	if !f.left() || f.Alone.Why == "" {
+		return Answer{}, false
+	}
+	return Answer{Text: "waits for a worker: " + f.Alone.Why, Do: f.Alone.Do}, true
+}
+
 func (f Facts) whyInterrupted() (Answer, bool) {
-	if f.Run.Status != state.Running || !f.Abandoned || f.waits() || f.Run.Order.Pending() {
+	if !f.left() || f.Alone.Why != "" {
 		return Answer{}, false
 	}
 	done, all := 0, 0

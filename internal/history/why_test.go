@@ -63,6 +63,8 @@ func seconds(n ...int) (all []time.Duration) {
 
 func computing(d time.Duration) state.Stats { return state.Stats{Engine: d * 9 / 10, RowsIn: 1000} }
 
+var noWorker = history.Alone{Why: "no worker is there", Do: "start one: `thalweg worker`"}
+
 func mark(reason string) state.Mark {
 	return state.Mark{Actor: "eva@host", Time: noon.Add(-time.Minute), Reason: reason}
 }
@@ -143,6 +145,14 @@ func TestWhy(t *testing.T) {
 			works(a, 1234, 40, time.Minute)
 			f.Abandoned = true
 			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41}, Status: state.Claimed, Owner: "h/1/2", Lease: noon.Add(-time.Second)}}
+		}},
+		{"no worker of the cluster", state.Running, func(f *history.Facts, a, _ *state.Node) {
+			works(a, 1234, 40, time.Minute)
+			f.Run.Workspace, f.Abandoned, f.Alone = "other", true, noWorker
+		}},
+		{"an order, and no worker of the cluster", state.Running, func(f *history.Facts, a, b *state.Node) {
+			f.Run.Order = &state.Order{Kind: state.OrderRedo, Epoch: 1, Mark: mark("")}
+			a.Epoch, f.Abandoned, f.Alone = 1, true, noWorker
 		}},
 		{"a lease that nobody extends", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 100, 99, time.Minute)

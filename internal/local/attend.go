@@ -219,6 +219,7 @@ func (r Refusal) Text() string { return fmt.Sprintf("%s (process %d): %s", r.Hos
 // Candidates are the workers of a cluster as they look at a run.
 type Candidates struct {
 	There   int // workers that take runs
+	Leaving int // workers that were asked to end, and take none
 	Taken   bool
 	Refused []Refusal
 }
@@ -234,7 +235,11 @@ func candidatesOf(ctx context.Context, home *Home, store state.Store, key state.
 	}
 	same := func(r RunAt) bool { return r.Workspace == key.Workspace && r.Run == key.Run }
 	for _, w := range workers {
-		if w.Gone || w.Draining {
+		switch {
+		case w.Gone:
+			continue
+		case w.Draining:
+			out.Leaving++
 			continue
 		}
 		out.There++
@@ -293,6 +298,8 @@ func NobodyTakes(ctx context.Context, home *Home, key state.RunKey) (text, hint 
 	switch {
 	case err != nil:
 		return "", "", err
+	case c.There == 0 && c.Leaving > 0:
+		return "the workers that are there were asked to end, and take no more runs", "start another: `thalweg worker --cluster " + home.cluster.Path + "`", nil
 	case c.There == 0:
 		return "no worker is there", "start one: `thalweg worker --cluster " + home.cluster.Path + "`", nil
 	case c.None():

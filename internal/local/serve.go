@@ -92,6 +92,7 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 		return err
 	}
 	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{}, unread: map[string]string{}, called: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
+	s.opts.Observe = s.sums.wrap(s.draining, opts.Observe)
 	ready := make(chan struct{})
 	works, leave := context.WithCancelCause(ctx)
 	s.pace = s.newPace()
@@ -114,12 +115,13 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	paced := s.settle(works)
 	err = s.watch(works)
 	if s.draining() {
-		s.crew.drain(works, opts.DrainTime)
+		s.drain(works)
 		leave(ErrLeave)
 	}
 	leave(nil)
 	err = errors.Join(err, s.crew.end())
 	s.wait()
+	s.drained()
 	err = errors.Join(err, s.crew.stop())
 	told()
 	attended()
@@ -155,6 +157,7 @@ type server struct {
 	opts WorkerOptions
 	crew *crew
 	pace *pace.Pace
+	sums drainSums
 	runs sync.WaitGroup
 
 	called  chan struct{} // somebody has asked to look for runs

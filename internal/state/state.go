@@ -254,6 +254,7 @@ type Failure struct {
 	Detail    string      `json:"detail,omitempty"`
 	Node      string      `json:"node,omitempty"`
 	Batch     int         `json:"batch"`
+	Again     bool        `json:"again,omitempty"` // of an attempt: its batch is tried again
 }
 
 // Whose names the node that failed for people: also that whose table was computed

@@ -111,6 +111,7 @@ const (
 	BatchFailed   EventKind = "batch_failed"
 	BatchRetried  EventKind = "batch_retried" // it failed and will be tried again
 	BatchReleased EventKind = "batch_released"
+	BatchLost     EventKind = "batch_lost" // its worker went away, and another has taken it
 	NodeFinished  EventKind = "node_finished"
 	RunFinished   EventKind = "run_finished"
 )

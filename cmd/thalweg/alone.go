@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"thalweg/internal/history"
+	"thalweg/internal/local"
+	"thalweg/internal/state"
+)
+
+// alone is the one rule of all commands by which a run that is not over has nobody who works on it,
+// and what is said then: a state directory's is interrupted, a cluster's waits for a worker.
+func (a *app) alone(ctx context.Context, home *local.Home) func(state.Run) (history.Alone, bool) {
+	return func(r state.Run) (out history.Alone, is bool) {
+		if r.Status.Terminal() || home.AtWork(r.RunKey) {
+			return out, false
+		}
+		defer func() { out.Do = a.at.here(out.Do) }()
+		if home.Cluster() == nil {
+			return history.Alone{Do: r.Command(fmt.Sprintf("resume %d", r.Run))}, true
+		}
+		text, hint, err := local.NobodyTakes(ctx, home, r.RunKey)
+		switch {
+		case err != nil:
+			return history.Alone{Why: "it could not be seen which are there: " + err.Error(), Do: "`thalweg doctor` looks at the cluster's services"}, true
+		case text != "":
+			return history.Alone{Why: text, Do: hint}, true
+		}
+		return history.Alone{Why: "none of those that are there has taken it yet", Do: "`" + r.Command(fmt.Sprintf("attach %d", r.Run)) + "` follows it"}, true
+	}
+}
+
+// statusOf is how a run is, as history has it.
+func (a *app) statusOf(ctx context.Context, home *local.Home, r state.Run) (history.Run, error) {
+	return history.One(ctx, home.State, r.RunKey, history.ListOptions{All: true, Alone: a.alone(ctx, home)})
+}
