@@ -65,7 +65,7 @@ func fleetOf(t *testing.T, runs int, broker cluster.RabbitMQ) {
 	var mu sync.Mutex
 	log, drain, left, fates := &bytes.Buffer{}, make(chan struct{}), runs, map[executor.Fate]int{}
 	require.NoError(t, local.Serve(ctx, home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3", Remote: client, Drain: drain,
-		Logger: slog.New(slog.NewTextHandler(&locked{mu: &mu, Buffer: log}, nil)),
+		Logger: slog.New(slog.NewTextHandler(&locked{mu: &mu, Buffer: log}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Hinted: func(f executor.Fate) {
 			mu.Lock()
 			defer mu.Unlock()
