@@ -41,8 +41,8 @@ type nodeView struct {
 	rows     int64
 	bytes    int64
 	failed   map[int]bool // batches that did
-	waits    string // what it waits for, while it does
-	from     int64  // the run whose rows it has; 0: its own
+	waits    string       // what it waits for, while it does
+	from     int64        // the run whose rows it has; 0: its own
 	bar      *mpb.Bar
 }
 
