@@ -208,6 +208,39 @@ func live(ctx context.Context, dir string, total int64, rng *rand.Rand, used *at
 	return l.Leave()
 }
 
+// A batch waits for memory where more of it would have spared the wait, else for a slot.
+func TestRoomSaysWhatIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		cores int
+		alone bool // the one before has all slots
+		turn  bool
+	}{
+		{"a slot for each core", 2, false, true},
+		{"memory for two of four cores", 4, false, false},
+		{"one batch needs all", 2, true, false},
+	} {
+		r := NewRoom(Budget{Slots: 2, Cores: c.cores, SlotEngineBytes: 100})
+		var before []func()
+		for range map[bool]int{true: 1, false: 2}[c.alone] {
+			_, release, err := r.Take(t.Context(), c.alone)
+			require.NoError(t, err)
+			before = append(before, release)
+		}
+		w := &waiter{ready: make(chan struct{})}
+		r.mu.Lock()
+		require.Equal(t, c.turn, r.turnFor(w), c.name)
+		r.mu.Unlock()
+		for _, release := range before {
+			release()
+		}
+		if c.alone {
+			require.True(t, r.turnFor(w), "it has left")
+		}
+	}
+}
+
 func TestRoomInTurn(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

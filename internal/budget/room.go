@@ -11,12 +11,14 @@ type Room struct {
 	mu      sync.Mutex
 	budget  Budget
 	used    int       // slots
+	alone   bool      // one batch has all of them
 	waiting []*waiter // in the order in which they came
 }
 
 // waiter wants something of a room.
 type waiter struct {
 	all   bool    // every slot there is, and nobody beside
+	turn  bool    // it is a core that it waits for: of memory there is enough
 	to    *Budget // that the room becomes
 	grant Grant
 	ready chan struct{} // closed when it has it
@@ -26,6 +28,7 @@ type waiter struct {
 type Grant struct {
 	Slots       int
 	EngineBytes int64 // DuckDB's memory_limit
+	Turn        bool  // it has waited, if at all, for a free slot, as many as there are cores: not for memory
 }
 
 // NewRoom returns an empty room.
@@ -44,7 +47,7 @@ func (r *Room) Take(ctx context.Context, all bool) (g Grant, release func(), err
 	if err := r.wait(ctx, w); err != nil {
 		return g, nil, err
 	}
-	return w.grant, func() { r.give(w.grant.Slots) }, nil
+	return w.grant, func() { r.give(w.grant) }, nil
 }
 
 // Become waits until the batches in the room fit into another budget, and makes
@@ -55,6 +58,7 @@ func (r *Room) Become(ctx context.Context, b Budget) error {
 
 func (r *Room) wait(ctx context.Context, w *waiter) error {
 	r.mu.Lock()
+	w.turn = r.turnFor(w)
 	r.waiting = append(r.waiting, w)
 	r.admit()
 	r.mu.Unlock()
@@ -67,7 +71,7 @@ func (r *Room) wait(ctx context.Context, w *waiter) error {
 	defer r.mu.Unlock()
 	select {
 	case <-w.ready: // at the same moment
-		r.used -= w.grant.Slots
+		r.leave(w.grant)
 	default:
 		for i, other := range r.waiting {
 			if other == w {
@@ -80,10 +84,21 @@ func (r *Room) wait(ctx context.Context, w *waiter) error {
 	return ctx.Err()
 }
 
-func (r *Room) give(slots int) {
+// turnFor reports whether more memory would not spare somebody who comes now the wait: there is a slot
+// for each core, and nobody has, or wants before, more than one of them; mu is held.
+func (r *Room) turnFor(w *waiter) bool {
+	for _, before := range append(r.waiting[:len(r.waiting):len(r.waiting)], w) {
+		if before.all || before.to != nil {
+			return false
+		}
+	}
+	return !r.alone && r.budget.Slots >= r.budget.Cores
+}
+
+func (r *Room) give(g Grant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.used -= slots
+	r.leave(g)
 	r.admit()
 }
 
@@ -93,6 +108,12 @@ func (r *Room) admit() {
 		close(r.waiting[0].ready)
 		r.waiting = r.waiting[1:]
 	}
+}
+
+// leave takes a batch out; mu is held.
+func (r *Room) leave(g Grant) {
+	r.used -= g.Slots
+	r.alone = false // else nobody is beside it, who could leave
 }
 
 func (r *Room) serve(w *waiter) bool {
@@ -109,11 +130,12 @@ func (r *Room) serve(w *waiter) bool {
 			return false
 		}
 		w.grant = Grant{Slots: r.budget.Slots, EngineBytes: r.budget.SlotEngineBytes * int64(r.budget.Slots)}
+		r.alone = true
 	default:
 		if r.used >= r.budget.Slots {
 			return false
 		}
-		w.grant = Grant{Slots: 1, EngineBytes: r.budget.SlotEngineBytes}
+		w.grant = Grant{Slots: 1, EngineBytes: r.budget.SlotEngineBytes, Turn: w.turn}
 	}
 	r.used += w.grant.Slots
 	return true

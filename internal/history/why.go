@@ -80,6 +80,7 @@ var rules = []rule{
 	{"disk", Facts.whyDisk},
 	{"computing", Facts.whyComputing},
 	{"own", Facts.whyOwn},
+	{"slots", Facts.whySlots},
 	{"between", Facts.whyBetween},
 }
 
@@ -462,11 +463,12 @@ func (f Facts) whyOneCore() (Answer, bool) {
 
 // heaviestStage names the stage that most of the time went to.
 func heaviestStage(s Stages) string {
-	if s.Total == 0 {
+	if s.work() <= 0 {
 		return ""
 	}
-	most := slices.MaxFunc(s.List(), func(a, b Stage) int { return cmp.Compare(a.MS, b.MS) })
-	return fmt.Sprintf("; %s of that was %s", figures.Percent(ms(most.MS), ms(s.Total)), doing[most.Name])
+	at := slices.DeleteFunc(s.List(), func(st Stage) bool { return st.Name == "slot" })
+	most := slices.MaxFunc(at, func(a, b Stage) int { return cmp.Compare(a.MS, b.MS) })
+	return fmt.Sprintf("; %s of that was %s", figures.Percent(ms(most.MS), ms(s.work())), doing[most.Name])
 }
 
 // doing says what happens in a stage.
@@ -481,7 +483,7 @@ func (f Facts) stage(least float64, what string, of func(Stages) int64) (Answer,
 		return Answer{}, false
 	}
 	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, and %s of that %s: %s of %s over %s", figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
-		figures.Percent(ms(of(s)), ms(s.Total)), what, figures.Span(ms(of(s))), figures.Span(ms(s.Total)), figures.Counted(int64(t.Batches), "batch", "batches")),
+		figures.Percent(ms(of(s)), ms(s.work())), what, figures.Span(ms(of(s))), figures.Span(ms(s.work())), figures.Counted(int64(t.Batches), "batch", "batches")),
 		Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run, n.Name)}, true
 }
 
@@ -509,6 +511,18 @@ func (f Facts) whyOwn() (Answer, bool) {
 	return f.stage(StageShare, "in none of the stages: in Thalweg's own work for each batch, as rows that go to interpreters and come back", func(s Stages) int64 { return s.Other })
 }
 
+// whySlots finds batches that were claimed long before a slot was free for them.
+func (f Facts) whySlots() (Answer, bool) {
+	n, t, _, ok := f.slow()
+	s := StagesOf(t.Stats)
+	if !ok || s.Total == 0 || float64(s.Slot) < StageShare*float64(s.Total) {
+		return Answer{}, false
+	}
+	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, whose batches waited for a free slot for %s of their time, %s of %s over %s: all slots were in use",
+		figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name, figures.Percent(ms(s.Slot), ms(s.Total)), figures.Span(ms(s.Slot)), figures.Span(ms(s.Total)),
+		figures.Counted(int64(t.Batches), "batch", "batches")), Node: n.Name, Do: fmt.Sprintf("show %d %s", f.Run.Run, n.Name)}, true
+}
+
 // whyBetween finds time in which slots had no batch: state was written then, and
 // nobody has measured it.
 func (f Facts) whyBetween() (Answer, bool) {
@@ -518,10 +532,10 @@ func (f Facts) whyBetween() (Answer, bool) {
 	}
 	var all time.Duration // of all nodes: they share the slots
 	for _, tally := range f.Tallies {
-		all += tally.Stats.Elapsed
+		all += tally.Stats.Elapsed - tally.Stats.Turn
 	}
 	slots := time.Duration(f.slots())
-	busy := t.Stats.Elapsed / min(slots, time.Duration(n.BatchesTotal))
+	busy := (t.Stats.Elapsed - t.Stats.Turn) / min(slots, time.Duration(n.BatchesTotal))
 	if len(t.Longest) > 0 { // which the others may have waited for
 		busy = max(busy, t.Longest[0].Stats.Elapsed)
 	}

@@ -215,6 +215,10 @@ func TestWhy(t *testing.T) {
 			works(a, 3, 3, 8*time.Minute)
 			f.Tallies["a"] = took(seconds(300, 310, 300), func(d time.Duration) state.Stats { return state.Stats{Engine: d / 4, Wait: d / 3} })
 		}},
+		{"waiting for a slot", state.Complete, func(f *history.Facts, a, b *state.Node) {
+			works(a, 3, 3, 8*time.Minute)
+			f.Tallies["a"] = took(seconds(300, 310, 300), func(d time.Duration) state.Stats { return state.Stats{Engine: d / 4, Turn: d / 2} })
+		}},
 		{"our own work", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 3, 3, 8*time.Minute)
 			f.Tallies["a"] = took(seconds(300, 310, 300), func(d time.Duration) state.Stats { return state.Stats{Engine: d / 4} })

@@ -41,6 +41,7 @@ type pacedJob struct {
 
 // Execute implements worker.Job.
 func (j pacedJob) Execute(ctx context.Context, c state.Claim) (worker.Result, error) {
+	asked := time.Now()
 	threads, exact, end, err := j.pace.Enter(ctx, pace.ClassOf(c.Spec.Class))
 	if err != nil {
 		return worker.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: "waiting for a turn was interrupted", Err: err}
@@ -48,6 +49,7 @@ func (j pacedJob) Execute(ctx context.Context, c state.Claim) (worker.Result, er
 	defer end(nil)
 	began := time.Now()
 	res, err := j.Job.Execute(worker.WithThreads(ctx, worker.Threads{Count: threads, Exact: exact}), c)
+	res.Outcome.Stats.Turn += began.Sub(asked)
 	if err != nil {
 		return res, err
 	}

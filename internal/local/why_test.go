@@ -14,8 +14,10 @@ import (
 	"thalweg/internal/fault"
 	"thalweg/internal/history"
 	"thalweg/internal/local"
+	"thalweg/internal/pace"
 	"thalweg/internal/python"
 	"thalweg/internal/state"
+	"thalweg/internal/worker"
 )
 
 // spinning works for heavy rows, for so long that nothing else of its run takes
@@ -32,6 +34,14 @@ def spin(heavy):
 
 // spin runs a script whose Python works for the heavy ones of files with a row each.
 func spin(t *testing.T, files int, heavy func(file int) bool) history.Facts {
+	t.Helper()
+	return spinBy(t, files, heavy, func(home *local.Home, opts local.Options) (state.RunKey, error) {
+		sum, err := local.Run(t.Context(), home, opts)
+		return sum.Key, err
+	})
+}
+
+func spinBy(t *testing.T, files int, heavy func(file int) bool, run func(*local.Home, local.Options) (state.RunKey, error)) history.Facts {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -57,12 +67,12 @@ func spin(t *testing.T, files int, heavy func(file int) bool) history.Facts {
 	home, err := local.Open(t.Context(), filepath.Join(dir, "state"), true)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, home.Close()) }()
-	sum, err := local.Run(t.Context(), home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: state.DefaultWorkspace, MemoryBytes: 1 << 30, Cores: 2,
+	key, err := run(home, local.Options{ScriptPath: filepath.Join(dir, "script.yaml"), Workspace: state.DefaultWorkspace, MemoryBytes: 1 << 30, Cores: 2,
 		Interpreter: "python3", Tune: cutInto(2, 10)})
 	require.NoError(t, err)
-	require.Equal(t, state.Complete, sum.Status)
-	facts, err := history.Gather(t.Context(), home.State, sum.Key, time.Now(), history.Around{Slots: 2})
+	facts, err := history.Gather(t.Context(), home.State, key, time.Now(), history.Around{Slots: 2})
 	require.NoError(t, err)
+	require.Equal(t, state.Complete, facts.Run.Status)
 	return facts
 }
 
@@ -78,6 +88,35 @@ func TestWhyPython(t *testing.T) {
 	require.Positive(t, s.Write, "parts are made durable")
 	require.Positive(t, s.PeakBytes)
 	require.LessOrEqual(t, s.Read+s.Engine+s.Write+s.Wait, s.Elapsed)
+}
+
+// A worker that has claimed more batches than it has slots for lets them wait for a slot, not for memory.
+func TestWhySlots(t *testing.T) {
+	t.Parallel()
+	f := spinBy(t, 2, func(int) bool { return true }, func(home *local.Home, opts local.Options) (state.RunKey, error) {
+		key, err := local.Begin(t.Context(), home, opts)
+		if err != nil {
+			return key, err
+		}
+		fixed, err := pace.ParseFixed([]string{"2"})
+		if err != nil {
+			return key, err
+		}
+		drain := make(chan struct{})
+		return key, local.Serve(t.Context(), home, local.WorkerOptions{MemoryBytes: 1 << 30, Cores: 1, Interpreter: "python3", Concurrency: fixed, Drain: drain,
+			Observe: func(e worker.Event) {
+				if e.Kind == worker.RunFinished {
+					close(drain)
+				}
+			}})
+	})
+	s := f.Tallies["work"].Stats
+	require.Greater(t, s.Turn, time.Second)
+	require.Less(t, s.Wait, s.Turn/10)
+	require.Equal(t, "python", f.Why()[0].Rule, "%v", f.Why())
+	for _, a := range f.Why() {
+		require.NotEqual(t, "wait", a.Rule, a.Text)
+	}
 }
 
 // A run that waited for one of its batches says for which.

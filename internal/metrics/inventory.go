@@ -48,7 +48,7 @@ func (m *Metrics) makeAll() {
 	m.batchSeconds = m.histogram("thalweg_batch_seconds", batchBounds, "How long attempts took that succeeded or failed, from claim to commit.",
 		Label{"outcome", "succeeded, failed, retried"})
 	m.stageSeconds = m.histogram("thalweg_batch_stage_seconds", batchBounds, "How long batches spent in a stage. Stages overlap; Python is summed over interpreters.",
-		Label{"stage", "wait (for memory), read (inputs), engine (DuckDB), python, write (results), commit (files under their names)"})
+		Label{"stage", "slot (waiting for a free one), wait (for memory), read (inputs), engine (DuckDB), python, write (results), commit (files under their names)"})
 	m.rows = m.counter("thalweg_rows_total", "rows", "Rows that batches have read and made.", Label{"direction", "in, out"})
 	m.bytes = m.counter("thalweg_bytes_total", "bytes", "Bytes of inputs and results of batches, as stored.", Label{"direction", "in, out"})
 	m.runs = m.counter("thalweg_runs_finished_total", "runs", "Runs that this worker has seen end.", Label{"status", "complete, failed, stopped, paused, waiting"})

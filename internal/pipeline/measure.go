@@ -15,6 +15,7 @@ type measured struct {
 	read   time.Duration // fetching inputs and looking at them
 	write  time.Duration // making results durable, or sending them
 	wait   time.Duration // for memory
+	turn   time.Duration // for a free slot
 	pieces int64         // that its work was cut into
 	cpu    time.Duration // of this process, in the engine
 	watch  *budget.Watch
@@ -27,7 +28,9 @@ func during(d *time.Duration) (done func()) {
 }
 
 // tell says where the time went, once nothing more of it will.
-func (m *measured) tell(s *state.Stats) { s.Read, s.Write, s.Wait = m.read, m.write, m.wait }
+func (m *measured) tell(s *state.Stats) {
+	s.Read, s.Write, s.Wait, s.Turn = m.read, m.write, m.wait, m.turn
+}
 
 // stats is what an attempt is told to have measured. RowsIn and the like are
 // those of attempts that succeeded only.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"thalweg/internal/budget"
 	"thalweg/internal/engine"
@@ -137,9 +138,15 @@ func (x *attempt) hotKey(ctx context.Context) (found string) {
 
 // executeWith runs a task in a slot's share of the memory, or alone in all of it.
 func (p *Pipeline) executeWith(ctx context.Context, x *attempt, task engine.Task, cfg engine.InstanceConfig, alone bool) (engine.Result, error) {
-	taken := during(&x.strain.measured.wait)
+	var waited time.Duration
+	taken := during(&waited)
 	grant, release, err := p.cfg.Room.Take(ctx, alone)
 	taken()
+	if grant.Turn {
+		x.strain.measured.turn += waited
+	} else {
+		x.strain.measured.wait += waited
+	}
 	if err != nil {
 		return engine.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: task.Name + " was interrupted", Err: err}
 	}

@@ -20,15 +20,18 @@ type job struct {
 
 // Execute implements worker.Job.
 func (j *job) Execute(ctx context.Context, c state.Claim) (worker.Result, error) {
+	asked := time.Now()
 	at, err := j.slots.take(ctx)
 	if err != nil {
 		return worker.Result{}, err
 	}
+	turn := time.Since(asked)
 	p := at.process
 	p.batches++
 	p.output.begin()
 	x := &execution{slots: j.slots, at: at, process: p, claim: c}
 	out, err := talk[executeAnswer](ctx, x, "executing "+nameOf(c), "execute", executeArgs{Opening: j.opening, Claim: c, Threads: worker.ThreadsOf(ctx)})
+	out.Outcome.Stats.Turn += turn
 	x.out = out.Outcome
 	if out.HeldBytes > p.first+heldMax {
 		p.batches = batchesMax

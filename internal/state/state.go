@@ -239,6 +239,7 @@ type Stats struct {
 	Write     time.Duration    `json:"write_ns,omitempty"`  // making results durable, or sending them
 	Commit    time.Duration    `json:"commit_ns,omitempty"` // announcing files and showing them under their names
 	Wait      time.Duration    `json:"wait_ns,omitempty"`   // for memory
+	Turn      time.Duration    `json:"turn_ns,omitempty"`   // for a free slot of the worker that has claimed it
 	PeakBytes int64            `json:"peak_bytes,omitempty"`
 	Counters  map[string]int64 `json:"counters,omitempty"`
 	Warnings  []string         `json:"warnings,omitempty"` // for people: what succeeded and may not be what they meant

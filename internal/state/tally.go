@@ -96,6 +96,7 @@ func (s *Stats) add(o Stats) {
 	s.Write += o.Write
 	s.Commit += o.Commit
 	s.Wait += o.Wait
+	s.Turn += o.Turn
 	s.PeakBytes = max(s.PeakBytes, o.PeakBytes)
 	s.Warnings = nil
 	for name, n := range o.Counters {
