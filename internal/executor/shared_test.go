@@ -203,6 +203,61 @@ func TestHintsAreHandedOn(t *testing.T) {
 	require.Less(t, unable.hints[executor.Handed], 1_000, "it pauses between two of them")
 }
 
+// asking says when the lead of a run was asked for.
+type asking struct {
+	state.Store
+	asked chan struct{}
+}
+
+func (s asking) Acquire(ctx context.Context, run state.RunKey, role, owner string, now, until time.Time) (state.Role, error) {
+	r, err := s.Store.Acquire(ctx, run, role, owner, now, until)
+	s.asked <- struct{}{}
+	return r, err
+}
+
+// Who leads a run and leaves it tells the others, who go on at once: here they would not
+// look by themselves for an hour.
+func TestALeaderThatLeavesTellsTheOthers(t *testing.T) {
+	t.Parallel()
+	ctx := patientContext(t)
+	b, broker := newBundle(t), hub.New(hub.Faults{})
+	begun, left := make(chan struct{}, 100), make(chan struct{})
+	job := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
+	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+		begun <- struct{}{}
+		select {
+		case <-left:
+		case <-ctx.Done():
+		}
+		return worker.Result{}, ctx.Err()
+	}
+	follower := newProcess(b, "follower", broker.Join(), func(state.RunKey) worker.Job { return job })
+	follower.coor.Follow, follower.coor.Lease = time.Hour, time.Hour
+	cfg := follower.coor
+	asked := make(chan struct{}, 100)
+	follower.coor.Store = asking{b.store, asked}
+	cfg.Queue, cfg.Owner, cfg.Job = broker.Join(), "leader", job
+	leader := coordinator.New(ctx, cfg, b.run)
+	resigned := make(chan error)
+	go func() {
+		_, err := leader.Run()
+		resigned <- err
+	}()
+	stop := follower.start(ctx)
+	<-begun
+	<-asked // and another leads: it is left alone for an hour
+	leader.Leave(context.Canceled)
+	require.NoError(t, <-resigned)
+	close(left)
+	select {
+	case status := <-follower.ended:
+		require.Equal(t, state.Complete, status)
+	case <-ctx.Done():
+		t.Fatal("nobody leads the run")
+	}
+	require.NoError(t, stop())
+}
+
 // Whatever happens to hints, the run ends, and nothing is done twice.
 func TestSharedQueueInTrouble(t *testing.T) {
 	t.Parallel()
