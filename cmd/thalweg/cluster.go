@@ -35,8 +35,23 @@ func (c *clusterInitCmd) Run(ctx context.Context, a *app) error {
 	if err := local.InitCluster(ctx, cfg); err != nil {
 		return err
 	}
+	switch err := local.CheckBroker(ctx, cfg, true); {
+	case err == nil:
+	case ctx.Err() != nil || exitCode(fault.Of(err).Kind) == exitUsers:
+		return err
+	default:
+		a.warnBroker(err)
+	}
 	fmt.Fprintf(a.stdout, "the cluster is ready: start workers with `thalweg worker --cluster %s`\n", c.Cluster)
 	return nil
+}
+
+// warnBroker says that a broker cannot be used for now: runs go on without it.
+func (a *app) warnBroker(err error) {
+	fmt.Fprintf(a.stderr, "%s %s\n", a.paint("warning:", yellow), plain(err.Error()))
+	if hint := fault.Of(err).Hint; hint != "" {
+		fmt.Fprintf(a.stderr, "  hint: %s\n", plain(hint))
+	}
 }
 
 type clusterStatusCmd struct {
@@ -48,6 +63,7 @@ type clusterStatusCmd struct {
 type clusterStatus struct {
 	Workers []local.Attendance `json:"workers"`
 	Runs    []openRunRow       `json:"runs"`
+	Broker  string             `json:"broker,omitempty"` // why it cannot be used
 }
 
 // openRunRow is a run that is not over.
@@ -76,8 +92,19 @@ func (c *clusterStatusCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	broker := local.CheckBroker(ctx, home.Cluster(), false)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if c.JSON {
-		return printJSON(a.stdout, clusterStatus{Workers: append([]local.Attendance{}, workers...), Runs: append([]openRunRow{}, runs...)})
+		out := clusterStatus{Workers: append([]local.Attendance{}, workers...), Runs: append([]openRunRow{}, runs...)}
+		if broker != nil {
+			out.Broker = broker.Error()
+		}
+		return printJSON(a.stdout, out)
+	}
+	if broker != nil {
+		a.warnBroker(broker)
 	}
 	a.printWorkers(workers, c.Cluster)
 	a.printOpenRuns(runs)

@@ -24,6 +24,7 @@ type door struct {
 
 	mu      sync.Mutex
 	latest  error
+	dialed  bool
 	asked   bool // who this is
 	refused bool // it was not believed, or has not been
 }
@@ -38,6 +39,9 @@ func (c Config) door() *door {
 
 // DialHost implements gocql.HostDialer.
 func (d *door) DialHost(ctx context.Context, host *gocql.HostInfo) (*gocql.DialedHost, error) {
+	d.mu.Lock()
+	d.dialed = true
+	d.mu.Unlock()
 	address := host.ConnectAddressAndPort()
 	conn, err := d.dial(ctx, "tcp", address)
 	if err != nil {
@@ -88,13 +92,17 @@ func (d *door) Challenge(req []byte) ([]byte, gocql.Authenticator, error) {
 	d.asked, d.refused = true, true
 	d.mu.Unlock()
 	if d.name == "" {
-		return nil, nil, errNoName
+		return nil, nil, ErrNoLogin
 	}
 	resp, _, err := gocql.PasswordAuthenticator{Username: d.name, Password: d.pass}.Challenge(req)
 	return resp, d, err
 }
 
-var errNoName = errors.New("the node wants a user name and a password")
+// Whom the nodes do not let in.
+var (
+	ErrLogin   = errors.New("the nodes do not accept the user name and the password")
+	ErrNoLogin = errors.New("the node wants a user name and a password")
+)
 
 // Success implements gocql.Authenticator.
 func (d *door) Success([]byte) error {
@@ -110,13 +118,34 @@ func (d *door) why(err error) error {
 	defer d.mu.Unlock()
 	switch {
 	case d.asked && d.refused && d.name == "":
-		return &fault.Error{Kind: fault.Environment, Message: "connect to Cassandra", Err: errNoName,
+		return &fault.Error{Kind: fault.Environment, Message: "connect to Cassandra", Err: ErrNoLogin,
 			Hint: "name them in the configuration: username, and password or password_file"}
 	case d.asked && d.refused && (d.latest == nil || errors.Is(d.latest, errEnded)):
-		return &fault.Error{Kind: fault.Environment, Message: "connect to Cassandra: the nodes do not accept the user name and the password",
-			Hint: "check username and password"}
+		return &fault.Error{Kind: fault.Environment, Message: "connect to Cassandra", Err: ErrLogin, Hint: "check username and password"}
 	case d.latest != nil:
 		return d.latest
+	}
+	return err
+}
+
+// unknownHost is the failure to find any host, if that is why no connection was tried: the
+// driver does not say which one.
+func (d *door) unknownHost(hosts []string, err error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.dialed {
+		return err
+	}
+	for _, host := range hosts {
+		if name, _, split := net.SplitHostPort(host); split == nil {
+			host = name
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+		_, missed := net.DefaultResolver.LookupHost(ctx, host)
+		cancel()
+		if missed != nil {
+			return missed
+		}
 	}
 	return err
 }

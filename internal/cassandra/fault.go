@@ -145,6 +145,9 @@ func hint(err error) string {
 	if h := secure.Hint(err); h != "" {
 		return h
 	}
+	if unknown := (*net.DNSError)(nil); errors.As(err, &unknown) && unknown.IsNotFound {
+		return "check the names of the hosts"
+	}
 	if errors.Is(err, errEnded) {
 		return "check the port, and whether the nodes want TLS there: tls: true, or tls: {ca: FILE}"
 	}

@@ -238,6 +238,21 @@ func Replication(ctx context.Context, s *Session, keyspace string) (map[string]i
 	return out, nil
 }
 
+// KeyspacesWith lists the keyspaces that have a table of that name.
+func KeyspacesWith(ctx context.Context, s *Session, table string) (out []string, err error) {
+	iter := s.Query(`SELECT keyspace_name, table_name FROM system_schema.tables`).IterContext(ctx)
+	for keyspace, name := "", ""; iter.Scan(&keyspace, &name); {
+		if name == table {
+			out = append(out, keyspace)
+		}
+	}
+	if err := iter.Close(); err != nil {
+		return nil, Fault("ask Cassandra for its tables", err)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
 // Missing lists what the tables that statements make have and the session's keyspace has not:
 // "table" or "table.column".
 func Missing(ctx context.Context, s *Session, statements []string) ([]string, error) {

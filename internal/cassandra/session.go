@@ -61,13 +61,22 @@ func Open(cfg Config) (*Session, error) {
 	d := cfg.door()
 	s, err := cfg.cluster(d).CreateSession()
 	if err != nil {
-		return nil, connecting(d.why(err))
+		return nil, connecting(d.unknownHost(cfg.Hosts, d.why(err)))
 	}
 	serial := gocql.Serial
 	if cfg.Datacenter != "" {
 		serial = gocql.LocalSerial
 	}
 	return &Session{Session: s, Serial: serial, Keyspace: cfg.Keyspace}, nil
+}
+
+// Datacenters counts the nodes of each, as the nodes that were asked first say.
+func (s *Session) Datacenters() map[string]int {
+	out := map[string]int{}
+	for _, host := range s.GetHosts() {
+		out[host.DataCenter()]++
+	}
+	return out
 }
 
 func (c Config) cluster(d *door) *gocql.ClusterConfig {
@@ -160,6 +169,12 @@ func (s *Session) Make(ctx context.Context, statements []string) error {
 		return Fault("wait for Cassandra's nodes to agree on tables", err)
 	}
 	return nil
+}
+
+// AlterKeyspace is the statement that gives a keyspace other copies.
+func AlterKeyspace(keyspace string, replication map[string]int) (string, error) {
+	text, err := replicationText(replication)
+	return fmt.Sprintf("ALTER KEYSPACE %s WITH replication = %s", keyspace, text), err
 }
 
 // MakeKeyspace makes a keyspace unless it is there. replication is copies by

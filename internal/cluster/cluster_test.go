@@ -130,6 +130,23 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// What is found to be wrong later has a place, too.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	cfg, said, _ := parse(t, "version: 1\nstate:\n  cassandra:\n    hosts: [a]\n    replication: {eu: 3}\n")
+	require.Empty(t, said)
+	for want, keys := range map[string][]string{
+		"cluster.yaml:4:12": {"state.cassandra.hosts"},
+		"cluster.yaml:5:23": {"state.cassandra.replication.eu"},
+		"cluster.yaml:5:18": {"state.cassandra.replication.us"},
+		"cluster.yaml:4:5":  {"state.cassandra.password", "state.cassandra.username"},
+		"cluster.yaml":      {"queue.rabbitmq.url"},
+	} {
+		require.Equal(t, want, cfg.Place(keys...).String(), keys)
+	}
+	require.Equal(t, "x.yaml", (&cluster.Config{Path: "x.yaml"}).Place("state").String())
+}
+
 func TestPasswordFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

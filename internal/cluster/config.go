@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"cmp"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"thalweg/internal/fault"
 	"thalweg/internal/pace"
 )
 
@@ -14,6 +17,26 @@ type Config struct {
 	Parts  Parts
 	Queue  *RabbitMQ // nil: workers look at the state every so often
 	Worker Worker
+
+	name   string                 // of the file, as people call it
+	places map[string]fault.Place // of the values, by path: state.cassandra.hosts
+}
+
+// Place is where the first of some keys that is there has its value; where none is, that of
+// the section that would have the first one.
+func (c *Config) Place(keys ...string) fault.Place {
+	for _, key := range keys {
+		if at, ok := c.places[key]; ok {
+			return at
+		}
+	}
+	for key := keys[0]; strings.Contains(key, "."); {
+		key = key[:strings.LastIndexByte(key, '.')]
+		if at, ok := c.places[key]; ok {
+			return at
+		}
+	}
+	return fault.Place{File: cmp.Or(c.name, c.Path)}
 }
 
 // State says where runs are kept: one of the two.
@@ -35,6 +58,7 @@ type Cassandra struct {
 	Keyspace           string
 	Datacenter         string         // "": whichever
 	Replication        map[string]int // copies by datacenter; "": without datacenters
+	Unsaid             bool           // Replication is the default
 	Username, Password string
 	TLS                *TLS // nil: none
 }

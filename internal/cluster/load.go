@@ -47,7 +47,7 @@ func Parse(name, path, text string, opts Options) (*Config, document.Diagnostics
 	if opts.Known == nil {
 		opts.Known = secret.New()
 	}
-	r := &reader{opts: opts, dir: filepath.Dir(path), cfg: &Config{Path: path, Worker: Worker{Cache: CacheDefaultBytes, Drain: DrainDefault}}}
+	r := &reader{opts: opts, dir: filepath.Dir(path), cfg: &Config{Path: path, name: name, places: map[string]fault.Place{}, Worker: Worker{Cache: CacheDefaultBytes, Drain: DrainDefault}}}
 	src := document.NewSource(name, text)
 	root, syntax := document.Read(src)
 	switch {

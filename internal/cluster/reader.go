@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"thalweg/internal/document"
+	"thalweg/internal/fault"
 	"thalweg/internal/secret"
 )
 
@@ -57,10 +58,18 @@ func (r *reader) fields(v *document.Value, path string, fields ...field) map[str
 			r.ErrorAt(e.Key, at, "key %s is there twice", document.Quote(e.Name))
 		default:
 			there[e.Name] = e.Value
+			r.note(e.Value, at)
 			fields[i].read(e.Value, at)
 		}
 	}
 	return there
+}
+
+// note keeps where a value is, for what turns out to be wrong with it later.
+func (r *reader) note(v *document.Value, path string) {
+	start, _ := v.Span()
+	pos := v.Src.Pos(v.Src.Origin(start, false))
+	r.cfg.places[path] = fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col}
 }
 
 func label(path string) string {

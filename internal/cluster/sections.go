@@ -103,7 +103,7 @@ func (r *reader) cassandra(v *document.Value, path string) {
 	}
 	r.onePassword(v, path, there)
 	if c.Replication == nil {
-		c.Replication = map[string]int{c.Datacenter: CassandraReplicas}
+		c.Replication, c.Unsaid = map[string]int{c.Datacenter: CassandraReplicas}, true
 	}
 }
 
@@ -139,6 +139,7 @@ func (r *reader) replication(v *document.Value, path string) map[string]int {
 			r.ErrorAt(e.Key, path, "%s cannot be the name of a datacenter", document.Quote(e.Name))
 		}
 		r.countTo(&n, 1, replicasMax)(e.Value, join(path, e.Name))
+		r.note(e.Value, join(path, e.Name))
 		out[e.Name] = n
 	}
 	return out

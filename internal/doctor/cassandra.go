@@ -204,18 +204,23 @@ func (c *Cassandra) datacenter() Result {
 	for _, p := range c.down {
 		there[p.Datacenter]++
 	}
+	return JudgeDatacenter(c.Datacenter, there)
+}
+
+// JudgeDatacenter says whether a datacenter is among those of which there are nodes.
+func JudgeDatacenter(name string, there map[string]int) Result {
 	names := strings.Join(slices.Sorted(maps.Keys(there)), ", ")
 	switch {
-	case c.Datacenter == "" && len(there) > 1:
+	case name == "" && len(there) > 1:
 		return Result{Verdict: Warning, Seen: "there are " + names + "; the configuration names none, so each request waits for nodes of several",
 			Mend: "name the one that is near: state: {cassandra: {datacenter: NAME}}"}
-	case c.Datacenter == "":
+	case name == "":
 		return good("%s; consistency QUORUM, conditional writes SERIAL", names)
-	case there[c.Datacenter] == 0:
-		return Result{Verdict: Bad, Seen: fmt.Sprintf("there is no datacenter %s, only %s", c.Datacenter, names),
+	case there[name] == 0:
+		return Result{Verdict: Bad, Seen: fmt.Sprintf("there is no datacenter %s, only %s", name, names),
 			Mend: "write its name as Cassandra has it (`nodetool status`)"}
 	}
-	return good("%s; consistency LOCAL_QUORUM, conditional writes LOCAL_SERIAL", c.Datacenter)
+	return good("%s; consistency LOCAL_QUORUM, conditional writes LOCAL_SERIAL", name)
 }
 
 func (c *Cassandra) replication(ctx context.Context) Result {
@@ -242,23 +247,23 @@ func (c *Cassandra) replication(ctx context.Context) Result {
 func JudgeReplication(copies, asked map[string]int, datacenter string, all, up map[string]int) Result {
 	wanted, nodes, alive := counted(copies, datacenter, all, up)
 	if wanted == 0 {
-		return Result{Verdict: Bad, Seen: "no copies are kept in datacenter " + datacenter + ": " + copiesText(copies),
+		return Result{Verdict: Bad, Seen: "no copies are kept in datacenter " + datacenter + ": " + CopiesText(copies),
 			Mend: "ALTER KEYSPACE … WITH replication, with the datacenter in it, then `nodetool repair`"}
 	}
 	quorum := wanted/2 + 1
-	r := good("%s, of which each request needs %d", copiesText(copies), quorum)
+	r := good("%s, of which each request needs %d", CopiesText(copies), quorum)
 	mend := fmt.Sprintf("add nodes, or keep fewer copies: ALTER KEYSPACE … WITH replication, to at most %d", nodes)
 	switch {
 	case nodes < quorum:
 		return Result{Verdict: Bad, Mend: mend, Seen: fmt.Sprintf("%s: %d nodes are needed for each request, and there are %d",
-			copiesText(copies), quorum, nodes)}
+			CopiesText(copies), quorum, nodes)}
 	case alive < quorum:
 		return Result{Verdict: Bad, Mend: "start the nodes",
-			Seen: fmt.Sprintf("%s: %d nodes are needed for each request, and %d can be reached", copiesText(copies), quorum, alive)}
+			Seen: fmt.Sprintf("%s: %d nodes are needed for each request, and %d can be reached", CopiesText(copies), quorum, alive)}
 	case nodes < wanted:
-		r.Verdict, r.Seen, r.Mend = Warning, fmt.Sprintf("%s on %s", copiesText(copies), plural(nodes, "node", "nodes")), mend
-	case !maps.Equal(copies, asked) && len(asked) > 0 && !sameCopies(copies, asked):
-		r.Verdict, r.Seen = Warning, r.Seen+"; the configuration asks for "+copiesText(asked)
+		r.Verdict, r.Seen, r.Mend = Warning, fmt.Sprintf("%s on %s", CopiesText(copies), plural(nodes, "node", "nodes")), mend
+	case len(asked) > 0 && !SameCopies(copies, asked):
+		r.Verdict, r.Seen = Warning, r.Seen+"; the configuration asks for "+CopiesText(asked)
 		r.Mend = "ALTER KEYSPACE … WITH replication, then `nodetool repair`, or change the configuration"
 	case quorum == wanted:
 		r.Verdict, r.Seen = Warning, r.Seen+": a node that is away stops all work"
@@ -267,8 +272,12 @@ func JudgeReplication(copies, asked map[string]int, datacenter string, all, up m
 	return r
 }
 
-// sameCopies: without datacenters, a number of copies stands for any one.
-func sameCopies(copies, asked map[string]int) bool {
+// SameCopies compares what a keyspace keeps with what is asked for: without datacenters, a
+// number of copies stands for any one.
+func SameCopies(copies, asked map[string]int) bool {
+	if maps.Equal(copies, asked) {
+		return true
+	}
 	if len(copies) != 1 || len(asked) != 1 {
 		return false
 	}
@@ -294,7 +303,8 @@ func counted(copies map[string]int, datacenter string, all, up map[string]int) (
 	return wanted, nodes, alive
 }
 
-func copiesText(copies map[string]int) string {
+// CopiesText says how many copies are kept, and where.
+func CopiesText(copies map[string]int) string {
 	if n := copies[""]; n > 0 {
 		return plural(n, "copy", "copies")
 	}

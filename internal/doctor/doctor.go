@@ -34,6 +34,17 @@ type Result struct {
 	Verdict Verdict
 	Seen    string
 	Mend    string // what somebody can do
+
+	err   error  // that has ended the check
+	above string // the service that is bad for the same reason; "": none
+}
+
+// FailedAs is the result of a check that an error ended which has ended one of another
+// service as well: it is told there.
+func FailedAs(service string, err error) Result {
+	r := Failed(err)
+	r.above = service
+	return r
 }
 
 // Check is one thing that is looked at.
@@ -59,6 +70,8 @@ type Finding struct {
 	Seen    string  `json:"seen"`
 	Mend    string  `json:"mend,omitempty"`
 	MS      int64   `json:"elapsed_ms"`
+
+	above string // see Result
 }
 
 // Examine looks at all services at once, and gives the findings in order. No
@@ -77,7 +90,44 @@ func Examine(ctx context.Context, services []Service, most time.Duration) ([]Fin
 	for _, f := range found {
 		out = append(out, f...)
 	}
-	return out, nil
+	return once(out), nil
+}
+
+// once tells of a service that is bad once, and not again where others need it.
+func once(found []Finding) []Finding {
+	bad := map[string]bool{}
+	for _, f := range found {
+		bad[f.Service] = bad[f.Service] || f.above == "" && (f.Verdict == Bad || f.Verdict == Ours)
+	}
+	for i, f := range found {
+		if f.above != "" && bad[f.above] {
+			found[i].Verdict, found[i].Seen, found[i].Mend = Skipped, "not looked at: see "+f.above, ""
+		}
+	}
+	return found
+}
+
+// Must carries out the checks of a service, and gives the first failure.
+func Must(ctx context.Context, s Service) error {
+	stuck := false
+	defer func() {
+		if s.Close != nil && !stuck {
+			s.Close()
+		}
+	}()
+	for _, c := range s.Checks {
+		var r Result
+		switch r, stuck = c.look(ctx, 0); {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case r.Verdict != Bad && r.Verdict != Ours:
+		case r.err != nil:
+			return fmt.Errorf("%s, %s: %w", s.Name, c.Name, r.err)
+		default:
+			return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s, %s: %s", s.Name, c.Name, r.Seen), Hint: r.Mend}
+		}
+	}
+	return nil
 }
 
 func (s Service) examine(ctx context.Context, most time.Duration) (out []Finding) {
@@ -88,7 +138,7 @@ func (s Service) examine(ctx context.Context, most time.Duration) (out []Finding
 			begun := time.Now()
 			var r Result
 			r, stuck = c.look(ctx, most)
-			f.Verdict, f.Seen, f.Mend, f.MS = r.Verdict, r.Seen, r.Mend, time.Since(begun).Milliseconds()
+			f.Verdict, f.Seen, f.Mend, f.MS, f.above = r.Verdict, r.Seen, r.Mend, time.Since(begun).Milliseconds(), r.above
 			if stuck || c.Gate && r.Verdict != Good && r.Verdict != Warning {
 				stopped = c.Name
 			}
@@ -128,6 +178,7 @@ func (c Check) look(ctx context.Context, most time.Duration) (r Result, stuck bo
 		}
 	}
 	if limited.Err() != nil && r.Verdict != Good && r.Verdict != Warning {
+		over.above = r.above
 		return over, false
 	}
 	return r, false
@@ -143,11 +194,11 @@ func Failed(err error) Result {
 	f := fault.Of(err)
 	if f.Kind == fault.Bug || f.Kind == fault.Canceled {
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-			return Result{Verdict: Bad, Seen: err.Error(), Mend: "see whether the service is overloaded"}
+			return Result{Verdict: Bad, Seen: err.Error(), Mend: "see whether the service is overloaded", err: err}
 		}
-		return Result{Verdict: Ours, Seen: err.Error(), Mend: "please report it"}
+		return Result{Verdict: Ours, Seen: err.Error(), Mend: "please report it", err: err}
 	}
-	return Result{Verdict: Bad, Seen: err.Error(), Mend: f.Hint}
+	return Result{Verdict: Bad, Seen: err.Error(), Mend: f.Hint, err: err}
 }
 
 // Worst gives the worst verdict of all.

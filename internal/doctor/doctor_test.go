@@ -80,10 +80,32 @@ func TestInterrupted(t *testing.T) {
 
 func TestFailed(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, Result{Bad, "no: such", "do"}, Failed(&fault.Error{Kind: fault.Environment, Message: "no", Err: errors.New("such"),
-		Hint: "do"}))
+	r := Failed(&fault.Error{Kind: fault.Environment, Message: "no", Err: errors.New("such"), Hint: "do"})
+	require.Equal(t, []string{string(Bad), "no: such", "do"}, []string{string(r.Verdict), r.Seen, r.Mend})
 	require.Equal(t, Ours, Failed(errors.New("nobody knows")).Verdict)
 	require.Equal(t, Bad, Failed(context.DeadlineExceeded).Verdict)
+}
+
+// One cause is one thing to mend; where it is none elsewhere, it is told where it was met.
+func TestOneCauseOnce(t *testing.T) {
+	t.Parallel()
+	gone := fault.New(fault.Environment, "gone")
+	above := Service{Name: "parts", Checks: []Check{{Name: "reach", Gate: true, Look: func(context.Context) Result { return FailedAs("state", gone) }}, {Name: "write"}}}
+	for verdict, want := range map[Verdict]Verdict{Bad: Skipped, Good: Bad} {
+		found, err := Examine(t.Context(), []Service{{Name: "state", Checks: []Check{{Look: func(context.Context) Result { return Result{Verdict: verdict} }}}}, above}, 0)
+		require.NoError(t, err)
+		require.Equal(t, []Verdict{verdict, want, Skipped}, []Verdict{found[0].Verdict, found[1].Verdict, found[2].Verdict}, "%+v", found)
+	}
+	require.ErrorIs(t, Must(t.Context(), above), gone)
+}
+
+// Of workers that are not there nothing is good.
+func TestNoWorkers(t *testing.T) {
+	t.Parallel()
+	for _, w := range []*Workers{{}, {found: []Worker{{Name: "a", Gone: true}}}} {
+		require.Equal(t, nobody(), w.versions())
+	}
+	require.Equal(t, nobody(), (&Workers{}).clocks(t.Context()))
 }
 
 func TestReplication(t *testing.T) {
@@ -216,7 +238,7 @@ func TestParts(t *testing.T) {
 		"": {Good, Good, Good, Good, Good}, "write": {Good, Bad, Skipped, Skipped, Skipped}, "remove": {Good, Good, Good, Good, Bad},
 	} {
 		memory := &partstest.Memory{}
-		found, err := Examine(t.Context(), []Service{Parts(func(context.Context) (parts.Backend, string, func(), error) {
+		found, err := Examine(t.Context(), []Service{Parts("", func(context.Context) (parts.Backend, string, func(), error) {
 			return backend{memory, deny}, t.TempDir(), nil, nil
 		})}, 0)
 		require.NoError(t, err)
@@ -232,7 +254,7 @@ func TestParts(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, Good, judgeLimit(8192, filesWarn, filesBad, "ulimit -n").Verdict)
-	require.Equal(t, Result{Warning, "1024 at most", "allow 4096 or more: ulimit -n"}, judgeLimit(1024, filesWarn, filesBad, "ulimit -n"))
+	require.Equal(t, Result{Verdict: Warning, Seen: "1024 at most", Mend: "allow 4096 or more: ulimit -n"}, judgeLimit(1024, filesWarn, filesBad, "ulimit -n"))
 	require.Equal(t, Bad, judgeLimit(64, filesWarn, filesBad, "").Verdict)
 	require.Equal(t, Bad, Machine{Memory: 1 << 60}.memory(t.Context()).Verdict)
 	require.Equal(t, Bad, Machine{Memory: 1 << 20}.memory(t.Context()).Verdict)

@@ -31,9 +31,10 @@ const (
 )
 
 // Parts tries where tables are kept. open gives the backend, and a directory in
-// which files can be made that are put there; the rest ends with closing.
-func Parts(open func(ctx context.Context) (b parts.Backend, dir string, closing func(), err error)) Service {
-	p := &partProbe{open: open}
+// which files can be made that are put there; the rest ends with closing. Where parts are kept
+// with another service, what cannot be opened is told there.
+func Parts(with string, open func(ctx context.Context) (b parts.Backend, dir string, closing func(), err error)) Service {
+	p := &partProbe{with: with, open: open}
 	return Service{Name: "parts", Close: p.close, Checks: []Check{
 		{Name: "reach", Limit: 15 * time.Second, Gate: true, Look: p.reach},
 		{Name: "write", Limit: 15 * time.Second, Gate: true, Look: p.write},
@@ -44,6 +45,7 @@ func Parts(open func(ctx context.Context) (b parts.Backend, dir string, closing 
 }
 
 type partProbe struct {
+	with    string
 	open    func(ctx context.Context) (parts.Backend, string, func(), error)
 	backend parts.Backend
 	dir     string
@@ -60,6 +62,9 @@ type Checker interface {
 func (p *partProbe) reach(ctx context.Context) Result {
 	var err error
 	if p.backend, p.dir, p.closing, err = p.open(ctx); err != nil {
+		if p.with != "" {
+			return FailedAs(p.with, err)
+		}
 		return Failed(err)
 	}
 	if c, ok := p.backend.(Checker); ok {

@@ -102,7 +102,7 @@ func (b *Broker) nodes(context.Context) Result {
 func (b *Broker) queues(ctx context.Context) Result {
 	prefix, err := b.Prefix(ctx)
 	if err != nil {
-		return Result{Verdict: Bad, Seen: "not looked at: which are this fleet's is in the state", Mend: "see what is said of the state"}
+		return FailedAs("state", fmt.Errorf("which queues are this fleet's is in the state: %w", err))
 	}
 	found, err := b.visit.Queues(ctx, prefix)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	"thalweg/internal/cassandra/cassandratest"
 	"thalweg/internal/cluster"
 	"thalweg/internal/doctor"
+	"thalweg/internal/fault"
 	"thalweg/internal/local"
 	partscassandra "thalweg/internal/parts/cassandra"
 	"thalweg/internal/remote/remotetest"
@@ -107,7 +108,8 @@ func TestCassandra(t *testing.T) {
 	found = examine(t, cfg, 0)
 	says(t, found, "state replication", doctor.Bad, "there is no keyspace test_nobody", "cluster init")
 	says(t, found, "state tables", doctor.Skipped, "see state, replication", "")
-	says(t, found, "parts reach", doctor.Bad, "there is no keyspace test_nobody", "cluster init")
+	says(t, found, "parts reach", doctor.Skipped, "see state", "")
+	says(t, found, "workers list", doctor.Skipped, "see state", "")
 }
 
 // closedPort is an address at which nobody listens.
@@ -240,6 +242,7 @@ func TestBucket(t *testing.T) {
 	cfg.Parts.S3.URL = "s3://nowhere/x"
 	says(t, examine(t, cfg, 0), "parts reach", doctor.Bad, "there is no bucket nowhere", "check its name")
 	require.ErrorContains(t, local.InitCluster(t.Context(), cfg), "there is no bucket nowhere")
+	require.Equal(t, fault.Script, fault.Of(local.InitCluster(t.Context(), cfg)).Kind)
 	cfg.Parts.S3.Endpoint = "http://" + closedPort(t)
 	says(t, examine(t, cfg, 0), "parts reach", doctor.Bad, "refused", "")
 }
@@ -248,9 +251,10 @@ func TestStateInADirectory(t *testing.T) {
 	t.Parallel()
 	cfg := sqliteCluster(t)
 	found := examine(t, cfg, 0)
-	for _, check := range []string{"state open", "state integrity", "parts write", "parts remove", "workers versions"} {
+	for _, check := range []string{"state open", "state integrity", "parts write", "parts remove", "workers list"} {
 		says(t, found, check, doctor.Good, "", "")
 	}
+	says(t, found, "workers clocks", doctor.Skipped, "no workers", "")
 
 	// A worker elsewhere, whose clock is a minute behind.
 	store, err := sqlite.Open(t.Context(), filepath.Join(cfg.State.Directory, "state.db"))
@@ -416,6 +420,7 @@ func TestClusterChaosTLS(t *testing.T) {
 	says(t, found, "queue "+broker, doctor.Good, "TLS 1.", "")
 	require.Contains(t, found["queue publish and receive"].Seen, "confirmed")
 
+	require.Equal(t, fault.Script, fault.Of(local.InitCluster(t.Context(), config(right, "rumpelstilz"))).Kind)
 	says(t, examine(t, config(right, "rumpelstilz"), 0), "state "+node, doctor.Bad, "do not accept the user name and the password",
 		"check username and password")
 	unnamed := config(right, "")

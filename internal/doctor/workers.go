@@ -59,8 +59,7 @@ func (w *Workers) Service() Service {
 
 func (w *Workers) list(ctx context.Context) Result {
 	if err := w.Open(ctx); err != nil {
-		r := Failed(err)
-		return Result{Verdict: Skipped, Seen: "the state cannot be opened: see state", Mend: r.Mend}
+		return FailedAs("state", err)
 	}
 	var err error
 	if w.found, err = w.List(ctx); err != nil {
@@ -72,8 +71,7 @@ func (w *Workers) list(ctx context.Context) Result {
 			gone = append(gone, k.Name)
 		}
 	}
-	there := len(w.found) - len(gone)
-	r := good("%s at work", figures.Counted(int64(there), "worker", "workers"))
+	r := good("%s at work", figures.Counted(int64(len(w.found)-len(gone)), "worker", "workers"))
 	if len(gone) > 0 {
 		r.Verdict, r.Seen, r.Mend = Warning, r.Seen+"; nothing is heard of "+strings.Join(gone, ", "),
 			"see why they ended, and start others; their notes go after a day"
@@ -81,7 +79,13 @@ func (w *Workers) list(ctx context.Context) Result {
 	return r
 }
 
+// nobody is the result of a check of workers where there are none.
+func nobody() Result { return Result{Verdict: Skipped, Seen: "no workers"} }
+
 func (w *Workers) versions() Result {
+	if !slices.ContainsFunc(w.found, func(k Worker) bool { return !k.Gone }) {
+		return nobody()
+	}
 	var other []string
 	pythons := map[string]bool{}
 	for _, k := range w.found {
@@ -107,6 +111,9 @@ func (w *Workers) versions() Result {
 // clocks waits until workers renew their notes, which have the time of their own
 // clocks: each was written between two looks.
 func (w *Workers) clocks(ctx context.Context) Result {
+	if len(w.found) == 0 {
+		return nobody()
+	}
 	first, told := map[string]time.Time{}, map[string]time.Duration{}
 	for _, k := range w.found {
 		first[k.Name] = k.Seen
@@ -143,7 +150,7 @@ func (w *Workers) clocks(ctx context.Context) Result {
 		}
 	}
 	if len(told) == 0 {
-		return Result{Verdict: Good, Seen: "no worker says what time it is"}
+		return Result{Verdict: Skipped, Seen: "no worker says what time it is"}
 	}
 	return JudgeClock(whose, worst, 0)
 }

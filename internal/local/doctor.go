@@ -55,8 +55,7 @@ const (
 func Doctor(ctx context.Context, opts DoctorOptions) (found []doctor.Finding, err error) {
 	tmp, err := os.MkdirTemp("", "thalweg-doctor-")
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for temporary files", Err: err,
-			Hint: "check permissions and free space, or name another one: TMPDIR"}
+		return nil, temporaryFault(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 	d := &examination{DoctorOptions: opts, tmp: tmp}
@@ -142,25 +141,33 @@ func (d *examination) state(c *cluster.Config) doctor.Service {
 		return d.file(c.State.Directory, c)
 	}
 	k := c.State.Cassandra
-	cfg, err := cassandraOf(k)
+	cfg, err := cassandraOf(c)
 	if err != nil {
 		return broken("state", err)
 	}
 	var session *cassandra.Session
 	closing := func() {}
-	look := &doctor.Cassandra{Hosts: k.Hosts, Keyspace: k.Keyspace, Datacenter: k.Datacenter, Replication: k.Replication,
+	asked := k.Replication
+	if k.Unsaid {
+		asked = nil
+	}
+	look := &doctor.Cassandra{Hosts: k.Hosts, Keyspace: k.Keyspace, Datacenter: k.Datacenter, Replication: asked,
 		Ask: func(ctx context.Context, host string) (cassandra.Node, error) { return cassandra.Ask(ctx, cfg, host) },
 		Copies: func(ctx context.Context) (map[string]int, error) {
 			bare := cfg
 			bare.Keyspace = ""
-			s, end, err := sessionOf(ctx, bare)
+			s, end, err := sessionOf(ctx, c, bare)
 			if err != nil {
 				return nil, err
 			}
 			defer end()
-			return cassandra.Replication(ctx, s, k.Keyspace)
+			copies, err := cassandra.Replication(ctx, s, k.Keyspace)
+			if err == nil && len(copies) == 0 {
+				err = noKeyspace(ctx, c, s)
+			}
+			return copies, err
 		},
-		Open:    func(ctx context.Context) (err error) { session, closing, err = sessionOf(ctx, cfg); return err },
+		Open:    func(ctx context.Context) (err error) { session, closing, err = sessionOf(ctx, c, cfg); return err },
 		Tables:  func(ctx context.Context) ([]string, error) { return cassandra.Missing(ctx, session, tablesOf(c)) },
 		Version: func(ctx context.Context) error { return statecassandra.CheckTables(ctx, session) },
 		Try: func(ctx context.Context) (write, read time.Duration, err error) {
@@ -182,7 +189,7 @@ func tablesOf(c *cluster.Config) []string {
 
 // sessionOf opens a session that outlasts the check that opens it, unless the
 // check's time is over before.
-func sessionOf(ctx context.Context, cfg cassandra.Config) (_ *cassandra.Session, end func(), err error) {
+func sessionOf(ctx context.Context, c *cluster.Config, cfg cassandra.Config) (_ *cassandra.Session, end func(), err error) {
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
 	s, err := cassandra.OpenWithin(life, cfg)
@@ -192,26 +199,9 @@ func sessionOf(ctx context.Context, cfg cassandra.Config) (_ *cassandra.Session,
 	}
 	if err != nil {
 		cancel()
-		return nil, func() {}, cmp.Or(noKeyspace(ctx, cfg), err)
+		return nil, func() {}, cmp.Or(absent(ctx, c, cfg), err)
 	}
 	return s, func() { s.Close(); cancel() }, nil
-}
-
-// noKeyspace says that there is none, if that is why it cannot be opened.
-func noKeyspace(ctx context.Context, cfg cassandra.Config) error {
-	keyspace := cfg.Keyspace
-	if cfg.Keyspace = ""; keyspace == "" || ctx.Err() != nil {
-		return nil
-	}
-	bare, err := cassandra.OpenWithin(ctx, cfg)
-	if err != nil {
-		return nil
-	}
-	defer bare.Close()
-	if copies, err := cassandra.Replication(ctx, bare, keyspace); err != nil || len(copies) > 0 {
-		return nil
-	}
-	return &fault.Error{Kind: fault.Environment, Message: "there is no keyspace " + keyspace, Hint: "`thalweg cluster init` makes it"}
 }
 
 // broken is a service of which even the configuration cannot be used.
@@ -243,7 +233,7 @@ func openFile(ctx context.Context, dir string, c *cluster.Config) (*sqlite.Store
 	_, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && c != nil:
-		return nil, noCluster(c, "there is no state in "+dir, nil)
+		return nil, noCluster(c, "there is no state in "+dir, "state.directory")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &fault.Error{Kind: fault.Script, Message: "there is no state in " + dir,
 			Hint: "run a script first, or name another directory with --state"}
@@ -255,7 +245,11 @@ func (d *examination) parts(c *cluster.Config) doctor.Service {
 	if dir := c.PartsDirectory(); dir != "" {
 		return d.partsIn(dir)
 	}
-	return doctor.Parts(func(ctx context.Context) (parts.Backend, string, func(), error) {
+	with := ""
+	if c.Parts.Cassandra {
+		with = "state"
+	}
+	return doctor.Parts(with, func(ctx context.Context) (parts.Backend, string, func(), error) {
 		if c.Parts.S3 != nil {
 			to := remoteOf(c.Parts.S3)
 			to.Pause, to.PauseMax, to.ConnectTimeout = doctorPause, doctorPause, doctorConnect
@@ -265,11 +259,11 @@ func (d *examination) parts(c *cluster.Config) doctor.Service {
 			}
 			return b, d.tmp, func() { _ = b.Close() }, nil
 		}
-		cfg, err := cassandraOf(c.State.Cassandra)
+		cfg, err := cassandraOf(c)
 		if err != nil {
 			return nil, "", nil, err
 		}
-		s, end, err := sessionOf(ctx, cfg)
+		s, end, err := sessionOf(ctx, c, cfg)
 		if err != nil {
 			return nil, "", nil, err
 		}
@@ -278,7 +272,7 @@ func (d *examination) parts(c *cluster.Config) doctor.Service {
 }
 
 func (d *examination) partsIn(dir string) doctor.Service {
-	return doctor.Parts(func(ctx context.Context) (parts.Backend, string, func(), error) {
+	return doctor.Parts("", func(ctx context.Context) (parts.Backend, string, func(), error) {
 		if st, err := os.Stat(dir); err == nil && !st.IsDir() {
 			return nil, "", nil, &fault.Error{Kind: fault.Environment, Message: dir + " is no directory",
 				Hint: "move it away, or name another directory: parts: {directory: PATH}"}
@@ -339,11 +333,11 @@ func stateOf(ctx context.Context, c *cluster.Config, by *clock) (state.Store, fu
 		}
 		return store, func() { _ = store.Close() }, nil
 	}
-	cfg, err := cassandraOf(c.State.Cassandra)
+	cfg, err := cassandraOf(c)
 	if err != nil {
 		return nil, func() {}, err
 	}
-	session, end, err := sessionOf(ctx, cfg)
+	session, end, err := sessionOf(ctx, c, cfg)
 	if err != nil {
 		return nil, func() {}, err
 	}

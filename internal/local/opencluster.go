@@ -70,7 +70,7 @@ func (h *Home) openState(ctx context.Context) error {
 		return h.openCassandra(ctx)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "state.db")); errors.Is(err, fs.ErrNotExist) {
-		return noCluster(h.cluster, "there is no state in "+dir, err)
+		return noCluster(h.cluster, "there is no state in "+dir, "state.directory")
 	}
 	if err := makeSubs(dir); err != nil {
 		return homeFault(dir, "make the state directory", err)
@@ -84,8 +84,12 @@ func (h *Home) openState(ctx context.Context) error {
 }
 
 // noCluster is said where init was not run.
-func noCluster(cfg *cluster.Config, what string, err error) error {
-	return &fault.Error{Kind: fault.Script, Message: what, Hint: "`thalweg cluster init --cluster " + cfg.Path + "` makes what a cluster needs", Err: err}
+func noCluster(cfg *cluster.Config, what, key string) error {
+	return wrong(cfg, what, initHint(cfg), nil, key)
+}
+
+func initHint(cfg *cluster.Config) string {
+	return "`thalweg cluster init --cluster " + cfg.Path + "` makes what a cluster needs"
 }
 
 // openParts opens the parts that the configuration names.
@@ -127,31 +131,6 @@ func (h *Home) copiesDir(keep bool) (dir string, err error) {
 		return "", scratchFault(h.Dir, err)
 	}
 	return dir, nil
-}
-
-// InitCluster makes what a cluster needs and has not got yet.
-func InitCluster(ctx context.Context, cfg *cluster.Config) error {
-	if cfg.State.Directory != "" {
-		home, err := Open(ctx, cfg.State.Directory, true)
-		if err != nil {
-			return err
-		}
-		if err := home.Close(); err != nil {
-			return err
-		}
-	} else if err := initCassandra(ctx, cfg); err != nil {
-		return err
-	}
-	if cfg.Parts.S3 != nil {
-		if err := checkBucket(ctx, cfg.Parts.S3); err != nil {
-			return err
-		}
-	}
-	home, err := OpenCluster(ctx, cfg, ClusterOptions{})
-	if err != nil {
-		return err
-	}
-	return home.Close()
 }
 
 // scratchOf is the directory that the machine has for itself: processes of one

@@ -1,11 +1,10 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 
@@ -25,15 +24,16 @@ import (
 // The services of a cluster, as its configuration names them.
 
 // cassandraOf is how Cassandra is reached.
-func cassandraOf(c *cluster.Cassandra) (cassandra.Config, error) {
-	out := cassandra.Config{Hosts: c.Hosts, Keyspace: c.Keyspace, Datacenter: c.Datacenter, Username: c.Username, Password: c.Password}
+func cassandraOf(c *cluster.Config) (cassandra.Config, error) {
+	k := c.State.Cassandra
+	out := cassandra.Config{Hosts: k.Hosts, Keyspace: k.Keyspace, Datacenter: k.Datacenter, Username: k.Username, Password: k.Password}
 	var err error
-	out.TLS, err = tlsOf(c.TLS)
+	out.TLS, err = tlsOf(c, k.TLS, "state.cassandra.tls")
 	return out, err
 }
 
-// tlsOf reads certificates; nil without TLS.
-func tlsOf(t *cluster.TLS) (*tls.Config, error) {
+// tlsOf reads certificates, which a section of the configuration names; nil without TLS.
+func tlsOf(c *cluster.Config, t *cluster.TLS, section string) (*tls.Config, error) {
 	if t == nil {
 		return nil, nil
 	}
@@ -41,36 +41,37 @@ func tlsOf(t *cluster.TLS) (*tls.Config, error) {
 	if t.CA != "" {
 		text, err := os.ReadFile(t.CA)
 		if err != nil {
-			return nil, tlsFault("read the certificates of authorities", err)
+			return nil, wrong(c, "read the certificates of authorities", tlsHint, err, section+".ca")
 		}
 		out.RootCAs = x509.NewCertPool()
 		if !out.RootCAs.AppendCertsFromPEM(text) {
-			return nil, tlsFault(t.CA+" has no certificate", nil)
+			return nil, wrong(c, t.CA+" has no certificate", tlsHint, nil, section+".ca")
 		}
 	}
 	if t.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 		if err != nil {
-			return nil, tlsFault("read the certificate and its key", err)
+			return nil, wrong(c, "read the certificate and its key", tlsHint, err, section+".cert")
 		}
 		out.Certificates = []tls.Certificate{pair}
 	}
 	return out, nil
 }
 
-func tlsFault(what string, err error) error {
-	return &fault.Error{Kind: fault.Environment, Message: what, Err: err, Hint: "the configuration of the cluster names the files below tls: ca, cert, key, in PEM form"}
-}
+const tlsHint = "the configuration of the cluster names the files below tls: ca, cert, key, in PEM form"
 
 // openCassandra opens a state in Cassandra.
 func (h *Home) openCassandra(ctx context.Context) error {
-	cfg, err := cassandraOf(h.cluster.State.Cassandra)
+	cfg, err := cassandraOf(h.cluster)
 	if err != nil {
 		return err
 	}
 	cfg.Observer = h.observers.named()
 	if h.cassandra, err = cassandra.Open(cfg); err != nil {
-		return keyspaceMissing(h.cluster, cfg, err)
+		return cmp.Or(absent(ctx, h.cluster, cfg), wrongCassandra(h.cluster, err))
+	}
+	if err := inDatacenter(h.cluster, h.cassandra.Datacenters()); err != nil {
+		return err
 	}
 	if err := h.clock.follow(ctx, h.cassandra); err != nil {
 		return err
@@ -81,18 +82,6 @@ func (h *Home) openCassandra(ctx context.Context) error {
 	}
 	h.State, h.presence = store, stateNotes{store, h.clock}
 	return nil
-}
-
-// keyspaceMissing says it where that is why no session could be opened: the driver does not.
-func keyspaceMissing(c *cluster.Config, cfg cassandra.Config, err error) error {
-	keyspace := cfg.Keyspace
-	cfg.Keyspace = ""
-	bare, failed := cassandra.Open(cfg)
-	if failed != nil {
-		return err
-	}
-	bare.Close()
-	return noCluster(c, "there is no keyspace "+keyspace+" in Cassandra, or it cannot be used", err)
 }
 
 // openBackend opens parts that have no paths.
@@ -110,38 +99,6 @@ func remoteOf(s *cluster.S3) remote.Config {
 	return remote.Config{S3Endpoint: s.Endpoint, S3Region: s.Region, CAPath: s.CA, S3AccessKey: s.AccessKey, S3SecretKey: s.SecretKey}
 }
 
-// checkBucket refuses a bucket that cannot be used.
-func checkBucket(ctx context.Context, b *cluster.S3) error {
-	store, err := s3.New(ctx, s3.Config{URL: b.URL, Remote: remoteOf(b)})
-	if err != nil {
-		return err
-	}
-	return errors.Join(store.Check(ctx), store.Close())
-}
-
-// initCassandra makes the keyspace and the tables that are missing.
-func initCassandra(ctx context.Context, c *cluster.Config) error {
-	cfg, err := cassandraOf(c.State.Cassandra)
-	if err != nil {
-		return err
-	}
-	if err := statecassandra.Init(ctx, cfg, c.State.Cassandra.Replication); err != nil {
-		return err
-	}
-	if !c.Parts.Cassandra {
-		return nil
-	}
-	session, err := cassandra.Open(cfg)
-	if err != nil {
-		return err
-	}
-	defer session.Close()
-	if err := session.Make(ctx, partscassandra.Tables()); err != nil {
-		return fmt.Errorf("make the tables of parts: %w", err)
-	}
-	return nil
-}
-
 // openQueue connects to the broker; nil without one: then processes look at the state.
 func (h *Home) openQueue(ctx context.Context, logger *slog.Logger) (queue.Queue, error) {
 	if h.cluster == nil || h.cluster.Queue == nil {
@@ -152,12 +109,13 @@ func (h *Home) openQueue(ctx context.Context, logger *slog.Logger) (queue.Queue,
 		return nil, err
 	}
 	cfg.Logger, cfg.Observe = logger, h.observers.ofBroker()
+	cfg.Explain = func(err error) error { return wrongBroker(h.cluster, err) }
 	return rabbitmq.Open(ctx, cfg)
 }
 
 // brokerOf is how the broker is reached.
 func brokerOf(c *cluster.Config, q *cluster.RabbitMQ, fleet string) (rabbitmq.Config, error) {
-	secure, err := tlsOf(q.TLS)
+	secure, err := tlsOf(c, q.TLS, "queue.rabbitmq.tls")
 	if err != nil {
 		return rabbitmq.Config{}, err
 	}

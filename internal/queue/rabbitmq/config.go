@@ -32,6 +32,8 @@ type Config struct {
 	// Observe is told of each answer of the broker; nil is allowed. It is called
 	// from several goroutines.
 	Observe func(op Op, took time.Duration, err error)
+	// Explain says more of a failure to connect, for the log; nil: what is said is enough.
+	Explain func(err error) error
 	// Dial opens connections; nil: the net's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -88,6 +90,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Observe == nil {
 		c.Observe = func(Op, time.Duration, error) {}
+	}
+	if c.Explain == nil {
+		c.Explain = func(err error) error { return err }
 	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{Timeout: answerTimeout}).DialContext

@@ -366,7 +366,7 @@ func TestNoBroker(t *testing.T) {
 	}
 	require.NoError(t, q.Keep(ctx, hint(1)))
 	require.Equal(t, hint(1), receive(ctx, t, q).Hint)
-	require.Equal(t, 1, strings.Count(log.String(), "level=WARN"), log.String())
+	eventually(t, "it is told once", func() bool { return strings.Count(log.String(), "level=WARN") == 1 })
 	require.NotContains(t, log.String(), "hush-hush")
 }
 
@@ -397,6 +397,12 @@ func TestWrongPassword(t *testing.T) {
 	_, err = q.Server(within(t))
 	require.ErrorContains(t, err, "the broker cannot be reached")
 	require.NotContains(t, err.Error(), "hush-hush")
+	require.ErrorIs(t, err, ErrLogin)
+	_, err = Look(within(t), Config{Username: u.User.Username(), Password: "guest", Vhost: "nobody's"}, u.Host)
+	require.ErrorIs(t, err, ErrVHost)
+
+	// A broker that falls silent, or a connection that breaks, says nothing of a password.
+	require.NotErrorIs(t, refusal(amqp.ErrCredentials, false), ErrLogin)
 }
 
 type lockedBuffer struct {

@@ -8,8 +8,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -123,6 +125,42 @@ func (s *secured) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// listener is a connection that keeps whether the other side has ended it.
+type listener struct {
+	net.Conn
+	ended atomic.Bool
+}
+
+// Read implements net.Conn.
+func (l *listener) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		l.ended.Store(true)
+	}
+	return n, err
+}
+
+// Why a broker does not let somebody in.
+var (
+	ErrLogin = errors.New("the broker does not accept the user name and the password")
+	ErrVHost = errors.New("the broker does not let the user into the vhost")
+)
+
+// refusal gives what the broker refuses a type. It ends the connection with whom it does not
+// believe without a word, which the client takes every end of a connection for.
+func refusal(err error, ended bool) error {
+	var said *amqp.Error
+	switch {
+	case errors.Is(err, amqp.ErrCredentials) && ended, errors.As(err, &said) && said.Server && said.Code == amqp.AccessRefused:
+		return ErrLogin
+	case errors.Is(err, amqp.ErrCredentials):
+		return errors.New("the connection has ended")
+	case said != nil && said.Server && said.Code == amqp.NotAllowed && !strings.Contains(said.Reason, "limit"):
+		return fmt.Errorf("%w: %s", ErrVHost, said.Reason)
+	}
+	return err
+}
+
 // run keeps the link up until ctx ends.
 func (l *link) run(ctx context.Context) {
 	defer l.all.Wait()
@@ -204,6 +242,8 @@ func (l *link) connect(ctx context.Context, host string) (_ *session, err error)
 			s.kill()
 		}
 	}()
+	heard := &listener{Conn: s.raw}
+	s.raw = heard
 	over, whole := s.raw, &secured{}
 	if l.cfg.TLS != nil {
 		cfg := l.cfg.TLS.Clone()
@@ -223,6 +263,9 @@ func (l *link) connect(ctx context.Context, host string) (_ *session, err error)
 		err = *refused
 	}
 	if err != nil {
+		if ctx.Err() == nil {
+			err = refusal(err, heard.ended.Load())
+		}
 		return nil, fmt.Errorf("log in: %w", err)
 	}
 	l.watch(s, s.conn.NotifyClose(make(chan *amqp.Error, 1)))
@@ -273,8 +316,15 @@ func unreachable(err error) error {
 	case !errors.As(err, &refused):
 	case refused.Code == amqp.PreconditionFailed:
 		f.Hint = "a queue or an exchange of this name is there with other properties: delete it, and workers make it anew"
-	case errors.Is(err, amqp.ErrCredentials):
+	}
+	switch unknown := (*net.DNSError)(nil); {
+	case errors.Is(err, ErrLogin):
 		f.Hint = "check username and password; guest is accepted from the broker's own host only"
+	case errors.Is(err, ErrVHost):
+		f.Hint = "name a vhost that is there, or make this one: `rabbitmqctl add_vhost VHOST`, and let the user in: " +
+			"`rabbitmqctl set_permissions -p VHOST USER '.*' '.*' '.*'`"
+	case errors.As(err, &unknown) && unknown.IsNotFound:
+		f.Hint = "check the names of the hosts"
 	}
 	return f
 }

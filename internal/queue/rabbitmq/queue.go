@@ -96,7 +96,7 @@ func (q *Queue) up() {
 func (q *Queue) down(err error) {
 	q.counts.lost.Add(1)
 	if !q.told.Swap(true) {
-		q.cfg.Logger.Warn("the broker cannot be reached; runs go on from what is in state", "error", address.RedactText(err.Error()))
+		q.cfg.Logger.Warn("the broker cannot be reached; runs go on from what is in state", "error", address.RedactText(q.cfg.Explain(err).Error()))
 	}
 }
 

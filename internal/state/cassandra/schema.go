@@ -107,6 +107,11 @@ func otherVersion(s *driver.Session, version int, hint string) error {
 		Message: fmt.Sprintf("the state in keyspace %s is of version %d, and this program needs version %d", s.Keyspace, version, schemaVersion)}
 }
 
+// Keyspaces lists those that have tables of the state.
+func Keyspaces(ctx context.Context, s *driver.Session) ([]string, error) {
+	return driver.KeyspacesWith(ctx, s, "state_schema")
+}
+
 // noKeyspace says that there is no such keyspace, if nothing else is wrong: the
 // driver says that it could not connect.
 func noKeyspace(ctx context.Context, cfg driver.Config) error {

@@ -1,0 +1,221 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"thalweg/internal/cassandra"
+	"thalweg/internal/cluster"
+	"thalweg/internal/doctor"
+	"thalweg/internal/fault"
+	partscassandra "thalweg/internal/parts/cassandra"
+	"thalweg/internal/parts/s3"
+	statecassandra "thalweg/internal/state/cassandra"
+)
+
+// InitCluster makes what a cluster needs and has not got yet, and tries whether it can be
+// written and read.
+func InitCluster(ctx context.Context, cfg *cluster.Config) error {
+	if cfg.State.Directory != "" {
+		home, err := Open(ctx, cfg.State.Directory, true)
+		if err != nil {
+			return err
+		}
+		if err := home.Close(); err != nil {
+			return err
+		}
+	} else if err := initCassandra(ctx, cfg); err != nil {
+		return err
+	}
+	if cfg.Parts.S3 != nil {
+		if err := checkBucket(ctx, cfg); err != nil {
+			return err
+		}
+	}
+	home, err := OpenCluster(ctx, cfg, ClusterOptions{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(home.tryOut(ctx), home.Close())
+}
+
+// tryOut writes, reads and removes something of the state and of the parts.
+func (h *Home) tryOut(ctx context.Context) (err error) {
+	if h.cassandra != nil {
+		_, err = statecassandra.Try(ctx, h.cassandra)
+	} else {
+		_, err = doctor.TryNote(ctx, h.State)
+	}
+	if err != nil {
+		return fmt.Errorf("write and read the state: %w", err)
+	}
+	tmp, err := os.MkdirTemp("", "thalweg-init-")
+	if err != nil {
+		return temporaryFault(err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	d := &examination{DoctorOptions: DoctorOptions{Cluster: h.cluster}, tmp: tmp}
+	return wrongBucket(h.cluster, doctor.Must(ctx, d.parts(h.cluster)))
+}
+
+// initCassandra makes the keyspace and the tables that are missing.
+func initCassandra(ctx context.Context, c *cluster.Config) error {
+	cfg, err := cassandraOf(c)
+	if err != nil {
+		return err
+	}
+	if err := fits(ctx, c, cfg); err != nil {
+		return err
+	}
+	if err := statecassandra.Init(ctx, cfg, c.State.Cassandra.Replication); err != nil {
+		return err
+	}
+	if !c.Parts.Cassandra {
+		return nil
+	}
+	session, err := cassandra.Open(cfg)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	if err := session.Make(ctx, partscassandra.Tables()); err != nil {
+		return fmt.Errorf("make the tables of parts: %w", err)
+	}
+	return nil
+}
+
+// fits refuses, before anything is made, a configuration that asks for what the nodes cannot
+// keep, or that the keyspace is not like.
+func fits(ctx context.Context, c *cluster.Config, cfg cassandra.Config) error {
+	cfg.Keyspace = ""
+	s, err := cassandra.Open(cfg)
+	if err != nil {
+		return wrongCassandra(c, err)
+	}
+	defer s.Close()
+	there := s.Datacenters()
+	if err := inDatacenter(c, there); err != nil {
+		return err
+	}
+	keeps, err := cassandra.Replication(ctx, s, c.State.Cassandra.Keyspace)
+	if err != nil {
+		return err
+	}
+	if len(keeps) > 0 {
+		return keepsEnough(c, keeps, there)
+	}
+	return enoughNodes(c, there)
+}
+
+// inDatacenter refuses a datacenter that has no nodes.
+func inDatacenter(c *cluster.Config, there map[string]int) error {
+	name := c.State.Cassandra.Datacenter
+	if name == "" || there[name] > 0 || len(there) == 0 {
+		return nil
+	}
+	r := doctor.JudgeDatacenter(name, there)
+	return wrong(c, r.Seen, r.Mend, nil, "state.cassandra.datacenter")
+}
+
+const replicationKey = "state.cassandra.replication"
+
+// enoughNodes refuses more copies than there are nodes.
+func enoughNodes(c *cluster.Config, there map[string]int) error {
+	k, all := c.State.Cassandra, 0
+	for _, n := range there {
+		all += n
+	}
+	for _, dc := range slices.Sorted(maps.Keys(k.Replication)) {
+		copies, nodes, where, write := k.Replication[dc], there[dc], " in datacenter "+dc, dc+": %d"
+		key := replicationKey + "." + dc
+		switch {
+		case dc == "":
+			nodes, where, write, key = all, "", "replication: %d", replicationKey
+		case nodes == 0:
+			r := doctor.JudgeDatacenter(dc, there)
+			return wrong(c, r.Seen, r.Mend, nil, key)
+		case dc == k.Datacenter && len(k.Replication) == 1:
+			write = "replication: {" + write + "}"
+		}
+		if copies > nodes {
+			return wrong(c, fmt.Sprintf("%s of each row are asked for%s, and there %s", doctor.CopiesText(map[string]int{"": copies}), where, nodesText(nodes)),
+				"write "+fmt.Sprintf(write, nodes)+", or start more nodes before", nil, key)
+		}
+	}
+	if k.Datacenter != "" && k.Replication[""] == 0 && k.Replication[k.Datacenter] == 0 {
+		return wrong(c, "no copies are kept in datacenter "+k.Datacenter+", which is the one that is asked", "add it: replication: {"+k.Datacenter+": 3}", nil, replicationKey)
+	}
+	return nil
+}
+
+func nodesText(n int) string {
+	if n == 1 {
+		return "is 1 node"
+	}
+	return fmt.Sprintf("are %d nodes", n)
+}
+
+// keepsEnough refuses a keyspace that cannot be used, or is not as the configuration wants
+// it: neither changes by itself.
+func keepsEnough(c *cluster.Config, keeps, there map[string]int) error {
+	k := c.State.Cassandra
+	said := doctor.CopiesText(keeps)
+	if !k.Unsaid && !doctor.SameCopies(keeps, k.Replication) {
+		if err := enoughNodes(c, there); err != nil {
+			return err
+		}
+		alter, err := cassandra.AlterKeyspace(k.Keyspace, k.Replication)
+		if err != nil {
+			return err
+		}
+		return wrong(c, fmt.Sprintf("keyspace %s is there and keeps %s, and the configuration asks for %s", k.Keyspace, said, doctor.CopiesText(k.Replication)),
+			fmt.Sprintf("write into the configuration what it keeps, or have it keep what is asked for: `%s` by cqlsh, then `nodetool repair --full %s` on each node",
+				alter, k.Keyspace), nil, replicationKey)
+	}
+	r := doctor.JudgeReplication(keeps, nil, k.Datacenter, there, there)
+	if r.Verdict != doctor.Bad {
+		return nil
+	}
+	return wrong(c, "keyspace "+k.Keyspace+" is there and cannot be used: "+r.Seen, r.Mend+fewer(k.Keyspace, keeps, there), nil, replicationKey)
+}
+
+// fewer says how a keyspace keeps no more copies than there are nodes; "" if that is not what helps.
+func fewer(keyspace string, keeps, there map[string]int) string {
+	out := map[string]int{}
+	for dc, n := range keeps {
+		if nodes := there[dc]; dc != "" && nodes > 0 {
+			out[dc] = min(n, nodes)
+		}
+	}
+	if n := keeps[""]; n > 0 {
+		out[""] = 0
+		for _, nodes := range there {
+			out[""] += nodes
+		}
+		out[""] = min(out[""], n)
+	}
+	alter, err := cassandra.AlterKeyspace(keyspace, out)
+	if err != nil || maps.Equal(out, keeps) {
+		return ""
+	}
+	return ": `" + alter + "` by cqlsh, and as many in the configuration"
+}
+
+// checkBucket refuses a bucket that cannot be used.
+func checkBucket(ctx context.Context, c *cluster.Config) error {
+	b := c.Parts.S3
+	store, err := s3.New(ctx, s3.Config{URL: b.URL, Remote: remoteOf(b)})
+	if err != nil {
+		return err
+	}
+	return wrongBucket(c, errors.Join(store.Check(ctx), store.Close()))
+}
+
+func temporaryFault(err error) error {
+	return &fault.Error{Kind: fault.Environment, Message: "make a directory for temporary files", Err: err,
+		Hint: "check permissions and free space, or name another one: TMPDIR"}
+}
