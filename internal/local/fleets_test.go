@@ -127,7 +127,7 @@ func TestFleetIsOne(t *testing.T) {
 func TestFleetIsOneInCassandra(t *testing.T) {
 	t.Parallel()
 	k := cassandratest.Keyspace(t, nil)
-	cfg := &cluster.Config{State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: k.Hosts, Keyspace: k.Keyspace, Replication: map[string]int{"": 1}}}}
+	cfg := &cluster.Config{Parts: cluster.Parts{Cassandra: true}, State: cluster.State{Cassandra: &cluster.Cassandra{Hosts: k.Hosts, Keyspace: k.Keyspace, Replication: map[string]int{"": 1}}}}
 	require.NoError(t, local.InitCluster(t.Context(), cfg))
 	require.Regexp(t, "^"+k.Keyspace+"-[a-z2-7]{8}$", oneFleet(t.Context(), t, cfg))
 }
