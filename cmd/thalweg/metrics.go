@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"thalweg/internal/fault"
 	"thalweg/internal/local"
 	"thalweg/internal/metrics"
 	"thalweg/internal/queue"
@@ -31,7 +32,16 @@ func (w *workplace) measure(ctx context.Context, a *app, m *metrics.Metrics, add
 	ready := &readiness{home: home, drain: opts.Drain}
 	server, err := m.Listen(ctx, address, ready.check, w.logger)
 	if err != nil {
-		return nil, err
+		f := *fault.Of(err)
+		if f.Place = w.metricsAt; f.Kind == fault.Script {
+			return nil, &f
+		}
+		f.Hint = "each worker of a machine has a port of its own: give this one another with --metrics HOST:PORT, or --metrics :0 for any that is free"
+		if f.Place.Line > 0 {
+			f.Message += ", as worker.metrics says"
+			f.Hint += "; worker: {metrics: \":0\"} lets all workers choose one"
+		}
+		return nil, &f
 	}
 	home.State = m.State(home.State)
 	if home.Parts.Properties().Local {

@@ -42,6 +42,11 @@ func (c *schedulerCmd) Run(ctx context.Context, a *app) error {
 	if c.AtOnce < 1 {
 		c.AtOnce = runsAtOnce
 	}
+	if place.home.Cluster() == nil { // else its workers execute
+		if err := c.findPython(place); err != nil {
+			return err
+		}
+	}
 	work := workerCmd{engineFlags: c.engineFlags}
 	told, err := place.openLineageOf(ctx, a, c.OpenLineage)
 	if err != nil {

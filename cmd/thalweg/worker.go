@@ -61,7 +61,9 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 	drain := c.Drain
 	if cfg := place.home.Cluster(); cfg != nil {
 		c.Cores = cmp.Or(c.Cores, cfg.Worker.Cores)
-		c.Metrics = cmp.Or(c.Metrics, cfg.Worker.Metrics)
+		if c.Metrics == "" && cfg.Worker.Metrics != "" {
+			c.Metrics, place.metricsAt = cfg.Worker.Metrics, cfg.Place("worker.metrics")
+		}
 		if drain == 0 {
 			drain = cfg.Worker.Drain
 		}
@@ -70,9 +72,9 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 				fixed[of] = n
 			}
 		}
-		if cfg.Worker.Python != "" && c.Python == "python3" {
-			c.Python = cfg.Worker.Python
-		}
+	}
+	if err := c.findPython(place); err != nil {
+		return err
 	}
 	a.polite.Store(drain > 0)
 	opts := local.WorkerOptions{Program: version, Engine: engineSaid, Drain: a.drain, DrainTime: drain,
@@ -92,6 +94,24 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 	}
 	defer func() { err = errors.Join(err, unmeasured()) }()
 	return local.Serve(ctx, place.home, opts)
+}
+
+// pythonDefault is the interpreter that nobody has named.
+const pythonDefault = "python3"
+
+// findPython settles which interpreter is used, and refuses one that was named and is not there: else
+// that would be told when a run comes. Without any there are runs that need none.
+func (e *engineFlags) findPython(place *workplace) error {
+	var at fault.Place
+	if cfg := place.home.Cluster(); cfg != nil && cfg.Worker.Python != "" && e.Python == pythonDefault {
+		e.Python, at = cfg.Worker.Python, cfg.Place("worker.python")
+	}
+	err := local.FindInterpreter(e.Python, at)
+	if err != nil && e.Python == pythonDefault && at == (fault.Place{}) {
+		place.logger.Warn("there is no Python: scripts with Python cannot be worked on here", "error", err)
+		return nil
+	}
+	return err
 }
 
 // isolates says whether batches are executed in processes of their own: in a
@@ -130,8 +150,9 @@ type workplace struct {
 	client      *remote.Client
 	logger      *slog.Logger
 	memoryBytes int64
-	openLineage string // see openLineageOf
-	detach      bool   // runs of a cluster are submitted and not followed
+	openLineage string      // see openLineageOf
+	metricsAt   fault.Place // of the cluster's configuration that says where metrics are; none: the command line does
+	detach      bool        // runs of a cluster are submitted and not followed
 }
 
 func openWorkplace(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags, verbose bool) (*workplace, error) {

@@ -83,6 +83,20 @@ type Pool struct {
 	sequence uint64 // of the last chunk made
 }
 
+// Find gives the path of an interpreter: "python3" if it is empty.
+func Find(interpreter string) (path string, err error) {
+	interpreter = or(interpreter, "python3")
+	if path, err = exec.LookPath(interpreter); err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		f := fault.New(fault.Environment, "the Python interpreter %s is not there", interpreter)
+		f.Err, f.Hint = err, "install Python 3.9 or later (or PyPy), or name another interpreter"
+		return "", f
+	}
+	return path, nil
+}
+
 // NewPool makes a pool. It looks for the interpreter, but does not wait for processes to start.
 func NewPool(cfg Config) (*Pool, error) {
 	cfg.setDefaults()
@@ -92,14 +106,9 @@ func NewPool(cfg Config) (*Pool, error) {
 	if cfg.MemoryBytes > 0 && cfg.MemoryBytes < MinMemoryBytes {
 		return nil, fault.New(fault.Environment, "%d bytes of memory are too few for a Python process: at least %d are needed", cfg.MemoryBytes, MinMemoryBytes)
 	}
-	path, err := exec.LookPath(cfg.Interpreter)
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
+	path, err := Find(cfg.Interpreter)
 	if err != nil {
-		f := fault.New(fault.Environment, "the Python interpreter %s is not there", cfg.Interpreter)
-		f.Err, f.Hint = err, "install Python 3.9 or later (or PyPy), or name another interpreter"
-		return nil, f
+		return nil, err
 	}
 	p := &Pool{cfg: cfg, path: path, closing: make(chan struct{}), starts: make(chan func())}
 	for i := range cfg.Size {
