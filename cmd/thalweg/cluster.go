@@ -167,6 +167,11 @@ func (a *app) printWorkers(workers []local.Attendance, config string) {
 		t.AppendRow([]any{w.Host, w.PID, w.Version, w.Engine, w.Python, w.Slots, size(w.Memory), span(time.Since(w.Since)), strings.Join(runs, " "), status})
 	}
 	t.Render()
+	for _, s := range local.SharersOf(workers) {
+		if s.Workers > 1 {
+			fmt.Fprintf(a.stdout, "%s: %d workers share %s of memory\n", s.Host, s.Workers, size(s.Memory))
+		}
+	}
 	for _, w := range workers {
 		for _, r := range w.Refused {
 			if !w.Gone {

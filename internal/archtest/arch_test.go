@@ -100,7 +100,7 @@ var allowed = map[string]string{
 	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state",
 	"internal/slot":                    "budget fault keeper parts remote state worker",
 	"internal/cluster":                 "document fault pace secret",
-	"internal/local": "adapt address calendar cassandra cluster collect doctor document budget durable engine expr fault files gate lineage matrix message notify pace schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
+	"internal/local": "adapt address calendar cassandra cluster collect doctor document budget durable engine expr fault figures files gate lineage matrix message notify pace schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
 		"state/patient coordinator executor supervise worker",
 	"internal/graph": "address script",
 	"cmd/thalweg":    "adapt address calendar cluster collect compare doctor document figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message metrics notify pace plan queue remote schedule script secret similar slot sqltext state supervise worker",

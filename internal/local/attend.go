@@ -48,6 +48,7 @@ type Attendance struct {
 	Slots    int       `json:"slots"`
 	Cores    int       `json:"cores"`
 	Memory   int64     `json:"memory_bytes"`
+	Scratch  string    `json:"scratch,omitempty"` // workers of a machine that have the same divide the memory
 	Since    time.Time `json:"since"`
 	Seen     time.Time `json:"seen"`  // by the clock of the state
 	Clock    time.Time `json:"clock"` // the same moment by its machine's
@@ -102,7 +103,7 @@ func (s *server) attend(ctx context.Context) (done func()) {
 		return func() {}
 	}
 	a := Attendance{Owner: s.crew.owner, PID: os.Getpid(), Version: s.opts.Program, Engine: s.engineVersion(), Hash: plan.KeyHash, Slots: slotsOf(s.opts.Cores), Cores: slotsOf(s.opts.Cores),
-		Memory: cmp.Or(s.opts.MemoryBytes, budget.Default()), Since: time.Now().UTC().Truncate(time.Second)}
+		Memory: cmp.Or(s.opts.MemoryBytes, budget.Default()), Scratch: s.home.Dir, Since: time.Now().UTC().Truncate(time.Second)}
 	a.Host, _, _ = strings.Cut(a.Owner, "/")
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var loop sync.WaitGroup
@@ -111,6 +112,7 @@ func (s *server) attend(ctx context.Context) (done func()) {
 		note := state.Note{Topic: topicWorkers, Name: a.Owner}
 		say := func(ctx context.Context) error { return s.say(ctx, &a, &note) }
 		_ = say(ctx) // it is said again
+		s.tellNeighbours(ctx, a)
 		s.keepSaying(ctx, say)
 		limited, stop := context.WithTimeout(context.WithoutCancel(ctx), presenceTimeout)
 		defer stop()

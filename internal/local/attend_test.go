@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -96,6 +97,36 @@ func TestAWorkerGoesOnPastWhatItCannotRead(t *testing.T) {
 	require.NoError(t, s.join(t.Context()))
 	require.Equal(t, []int64{keys[0].Run, keys[2].Run}, seen)
 	require.Contains(t, s.unread["w"], errDamaged.Error())
+}
+
+// A worker that comes to others of its machine says whom it shares the memory with, and what is too much.
+func TestNeighbours(t *testing.T) {
+	t.Parallel()
+	const gib = 1 << 30
+	me := Attendance{Owner: "me", Host: "h", Scratch: "/a", Memory: 6 * gib}
+	with := func(others ...Attendance) []Attendance { return append(others, me) }
+	one := func(scratch string) Attendance {
+		return Attendance{Owner: "x", Host: "h", Scratch: scratch, Memory: 5 * gib}
+	}
+	elsewhere, gone := one("/b"), one("/b")
+	elsewhere.Host, gone.Gone = "i", true
+	for _, c := range []struct {
+		name            string
+		workers         []Attendance
+		shared, tooMuch string
+	}{
+		{"alone", with(), "", ""},
+		{"on other machines, gone, or of a version that does not tell", with(elsewhere, gone, one("")), "", ""},
+		{"with the same directory", with(one("/a")), "2 workers of this machine divide 5.0 GiB of memory", ""},
+		{"with another", with(one("/b")), "", "1 worker of this machine with other scratch directories has 5.0 GiB of memory; together 11.0 GiB of 10.0 GiB: give each less (--memory, or worker: {memory: …})"},
+		{"its own note has not come yet", []Attendance{one("/b"), one("/c")}, "", "2 workers of this machine with other scratch directories have 10.0 GiB of memory; together 16.0 GiB of 10.0 GiB"},
+	} {
+		shared, tooMuch := neighboursOf(me, c.workers, 10*gib)
+		require.True(t, strings.HasPrefix(shared, c.shared) && (shared == "") == (c.shared == ""), "%s: %s", c.name, shared)
+		require.True(t, strings.HasPrefix(tooMuch, c.tooMuch) && (tooMuch == "") == (c.tooMuch == ""), "%s: %s", c.name, tooMuch)
+	}
+	_, tooMuch := neighboursOf(me, with(one("/b")), 11*gib)
+	require.Empty(t, tooMuch, "it is enough for all")
 }
 
 // While one run is being joined, which may take long, hints of others go elsewhere, and those
