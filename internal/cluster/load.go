@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"thalweg/internal/document"
 	"thalweg/internal/fault"
@@ -28,6 +29,9 @@ func Load(name string, opts Options) (*Config, document.Diagnostics, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, &fault.Error{Kind: fault.Script, Message: "there is no cluster configuration " + name, Hint: "docs/fleet.md shows what one looks like", Err: err}
+	}
+	if errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil, &fault.Error{Kind: fault.Script, Message: "read the cluster configuration " + name, Hint: "name the file: " + filepath.Join(name, DefaultName), Err: err}
 	}
 	if err != nil {
 		return nil, nil, &fault.Error{Kind: fault.Environment, Message: "read the cluster configuration " + name, Err: err}

@@ -90,9 +90,11 @@ func TestFailed(t *testing.T) {
 func TestOneCauseOnce(t *testing.T) {
 	t.Parallel()
 	gone := fault.New(fault.Environment, "gone")
-	above := Service{Name: "parts", Checks: []Check{{Name: "reach", Gate: true, Look: func(context.Context) Result { return FailedAs("state", gone) }}, {Name: "write"}}}
+	reach := func(context.Context) Result { return FailedAs("state", gone) }
+	above := Service{Name: "parts", Checks: []Check{{Name: "reach", Gate: true, Look: reach}, {Name: "write"}}}
 	for verdict, want := range map[Verdict]Verdict{Bad: Skipped, Good: Bad} {
-		found, err := Examine(t.Context(), []Service{{Name: "state", Checks: []Check{{Look: func(context.Context) Result { return Result{Verdict: verdict} }}}}, above}, 0)
+		state := Check{Look: func(context.Context) Result { return Result{Verdict: verdict} }}
+		found, err := Examine(t.Context(), []Service{{Name: "state", Checks: []Check{state}}, above}, 0)
 		require.NoError(t, err)
 		require.Equal(t, []Verdict{verdict, want, Skipped}, []Verdict{found[0].Verdict, found[1].Verdict, found[2].Verdict}, "%+v", found)
 	}

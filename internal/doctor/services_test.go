@@ -437,6 +437,22 @@ func TestClusterChaosTLS(t *testing.T) {
 	}
 }
 
+// Services whose port is taken say which way is free, and their status that they are not up.
+func TestServicesWhosePortIsTaken(t *testing.T) {
+	t.Parallel()
+	_, port, err := net.SplitHostPort(mute(t))
+	require.NoError(t, err)
+	services := func(want int, arg string) string {
+		cmd := exec.Command("../../scripts/services", arg)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "THALWEG_SERVICES=" + filepath.Join(t.TempDir(), "services"), "ONLY=rabbitmq", "AMQP_PORT=" + port}
+		out, _ := cmd.CombinedOutput()
+		require.Equal(t, want, cmd.ProcessState.ExitCode(), "%s", out)
+		return string(out)
+	}
+	require.Contains(t, services(2, "up"), "PORTS=free scripts/services up")
+	require.Contains(t, services(1, "status"), "rabbitmq: not running")
+}
+
 // testBroker has the broker accept nothing, and refuse what a user wants.
 func testBroker(t *testing.T, services func(args ...string) string, cfg *cluster.Config) {
 	services("rabbitmqctl", "set_vm_memory_high_watermark", "absolute", "1MB")

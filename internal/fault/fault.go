@@ -9,6 +9,8 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 	"syscall"
 )
 
@@ -77,9 +79,22 @@ func (e *Error) Error() string {
 		s = where + ": " + s
 	}
 	if e.Err != nil {
-		s += ": " + e.Err.Error()
+		s += ": " + cause(s, e.Err)
 	}
 	return s
+}
+
+// cause is the text of a cause behind said, which has named the file already in most cases:
+// the system's errors name it again.
+func cause(said string, err error) string {
+	p, ok := err.(*fs.PathError) //nolint:errorlint // what this layer wraps, and nothing below
+	if !ok || p.Path == "" {
+		return err.Error()
+	}
+	if _, after, found := strings.Cut(said, p.Path); found && (after == "" || strings.ContainsAny(after[:1], " ),:;")) {
+		return p.Err.Error()
+	}
+	return err.Error()
 }
 
 // Unwrap returns the cause.

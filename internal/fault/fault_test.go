@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"syscall"
 	"testing"
@@ -37,6 +38,10 @@ func TestTexts(t *testing.T) {
 		"in.csv:7:3: bad":     {Message: "bad", Place: Place{File: "in.csv", Line: 7, Column: 3}},
 		"in.csv:7: bad: EOF":  {Message: "bad", Place: Place{File: "in.csv", Line: 7}, Err: io.EOF},
 		"in.csv (row 9): bad": {Message: "bad", Place: Place{File: "in.csv", Record: 9}},
+		"open a/b: not found": {Message: "open a/b", Err: &fs.PathError{Op: "open", Path: "a/b", Err: errors.New("not found")}},
+		"make (a/b): none":    {Message: "make (a/b)", Err: &fs.PathError{Op: "mkdir", Path: "a/b", Err: errors.New("none")}},
+		"a/b is bad: none":    {Message: "a/b is bad", Err: &fs.PathError{Op: "stat", Path: "a/b", Err: errors.New("none")}},
+		"open a: stat a/b: x": {Message: "open a", Err: &fs.PathError{Op: "stat", Path: "a/b", Err: errors.New("x")}},
 		"in.csv: bad":         {Message: "bad", Place: Place{File: "in.csv", Column: 3}},
 	} {
 		require.Equal(t, want, e.Error())

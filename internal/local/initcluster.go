@@ -23,7 +23,7 @@ func InitCluster(ctx context.Context, cfg *cluster.Config) error {
 	if cfg.State.Directory != "" {
 		home, err := Open(ctx, cfg.State.Directory, true)
 		if err != nil {
-			return err
+			return wrongFile(cfg, err, "name a directory, or one that can be made", "state.directory")
 		}
 		if err := home.Close(); err != nil {
 			return err
@@ -142,12 +142,14 @@ func enoughNodes(c *cluster.Config, there map[string]int) error {
 			write = "replication: {" + write + "}"
 		}
 		if copies > nodes {
-			return wrong(c, fmt.Sprintf("%s of each row are asked for%s, and there %s", doctor.CopiesText(map[string]int{"": copies}), where, nodesText(nodes)),
+			return wrong(c, fmt.Sprintf("%s of each row are asked for%s, and there %s", doctor.CopiesText(map[string]int{"": copies}), where,
+				nodesText(nodes)),
 				"write "+fmt.Sprintf(write, nodes)+", or start more nodes before", nil, key)
 		}
 	}
 	if k.Datacenter != "" && k.Replication[""] == 0 && k.Replication[k.Datacenter] == 0 {
-		return wrong(c, "no copies are kept in datacenter "+k.Datacenter+", which is the one that is asked", "add it: replication: {"+k.Datacenter+": 3}", nil, replicationKey)
+		return wrong(c, "no copies are kept in datacenter "+k.Datacenter+", which is the one that is asked",
+			"add it: replication: {"+k.Datacenter+": 3}", nil, replicationKey)
 	}
 	return nil
 }
@@ -172,15 +174,18 @@ func keepsEnough(c *cluster.Config, keeps, there map[string]int) error {
 		if err != nil {
 			return err
 		}
-		return wrong(c, fmt.Sprintf("keyspace %s is there and keeps %s, and the configuration asks for %s", k.Keyspace, said, doctor.CopiesText(k.Replication)),
-			fmt.Sprintf("write into the configuration what it keeps, or have it keep what is asked for: `%s` by cqlsh, then `nodetool repair --full %s` on each node",
+		return wrong(c, fmt.Sprintf("keyspace %s is there and keeps %s, and the configuration asks for %s", k.Keyspace, said,
+			doctor.CopiesText(k.Replication)),
+			fmt.Sprintf("write into the configuration what it keeps, or have it keep what is asked for: "+
+				"`%s` by cqlsh, then `nodetool repair --full %s` on each node",
 				alter, k.Keyspace), nil, replicationKey)
 	}
 	r := doctor.JudgeReplication(keeps, nil, k.Datacenter, there, there)
 	if r.Verdict != doctor.Bad {
 		return nil
 	}
-	return wrong(c, "keyspace "+k.Keyspace+" is there and cannot be used: "+r.Seen, r.Mend+fewer(k.Keyspace, keeps, there), nil, replicationKey)
+	return wrong(c, "keyspace "+k.Keyspace+" is there and cannot be used: "+r.Seen, r.Mend+fewer(k.Keyspace, keeps, there), nil,
+		replicationKey)
 }
 
 // fewer says how a keyspace keeps no more copies than there are nodes; "" if that is not what helps.
@@ -210,7 +215,7 @@ func checkBucket(ctx context.Context, c *cluster.Config) error {
 	b := c.Parts.S3
 	store, err := s3.New(ctx, s3.Config{URL: b.URL, Remote: remoteOf(b)})
 	if err != nil {
-		return err
+		return wrongFile(c, err, caHint, "parts.s3.ca")
 	}
 	return wrongBucket(c, errors.Join(store.Check(ctx), store.Close()))
 }

@@ -38,10 +38,10 @@ func OpenCluster(ctx context.Context, cfg *cluster.Config, opts ClusterOptions) 
 		return nil, err
 	}
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
-		return nil, scratchFault(scratch, err)
+		return nil, scratchFault(cfg, scratch, err)
 	}
 	if err := makeSubs(scratch); err != nil {
-		return nil, scratchFault(scratch, err)
+		return nil, scratchFault(cfg, scratch, err)
 	}
 	h := &Home{clock: &clock{}, Dir: scratch, cluster: cfg, hooksIn: cfg.Dir(), observers: opts.Observers}
 	defer func() {
@@ -50,7 +50,7 @@ func OpenCluster(ctx context.Context, cfg *cluster.Config, opts ClusterOptions) 
 		}
 	}()
 	if err := sweepTmp(filepath.Join(scratch, "tmp")); err != nil {
-		return nil, scratchFault(scratch, err)
+		return nil, scratchFault(cfg, scratch, err)
 	}
 	if err := h.openState(ctx); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (h *Home) openParts(ctx context.Context, keep bool) error {
 	if dir := h.cluster.PartsDirectory(); dir != "" {
 		store, err := partslocal.OpenOn(durable.FS{}, dir)
 		if err != nil {
-			return homeFault(dir, "open the parts", err)
+			return wrongFile(h.cluster, homeFault(dir, "open the parts", err), "name a directory, or one that can be made", "parts.directory", "state.directory")
 		}
 		h.Parts, h.partsDir = store, dir
 		return nil
@@ -128,7 +128,7 @@ func (h *Home) copiesDir(keep bool) (dir string, err error) {
 		return filepath.Join(work, "parts"), err
 	}
 	if dir, h.copies, err = takeCopies(filepath.Join(h.Dir, "copies")); err != nil {
-		return "", scratchFault(h.Dir, err)
+		return "", scratchFault(h.cluster, h.Dir, err)
 	}
 	return dir, nil
 }
@@ -149,9 +149,10 @@ func scratchOf(cfg *cluster.Config) (string, error) {
 	return filepath.Join(dir, "thalweg", strconv.Itoa(os.Getuid())), nil
 }
 
-func scratchFault(dir string, err error) error {
-	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("make the scratch directory %s", dir), Err: err,
-		Hint: "check permissions and free space, or name another one in the cluster's configuration: worker: {scratch: PATH}"}
+func scratchFault(cfg *cluster.Config, dir string, err error) error {
+	return wrongFile(cfg, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("make the scratch directory %s", dir), Err: err,
+		Hint: "check permissions and free space, or name another one in the cluster's configuration: worker: {scratch: PATH}"},
+		"name a directory, or one that can be made: worker: {scratch: PATH}", "worker.scratch", "state.directory")
 }
 
 // owns reports whether a path is in one of the directories that are kept here.

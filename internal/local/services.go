@@ -58,6 +58,8 @@ func tlsOf(c *cluster.Config, t *cluster.TLS, section string) (*tls.Config, erro
 	return out, nil
 }
 
+const caHint = "name a PEM file, or a directory of such"
+
 const tlsHint = "the configuration of the cluster names the files below tls: ca, cert, key, in PEM form"
 
 // openCassandra opens a state in Cassandra.
@@ -89,7 +91,11 @@ func (h *Home) openBackend(ctx context.Context) (parts.Backend, error) {
 	if s := h.cluster.Parts.S3; s != nil {
 		to := remoteOf(s)
 		to.S3Observe = h.observers.ofS3()
-		return s3.New(ctx, s3.Config{URL: s.URL, Remote: to})
+		store, err := s3.New(ctx, s3.Config{URL: s.URL, Remote: to})
+		if err != nil {
+			return nil, wrongFile(h.cluster, err, caHint, "parts.s3.ca")
+		}
+		return store, nil
 	}
 	return partscassandra.New(h.cassandra, partscassandra.Config{}), nil
 }

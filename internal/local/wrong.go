@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"thalweg/internal/cassandra"
@@ -28,6 +29,14 @@ func wrong(c *cluster.Config, message, hint string, err error, keys ...string) e
 	return &fault.Error{Kind: fault.Script, Place: c.Place(keys...), Message: message, Hint: hint, Err: err}
 }
 
+// wrongFile is a path of the configuration at which there is something else, or nothing.
+func wrongFile(c *cluster.Config, err error, hint string, keys ...string) error {
+	if f := fault.Of(err); errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrNotExist) {
+		return wrong(c, f.Message, hint, f.Err, keys...)
+	}
+	return err
+}
+
 // unknownHost is a host that has no address; nil if that is not why something failed.
 func unknownHost(c *cluster.Config, err error, keys ...string) error {
 	var unknown *net.DNSError
@@ -42,9 +51,11 @@ func wrongCassandra(c *cluster.Config, err error) error {
 	const at = "state.cassandra."
 	switch {
 	case errors.Is(err, cassandra.ErrLogin):
-		return wrong(c, "connect to Cassandra: "+cassandra.ErrLogin.Error(), "check username and password", nil, at+"password", at+"password_file", at+"username")
+		return wrong(c, "connect to Cassandra: "+cassandra.ErrLogin.Error(), "check username and password", nil, at+"password",
+			at+"password_file", at+"username")
 	case errors.Is(err, cassandra.ErrNoLogin):
-		return wrong(c, "connect to Cassandra: "+cassandra.ErrNoLogin.Error(), "add them: username, and password or password_file", nil, at+"username", strings.TrimSuffix(at, "."))
+		return wrong(c, "connect to Cassandra: "+cassandra.ErrNoLogin.Error(), "add them: username, and password or password_file", nil,
+			at+"username", strings.TrimSuffix(at, "."))
 	}
 	return cmp.Or(unknownHost(c, err, at+"hosts"), err)
 }
@@ -59,7 +70,8 @@ func wrongBroker(c *cluster.Config, err error) error {
 			at+"password", at+"password_file", at+"url", at+"username")
 	case errors.Is(err, rabbitmq.ErrVHost):
 		return wrong(c, fmt.Sprintf("the broker does not let the user into vhost %s", q.VHost),
-			fmt.Sprintf("name a vhost that is there, or make it: `rabbitmqctl add_vhost %s`, and let the user in: `rabbitmqctl set_permissions -p %s USER '.*' '.*' '.*'`", q.VHost, q.VHost),
+			fmt.Sprintf("name a vhost that is there, or make it: `rabbitmqctl add_vhost %s`, "+
+				"and let the user in: `rabbitmqctl set_permissions -p %s USER '.*' '.*' '.*'`", q.VHost, q.VHost),
 			nil, at+"vhost", at+"url")
 	}
 	return cmp.Or(unknownHost(c, err, at+"hosts", at+"url"), err)
@@ -74,7 +86,8 @@ func wrongBucket(c *cluster.Config, err error) error {
 	var known *fault.Error
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return wrong(c, "the bucket's service refuses this user", "check access_key and secret_key, or what the AWS tools take in their place, and what that user may do", err,
+		return wrong(c, "the bucket's service refuses this user",
+			"check access_key and secret_key, or what the AWS tools take in their place, and what that user may do", err,
 			at+"secret_key", at+"secret_key_file", at+"url")
 	case remote.S3Status(err) == http.StatusNotFound && errors.As(err, &known):
 		return wrong(c, known.Message, known.Hint, nil, at+"url")

@@ -53,19 +53,26 @@ func TestWrongReplication(t *testing.T) {
 		at            string
 		message, hint string // "": nothing is wrong
 	}{
-		"enough":               {"replication: {eu: 3}", nil, six, "", "", ""},
-		"too many":             {"replication: 3", nil, one, "3}", "3 copies of each row are asked for, and there is 1 node", "write replication: 1,"},
-		"too many by default":  {"keyspace: x", nil, one, "{hosts", "3 copies of each row", "write replication: 1,"},
-		"too many in one":      {"replication: {eu: 4, us: 3}", nil, six, "4, us", "4 copies of each row are asked for in datacenter eu, and there are 3 nodes", "write eu: 3,"},
-		"too many in the own":  {"datacenter: eu, replication: 2", nil, one, "2}", "in datacenter eu", "write replication: {eu: 1},"},
-		"nowhere":              {"replication: {asia: 1}", nil, six, "1}", "there is no datacenter asia, only eu, us", "nodetool status"},
-		"not where it asks":    {"datacenter: eu, replication: {us: 3}", nil, six, "{us", "no copies are kept in datacenter eu", "replication: {eu: 3}"},
-		"as it is":             {"replication: 1", map[string]int{"eu": 1}, one, "", "", ""},
-		"as it is, unsaid":     {"keyspace: x", map[string]int{"eu": 1}, one, "", "", ""},
-		"a node has left":      {"replication: {eu: 3}", map[string]int{"eu": 3}, map[string]int{"eu": 2}, "", "", ""},
-		"corrected":            {"replication: 1", map[string]int{"": 3}, one, "1}", "keyspace thalweg is there and keeps 3 copies, and the configuration asks for 1 copy", "`ALTER KEYSPACE thalweg WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}`"},
-		"grown":                {"replication: {eu: 3}", map[string]int{"eu": 1}, six, "{eu", "keeps 1 copy in eu", "'NetworkTopologyStrategy', 'eu': 3}` by cqlsh, then `nodetool repair --full thalweg`"},
-		"of no use":            {"replication: 3", map[string]int{"": 3}, one, "3}", "cannot be used: 3 copies: 2 nodes are needed", "'replication_factor': 1}`"},
+		"enough": {"replication: {eu: 3}", nil, six, "", "", ""},
+		"too many": {"replication: 3", nil, one, "3}", "3 copies of each row are asked for, and there is 1 node",
+			"write replication: 1,"},
+		"too many by default": {"keyspace: x", nil, one, "{hosts", "3 copies of each row", "write replication: 1,"},
+		"too many in one": {"replication: {eu: 4, us: 3}", nil, six, "4, us",
+			"4 copies of each row are asked for in datacenter eu, and there are 3 nodes", "write eu: 3,"},
+		"too many in the own": {"datacenter: eu, replication: 2", nil, one, "2}", "in datacenter eu", "write replication: {eu: 1},"},
+		"nowhere":             {"replication: {asia: 1}", nil, six, "1}", "there is no datacenter asia, only eu, us", "nodetool status"},
+		"not where it asks": {"datacenter: eu, replication: {us: 3}", nil, six, "{us", "no copies are kept in datacenter eu",
+			"replication: {eu: 3}"},
+		"as it is":         {"replication: 1", map[string]int{"eu": 1}, one, "", "", ""},
+		"as it is, unsaid": {"keyspace: x", map[string]int{"eu": 1}, one, "", "", ""},
+		"a node has left":  {"replication: {eu: 3}", map[string]int{"eu": 3}, map[string]int{"eu": 2}, "", "", ""},
+		"corrected": {"replication: 1", map[string]int{"": 3}, one, "1}",
+			"keyspace thalweg is there and keeps 3 copies, and the configuration asks for 1 copy",
+			"`ALTER KEYSPACE thalweg WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}`"},
+		"grown": {"replication: {eu: 3}", map[string]int{"eu": 1}, six, "{eu", "keeps 1 copy in eu",
+			"'NetworkTopologyStrategy', 'eu': 3}` by cqlsh, then `nodetool repair --full thalweg`"},
+		"of no use": {"replication: 3", map[string]int{"": 3}, one, "3}", "cannot be used: 3 copies: 2 nodes are needed",
+			"'replication_factor': 1}`"},
 		"of no use, by itself": {"keyspace: x", map[string]int{"eu": 3}, one, "{hosts", "cannot be used: 3 copies in eu", "'eu': 1}`"},
 	} {
 		cfg := asWritten(t, "state:\n  cassandra: {hosts: [a], "+tc.says+"}\n")
@@ -85,9 +92,11 @@ func TestWrongReplication(t *testing.T) {
 func TestWrongLogin(t *testing.T) {
 	t.Parallel()
 	in := func(state, queue string) written {
-		return asWritten(t, "state: {cassandra: {hosts: [a]"+state+"}}\nqueue: {rabbitmq: {"+queue+"}}\nparts: {s3: {url: s3://b/x, access_key: me, secret_key: hush}}\n")
+		return asWritten(t,
+			"state: {cassandra: {hosts: [a]"+state+"}}\nqueue: {rabbitmq: {"+queue+"}}\nparts: {s3: {url: s3://b/x, access_key: me, secret_key: hush}}\n")
 	}
-	named, bare, byURL := in(", username: me, password: hush", "hosts: a, username: me, password: hush, vhost: v"), in("", "hosts: a"), in("", `url: "amqp://me:hush@a/v"`)
+	named, bare, byURL := in(", username: me, password: hush", "hosts: a, username: me, password: hush, vhost: v"), in("", "hosts: a"),
+		in("", `url: "amqp://me:hush@a/v"`)
 	refused := func(err error) error {
 		return &fault.Error{Kind: fault.Environment, Message: "connect", Err: fmt.Errorf("log in: %w", err)}
 	}
@@ -104,7 +113,8 @@ func TestWrongLogin(t *testing.T) {
 
 	// What may pass is left as it is.
 	for _, passing := range []error{refused(context.DeadlineExceeded), refused(&net.DNSError{Name: "a", IsTimeout: true})} {
-		for _, err := range []error{wrongCassandra(named.Config, passing), wrongBroker(named.Config, passing), wrongBucket(named.Config, passing)} {
+		for _, err := range []error{wrongCassandra(named.Config, passing), wrongBroker(named.Config, passing), wrongBucket(named.Config,
+			passing)} {
 			require.Equal(t, passing, err)
 		}
 	}

@@ -235,8 +235,11 @@ func (d *describer) openFiles(ctx context.Context, c *checker, info *script.Quer
 			err = d.in.Exec(ctx, fmt.Sprintf("CREATE SCHEMA %[1]s; CREATE TABLE %[1]s.%[2]s (%[3]s); CREATE VIEW %[1]s.%[4]s AS FROM %[1]s.%[2]s", ident(schema), ident(scanFile+"_columns"), strings.Join(columns, ", "), scanFile))
 		}
 		if err != nil {
-			f := fault.Of(err)
-			c.problem(call.urlAt, f.Hint, "%s: %s", call.url, err)
+			f, text := fault.Of(err), err.Error()
+			if f.Place.File != call.url {
+				text = call.url + ": " + text
+			}
+			c.problem(call.urlAt, f.Hint, "%s", text)
 			return "", false
 		}
 		info.Files = append(info.Files, script.QueryFile{Schema: schema, Reader: r})

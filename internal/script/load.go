@@ -3,7 +3,6 @@ package script
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -268,12 +267,11 @@ func (l *loader) read(ctx context.Context, places []string) (text []byte, found 
 }
 
 func (l *loader) unreadable(shown string, at *document.Value, where string, err error) {
-	message := fmt.Sprintf("cannot read %s: %s", shown, err)
 	var d *document.Diagnostic
 	if at == nil {
-		d = l.AddFile(document.Error, shown, where, message)
+		d = l.AddFile(document.Error, shown, where, "the file cannot be read: "+err.Error()) // its name comes before
 	} else {
-		d = l.ErrorAt(at, where, "%s", message)
+		d = l.ErrorAt(at, where, "cannot read %s: %s", shown, err)
 	}
 	var f *fault.Error
 	if !errors.As(err, &f) {
