@@ -101,7 +101,7 @@ func (r diffReport) print(a *app) {
 		}
 	}
 	if r.Equal() {
-		fmt.Fprintf(out, "table %s is the same in %s and %s: %s rows; compared %s\n", r.table, r.names[0], r.names[1], count(r.RowsA), how)
+		fmt.Fprintf(out, "table %s is the same in %s and %s: %s; compared %s\n", r.table, r.names[0], r.names[1], countRows(r.RowsA), how)
 		return
 	}
 	fmt.Fprintf(out, "table %s, from %s to %s; compared %s\n", r.table, r.names[0], r.names[1], how)

@@ -172,7 +172,7 @@ func explainNode(p plan.Preview, b budget.Budget) explainedNode {
 	if join := p.Plan.Join; join != nil {
 		out.Join = "every batch reads all of table " + n.Lookup.Index.Node.Table.Name
 		if join.Buckets > 0 {
-			out.Join = fmt.Sprintf("both tables meet in %d buckets of the key", join.Buckets)
+			out.Join = fmt.Sprintf("both tables meet in %s of the key", counted(join.Buckets, "bucket", "buckets"))
 		}
 	}
 	if p.Problem != nil {
@@ -227,9 +227,9 @@ func sourceNames(n *script.Node) []string {
 }
 
 func printBudget(w io.Writer, b budget.Budget) {
-	fmt.Fprintf(w, "memory %s: %d slots with %s for DuckDB each", size(b.TotalBytes), b.Slots, size(b.SlotEngineBytes))
+	fmt.Fprintf(w, "memory %s: %s with %s for DuckDB each", size(b.TotalBytes), counted(b.Slots, "slot", "slots"), size(b.SlotEngineBytes))
 	if b.Interpreters > 0 {
-		fmt.Fprintf(w, ", %d interpreters with %s each", b.Interpreters, size(b.InterpreterBytes))
+		fmt.Fprintf(w, ", %s with %s each", counted(b.Interpreters, "interpreter", "interpreters"), size(b.InterpreterBytes))
 	}
 	fmt.Fprintf(w, "\na batch reads up to %s; a right side up to %s is read whole by every batch of its lookup\n", size(b.BatchBytes), size(b.BroadcastBytes))
 }
@@ -308,7 +308,7 @@ func (n explainedNode) printLayout(w io.Writer) {
 	}
 	fmt.Fprintf(w, "  layout   %s\n", order)
 	if n.Buckets > 0 {
-		fmt.Fprintf(w, "           in %d buckets of %s; rows that come by this key stay as they come\n", n.Buckets, n.BucketKey)
+		fmt.Fprintf(w, "           in %s of %s; rows that come by this key stay as they come\n", counted(n.Buckets, "bucket", "buckets"), n.BucketKey)
 	}
 }
 

@@ -57,7 +57,7 @@ func (a *app) follow(ctx context.Context, home *local.Home, key state.RunKey, f 
 	defer view.close()
 	f.started.Key, f.started.Nodes, f.started.Resumed, f.started.Remote = key, nodes, f.resumed, true
 	view.begin(f.started)
-	events := eventsShown{view: view, sums: map[string]state.Stats{}}
+	events := eventsShown{view: view, sums: map[string]state.Stats{}, from: map[string]*state.NodeKey{}}
 	looked := nobodyWatch{app: a, home: home, key: key}
 	err = history.Follow(ctx, history.NewStream(store, key, 0), history.FollowOptions{Stay: f.wait, Abandoned: looked.abandoned, Every: followPause}, events.tell)
 	view.close()
@@ -82,7 +82,8 @@ const followPause = 200 * time.Millisecond
 // eventsShown shows what is recorded of a run as what happens in it.
 type eventsShown struct {
 	view *runView
-	sums map[string]state.Stats // of the nodes' batches so far
+	sums map[string]state.Stats    // of the nodes' batches so far
+	from map[string]*state.NodeKey // whose rows nodes have taken over
 }
 
 func (s *eventsShown) tell(lines []history.Line) error {
@@ -94,11 +95,12 @@ func (s *eventsShown) tell(lines []history.Line) error {
 		switch sum := s.sums[e.Node]; e.Kind {
 		case worker.NodePlanned:
 			delete(s.sums, e.Node)
+			s.from[e.Node] = e.ReusedFrom
 		case worker.BatchFinished:
 			sum.RowsIn, sum.RowsOut, sum.BytesOut = sum.RowsIn+e.Stats.RowsIn, sum.RowsOut+e.Stats.RowsOut, sum.BytesOut+e.Stats.BytesOut
 			s.sums[e.Node] = sum
 		case worker.NodeFinished:
-			e.Stats = sum
+			e.Stats, e.ReusedFrom = sum, s.from[e.Node]
 		}
 		s.view.observe(e)
 	}

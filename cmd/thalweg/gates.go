@@ -56,13 +56,13 @@ func (a *app) printRecord(w io.Writer, workspace string, g gate.Asked, now time.
 		fmt.Fprintf(w, "  %s\n", plain(strings.TrimRight(line, "\n")))
 	}
 	for _, s := range r.Shows {
-		fmt.Fprintf(w, "  table %s, %s rows, %s:  %s\n", s.Table, count(s.Rows), size(s.Bytes), a.at.here(gate.Look(state.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
+		fmt.Fprintf(w, "  table %s, %s, %s:  %s\n", s.Table, countRows(s.Rows), size(s.Bytes), a.at.here(gate.Look(state.RunKey{Workspace: workspace, Run: s.Run}, s.Table)))
 	}
 	for _, c := range r.Failed {
 		fmt.Fprintf(w, "  check %s failed: %s\n    the rows that failed:  %s\n", c.Name, plain(c.Message), a.at.here(gate.Look(state.RunKey{Workspace: workspace, Run: g.Run}, c.Table)))
 	}
 	if r.MoreFailed > 0 {
-		fmt.Fprintf(w, "  and %d checks more:  %s\n", r.MoreFailed, a.command(state.RunKey{Workspace: workspace, Run: g.Run}, fmt.Sprintf("checks --run %d", g.Run)))
+		fmt.Fprintf(w, "  and %s more:  %s\n", counted(r.MoreFailed, "check", "checks"), a.command(state.RunKey{Workspace: workspace, Run: g.Run}, fmt.Sprintf("checks --run %d", g.Run)))
 	}
 	for _, q := range r.Answers {
 		what := q.Name

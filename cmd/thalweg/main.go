@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -175,6 +176,8 @@ func run(ctx context.Context, args []string, a *app) int {
 	switch {
 	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "help":
+		args = append(slices.Clone(args[1:]), "--help")
 	case args[0] == "generate":
 		fmt.Fprintf(a.stderr, "thalweg: generate is a program of its own\n  hint: in the project's directory: go run ./bench/cmd/thalweg-generate %s\n", strings.Join(args[1:], " "))
 		return exitUsers

@@ -108,7 +108,7 @@ func (c *runCmd) swept(ctx context.Context, a *app, cells []local.CellState, too
 		}
 	} else {
 		printCells(a, cells)
-		fmt.Fprintf(a.stdout, "\nmatrix %s: %d of %d cells complete, in %s\n", cells[0].Matrix, counts[string(state.Complete)], len(cells), span(took))
+		fmt.Fprintf(a.stdout, "\nmatrix %s: %d of %s complete, in %s\n", cells[0].Matrix, counts[string(state.Complete)], counted(len(cells), "cell", "cells"), span(took))
 	}
 	switch {
 	case err != nil:

@@ -83,13 +83,13 @@ func (v *runView) begin(s local.Started) {
 	}
 	if s.Remote {
 		verb = map[bool]string{false: "submitted", true: "followed"}[s.Resumed]
-		fmt.Fprintf(v.app.stderr, "run %d %s in workspace %s: %d nodes\n", s.Key.Run, verb, s.Key.Workspace, len(s.Nodes))
+		fmt.Fprintf(v.app.stderr, "run %d %s in workspace %s: %s\n", s.Key.Run, verb, s.Key.Workspace, countNodes(len(s.Nodes)))
 		if v.app.terminal {
 			v.openBars(s.Nodes)
 		}
 		return
 	}
-	fmt.Fprintf(v.app.stderr, "run %d %s in workspace %s: %d nodes, %d slots, %s of memory\n", s.Key.Run, verb, s.Key.Workspace, len(s.Nodes), s.Budget.Slots, size(s.Budget.TotalBytes))
+	fmt.Fprintf(v.app.stderr, "run %d %s in workspace %s: %s, %s, %s of memory\n", s.Key.Run, verb, s.Key.Workspace, countNodes(len(s.Nodes)), counted(s.Budget.Slots, "slot", "slots"), size(s.Budget.TotalBytes))
 	if v.app.terminal {
 		v.openBars(s.Nodes)
 	}
@@ -132,7 +132,7 @@ func (v *runView) line(n *nodeView) string {
 	case n.from != 0:
 		return fmt.Sprintf("taken over from run %d", n.from)
 	}
-	s := fmt.Sprintf("%d/%d batches  %s rows  %s  %s", n.done, n.batches, count(n.rows), size(n.bytes), span(n.elapsed()))
+	s := fmt.Sprintf("%d/%s  %s  %s  %s", n.done, counted(n.batches, "batch", "batches"), countRows(n.rows), size(n.bytes), span(n.elapsed()))
 	if rest := n.rest(); rest > 0 {
 		s += "  about " + span(rest) + " left"
 	}
@@ -274,8 +274,8 @@ func (v *runView) printLine(e worker.Event, n *nodeView) {
 			fmt.Fprintf(v.app.stderr, "%8s  %-*s  taken over from run %d\n", span(time.Since(v.started)), v.names, n.name, e.ReusedFrom.Run)
 			return
 		}
-		fmt.Fprintf(v.app.stderr, "%8s  %-*s  done: %s rows in, %s rows out, %s, %d batches in %s\n", span(time.Since(v.started)), v.names, n.name,
-			count(e.Stats.RowsIn), count(e.Stats.RowsOut), size(e.Stats.BytesOut), n.batches, span(n.elapsed()))
+		fmt.Fprintf(v.app.stderr, "%8s  %-*s  done: %s in, %s out, %s, %s in %s\n", span(time.Since(v.started)), v.names, n.name,
+			countRows(e.Stats.RowsIn), countRows(e.Stats.RowsOut), size(e.Stats.BytesOut), counted(n.batches, "batch", "batches"), span(n.elapsed()))
 	case worker.BatchFailed:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d failed\n", span(time.Since(v.started)), v.names, n.name, e.Batch)
 	case worker.BatchRetried:
@@ -284,7 +284,7 @@ func (v *runView) printLine(e worker.Event, n *nodeView) {
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  batch %d: its worker went away; another one does it again\n", span(time.Since(v.started)), v.names, n.name, e.Batch)
 	case worker.BatchFinished:
 		if step := max(n.batches/5, 1); n.batches >= 10 && n.done%step == 0 && n.done < n.batches {
-			fmt.Fprintf(v.app.stderr, "%8s  %-*s  %d/%d batches, %s rows\n", span(time.Since(v.started)), v.names, n.name, n.done, n.batches, count(n.rows))
+			fmt.Fprintf(v.app.stderr, "%8s  %-*s  %d/%s, %s\n", span(time.Since(v.started)), v.names, n.name, n.done, counted(n.batches, "batch", "batches"), countRows(n.rows))
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (r runRef) find(ctx context.Context, home *local.Home, workspace string) (s
 		return state.Run{}, fmt.Errorf("read the runs of workspace %s: %w", workspace, err)
 	}
 	if len(runs) <= back {
-		return state.Run{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has %d runs: there is no %s", workspace, len(runs), r), Hint: "`thalweg runs` lists them"}
+		return state.Run{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has %s: there is no %s", workspace, counted(len(runs), "run", "runs"), r), Hint: "`thalweg runs` lists them"}
 	}
 	run, err := home.State.Run(ctx, runs[back].RunKey)
 	if errors.Is(err, state.ErrNotFound) {

@@ -114,14 +114,14 @@ func (r scheduleRow) remarks() (out []string) {
 		out = append(out, fmt.Sprintf("no scheduler has looked since %s", r.Looked.Local().Format(time.DateTime)))
 	}
 	if f := r.Blind; f != nil {
-		out = append(out, fmt.Sprintf("its files cannot be looked at since %s (tried %d times, again at %s): %s", f.Since.Local().Format(time.DateTime), f.Tries, f.Next.Local().Format(time.TimeOnly), strings.TrimSpace(f.Message)))
+		out = append(out, fmt.Sprintf("its files cannot be looked at since %s (tried %s, again at %s): %s", f.Since.Local().Format(time.DateTime), counted(f.Tries, "time", "times"), f.Next.Local().Format(time.TimeOnly), strings.TrimSpace(f.Message)))
 	}
 	if f := r.Failing; f != nil {
 		what := timeText(&f.At)
 		if f.File != "" {
 			what = f.File
 		}
-		out = append(out, fmt.Sprintf("the run for %s could not begin (tried %d times, again at %s): %s", what, f.Tries, f.Next.Local().Format(time.TimeOnly), strings.TrimSpace(f.Message)))
+		out = append(out, fmt.Sprintf("the run for %s could not begin (tried %s, again at %s): %s", what, counted(f.Tries, "time", "times"), f.Next.Local().Format(time.TimeOnly), strings.TrimSpace(f.Message)))
 	}
 	for _, at := range r.Due {
 		out = append(out, "waits: "+at.Format(time.RFC3339))

@@ -212,6 +212,13 @@ func longest(n history.Node) string {
 
 func (a *app) showNode(key state.RunKey, d history.NodeDetail) {
 	n := d.Node
+	if n.ReusedFrom != nil { // what it has is the other run's
+		fmt.Fprintf(a.stdout, "node %s (%s) of run %d: taken over from run %d\n", n.Node, n.Type, key.Run, n.ReusedFrom.Run)
+		a.say("table", n.Table)
+		a.say("reads", strings.Join(d.Inputs, ", "))
+		a.say("", a.command(n.ReusedFrom.RunKey, fmt.Sprintf("show %d %s", n.ReusedFrom.Run, n.ReusedFrom.Node))+" has its rows, batches and time")
+		return
+	}
 	fmt.Fprintf(a.stdout, "node %s (%s) of run %d: %s, %s of %s done, %s\n", n.Node, n.Type, key.Run, shownStatus(a, n), count(int64(n.Done)),
 		figures.Counted(int64(n.Batches), "batch", "batches"), span(ms(n.Elapsed)))
 	a.say("table", n.Table)

@@ -50,7 +50,7 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if res.More {
-		fmt.Fprintf(a.stderr, "only the first %d rows are shown; --limit 0 shows all\n", c.Limit)
+		fmt.Fprintf(a.stderr, "only the first %s shown; --limit 0 shows all\n", counted(c.Limit, "row is", "rows are"))
 	}
 	return nil
 }

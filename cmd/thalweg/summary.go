@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"thalweg/internal/figures"
 	"thalweg/internal/gate"
 	"thalweg/internal/local"
 	"thalweg/internal/state"
@@ -38,7 +39,7 @@ func printSummary(a *app, sum local.Summary) {
 		fmt.Fprintf(a.stdout, "  table %s was read from run %d of %s\n", f.Table, f.Source.Run, f.Script)
 	}
 	for _, f := range sum.Files {
-		fmt.Fprintf(a.stdout, "  %s  (%s rows, %s)\n", f.URL, count(f.Rows), size(f.Bytes))
+		fmt.Fprintf(a.stdout, "  %s  (%s, %s)\n", f.URL, countRows(f.Rows), size(f.Bytes))
 	}
 	printBroken(a, sum.Checks)
 	printBadRows(a, sum.Nodes, sum.Stats)
@@ -50,12 +51,12 @@ func takenOver(all []state.Node) []state.Node {
 	return slices.DeleteFunc(slices.Clone(all), func(n state.Node) bool { return n.ReusedFrom == nil || n.Status != state.Succeeded })
 }
 
-func countNodes(n int) string {
-	if n == 1 {
-		return "1 node"
-	}
-	return fmt.Sprintf("%d nodes", n)
-}
+func countNodes(n int) string { return counted(n, "node", "nodes") }
+
+// counted writes a number of things.
+func counted(n int, one, many string) string { return figures.Counted(int64(n), one, many) }
+
+func countRows(n int64) string { return figures.Counted(n, "row", "rows") }
 
 // printWarnings says what succeeded and may not be what was meant.
 func printWarnings(a *app, nodes []state.Node, stats map[string]state.Stats) {

@@ -84,10 +84,10 @@ func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
 	case ran == 0:
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no test's name matches %q", c.Match)}
 	case failed > 0:
-		fmt.Fprintf(a.stderr, "%d of %d tests failed\n", failed, ran)
+		fmt.Fprintf(a.stderr, "%d of %s failed\n", failed, counted(ran, "test", "tests"))
 		return errReported{exitUsers}
 	}
-	fmt.Fprintf(a.stderr, "%d tests passed\n", ran)
+	fmt.Fprintf(a.stderr, "%s passed\n", counted(ran, "test", "tests"))
 	return nil
 }
 

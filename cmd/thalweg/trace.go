@@ -57,7 +57,7 @@ func (c *traceCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if more := tree.Matches - int64(len(tree.Roots)); more > 0 {
-		fmt.Fprintf(a.stderr, "%d rows match; the first %d are traced: narrow --where, or give --limit %d\n", tree.Matches, len(tree.Roots), tree.Matches)
+		fmt.Fprintf(a.stderr, "%d rows match; the first %s traced: narrow --where, or give --limit %d\n", tree.Matches, counted(len(tree.Roots), "is", "are"), tree.Matches)
 		return errReported{exitUsers}
 	}
 	return nil

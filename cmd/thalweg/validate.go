@@ -40,9 +40,9 @@ func (c *validateCmd) Run(ctx context.Context, a *app) error {
 			return fmt.Errorf("print the problems: %w", err)
 		}
 		if s != nil {
-			fmt.Fprintf(a.stdout, "%s: %d nodes, no errors\n", s.Path, len(s.Nodes))
+			fmt.Fprintf(a.stdout, "%s: %s, no errors\n", s.Path, countNodes(len(s.Nodes)))
 		} else {
-			fmt.Fprintf(a.stderr, "%d errors, %d warnings\n", len(diags.Errors()), len(diags.Warnings()))
+			fmt.Fprintf(a.stderr, "%s, %s\n", counted(len(diags.Errors()), "error", "errors"), counted(len(diags.Warnings()), "warning", "warnings"))
 		}
 	}
 	if s == nil {

@@ -491,7 +491,11 @@ func (e *Executor) retryPause(tries int) time.Duration {
 
 // gaveUp is the failure of a batch that has been tried too often.
 func gaveUp(c state.Claim) error {
-	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s was given up: %d attempts before did not come back, or failed", nameOf(c), c.Tries),
+	attempts := fmt.Sprintf("%d attempts", c.Tries)
+	if c.Tries == 1 {
+		attempts = "1 attempt"
+	}
+	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s was given up: %s before did not come back, or failed", nameOf(c), attempts),
 		Hint: "a batch whose process dies each time mostly needs more memory than the machine gives: see `" + c.Command(fmt.Sprintf("batches %s --run %d", c.Node, c.Run)) + "` and the system's log; --resume tries it again"}
 }
 

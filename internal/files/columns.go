@@ -109,7 +109,7 @@ func headerColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 		case err != nil:
 			return nil, err
 		case !ok:
-			return nil, inputFault(fault.UserData, in.URL, "the file ends before its header: it has %d records, hdr_line_idx is %d", i, c.HeaderRecord)
+			return nil, inputFault(fault.UserData, in.URL, "the file ends before its header: it has %s, hdr_line_idx is %d", counted(i, "record"), c.HeaderRecord)
 		case w.offset >= HeadBytesMax:
 			return nil, inputFault(fault.UserData, in.URL, "the lines before the data are longer than %d MiB", HeadBytesMax>>20)
 		case i < c.HeaderRecord:

@@ -140,7 +140,7 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 		}
 		if !ok {
 			if head.fields > 0 && r.CSV.ByHeader && i <= r.CSV.HeaderRecord {
-				return head, inputFault(fault.UserData, u, "the file ends before its header: it has %d records, hdr_line_idx is %d", i, r.CSV.HeaderRecord)
+				return head, inputFault(fault.UserData, u, "the file ends before its header: it has %s, hdr_line_idx is %d", counted(i, "record"), r.CSV.HeaderRecord)
 			}
 			break
 		}
@@ -185,11 +185,19 @@ func (h csvHead) withoutSkipped(r *script.FileReader, w *csvWalker, u string) (c
 	}
 }
 
+// counted writes a number of things.
+func counted(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
 // byIndex takes the columns' own indexes.
 func (h *csvHead) byIndex(r *script.FileReader, u string) error {
 	for _, c := range r.Columns {
 		if h.fields > 0 && (c.Index < 0 || c.Index >= h.fields) {
-			f := inputFault(fault.UserData, u, "column %s has col_idx %d, but the records have %d fields", c.Name, c.Index, h.fields)
+			f := inputFault(fault.UserData, u, "column %s has col_idx %d, but the records have %s", c.Name, c.Index, counted(h.fields, "field"))
 			f.Place.Line, f.Place.Field = 1, c.Name
 			f.Hint = "indexes start at 0; check the separator"
 			return f
@@ -361,7 +369,7 @@ func badRecordFault(u string, line, record int64, bad csvBadRecord, fields int) 
 		f = inputFault(fault.UserData, u, "field %d begins with a quote that is not closed, or another quote of the record is out of place", bad.fields+1)
 		f.Hint = fmt.Sprintf("quotes inside of a quoted field are doubled, and it is closed before a separator or a line end, within %d MiB", MaxRecordBytes>>20)
 	default:
-		f = inputFault(fault.UserData, u, "the record has %d fields, the first record of the file has %d", bad.fields, fields)
+		f = inputFault(fault.UserData, u, "the record has %s, the first record of the file has %d", counted(bad.fields, "field"), fields)
 		f.Hint = "every record needs the same number of fields; look for an unquoted separator or a missing quote"
 	}
 	f.Place.Line, f.Place.Record = line, record+1

@@ -457,8 +457,8 @@ func (f Facts) whyOneCore() (Answer, bool) {
 		return Answer{}, false
 	}
 	stage := heaviestStage(StagesOf(t.Stats))
-	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, which is cut into %s, for %d slots%s", figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
-		figures.Counted(int64(n.BatchesTotal), "batch", "batches"), f.slots(), stage), Node: n.Name, Do: "explain " + f.Run.ScriptPath + " --node " + n.Name}, true
+	return Answer{Text: fmt.Sprintf("spent %s of %s in node %s, which is cut into %s, for %s%s", figures.Percent(f.took(n), f.elapsed()), f.its(), n.Name,
+		figures.Counted(int64(n.BatchesTotal), "batch", "batches"), figures.Counted(int64(f.slots()), "slot", "slots"), stage), Node: n.Name, Do: "explain " + f.Run.ScriptPath + " --node " + n.Name}, true
 }
 
 // heaviestStage names the stage that most of the time went to.

@@ -219,7 +219,7 @@ func (c *Column) choose(f facts) {
 	case len(fitting) > 0:
 		c.take(fitting[0], f)
 	default:
-		c.Evidence = fmt.Sprintf("text, %s different in %s rows, %s … %s", grouped(f.different), grouped(f.sampled), quoted(f.least), quoted(f.most))
+		c.Evidence = fmt.Sprintf("text, %s different in %s, %s … %s", grouped(f.different), rowsText(f.sampled), quoted(f.least), quoted(f.most))
 		switch {
 		case f.leadingZeros > 0:
 			c.Evidence += fmt.Sprintf("; %s have leading zeros, which a number would lose", grouped(f.leadingZeros))
@@ -278,6 +278,13 @@ func counted(n int64, what string) string {
 }
 
 // grouped writes a count with separators.
+func rowsText(n int64) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return grouped(n) + " rows"
+}
+
 func grouped(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -311,7 +311,7 @@ func (t *tracer) again(ctx context.Context, n *traced, keys string) (string, fil
 			return "", nil, err
 		}
 		if n.table != nil && traced.Rows != wrote[batch] {
-			return "", nil, differs(n, fmt.Sprintf("batch %d gives %d rows and not %d", batch, traced.Rows, wrote[batch]))
+			return "", nil, differs(n, fmt.Sprintf("batch %d gives %s and not %d", batch, figures.Counted(traced.Rows, "row", "rows"), wrote[batch]))
 		}
 		lists.add(traced.Files)
 		from := fmt.Sprintf("%s AS v JOIN read_parquet(%s) AS s ON s.file_row_number = v.at_row", placesOf(byBatch[batch]), sqltext.String(sqltext.Glob(traced.Path)))

@@ -15,6 +15,7 @@ import (
 
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
+	"thalweg/internal/figures"
 	"thalweg/internal/plan"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
@@ -89,7 +90,7 @@ func (t *tracer) startFile(ctx context.Context, n *traced, file state.File) erro
 		return err
 	}
 	if again.Rows != file.Rows {
-		return differs(n, fmt.Sprintf("%d rows instead of %d", again.Rows, file.Rows))
+		return differs(n, fmt.Sprintf("%s instead of %d", figures.Counted(again.Rows, "row", "rows"), file.Rows))
 	}
 	if again.Path == "" {
 		return t.noMatch()

@@ -770,14 +770,14 @@ func fileWarnings(n *script.Node, read []files.Slice) ([]string, error) {
 	empty := files.EmptyCSV(n.Files, read)
 	for i, url := range empty {
 		if i == namesMax {
-			out = append(out, fmt.Sprintf("%d more input files are empty", len(empty)-namesMax))
+			out = append(out, moreOf(len(empty)-namesMax, "input file is", "input files are")+" empty")
 			break
 		}
 		out = append(out, fmt.Sprintf("input file %s is empty: it has 0 bytes and no header, and was read as no rows", url))
 	}
 	shared, err := files.SharedHeaders(n.Files, read)
 	if more := len(shared) - namesMax; more > 0 {
-		shared = append(shared[:namesMax], fmt.Sprintf("%d more columns have headers that are there more than once", more))
+		shared = append(shared[:namesMax], moreOf(more, "column has a header that is", "columns have headers that are")+" there more than once")
 	}
 	return append(out, shared...), err
 }
@@ -861,4 +861,11 @@ func (p *Pipeline) discard(written []state.Part) {
 			p.cfg.Logger.Warn("a dropped attempt's part stays until gc", "part", part.Key, "error", err)
 		}
 	}
+}
+
+func moreOf(n int, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprintf("%d more %s", n, many)
 }

@@ -242,14 +242,21 @@ func countRule(r *rule, c *script.Check, rows checkedRows, x CheckContext) {
 	}
 }
 
+func thereAre(rows int64) string {
+	if rows == 1 {
+		return "there is 1 row"
+	}
+	return fmt.Sprintf("there are %d rows", rows)
+}
+
 // countFault says what is wrong with a count, or only notes something.
 func countFault(c *script.Check, n int64, x CheckContext, res *state.CheckResult) string {
 	res.Failed = 1
 	switch {
 	case n < c.RowsMin:
-		return fmt.Sprintf("there are %d rows, fewer than %d", n, c.RowsMin)
+		return fmt.Sprintf("%s, fewer than %d", thereAre(n), c.RowsMin)
 	case c.RowsMax >= 0 && n > c.RowsMax:
-		return fmt.Sprintf("there are %d rows, more than %d", n, c.RowsMax)
+		return fmt.Sprintf("%s, more than %d", thereAre(n), c.RowsMax)
 	}
 	if c.Change >= 0 {
 		before, ok := x.before(c.Name)
@@ -258,7 +265,7 @@ func countFault(c *script.Check, n int64, x CheckContext, res *state.CheckResult
 			return firstRun
 		}
 		if math.Abs(float64(n-before.Rows)) > float64(before.Rows)*c.Change/100 {
-			return fmt.Sprintf("there are %d rows, %d in the previous complete run: more than %v %% of a change", n, before.Rows, c.Change)
+			return fmt.Sprintf("%s, %d in the previous complete run: more than %v %% of a change", thereAre(n), before.Rows, c.Change)
 		}
 	}
 	res.Failed = 0

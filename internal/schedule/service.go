@@ -303,7 +303,7 @@ func (s *Service) next(ctx context.Context, sv Served, sc script.Schedule, st *S
 	}
 	if room, err := s.room(ctx, standings); err != nil || !room {
 		if err == nil && skips && len(st.Queue) > 1 {
-			return drop(fmt.Sprintf("%d runs were being worked on", s.cfg.Most))
+			return drop(beingWorkedOn(s.cfg.Most))
 		}
 		return false, err
 	}
@@ -394,4 +394,11 @@ func pause(tries int) time.Duration {
 		d = min(retryMin<<(tries-1), retryMax)
 	}
 	return d - rand.N(d/4+1)
+}
+
+func beingWorkedOn(runs int) string {
+	if runs == 1 {
+		return "1 run was being worked on"
+	}
+	return fmt.Sprintf("%d runs were being worked on", runs)
 }

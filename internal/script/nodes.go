@@ -1,6 +1,7 @@
 package script
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -140,7 +141,12 @@ func (l *loader) nodeType(o *object) NodeType {
 	case slices.Contains(nodeTypes(), v.Text):
 		return NodeType(v.Text)
 	}
-	l.ErrorAt(v, o.keyPath("type"), "there is no node type %s", document.Quote(v.Text)).Hint = document.DidYouMean(v.Text, nodeTypes())
+	wrong := l.ErrorAt(v, o.keyPath("type"), "there is no node type %s", document.Quote(v.Text))
+	wrong.Hint = document.DidYouMean(v.Text, nodeTypes())
+	if name := strings.ToLower(strings.TrimSpace(v.Text)); name == ProcPyCalc || name == ProcTag {
+		wrong.Hint = fmt.Sprintf("%s is a processor: write type: %s and custom_proc_type: %s", name, CustomTable, name)
+		return CustomTable
+	}
 	if t := likelyType(o); t != "" {
 		return t
 	}
