@@ -369,7 +369,7 @@ func badRecordFault(u string, line, record int64, bad csvBadRecord, fields int) 
 		f = inputFault(fault.UserData, u, "field %d begins with a quote that is not closed, or another quote of the record is out of place", bad.fields+1)
 		f.Hint = fmt.Sprintf("quotes inside of a quoted field are doubled, and it is closed before a separator or a line end, within %d MiB", MaxRecordBytes>>20)
 	default:
-		f = inputFault(fault.UserData, u, "the record has %s, the first record of the file has %d", counted(bad.fields, "field"), fields)
+		f = inputFault(fault.UserData, u, "the record has %d fields, the first record of the file has %d", bad.fields, fields) // a part of bad rows: it does not change
 		f.Hint = "every record needs the same number of fields; look for an unquoted separator or a missing quote"
 	}
 	f.Place.Line, f.Place.Record = line, record+1
