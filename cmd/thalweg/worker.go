@@ -101,13 +101,13 @@ const pythonDefault = "python3"
 
 // findPython settles which interpreter is used, and refuses one that was named and is not there: else
 // that would be told when a run comes. Without any there are runs that need none.
-func (e *engineFlags) findPython(place *workplace) error {
+func (f *engineFlags) findPython(place *workplace) error {
 	var at fault.Place
-	if cfg := place.home.Cluster(); cfg != nil && cfg.Worker.Python != "" && e.Python == pythonDefault {
-		e.Python, at = cfg.Worker.Python, cfg.Place("worker.python")
+	if cfg := place.home.Cluster(); cfg != nil && cfg.Worker.Python != "" && f.Python == pythonDefault {
+		f.Python, at = cfg.Worker.Python, cfg.Place("worker.python")
 	}
-	err := local.FindInterpreter(e.Python, at)
-	if err != nil && e.Python == pythonDefault && at == (fault.Place{}) {
+	err := local.FindInterpreter(f.Python, at)
+	if err != nil && f.Python == pythonDefault && at == (fault.Place{}) {
 		place.logger.Warn("there is no Python: scripts with Python cannot be worked on here", "error", err)
 		return nil
 	}

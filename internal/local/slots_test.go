@@ -177,6 +177,7 @@ func TestChaosSlotsAreKilled(t *testing.T) {
 	for _, e := range retried {
 		require.Contains(t, e.Failure.Message, "the process of slot ")
 		require.Contains(t, e.Failure.Message, "signal: killed")
+		require.True(t, e.Failure.Again)
 	}
 	require.Empty(t, r.processes())
 }
