@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"thalweg/internal/cassandra"
 	"thalweg/internal/cluster"
@@ -88,27 +89,51 @@ func initCassandra(ctx context.Context, c *cluster.Config) error {
 	return nil
 }
 
+// Nodes that have just been started learn of each other within a second or two.
+const (
+	nodesPatience = 5 * time.Second
+	nodesPause    = 500 * time.Millisecond
+)
+
 // fits refuses, before anything is made, a configuration that asks for what the nodes cannot
-// keep, or that the keyspace is not like.
+// keep, or that the keyspace is not like. A node that is alone is not asked again.
 func fits(ctx context.Context, c *cluster.Config, cfg cassandra.Config) error {
 	cfg.Keyspace = ""
+	for end := time.Now().Add(nodesPatience); ; {
+		nodes, err := fitsNow(ctx, c, cfg)
+		if err == nil || nodes < 2 || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(nodesPause):
+		}
+	}
+}
+
+// fitsNow is fits by the nodes that are known now.
+func fitsNow(ctx context.Context, c *cluster.Config, cfg cassandra.Config) (nodes int, err error) {
 	s, err := cassandra.Open(cfg)
 	if err != nil {
-		return wrongCassandra(c, err)
+		return 0, wrongCassandra(c, err)
 	}
 	defer s.Close()
 	there := s.Datacenters()
+	for _, n := range there {
+		nodes += n
+	}
 	if err := inDatacenter(c, there); err != nil {
-		return err
+		return nodes, err
 	}
 	keeps, err := cassandra.Replication(ctx, s, c.State.Cassandra.Keyspace)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return 0, err
+	case len(keeps) > 0:
+		return nodes, keepsEnough(c, keeps, there)
 	}
-	if len(keeps) > 0 {
-		return keepsEnough(c, keeps, there)
-	}
-	return enoughNodes(c, there)
+	return nodes, enoughNodes(c, there)
 }
 
 // inDatacenter refuses a datacenter that has no nodes.
@@ -170,7 +195,11 @@ func keepsEnough(c *cluster.Config, keeps, there map[string]int) error {
 		if err := enoughNodes(c, there); err != nil {
 			return err
 		}
-		alter, err := cassandra.AlterKeyspace(k.Keyspace, k.Replication)
+		want := k.Replication
+		if n := want[""]; n > 0 && len(keeps) == 1 { // a number says nothing against its datacenter
+			want = map[string]int{slices.Collect(maps.Keys(keeps))[0]: n}
+		}
+		alter, err := cassandra.AlterKeyspace(k.Keyspace, want)
 		if err != nil {
 			return err
 		}

@@ -71,6 +71,7 @@ func TestWrongReplication(t *testing.T) {
 			"`ALTER KEYSPACE thalweg WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}`"},
 		"grown": {"replication: {eu: 3}", map[string]int{"eu": 1}, six, "{eu", "keeps 1 copy in eu",
 			"'NetworkTopologyStrategy', 'eu': 3}` by cqlsh, then `nodetool repair --full thalweg`"},
+		"grown by a number": {"replication: 3", map[string]int{"eu": 1}, six, "3}", "keeps 1 copy in eu", "'NetworkTopologyStrategy', 'eu': 3}"},
 		"of no use": {"replication: 3", map[string]int{"": 3}, one, "3}", "cannot be used: 3 copies: 2 nodes are needed",
 			"'replication_factor': 1}`"},
 		"of no use, by itself": {"keyspace: x", map[string]int{"eu": 3}, one, "{hosts", "cannot be used: 3 copies in eu", "'eu': 1}`"},
