@@ -2,6 +2,7 @@ package cache
 
 import (
 	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -41,13 +42,14 @@ func (s *Store) whole(key string) *partCopy {
 	return c
 }
 
-// keepAs gives a copy that is whole the name under which it stays. Where that
-// fails, it goes with this Store.
+// keepAs gives a copy that is whole the name under which it stays, which no other copy of
+// the part has: who removes one must not remove another. Where that fails, it goes with
+// this Store.
 func (s *Store) keepAs(c *partCopy) {
 	if !s.keep {
 		return
 	}
-	path := filepath.Join(s.dir, keptDir, nameOf(c.key)+"-"+strings.ReplaceAll(c.sum, ":", "_"))
+	path := filepath.Join(s.dir, keptDir, nameOf(c.key)+"-"+strings.ReplaceAll(c.sum, ":", "_")+"-"+rand.Text())
 	if os.Rename(c.path, path) == nil {
 		c.path = path
 	}
@@ -91,6 +93,7 @@ func (s *Store) takeOver() error {
 	for _, e := range kept {
 		path := filepath.Join(s.dir, keptDir, e.Name())
 		name, sum, ok := strings.Cut(e.Name(), "-")
+		sum, _, _ = strings.Cut(sum, "-")
 		info, err := e.Info()
 		if !ok || err != nil || !info.Mode().IsRegular() {
 			continue
