@@ -114,7 +114,11 @@ func (a *app) findOpen(ctx context.Context, home *local.Home, workspace string) 
 	})
 	switch {
 	case len(open) > 1:
-		fmt.Fprintf(a.stderr, "run %d is the latest of the %d that are not over\n", found.Run, len(open))
+		which := "latest that is not over"
+		if found.Status == state.Running {
+			which = "latest under way"
+		}
+		fmt.Fprintf(a.stderr, "run %d is the %s; %d are not over\n", found.Run, which, len(open))
 	case found.Run != last.Run:
 		fmt.Fprintf(a.stderr, "run %d is the one that is not over: run %d is %s\n", found.Run, last.Run, last.Status)
 	}

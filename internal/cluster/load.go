@@ -30,7 +30,10 @@ func Load(name string, opts Options) (*Config, document.Diagnostics, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, &fault.Error{Kind: fault.Script, Message: "there is no cluster configuration " + name, Hint: "docs/fleet.md shows what one looks like", Err: err}
 	}
-	if errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.ENOTDIR) {
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil, &fault.Error{Kind: fault.Script, Message: "there is no cluster configuration " + name, Hint: "a directory of its path is a file", Err: err}
+	}
+	if errors.Is(err, syscall.EISDIR) {
 		return nil, nil, &fault.Error{Kind: fault.Script, Message: "read the cluster configuration " + name, Hint: "name the file: " + filepath.Join(name, DefaultName), Err: err}
 	}
 	if err != nil {

@@ -53,7 +53,7 @@ func (w *Workers) Service() Service {
 		{Name: "list", Limit: 20 * time.Second, Gate: true, Look: w.list},
 		{Name: "versions", Look: func(context.Context) Result { return w.versions() }},
 		{Name: "clocks", Look: w.clocks},
-		{Name: "open runs", Limit: 20 * time.Second, Look: w.runs},
+		{Name: "open runs", Limit: time.Minute, Look: w.runs},
 	}}
 }
 

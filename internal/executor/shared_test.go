@@ -234,15 +234,16 @@ func TestALeaderThatLeavesTellsTheOthers(t *testing.T) {
 	follower := newProcess(b, "follower", broker.Join(), func(state.RunKey) worker.Job { return job })
 	follower.coor.Follow, follower.coor.Lease = time.Hour, time.Hour
 	cfg := follower.coor
-	asked := make(chan struct{}, 100)
+	asked, leads := make(chan struct{}, 100), make(chan struct{}, 100)
 	follower.coor.Store = asking{b.store, asked}
-	cfg.Queue, cfg.Owner, cfg.Job = broker.Join(), "leader", job
+	cfg.Store, cfg.Queue, cfg.Owner, cfg.Job = asking{b.store, leads}, broker.Join(), "leader", job
 	leader := coordinator.New(ctx, cfg, b.run)
 	resigned := make(chan error)
 	go func() {
 		_, err := leader.Run()
 		resigned <- err
 	}()
+	<-leads
 	stop := follower.start(ctx)
 	<-begun
 	<-asked // and another leads: it is left alone for an hour

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"thalweg/internal/doctor"
 	"thalweg/internal/state"
 )
 
-// doctorRuns is how many open runs are looked at: each has its Python code imported.
-const doctorRuns = 20
+// Limits of a look at open runs: each has its Python code imported.
+const (
+	doctorRuns = 20               // that are looked at
+	doctorRun  = 10 * time.Second // of each
+)
 
 // openRuns says which runs that are not over this machine could not work on: those that a
 // worker here would refuse.
@@ -24,26 +28,50 @@ func (d *examination) openRuns(ctx context.Context, home *Home) (found doctor.Op
 	if err != nil {
 		return found, err
 	}
+	var open []state.Run
 	for _, w := range workspaces {
 		runs, err := state.OpenRuns(ctx, home.State, w, nil)
 		if err != nil {
 			return found, err
 		}
-		for _, r := range runs {
-			if found.Open++; found.Looked == doctorRuns {
-				continue
-			}
-			found.Looked++
-			refused := would.could(ctx, r.RunKey)
-			if ctx.Err() != nil {
-				return found, ctx.Err()
-			}
-			if refused != nil {
-				found.Why = append(found.Why, fmt.Sprintf("%s/%d: %s", w, r.Run, whyNot(refused)))
-			}
+		open = append(open, runs...)
+	}
+	found.Open = len(open)
+	enough, stop := lookUntil(ctx)
+	defer stop()
+	for _, r := range open[:min(len(open), doctorRuns)] {
+		if enough.Err() != nil {
+			break
+		}
+		found.Looked++
+		if why := would.refuses(enough, r.RunKey); why != "" {
+			found.Why = append(found.Why, fmt.Sprintf("%s/%d: %s", r.Workspace, r.Run, why))
 		}
 	}
-	return found, nil
+	return found, ctx.Err()
+}
+
+// lookUntil ends so long before ctx does that what was found can still be said.
+func lookUntil(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, bounded := ctx.Deadline()
+	if !bounded {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, end.Add(-time.Until(end)/3))
+}
+
+// refuses says why a run would be refused here; "": it would be worked on.
+func (s *server) refuses(ctx context.Context, key state.RunKey) string {
+	limited, stop := context.WithTimeout(ctx, doctorRun)
+	defer stop()
+	err := s.could(limited, key)
+	switch {
+	case err == nil:
+		return ""
+	case limited.Err() != nil:
+		return "whether it can be worked on was not found out in time"
+	}
+	return whyNot(err)
 }
 
 // worker is what a worker of this machine would be, with one interpreter. It takes no
