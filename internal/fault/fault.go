@@ -91,10 +91,30 @@ func cause(said string, err error) string {
 	if !ok || p.Path == "" {
 		return err.Error()
 	}
-	if _, after, found := strings.Cut(said, p.Path); found && (after == "" || strings.ContainsAny(after[:1], " ),:;")) {
+	if names(said, p.Path) {
 		return p.Err.Error()
 	}
 	return err.Error()
+}
+
+// names reports whether a path is in a text as a whole, and neither a part of a word
+// nor one of the sentence: `make a directory b` does not name the file a.
+func names(text, path string) bool {
+	for at := 0; ; at++ {
+		i := strings.Index(text[at:], path)
+		if i < 0 {
+			return false
+		}
+		at += i
+		before, after := text[:at], text[at+len(path):]
+		ends := "),:;\"'`"
+		if before == "" || strings.ContainsAny(path, "/.") {
+			ends += " "
+		}
+		if (before == "" || strings.ContainsAny(before[at-1:], " (\"'`")) && (after == "" || strings.ContainsAny(after[:1], ends)) {
+			return true
+		}
+	}
 }
 
 // Unwrap returns the cause.
