@@ -45,6 +45,8 @@ type Answer struct {
 	Do    string `json:"do,omitempty"`
 	Node  string `json:"node,omitempty"`
 	Batch *int   `json:"batch,omitempty"`
+
+	whole bool // Do says all; else it is what a command of thalweg is told
 }
 
 // rule finds a reason; ok is false if it is none.
@@ -92,9 +94,10 @@ func (f Facts) Why() []Answer {
 		if a, ok := r.find(f); ok {
 			a.Rule = r.name
 			a.Text = fmt.Sprintf("run %d %s", f.Run.Run, a.Text)
-			if a.Do != "" && !strings.Contains(a.Do, "thalweg ") { // it says all
+			if a.Do != "" && !a.whole {
 				a.Do = f.Run.Command(a.Do)
 			}
+			a.whole = false // of no concern to others
 			out = append(out, a)
 		}
 	}
@@ -196,10 +199,10 @@ func (f Facts) whyOrdered() (Answer, bool) {
 		a.Text += ", and nobody works on it"
 		a.Do = fmt.Sprintf("resume %d", f.Run.Run)
 		if f.Alone.Why != "" {
-			a.Text, a.Do = strings.TrimSuffix(a.Text, "nobody works on it")+f.Alone.Why, f.Alone.Do
+			a.Text, a.Do, a.whole = strings.TrimSuffix(a.Text, "nobody works on it")+f.Alone.Why, f.Alone.Do, true
 		}
 		if f.Run.Order.Kind == state.OrderStop || f.Run.Order.Kind == state.OrderPause {
-			a.Do = fmt.Sprintf("%s %d", f.Run.Order.Kind, f.Run.Run)
+			a.Do, a.whole = fmt.Sprintf("%s %d", f.Run.Order.Kind, f.Run.Run), false
 		}
 	}
 	return a, true
@@ -270,7 +273,7 @@ func (f Facts) whyNoWorker() (Answer, bool) {
 	if !f.left() || f.Alone.Why == "" {
 		return Answer{}, false
 	}
-	return Answer{Text: "waits for a worker: " + f.Alone.Why, Do: f.Alone.Do}, true
+	return Answer{Text: "waits for a worker: " + f.Alone.Why, Do: f.Alone.Do, whole: true}, true
 }
 
 func (f Facts) whyInterrupted() (Answer, bool) {

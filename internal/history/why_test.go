@@ -195,6 +195,11 @@ func TestWhy(t *testing.T) {
 			works(a, 1, 1, 9*time.Minute)
 			f.Tallies["a"] = took(seconds(500), computing)
 		}},
+		{"one batch of a script beside the program", state.Complete, func(f *history.Facts, a, b *state.Node) {
+			f.Run.ScriptPath = "/srv/thalweg data/x.yaml"
+			works(a, 1, 1, 9*time.Minute)
+			f.Tallies["a"] = took(seconds(500), computing)
+		}},
 		{"one batch, and two interpreters", state.Complete, func(f *history.Facts, a, b *state.Node) {
 			works(a, 1, 1, 9*time.Minute)
 			f.Tallies["a"] = took(seconds(500), func(d time.Duration) state.Stats { return state.Stats{Engine: d / 10, Python: 2 * d} })
