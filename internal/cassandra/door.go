@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
@@ -104,6 +105,15 @@ var (
 	ErrNoLogin = errors.New("the node wants a user name and a password")
 )
 
+// LoginError is ErrLogin with what a node says of it.
+type LoginError struct{ Said string }
+
+// Error says both.
+func (e *LoginError) Error() string { return ErrLogin.Error() + ": " + e.Said }
+
+// Unwrap returns ErrLogin.
+func (e *LoginError) Unwrap() error { return ErrLogin }
+
 // Success implements gocql.Authenticator.
 func (d *door) Success([]byte) error {
 	d.mu.Lock()
@@ -121,29 +131,54 @@ func (d *door) why(err error) error {
 		return &fault.Error{Kind: fault.Environment, Message: "connect to Cassandra", Err: ErrNoLogin,
 			Hint: "name them in the configuration: username, and password or password_file"}
 	case d.asked && d.refused && (d.latest == nil || errors.Is(d.latest, errEnded)):
-		return &fault.Error{Kind: fault.Environment, Message: "connect to Cassandra", Err: ErrLogin, Hint: "check username and password"}
+		return d.disbelieved(err)
 	case d.latest != nil:
 		return d.latest
 	}
 	return err
 }
 
+// cannotTell is what nodes say that cannot read whom to believe, and the driver of those that say nothing.
+var cannotTell = []string{"Cannot achieve", "Unable to perform", "timed out", "no response"}
+
+// disbelieved is the failure of a login, with what the node says. It says the same to somebody whom it
+// does not believe and to everybody while it cannot read its users: only the text tells them apart.
+func (d *door) disbelieved(err error) error {
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "gocql: unable to create session: "), "unable to discover protocol version: ")
+	known := d.pass == "" || !strings.Contains(text, d.pass)
+	for _, passing := range cannotTell {
+		if !strings.Contains(text, passing) {
+			continue
+		}
+		if !known {
+			text = passing
+		}
+		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "connect to Cassandra: the nodes cannot check the login now",
+			Err: errors.New(text), Hint: "check that enough nodes are up for the copies of the keyspace system_auth"}
+	}
+	why := ErrLogin
+	if known {
+		why = &LoginError{Said: text}
+	}
+	return &fault.Error{Kind: fault.Environment, Message: "connect to Cassandra", Err: why, Hint: "check username and password"}
+}
+
 // unknownHost is the failure to find any host, if that is why no connection was tried: the
 // driver does not say which one.
-func (d *door) unknownHost(hosts []string, err error) error {
+func (d *door) unknownHost(ctx context.Context, hosts []string, err error) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.dialed {
+	dialed := d.dialed
+	d.mu.Unlock()
+	if dialed {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
 	for _, host := range hosts {
 		if name, _, split := net.SplitHostPort(host); split == nil {
 			host = name
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
-		_, missed := net.DefaultResolver.LookupHost(ctx, host)
-		cancel()
-		if missed != nil {
+		if _, missed := net.DefaultResolver.LookupHost(ctx, host); missed != nil {
 			return missed
 		}
 	}

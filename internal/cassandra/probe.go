@@ -80,7 +80,7 @@ func OpenWithin(ctx context.Context, cfg Config) (*Session, error) {
 		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 		return released{conn, stop}, nil
 	}
-	s, err := Open(cfg)
+	s, err := open(ctx, cfg)
 	if err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("connect to Cassandra: %w", ctx.Err())
 	}

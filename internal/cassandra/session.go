@@ -57,11 +57,13 @@ type Session struct {
 }
 
 // Open connects.
-func Open(cfg Config) (*Session, error) {
+func Open(cfg Config) (*Session, error) { return open(context.Background(), cfg) }
+
+func open(ctx context.Context, cfg Config) (*Session, error) {
 	d := cfg.door()
 	s, err := cfg.cluster(d).CreateSession()
 	if err != nil {
-		return nil, connecting(d.unknownHost(cfg.Hosts, d.why(err)))
+		return nil, connecting(d.unknownHost(ctx, cfg.Hosts, d.why(err)))
 	}
 	serial := gocql.Serial
 	if cfg.Datacenter != "" {

@@ -114,7 +114,7 @@ func fits(ctx context.Context, c *cluster.Config, cfg cassandra.Config) error {
 
 // fitsNow is fits by the nodes that are known now.
 func fitsNow(ctx context.Context, c *cluster.Config, cfg cassandra.Config) (nodes int, err error) {
-	s, err := cassandra.Open(cfg)
+	s, err := cassandra.OpenWithin(ctx, cfg)
 	if err != nil {
 		return 0, wrongCassandra(c, err)
 	}

@@ -51,13 +51,22 @@ func wrongCassandra(c *cluster.Config, err error) error {
 	const at = "state.cassandra."
 	switch {
 	case errors.Is(err, cassandra.ErrLogin):
-		return wrong(c, "connect to Cassandra: "+cassandra.ErrLogin.Error(), "check username and password", nil, at+"password",
-			at+"password_file", at+"username")
+		return wrong(c, "connect to Cassandra: "+cassandra.ErrLogin.Error(), "check username and password", saidOfLogin(err),
+			at+"password", at+"password_file", at+"username")
 	case errors.Is(err, cassandra.ErrNoLogin):
 		return wrong(c, "connect to Cassandra: "+cassandra.ErrNoLogin.Error(), "add them: username, and password or password_file", nil,
 			at+"username", strings.TrimSuffix(at, "."))
 	}
 	return cmp.Or(unknownHost(c, err, at+"hosts"), err)
+}
+
+// saidOfLogin is what a node has said of it; nil: nothing.
+func saidOfLogin(err error) error {
+	var login *cassandra.LoginError
+	if errors.As(err, &login) {
+		return errors.New(login.Said)
+	}
+	return nil
 }
 
 // wrongBroker is wrongCassandra for the broker.

@@ -103,6 +103,9 @@ func TestWrongLogin(t *testing.T) {
 	}
 	unknown := refused(&net.DNSError{Name: "a", IsNotFound: true})
 	named.requireWrong(t, wrongCassandra(named.Config, refused(cassandra.ErrLogin)), "hush", "do not accept", "username and password")
+	believed := wrongCassandra(named.Config, refused(&cassandra.LoginError{Said: "Provided username me and/or password are incorrect"}))
+	named.requireWrong(t, believed, "hush", "do not accept", "username and password")
+	require.ErrorContains(t, believed, "the password: Provided username me")
 	bare.requireWrong(t, wrongCassandra(bare.Config, refused(cassandra.ErrNoLogin)), "{hosts", "wants a user name", "password_file")
 	bare.requireWrong(t, wrongCassandra(bare.Config, unknown), "[a]", "there is no host a", "address")
 	named.requireWrong(t, wrongBroker(named.Config, refused(rabbitmq.ErrLogin)), "hush", "does not accept", "username and password")
