@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -160,20 +162,43 @@ func CheckBroker(ctx context.Context, c *cluster.Config, try bool) error {
 	}
 	limited, stop := context.WithTimeout(ctx, brokerPatience)
 	defer stop()
-	var failed error
-	for _, host := range cfg.Hosts {
-		visit, err := rabbitmq.Look(limited, cfg, host)
-		if err != nil {
-			failed = cmp.Or(failed, err)
-			continue
-		}
-		defer visit.Close()
-		if try {
-			if _, err := visit.Try(limited); err != nil {
-				return fmt.Errorf("try the broker: %w", err)
-			}
-		}
-		return nil
+	visit, err := lookAny(limited, cfg)
+	if err != nil {
+		return cmp.Or(ctx.Err(), wrongBroker(c, err))
 	}
-	return cmp.Or(ctx.Err(), wrongBroker(c, failed))
+	defer visit.Close()
+	if try {
+		if _, err := visit.Try(limited); err != nil {
+			return fmt.Errorf("try the broker: %w", err)
+		}
+	}
+	return nil
+}
+
+// lookAny connects to all nodes of a broker at once, since silent ones would take all the time
+// there is, and gives the first connection that was made. Without one, the first node says why.
+func lookAny(ctx context.Context, cfg rabbitmq.Config) (*rabbitmq.Visit, error) {
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	failures := make([]error, len(cfg.Hosts))
+	var won atomic.Pointer[rabbitmq.Visit]
+	var all sync.WaitGroup
+	for i, host := range cfg.Hosts {
+		all.Go(func() {
+			visit, err := rabbitmq.Look(ctx, cfg, host)
+			switch {
+			case err != nil:
+				failures[i] = err
+			case won.CompareAndSwap(nil, visit):
+				enough()
+			default:
+				visit.Close()
+			}
+		})
+	}
+	all.Wait()
+	if visit := won.Load(); visit != nil {
+		return visit, nil
+	}
+	return nil, cmp.Or(failures...)
 }
