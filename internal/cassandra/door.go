@@ -1,6 +1,7 @@
 package cassandra
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/secure"
 )
 
 // door opens connections for the driver, and knows why that failed: the driver
@@ -50,11 +52,12 @@ func (d *door) DialHost(ctx context.Context, host *gocql.HostInfo) (*gocql.Diale
 	}
 	limited, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	out, err := gocql.WrapTLS(limited, conn, host.HostnameAndPort(), d.tls)
+	asked := &secure.Asked{}
+	out, err := gocql.WrapTLS(limited, conn, host.HostnameAndPort(), asked.Watch(d.tls))
 	if err != nil {
-		return nil, d.failed(fmt.Errorf("agree with %s on encryption: %w", address, err))
+		return nil, d.failed(fmt.Errorf("agree with %s on encryption: %w", address, cmp.Or(asked.Missed(0, err), err)))
 	}
-	out.Conn = heard{out.Conn, d}
+	out.Conn = heard{out.Conn, d, asked}
 	return out, nil
 }
 
@@ -68,17 +71,30 @@ func (d *door) failed(err error) error {
 // heard is a connection that tells how it ended.
 type heard struct {
 	net.Conn
-	to *door
+	to    *door
+	asked *secure.Asked
 }
 
 // Read implements net.Conn.
 func (h heard) Read(p []byte) (int, error) {
 	n, err := h.Conn.Read(p)
+	missed := h.asked.Missed(n, err)
 	switch {
+	case missed != nil:
+		_ = h.to.failed(missed)
 	case errors.Is(err, io.EOF):
 		_ = h.to.failed(errEnded)
 	case err != nil && !errors.Is(err, net.ErrClosed):
 		_ = h.to.failed(err)
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (h heard) Write(p []byte) (int, error) {
+	n, err := h.Conn.Write(p)
+	if missed := h.asked.Missed(0, err); missed != nil {
+		_ = h.to.failed(missed)
 	}
 	return n, err
 }

@@ -2,6 +2,7 @@ package cassandra
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/secure/securetest"
 )
 
 // A node answers a login alike when it does not believe it and when it cannot read its users:
@@ -37,6 +39,15 @@ func TestLogin(t *testing.T) {
 		require.NotContains(t, err.Error(), "hush")
 		require.Equal(t, passes, fault.Passes(err), text)
 	}
+}
+
+// A node that ends the connection of a client without a certificate may want one.
+func TestNoCertificate(t *testing.T) {
+	t.Parallel()
+	authority := securetest.NewAuthority(t)
+	address := securetest.Reset(t, authority.Server("127.0.0.1"))
+	_, err := Open(Config{Hosts: []string{address}, TLS: &tls.Config{RootCAs: authority.Pool()}})
+	require.Contains(t, fault.Of(err).Hint, "may want a certificate of the client", "%v", err)
 }
 
 // Who looks for a host that is not there goes when he is told to.

@@ -34,20 +34,22 @@ func TestUnclassifiedIsABug(t *testing.T) {
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]*Error{
-		"bad":                                {Message: "bad"},
-		"in.csv:7:3: bad":                    {Message: "bad", Place: Place{File: "in.csv", Line: 7, Column: 3}},
-		"in.csv:7: bad: EOF":                 {Message: "bad", Place: Place{File: "in.csv", Line: 7}, Err: io.EOF},
-		"in.csv (row 9): bad":                {Message: "bad", Place: Place{File: "in.csv", Record: 9}},
-		"open a/b: not found":                {Message: "open a/b", Err: &fs.PathError{Op: "open", Path: "a/b", Err: errors.New("not found")}},
-		"make (a/b): none":                   {Message: "make (a/b)", Err: &fs.PathError{Op: "mkdir", Path: "a/b", Err: errors.New("none")}},
-		"a/b is bad: none":                   {Message: "a/b is bad", Err: &fs.PathError{Op: "stat", Path: "a/b", Err: errors.New("none")}},
-		"open a: stat a/b: x":                {Message: "open a", Err: &fs.PathError{Op: "stat", Path: "a/b", Err: errors.New("x")}},
-		"make a directory b: mkdir a: x":     {Message: "make a directory b", Err: &fs.PathError{Op: "mkdir", Path: "a", Err: errors.New("x")}},
-		"take data (a): x":                   {Message: "take data (a)", Err: &fs.PathError{Op: "open", Path: "a", Err: errors.New("x")}},
-		"look at old.csv, in old: stat d: x": {Message: "look at old.csv, in old", Err: &fs.PathError{Op: "stat", Path: "d", Err: errors.New("x")}},
-		"read my.csv then: open y.csv: x":    {Message: "read my.csv then", Err: &fs.PathError{Op: "open", Path: "y.csv", Err: errors.New("x")}},
-		"read my.csv of y.csv here: x":       {Message: "read my.csv of y.csv here", Err: &fs.PathError{Op: "open", Path: "y.csv", Err: errors.New("x")}},
-		"in.csv: bad":                        {Message: "bad", Place: Place{File: "in.csv", Column: 3}},
+		"bad":                            {Message: "bad"},
+		"in.csv:7:3: bad":                {Message: "bad", Place: Place{File: "in.csv", Line: 7, Column: 3}},
+		"in.csv:7: bad: EOF":             {Message: "bad", Place: Place{File: "in.csv", Line: 7}, Err: io.EOF},
+		"in.csv (row 9): bad":            {Message: "bad", Place: Place{File: "in.csv", Record: 9}},
+		"open a/b: not found":            {Message: "open a/b", Err: &fs.PathError{Op: "open", Path: "a/b", Err: errors.New("not found")}},
+		"make (a/b): none":               {Message: "make (a/b)", Err: &fs.PathError{Op: "mkdir", Path: "a/b", Err: errors.New("none")}},
+		"a/b is bad: none":               {Message: "a/b is bad", Err: &fs.PathError{Op: "stat", Path: "a/b", Err: errors.New("none")}},
+		"open a: stat a/b: x":            {Message: "open a", Err: &fs.PathError{Op: "stat", Path: "a/b", Err: errors.New("x")}},
+		"make a directory b: mkdir a: x": {Message: "make a directory b", Err: &fs.PathError{Op: "mkdir", Path: "a", Err: errors.New("x")}},
+		"take data (a): x":               {Message: "take data (a)", Err: &fs.PathError{Op: "open", Path: "a", Err: errors.New("x")}},
+		"look at old.csv, in old: stat d: x": {Message: "look at old.csv, in old",
+			Err: &fs.PathError{Op: "stat", Path: "d", Err: errors.New("x")}},
+		"read my.csv then: open y.csv: x": {Message: "read my.csv then", Err: &fs.PathError{Op: "open", Path: "y.csv", Err: errors.New("x")}},
+		"read my.csv of y.csv here: x": {Message: "read my.csv of y.csv here",
+			Err: &fs.PathError{Op: "open", Path: "y.csv", Err: errors.New("x")}},
+		"in.csv: bad": {Message: "bad", Place: Place{File: "in.csv", Column: 3}},
 	} {
 		require.Equal(t, want, e.Error())
 	}

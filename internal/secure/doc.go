@@ -2,6 +2,7 @@
 // made, and what its side or the other one has to change: the errors of the
 // handshake name certificates, people have files and settings.
 //
-// It owns these words only; connections belong to those who make them. It
+// It owns these words, and Asked knows of a connection whether its server asked for a
+// certificate in vain; connections belong to those who make them. It
 // cannot fail.
 package secure

@@ -53,3 +53,21 @@ func TestHint(t *testing.T) {
 	require.Contains(t, secure.Hint(talk(l.Addr().String(), &tls.Config{RootCAs: authority.Pool()})), "does not speak TLS")
 	require.Empty(t, secure.Hint(io.EOF))
 }
+
+// A server that ends the connection of a client without a certificate before its refusal is read.
+func TestHintOfReset(t *testing.T) {
+	t.Parallel()
+	authority := securetest.NewAuthority(t)
+	address := securetest.Reset(t, authority.Server("127.0.0.1"))
+	talk := func(cfg *tls.Config) error {
+		var asked secure.Asked
+		c, err := tls.Dial("tcp", address, asked.Watch(cfg))
+		if err != nil {
+			return asked.Missed(0, err)
+		}
+		defer c.Close()
+		return asked.Missed(c.Read(make([]byte, 1)))
+	}
+	require.Contains(t, secure.Hint(talk(&tls.Config{RootCAs: authority.Pool()})), "may want a certificate of the client")
+	require.NoError(t, talk(&tls.Config{RootCAs: authority.Pool(), Certificates: []tls.Certificate{authority.Sign("me").Pair}}), "it has one")
+}

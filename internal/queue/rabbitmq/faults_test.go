@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
@@ -15,7 +16,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/fault"
 	"thalweg/internal/queue"
+	"thalweg/internal/secure/securetest"
 	"thalweg/internal/state"
 )
 
@@ -372,6 +375,15 @@ func TestNoBroker(t *testing.T) {
 	require.Equal(t, hint(2), receive(ctx, t, q).Hint)
 	require.Equal(t, 1, warnings(), "it is told once")
 	require.NotContains(t, log.String(), "hush-hush")
+}
+
+// A broker that ends the connection of a client without a certificate may want one.
+func TestNoCertificate(t *testing.T) {
+	t.Parallel()
+	authority := securetest.NewAuthority(t)
+	address := securetest.Reset(t, authority.Server("127.0.0.1"))
+	_, err := Look(within(t), Config{Hosts: []string{address}, TLS: &tls.Config{RootCAs: authority.Pool()}}, address)
+	require.Contains(t, fault.Of(err).Hint, "may want a certificate of the client", "%v", err)
 }
 
 func TestConfiguration(t *testing.T) {

@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -113,14 +114,26 @@ func (w writer) Write(b []byte) (int, error) {
 // certificate behind the handshake, and the client says only that it has ended.
 type secured struct {
 	*tls.Conn
+	asked   secure.Asked
 	refused atomic.Pointer[error]
 }
 
 // Read implements net.Conn.
 func (s *secured) Read(b []byte) (int, error) {
 	n, err := s.Conn.Read(b)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+	if missed := s.asked.Missed(n, err); missed != nil {
+		s.refused.CompareAndSwap(nil, &missed)
+	} else if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 		s.refused.CompareAndSwap(nil, &err)
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (s *secured) Write(b []byte) (int, error) {
+	n, err := s.Conn.Write(b)
+	if missed := s.asked.Missed(0, err); missed != nil {
+		s.refused.CompareAndSwap(nil, &missed)
 	}
 	return n, err
 }
@@ -246,13 +259,13 @@ func (l *link) connect(ctx context.Context, host string) (_ *session, err error)
 	s.raw = heard
 	over, whole := s.raw, &secured{}
 	if l.cfg.TLS != nil {
-		cfg := l.cfg.TLS.Clone()
+		cfg := whole.asked.Watch(l.cfg.TLS)
 		if cfg.ServerName == "" {
 			cfg.ServerName, _, _ = net.SplitHostPort(host)
 		}
 		whole.Conn = tls.Client(s.raw, cfg)
 		if err := whole.HandshakeContext(ctx); err != nil {
-			return nil, fmt.Errorf("agree on encryption: %w", err)
+			return nil, fmt.Errorf("agree on encryption: %w", cmp.Or(whole.asked.Missed(0, err), err))
 		}
 		over = whole
 	}

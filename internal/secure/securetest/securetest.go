@@ -126,6 +126,33 @@ func Terminate(t TB, cfg *tls.Config, target string) string {
 	return l.Addr().String()
 }
 
+// Reset listens with TLS and asks for a certificate, and resets each connection behind the
+// handshake without a word, until the test ends. It answers with the address.
+func Reset(t TB, cfg *tls.Config) string {
+	cfg = cfg.Clone()
+	cfg.ClientAuth = tls.RequestClientCert
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+			_ = tls.Server(c, cfg).Handshake()
+			_ = c.(*net.TCPConn).SetLinger(0)
+			_ = c.Close()
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		all.Wait()
+	})
+	return l.Addr().String()
+}
+
 // end of TLS.
 type end struct {
 	mu   sync.Mutex
