@@ -35,19 +35,24 @@ func (c *clusterInitCmd) Run(ctx context.Context, a *app) error {
 	if err := local.InitCluster(ctx, cfg); err != nil {
 		return err
 	}
+	if err := local.CheckCopies(ctx, cfg); ctx.Err() != nil {
+		return ctx.Err()
+	} else if err != nil {
+		a.warnFault(err)
+	}
 	switch err := local.CheckBroker(ctx, cfg, true); {
 	case err == nil:
 	case ctx.Err() != nil || exitCode(fault.Of(err).Kind) == exitUsers:
 		return err
 	default:
-		a.warnBroker(err)
+		a.warnFault(err)
 	}
 	fmt.Fprintf(a.stdout, "the cluster is ready: start workers with `thalweg worker --cluster %s`\n", c.Cluster)
 	return nil
 }
 
-// warnBroker says that a broker cannot be used for now: runs go on without it.
-func (a *app) warnBroker(err error) {
+// warnFault says what is wrong and keeps nobody from going on, such as a broker that is away.
+func (a *app) warnFault(err error) {
 	fmt.Fprintf(a.stderr, "%s %s\n", a.paint("warning:", yellow), plain(err.Error()))
 	if hint := fault.Of(err).Hint; hint != "" {
 		fmt.Fprintf(a.stderr, "  hint: %s\n", plain(hint))
@@ -104,7 +109,7 @@ func (c *clusterStatusCmd) Run(ctx context.Context, a *app) error {
 		return printJSON(a.stdout, out)
 	}
 	if broker != nil {
-		a.warnBroker(broker)
+		a.warnFault(broker)
 	}
 	a.printWorkers(workers, c.Cluster)
 	a.printOpenRuns(runs)

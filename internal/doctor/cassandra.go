@@ -248,7 +248,7 @@ func JudgeReplication(copies, asked map[string]int, datacenter string, all, up m
 	wanted, nodes, alive := counted(copies, datacenter, all, up)
 	if wanted == 0 {
 		return Result{Verdict: Bad, Seen: "no copies are kept in datacenter " + datacenter + ": " + CopiesText(copies),
-			Mend: "ALTER KEYSPACE … WITH replication, with the datacenter in it, then `nodetool repair`"}
+			Mend: "ALTER KEYSPACE … WITH replication, with the datacenter in it, then `nodetool repair --full` on each node; " + StopHint}
 	}
 	quorum := wanted/2 + 1
 	r := good("%s, of which each request needs %d", CopiesText(copies), quorum)
@@ -263,8 +263,11 @@ func JudgeReplication(copies, asked map[string]int, datacenter string, all, up m
 	case nodes < wanted:
 		r.Verdict, r.Seen, r.Mend = Warning, fmt.Sprintf("%s on %s", CopiesText(copies), plural(nodes, "node", "nodes")), mend
 	case len(asked) > 0 && !SameCopies(copies, asked):
-		r.Verdict, r.Seen = Warning, r.Seen+"; the configuration asks for "+CopiesText(asked)
-		r.Mend = "ALTER KEYSPACE … WITH replication, then `nodetool repair`, or change the configuration"
+		r.Verdict, r.Seen = Warning, r.Seen+"; the configuration asks for "+CopiesText(Asked(copies, asked))
+		r.Mend = "write into the configuration what it keeps: " + Written(copies)
+		if KeepsFewer(copies, asked) {
+			r.Mend += "; or ALTER KEYSPACE … WITH replication, then `nodetool repair --full` on each node; " + StopHint
+		}
 	case quorum == wanted:
 		r.Verdict, r.Seen = Warning, r.Seen+": a node that is away stops all work"
 		r.Mend = "keep three copies on three nodes, where that matters"
@@ -272,16 +275,62 @@ func JudgeReplication(copies, asked map[string]int, datacenter string, all, up m
 	return r
 }
 
-// SameCopies compares what a keyspace keeps with what is asked for: without datacenters, a
-// number of copies stands for any one.
+// StopHint is said where copies are to be added: until a repair has brought their rows, a
+// quorum of them may have none of what was written before.
+const StopHint = "stop all workers until the repair has ended"
+
+// Asked is what a configuration asks of a keyspace that is there: a plain number is that of
+// each datacenter that it keeps.
+func Asked(copies, asked map[string]int) map[string]int {
+	n := asked[""]
+	if n == 0 || copies[""] > 0 {
+		return asked
+	}
+	out := make(map[string]int, len(copies))
+	for name := range copies {
+		out[name] = n
+	}
+	return out
+}
+
+// SameCopies compares what a keyspace keeps with what is asked for. One that keeps a plain
+// number has them in any datacenter.
 func SameCopies(copies, asked map[string]int) bool {
-	if maps.Equal(copies, asked) {
-		return true
+	asked = Asked(copies, asked)
+	return maps.Equal(copies, asked) || copies[""] > 0 && len(asked) == 1 && copies[""] == sum(asked)
+}
+
+// KeepsFewer reports whether a keyspace keeps fewer copies than are asked for, anywhere.
+func KeepsFewer(copies, asked map[string]int) bool {
+	asked = Asked(copies, asked)
+	if copies[""] > 0 {
+		return copies[""] < sum(asked)
 	}
-	if len(copies) != 1 || len(asked) != 1 {
-		return false
+	for name, n := range asked {
+		if copies[name] < n {
+			return true
+		}
 	}
-	return slices.Collect(maps.Values(copies))[0] == slices.Collect(maps.Values(asked))[0] && (copies[""] > 0 || asked[""] > 0)
+	return false
+}
+
+func sum(copies map[string]int) (all int) {
+	for _, n := range copies {
+		all += n
+	}
+	return all
+}
+
+// Written is how a configuration asks for copies.
+func Written(copies map[string]int) string {
+	if n := copies[""]; n > 0 {
+		return fmt.Sprintf("`replication: %d`", n)
+	}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(copies)) {
+		texts = append(texts, fmt.Sprintf("%s: %d", name, copies[name]))
+	}
+	return "`replication: {" + strings.Join(texts, ", ") + "}`"
 }
 
 // counted gives the copies of which requests need a quorum, and the nodes that may have them.

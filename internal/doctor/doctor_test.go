@@ -131,11 +131,17 @@ func TestReplication(t *testing.T) {
 		{m{"": 3}, m{"": 5}, "", m{"a": 3}, m{"a": 3}, Warning, "the configuration asks for 5 copies"},
 		{m{"b": 3}, m{"a": 3}, "a", m{"a": 3, "b": 3}, m{"a": 3, "b": 3}, Bad, "no copies are kept in datacenter a"},
 		{m{"a": 3, "b": 3}, nil, "", m{"a": 3, "b": 3}, m{"a": 3}, Bad, "4 nodes are needed"},
+		{m{"a": 3, "b": 3}, m{"": 3}, "", m{"a": 3, "b": 3}, m{"a": 3, "b": 3}, Good, "3 copies in a, 3 copies in b"},
+		{m{"a": 3, "b": 3}, m{"a": 3}, "a", m{"a": 3, "b": 3}, m{"a": 3, "b": 3}, Warning, "the configuration asks for 3 copies in a"},
+		{m{"a": 1}, m{"": 3}, "", m{"a": 3}, m{"a": 3}, Warning, "the configuration asks for 3 copies in a"},
 	} {
 		r := JudgeReplication(tc.copies, tc.asked, tc.datacenter, tc.all, tc.up)
 		require.Equal(t, tc.verdict, r.Verdict, "%v %s", tc, r.Seen)
 		require.Contains(t, r.Seen, tc.seen)
 		require.Equal(t, tc.verdict != Good, r.Mend != "")
+		adds := tc.datacenter != "" && tc.copies[tc.datacenter] == 0 || strings.Contains(r.Seen, "asks for") && KeepsFewer(tc.copies, tc.asked)
+		require.Equal(t, adds, strings.Contains(r.Mend, "stop all workers until the repair has ended"), "%v %s", tc, r.Mend)
+		require.Equal(t, adds, strings.Contains(r.Mend, "repair --full"), "%v %s", tc, r.Mend)
 	}
 }
 

@@ -93,6 +93,11 @@ func TestCassandra(t *testing.T) {
 
 	cfg.State.Cassandra.Datacenter = "elsewhere"
 	says(t, examine(t, cfg, 0), "state datacenter", doctor.Bad, "there is no datacenter elsewhere, only datacenter1", "nodetool status")
+	cfg.Worker.Scratch = t.TempDir()
+	require.ErrorContains(t, local.InitCluster(t.Context(), cfg), "there is no datacenter elsewhere, only datacenter1")
+	home, err := local.OpenCluster(t.Context(), cfg, local.ClusterOptions{}) // what nodes say of each other may be incomplete
+	require.NoError(t, err)
+	require.NoError(t, home.Close())
 	cfg.State.Cassandra.Datacenter = ""
 
 	require.NoError(t, session.Query("UPDATE state_schema SET version = 99 WHERE one = 0").ExecContext(t.Context()))

@@ -133,7 +133,7 @@ func fitsNow(ctx context.Context, c *cluster.Config, cfg cassandra.Config) (node
 	case len(keeps) > 0:
 		return nodes, keepsEnough(c, keeps, there)
 	}
-	return nodes, enoughNodes(c, there)
+	return nodes, enoughNodes(c, c.State.Cassandra.Replication, there)
 }
 
 // inDatacenter refuses a datacenter that has no nodes.
@@ -148,14 +148,14 @@ func inDatacenter(c *cluster.Config, there map[string]int) error {
 
 const replicationKey = "state.cassandra.replication"
 
-// enoughNodes refuses more copies than there are nodes.
-func enoughNodes(c *cluster.Config, there map[string]int) error {
+// enoughNodes refuses to ask for more copies than there are nodes.
+func enoughNodes(c *cluster.Config, asked, there map[string]int) error {
 	k, all := c.State.Cassandra, 0
 	for _, n := range there {
 		all += n
 	}
-	for _, dc := range slices.Sorted(maps.Keys(k.Replication)) {
-		copies, nodes, where, write := k.Replication[dc], there[dc], " in datacenter "+dc, dc+": %d"
+	for _, dc := range slices.Sorted(maps.Keys(asked)) {
+		copies, nodes, where, write := asked[dc], there[dc], " in datacenter "+dc, dc+": %d"
 		key := replicationKey + "." + dc
 		switch {
 		case dc == "":
@@ -163,7 +163,9 @@ func enoughNodes(c *cluster.Config, there map[string]int) error {
 		case nodes == 0:
 			r := doctor.JudgeDatacenter(dc, there)
 			return wrong(c, r.Seen, r.Mend, nil, key)
-		case dc == k.Datacenter && len(k.Replication) == 1:
+		case k.Replication[dc] == 0: // a plain number
+			write = "copies by datacenter, as replication: {" + write + "}"
+		case dc == k.Datacenter && len(asked) == 1:
 			write = "replication: {" + write + "}"
 		}
 		if copies > nodes {
@@ -172,7 +174,7 @@ func enoughNodes(c *cluster.Config, there map[string]int) error {
 				"write "+fmt.Sprintf(write, nodes)+", or start more nodes before", nil, key)
 		}
 	}
-	if k.Datacenter != "" && k.Replication[""] == 0 && k.Replication[k.Datacenter] == 0 {
+	if k.Datacenter != "" && asked[""] == 0 && asked[k.Datacenter] == 0 {
 		return wrong(c, "no copies are kept in datacenter "+k.Datacenter+", which is the one that is asked",
 			"add it: replication: {"+k.Datacenter+": 3}", nil, replicationKey)
 	}
@@ -186,28 +188,17 @@ func nodesText(n int) string {
 	return fmt.Sprintf("are %d nodes", n)
 }
 
-// keepsEnough refuses a keyspace that cannot be used, or is not as the configuration wants
-// it: neither changes by itself.
+// keepsEnough refuses a keyspace that cannot be used, or keeps fewer copies than the
+// configuration wants: neither changes by itself.
 func keepsEnough(c *cluster.Config, keeps, there map[string]int) error {
 	k := c.State.Cassandra
-	said := doctor.CopiesText(keeps)
-	if !k.Unsaid && !doctor.SameCopies(keeps, k.Replication) {
-		if err := enoughNodes(c, there); err != nil {
+	if !k.Unsaid && doctor.KeepsFewer(keeps, k.Replication) {
+		asked := doctor.Asked(keeps, k.Replication)
+		if err := enoughNodes(c, asked, there); err != nil {
 			return err
 		}
-		want := k.Replication
-		if n := want[""]; n > 0 && len(keeps) == 1 { // a number says nothing against its datacenter
-			want = map[string]int{slices.Collect(maps.Keys(keeps))[0]: n}
-		}
-		alter, err := cassandra.AlterKeyspace(k.Keyspace, want)
-		if err != nil {
-			return err
-		}
-		return wrong(c, fmt.Sprintf("keyspace %s is there and keeps %s, and the configuration asks for %s", k.Keyspace, said,
-			doctor.CopiesText(k.Replication)),
-			fmt.Sprintf("write into the configuration what it keeps, or have it keep what is asked for: "+
-				"`%s` by cqlsh, then `nodetool repair --full %s` on each node",
-				alter, k.Keyspace), nil, replicationKey)
+		return wrong(c, keepsText(k, keeps), "write into the configuration what it keeps: "+doctor.Written(keeps)+
+			raise(k.Keyspace, keeps, asked, there), nil, replicationKey)
 	}
 	r := doctor.JudgeReplication(keeps, nil, k.Datacenter, there, there)
 	if r.Verdict != doctor.Bad {
@@ -217,11 +208,75 @@ func keepsEnough(c *cluster.Config, keeps, there map[string]int) error {
 		replicationKey)
 }
 
-// fewer says how a keyspace keeps no more copies than there are nodes; "" if that is not what helps.
+func keepsText(k *cluster.Cassandra, keeps map[string]int) string {
+	return fmt.Sprintf("keyspace %s is there and keeps %s, and the configuration asks for %s", k.Keyspace, doctor.CopiesText(keeps),
+		doctor.CopiesText(doctor.Asked(keeps, k.Replication)))
+}
+
+// raise says how a keyspace keeps what is asked for, besides what it keeps already; "" if
+// rows would leave a datacenter for that.
+func raise(keyspace string, keeps, asked, there map[string]int) string {
+	out := maps.Clone(asked)
+	for dc, n := range keeps {
+		if dc != "" || asked[""] > 0 {
+			out[dc] = max(out[dc], n)
+		}
+	}
+	for dc := range there { // without datacenters, rows may be in each
+		if keeps[""] > 0 && asked[""] == 0 && asked[dc] == 0 {
+			return ""
+		}
+	}
+	alter, err := cassandra.AlterKeyspace(keyspace, out)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("; or have it keep what is asked for: `%s` by cqlsh, then `nodetool repair --full %s` on each node; %s",
+		alter, keyspace, doctor.StopHint)
+}
+
+// CheckCopies says that a cluster keeps more copies than its configuration asks for, as after
+// datacenters were added: that harms nobody, and the file should say it.
+func CheckCopies(ctx context.Context, c *cluster.Config) error {
+	if c.State.Cassandra == nil {
+		return nil
+	}
+	cfg, err := cassandraOf(c)
+	if err != nil {
+		return err
+	}
+	cfg.Keyspace = ""
+	s, err := cassandra.OpenWithin(ctx, cfg)
+	if err != nil {
+		return wrongCassandra(c, err)
+	}
+	defer s.Close()
+	keeps, err := cassandra.Replication(ctx, s, c.State.Cassandra.Keyspace)
+	if err != nil {
+		return err
+	}
+	return keepsMore(c, keeps)
+}
+
+// keepsMore is CheckCopies of what a keyspace keeps.
+func keepsMore(c *cluster.Config, keeps map[string]int) error {
+	k := c.State.Cassandra
+	if k.Unsaid || doctor.SameCopies(keeps, k.Replication) || doctor.KeepsFewer(keeps, k.Replication) {
+		return nil
+	}
+	return wrong(c, keepsText(k, keeps), "write into the configuration what it keeps: "+doctor.Written(keeps), nil, replicationKey)
+}
+
+// fewer says how a keyspace keeps no more copies than there are nodes, in the same
+// datacenters; "" if that is not what helps.
 func fewer(keyspace string, keeps, there map[string]int) string {
 	out := map[string]int{}
 	for dc, n := range keeps {
-		if nodes := there[dc]; dc != "" && nodes > 0 {
+		switch nodes := there[dc]; {
+		case dc == "":
+		case nodes == 0:
+			return ""
+		default:
 			out[dc] = min(n, nodes)
 		}
 	}

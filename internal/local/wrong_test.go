@@ -67,17 +67,32 @@ func TestWrongReplication(t *testing.T) {
 		"as it is, unsaid": {"keyspace: x", map[string]int{"eu": 1}, one, "", "", ""},
 		"a node has left":  {"replication: {eu: 3}", map[string]int{"eu": 3}, map[string]int{"eu": 2}, "", "", ""},
 		"corrected": {"replication: 1", map[string]int{"": 3}, one, "1}",
-			"keyspace thalweg is there and keeps 3 copies, and the configuration asks for 1 copy",
+			"keyspace thalweg is there and cannot be used: 3 copies: 2 nodes are needed",
 			"`ALTER KEYSPACE thalweg WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}`"},
 		"grown": {"replication: {eu: 3}", map[string]int{"eu": 1}, six, "{eu", "keeps 1 copy in eu",
 			"'NetworkTopologyStrategy', 'eu': 3}` by cqlsh, then `nodetool repair --full thalweg`"},
 		"grown by a number": {"replication: 3", map[string]int{"eu": 1}, six, "3}", "keeps 1 copy in eu", "'NetworkTopologyStrategy', 'eu': 3}"},
+		"stops for a repair": {"replication: 3", map[string]int{"": 1}, six, "3}", "keeps 1 copy, and",
+			"`replication: 1`; or have it keep what is asked for: `ALTER KEYSPACE thalweg WITH replication = {'class': 'SimpleStrategy', " +
+				"'replication_factor': 3}` by cqlsh, then `nodetool repair --full thalweg` on each node; stop all workers until the repair has ended"},
+		"a number for each datacenter": {"replication: 3", six, six, "", "", ""},
+		"grown by a number in each": {"replication: 3", map[string]int{"eu": 1, "us": 1}, six, "3}", "asks for 3 copies in eu, 3 copies in us",
+			"'eu': 3, 'us': 3}"},
+		"no nodes for a number in each": {"replication: 3", map[string]int{"eu": 1, "us": 1}, map[string]int{"eu": 3, "us": 1},
+			"3}", "in datacenter us, and there is 1 node", "us: 1}"},
+		"a datacenter more": {"replication: {eu: 3}", six, six, "", "", ""},
+		"copies more":       {"datacenter: eu, replication: 1", map[string]int{"eu": 3}, six, "", "", ""},
+		"more here and fewer there": {"replication: {eu: 3}", map[string]int{"eu": 1, "us": 3}, six, "{eu", "keeps 1 copy in eu, 3 copies in us",
+			"'eu': 3, 'us': 3}"},
+		"anywhere before": {"replication: {eu: 3, us: 3}", map[string]int{"": 3}, six, "{eu", "keeps 3 copies", "'eu': 3, 'us': 3}"},
+		"gone with a datacenter": {"keyspace: x", six, one, "{hosts", "cannot be used",
+			"keep fewer copies: ALTER KEYSPACE … WITH replication, to at most"},
 		"of no use": {"replication: 3", map[string]int{"": 3}, one, "3}", "cannot be used: 3 copies: 2 nodes are needed",
 			"'replication_factor': 1}`"},
 		"of no use, by itself": {"keyspace: x", map[string]int{"eu": 3}, one, "{hosts", "cannot be used: 3 copies in eu", "'eu': 1}`"},
 	} {
 		cfg := asWritten(t, "state:\n  cassandra: {hosts: [a], "+tc.says+"}\n")
-		err := enoughNodes(cfg.Config, tc.there)
+		err := enoughNodes(cfg.Config, cfg.State.Cassandra.Replication, tc.there)
 		if tc.keeps != nil {
 			err = keepsEnough(cfg.Config, tc.keeps, tc.there)
 		}
@@ -87,6 +102,36 @@ func TestWrongReplication(t *testing.T) {
 		}
 		t.Log(name)
 		cfg.requireWrong(t, err, tc.at, tc.message, tc.hint)
+	}
+}
+
+// What is asked for is never had by taking rows away from where they may be.
+func TestRaisingLeavesNoDatacenter(t *testing.T) {
+	t.Parallel()
+	six := map[string]int{"eu": 3, "us": 3}
+	cfg := asWritten(t, "state:\n  cassandra: {hosts: [a], replication: {eu: 3}}\n")
+	err := keepsEnough(cfg.Config, map[string]int{"": 1}, six)
+	cfg.requireWrong(t, err, "{eu", "keeps 1 copy,", "write into the configuration what it keeps: `replication: 1`")
+	require.NotContains(t, fault.Of(err).Hint, "ALTER")
+	gone := asWritten(t, "state:\n  cassandra: {hosts: [a], keyspace: x}\n")
+	require.NotContains(t, fault.Of(keepsEnough(gone.Config, six, map[string]int{"eu": 3})).Hint, "'eu'")
+}
+
+// A keyspace that keeps more than is asked for is used as it is, and that is said.
+func TestKeepsMore(t *testing.T) {
+	t.Parallel()
+	six := map[string]int{"eu": 3, "us": 3}
+	for says, keeps := range map[string]map[string]int{
+		"replication: {eu: 3}": six, "replication: 1": six, "datacenter: eu, replication: 1": {"eu": 3}, "replication: 2": {"": 3}} {
+		cfg := asWritten(t, "state:\n  cassandra: {hosts: [a], "+says+"}\n")
+		require.NoError(t, keepsEnough(cfg.Config, keeps, six), says)
+		cfg.requireWrong(t, keepsMore(cfg.Config, keeps), says[strings.LastIndex(says, "replication: ")+len("replication: "):],
+			"and the configuration asks for", "write into the configuration what it keeps: `replication: ")
+		require.NotContains(t, fault.Of(keepsMore(cfg.Config, keeps)).Hint, "ALTER", says)
+	}
+	for says, keeps := range map[string]map[string]int{
+		"replication: 3": six, "keyspace: x": six, "replication: {eu: 3, us: 3}": six, "replication: {us: 3}": {"eu": 3}} {
+		require.NoError(t, keepsMore(asWritten(t, "state:\n  cassandra: {hosts: [a], "+says+"}\n").Config, keeps), says)
 	}
 }
 
