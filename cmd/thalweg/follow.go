@@ -142,15 +142,16 @@ func shownEvent(e state.Event) (worker.Event, bool) {
 
 // nobodyWatch says, now and then, that nobody takes a run.
 type nobodyWatch struct {
-	app   *app
-	home  *local.Home
-	key   state.RunKey
-	looks int
-	said  string
+	app  *app
+	home *local.Home
+	key  state.RunKey
+	next time.Time // when it is looked again
+	said string
 }
 
-// looksUntilTold is how many looks at a run pass until it is looked who works on it.
-const looksUntilTold = 10
+// nobodyEvery is how often it is looked who works on a run; a run that is taken at once is not
+// called alone before.
+const nobodyEvery = 2 * time.Second
 
 // abandoned implements history.FollowOptions: a run of a cluster is not left because
 // nobody has come yet, only said to be alone.
@@ -158,9 +159,14 @@ func (n *nobodyWatch) abandoned(run state.Run) bool {
 	if n.home.Cluster() == nil {
 		return !n.home.AtWork(run.RunKey)
 	}
-	if n.looks++; n.looks%looksUntilTold != 0 {
+	now := time.Now()
+	if n.next.IsZero() {
+		n.next = now.Add(nobodyEvery)
+	}
+	if now.Before(n.next) {
 		return false
 	}
+	n.next = now.Add(nobodyEvery)
 	if n.home.AtWork(run.RunKey) {
 		n.said = ""
 		return false

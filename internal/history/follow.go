@@ -114,6 +114,9 @@ func (s *Stream) ends(ctx context.Context, o FollowOptions) (as string, over, ab
 	case run.Status.Terminal():
 		return as, true, false, nil
 	case o.Stay:
+		if o.Abandoned != nil && run.Status == state.Running && !state.Waits(nodes) {
+			o.Abandoned(run) // who stays may say so, and stays
+		}
 	case run.Status == state.Paused:
 		at, err := s.atWork(ctx, nodes)
 		return as, !at, false, err

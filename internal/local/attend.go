@@ -32,6 +32,7 @@ const (
 	attendPause    = time.Second
 	attendTries    = 3                // that fail before somebody is told
 	attendForget   = 24 * time.Hour   // that one of a worker that has died is kept
+	notesMost      = 10               // of which one may be the one that is there
 	attendRunsMost = 20               // runs that a note names
 	pythonPatience = 10 * time.Second // to ask an interpreter for its version
 )
@@ -109,15 +110,17 @@ func (s *server) attend(ctx context.Context) (done func()) {
 	var loop sync.WaitGroup
 	loop.Go(func() {
 		a.Python = pythonVersion(ctx, s.opts.Interpreter)
-		note := state.Note{Topic: topicWorkers, Name: a.Owner}
-		say := func(ctx context.Context) error { return s.say(ctx, &a, &note) }
-		_ = say(ctx) // it is said again
+		var notes []state.Note // one of which is there
+		say := func(ctx context.Context) error { return s.say(ctx, &a, &notes) }
+		_ = sayWhole(ctx, say) // it is said again
 		s.tellNeighbours(ctx, a)
 		s.keepSaying(ctx, say)
 		limited, stop := context.WithTimeout(context.WithoutCancel(ctx), presenceTimeout)
 		defer stop()
-		if err := s.home.State.RemoveNote(limited, fleetWorkspace, note); err != nil {
-			s.opts.Logger.Warn("the note that this worker is there stays", "error", err)
+		for _, n := range notes {
+			if err := s.home.State.RemoveNote(limited, fleetWorkspace, n); err != nil {
+				s.opts.Logger.Warn("the note that this worker is there stays", "error", err)
+			}
 		}
 	})
 	return func() {
@@ -139,9 +142,7 @@ func (s *server) keepSaying(ctx context.Context, say func(context.Context) error
 		case <-tick.C:
 		case <-s.changed:
 		}
-		limited, cancel := context.WithTimeout(ctx, attendTimeout)
-		err := say(limited)
-		cancel()
+		err := sayWhole(ctx, say)
 		if err == nil {
 			failed = 0
 			tick.Reset(attendEvery)
@@ -154,8 +155,16 @@ func (s *server) keepSaying(ctx context.Context, say func(context.Context) error
 	}
 }
 
+// sayWhole lets the writing of a note end that has begun: one that is cut off may arrive
+// after the note was removed, and say for a day that a worker has died.
+func sayWhole(ctx context.Context, say func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), attendTimeout)
+	defer cancel()
+	return say(limited)
+}
+
 // say writes the worker's note as things are now.
-func (s *server) say(ctx context.Context, a *Attendance, note *state.Note) error {
+func (s *server) say(ctx context.Context, a *Attendance, notes *[]state.Note) error {
 	s.mu.Lock()
 	a.Runs, a.Refused, a.Draining = nil, nil, s.draining()
 	a.Concurrency, a.Decisions = s.pace.Told()
@@ -179,13 +188,15 @@ func (s *server) say(ctx context.Context, a *Attendance, note *state.Note) error
 	if err != nil {
 		return fmt.Errorf("encode what this worker says of itself: %w", err)
 	}
-	next := *note
-	next.Data, next.Time = data, s.home.clock.Now()
-	if err := s.home.State.PutNote(ctx, fleetWorkspace, next); err != nil {
-		return err
+	next := state.Note{Topic: topicWorkers, Name: a.Owner, Data: data, Time: s.home.clock.Now()}
+	err = s.home.State.PutNote(ctx, fleetWorkspace, next)
+	switch {
+	case err == nil:
+		*notes = []state.Note{next}
+	case errors.Is(err, state.ErrUnknown): // the one before, or this one
+		*notes = append((*notes)[max(0, len(*notes)-notesMost):], next)
 	}
-	*note = next
-	return nil
+	return err
 }
 
 const whyMostChars = 300

@@ -142,3 +142,21 @@ func TestEntersOther(t *testing.T) {
 	s.entering(state.RunKey{})
 	require.False(t, s.entersOther(b))
 }
+
+// A worker that ends while it writes its note lets that be written: cut off, it could arrive
+// after the note was removed.
+func TestANoteIsWrittenWhole(t *testing.T) {
+	t.Parallel()
+	ctx, end := context.WithCancel(t.Context())
+	s := &server{changed: make(chan struct{}, 1)}
+	s.changed <- struct{}{}
+	var said error
+	s.keepSaying(ctx, func(ctx context.Context) error {
+		end()
+		_, bounded := ctx.Deadline()
+		require.True(t, bounded)
+		said = ctx.Err()
+		return said
+	})
+	require.NoError(t, said)
+}

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,6 +88,9 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
+	if _, err := t.split(cmp.Or(opts.MemoryBytes, budget.Default()), false); err != nil {
+		return err // too little for any run
+	}
 	shared, err := home.openQueue(ctx, opts.Logger)
 	if err != nil {
 		return err
@@ -236,9 +240,11 @@ func (s *server) join(ctx context.Context) (passing error) {
 	if err != nil {
 		return fmt.Errorf("look for workspaces: %w", err)
 	}
+	open := map[state.RunKey]bool{}
 	for _, w := range workspaces {
 		runs, err := state.OpenRuns(ctx, s.store, w, s.worksOn)
 		for _, r := range runs {
+			open[r.RunKey] = true
 			s.consider(ctx, r)
 		}
 		switch {
@@ -253,7 +259,21 @@ func (s *server) join(ctx context.Context) (passing error) {
 			s.opts.Logger.Error("runs of a workspace cannot be read, and nobody works on them", "workspace", w, "error", err)
 		}
 	}
+	if passing == nil && len(s.unread) == 0 {
+		s.forgetRefused(open)
+	}
 	return passing
+}
+
+// forgetRefused forgets what was refused of runs that are over.
+func (s *server) forgetRefused(open map[state.RunKey]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.refused)
+	maps.DeleteFunc(s.refused, func(_ string, r refusal) bool { return r.run != state.RunKey{} && !open[r.run] && !s.joined[r.run] })
+	if len(s.refused) < before {
+		s.saysElse()
+	}
 }
 
 // worksOn reports whether this process works on a run.
