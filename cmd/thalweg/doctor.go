@@ -39,7 +39,7 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		if cfg, err = local.LoadCluster(c.Cluster, a.known); err != nil {
 			return err
 		}
-		if cfg.Worker.Python != "" && c.Python == "python3" {
+		if cfg.Worker.Python != "" && c.Python == pythonDefault {
 			c.Python = cfg.Worker.Python
 		}
 	}
@@ -48,7 +48,7 @@ func (c *doctorCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer client.Close()
-	found, err := local.Doctor(ctx, local.DoctorOptions{Dir: c.State, Cluster: cfg, Program: version, Interpreter: c.Python,
+	found, err := local.Doctor(ctx, local.DoctorOptions{Dir: c.State, Cluster: cfg, Program: version, Interpreter: c.Python, Named: c.Python != pythonDefault,
 		Keeper: ownExecutable, Limit: c.Timeout, Remote: client, Known: a.known})
 	if err != nil {
 		return err

@@ -236,11 +236,21 @@ func (a *app) awaitTaken(ctx context.Context, home *local.Home, key state.RunKey
 		}
 		return nil
 	}
-	if _, err := local.Stop(ctx, home, key, "no worker can take it"); err != nil {
+	if _, err := local.Stop(ctx, home, key, shortReason("no worker can take it: "+strings.Join(reasons, "; "))); err != nil {
 		return fmt.Errorf("stop run %d, which no worker can take: %w", key.Run, err)
 	}
 	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no worker can take run %d, so it is stopped:\n%s", key.Run, strings.Join(reasons, "\n")),
 		Hint: "mend these, or start a worker that can; with --wait the run waits for one"}
+}
+
+// reasonMost is how many characters of why no worker takes a run are kept as the reason of its end.
+const reasonMost = 400
+
+func shortReason(text string) string {
+	if r := []rune(text); len(r) > reasonMost {
+		return string(r[:reasonMost]) + "…"
+	}
+	return text
 }
 
 // submitted is the JSON form of a run that was submitted and not followed.

@@ -82,6 +82,8 @@ func (a *app) whatHappened(r history.Run) string {
 		said = append(said, strings.TrimSuffix("invalidated by "+r.Invalidated.Actor+": "+r.Invalidated.Reason, ": "))
 	case r.Failure != nil:
 		said = append(said, r.Failure.Text())
+	case r.Stopped != nil:
+		said = append(said, strings.TrimSuffix("stopped by "+r.Stopped.Actor+": "+r.Stopped.Reason, ": "))
 	case r.Status == history.Interrupted:
 		said = append(said, "nobody works on it: "+r.Do+" goes on with it")
 	case r.NoWorker != "":

@@ -12,6 +12,8 @@ import (
 type Python struct {
 	// Start starts an interpreter as runs do, and gives what it says of itself.
 	Start func(ctx context.Context) (string, error)
+	// Named: somebody has said which one, and workers do not begin without it.
+	Named bool
 }
 
 // Service gives the checks.
@@ -21,7 +23,7 @@ func (p Python) Service() Service {
 		text, err := p.Start(ctx)
 		if err != nil {
 			r := Failed(err)
-			if r.Verdict == Bad { // scripts without formulas need none
+			if r.Verdict == Bad && !p.Named { // scripts without formulas need none
 				r.Verdict = Warning
 				r.Mend = strings.TrimSpace(r.Mend + "; only scripts with Python need it")
 			}

@@ -36,6 +36,7 @@ type Run struct {
 	Failure     *state.Failure `json:"failure,omitempty"`
 	Invalidated *state.Mark    `json:"invalidated,omitempty"`
 	Dropped     *state.Mark    `json:"dropped,omitempty"`
+	Stopped     *state.Mark    `json:"stopped,omitempty"`
 	WaitsFor    []string       `json:"waits_for,omitempty"` // nodes that somebody has to decide about
 	NoWorker    string         `json:"no_worker,omitempty"` // why no worker of the cluster works on it
 	Do          string         `json:"do,omitempty"`        // what lets it go on, if nobody works on it
@@ -91,6 +92,9 @@ func (o ListOptions) of(r state.Run) Run {
 		Description: r.Description, Actor: r.Actor, Priority: r.Priority, Parent: r.Parent, Created: r.Created, Elapsed: took(r, o.Now).Milliseconds(), Failure: r.Failure, Invalidated: r.Invalidated, Dropped: r.Dropped}
 	if !r.Finished.IsZero() {
 		out.Finished = &r.Finished
+	}
+	if r.Status == state.Stopped && r.Order != nil && r.Order.Kind == state.OrderStop {
+		out.Stopped = &r.Order.Mark
 	}
 	working := false
 	for _, n := range r.Nodes {

@@ -38,6 +38,7 @@ type DoctorOptions struct {
 	Cluster     *cluster.Config // nil: none
 	Program     string          // version of this program
 	Interpreter string
+	Named       bool // somebody has said which interpreter
 	Keeper      string
 	Limit       time.Duration  // of each check; 0: its own
 	Remote      *remote.Client // reaches what scripts name; nil: nothing that is far
@@ -114,7 +115,7 @@ func (d *examination) engineVersion(ctx context.Context) (version string, err er
 }
 
 func (d *examination) python() doctor.Service {
-	return doctor.Python{Start: func(ctx context.Context) (string, error) {
+	return doctor.Python{Named: d.Named, Start: func(ctx context.Context) (string, error) {
 		found, err := d.interpreter(ctx, "")
 		if err != nil {
 			return "", err
