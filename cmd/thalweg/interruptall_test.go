@@ -41,8 +41,8 @@ var interruptible = [][]string{
 	{"doctor", "--state", ".thalweg", "--python", "nowhere"}, {"doctor", "--cluster", "cluster.yaml", "--python", "nowhere", "--json"},
 }
 
-// refused are those of them that have nothing to do here, and say so.
-var refused = []string{"resume", "stop", "pause", "approve", "reject", "hooks", "drop"}
+// refused are those of them that have nothing to do here, or find something wrong, and say so.
+var refused = []string{"resume", "stop", "pause", "approve", "reject", "hooks", "drop", "doctor"}
 
 // TestInterruptAnyCommand interrupts every command at the places where it looks
 // for that: at the first, the third, the ninth, … It must end well or say that

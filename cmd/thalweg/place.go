@@ -33,7 +33,14 @@ func (p placeFlags) openObserved(ctx context.Context, a *app, create bool, opts 
 		return nil, err
 	}
 	opts.Keep, a.cluster = p.keep, true
-	return local.OpenCluster(ctx, cfg, opts)
+	home, err := local.OpenCluster(ctx, cfg, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := home.WrongDatacenter(); err != nil {
+		a.warnFault(err)
+	}
+	return home, nil
 }
 
 // hooksDir is the directory that may have hooks of all runs.

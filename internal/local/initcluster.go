@@ -146,6 +146,15 @@ func inDatacenter(c *cluster.Config, there map[string]int) error {
 	return wrong(c, r.Seen, r.Mend, nil, "state.cassandra.datacenter")
 }
 
+// WrongDatacenter says that the configuration names a datacenter without nodes, as far as
+// nodes know of each other: runs go on without it, with nodes that may be far away.
+func (h *Home) WrongDatacenter() error {
+	if h.cassandra == nil {
+		return nil
+	}
+	return inDatacenter(h.cluster, h.cassandra.Datacenters())
+}
+
 const replicationKey = "state.cassandra.replication"
 
 // enoughNodes refuses to ask for more copies than there are nodes.
