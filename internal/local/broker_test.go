@@ -2,11 +2,8 @@ package local_test
 
 import (
 	"net"
-	"os"
-	"strconv"
 	"testing"
 
-	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/cluster"
@@ -16,12 +13,7 @@ import (
 // Nodes of a broker that swallow everything keep nobody from one that answers.
 func TestSilentNodesOfBroker(t *testing.T) {
 	t.Parallel()
-	broker := os.Getenv(brokerVariable)
-	if broker == "" {
-		t.Skip(brokerVariable + " names no RabbitMQ")
-	}
-	u, err := amqp.ParseURI(broker)
-	require.NoError(t, err)
+	broker := brokerOf(t)
 	var hosts []string
 	for range 2 {
 		l, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
@@ -29,7 +21,6 @@ func TestSilentNodesOfBroker(t *testing.T) {
 		t.Cleanup(func() { _ = l.Close() })
 		hosts = append(hosts, l.Addr().String())
 	}
-	hosts = append(hosts, net.JoinHostPort(u.Host, strconv.Itoa(u.Port)))
-	cfg := &cluster.Config{Queue: &cluster.RabbitMQ{Hosts: hosts, Username: u.Username, Password: u.Password, VHost: u.Vhost}}
-	require.NoError(t, local.CheckBroker(t.Context(), cfg, true))
+	broker.Hosts = append(hosts, broker.Hosts...)
+	require.NoError(t, local.CheckBroker(t.Context(), &cluster.Config{Queue: &broker}, true))
 }

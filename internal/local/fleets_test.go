@@ -26,20 +26,27 @@ import (
 // brokerVariable names a broker for tests.
 const brokerVariable = "THALWEG_TEST_RABBITMQ"
 
-// TestFleetsOfOneBroker has two fleets at work over one broker, each of a state of its
-// own that nothing tells from the other's but its id: no hint goes to the wrong one.
-func TestFleetsOfOneBroker(t *testing.T) {
-	t.Parallel()
+// brokerOf is the broker for tests.
+func brokerOf(t *testing.T) cluster.RabbitMQ {
+	t.Helper()
 	broker := os.Getenv(brokerVariable)
 	if broker == "" {
 		t.Skip(brokerVariable + " names no RabbitMQ")
 	}
 	u, err := amqp.ParseURI(broker)
 	require.NoError(t, err)
+	return cluster.RabbitMQ{Hosts: []string{net.JoinHostPort(u.Host, strconv.Itoa(u.Port))}, Username: u.Username, Password: u.Password, VHost: u.Vhost}
+}
+
+// TestFleetsOfOneBroker has two fleets at work over one broker, each of a state of its
+// own that nothing tells from the other's but its id: no hint goes to the wrong one.
+func TestFleetsOfOneBroker(t *testing.T) {
+	t.Parallel()
+	broker := brokerOf(t)
 	for _, runs := range []int{1, 2} { // the other one has no run of number 2
 		t.Run(strconv.Itoa(runs), func(t *testing.T) {
 			t.Parallel()
-			fleetOf(t, runs, cluster.RabbitMQ{Hosts: []string{net.JoinHostPort(u.Host, strconv.Itoa(u.Port))}, Username: u.Username, Password: u.Password, VHost: u.Vhost})
+			fleetOf(t, runs, broker)
 		})
 	}
 }
