@@ -2,7 +2,6 @@ package files
 
 import (
 	"context"
-	"os"
 
 	"thalweg/internal/address"
 	"thalweg/internal/expr"
@@ -94,9 +93,9 @@ func headerColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 	if err := csvDialect(r); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(in.Path)
+	f, err := openHead(r, in)
 	if err != nil {
-		return nil, openFault(in.URL, err)
+		return nil, err
 	}
 	defer f.Close()
 	w, err := walkFile(f, c.Separator, in.URL)

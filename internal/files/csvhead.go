@@ -57,7 +57,7 @@ func skippedRecords(r *script.FileReader) int {
 func readHead(r *script.FileReader, path, u string) (csvHead, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return csvHead{}, openFault(u, err)
+		return csvHead{}, OpenFault(u, err)
 	}
 	defer f.Close()
 	w, err := walkFile(f, r.CSV.Separator, u)
@@ -73,7 +73,7 @@ func readHead(r *script.FileReader, path, u string) (csvHead, error) {
 	}
 	prefix := make([]byte, head.start)
 	if _, err := io.ReadFull(io.NewSectionReader(f, 0, head.start), prefix); err != nil {
-		return csvHead{}, openFault(u, err)
+		return csvHead{}, OpenFault(u, err)
 	}
 	head.describe(prefix, skippedRecords(r))
 	return head, nil
@@ -86,7 +86,7 @@ const headBlockBytes = 16 << 10
 func walkFile(f *os.File, separator byte, u string) (*csvWalker, error) {
 	st, err := f.Stat()
 	if err != nil {
-		return nil, openFault(u, err)
+		return nil, OpenFault(u, err)
 	}
 	if err := CheckText(f, u); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func headRecord(r *script.FileReader, w *csvWalker, u string) (rec csvRecord, ok
 	case errors.Is(err, io.EOF):
 		return rec, false, nil
 	case err != nil:
-		return rec, false, openFault(u, err)
+		return rec, false, OpenFault(u, err)
 	}
 	if err := oldLineEnds(r, rec, u); err != nil {
 		return rec, false, err
@@ -290,7 +290,7 @@ func SharedHeaders(r *script.FileReader, list []Slice) ([]string, error) {
 func headerRecord(r *script.FileReader, s Slice) ([]string, error) {
 	f, err := os.Open(s.Path)
 	if err != nil {
-		return nil, openFault(s.URL, err)
+		return nil, OpenFault(s.URL, err)
 	}
 	defer f.Close()
 	w, err := walkFile(f, r.CSV.Separator, s.URL)

@@ -29,7 +29,7 @@ func Records(ctx context.Context, in io.ReaderAt, size int64, separator byte, u 
 			}
 			if err != nil {
 				if !ctxDone(err) {
-					err = openFault(u, err)
+					err = OpenFault(u, err)
 				}
 				yield(Record{}, err)
 				return

@@ -52,7 +52,7 @@ var errStop = errors.New("stop")
 func (c *csvCopy) walk(ctx context.Context, visit func(rec csvRecord) error) error {
 	f, err := os.Open(c.slice.Path)
 	if err != nil {
-		return openFault(c.slice.URL, err)
+		return OpenFault(c.slice.URL, err)
 	}
 	defer f.Close()
 	in := c.records(f)

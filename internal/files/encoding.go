@@ -49,7 +49,7 @@ func CheckText(f io.ReaderAt, u string) error {
 	head := make([]byte, headSampleBytes)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return openFault(u, err)
+		return OpenFault(u, err)
 	}
 	head = head[:n]
 	for _, s := range signatures() {

@@ -47,6 +47,9 @@ func Identify(ctx context.Context, r *script.FileReader, at Places) ([]Identity,
 }
 
 func identify(ctx context.Context, u script.FileURL, at Places) (Identity, error) {
+	if !address.Remote(u.URL) {
+		at.Copies = nil // a file of this machine is known by itself, whatever is read of it
+	}
 	if c := at.Copies[u.URL]; c.Key != "" && c.Path == "" {
 		return identifyRemote(address.Redact(u.URL), c.Bytes, c.Tag), nil
 	}
@@ -60,7 +63,7 @@ func identify(ctx context.Context, u script.FileURL, at Places) (Identity, error
 	for {
 		var st unix.Stat_t
 		if err := unix.Stat(in.Path, &st); err != nil {
-			return Identity{}, openFault(in.URL, &os.PathError{Op: "stat", Path: in.Path, Err: err})
+			return Identity{}, OpenFault(in.URL, &os.PathError{Op: "stat", Path: in.Path, Err: err})
 		}
 		changed := time.Unix(st.Ctim.Unix())
 		id := Identity{URL: in.URL, Text: fmt.Sprintf("%d bytes, modified %s, changed %s, inode %d", st.Size,

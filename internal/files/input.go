@@ -117,11 +117,11 @@ func stat(u script.FileURL, at Places) (Input, error) {
 		return Input{}, f
 	}
 	if path, err = resolved(path); err != nil {
-		return Input{}, openFault(u.URL, err)
+		return Input{}, OpenFault(u.URL, err)
 	}
 	st, err := os.Stat(path)
 	if err != nil {
-		return Input{}, openFault(u.URL, err)
+		return Input{}, OpenFault(u.URL, err)
 	}
 	if !st.Mode().IsRegular() {
 		return Input{}, inputFault(fault.Environment, u.URL, "is not a regular file (%s)", st.Mode().Type())
@@ -129,7 +129,6 @@ func stat(u script.FileURL, at Places) (Input, error) {
 	return Input{URL: u.URL, Copy: copied, Path: path, Bytes: st.Size(), Rows: -1, RawBytes: st.Size(), ModTime: st.ModTime()}, nil
 }
 
-// openFault classifies the failure to open or read an input.
 // resolved is a path without symbolic links: DuckDB compares it with what it is
 // allowed to read. Of a file that is not there it is where it would be.
 func resolved(path string) (string, error) {
@@ -155,7 +154,8 @@ func PathOf(dir, name string) (string, error) {
 	return resolved(path)
 }
 
-func openFault(u string, err error) error {
+// OpenFault classifies the failure to open or read an input that people know as u.
+func OpenFault(u string, err error) error {
 	f := inputFault(fault.Environment, u, "cannot read input file")
 	f.Err = err
 	switch {

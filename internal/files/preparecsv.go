@@ -86,7 +86,7 @@ func (c *csvCopy) firstLine() int64 {
 func (c *csvCopy) prepare(ctx context.Context) error {
 	f, err := os.Open(c.slice.Path)
 	if err != nil {
-		return openFault(c.slice.URL, err)
+		return OpenFault(c.slice.URL, err)
 	}
 	defer f.Close()
 	offset, length := c.dataRange()

@@ -102,7 +102,7 @@ func readFooter(path, u string, want func(name string) bool) (*parquetfile.Foote
 func damagedFault(u string, err error) error {
 	var d *parquetfile.DamagedError
 	if !errors.As(err, &d) {
-		return openFault(u, err)
+		return OpenFault(u, err)
 	}
 	f := inputFault(fault.UserData, u, "not a readable Parquet file: %s", d.What)
 	if d.Column != "" {
@@ -216,7 +216,7 @@ func (s *parquetSlice) prepare(ctx context.Context) error {
 	}
 	f, err := os.Open(s.Path)
 	if err != nil {
-		return openFault(s.URL, err)
+		return OpenFault(s.URL, err)
 	}
 	defer f.Close()
 	found, err := s.verify(ctx, f)

@@ -131,7 +131,7 @@ func cutFile(ctx context.Context, r *script.FileReader, i int, in inspected, ins
 	whole := Slice{File: i, Path: in.Path, URL: in.URL, Copy: in.Copy.Key, Version: in.Copy.Version, Count: in.Rows, Bytes: in.RawBytes, FileBytes: in.Bytes, ModTime: in.ModTime.UTC()}
 	var err error
 	if whole.Digest, err = digestEdges(in.Path, in.Bytes); err != nil {
-		return nil, openFault(in.URL, err)
+		return nil, OpenFault(in.URL, err)
 	}
 	if r.Parquet {
 		whole.Rows = -1
@@ -188,7 +188,7 @@ func cutCSV(ctx context.Context, r *script.FileReader, whole Slice, inside []int
 	}
 	f, err := os.Open(whole.Path)
 	if err != nil {
-		return nil, openFault(whole.URL, err)
+		return nil, OpenFault(whole.URL, err)
 	}
 	defer f.Close()
 	scan := scanCSV(f, head.start, whole.Length-head.start, r.CSV.Separator, head.fields, nil)
@@ -222,7 +222,7 @@ func wrapScan(u string, err error) error {
 	if ctxDone(err) {
 		return err
 	}
-	return openFault(u, err)
+	return OpenFault(u, err)
 }
 
 // group lists slices into batches: a batch starts where a border is wanted
@@ -257,11 +257,11 @@ func group(pieces [][]Slice, cuts []fileCuts) [][]Slice {
 func (s Slice) At(path string) (Slice, error) {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return s, openFault(s.URL, err)
+		return s, OpenFault(s.URL, err)
 	}
 	st, err := os.Stat(resolved)
 	if err != nil {
-		return s, openFault(s.URL, err)
+		return s, OpenFault(s.URL, err)
 	}
 	s.Path, s.ModTime = resolved, st.ModTime().UTC()
 	return s, nil

@@ -3,7 +3,9 @@ package files
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -47,11 +49,59 @@ func sameTime(a, b time.Time) bool {
 	return a.Equal(b) || cutA.Equal(cutB) && (cutA.Equal(a) || cutB.Equal(b))
 }
 
+// Stamp is what a file of this machine looks like: another one is another content.
+type Stamp struct {
+	Bytes   int64     `json:"bytes"`
+	ModTime time.Time `json:"mod_time"`
+	Digest  string    `json:"digest"` // of its beginning and end
+}
+
+// StampOf looks at a file; u is its name for people.
+func StampOf(path, u string) (s Stamp, err error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return s, OpenFault(u, err)
+	}
+	if !st.Mode().IsRegular() {
+		return s, inputFault(fault.Environment, u, "is not a regular file (%s)", st.Mode().Type())
+	}
+	s.Bytes, s.ModTime = st.Size(), st.ModTime().UTC()
+	if s.Digest, err = digestEdges(path, s.Bytes); err != nil {
+		return s, OpenFault(u, err)
+	}
+	return s, nil
+}
+
+// Encode is the form that state keeps.
+func (s Stamp) Encode() string {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return "" // the year of its time is beyond 9999
+	}
+	return string(data)
+}
+
+// DecodeStamp reads what Encode wrote.
+func DecodeStamp(text string) (s Stamp, err error) {
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return s, fmt.Errorf("read what an input file was like: %w", err)
+	}
+	return s, nil
+}
+
+// Changed says that a file is not what it was.
+func (s Stamp) Changed(u string, now Stamp) error {
+	if s.Bytes == now.Bytes && sameTime(s.ModTime, now.ModTime) {
+		return changed(u, "its size and time are the same, its contents are not")
+	}
+	return changed(u, "%s, %d bytes; now %s, %d bytes", s.ModTime.Format(time.RFC3339), s.Bytes, now.ModTime.Format(time.RFC3339), now.Bytes)
+}
+
 // unchanged refuses a file that is not what was planned.
 func (s Slice) unchanged() error {
 	st, err := os.Stat(s.Path)
 	if err != nil {
-		return openFault(s.URL, err)
+		return OpenFault(s.URL, err)
 	}
 	if st.Size() != s.FileBytes || !sameTime(st.ModTime(), s.ModTime) {
 		return changed(s.URL, "%s, %d bytes; now %s, %d bytes", s.ModTime.Format(time.RFC3339), s.FileBytes, st.ModTime().UTC().Format(time.RFC3339), st.Size())
@@ -61,7 +111,7 @@ func (s Slice) unchanged() error {
 	}
 	now, err := digestEdges(s.Path, s.FileBytes)
 	if err != nil {
-		return openFault(s.URL, err)
+		return OpenFault(s.URL, err)
 	}
 	if now != s.Digest {
 		return changed(s.URL, "its size and time are the same, its contents are not")

@@ -105,7 +105,7 @@ func (c *tolerantCSV) prepare(ctx context.Context, bad func(BadRecord) error) er
 func (c *tolerantCSV) rewrite(ctx context.Context, p *csvCopy, bad func(BadRecord) error) error {
 	f, err := os.Open(p.slice.Path)
 	if err != nil {
-		return openFault(p.slice.URL, err)
+		return OpenFault(p.slice.URL, err)
 	}
 	defer f.Close() // read only: nothing can be lost
 	in := p.records(f)
@@ -175,7 +175,7 @@ func (c *tolerantCSV) locate(ctx context.Context, s Slice, cells []BadCell, foun
 		}
 		f, err := os.Open(p.slice.Path)
 		if err != nil {
-			return openFault(p.slice.URL, err)
+			return OpenFault(p.slice.URL, err)
 		}
 		return errors.Join(c.walk(ctx, p, p.records(f), cells, found), f.Close())
 	}

@@ -69,7 +69,7 @@ func (f *foreseer) node(ctx context.Context, n *script.Node) (Foreseen, error) {
 		f.tables[n] = &plan.Table{Node: n, Inner: &in}
 		return Foreseen{Why: "its table is not stored"}, nil
 	}
-	if len(remoteInputs(n)) > 0 {
+	if readsRemote(n) {
 		return Foreseen{Why: "whether its inputs on other machines are the same is seen when a run begins"}, nil
 	}
 	id, err := f.identify(ctx, n, in)

@@ -21,15 +21,21 @@ type plannedInput struct {
 	slice files.Slice
 }
 
-// slicesOf lists what batches read of files.
-func slicesOf(specs []state.BatchSpec) ([]files.Slice, error) {
+// slicesOf lists what batches read of files: of unpacked copies, the files themselves.
+func (p *Pipeline) slicesOf(specs []state.BatchSpec) ([]files.Slice, error) {
 	var out []files.Slice
 	for _, spec := range specs {
 		var w plan.Work
 		if err := w.Decode(spec); err != nil {
 			return nil, err
 		}
-		out = append(out, slices.Concat(w.FileLists()...)...)
+		for _, s := range slices.Concat(w.FileLists()...) {
+			source, err := p.sourceOf(s)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, source)
+		}
 	}
 	return out, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"thalweg/internal/budget"
+	"thalweg/internal/copies"
 	"thalweg/internal/durable"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
@@ -74,9 +75,9 @@ type Room interface {
 	Take(ctx context.Context, all bool) (g budget.Grant, release func(), err error)
 }
 
-// Copier makes copies of remote files; see remote.Spool.
+// Copier makes copies of remote files; see copies.Store.
 type Copier interface {
-	EnsureAll(ctx context.Context, wants []remote.Want) ([]remote.Copy, error)
+	EnsureAll(ctx context.Context, wants []copies.Want) ([]copies.Copy, error)
 }
 
 // Pipeline implements worker.Job.
@@ -96,9 +97,10 @@ type common struct {
 	inputsNoted map[string]bool         // nodes whose files are in it
 	dirsMade    map[string]bool         // directories of output files whose names are flushed
 	busy        busyMeter
-	spool       *remote.Spool
-	fetches     map[string]*fetching // by node
-	looks       map[string]*fetching // likewise, for files that may not have to be copied
+	store       *copies.Store
+	copied      map[*script.Node][]copied // see copiedInputs
+	fetches     map[string]*fetching      // by node
+	looks       map[string]*fetching      // likewise, for files that may not have to be copied
 	background  sync.WaitGroup
 }
 
@@ -126,7 +128,8 @@ func New(cfg Config) *Pipeline {
 		common: &common{
 			versions:   versions{by: map[string]*Pipeline{}, nodes: map[string]string{}},
 			inputsSeen: map[string]plannedInput{}, inputsNoted: map[string]bool{}, dirsMade: map[string]bool{},
-			spool:   cfg.Remote.Spool(cfg.CopiesDir, cfg.Script),
+			store:   copies.New(cfg.CopiesDir, cfg.Remote, cfg.Script),
+			copied:  map[*script.Node][]copied{},
 			fetches: map[string]*fetching{}, looks: map[string]*fetching{},
 		},
 	}
@@ -186,7 +189,7 @@ func (p *Pipeline) plan(ctx context.Context, node state.Node) (state.Plan, error
 		return state.Plan{}, err
 	}
 	np.Follows = id.Encode()
-	read, err := slicesOf(specs)
+	read, err := p.slicesOf(specs)
 	if err != nil {
 		return state.Plan{}, err
 	}

@@ -55,34 +55,6 @@ type spoolNote struct {
 	Version Version `json:"version"`
 }
 
-// Want is a file of which a copy is wanted, as Ensure is told.
-type Want struct {
-	URL     string
-	Version string
-}
-
-// EnsureAll is Ensure for several files, in their order. If several fail, the
-// error is that of the first.
-func (s *Spool) EnsureAll(ctx context.Context, wants []Want) ([]Copy, error) {
-	copies := make([]Copy, len(wants))
-	errs := make([]error, len(wants))
-	group, inner := errgroup.WithContext(ctx)
-	group.SetLimit(transfersMax)
-	for i, w := range wants {
-		group.Go(func() error {
-			copies[i], errs[i] = s.Ensure(inner, w.URL, w.Version)
-			return errs[i]
-		})
-	}
-	first := group.Wait()
-	for _, err := range errs {
-		if err != nil && fault.Of(err).Kind != fault.Canceled {
-			return nil, err
-		}
-	}
-	return copies, first
-}
-
 // Look asks the servers which versions they have of files, and copies none.
 func (s *Spool) Look(ctx context.Context, urls []string) ([]Version, error) {
 	out := make([]Version, len(urls))
@@ -273,12 +245,36 @@ func (s *Spool) count(bytes int64) int64 {
 	return s.bytes
 }
 
+// Name is an address without its secrets.
+func (s *Spool) Name(url string) string {
+	loc, err := locate(url, s.secrets)
+	if err != nil {
+		return address.Redact(url)
+	}
+	return loc.String()
+}
+
+// Counted writes to a file beside the copies, within their limit. forget says that the file
+// is gone again.
+func (s *Spool) Counted(f *os.File) (to io.Writer, forget func()) {
+	t := &spoolTarget{s: s, f: f}
+	return t, func() { s.count(-t.bytes) }
+}
+
+// limit is the most that all copies may have.
+func (s *Spool) limit() int64 {
+	if s.c == nil {
+		return SpoolBytesDefault
+	}
+	return s.c.cfg.SpoolBytes
+}
+
 // room refuses a file that would not fit.
 func (s *Spool) room(bytes int64) error {
 	if bytes < 0 {
 		return nil // told while it is written
 	}
-	if s.count(0)+bytes > s.c.cfg.SpoolBytes {
+	if s.count(0)+bytes > s.limit() {
 		return s.tooMuch()
 	}
 	var st unix.Statfs_t
@@ -293,7 +289,7 @@ func (s *Spool) room(bytes int64) error {
 }
 
 func (s *Spool) tooMuch() error {
-	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the copies of the run's remote inputs would have more than %d MiB", s.c.cfg.SpoolBytes>>20),
+	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the copies of the run's inputs would have more than %d MiB", s.limit()>>20),
 		Hint: "raise the limit with --spool-limit (THALWEG_SPOOL_LIMIT)"}
 }
 
@@ -305,7 +301,7 @@ type spoolTarget struct {
 }
 
 func (t *spoolTarget) Write(p []byte) (int, error) {
-	if t.s.count(int64(len(p))) > t.s.c.cfg.SpoolBytes {
+	if t.s.count(int64(len(p))) > t.s.limit() {
 		t.s.count(-int64(len(p)))
 		return 0, t.s.tooMuch()
 	}

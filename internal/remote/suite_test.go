@@ -308,23 +308,14 @@ func TestSpoolLimit(t *testing.T) {
 		c := remote.New(cfg)
 		defer c.Close()
 		dir := t.TempDir()
-		_, err := c.Spool(dir, nil).EnsureAll(t.Context(), []remote.Want{{URL: w.url("a")}, {URL: w.url("b")}})
+		spool := c.Spool(dir, nil)
+		_, err := spool.Ensure(t.Context(), w.url("a"), "")
+		require.NoError(t, err)
+		_, err = spool.Ensure(t.Context(), w.url("b"), "")
 		require.ErrorContains(t, err, "more than 1 MiB")
 		require.Equal(t, fault.Environment, fault.Of(err).Kind)
 		parts, _ := filepath.Glob(filepath.Join(dir, "*.part"))
 		require.Empty(t, parts)
-	})
-}
-
-func TestEnsureAllNamesTheFirstFileThatFails(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
-		w.put("a", "x")
-		_, err := w.client.Spool(t.TempDir(), nil).EnsureAll(t.Context(), []remote.Want{{URL: w.url("a")}, {URL: w.url("none")}})
-		require.Equal(t, fault.UserData, fault.Of(err).Kind)
-		require.Contains(t, fault.Of(err).Place.File, "none")
-		copies, err := w.client.Spool(t.TempDir(), nil).EnsureAll(t.Context(), []remote.Want{{URL: w.url("a")}, {URL: w.url("a")}})
-		require.NoError(t, err)
-		requireCopy(t, "x", copies[1])
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"thalweg/internal/document"
 	"thalweg/internal/expr"
+	"thalweg/internal/unpack"
 )
 
 // NodeType is what a node does.
@@ -164,10 +165,11 @@ type FileURL struct {
 
 // CSVReader says how to read CSV.
 type CSVReader struct {
-	HeaderRecord    int  // hdr_line_idx; -1: none. Blank lines do not count
-	FirstDataRecord int  // first_data_line_idx
-	Separator       byte // default ','
-	ByHeader        bool // columns are found by header text, else by index
+	HeaderRecord    int            // hdr_line_idx; -1: none. Blank lines do not count
+	FirstDataRecord int            // first_data_line_idx
+	Separator       byte           // default ','
+	ByHeader        bool           // columns are found by header text, else by index
+	Charset         unpack.Charset // encoding
 }
 
 // InputColumn is a column of an input file: r.<Name>.

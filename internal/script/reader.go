@@ -11,6 +11,7 @@ import (
 	"thalweg/internal/document"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/unpack"
 )
 
 // fileReader reads r of a file_table.
@@ -122,6 +123,12 @@ func (l *loader) csvReader(o *object) CSVReader {
 		}
 		if strings.ContainsRune("\"\r\n", rune(c.Separator)) || c.Separator >= 0x80 || c.Separator == 0 {
 			l.ErrorAt(v, o.keyPath("separator"), "%s cannot separate columns", document.Quote(v.Text)).Hint = "use one ASCII character that is neither a quote nor a line break"
+		}
+	}
+	if v := o.text("encoding"); v != nil {
+		var ok bool
+		if c.Charset, ok = unpack.ParseCharset(v.Text); !ok {
+			l.ErrorAt(v, o.keyPath("encoding"), "there is no encoding %s", document.Quote(v.Text)).Hint = "known are " + strings.Join(unpack.Charsets(), ", ")
 		}
 	}
 	return c

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"thalweg/internal/copies"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +23,6 @@ import (
 	"thalweg/internal/parts"
 	"thalweg/internal/parts/cache"
 	"thalweg/internal/parts/partstest"
-	"thalweg/internal/remote"
 	"thalweg/internal/slot"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
@@ -101,7 +101,7 @@ func (p *play) scene(ctx context.Context, scene string, c state.Claim, res *work
 	case "part":
 		return p.part(ctx, c, res)
 	case "copies":
-		_, err := p.Copies(c.RunKey).EnsureAll(ctx, []remote.Want{{URL: "https://h/x", Version: "1"}})
+		_, err := p.Copies(c.RunKey).EnsureAll(ctx, []copies.Want{{URL: "https://h/x", Version: "1"}})
 		return err
 	case "announce":
 		return p.State.Announce(ctx, c, []state.Publication{{Temp: "x"}}, c.Lease)
@@ -234,11 +234,11 @@ func (a *announced) Forget(context.Context, state.BatchKey, int) error {
 	return nil
 }
 
-type copier struct{ wants []remote.Want }
+type copier struct{ wants []copies.Want }
 
-func (c *copier) EnsureAll(_ context.Context, wants []remote.Want) ([]remote.Copy, error) {
+func (c *copier) EnsureAll(_ context.Context, wants []copies.Want) ([]copies.Copy, error) {
 	c.wants = append(c.wants, wants...)
-	return []remote.Copy{{Path: "p", Version: "1"}}, nil
+	return []copies.Copy{{Path: "p", Version: "1"}}, nil
 }
 
 func newBench(t testing.TB, change func(*slot.Config)) *bench {

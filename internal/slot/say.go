@@ -4,17 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"thalweg/internal/copies"
 	"time"
 
 	"thalweg/internal/budget"
-	"thalweg/internal/remote"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
 
-// Copier makes copies of remote files; see remote.Spool.
+// Copier makes copies of remote files; see copies.Store.
 type Copier interface {
-	EnsureAll(ctx context.Context, wants []remote.Want) ([]remote.Copy, error)
+	EnsureAll(ctx context.Context, wants []copies.Want) ([]copies.Copy, error)
 }
 
 // What parent and child say beside what is lent.
@@ -49,7 +49,7 @@ type (
 	}
 	copiesArgs struct {
 		Run   state.RunKey  `json:"run"`
-		Wants []remote.Want `json:"wants"`
+		Wants []copies.Want `json:"wants"`
 	}
 	// logged is what a child logs.
 	logged struct {

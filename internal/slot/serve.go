@@ -9,11 +9,11 @@ import (
 	"net"
 	"os"
 	"sync"
+	"thalweg/internal/copies"
 	"time"
 
 	"thalweg/internal/fault"
 	"thalweg/internal/parts"
-	"thalweg/internal/remote"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
@@ -237,9 +237,9 @@ type farCopier struct {
 }
 
 // EnsureAll implements Copier.
-func (f farCopier) EnsureAll(ctx context.Context, wants []remote.Want) ([]remote.Copy, error) {
+func (f farCopier) EnsureAll(ctx context.Context, wants []copies.Want) ([]copies.Copy, error) {
 	if len(wants) == 0 {
 		return nil, nil
 	}
-	return ask[[]remote.Copy](ctx, f.peer, "copies", copiesArgs{f.run, wants})
+	return ask[[]copies.Copy](ctx, f.peer, "copies", copiesArgs{f.run, wants})
 }

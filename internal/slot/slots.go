@@ -10,11 +10,11 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"thalweg/internal/copies"
 	"time"
 
 	"thalweg/internal/fault"
 	"thalweg/internal/parts"
-	"thalweg/internal/remote"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
@@ -144,7 +144,7 @@ func (s *Slots) copies(ctx context.Context, a copiesArgs) (any, error) {
 	return copiesOf(ctx, copier, a.Wants)
 }
 
-func copiesOf(ctx context.Context, copier Copier, wants []remote.Want) ([]remote.Copy, error) {
+func copiesOf(ctx context.Context, copier Copier, wants []copies.Want) ([]copies.Copy, error) {
 	return copier.EnsureAll(ctx, wants)
 }
 

@@ -39,6 +39,16 @@ func CompressionOf(head []byte) Compression {
 	return Plain
 }
 
+// CompressionIn finds it in a file.
+func CompressionIn(f io.ReaderAt) (Compression, error) {
+	head := make([]byte, HeadBytes)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Plain, err
+	}
+	return CompressionOf(head[:n]), nil
+}
+
 // source remembers that reading the file failed, as opposed to what is in it.
 type source struct {
 	from io.Reader

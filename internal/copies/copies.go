@@ -1,0 +1,146 @@
+package copies
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"thalweg/internal/address"
+	"thalweg/internal/fault"
+	"thalweg/internal/files"
+	"thalweg/internal/remote"
+	"thalweg/internal/unpack"
+)
+
+// atOnce is how many copies are made at once.
+const atOnce = 8
+
+// Want is a file of which a copy is wanted.
+type Want struct {
+	URL     string         `json:"url"`               // an address, or the path of a file of this machine
+	Version string         `json:"version,omitempty"` // which one the run was planned with; "": none yet
+	Text    bool           `json:"text,omitempty"`    // its text in UTF-8 is wanted, not its bytes
+	Charset unpack.Charset `json:"charset,omitempty"` // of the text
+}
+
+// Key names the copy of a file among others. It says nothing of the address.
+func (w Want) Key() string {
+	if !w.Text || address.Remote(w.URL) && w.Charset == unpack.UTF8 {
+		return remote.Key(w.URL)
+	}
+	sum := sha256.Sum256([]byte(w.URL + "\x00" + string(w.Charset)))
+	return fmt.Sprintf("%x", sum[:12])
+}
+
+// Copy is a copy of a file, or the file itself where nothing has to be done.
+type Copy struct {
+	Path    string `json:"path"`
+	Version string `json:"version"` // which of the file: text that only this package understands
+}
+
+// Store keeps the copies of a run in a directory. Its methods may be called by many
+// goroutines at once; of several processes only one may use a directory.
+type Store struct {
+	dir   string
+	spool *remote.Spool // keeps the bytes of files of other machines, in the same directory
+	mu    sync.Mutex
+	texts map[string]*text // by key
+}
+
+// New keeps copies in dir, which is made when it is needed.
+func New(dir string, client *remote.Client, secrets remote.Secrets) *Store {
+	return &Store{dir: dir, spool: client.Spool(dir, secrets), texts: map[string]*text{}}
+}
+
+// Look asks servers which versions they have of files, and copies none.
+func (s *Store) Look(ctx context.Context, urls []string) ([]remote.Version, error) {
+	return s.spool.Look(ctx, urls)
+}
+
+// EnsureAll gives copies of files, in their order, and makes those that are not there. If
+// several fail, the error is that of the first.
+func (s *Store) EnsureAll(ctx context.Context, wants []Want) ([]Copy, error) {
+	copies := make([]Copy, len(wants))
+	errs := make([]error, len(wants))
+	group, inner := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i, w := range wants {
+		group.Go(func() error {
+			copies[i], errs[i] = s.ensure(inner, w)
+			return errs[i]
+		})
+	}
+	first := group.Wait()
+	for _, err := range errs {
+		if err != nil && fault.Of(err).Kind != fault.Canceled {
+			return nil, err
+		}
+	}
+	return copies, first
+}
+
+func (s *Store) ensure(ctx context.Context, w Want) (Copy, error) {
+	if !address.Remote(w.URL) {
+		return s.local(ctx, w)
+	}
+	raw, err := s.spool.Ensure(ctx, w.URL, w.Version)
+	if err != nil || !w.Text {
+		return Copy(raw), err
+	}
+	form, err := formOf(raw.Path, w.Charset)
+	if err != nil || !form.Changes() {
+		return Copy(raw), err
+	}
+	path, err := s.text(ctx, w.Key(), source{path: raw.Path, name: s.spool.Name(w.URL), version: raw.Version}, form)
+	return Copy{Path: path, Version: raw.Version}, err
+}
+
+// local gives the text of a file of this machine.
+func (s *Store) local(ctx context.Context, w Want) (Copy, error) {
+	before, err := files.StampOf(w.URL, w.URL)
+	if err != nil {
+		return Copy{}, err
+	}
+	version := before.Encode()
+	if w.Version != "" && w.Version != version {
+		planned, err := files.DecodeStamp(w.Version)
+		if err == nil {
+			err = planned.Changed(w.URL, before)
+		}
+		return Copy{}, err
+	}
+	form, err := formOf(w.URL, w.Charset)
+	if err != nil || !w.Text || !form.Changes() {
+		return Copy{Path: w.URL, Version: version}, err
+	}
+	path, err := s.text(ctx, w.Key(), source{path: w.URL, name: w.URL, version: version, unchanged: func() error {
+		after, err := files.StampOf(w.URL, w.URL)
+		if err == nil && after.Encode() != version {
+			err = before.Changed(w.URL, after)
+		}
+		return err
+	}}, form)
+	return Copy{Path: path, Version: version}, err
+}
+
+// formOf says how the text of a file is packed.
+func formOf(path string, charset unpack.Charset) (form unpack.Form, err error) {
+	form.Charset = charset
+	f, err := os.Open(path)
+	if err != nil {
+		return form, files.OpenFault(path, err)
+	}
+	defer f.Close()
+	form.Compression, err = unpack.CompressionIn(f)
+	if err != nil {
+		return form, files.OpenFault(path, err)
+	}
+	return form, nil
+}
+
+func (s *Store) path(key string) string { return filepath.Join(s.dir, key+".text") }
