@@ -1,6 +1,7 @@
 package copies
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -23,6 +24,7 @@ const atOnce = 8
 // Want is a file of which a copy is wanted.
 type Want struct {
 	URL     string         `json:"url"`               // an address, or the path of a file of this machine
+	Name    string         `json:"name,omitempty"`    // of a file of this machine, for people; "": its path
 	Version string         `json:"version,omitempty"` // which one the run was planned with; "": none yet
 	Text    bool           `json:"text,omitempty"`    // its text in UTF-8 is wanted, not its bytes
 	Charset unpack.Charset `json:"charset,omitempty"` // of the text
@@ -92,7 +94,7 @@ func (s *Store) ensure(ctx context.Context, w Want) (Copy, error) {
 	if err != nil || !w.Text {
 		return Copy(raw), err
 	}
-	form, err := formOf(raw.Path, w.Charset)
+	form, err := formOf(raw.Path, s.spool.Name(w.URL), w.Charset)
 	if err != nil || !form.Changes() {
 		return Copy(raw), err
 	}
@@ -102,7 +104,8 @@ func (s *Store) ensure(ctx context.Context, w Want) (Copy, error) {
 
 // local gives the text of a file of this machine.
 func (s *Store) local(ctx context.Context, w Want) (Copy, error) {
-	before, err := files.StampOf(w.URL, w.URL)
+	name := cmp.Or(w.Name, w.URL)
+	before, err := files.StampOf(w.URL, name)
 	if err != nil {
 		return Copy{}, err
 	}
@@ -110,18 +113,18 @@ func (s *Store) local(ctx context.Context, w Want) (Copy, error) {
 	if w.Version != "" && w.Version != version {
 		planned, err := files.DecodeStamp(w.Version)
 		if err == nil {
-			err = planned.Changed(w.URL, before)
+			err = planned.Changed(name, before)
 		}
 		return Copy{}, err
 	}
-	form, err := formOf(w.URL, w.Charset)
+	form, err := formOf(w.URL, name, w.Charset)
 	if err != nil || !w.Text || !form.Changes() {
 		return Copy{Path: w.URL, Version: version}, err
 	}
-	path, err := s.text(ctx, w.Key(), source{path: w.URL, name: w.URL, version: version, unchanged: func() error {
-		after, err := files.StampOf(w.URL, w.URL)
+	path, err := s.text(ctx, w.Key(), source{path: w.URL, name: name, version: version, unchanged: func() error {
+		after, err := files.StampOf(w.URL, name)
 		if err == nil && after.Encode() != version {
-			err = before.Changed(w.URL, after)
+			err = before.Changed(name, after)
 		}
 		return err
 	}}, form)
@@ -129,16 +132,16 @@ func (s *Store) local(ctx context.Context, w Want) (Copy, error) {
 }
 
 // formOf says how the text of a file is packed.
-func formOf(path string, charset unpack.Charset) (form unpack.Form, err error) {
+func formOf(path, name string, charset unpack.Charset) (form unpack.Form, err error) {
 	form.Charset = charset
 	f, err := os.Open(path)
 	if err != nil {
-		return form, files.OpenFault(path, err)
+		return form, files.OpenFault(name, err)
 	}
 	defer f.Close()
 	form.Compression, err = unpack.CompressionIn(f)
 	if err != nil {
-		return form, files.OpenFault(path, err)
+		return form, files.OpenFault(name, err)
 	}
 	return form, nil
 }

@@ -71,6 +71,7 @@ func (p *Pipeline) wanted(r *script.FileReader, u string) (w copies.Want, ok boo
 	if address.Remote(u) {
 		return w, true
 	}
+	w.Name = u
 	var err error
 	w.URL, err = files.PathOf(p.cfg.Dir, u)
 	return w, err == nil && files.Packed(r, w.URL) // whoever reads it says what is wrong with it

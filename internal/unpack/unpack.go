@@ -22,8 +22,8 @@ func (f Form) Changes() bool { return f != Form{} }
 // bufferBytes are read, decoded and written at a time.
 const bufferBytes = 256 << 10
 
-// Text writes the text of a file, in UTF-8, and says how many bytes it has. Faults of the
-// data name the line of the text; the caller knows the file.
+// Text writes the text of a file, in UTF-8, and says how many bytes it has. Faults of
+// characters name the line of the text; the caller knows the file.
 func Text(ctx context.Context, to io.Writer, from io.Reader, form Form) (written int64, err error) {
 	src := &source{from: from}
 	r, end, err := form.Compression.expand(src)
@@ -43,7 +43,7 @@ func Text(ctx context.Context, to io.Writer, from io.Reader, form Form) (written
 		}
 		n, err := r.Read(buffer[held:])
 		if last = errors.Is(err, io.EOF); err != nil && !last {
-			return written, atLine(err, line)
+			return written, err
 		}
 		var left []byte
 		text, left, err = decode(text[:0], buffer[:held+n], last)
