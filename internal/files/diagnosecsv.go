@@ -153,5 +153,5 @@ func describeType(c *script.InputColumn) string {
 	if c.Format != "" {
 		return fmt.Sprintf("%s in the format %q", names[c.Type], c.Format)
 	}
-	return names[c.Type]
+	return names[c.Type] + numbersText(c.Numbers)
 }

@@ -259,7 +259,17 @@ func csvBad(c *script.InputColumn, text string) (string, error) {
 	return "(" + bad + ")", nil
 }
 
+// scanSQL converts text to the column's type, NULL if it is none of its values.
 func scanSQL(c *script.InputColumn, text string) (string, error) {
+	if c.Numbers == (script.Numbers{}) {
+		return plainScan(c, text)
+	}
+	plain, is := plainNumber(c.Numbers, text)
+	scan, err := plainScan(c, plain)
+	return "CASE WHEN " + is + " THEN " + scan + " END", err
+}
+
+func plainScan(c *script.InputColumn, text string) (string, error) {
 	scan, err := expr.ScanSQL(c.Type, c.Format, text)
 	if err == nil && c.Short && c.Type == expr.Float && c.Format == "" {
 		scan = expr.ScanPlainFloatSQL(text) // the long form takes what Go takes: 1_000

@@ -226,6 +226,8 @@ var (
 		{name: "hdr_line_idx", form: whole(math.MinInt, math.MaxInt32), doc: "Record with the header, from 0 (default); -1: none."},
 		{name: "first_data_line_idx", form: whole(math.MinInt, math.MaxInt32), doc: "Records before it are skipped; default 0."},
 		{name: "separator", form: text(), doc: "One ASCII character; default: a comma."},
+		{name: "decimal", form: text(".", ","), doc: "What is before the decimal digits of numbers; default: a point."},
+		{name: "thousands", form: text(), doc: "What may stand between groups of three digits of numbers: a comma, a point, an apostrophe or a space; default: nothing."},
 		{name: "encoding", form: text(), doc: "Of the text: utf-8 (default), latin-1, windows-1252, utf-16 and others."},
 	}}
 

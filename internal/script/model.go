@@ -172,16 +172,23 @@ type CSVReader struct {
 	Charset         unpack.Charset // encoding
 }
 
+// Numbers say how numbers are written in CSV files.
+type Numbers struct {
+	Comma     bool   // is between whole and decimal digits, else a point
+	Thousands string // stands between groups of three whole digits, or is left out; "": nothing may. A space is any of those that people use for it
+}
+
 // InputColumn is a column of an input file: r.<Name>.
 type InputColumn struct {
 	Name    string
 	Pos     document.Pos
 	Type    expr.Type
-	Default string // text as given: CSV: col_default_value, for an empty cell; Parquet: parquet.default_value, for a null
-	Header  string // CSV by header
-	Index   int    // CSV by index
-	Format  string // CSV: Go scan verb or Go time layout; "" is none
-	Parquet string // Parquet column name
+	Default string  // text as given: CSV: col_default_value, for an empty cell; Parquet: parquet.default_value, for a null
+	Header  string  // CSV by header
+	Index   int     // CSV by index
+	Format  string  // CSV: Go scan verb or Go time layout; "" is none
+	Parquet string  // Parquet column name
+	Numbers Numbers // CSV, numbers without a format
 
 	Short bool // it is given in a short form of Thalweg's own, read as strictly as it says
 

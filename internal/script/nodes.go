@@ -14,6 +14,7 @@ import (
 
 // nodeDraft is a node while it is being put together.
 type nodeDraft struct {
+	numbers    Numbers // of its input files
 	node       *Node
 	key        *document.Value // its name
 	path       string

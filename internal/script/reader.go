@@ -36,6 +36,7 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 	}
 	csv := l.object(o.get("csv"), o.keyPath("csv"), csvReaderShape)
 	f.CSV = l.csvReader(csv)
+	d.numbers = l.numbers(csv)
 	if !csv.has("separator") && o.inShort() {
 		f.CSV.Separator = namedSeparator(f.URLs)
 	}
@@ -134,6 +135,32 @@ func (l *loader) csvReader(o *object) CSVReader {
 	return c
 }
 
+// numbers reads how numbers are written.
+func (l *loader) numbers(o *object) (n Numbers) {
+	if v := o.text("decimal"); v != nil {
+		n.Comma = v.Text == ","
+	}
+	v := o.text("thousands")
+	if v == nil || v.Text == "" {
+		return n
+	}
+	switch v.Text {
+	case "\u00a0", "\u202f", " ":
+		n.Thousands = " "
+	case "\u2019", "'":
+		n.Thousands = "'"
+	case ".", ",":
+		n.Thousands = v.Text
+		if (v.Text == ",") == n.Comma {
+			l.ErrorAt(v, o.keyPath("thousands"), "%s is before the decimal digits already", document.Quote(v.Text)).Hint =
+				`say which is which: decimal: ',', thousands: '.'`
+		}
+	default:
+		l.ErrorAt(v, o.keyPath("thousands"), "%s cannot stand between groups of digits", document.Quote(v.Text)).Hint = `use ",", ".", "'" or " "`
+	}
+	return n
+}
+
 // columnDraft is a column of an input file before the kind of file is known.
 type columnDraft struct {
 	column       *InputColumn
@@ -202,7 +229,7 @@ func (l *loader) fileKind(d *nodeDraft, f *FileReader, drafts []*columnDraft) {
 	case byHeader != nil || byIndex != nil:
 		f.CSV.ByHeader = byHeader != nil
 		for _, c := range drafts {
-			l.csvColumn(c, f, byHeader)
+			l.csvColumn(c, f, byHeader, d.numbers)
 		}
 	default:
 		l.ErrorAt(d.r.keys["columns"].Key, d.r.keyPath("columns"), "the columns do not say whether the files are CSV or Parquet").Hint =
@@ -241,7 +268,7 @@ func (l *loader) parquetColumn(c, other *columnDraft) {
 	}
 }
 
-func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft) {
+func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft, numbers Numbers) {
 	if c.o == nil {
 		return
 	}
@@ -260,6 +287,9 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft)
 			document.Quote(c.column.Name)).Hint = "give it the header, or say csv.col_idx: 0"
 	}
 	l.columnFormat(c)
+	if c.column.Format == "" && (c.column.Type == expr.Int || c.column.Type == expr.Float || c.column.Type == expr.Decimal) {
+		c.column.Numbers = numbers
+	}
 	l.columnNulls(c)
 }
 
