@@ -28,8 +28,9 @@ const (
 // some record of odd characters.
 func signatures() []signature {
 	return []signature{
-		{"\x1f\x8b", "the file is compressed with gzip", decompress + "gunzip"},
-		{"\x28\xb5\x2f\xfd", "the file is compressed with zstd", decompress + "unzstd"},
+		// What was unpacked already may have been packed twice.
+		{"\x1f\x8b", "the file is compressed with gzip, inside of another compression", decompress + "gunzip"},
+		{"\x28\xb5\x2f\xfd", "the file is compressed with zstd, inside of another compression", decompress + "unzstd"},
 		{"\xfd7zXZ\x00", "the file is compressed with xz", decompress + "unxz"},
 		{"BZh", "the file is compressed with bzip2", decompress + "bunzip2"},
 		{"\x04\x22\x4d\x18", "the file is compressed with lz4", decompress + "unlz4"},
