@@ -14,12 +14,27 @@ type typeSet uint16
 func setOf(types ...Type) typeSet {
 	var s typeSet
 	for _, t := range types {
-		s |= 1 << t
+		s |= t.bit()
 	}
 	return s
 }
 
-func (s typeSet) has(t Type) bool { return s&(1<<t) != 0 }
+func (s typeSet) has(t Type) bool { return s&t.bit() != 0 }
+
+// kinds are the types that sets tell apart.
+func kinds() [10]Type {
+	return [...]Type{String, Int, Float, Bool, DateTime, Decimal, Month, Location, GoInt, Null}
+}
+
+// bit is the place of t in sets, 0 for what is in none.
+func (t Type) bit() typeSet {
+	for i, k := range kinds() {
+		if t == k {
+			return 1 << i
+		}
+	}
+	return 0
+}
 
 // String lists the types as the reference page does.
 func (s typeSet) String() string {
@@ -36,8 +51,8 @@ func (s typeSet) String() string {
 		return "int"
 	}
 	var names []string
-	for t := String; t <= GoInt; t++ {
-		if s.has(t) {
+	for _, t := range kinds() {
+		if t != Null && s.has(t) {
 			names = append(names, t.String())
 		}
 	}

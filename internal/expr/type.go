@@ -1,30 +1,32 @@
 package expr
 
-// Type is the type of a value in a script: the six column types, plus those
-// that only live inside an expression.
-type Type uint8
+// Type is the type of a value in a script, by its canonical name: that of the
+// script, which is also what plans, results and messages hold. Types with
+// parameters have them in it, so that types are equal if their names are.
+// The zero value is no type.
+type Type string
 
 // The column types (String to Decimal) and the expression-only types.
 const (
-	Invalid Type = iota
-	String
-	Int      // 64-bit signed
-	Float    // IEEE 754 double
-	Bool     //
-	DateTime // UTC instant, milliseconds
-	Decimal  // decimal2: two digits after the point when stored in a table
+	Invalid  Type = ""
+	String   Type = "string"
+	Int      Type = "int"   // 64-bit signed
+	Float    Type = "float" // IEEE 754 double
+	Bool     Type = "bool"
+	DateTime Type = "datetime" // UTC instant, milliseconds
+	Decimal  Type = "decimal2" // two digits after the point when stored in a table
 
-	Month    // time.January …: only as the second argument of time.Date
-	Location // time.UTC, time.FixedZone(…): only as the last argument of time.Date
-	GoInt    // what len() returns: an integer in comparisons and arithmetic, but not an int field
-	Null     // the literal null before it has taken the type of what stands beside it
+	Month    Type = "month"    // time.January …: only as the second argument of time.Date
+	Location Type = "location" // time.UTC, time.FixedZone(…): only as the last argument of time.Date
+	GoInt    Type = "go int"   // what len() returns: an integer in comparisons and arithmetic, but not an int field
+	Null     Type = "null"     // the literal null before it has taken the type of what stands beside it
 )
 
 // ParseType returns the column type that a script calls name
 // (string, int, float, bool, datetime, decimal2).
 func ParseType(name string) (Type, bool) {
 	for _, t := range ColumnTypes() {
-		if t.String() == name {
+		if string(t) == name {
 			return t, true
 		}
 	}
@@ -36,29 +38,10 @@ func ColumnTypes() []Type { return []Type{String, Int, Float, Bool, DateTime, De
 
 // String returns the type's name as scripts write it.
 func (t Type) String() string {
-	switch t {
-	case String:
-		return "string"
-	case Int:
-		return "int"
-	case Float:
-		return "float"
-	case Bool:
-		return "bool"
-	case DateTime:
-		return "datetime"
-	case Decimal:
-		return "decimal2"
-	case Month:
-		return "month"
-	case Location:
-		return "location"
-	case GoInt:
-		return "go int"
-	case Null:
-		return "null"
+	if t == Invalid {
+		return "invalid"
 	}
-	return "invalid"
+	return string(t)
 }
 
 // phrase names the type with its article, for messages.
