@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"thalweg/internal/budget"
-	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/infer"
 )
@@ -65,7 +64,7 @@ func (c *inferCmd) Run(ctx context.Context, a *app) (err error) {
 		}{c.File, p.Rows, []inferred{}, p.Notes}
 		for _, col := range p.Columns {
 			i := inferred{Name: col.Name, Source: col.Source, Index: col.Index, Format: col.Format, Nullable: col.Nullable, NullText: col.NullTexts, Evidence: col.Evidence}
-			if col.Type != expr.Invalid {
+			if col.Type != "" {
 				i.Type = col.Type.String()
 			}
 			out.Columns = append(out.Columns, i)
