@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: help build demo test test-fast lint fuzz chaos chaos-cluster bench bench-cluster services-up services-down services-status clean
+.PHONY: help build demo test test-fast test-race lint fuzz chaos chaos-cluster bench bench-cluster services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -34,6 +34,9 @@ test: ## Everything that CI checks
 
 test-fast: ## The tests without the race detector, and small samples of what takes long
 	@scripts/test-fast
+
+test-race: ## All Go tests with the race detector (an hour or more)
+	@scripts/test-race
 
 lint: ## go vet, staticcheck, formatting
 	@scripts/lint

@@ -12,6 +12,7 @@ import (
 	"github.com/duckdb/duckdb-go/v2/mapping"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/expr"
 	"thalweg/internal/python"
 )
@@ -98,8 +99,8 @@ func TestVectorRowsOfOtherTypesAreRefused(t *testing.T) {
 func TestWindowsHaveEachGroupOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	for _, rows := range []int{0, 1, 20_000} {
-		for _, window := range []int64{0, 1, 700, 5_000, 1 << 40} {
+	for _, rows := range []int{0, 1, effort.Of(3_000, 4_000, 20_000)} {
+		for _, window := range []int64{0, 1, 700, 1_200, 5_000, 1 << 40} {
 			in, err := OpenInstance(ctx, InstanceConfig{Threads: 1, SpillDir: t.TempDir()})
 			require.NoError(t, err)
 			// Group 0 has half of the rows, others a few or one.

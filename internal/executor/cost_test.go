@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
@@ -45,7 +46,7 @@ func (s *counted) Offers(ctx context.Context, key state.NodeKey, now time.Time, 
 // that there are: each is read a few times, however many there are.
 func TestCoordinationCostsByBatch(t *testing.T) {
 	t.Parallel()
-	for _, batches := range []int{200, 2_000} {
+	for _, batches := range []int{200, effort.Of(800, 2_000, 2_000)} {
 		b := newBundle(t)
 		s := &counted{Store: b.store}
 		status, err := b.work(context.Background(), t, &fakeJob{batches: map[string]int{"a": batches}}, func(c *crew) {

@@ -293,7 +293,7 @@ func TestChaosSameBadRowsHoweverTheWorkIsCut(t *testing.T) {
 		tune func(*budget.Budget)
 	}{
 		{"a few batches", cutInto(2, effort.Of[int64](32<<10, 16<<10, 16<<10))},
-		{"many batches", cutInto(3, effort.Of[int64](0, 8<<10, 2<<10))},
+		{"many batches", cutInto(3, effort.Of[int64](0, 12<<10, 2<<10))},
 		{"threads", func(b *budget.Budget) { b.Slots, b.Cores = 1, 4 }},
 	} {
 		if effort.Of(tc.name != "a few batches", tc.name == "a few batches", false) {

@@ -450,7 +450,7 @@ func withoutPaths(t *testing.T, home *local.Home) *partstest.Memory {
 var auditedCuts = []string{"threads", "small batches, two buckets"}
 
 // rareCuts are left to `make chaos`: each of their features is in another one.
-var rareCuts = []string{"small batches, right side whole", "one batch, many buckets", "many parts, read by four threads", piecewise + "of one batch"}
+var rareCuts = []string{"small batches, right side whole", "one batch, many buckets", "many parts, read by four threads", "buckets for large tables only", piecewise + "of one batch"}
 
 // TestChaosSameBytesHoweverTheWorkIsCut runs one script under many budgets: batches
 // of a few kilobytes, tables in buckets or read whole, one slot or several.
@@ -478,7 +478,7 @@ func TestChaosSameBytesHoweverTheWorkIsCut(t *testing.T) {
 		{"threads", cut(1, 4, 1<<30, 1<<30, 0)},
 		{"small batches, right side whole", cut(3, 3, 1<<10, 1<<30, 0)},
 		{"small batches, two buckets", cut(2, 2, effort.Of[int64](16<<10, 8<<10, 2<<10), 0, 0)},
-		{"tiny batches, many buckets", cut(4, 4, effort.Of[int64](0, 8<<10, 1<<10), 0, 64<<10)},
+		{"tiny batches, many buckets", cut(4, 4, effort.Of[int64](0, 16<<10, 1<<10), 0, 64<<10)},
 		{"one batch, many buckets", cut(1, 2, 1<<30, 0, 32<<10)},
 		{"many parts, read by four threads", cut(1, 4, effort.Of[int64](0, 4<<10, 1<<10), 0, 64<<10)},
 		{"buckets for large tables only", cut(2, 2, 4<<10, 8<<10, 64<<10)},

@@ -260,14 +260,14 @@ func TestChaosRowsKeepTheirOrder(t *testing.T) {
 		{"eight threads", 1, 8, 1 << 30},
 		{"small batches on two threads each", 2, 4, 256 << 10},
 	}
-	for _, tc := range cuts[:effort.Of(1, len(cuts), len(cuts))] {
+	for _, tc := range cuts[effort.Of(2, 1, 0):] {
 		for range effort.Of(1, 1, 8) {
 			dir := t.TempDir()
 			runOrdered(ctx, t, filepath.Join(dir, "csv"), inputs, false, tc.slots, tc.threads, tc.small, want)
 			runOrdered(ctx, t, filepath.Join(dir, "parquet"), filepath.Join(dir, "csv", "out"), true, tc.slots, tc.threads, tc.small, want)
 		}
 	}
-	require.Greater(t, audit.statements, effort.Of(20, 60, 60))
+	require.Greater(t, audit.statements, effort.Of(20, 40, 60))
 }
 
 func runOrdered(ctx context.Context, t *testing.T, dir, inputs string, parquet bool, slots, threads int, small int64, want map[string][][]string) {
