@@ -73,6 +73,7 @@ func Separator(name string) string {
 	if Scheme(name) != "" {
 		name, _, _ = strings.Cut(name, "?")
 	}
+	_, name = Compression(name)
 	switch strings.ToLower(path.Ext(name)) {
 	case ".tsv", ".tab":
 		return "\t"
@@ -80,6 +81,23 @@ func Separator(name string) string {
 		return "|"
 	}
 	return ""
+}
+
+// Compression is what the end of a file's name says of its compression, gzip or zstd, and
+// the name without that end; "" if it says nothing.
+func Compression(name string) (compression, plain string) {
+	plain = name
+	if Scheme(name) != "" {
+		plain, _, _ = strings.Cut(name, "?")
+	}
+	ext := path.Ext(plain)
+	switch strings.ToLower(ext) {
+	case ".gz", ".gzip":
+		return "gzip", strings.TrimSuffix(plain, ext)
+	case ".zst", ".zstd":
+		return "zstd", strings.TrimSuffix(plain, ext)
+	}
+	return "", name
 }
 
 // Format is what the end of a file's name says of its format, "" if it says

@@ -12,18 +12,32 @@ import (
 // Copy writes a file and returns the rows in it and, if RETURN_STATS is among
 // the options, its size. ordered demands that the rows come in order.
 func (in *Instance) Copy(ctx context.Context, c sqltext.Copy, ordered bool) (rowCount, byteCount int64, err error) {
-	rowCount, byteCount, err = in.copyJoined(ctx, c.Guarded(), ordered)
+	return in.copyAround(ctx, c, ordered, nil)
+}
+
+// CopyThrough writes rows in order to what somebody reads: each try at the COPY is
+// inside of a call of around.
+func (in *Instance) CopyThrough(ctx context.Context, c sqltext.Copy, around func(ctx context.Context, try func(context.Context) error) error) (rowCount int64, err error) {
+	rowCount, _, err = in.copyAround(ctx, c, true, around)
+	return rowCount, err
+}
+
+// aroundTry is called for each try at a COPY, and calls it; nil: nobody has to be.
+type aroundTry func(ctx context.Context, try func(context.Context) error) error
+
+func (in *Instance) copyAround(ctx context.Context, c sqltext.Copy, ordered bool, around aroundTry) (rowCount, byteCount int64, err error) {
+	rowCount, byteCount, err = in.copyJoined(ctx, c.Guarded(), ordered, around)
 	if err != nil && len(c.Floats) > 0 && foundIn(err, sqltext.NegativeZero) {
-		return in.copyJoined(ctx, c.Exact(), ordered)
+		return in.copyJoined(ctx, c.Exact(), ordered, around)
 	}
 	return rowCount, byteCount, err
 }
 
 // copyJoined runs a COPY. Texts that it joins are tried to be joined as they
 // come, where a failure of that would be seen, and one thread brings them in order.
-func (in *Instance) copyJoined(ctx context.Context, stmt string, ordered bool) (rowCount, byteCount int64, err error) {
+func (in *Instance) copyJoined(ctx context.Context, stmt string, ordered bool, around aroundTry) (rowCount, byteCount int64, err error) {
 	if in.hidesFailures || in.cfg.Threads > 1 || !strings.Contains(stmt, expr.Joined+"(") {
-		return in.copyOnce(ctx, stmt, ordered)
+		return in.copyOnce(ctx, stmt, ordered, around)
 	}
 	if err := in.defineMacros(ctx, stmt); err != nil {
 		return 0, 0, err
@@ -31,24 +45,35 @@ func (in *Instance) copyJoined(ctx context.Context, stmt string, ordered bool) (
 	if err := in.set(ctx, []string{expr.JoinedAsCame()}); err != nil {
 		return 0, 0, err
 	}
-	rowCount, byteCount, err = in.copyOnce(ctx, stmt, ordered)
+	rowCount, byteCount, err = in.copyOnce(ctx, stmt, ordered, around)
 	if serr := in.set(context.WithoutCancel(ctx), []string{expr.JoinedAnyhow()}); serr != nil {
 		in.macros.forget()
 		return 0, 0, errors.Join(err, serr)
 	}
 	if err != nil && foundIn(err, expr.NotAsCame) {
-		return in.copyOnce(ctx, stmt, ordered)
+		return in.copyOnce(ctx, stmt, ordered, around)
 	}
 	return rowCount, byteCount, err
 }
 
 // copyOnce runs a COPY.
-func (in *Instance) copyOnce(ctx context.Context, stmt string, ordered bool) (rowCount, byteCount int64, err error) {
+func (in *Instance) copyOnce(ctx context.Context, stmt string, ordered bool, around aroundTry) (rowCount, byteCount int64, err error) {
 	if ordered {
 		if err := InOrder(ctx, in, stmt); err != nil {
 			return 0, 0, err
 		}
 	}
+	if around == nil {
+		return in.copyCounted(ctx, stmt)
+	}
+	err = around(ctx, func(ctx context.Context) error {
+		rowCount, byteCount, err = in.copyCounted(ctx, stmt)
+		return err
+	})
+	return rowCount, byteCount, err
+}
+
+func (in *Instance) copyCounted(ctx context.Context, stmt string) (rowCount, byteCount int64, err error) {
 	rows, err := in.Query(ctx, stmt)
 	if err != nil {
 		return 0, 0, err

@@ -263,7 +263,12 @@ func (x *execution) writeFile(ctx context.Context, out *FileOutput) error {
 	x.res.Written = append(x.res.Written, Written{Path: path})
 	w := &x.res.Written[0]
 	var err error
-	if w.Rows, _, err = x.in.Copy(ctx, out.Copy, true); err != nil {
+	if out.Write != nil {
+		w.Rows, err = out.Write(ctx, x.in)
+	} else {
+		w.Rows, _, err = x.in.Copy(ctx, out.Copy, true)
+	}
+	if err != nil {
 		return err
 	}
 	if x.task.CountCSV {

@@ -119,6 +119,8 @@ const BucketColumn = "__b"
 // FileOutput writes one file.
 type FileOutput struct {
 	Copy sqltext.Copy // to a temporary path: the commit renames it; the task's Query is unused
+	// Write writes Copy's rows to its path in another form than a COPY does, and counts them; nil: the COPY does it.
+	Write func(ctx context.Context, in *Instance) (rows int64, err error)
 }
 
 // SideOutput keeps rows beside a task's output, in one part.

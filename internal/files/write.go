@@ -1,6 +1,8 @@
 package files
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"thalweg/internal/expr"
@@ -58,18 +60,19 @@ func parquetCopy(w *script.FileWriter, source, path string) (sqltext.Copy, error
 		cols[i] = value + " AS " + sqltext.Ident(c.Parquet)
 	}
 	out.Query = "SELECT " + strings.Join(cols, ", ") + " FROM " + source
-	out.Options = []string{"FORMAT parquet", "CODEC " + sqltext.String(codec), "ROW_GROUP_SIZE " + fmtInt(outputRowGroupRows)}
+	out.Options = []string{"FORMAT parquet", codec, "ROW_GROUP_SIZE " + fmtInt(outputRowGroupRows)}
 	return out, nil
 }
 
+// codecSQL gives the options that say how pages are compressed.
 func codecSQL(w *script.FileWriter) (string, error) {
-	switch w.Codec {
-	case "", "gzip":
-		return "gzip", nil
-	case "snappy", "uncompressed":
-		return w.Codec, nil
+	switch codec := cmp.Or(w.Codec, "gzip"); {
+	case codec == "zstd" && w.Packing.Level > 0:
+		return "CODEC 'zstd', COMPRESSION_LEVEL " + fmtInt(int64(w.Packing.Level)), nil
+	case slices.Contains([]string{"gzip", "snappy", "zstd", "uncompressed"}, codec):
+		return "CODEC " + sqltext.String(codec), nil
 	}
 	f := scriptFault(w.Pos, "parquet.codec", "unknown codec %q", w.Codec)
-	f.Hint = "gzip, snappy or uncompressed"
+	f.Hint = "zstd, gzip, snappy or uncompressed"
 	return "", f
 }

@@ -10,6 +10,7 @@ import (
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/files"
+	"thalweg/internal/outfile"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
 )
@@ -115,15 +116,26 @@ func (p *Planner) fileTask(t engine.Task, n *script.Node, in Inputs, b Batch) (e
 	// The COPY writes into the directory of the final file, so that the
 	// commit's rename stays within one file system.
 	t.Paths = append(t.Paths, b.OutPath, filepath.Dir(b.OutPath))
-	file, err := files.WriteSQL(n.Out, out.sorted, b.OutPath)
-	if err != nil {
+	var err error
+	if t.Output.File, err = fileOutput(n, out.sorted, b); err != nil {
 		return t, fmt.Errorf("write %s: %w", n.Name, err)
 	}
-	t.Output.File = &engine.FileOutput{Copy: file}
 	t.Explain = lazily(func() func(context.Context, engine.Querier, error) error {
 		return explainOutput(n, outputOf(n, in.placedRows(), b.Work, b.Paths, false).rel)
 	})
 	return t, nil
+}
+
+// fileOutput writes the rows of a SELECT as the batch's file.
+func fileOutput(n *script.Node, rows string, b Batch) (*engine.FileOutput, error) {
+	c, err := files.WriteSQL(n.Out, rows, b.OutPath)
+	out := &engine.FileOutput{Copy: c}
+	if outfile.Piped(n.Out) {
+		out.Write = func(ctx context.Context, in *engine.Instance) (int64, error) {
+			return outfile.Write(ctx, in, c, n.Out.Packing, b.Scratch)
+		}
+	}
+	return out, err
 }
 
 // outputQuery is the SELECT of a file's rows under the names of its columns.

@@ -122,8 +122,8 @@ func (f *badFinder) rest(src badSource) (engine.Task, error) {
 			t.Query = out.sorted
 			return t, nil
 		}
-		file, err := files.WriteSQL(f.n.Out, out.sorted, f.b.OutPath)
-		t.Output.File = &engine.FileOutput{Copy: file}
+		file, err := fileOutput(f.n, out.sorted, f.b)
+		t.Output.File = file
 		return t, err
 	}
 	t.Query = tableQuery(f.n, f.plan.Layout, rel, nil)

@@ -360,10 +360,13 @@ var (
 		{name: "separator", form: text(), doc: "Between columns; default: a comma."},
 		{name: "line_end", form: text("lf", "crlf"), doc: "What ends each line; default lf."},
 		{name: "quote", form: text(QuoteMinimal, QuoteAll, QuoteNone), doc: "Which values are put in quotes: those that need it (default), all but NULLs, or none, where one that needs it is an error."},
+		{name: "compression", form: text(compressions...), doc: "Of the file; default: what the end of its name says, .gz or .zst, else none."},
+		{name: "level", form: whole(1, levelMax), doc: "Of the compression: 1 (fast) to 9 (small) of gzip, default 6; to 22 of zstd, default 3."},
 	}}
 
 	parquetWriterShape = &shape{name: "parquet_writer", keys: []key{
-		{name: "codec", form: text("gzip", "snappy", "uncompressed"), doc: "Compression; default gzip."},
+		{name: "codec", form: text(parquetCodecs...), doc: "Compression; default zstd of columns in short form, else gzip."},
+		{name: "level", form: whole(1, levelMax), doc: "Of codec zstd, from 1 (fast) to 22 (small); default 3."},
 	}}
 
 	outputColumnShape = &shape{name: "output_column", doc: "A column of an output file.", keys: []key{

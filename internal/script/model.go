@@ -296,8 +296,15 @@ type FileWriter struct {
 	Separator string
 	CRLF      bool   // line_end: lines of a CSV file end in CRLF, else in LF
 	Quote     string // QuoteMinimal, QuoteAll or QuoteNone: which values of a CSV file are put in quotes
-	Codec     string // gzip, snappy, uncompressed
+	Codec     string // of Parquet: gzip, snappy, zstd, uncompressed
+	Packing   Packing
 	Columns   []*OutputColumn
+}
+
+// Packing says how a file is compressed as a whole.
+type Packing struct {
+	Compression unpack.Compression
+	Level       int // of the compression, or of a Parquet file's codec; 0: the default
 }
 
 // Which values of a CSV file are put in quotes.

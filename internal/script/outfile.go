@@ -34,13 +34,16 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	}
 	w.CRLF = csv.choice("line_end", "lf", "lf", "crlf") == "crlf"
 	w.Quote = csv.choice("quote", QuoteMinimal, QuoteMinimal, QuoteAll, QuoteNone)
-	parquet := l.object(o.get("parquet"), o.keyPath("parquet"), parquetWriterShape)
 	types := l.outputColumns(d, w)
+	parquet := l.object(o.get("parquet"), o.keyPath("parquet"), parquetWriterShape) // short columns may have given it a codec
 	if len(w.Columns) > 0 {
 		l.fileFormat(o, w)
 	}
+	if !w.Parquet {
+		l.packing(o, csv, w)
+	}
 	if w.Parquet {
-		w.Codec = parquet.choice("codec", "gzip", "gzip", "snappy", "uncompressed")
+		l.codec(parquet, w)
 		o.ignored("the columns say that the file is Parquet", "csv")
 	} else if len(w.Columns) > 0 {
 		o.ignored("the columns say that the file is CSV", "parquet")
@@ -58,12 +61,16 @@ func (l *loader) fileFormat(o *object, w *FileWriter) {
 	if w.Parquet {
 		is = "Parquet"
 	}
-	claims := address.Format(w.URL)
+	name := w.URL
+	if !w.Parquet {
+		_, name = address.Compression(name)
+	}
+	claims := address.Format(name)
 	if claims == "" || claims == is {
 		return
 	}
 	l.ErrorAt(o.get("url_template"), o.keyPath("url_template"), "the file's name says %s, but its columns make it %s", claims, is).Hint =
-		"Thalweg writes CSV (.csv, .tsv, .txt …) and Parquet (.parquet), neither in an archive nor compressed as a whole"
+		"Thalweg writes CSV (.csv, .tsv, .txt …), also compressed (.csv.gz, .csv.zst), and Parquet (.parquet)"
 }
 
 // fileOrder reads the two ways to sort a file's rows: order keeps all of

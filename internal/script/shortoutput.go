@@ -1,6 +1,7 @@
 package script
 
 import (
+	"slices"
 	"strings"
 
 	"thalweg/internal/address"
@@ -54,7 +55,24 @@ func (l *loader) shortOutput(d *nodeDraft, w *FileWriter) (ok bool) {
 	}
 	o.drop("columns")
 	o.add("columns", list)
+	if parquet {
+		o.shortCodec(list)
+	}
 	return ok
+}
+
+// shortCodec says which codec a Parquet file with short columns has, if nothing else does.
+func (o *object) shortCodec(at *document.Value) {
+	codec := textAt(at, shortCodec)
+	v := o.get("parquet")
+	switch {
+	case v == nil:
+		o.drop("parquet") // which may be null
+		o.add("parquet", mapAt(at, entryAt(at, "codec", codec)))
+	case v.Kind == document.Map && !slices.ContainsFunc(v.Entries, func(e *document.Entry) bool { return strings.EqualFold(e.Name, "codec") && e.Value.Present() }):
+		v = own(o.entry("parquet"))
+		v.Entries = append(v.Entries, entryAt(at, "codec", codec))
+	}
 }
 
 // shortOutputItem adds the long form of an item to list; false if there is none.
