@@ -22,6 +22,7 @@ type signature struct {
 const (
 	decompress = "decompress it first, for example with "
 	convert    = "convert it first, for example with iconv -f "
+	sayIt      = "say so on the node that reads it: csv: {encoding: "
 )
 
 // signatures are of what is handed over as CSV by mistake: each would be read as
@@ -39,8 +40,8 @@ func signatures() []signature {
 		{"PAR1\x15", "the file is a Parquet file", "let its name end in .parquet, or give its columns parquet instead of csv"},
 		{"\xff\xfe\x00\x00", "the file is text in UTF-32, not in UTF-8", convert + "utf-32 -t utf-8"},
 		{"\x00\x00\xfe\xff", "the file is text in UTF-32, not in UTF-8", convert + "utf-32 -t utf-8"},
-		{"\xff\xfe", "the file is text in UTF-16, not in UTF-8", convert + "utf-16 -t utf-8"},
-		{"\xfe\xff", "the file is text in UTF-16, not in UTF-8", convert + "utf-16 -t utf-8"},
+		{"\xff\xfe", "the file is text in UTF-16, not in UTF-8", sayIt + "utf-16}"},
+		{"\xfe\xff", "the file is text in UTF-16, not in UTF-8", sayIt + "utf-16}"},
 	}
 }
 
@@ -60,9 +61,23 @@ func CheckText(f io.ReaderAt, u string) error {
 		}
 	}
 	if order := unmarkedUTF16(head); order != "" {
-		return textFault(u, "the file is text in UTF-16, not in UTF-8", convert+order+" -t utf-8")
+		return textFault(u, "the file is text in UTF-16, not in UTF-8", sayIt+order+"}")
 	}
 	return nil
+}
+
+// UTF16Of is the encoding of a text in UTF-16, by its mark or its zeros; "" of any other.
+func UTF16Of(f io.ReaderAt) string {
+	head := make([]byte, headSampleBytes)
+	n, _ := f.ReadAt(head, 0) // whoever reads it all says what is wrong
+	head = head[:n]
+	switch {
+	case bytes.HasPrefix(head, []byte("\xff\xfe\x00\x00")), bytes.HasPrefix(head, []byte("\x00\x00\xfe\xff")):
+		return "" // UTF-32
+	case bytes.HasPrefix(head, []byte("\xff\xfe")), bytes.HasPrefix(head, []byte("\xfe\xff")):
+		return "utf-16"
+	}
+	return unmarkedUTF16(head)
 }
 
 // unmarkedUTF16 tells UTF-16 from other text: in most of its pairs one byte, always
@@ -92,7 +107,7 @@ func unmarkedUTF16(head []byte) string {
 func checkHeader(u string, line int64, text []byte) error {
 	if bytes.IndexByte(text, 0) >= 0 {
 		f := textFault(u, "the header has a byte that is zero: it is no text in UTF-8",
-			"look whether this is a CSV file; text in UTF-16 is converted with iconv -f utf-16 -t utf-8")
+			"look whether this is a CSV file; of text in UTF-16 without a byte order mark say csv: {encoding: utf-16le}")
 		f.Place.Line = line
 		return f
 	}
@@ -106,7 +121,7 @@ func checkHeader(u string, line int64, text []byte) error {
 
 // NotUTF8 says that a file has another encoding, which it does not tell.
 func NotUTF8(u string) *fault.Error {
-	return textFault(u, "the file is not UTF-8 text", convert+"latin1 -t utf-8, if that is its encoding")
+	return textFault(u, "the file is not UTF-8 text", sayIt+"windows-1252}, or latin-1, or what else it is in")
 }
 
 func textFault(u, message, hint string) *fault.Error {

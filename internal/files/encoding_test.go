@@ -34,14 +34,14 @@ func TestNotText(t *testing.T) {
 		"lz4":       {"\x04\x22\x4d\x18id", "compressed with lz4", "unlz4"},
 		"zip":       {"PK\x03\x04\x14\x00", "zip archive or a spreadsheet", "unzip"},
 		"parquet":   {"PAR1\x15\x04", "a Parquet file", ".parquet"},
-		"utf-16":    {"\xff\xfe" + inUTF16(binary.LittleEndian, plain), "UTF-16", "iconv -f utf-16 -t"},
-		"utf-16 be": {"\xfe\xff" + inUTF16(binary.BigEndian, plain), "UTF-16", "iconv -f utf-16 -t"},
-		"bare le":   {inUTF16(binary.LittleEndian, plain), "UTF-16", "iconv -f utf-16le -t"},
-		"bare be":   {inUTF16(binary.BigEndian, plain), "UTF-16", "iconv -f utf-16be -t"},
+		"utf-16":    {"\xff\xfe" + inUTF16(binary.LittleEndian, plain), "UTF-16", "csv: {encoding: utf-16}"},
+		"utf-16 be": {"\xfe\xff" + inUTF16(binary.BigEndian, plain), "UTF-16", "csv: {encoding: utf-16}"},
+		"bare le":   {inUTF16(binary.LittleEndian, plain), "UTF-16", "csv: {encoding: utf-16le}"},
+		"bare be":   {inUTF16(binary.BigEndian, plain), "UTF-16", "csv: {encoding: utf-16be}"},
 		"utf-32":    {"\xff\xfe\x00\x00i\x00\x00\x00", "UTF-32", "iconv -f utf-32"},
-		"latin1":    {"id,gr\xf6\xdfe\n1,2\n", "not UTF-8 text", "iconv -f latin1"},
-		"cut":       {"id,gr\xc3\n1,2\n", "not UTF-8 text", "iconv -f latin1"},
-		"zero":      {"id,gr\x00e,and,more,columns\n1,2,3,4,5\n", "a byte that is zero", "iconv"},
+		"latin1":    {"id,gr\xf6\xdfe\n1,2\n", "not UTF-8 text", "csv: {encoding: windows-1252}"},
+		"cut":       {"id,gr\xc3\n1,2\n", "not UTF-8 text", "csv: {encoding: windows-1252}"},
+		"zero":      {"id,gr\x00e,and,more,columns\n1,2,3,4,5\n", "a byte that is zero", "encoding: utf-16le"},
 	} {
 		good, bad := writeFile(t, t.TempDir(), "good.csv", plain), writeFile(t, t.TempDir(), "bad.csv", c.text)
 		requireRefused := func(err error, form string) {

@@ -44,11 +44,14 @@ const (
 type Proposal struct {
 	Path      string
 	Parquet   bool
-	Separator byte // CSV
-	HasHeader bool // CSV
+	Separator byte   // CSV
+	Encoding  string // CSV: of the text; "": UTF-8
+	HasHeader bool   // CSV
 	Rows      int64
 	Columns   []Column
 	Notes     []string // about the file as a whole
+
+	text string // where the text of a CSV file is in UTF-8
 }
 
 // Column is a proposed column.
@@ -73,11 +76,14 @@ func File(ctx context.Context, path string, o Options) (Proposal, error) {
 		err := p.parquet(ctx, o)
 		return p, err
 	}
-	shape, err := shapeOf(ctx, path, o)
+	if err := p.plainText(ctx, o); err != nil {
+		return p, err
+	}
+	shape, err := shapeOf(ctx, p.text, path, o)
 	if err != nil {
 		return p, err
 	}
-	p.Separator, p.HasHeader, p.Notes = shape.separator, shape.header, shape.notes
+	p.Separator, p.HasHeader, p.Notes = shape.separator, shape.header, append(p.Notes, shape.notes...)
 	for i, name := range shape.names {
 		p.Columns = append(p.Columns, Column{Source: name, Index: i})
 	}
@@ -142,7 +148,11 @@ func (p *Proposal) open(ctx context.Context, o Options) (*source, error) {
 	if err := os.MkdirAll(s.scratch, 0o700); err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for scratch files", Err: err}
 	}
-	plan, err := files.PlanSlices(ctx, s.reader, math.MaxInt64, 1)
+	at := files.Places{}
+	if p.text != "" && p.text != p.Path {
+		at.Copies = map[string]files.Copy{p.Path: {Path: p.text}}
+	}
+	plan, err := files.PlanSlicesBy(ctx, s.reader, at, func(int64) int64 { return math.MaxInt64 }, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -170,7 +170,6 @@ func TestFaults(t *testing.T) {
 		"directory":   {t.TempDir(), "it is not a regular file"},
 		"not parq":    {write(t, "in.pq", "a,b\n"), "not a readable Parquet file"},
 		"missing":     {filepath.Join(t.TempDir(), "no.csv"), "cannot read the file"},
-		"latin1":      {write(t, "in.csv", "a,b\n\xe9,2\n"), "the file is not UTF-8 text"},
 		"not parquet": {write(t, "in.parquet", "a,b\n"), "not a readable Parquet file"},
 		"wide":        {write(t, "in.csv", strings.Repeat("a,", ColumnsMax)+"b\n"), "the file has 1001 columns; the limit is 1000"},
 	} {

@@ -90,6 +90,9 @@ func (p Proposal) writeCSVKeys(b *strings.Builder) {
 	if p.Separator != ',' {
 		separator = ", separator: " + text(string(p.Separator))
 	}
+	if p.Encoding != "" {
+		separator += ", encoding: " + p.Encoding
+	}
 	fmt.Fprintf(b, "      csv: {hdr_line_idx: %d, first_data_line_idx: %d%s}\n", header, first, separator)
 }
 
@@ -150,6 +153,9 @@ func printFormat(t expr.Type) string {
 func tableName(path string) string {
 	const charsMax = 30
 	base := filepath.Base(path)
+	for _, packed := range []string{".gz", ".zst", ".zstd"} {
+		base = strings.TrimSuffix(base, packed)
+	}
 	name := identifier(strings.TrimSuffix(base, filepath.Ext(base)), 0)
 	for _, reserved := range []string{"idx", "wf", "system"} {
 		if strings.HasPrefix(name, reserved) {

@@ -29,8 +29,9 @@ type shape struct {
 	notes     []string
 }
 
-func shapeOf(ctx context.Context, path string, o Options) (shape, error) {
-	f, err := os.Open(path)
+// shapeOf looks at a text; path is the file that it is of, for people.
+func shapeOf(ctx context.Context, text, path string, o Options) (shape, error) {
+	f, err := os.Open(text)
 	if err != nil {
 		return shape{}, openFault(path, err)
 	}

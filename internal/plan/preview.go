@@ -10,6 +10,7 @@ import (
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/files"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
 )
@@ -87,7 +88,7 @@ func (p *Planner) preview(ctx context.Context, n *script.Node, tables map[*scrip
 		return v, nil
 	}
 	var specs []state.BatchSpec
-	if v.Problem = remoteInputs(n, in); v.Problem == nil {
+	if v.Problem = p.copiedInputs(ctx, n, in); v.Problem == nil {
 		v.Plan, specs, v.Problem = p.PlanNode(ctx, n, in)
 	}
 	var f *fault.Error
@@ -137,20 +138,28 @@ func (p *Planner) preview(ctx context.Context, n *script.Node, tables map[*scrip
 	return v, nil
 }
 
-// remoteInputs refuses to look at files of other machines.
-func remoteInputs(n *script.Node, in Inputs) error {
+// copiedInputs refuses to look at files that a run copies before it reads them: those of
+// other machines, and those that have to be unpacked.
+func (p *Planner) copiedInputs(ctx context.Context, n *script.Node, in Inputs) error {
 	for _, t := range []*Table{in.Reader, in.Lookup} {
 		if !t.Ephemeral() {
 			continue
 		}
-		if err := remoteInputs(t.Node, *t.Inner); err != nil {
+		if err := p.copiedInputs(ctx, t.Node, *t.Inner); err != nil {
 			return err
 		}
 	}
 	for _, r := range n.FileReaders() {
-		for _, u := range r.URLs {
+		urls, err := files.Expand(ctx, in.Places.Dir, r.URLs)
+		if err != nil {
+			return err
+		}
+		for _, u := range urls {
 			if address.Remote(u.URL) {
 				return &fault.Error{Kind: fault.Environment, Message: address.Redact(u.URL) + " is on another machine: it is looked at when a run begins"}
+			}
+			if path, err := files.PathOf(in.Places.Dir, u.URL); err == nil && files.Packed(r, path) {
+				return &fault.Error{Kind: fault.Environment, Message: u.URL + " is unpacked when a run begins, and cut into batches then"}
 			}
 		}
 	}
