@@ -124,6 +124,14 @@ func Format(name string) string {
 	return ""
 }
 
+// Unescape puts characters in the place of their %XX; what is none stays.
+func Unescape(text string) string {
+	if out, err := url.PathUnescape(text); err == nil {
+		return out
+	}
+	return text
+}
+
 // Local gives the path that a plain path or a file:// URL names. Anything else
 // is a fault.Script.
 func Local(name string) (string, error) {

@@ -18,15 +18,34 @@ import (
 // csvHead is what the start of a CSV file says: how many fields a record has,
 // where the columns are, and where the data starts.
 type csvHead struct {
-	fields    int   // of every record; 0: the file has no records
-	index     []int // per column of the reader, its field
-	start     int64 // byte offset of the first data record
-	lines     int64 // physical lines before start
-	skippable bool  // DuckDB's skip setting passes over exactly what lies before start
+	fields    int          // of every record; 0: the file has no records
+	index     []int        // per column of the reader, its field; -1: the file has none
+	fixed     []*fixedCell // per column, of those; nil where there are fields
+	start     int64        // byte offset of the first data record
+	lines     int64        // physical lines before start
+	skippable bool         // DuckDB's skip setting passes over exactly what lies before start
 }
 
 // key names what files must share to be read by one read_csv call.
-func (h csvHead) key() string { return fmt.Sprint(h.fields, h.lines, h.index) }
+func (h csvHead) key() string {
+	key := fmt.Sprint(h.fields, h.lines, h.index)
+	for _, c := range h.fixed {
+		if c != nil {
+			key += fmt.Sprintf(" %q %t", c.text, c.empty)
+		}
+	}
+	return key
+}
+
+// fix says what columns have that are not in the file.
+func (h *csvHead) fix(named []*fixedCell) {
+	h.fixed = named
+	for i, at := range h.index {
+		if at < 0 && h.fixed[i] == nil {
+			h.fixed[i] = &fixedCell{empty: true}
+		}
+	}
+}
 
 var utf8BOM = []byte("\xEF\xBB\xBF")
 
@@ -196,6 +215,10 @@ func counted(n int, one string) string {
 // byIndex takes the columns' own indexes.
 func (h *csvHead) byIndex(r *script.FileReader, u string) error {
 	for _, c := range r.Columns {
+		if !c.InFile() {
+			h.index = append(h.index, -1)
+			continue
+		}
 		if h.fields > 0 && (c.Index < 0 || c.Index >= h.fields) {
 			f := inputFault(fault.UserData, u, "column %s has col_idx %d, but the records have %s", c.Name, c.Index, counted(h.fields, "field"))
 			f.Place.Line, f.Place.Field = 1, c.Name
@@ -228,7 +251,7 @@ func resolveHeader(r *script.FileReader, record []string, u string, line int64) 
 		times[text]++
 	}
 	for _, c := range r.Columns {
-		if c.Short && times[c.Header] > 1 {
+		if c.InFile() && c.Short && times[c.Header] > 1 {
 			f := inputFault(fault.UserData, u, "the header has %d columns %q", times[c.Header], shorten(c.Header))
 			f.Place.Line, f.Place.Field = line, c.Name
 			f.Hint = "which one is meant cannot be said: write the file with different headers, or find the columns by index: csv.col_idx"
@@ -239,7 +262,10 @@ func resolveHeader(r *script.FileReader, record []string, u string, line int64) 
 	var missing []string
 	for i, c := range r.Columns {
 		n, ok := at[c.Header]
-		if !ok {
+		switch {
+		case !c.InFile() || !ok && c.Optional:
+			n = -1
+		case !ok:
 			missing = append(missing, c.Header)
 		}
 		index[i] = n
@@ -277,7 +303,7 @@ func SharedHeaders(r *script.FileReader, list []Slice) ([]string, error) {
 			times[text]++
 		}
 		for _, c := range r.Columns {
-			if n := times[c.Header]; n > 1 {
+			if n := times[c.Header]; n > 1 && c.InFile() {
 				out = append(out, fmt.Sprintf("the header of %s has %d columns %q: the last of them is read as %s",
 					s.URL, n, shorten(c.Header), c.Name))
 			}

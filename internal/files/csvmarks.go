@@ -27,7 +27,13 @@ func marksQuoted(c *script.InputColumn) bool {
 // of all columns that read it; none if there is no marking.
 func markedTexts(r *script.FileReader, column int) []string {
 	var texts []string
+	if !r.Columns[column].InFile() {
+		return nil
+	}
 	for _, c := range r.Columns {
+		if !c.InFile() {
+			continue
+		}
 		same := c.Index == r.Columns[column].Index
 		if r.CSV.ByHeader {
 			same = c.Header == r.Columns[column].Header
@@ -44,7 +50,7 @@ func markedTexts(r *script.FileReader, column int) []string {
 func fieldMarks(r *script.FileReader, head csvHead) [][]string {
 	var fields [][]string
 	for i := range r.Columns {
-		if texts := markedTexts(r, i); texts != nil {
+		if texts := markedTexts(r, i); texts != nil && head.index[i] >= 0 {
 			if fields == nil {
 				fields = make([][]string, head.fields)
 			}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/parquetfile"
 	"thalweg/internal/script"
@@ -100,7 +101,7 @@ func (p *parquetPlan) diagnoseFooter(ctx context.Context, db Querier) error {
 		return nil
 	}
 	s.view = ""
-	for _, c := range s.columns {
+	for _, c := range s.inFile() {
 		_, err := queryRow(ctx, db, "SELECT CAST(max(hash("+sqltext.Ident(c.Name)+")) AS VARCHAR)"+s.scan([]parquetSlice{s}))
 		if err != nil && ctx.Err() == nil {
 			return damagedFault(s.URL, &parquetfile.DamagedError{Column: c.Name, What: "DuckDB cannot read what its footer says", Err: err})
@@ -113,6 +114,19 @@ func (p *parquetPlan) diagnoseFooter(ctx context.Context, db Querier) error {
 func (p *parquetPlan) diagnoseColumn(ctx context.Context, db Querier, i int) error {
 	s, c := &p.slices[0], p.r.Columns[i]
 	from := s.scan(p.slices)
+	if cell := s.columns[i].fixed; cell != nil {
+		if c.Type == expr.String || cell.empty {
+			return nil
+		}
+		bad, err := csvBad(c, fixedText(c, cell))
+		if err != nil {
+			return err
+		}
+		if row, err := queryRow(ctx, db, "SELECT '1'"+from+" WHERE "+bad+" LIMIT 1"); err != nil || row == nil {
+			return err
+		}
+		return fixedFault(s.URL, c, cell)
+	}
 	if _, err := queryRow(ctx, db, "SELECT CAST(max(hash("+viewName(i)+")) AS VARCHAR)"+from); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()

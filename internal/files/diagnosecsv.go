@@ -79,6 +79,9 @@ func (c *csvCopy) walk(ctx context.Context, visit func(rec csvRecord) error) err
 func (c *csvCopy) checkStructure(ctx context.Context) error {
 	return c.walk(ctx, func(rec csvRecord) error {
 		for i, n := range c.head.index {
+			if n < 0 {
+				continue
+			}
 			value := rec.shape.value(rec.text, n)
 			if utf8.Valid(value) {
 				continue
@@ -130,6 +133,9 @@ func (c *csvCopy) checkValues(ctx context.Context, db Querier, plan *csvPlan) er
 // valueFault reports column i of a record.
 func (c *csvCopy) valueFault(ctx context.Context, record int64, i int) error {
 	col := c.r.Columns[i]
+	if cell := c.head.fixed[i]; cell != nil {
+		return fixedFault(c.slice.URL, col, cell)
+	}
 	var f *fault.Error
 	err := c.walk(ctx, func(rec csvRecord) error {
 		if c.slice.FirstRecord+rec.row < record {

@@ -47,7 +47,7 @@ func Expand(ctx context.Context, dir string, urls []script.FileURL) ([]script.Fi
 			}
 		}
 		for _, name := range names {
-			out = append(out, script.FileURL{URL: name, Pos: u.Pos})
+			out = append(out, script.FileURL{URL: name, Pos: u.Pos}) // readers know the patterns
 		}
 		if len(out) > MaxMatchedFilesCount {
 			return nil, placed(u, fault.New(fault.UserData, "%s: more than %d files match", u.URL, MaxMatchedFilesCount))

@@ -36,10 +36,16 @@ func planCSV(r *script.FileReader, slices []Slice, scratchDir string, rows Rows)
 	if err := csvDialect(r); err != nil {
 		return nil, err
 	}
-	heads := make([]csvHead, len(slices))
+	heads, names := make([]csvHead, len(slices)), newNamer(r)
 	err := eachInOrder(context.Background(), len(slices), func(_ context.Context, i int) error {
 		var err error
-		heads[i], err = readHead(r, slices[i].Path, slices[i].URL)
+		if heads[i], err = readHead(r, slices[i].Path, slices[i].URL); err != nil {
+			return err
+		}
+		fixed, err := names.cells(slices[i].URL)
+		if err == nil {
+			heads[i].fix(fixed)
+		}
 		return err
 	})
 	if err != nil {
@@ -145,7 +151,13 @@ func csvColumns(r *script.FileReader, head csvHead) ([]string, error) {
 
 // columnTexts renders the texts of the columns, NULL only where tellsQuotes.
 func columnTexts(r *script.FileReader, head csvHead) []string {
-	return textsAt(r, func(column int) int { return head.index[column] })
+	out := textsAt(r, func(column int) int { return head.index[column] })
+	for i, cell := range head.fixed {
+		if cell != nil {
+			out[i] = fixedText(r.Columns[i], cell)
+		}
+	}
+	return out
 }
 
 // textsAt is columnTexts of columns that are somewhere else.

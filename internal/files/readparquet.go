@@ -44,8 +44,9 @@ type parquetSlice struct {
 // parquetColumn is a column of a file that a column of the reader is read from.
 type parquetColumn struct {
 	parquetfile.Column
-	index int  // in the file
-	split bool // has pages in BYTE_STREAM_SPLIT, which DuckDB knows of floats only
+	index int        // in the file
+	split bool       // has pages in BYTE_STREAM_SPLIT, which DuckDB knows of floats only
+	fixed *fixedCell // it is not in the file; nil: it is
 }
 
 // planParquet looks into the footers. With views every slice is read through
@@ -58,8 +59,11 @@ func planParquet(r *script.FileReader, slices []Slice, dir string, views bool) (
 	p := &parquetPlan{r: r, slices: make([]parquetSlice, len(slices)), dir: dir}
 	wanted := map[string]bool{}
 	for _, c := range r.Columns {
-		wanted[c.Parquet] = true
+		if c.InFile() {
+			wanted[c.Parquet] = true
+		}
 	}
+	names := newNamer(r)
 	feet := make([]*parquetfile.Footer, len(slices))
 	err = eachInOrder(context.Background(), len(slices), func(_ context.Context, i int) error {
 		var err error
@@ -71,17 +75,21 @@ func planParquet(r *script.FileReader, slices []Slice, dir string, views bool) (
 	}
 	for i, s := range slices {
 		one := parquetSlice{Slice: s, foot: feet[i]}
-		if one.columns, err = wantedColumns(r, feet[i], s.URL); err != nil {
+		fixed, err := names.cells(s.URL)
+		if err != nil {
+			return nil, err
+		}
+		if one.columns, err = wantedColumns(r, feet[i], s.URL, fixed); err != nil {
 			return nil, err
 		}
 		if one.from, one.to, err = s.groups(feet[i]); err != nil {
 			return nil, err
 		}
 		for k, c := range one.columns {
-			whole := c.Physical == parquetfile.Int32 || c.Physical == parquetfile.Int64
+			whole := c.fixed == nil && (c.Physical == parquetfile.Int32 || c.Physical == parquetfile.Int64)
 			one.columns[k].split = whole && feet[i].ByteStreamSplit(c.index, one.from, one.to)
 		}
-		if views || !one.native() {
+		if inFile := one.inFile(); len(inFile) > 0 && views || !one.native() {
 			one.view = filepath.Join(dir, fmt.Sprintf("%06d.parquet", i))
 		}
 		p.slices[i] = one
@@ -123,7 +131,7 @@ func damagedFault(u string, err error) error {
 }
 
 // wantedColumns finds the columns of r in a file.
-func wantedColumns(r *script.FileReader, f *parquetfile.Footer, u string) ([]parquetColumn, error) {
+func wantedColumns(r *script.FileReader, f *parquetfile.Footer, u string, fixed []*fixedCell) ([]parquetColumn, error) {
 	out := make([]parquetColumn, len(r.Columns))
 	for i, c := range r.Columns {
 		refuse := func(format string, args ...any) error {
@@ -131,8 +139,14 @@ func wantedColumns(r *script.FileReader, f *parquetfile.Footer, u string) ([]par
 			e.Place.Field = c.Parquet
 			return e
 		}
+		if out[i].fixed = fixed[i]; fixed[i] != nil {
+			continue
+		}
 		at, found := f.Find(c.Parquet)
 		switch {
+		case found == 0 && c.Optional:
+			out[i].fixed = &fixedCell{empty: true}
+			continue
 		case found == 0:
 			e := fault.Of(refuse("missing column %q; the file has: %s", c.Parquet, quoteList(f.Names())))
 			e.Hint = nearHint(c.Parquet, f.Names())
@@ -190,12 +204,17 @@ func (s *parquetSlice) native() bool {
 	if slices.ContainsFunc(s.foot.Names(), ownName) {
 		return false
 	}
-	for _, c := range s.columns {
+	for _, c := range s.inFile() {
 		if !nativeReads(c) {
 			return false
 		}
 	}
 	return true
+}
+
+// inFile are the columns that the file has.
+func (s *parquetSlice) inFile() []parquetColumn {
+	return slices.DeleteFunc(slices.Clone(s.columns), func(c parquetColumn) bool { return c.fixed != nil })
 }
 
 // prepare verifies the pages and writes the views. Whoever reads must have
@@ -266,6 +285,9 @@ func (s *parquetSlice) verify(ctx context.Context, f *os.File) (map[[2]int]parqu
 func (s *parquetSlice) writeView(ctx context.Context, f *os.File, found map[[2]int]parquetfile.Pages) error {
 	var list []parquetfile.ViewColumn
 	for i, c := range s.columns {
+		if c.fixed != nil {
+			continue
+		}
 		list = append(list, viewColumns(c, viewName(i))...)
 	}
 	err := s.foot.WriteView(ctx, f, s.view, s.from, s.to, list, func(group, column int) parquetfile.Pages { return found[[2]int{group, column}] })
@@ -323,7 +345,7 @@ func mergeable(a, b *parquetSlice) bool {
 	}
 	for i := range a.columns {
 		x, y := a.columns[i], b.columns[i]
-		if x.Column != y.Column || x.split != y.split {
+		if x.Column != y.Column || x.split != y.split || (x.fixed == nil) != (y.fixed == nil) || x.fixed != nil && *x.fixed != *y.fixed {
 			return false
 		}
 	}
@@ -351,6 +373,9 @@ func (p *parquetPlan) selectRun(run []parquetSlice, withPosition bool) (string, 
 // orDefault is column i of the reader without the NULLs that it may not have.
 func (p *parquetPlan) orDefault(s *parquetSlice, i int) (string, error) {
 	c := p.r.Columns[i]
+	if cell := s.columns[i].fixed; cell != nil {
+		return fixedValue(c, cell)
+	}
 	value, err := s.value(p.r, i)
 	if err != nil || s.columns[i].Required || c.Nullable {
 		return value, err
@@ -421,6 +446,9 @@ func (s *parquetSlice) scan(run []parquetSlice) string {
 // the number or the bytes that the file has.
 func (s *parquetSlice) text(r *script.FileReader, i int) string {
 	have, col := s.columns[i], s.viewed(i)
+	if have.fixed != nil {
+		return fixedText(r.Columns[i], have.fixed)
+	}
 	bare := "CAST(" + col + " AS VARCHAR)"
 	switch {
 	case have.Kind == parquetfile.Int96:

@@ -142,12 +142,26 @@ func (c *tolerantCSV) rewritePiece(ctx context.Context, p *csvCopy, in *csvWalke
 		fmt.Fprintf(out, "%d%c%d%c%d", p.slice.File, c.r.CSV.Separator, p.slice.FirstRecord+rec.row, c.r.CSV.Separator, p.firstLine()+rec.line)
 		for _, n := range c.used {
 			out.WriteByte(c.r.CSV.Separator)
+			if cell := p.head.fixed[n]; cell != nil {
+				c.writeFixed(out, cell)
+				continue
+			}
 			at := p.head.index[n]
 			writeField(out, rec, at, c.tells, isMarked(marks, rec, at))
 		}
 		out.WriteByte('\n') // bufio keeps the first error for Flush
 	}
 	return true, nil
+}
+
+// writeFixed writes what a column has that is not in the file.
+func (c *tolerantCSV) writeFixed(out *bufio.Writer, cell *fixedCell) {
+	if cell.empty && c.tells {
+		return
+	}
+	out.WriteByte('"')
+	out.WriteString(strings.ReplaceAll(cell.text, `"`, `""`))
+	out.WriteByte('"')
 }
 
 // check finds what no reading of values can survive, as a failure with its place.
@@ -157,6 +171,9 @@ func (c *tolerantCSV) check(p *csvCopy, rec csvRecord) *fault.Error {
 	}
 	for _, n := range c.used {
 		at := p.head.index[n]
+		if at < 0 {
+			continue
+		}
 		if value := rec.shape.value(rec.text, at); !utf8.Valid(value) {
 			f := inputFault(fault.UserData, p.slice.URL, "column %s is not valid UTF-8", c.r.Columns[n].Name)
 			p.place(f, rec, n, escapeBytes(value))
@@ -198,7 +215,10 @@ func (c *tolerantCSV) walk(ctx context.Context, p *csvCopy, in *csvWalker, cells
 		for ; k < len(cells) && cells[k].Row == p.slice.FirstRecord+rec.row; k++ {
 			f := fault.New(fault.UserData, "")
 			f.Place.Line = p.firstLine() + rec.line
-			if n := cells[k].Column; n >= 0 {
+			if n := cells[k].Column; n >= 0 && p.head.fixed[n] != nil {
+				f = fixedFault(p.slice.URL, c.r.Columns[n], p.head.fixed[n])
+				f.Place.Line = p.firstLine() + rec.line
+			} else if n >= 0 {
 				value := string(rec.shape.value(rec.text, p.head.index[n]))
 				f.Message = notOfType(c.r.Columns[n], value)
 				p.place(f, rec, n, value)

@@ -76,7 +76,11 @@ func (t *Tolerant) readRows(ctx context.Context, db Querier, s *parquetSlice, ro
 	var pairs, texts []string
 	for i, c := range t.r.Columns {
 		text := s.text(t.r, i)
-		pairs = append(pairs, sqltext.String(c.Parquet)+": "+text)
+		name := c.Parquet
+		if !c.InFile() {
+			name = c.Name
+		}
+		pairs = append(pairs, sqltext.String(name)+": "+text)
 		texts = append(texts, text)
 	}
 	query := "SELECT " + s.rowNumber() + ", CAST(to_json({" + strings.Join(pairs, ", ") + "}) AS VARCHAR), " + strings.Join(texts, ", ") +
@@ -108,6 +112,11 @@ func (t *Tolerant) badParquet(s *parquetSlice, cell BadCell, values []sql.NullSt
 	out := BadRecord{File: s.File, Row: cell.Row, BadRow: fault.BadRow{Place: fault.Place{File: s.URL, Record: cell.Row + 1}, Raw: rawText(raw, int64(len(raw)))}}
 	if cell.Column >= 0 {
 		c := t.r.Columns[cell.Column]
+		if fixed := s.columns[cell.Column].fixed; fixed != nil {
+			f := fixedFault(s.URL, c, fixed)
+			out.Place.Field, out.Place.Value, out.Reason = c.Name, f.Place.Value, f.Message
+			return out
+		}
 		value := shownNumber(s.columns[cell.Column], values[1+cell.Column].String)
 		out.Place.Field, out.Place.Value = c.Name, shorten(value)
 		out.Reason = unfit(c, s.columns[cell.Column], value)

@@ -778,6 +778,14 @@ func fileWarnings(n *script.Node, read []files.Slice) ([]string, error) {
 		}
 		out = append(out, fmt.Sprintf("input file %s is empty: it has 0 bytes and no header, and was read as no rows", url))
 	}
+	lacking, err := files.Lacking(n.Files, read)
+	if err != nil {
+		return out, err
+	}
+	if more := len(lacking) - namesMax; more > 0 {
+		lacking = append(lacking[:namesMax], moreOf(more, "input file lacks", "input files lack")+" columns that may be missing")
+	}
+	out = append(out, lacking...)
 	shared, err := files.SharedHeaders(n.Files, read)
 	if more := len(shared) - namesMax; more > 0 {
 		shared = append(shared[:namesMax], moreOf(more, "column has a header that is", "columns have headers that are")+" there more than once")

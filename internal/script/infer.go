@@ -92,11 +92,11 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		short, key := shortColumn{typ: textAt(at, c.Type.String())}, textAt(at, c.Name)
 		if e := declaredType(declared, c.Name, names[i]); e != nil {
 			used[e.Name] = true
-			if !isText(e.Value) {
+			if !isText(e.Value) && !isShortMap(e.Value) {
 				l.ErrorAt(e.Value, join(o.keyPath("types"), e.Name), "a column's type is text, found %s", e.Value.Kind)
 				continue
 			}
-			short, key = parseShortColumn(e.Value), e.Key
+			short, key = l.shortColumn(e.Value, join(o.keyPath("types"), e.Name)), e.Key
 		} else if c.Type == expr.Invalid {
 			unread = append(unread, document.Quote(c.Name)+" is "+c.Kind)
 			continue
@@ -122,7 +122,12 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		}
 	}
 	for _, e := range declared {
-		if !used[e.Name] {
+		if used[e.Name] {
+			continue
+		}
+		if short := l.lacking(e, o); short != nil {
+			m.Entries = append(m.Entries, columnEntry(identifier(e.Name), e.Key, *short, e.Name, 0, parquet))
+		} else {
 			l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first file has no column %s", document.Quote(e.Name)).Hint = document.DidYouMean(e.Name, headers)
 		}
 	}
@@ -130,6 +135,17 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		o.drop("types")
 		o.add("columns", m)
 	}
+}
+
+// lacking is an optional column that the first file has not got; nil if it is none.
+func (l *loader) lacking(e *document.Entry, o *object) *shortColumn {
+	if !isShortMap(e.Value) {
+		return nil
+	}
+	if short := l.shortColumn(e.Value, join(o.keyPath("types"), e.Name)); short.optional != nil {
+		return &short
+	}
+	return nil
 }
 
 // sharedHint says what to do about two columns of the same name.

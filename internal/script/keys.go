@@ -218,8 +218,9 @@ var (
 	fileReaderShape = &shape{name: "file_reader", doc: "Input files: what r.* is.", keys: []key{
 		{name: "urls", form: listOf(text()), need: true, doc: "The input files."},
 		{name: "csv", form: keysOf(csvReaderShape), doc: "How CSV is read."},
-		{name: "columns", form: namesOf(either(text(), keysOf(columnShape))), doc: "Map of names to columns: expressions call them r.<name>. Short: header: type, with a Go time layout behind datetime, and = value behind it all for what is NULL. Without that the column may be NULL; strings of CSV files only with ? behind the type."},
-		{name: "types", form: namesOf(text()), doc: "Instead of columns: takes them from the first file. Types of columns by header; others are strings, in Parquet files what they are."},
+		{name: "file_name", form: text(), doc: "Name of a column of the files' names, as the script has them. Parts of names are columns, too: dir/<region>/<day datetime 2006-01-02>.csv in urls."},
+		{name: "columns", form: namesOf(either(text(), keysOf(shortColumnShape), keysOf(columnShape))), doc: "Map of names to columns: expressions call them r.<name>. Short: header: type, with a Go time layout behind datetime, and = value behind it all for what is NULL. Without that the column may be NULL; strings of CSV files only with ? behind the type."},
+		{name: "types", form: namesOf(either(text(), keysOf(shortColumnShape))), doc: "Instead of columns: takes them from the first file. Types of columns by header; others are strings, in Parquet files what they are."},
 	}}
 
 	csvReaderShape = &shape{name: "csv_reader", keys: []key{
@@ -235,8 +236,15 @@ var (
 		{name: "col_type", form: text(typeWords()...), need: true, doc: "Type of the values."},
 		{name: "col_default_value", form: text(), doc: "CSV: value of an empty cell; default: the type's zero value."},
 		{name: "nullable", form: boolean(), doc: "An empty cell of a CSV file and a null of a Parquet file are NULL."},
+		{name: "optional", form: boolean(), doc: "A file may be without the column: it is as if its cells were empty there."},
+		{name: "file", form: text(), doc: "The column is taken from the files' names: name, or <PART> as it is in urls."},
 		{name: "csv", form: keysOf(csvColumnShape), doc: "Where and how the column is in CSV files."},
 		{name: "parquet", form: keysOf(parquetColumnShape), doc: "Where the column is in Parquet files."},
+	}}
+
+	shortColumnShape = &shape{name: "short_column", doc: "A column in short form, with more than its type.", keys: []key{
+		{name: "type", form: text(), need: true, doc: "What the short form says as text: int, string?, datetime 2006-01-02, int = 0."},
+		{name: "optional", form: boolean(), doc: "A file may be without the column: it is NULL there, or what = says."},
 	}}
 
 	csvColumnShape = &shape{name: "csv_input_column", keys: []key{

@@ -159,8 +159,9 @@ type FileReader struct {
 
 // FileURL is an input file and where the script names it.
 type FileURL struct {
-	URL string
-	Pos document.Pos
+	URL     string
+	Pattern string // with the parts that are columns, where URL has a *; "": there are none
+	Pos     document.Pos
 }
 
 // CSVReader says how to read CSV.
@@ -190,12 +191,19 @@ type InputColumn struct {
 	Parquet string  // Parquet column name
 	Numbers Numbers // CSV, numbers without a format
 
+	Optional bool   // a file may be without it: then it is as if its cells were empty
+	File     string // WholeName, or if Part the name of a part: it is taken from the files' names, and is not in them
+	Part     bool
+
 	Short bool // it is given in a short form of Thalweg's own, read as strictly as it says
 
 	Nullable        bool     // else an empty cell or a null is Default or the type's zero value
 	NullTexts       []string // CSV, nullable: texts that are NULL; "" is the empty cell without quotes
 	QuotedEmptyNull bool     // CSV, nullable: "" in quotes is NULL, else it is an empty text
 }
+
+// InFile reports whether files have the column.
+func (c *InputColumn) InFile() bool { return c.File == "" }
 
 // Zoned reports whether the column's datetimes have zones of their own.
 func (c *InputColumn) Zoned() bool {

@@ -25,8 +25,15 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 	f.Pos = l.pos(o.where())
 	urls := o.texts("urls")
 	for _, v := range urls {
-		l.fileURL(v, o.keyPath("urls"), "file", "http", "https", "sftp", "s3")
-		f.URLs = append(f.URLs, FileURL{URL: v.Text, Pos: l.pos(v)})
+		u := FileURL{URL: v.Text, Pos: l.pos(v)}
+		named := v
+		if glob, parts := nameParts(v.Text); len(parts) > 0 {
+			u.URL, u.Pattern = glob, v.Text
+			c := *v
+			c.Text, named = glob, &c
+		}
+		l.fileURL(named, o.keyPath("urls"), "file", "http", "https", "sftp", "s3")
+		f.URLs = append(f.URLs, u)
 	}
 	switch {
 	case !o.has("urls"):
@@ -45,6 +52,7 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 	} else {
 		l.shortColumns(d)
 	}
+	l.nameColumns(o, urls)
 	l.inputColumns(d, f)
 	if f.Parquet {
 		o.ignored("the columns say that the files are Parquet", "csv")
@@ -54,7 +62,7 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 // inShort reports whether a reader of files has columns of Thalweg's short forms.
 func (o *object) inShort() bool {
 	v := o.get("columns")
-	return o.has("types") || v != nil && slices.ContainsFunc(v.Entries, func(e *document.Entry) bool { return e.Value.Kind == document.String })
+	return o.has("types") || v != nil && slices.ContainsFunc(v.Entries, func(e *document.Entry) bool { return e.Value.Kind == document.String || isShortMap(e.Value) })
 }
 
 // namedSeparator is what the files' names say of it, if they agree; else a comma.
@@ -192,6 +200,8 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 			c.column.Type = l.columnType(c.o, "col_type")
 			c.column.Default = c.o.str("col_default_value")
 			c.column.Nullable = c.o.boolean("nullable")
+			c.column.Optional = c.o.boolean("optional")
+			c.column.File = c.o.str("file")
 			c.csv = l.object(c.o.get("csv"), c.o.keyPath("csv"), csvColumnShape)
 			c.parq = l.object(c.o.get("parquet"), c.o.keyPath("parquet"), parquetColumnShape)
 		}
@@ -210,6 +220,13 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 // fileKind decides whether the files are Parquet or CSV from what the columns say.
 func (l *loader) fileKind(d *nodeDraft, f *FileReader, drafts []*columnDraft) {
 	var parquet, byIndex, byHeader *columnDraft
+	for i, c := range drafts {
+		if c.column.File != "" {
+			l.nameColumn(c, f)
+			drafts[i] = nil
+		}
+	}
+	drafts = slices.DeleteFunc(drafts, func(c *columnDraft) bool { return c == nil })
 	for _, c := range drafts {
 		switch {
 		case c.column.Parquet != "":
@@ -277,6 +294,8 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft,
 		d := l.ErrorAt(c.key, c.path, "column %s is found by index, but other columns are found by header", document.Quote(c.column.Name))
 		d.Hint = "give all columns csv.col_hdr, or all of them csv.col_idx"
 		d.Related = append(d.Related, l.pos(byHeader.key))
+	case byHeader == nil && c.column.Optional:
+		l.ErrorAt(c.o.get("optional"), c.o.keyPath("optional"), "a column that is found by its index cannot be optional").Hint = "find it by its header, or write the files with equally many columns"
 	case byHeader != nil:
 		c.csv.ignored("the column is found by its header", "col_idx")
 		if f.CSV.HeaderRecord < 0 {

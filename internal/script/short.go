@@ -181,6 +181,7 @@ type shortColumn struct {
 	otherwise *document.Value // value of what is NULL; nil: it is NULL
 	nullable  bool            // it says so
 	required  bool            // the file says that there are no NULLs
+	optional  *document.Value // nil: all files have it
 }
 
 // mayBeNull decides whether a column that is given in short form is nullable:
@@ -188,7 +189,7 @@ type shortColumn struct {
 // text of a CSV file, whose empty cell is the empty text, unless ? asks for it.
 func (c shortColumn) mayBeNull(parquet bool) bool {
 	switch {
-	case c.nullable:
+	case c.nullable, c.optional != nil && c.otherwise == nil:
 		return true
 	case c.otherwise != nil, c.required:
 		return false
@@ -217,12 +218,44 @@ func parseShortColumn(v *document.Value) shortColumn {
 	return c
 }
 
+// isShortMap reports whether a column is given as {type: …}, which is a short form, too.
+func isShortMap(v *document.Value) bool {
+	has := func(name string) bool {
+		return slices.ContainsFunc(v.Entries, func(e *document.Entry) bool { return strings.EqualFold(e.Name, name) })
+	}
+	return v.Kind == document.Map && has("type") && !has("col_type")
+}
+
+// shortColumn reads a column as text, or as a map with more.
+func (l *loader) shortColumn(v *document.Value, path string) shortColumn {
+	if !isShortMap(v) {
+		return parseShortColumn(v)
+	}
+	o := l.object(v, path, shortColumnShape)
+	t := o.text("type")
+	if t == nil {
+		return parseShortColumn(textAt(v, ""))
+	}
+	c := parseShortColumn(t)
+	if o.boolean("optional") {
+		c.optional = o.get("optional")
+	}
+	return c
+}
+
+func trueAt(v *document.Value) *document.Value {
+	return &document.Value{Src: v.Src, Kind: document.Bool, Text: "true", Off: v.Off, End: v.End, Weight: 1, Made: true}
+}
+
 // columnEntry is the long form of a column that is found by its header, by its
 // index if header is "", or by its name in a Parquet file.
 func columnEntry(name string, key *document.Value, c shortColumn, header string, index int, parquet bool) *document.Entry {
 	v := mapAt(c.typ, entryAt(c.typ, "col_type", c.typ))
 	if c.mayBeNull(parquet) {
-		v.Entries = append(v.Entries, entryAt(c.typ, "nullable", &document.Value{Src: c.typ.Src, Kind: document.Bool, Text: "true", Off: c.typ.Off, End: c.typ.End, Weight: 1, Made: true}))
+		v.Entries = append(v.Entries, entryAt(c.typ, "nullable", trueAt(c.typ)))
+	}
+	if c.optional != nil {
+		v.Entries = append(v.Entries, entryAt(c.optional, "optional", c.optional))
 	}
 	if parquet {
 		where := mapAt(key, entryAt(key, "col_name", textAt(key, header)))
@@ -259,7 +292,7 @@ func (l *loader) shortColumns(d *nodeDraft) {
 	var headers []string
 	parquet := l.looksParquet(o)
 	for _, c := range columns.Entries {
-		if c.Value.Kind == document.String {
+		if c.Value.Kind == document.String || isShortMap(c.Value) {
 			short, headers = append(short, c), append(headers, c.Name)
 		}
 		parquet = parquet || namesParquet(c.Value)
@@ -281,7 +314,7 @@ func (l *loader) shortColumns(d *nodeDraft) {
 				at = k
 			}
 		}
-		*c = *columnEntry(names[i], c.Key, parseShortColumn(c.Value), header, at, parquet)
+		*c = *columnEntry(names[i], c.Key, l.shortColumn(c.Value, join(o.keyPath("columns"), c.Name)), header, at, parquet)
 	}
 }
 
