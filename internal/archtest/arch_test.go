@@ -95,7 +95,7 @@ var allowed = map[string]string{
 	"internal/simulate":                "coordinator executor fault queue state state/backoff state/sqlite worker",
 	"internal/matrix":                  "fault",
 	"internal/reuse":                   "address budget engine files plan python script",
-	"internal/pipeline":                "address budget copies durable engine expr fault files gate parts plan python remote reuse script sqltext state supervise worker",
+	"internal/pipeline":                "address budget copies durable engine expr fault files gate outfile parts plan python remote reuse script sqltext state supervise worker",
 	"internal/collect":                 "fault gate parts pipeline plan state supervise worker",
 	"internal/compare":                 "budget engine expr fault parts pipeline plan similar sqltext state",
 	"internal/lineage":                 "address engine expr fault figures files parts pipeline plan query script similar sqltext state",

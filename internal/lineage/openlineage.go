@@ -439,6 +439,9 @@ func (t *teller) outputs(ctx context.Context, n state.Node, s *script.Node, read
 	}
 	var out []dataset
 	for _, f := range files {
+		if f.Manifest {
+			continue
+		}
 		d := t.file(f.URL)
 		d.OutputFacets = map[string]any{"outputStatistics": outputStatistics(f.Rows, f.Bytes, 1)}
 		if s != nil && s.Out != nil {

@@ -194,6 +194,9 @@ func targetIn(ctx context.Context, home *Home, r state.Run, name, path string) (
 			return target, false, fmt.Errorf("read the files of %s: %w", n.Name, err)
 		}
 		for _, f := range files {
+			if f.Manifest {
+				continue
+			}
 			if f.URL == path || !address.Remote(path) && resolved(f.URL) == resolved(path) {
 				return lineage.Target{Node: key, File: &f}, true, nil
 			}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -13,7 +15,6 @@ import (
 	"time"
 
 	"thalweg/internal/address"
-	"thalweg/internal/durable"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
 	"thalweg/internal/parts"
@@ -38,7 +39,14 @@ type staged interface {
 // outputAddress is where the batch's file will be: an absolute path, whichever
 // directory this process is in, or an address.
 func (x *attempt) outputAddress() (string, error) {
-	url := script.ExpandURL(x.node.Out.URL, int(x.claim.Run), x.claim.Batch)
+	if x.batch.Work.Manifest {
+		return x.manifestAddress()
+	}
+	return x.address(script.ExpandURL(x.node.Out.URL, int(x.claim.Run), x.claim.Batch))
+}
+
+// address makes the place of an output that of this run.
+func (x *attempt) address(url string) (string, error) {
 	if address.Remote(url) {
 		return url, nil
 	}
@@ -146,21 +154,30 @@ func (x *attempt) outputResult(ctx context.Context, out worker.Result, res engin
 		discardParts = func() {}
 	}
 	defer during(&x.strain.measured.write)()
-	sum, bytes, err := syncFile(x.p.cfg.Files, x.batch.OutPath)
+	sums, bytes, err := x.syncFile(x.batch.OutPath)
 	if err != nil {
 		discardParts()
 		return worker.Result{}, x.outputFault("make output file "+x.final+" durable", err)
 	}
 	var file staged = &localFile{x: x, temp: x.batch.OutPath}
 	if address.Remote(x.final) {
-		if file, err = x.send(ctx, bytes, sum); err != nil {
+		if file, err = x.send(ctx, bytes, sums.crc); err != nil {
 			discardParts()
 			return worker.Result{}, err
 		}
 	}
 	out.Outcome.Stats.BytesOut = bytes
-	out.Outcome.Files = []state.File{{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch, URL: address.Redact(x.final), Rows: res.RowsOut, Bytes: bytes, Checksum: sum}}
+	out.Outcome.Files = []state.File{{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch, URL: address.Redact(x.final), Rows: res.RowsOut, Bytes: bytes, Checksum: sums.crc,
+		SHA256: sums.sha, Manifest: x.batch.Work.Manifest}}
 	out.Publications, out.Publish = x.announced, file.Publish
+	if x.node.Out.Manifest && !x.batch.Work.Manifest {
+		out.Publish = func(ctx context.Context) error {
+			if err := x.removeManifest(ctx); err != nil {
+				return err
+			}
+			return file.Publish(ctx)
+		}
+	}
 	out.Discard = func() {
 		discardParts()
 		x.drop(ctx, file.Discard)
@@ -239,15 +256,26 @@ func sumFile(ctx context.Context, path string) (sum string, bytes int64, err err
 	return parts.Checksum(f)
 }
 
-// syncFile makes a file durable and returns its checksum and size.
-func syncFile(files durable.FS, path string) (sum string, bytes int64, err error) {
+// sums are what a file is known by.
+type sums struct{ crc, sha string }
+
+// syncFile makes a file durable and returns its checksums and size. The second
+// one costs more, and is made where a manifest tells it.
+func (x *attempt) syncFile(path string) (out sums, bytes int64, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
-		return "", 0, err
+		return out, 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := files.Sync(f); err != nil {
-		return "", 0, err
+	if err := x.p.cfg.Files.Sync(f); err != nil {
+		return out, 0, err
 	}
-	return parts.Checksum(f)
+	if !x.node.Out.Manifest || x.batch.Work.Manifest {
+		out.crc, bytes, err = parts.Checksum(f)
+		return out, bytes, err
+	}
+	h := sha256.New()
+	out.crc, bytes, err = parts.Checksum(io.TeeReader(f, h))
+	out.sha = hex.EncodeToString(h.Sum(nil))
+	return out, bytes, err
 }

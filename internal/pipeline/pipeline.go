@@ -474,6 +474,13 @@ func (p *Pipeline) executeBatch(ctx context.Context, c state.Claim) (out worker.
 			x.dropOutput(ctx)
 		}
 	}()
+	if x.batch.Work.Manifest {
+		res, err := x.writeManifest(ctx)
+		if err != nil {
+			return worker.Result{}, err
+		}
+		return x.result(ctx, res)
+	}
 	task, err := p.planner.Task(x.node, x.in, x.plan, x.own, x.batch)
 	if err != nil {
 		return worker.Result{}, err

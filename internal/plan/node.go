@@ -67,8 +67,10 @@ type Work struct {
 	Again   bool             `json:"-"`                  // it has all rows at hand: see ErrLookAgain
 	Phase   int              `json:"-"`                  // see state.BatchSpec.Phase
 	BadCaps bool             `json:"bad_caps,omitempty"` // it compares the bad rows of the others with the node's caps
-	Only    bool             `json:"only,omitempty"`     // it does all that there is to read; set where bad rows are counted
-	finer   int              // how many times finer than planned its keys are cut, for want of memory; 0: as planned
+	// Manifest says that it writes the manifest of the files that the others have written.
+	Manifest bool `json:"manifest,omitempty"`
+	Only     bool `json:"only,omitempty"` // it does all that there is to read; set where bad rows are counted
+	finer    int  // how many times finer than planned its keys are cut, for want of memory; 0: as planned
 }
 
 // Decode reads a batch's work from its spec.
@@ -153,6 +155,9 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		plan.Sides = map[string]Layout{state.SideFailed: failedLayout(rowLayout(n))}
 	}
 	works, sizes = plan.countBadRows(n, works, sizes)
+	if n.Out != nil && n.Out.Manifest {
+		works, sizes = append(works, Work{Manifest: true, Phase: lastPhase(works) + 1}), append(sizes, size{})
+	}
 	specs := make([]state.BatchSpec, len(works))
 	for i, w := range works {
 		w.name(in)
@@ -163,6 +168,14 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		specs[i] = state.BatchSpec{Batch: i, Phase: w.Phase, Class: string(n.Type), RowsIn: sizes[i].rows, BytesIn: sizes[i].bytes, Work: data}
 	}
 	return plan, specs, nil
+}
+
+// lastPhase is the phase of the batches that come last.
+func lastPhase(works []Work) (last int) {
+	for _, w := range works {
+		last = max(last, w.Phase)
+	}
+	return last
 }
 
 // SourcesOf says what has written each table that n reads.

@@ -33,7 +33,7 @@ func (p *Planner) Pieces(n *script.Node, in Inputs, w Work) []Work {
 		for _, group := range cutSlices(in.Query, w.Parts, piecesOfWork) {
 			pieces = append(pieces, Work{Parts: group, Scans: w.Scans})
 		}
-	case n.Out != nil, w.Check, w.BadCaps, w.Ranged:
+	case n.Out != nil, w.Check, w.BadCaps, w.Manifest, w.Ranged:
 		return nil
 	case n.Files != nil:
 		for _, group := range cutFiles(w.Files, piecesOfWork) {

@@ -114,6 +114,10 @@ func (p *Planner) preview(ctx context.Context, n *script.Node, tables map[*scrip
 		if err := w.Decode(s); err != nil {
 			return v, err
 		}
+		if w.Manifest {
+			v.Batches--
+			continue
+		}
 		if w.Check || w.BadCaps {
 			v.Checks++
 			if w.Share.Looks() {

@@ -61,6 +61,8 @@ func (p *Planner) reads(n *script.Node, in Inputs, w Work, own *Table) []Read {
 		return checkReads(n, in, own, w)
 	case w.BadCaps:
 		return []Read{{own, wholeTable(own)}}
+	case w.Manifest:
+		return nil
 	case n.Files != nil:
 		return nil
 	case n.Query != nil:

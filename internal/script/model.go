@@ -306,6 +306,7 @@ type FileWriter struct {
 	Quote     string // QuoteMinimal, QuoteAll or QuoteNone: which values of a CSV file are put in quotes
 	Codec     string // of Parquet: gzip, snappy, zstd, uncompressed
 	Packing   Packing
+	Manifest  bool // a file beside the others says what they are
 	Columns   []*OutputColumn
 }
 
@@ -336,6 +337,11 @@ func (w *FileWriter) NeedsQuotes(text string) bool {
 // PerBatch reports whether the file name contains the batch index, so that
 // each batch writes a file of its own and the count of batches is exact.
 func (w *FileWriter) PerBatch() bool { return containsBatchIndex(w.URL) }
+
+// ManifestURL is where the manifest of the files is; it may contain {run_id|string}.
+func (w *FileWriter) ManifestURL() string {
+	return strings.ReplaceAll(w.URL, batchRef, "all") + ".manifest.json"
+}
 
 // OutputColumn is a column of an output file.
 type OutputColumn struct {

@@ -211,7 +211,7 @@ func (r *runner) files(ctx context.Context, in *engine.Instance, n *script.Node,
 		if n.Out.PerBatch() {
 			name += "_{batch_idx|string}"
 		}
-		n.Out.URL = filepath.Join(dir, name)
+		n.Out.URL, n.Out.Packing, n.Out.Manifest = filepath.Join(dir, name), script.Packing{}, false // its text is compared
 	}
 	if n.Files == nil {
 		return nil

@@ -317,6 +317,8 @@ type File struct {
 	Rows     int64  `json:"rows"`
 	Bytes    int64  `json:"bytes"`
 	Checksum string `json:"checksum"`
+	SHA256   string `json:"sha256,omitempty"`   // of files that a manifest speaks of
+	Manifest bool   `json:"manifest,omitempty"` // it is the manifest of the node's other files
 }
 
 // Offer is a batch that can be claimed, as somebody has read it: what it was
