@@ -34,7 +34,7 @@ func (c *auditCmd) Run(ctx context.Context, a *app) error {
 	if c.JSON {
 		return printJSON(a.stdout, append([]history.Deed{}, deeds...))
 	}
-	t := a.newTable("when", "run", "who", "what", "about", "why")
+	t := a.newTable("when", "run", "who", "what", "about", "why").leaves("when", "about")
 	rightAligned(t, 2)
 	for _, d := range deeds {
 		t.AppendRow([]any{d.Time.Local().Format(time.DateTime), d.Run, d.Actor, deedText(a, d), deedAbout(d), d.Reason})

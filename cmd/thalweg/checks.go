@@ -85,7 +85,7 @@ func (c *checksCmd) Run(ctx context.Context, a *app) error {
 		return printJSON(a.stdout, rows)
 	}
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, a.runStatus(ctx, home, r))
-	t := a.newTable("node", "check", "status", "checked", "failed", "kept", "what was found")
+	t := a.newTable("node", "check", "status", "checked", "failed", "kept", "what was found").leaves("kept", "checked", "failed")
 	rightAligned(t, 4, 5, 6)
 	for _, row := range rows {
 		t.AppendRow([]any{row.Node, row.Name, a.paintCheck(row.Status), count(row.Checked), count(row.Failed), count(row.Kept), row.Message})

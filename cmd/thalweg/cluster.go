@@ -53,7 +53,7 @@ func (c *clusterInitCmd) Run(ctx context.Context, a *app) error {
 
 // warnFault says what is wrong and keeps nobody from going on, such as a broker that is away.
 func (a *app) warnFault(err error) {
-	fmt.Fprintf(a.stderr, "%s %s\n", a.paint("warning:", yellow), plain(err.Error()))
+	fmt.Fprintf(a.stderr, "%s %s\n", a.mark("warning:", yellow), plain(err.Error()))
 	if hint := fault.Of(err).Hint; hint != "" {
 		fmt.Fprintf(a.stderr, "  hint: %s\n", plain(hint))
 	}
@@ -153,7 +153,7 @@ func (a *app) printWorkers(workers []local.Attendance, config string) {
 		fmt.Fprintf(a.stdout, "no worker is there; start one: thalweg worker --cluster %s\n", config)
 		return
 	}
-	t := a.newTable("host", "process", "thalweg", "duckdb", "python", "slots", "memory", "since", "runs", "status")
+	t := a.newTable("host", "process", "thalweg", "duckdb", "python", "slots", "memory", "since", "runs", "status").leaves("python", "duckdb", "since", "process", "memory", "slots", "runs")
 	rightAligned(t, 2, 6, 7)
 	for _, w := range workers {
 		status := "at work"

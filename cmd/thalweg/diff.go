@@ -128,8 +128,7 @@ func (r diffReport) print(a *app) {
 func (r diffReport) printCounts(a *app) {
 	fmt.Fprintln(a.data)
 	t := a.newTable()
-	t.SetOutputMirror(a.data)
-	t.ResetHeaders()
+	t.out = a.data
 	rightAligned(t, 2)
 	for i, n := range []int64{r.RowsA, r.RowsB} {
 		t.AppendRow([]any{"rows in " + r.names[i], count(n)})
@@ -160,7 +159,7 @@ func (r diffReport) printChanged(a *app) {
 		headers = append(headers, k)
 	}
 	t := a.newTable(append(headers, "column", r.names[0], r.names[1])...)
-	t.SetOutputMirror(a.data)
+	t.out = a.data
 	for _, d := range r.SampleChanged {
 		key := make([]any, len(r.Key))
 		for i := range key {
@@ -195,7 +194,7 @@ func (r diffReport) printOneSided(a *app, what string, sample []compare.Differen
 		headers = append([]any{"times"}, headers...)
 	}
 	t := a.newTable(headers...)
-	t.SetOutputMirror(a.data)
+	t.out, t.sheet = a.data, true
 	for _, d := range sample {
 		var cells []any
 		if several {

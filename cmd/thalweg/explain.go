@@ -74,9 +74,7 @@ func (c *explainCmd) Run(ctx context.Context, a *app) error {
 	if c.JSON {
 		return printJSON(a.stdout, explained{Budget: e.Budget, Nodes: nodes})
 	}
-	if err := diags.Warnings().Write(a.stderr); err != nil {
-		return fmt.Errorf("print the warnings: %w", err)
-	}
+	a.printDiagnostics(diags.Warnings())
 	var b strings.Builder
 	printBudget(&b, e.Budget)
 	for _, n := range nodes {

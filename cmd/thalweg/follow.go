@@ -71,7 +71,7 @@ func (a *app) follow(ctx context.Context, home *local.Home, key state.RunKey, f 
 	sum, err := local.SummaryOf(ctx, home, key)
 	if err == nil && sum.Status == state.Running && home.Cluster() == nil {
 		fmt.Fprintf(a.stderr, "nobody works on run %d; `%s` lets it go on\n", key.Run, a.command(key, fmt.Sprintf("resume %d", key.Run)))
-		return errReported{exitInterrupted}
+		return errReported{exitStopped}
 	}
 	return finishRun(a, sum, err, f.asJSON)
 }
@@ -205,7 +205,7 @@ func (w *workplace) submit(ctx context.Context, a *app, flags engineFlags, asJSO
 		}
 	}
 	if w.detach {
-		_ = warnings.Write(a.stderr) // the terminal is gone when this fails: nobody to tell
+		a.printDiagnostics(warnings)
 		if asJSON {
 			return printJSON(a.stdout, submitted{Event: "run_submitted", Workspace: key.Workspace, Run: key.Run})
 		}

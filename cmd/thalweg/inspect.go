@@ -74,7 +74,7 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 	if len(checks) > 0 {
 		headers = append(headers, "checks")
 	}
-	t := a.newTable(headers...)
+	t := a.newTable(headers...).leaves("failed", "batches", "bytes out", "type", "time")
 	rightAligned(t, 4, 5, 6, 7, 8, 9)
 	for _, n := range nodes {
 		row := []any{n.Name, n.Kind, nodeStatus(a, n, computedIn), batchText(n, computedIn), n.BatchesFailed, count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))}
@@ -131,7 +131,7 @@ func (c *batchesCmd) Run(ctx context.Context, a *app) error {
 	if c.JSON {
 		return printJSON(a.stdout, rows)
 	}
-	t := a.newTable("batch", "status", "attempt", "rows in", "rows out", "bytes out", "time", "failure")
+	t := a.newTable("batch", "status", "attempt", "rows in", "rows out", "bytes out", "time", "failure").leaves("bytes out", "attempt", "rows in", "time", "rows out")
 	rightAligned(t, 1, 3, 4, 5, 6, 7)
 	for i, b := range rows {
 		what := ""

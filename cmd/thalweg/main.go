@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -21,6 +19,7 @@ import (
 	"thalweg/internal/keeper"
 	"thalweg/internal/local"
 	"thalweg/internal/secret"
+	"thalweg/internal/worker"
 )
 
 // Exit codes. They are a promise: docs/commands.md lists them.
@@ -29,60 +28,64 @@ const (
 	exitOurs        = 1   // a bug of ours, or the environment: disk, memory, permissions
 	exitUsers       = 2   // the script, its parameters, its data or the command line
 	exitWaiting     = 3   // the run waits for people
-	exitInterrupted = 130 // Ctrl-C, SIGTERM
+	exitStopped     = 4   // the run was stopped by others, or nobody works on it any more
+	exitInterrupted = 130 // this command was: Ctrl-C, SIGTERM
 )
 
 // cli is the command line.
 type cli struct {
-	Run     runCmd     `cmd:"" help:"Run a script and show its progress."`
-	Resume  resumeCmd  `cmd:"" help:"Let a run go on from where it is, from the sources that it was begun with."`
-	Retry   retryCmd   `cmd:"" help:"Do again what failed in a run, or nodes and batches of it, and what was made from them."`
-	Stop    stopCmd    `cmd:"" help:"Stop a run, whichever processes work on it."`
-	Pause   pauseCmd   `cmd:"" help:"Let a run finish the batches that are at work, and begin no others."`
-	Attach  attachCmd  `cmd:"" help:"Follow a run that others work on, until it is over."`
-	Worker  workerCmd  `cmd:"" help:"Take batches of every run of a state directory or a cluster, until it is told to end."`
-	Cluster clusterCmd `cmd:"" help:"Make what a cluster needs, and see who is there."`
-	Doctor  doctorCmd  `cmd:"" help:"Look at this machine and the services of a cluster; say what is wrong and how it is mended."`
-	Slot    slotCmd    `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`
+	Validate validateCmd `cmd:"" group:"scripts" help:"Check a script without running it; list all problems at once."`
+	Test     testCmd     `cmd:"" group:"scripts" help:"Run the tests beside a script: rows in, rows out, node by node."`
+	Infer    inferCmd    `cmd:"" group:"scripts" help:"Propose a script for a CSV or Parquet file, from all of its rows."`
+	Explain  explainCmd  `cmd:"" group:"scripts" help:"Show how a run would go about a script: layouts, batches, memory, SQL."`
+	Graph    graphCmd    `cmd:"" group:"scripts" help:"Draw a script: SVG or Graphviz DOT."`
+	Fmt      fmtCmd      `cmd:"" group:"scripts" help:"Put scripts and parameters files into the canonical layout."`
+	Schema   schemaCmd   `cmd:"" group:"scripts" help:"Print the JSON Schema of scripts, or of cluster configurations, for editors."`
+
+	Run    runCmd    `cmd:"" group:"run" help:"Run a script and show its progress."`
+	Resume resumeCmd `cmd:"" group:"run" help:"Let a run go on from where it is, from the sources that it was begun with."`
+	Retry  retryCmd  `cmd:"" group:"run" help:"Do again what failed in a run, or nodes and batches of it, and what was made from them."`
+	Attach attachCmd `cmd:"" group:"run" help:"Follow a run that others work on, until it is over."`
+
+	History historyCmd `cmd:"" group:"look" help:"List the latest runs of a workspace."`
+	Runs    runsCmd    `cmd:"" group:"look" help:"List all runs of a workspace."`
+	Matrix  matrixCmd  `cmd:"" group:"look" help:"List what was run over values (run --matrix), and the cells of one."`
+	Show    showCmd    `cmd:"" group:"look" help:"Show a run, a node of it or a batch: where the time went, what was tried."`
+	Why     whyCmd     `cmd:"" group:"look" help:"Say in a sentence what a run waits for, or what is slow in it."`
+	Events  eventsCmd  `cmd:"" group:"look" help:"Print what has happened to a run, an event a line, as JSON."`
+	Audit   auditCmd   `cmd:"" group:"look" help:"List what people have ordered: who, when, what, why."`
+	Nodes   nodesCmd   `cmd:"" group:"look" help:"List the nodes of a run: status, rows, time."`
+	Batches batchesCmd `cmd:"" group:"look" help:"List the batches of a node, with each failure."`
+	Checks  checksCmd  `cmd:"" group:"look" help:"List what the checks of a run found."`
+	SQL     sqlCmd     `cmd:"" group:"look" name:"sql" help:"Query the tables of any run."`
+	Diff    diffCmd    `cmd:"" group:"look" help:"Say how a table differs between two runs."`
+	Trace   traceCmd   `cmd:"" group:"look" help:"Say what rows of a table or output file are made of, down to the lines of the input files."`
+	Lineage lineageCmd `cmd:"" group:"look" help:"Say what a column is made of, and what is made of it."`
+
+	Stop  stopCmd  `cmd:"" group:"decide" help:"Stop a run, whichever processes work on it."`
+	Pause pauseCmd `cmd:"" group:"decide" help:"Let a run finish the batches that are at work, and begin no others."`
 	gateCmds
-	Validate validateCmd `cmd:"" help:"Check a script without running it; list all problems at once."`
-	Test     testCmd     `cmd:"" help:"Run the tests beside a script: rows in, rows out, node by node."`
-	Infer    inferCmd    `cmd:"" help:"Propose a script for a CSV or Parquet file, from all of its rows."`
-	Explain  explainCmd  `cmd:"" help:"Show how a run would go about a script: layouts, batches, memory, SQL."`
-	Graph    graphCmd    `cmd:"" help:"Draw a script: SVG or Graphviz DOT."`
-	Simulate simulateCmd `cmd:"" help:"Say how efficient fleets of many workers would be, in virtual time, and what limits them."`
-	History  historyCmd  `cmd:"" help:"List the latest runs of a workspace."`
-	Runs     runsCmd     `cmd:"" help:"List all runs of a workspace."`
-	Matrix   matrixCmd   `cmd:"" help:"List what was run over values (run --matrix), and the cells of one."`
-	Show     showCmd     `cmd:"" help:"Show a run, a node of it or a batch: where the time went, what was tried."`
-	Why      whyCmd      `cmd:"" help:"Say in a sentence what a run waits for, or what is slow in it."`
-	Events   eventsCmd   `cmd:"" help:"Print what has happened to a run, an event a line, as JSON."`
-	Audit    auditCmd    `cmd:"" help:"List what people have ordered: who, when, what, why."`
-	Nodes    nodesCmd    `cmd:"" help:"List the nodes of a run: status, rows, time."`
-	Batches  batchesCmd  `cmd:"" help:"List the batches of a node, with each failure."`
-	Checks   checksCmd   `cmd:"" help:"List what the checks of a run found."`
-	SQL      sqlCmd      `cmd:"" name:"sql" help:"Query the tables of any run."`
-	Diff     diffCmd     `cmd:"" help:"Say how a table differs between two runs."`
-	Trace    traceCmd    `cmd:"" help:"Say what rows of a table or output file are made of, down to the lines of the input files."`
-	Lineage  lineageCmd  `cmd:"" help:"Say what a column is made of, and what is made of it."`
-	Fmt      fmtCmd      `cmd:"" help:"Put scripts and parameters files into the canonical layout."`
-	Schema   schemaCmd   `cmd:"" help:"Print the JSON Schema of scripts, or of cluster configurations, for editors."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Invalidate invalidateCmd `cmd:"" group:"decide" help:"Declare a run, or nodes of it, invalid: no run reads its tables any more."`
+	Drop       dropCmd       `cmd:"" group:"decide" help:"Drop runs: nobody reads, continues or lists them any more."`
+	Gc         gcCmd         `cmd:"" group:"decide" name:"gc" help:"Remove what dead attempts left and dropped runs have written, and drop runs by number and age."`
 
-	Scheduler schedulerCmd `cmd:"" help:"Begin runs when their scripts' schedules and watches say so, and work on them, until it is told to end."`
-	Schedules schedulesCmd `cmd:"" help:"List schedules and watches: when they were and will be, what waits, what was skipped."`
-	Hooks     hooksCmd     `cmd:"" help:"Try the hooks that are told what happens to runs."`
+	Worker    workerCmd    `cmd:"" group:"serve" help:"Take batches of every run of a state directory or a cluster, until it is told to end."`
+	Cluster   clusterCmd   `cmd:"" group:"serve" help:"Make what a cluster needs, and see who is there."`
+	Slot      slotCmd      `cmd:"" hidden:"" help:"Execute batches for the worker that has started this process."`
+	Simulate  simulateCmd  `cmd:"" group:"serve" help:"Say how efficient fleets of many workers would be, in virtual time, and what limits them."`
+	Scheduler schedulerCmd `cmd:"" group:"serve" help:"Begin runs when their scripts' schedules and watches say so, and work on them, until it is told to end."`
+	Schedules schedulesCmd `cmd:"" group:"serve" help:"List schedules and watches: when they were and will be, what waits, what was skipped."`
+	Hooks     hooksCmd     `cmd:"" group:"serve" help:"Try the hooks that are told what happens to runs."`
 
-	Invalidate invalidateCmd `cmd:"" help:"Declare a run, or nodes of it, invalid: no run reads its tables any more."`
-	Drop       dropCmd       `cmd:"" help:"Drop runs: nobody reads, continues or lists them any more."`
-	Gc         gcCmd         `cmd:"" name:"gc" help:"Remove what dead attempts left and dropped runs have written, and drop runs by number and age."`
+	Doctor  doctorCmd  `cmd:"" group:"thalweg" help:"Look at this machine and the services of a cluster; say what is wrong and how it is mended."`
+	Version versionCmd `cmd:"" group:"thalweg" help:"Print the version; --version does, too."`
 }
 
 // gateCmds are about runs that wait for people.
 type gateCmds struct {
-	Approve   approveCmd   `cmd:"" help:"Let a run pass a gate."`
-	Reject    rejectCmd    `cmd:"" help:"End a run at a gate."`
-	Approvals approvalsCmd `cmd:"" help:"List what waits for a decision."`
+	Approve   approveCmd   `cmd:"" group:"decide" help:"Let a run pass a gate."`
+	Reject    rejectCmd    `cmd:"" group:"decide" help:"End a run at a gate."`
+	Approvals approvalsCmd `cmd:"" group:"decide" help:"List what waits for a decision."`
 }
 
 // stateFlags say whose state a command looks at.
@@ -100,8 +103,11 @@ type app struct {
 	at             commandPlace // see there
 	cluster        bool         // the command looks at one: its workers go on with runs
 	terminal       bool         // stderr is one, and shows progress
-	color          bool
-	width          int // columns of the terminal, 0 unknown
+	color          bool         // of stdout
+	talkColor      bool         // of stderr
+	width          int          // columns of stdout's terminal; 0: it is none
+	json           bool         // failures are told as JSON
+	outlet         *outlet      // standard output; nil: tests'
 
 	drain  chan struct{} // closed when SIGTERM asks a worker to drain
 	polite atomic.Bool   // a worker drains when it is asked to end
@@ -114,12 +120,13 @@ func main() {
 	if keeper.Called(os.Args) {
 		os.Exit(keeper.Main(os.Args, keeper.Cgroups()))
 	}
-	// A run goes on when nobody reads what it prints any more; a closed
-	// terminal stops it as Ctrl-C does.
+	// A run goes on when nobody reads what it prints any more, other commands end
+	// (outlet); a closed terminal stops a run as Ctrl-C does.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
 	a := newApp(os.Stdout, os.Stderr)
+	a.outlet.gone = func() { stop(errNobodyReads) }
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
@@ -163,7 +170,8 @@ func run(ctx context.Context, args []string, a *app) int {
 		kong.Vars{"state": local.DefaultDir, "workspace": local.DefaultWorkspace},
 		kong.Writers(a.stdout, a.stderr),
 		kong.Exit(func(code int) { exited = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}),
+		kong.ExplicitGroups(commandGroups),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(a),
 		kong.NamedMapper("path", kong.MapperFunc(decodePath)),
@@ -173,27 +181,25 @@ func run(ctx context.Context, args []string, a *app) int {
 		fmt.Fprintln(a.stderr, "thalweg:", err)
 		return exitOurs
 	}
-	switch {
-	case len(args) == 0:
-		args = []string{"--help"}
-	case args[0] == "help":
-		args = append(slices.Clone(args[1:]), "--help")
-	case args[0] == "generate":
-		fmt.Fprintf(a.stderr, "thalweg: generate is a program of its own\n  hint: in the project's directory: go run ./bench/cmd/thalweg-generate %s\n", strings.Join(args[1:], " "))
-		return exitUsers
+	a.json = asksJSON(args)
+	args, err = rewritten(args)
+	if err != nil {
+		return a.report(ctx, err)
 	}
 	kctx, err := parser.Parse(args)
 	if exited >= 0 {
-		return exited
-	}
-	if err == nil {
-		a.at, err = settlePlace(kctx)
+		return a.written(exited)
 	}
 	if err != nil {
-		fmt.Fprintf(a.stderr, "thalweg: %v\n  hint: thalweg --help lists commands and flags\n", err)
-		return exitUsers
+		return a.report(ctx, usageFault(parser, args, err))
 	}
-	return a.report(ctx, kctx.Run())
+	if a.outlet != nil && goesOnUnread(kctx) {
+		a.outlet.gone = nil
+	}
+	if a.at, err = settlePlace(kctx); err == nil {
+		err = kctx.Run()
+	}
+	return a.written(a.report(ctx, err))
 }
 
 // discreet keeps secrets out of the streams: those of the arguments, and those that
@@ -231,22 +237,30 @@ func (a *app) report(ctx context.Context, err error) int {
 	switch reported := errors.As(err, &done); {
 	case err == nil:
 		return exitOK
+	case a.unread():
+		return exitOK
 	case ctx.Err() != nil:
-		if done.code != exitInterrupted {
-			fmt.Fprintln(a.stderr, "thalweg: interrupted")
+		if done.code != exitInterrupted && done.code != exitStopped {
+			a.sayInterrupted()
 		}
 		return exitInterrupted
 	case reported:
 		return done.code
 	}
 	f := fault.Of(err)
+	code := exitCode(f.Kind)
 	var invalid *local.InvalidScriptError
-	if errors.As(err, &invalid) {
-		fmt.Fprint(a.stderr, invalid.Diagnostics.Render())
-	} else {
+	switch errors.As(err, &invalid); {
+	case a.json && invalid != nil:
+		a.printTwin(errorTwin{Failure: worker.FailureOf(err, noBatch), ExitCode: code, Diagnostics: invalid.Diagnostics})
+	case a.json:
+		a.printTwin(errorTwin{Failure: worker.FailureOf(err, noBatch), ExitCode: code})
+	case invalid != nil:
+		a.printDiagnostics(invalid.Diagnostics)
+	default:
 		a.printFailure(err.Error(), f.Place, f.Hint, f.Detail)
 	}
-	return exitCode(f.Kind)
+	return code
 }
 
 // exitCode maps a failure's kind to the exit code.
@@ -258,30 +272,4 @@ func exitCode(k fault.Kind) int {
 		return exitInterrupted
 	}
 	return exitOurs
-}
-
-// printFailure prints one failure: text, which says where and what, the value, what to do.
-func (a *app) printFailure(text string, p fault.Place, hint, detail string) {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = plain(lines[i])
-	}
-	fmt.Fprintf(a.stderr, "%s %s\n", a.paint("error:", red), strings.Join(lines, "\n  "))
-	if p.Field != "" {
-		fmt.Fprintf(a.stderr, "  field: %s\n", plain(p.Field))
-	}
-	if p.Value != "" {
-		fmt.Fprintf(a.stderr, "  value: %s\n", plain(p.Value))
-	}
-	if p.Expr != "" {
-		fmt.Fprintf(a.stderr, "  expression: %s\n", plain(p.Expr))
-	}
-	if detail != "" {
-		for line := range strings.SplitSeq(strings.TrimRight(detail, "\n"), "\n") {
-			fmt.Fprintf(a.stderr, "  | %s\n", plain(line))
-		}
-	}
-	if hint != "" {
-		fmt.Fprintf(a.stderr, "  hint: %s\n", plain(a.at.here(hint)))
-	}
 }

@@ -94,13 +94,14 @@ func (c *runCmd) showCell(a *app, s local.CellState) {
 func (c *runCmd) swept(ctx context.Context, a *app, cells []local.CellState, took time.Duration, err error) error {
 	counts := map[string]int{}
 	var first *local.CellState
-	waits := false
+	waits, stopped := false, false
 	for i, s := range cells {
 		counts[string(s.Status)]++
 		if s.Status == state.Failed && first == nil {
 			first = &cells[i]
 		}
 		waits = waits || s.Status == state.Paused || s.Status == state.Waiting || s.Status == state.Running
+		stopped = stopped || s.Status == state.Stopped
 	}
 	if c.JSON {
 		if perr := printJSON(a.stdout, matrixFinished{Event: "matrix_finished", Matrix: cells[0].Matrix, Cells: counts}); perr != nil {
@@ -122,12 +123,14 @@ func (c *runCmd) swept(ctx context.Context, a *app, cells []local.CellState, too
 		return errReported{exitCode(first.Failure.Kind)}
 	case waits:
 		return errReported{exitWaiting}
+	case stopped:
+		return errReported{exitStopped}
 	}
 	return nil
 }
 
 func printCells(a *app, cells []local.CellState) {
-	t := a.newTable("cell", "run", "status", "tries", "took", "what happened")
+	t := a.newTable("cell", "run", "status", "tries", "took", "what happened").leaves("tries", "took")
 	rightAligned(t, 2, 4, 5)
 	for _, s := range cells {
 		run, what := "-", ""

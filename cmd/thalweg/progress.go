@@ -76,7 +76,7 @@ func (v *runView) begin(s local.Started) {
 		v.event(runStarted{Event: "run_started", Workspace: s.Key.Workspace, Run: s.Key.Run, Resumed: s.Resumed, Nodes: names, Budget: s.Budget})
 		return
 	}
-	_ = s.Warnings.Write(v.app.stderr) // the terminal is gone when this fails: nobody to tell
+	v.app.printDiagnostics(s.Warnings)
 	verb := "started"
 	if s.Resumed {
 		verb = "resumed"
@@ -122,9 +122,9 @@ func (v *runView) line(n *nodeView) string {
 	defer v.mu.Unlock()
 	switch {
 	case len(n.failed) > 0:
-		return v.app.paint("failed", red)
+		return v.app.mark("failed", red)
 	case n.waits != "":
-		return v.app.paint(n.waits, yellow)
+		return v.app.mark(n.waits, yellow)
 	case strings.HasPrefix(n.name, gate.Prefix) && !n.ended.IsZero():
 		return "passed"
 	case !n.planned:

@@ -149,9 +149,13 @@ func finishRun(a *app, sum local.Summary, err error, asJSON bool) error {
 		return errReported{exitWaiting}
 	case state.Stopped:
 		fmt.Fprintf(a.stderr, "run %d was stopped; continue with --resume, or `%s`\n", sum.Key.Run, a.command(sum.Key, fmt.Sprintf("resume %d", sum.Key.Run)))
-		return errReported{exitInterrupted}
+		return errReported{exitStopped}
 	}
 	if f := sum.Failure; f != nil {
+		if a.json {
+			a.printTwin(errorTwin{Failure: *f, ExitCode: exitCode(f.Kind), Next: a.at.here(nextStep(f.Kind, sum.Key))})
+			return errReported{exitCode(f.Kind)}
+		}
 		a.printFailure(f.Text(), f.Place, f.Hint, f.Detail)
 		if strings.HasPrefix(f.Node, gate.Prefix) {
 			fmt.Fprintf(a.stderr, "run %d failed at gate %s\n", sum.Key.Run, gate.NameOf(f.Node))

@@ -44,7 +44,7 @@ func (c *schedulesCmd) Run(ctx context.Context, a *app) error {
 		fmt.Fprintln(a.stderr, "no schedule or watch was served in this workspace yet: thalweg scheduler SCRIPT serves those of a script")
 		return nil
 	}
-	t := a.newTable("script", "schedule", "when", "next", "last run", "for", "status", "waits", "skipped")
+	t := a.newTable("script", "schedule", "when", "next", "last run", "for", "status", "waits", "skipped").leaves("for", "waits", "schedule", "when")
 	for _, r := range rows {
 		last, moment := "", ""
 		if r.Last != nil {

@@ -88,7 +88,7 @@ func (a *app) showRun(d history.RunDetail) {
 		a.say("last order", string(o.Kind)+mark(o.Mark))
 	}
 	fmt.Fprintln(a.stdout)
-	t := a.newTable("node", "type", "status", "batches", "rows in", "rows out", "bytes out", "time", "where it went", "longest batch")
+	t := a.newTable("node", "type", "status", "batches", "rows in", "rows out", "bytes out", "time", "where it went", "longest batch").leaves("longest batch", "type", "batches", "bytes out", "rows in", "where it went")
 	rightAligned(t, 4, 5, 6, 7, 8)
 	for _, n := range d.Nodes {
 		in, out, bytes := count(n.RowsIn), count(n.RowsOut), size(n.BytesOut)
@@ -310,7 +310,7 @@ func (a *app) printBatches(title string, batches []history.Batch) {
 		return
 	}
 	fmt.Fprintln(a.stdout)
-	t := a.newTable(title, "status", "rows in", "rows out", "bytes out", "time", "where it went", "")
+	t := a.newTable(title, "status", "rows in", "rows out", "bytes out", "time", "where it went", "").leaves("bytes out", "where it went", "rows in", "rows out")
 	rightAligned(t, 1, 3, 4, 5, 6)
 	for _, b := range batches {
 		t.AppendRow([]any{b.Batch, statusText(a, b.Status), count(b.RowsIn), count(b.RowsOut), size(b.BytesOut), span(ms(b.Elapsed)), bar(b.Stages), batchNote(b)})

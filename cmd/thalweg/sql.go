@@ -44,7 +44,7 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	for _, w := range res.Warnings {
-		fmt.Fprintf(a.stderr, "%s %s\n", a.paint("warning:", yellow), w)
+		fmt.Fprintf(a.stderr, "%s %s\n", a.mark("warning:", yellow), w)
 	}
 	if err := c.print(a, res); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (c *sqlCmd) print(a *app, res local.QueryResult) error {
 		headers[i] = col
 	}
 	t := a.newTable(headers...)
-	t.SetOutputMirror(a.data)
+	t.out, t.sheet, t.hint = a.data, true, "name fewer columns, or see them with --format json"
 	for _, row := range res.Rows {
 		cells := make([]any, len(row))
 		for i, v := range row {

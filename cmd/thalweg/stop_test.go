@@ -101,7 +101,7 @@ func requireStops(ctx context.Context, t *testing.T, dir string, run *exec.Cmd) 
 	if effort.All() && starved < interruptedWithin/10 {
 		require.False(t, out.AtWork, "its work on the run has ended within the promised time")
 	}
-	requireEndsSoon(t, run, exitInterrupted)
+	requireEndsSoon(t, run, exitStopped)
 	require.Regexp(t, `"stopped"`, listRuns(ctx, t, dir))
 	require.Equal(t, "stopped", stopLast(ctx, t, dir).Before, "it is not stopped twice")
 }

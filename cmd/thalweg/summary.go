@@ -17,7 +17,7 @@ func printSummary(a *app, sum local.Summary) {
 	if len(sum.Checks) > 0 {
 		headers = append(headers, "checks")
 	}
-	t := a.newTable(headers...)
+	t := a.newTable(headers...).leaves("batches", "bytes out", "type", "rows in")
 	rightAligned(t, 4, 5, 6, 7, 8)
 	for _, n := range sum.Nodes {
 		row := []any{n.Name, n.Kind, nodeStatus(a, n, sum.ComputedIn), batchText(n, sum.ComputedIn), count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))}

@@ -9,8 +9,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
 
 	"thalweg/internal/figures"
@@ -18,15 +16,27 @@ import (
 
 // newApp looks at what the two streams are.
 func newApp(stdout, stderr *os.File) *app {
-	a := &app{stdout: stdout, stderr: stderr, drain: make(chan struct{})}
-	fd := int(stderr.Fd())
-	a.terminal = term.IsTerminal(fd) && os.Getenv("TERM") != "dumb"
-	// Both streams: a summary that goes to a file has no colours either.
-	a.color = a.terminal && term.IsTerminal(int(stdout.Fd())) && os.Getenv("NO_COLOR") == ""
+	out := &outlet{to: stdout}
+	a := &app{stdout: out, stderr: stderr, outlet: out, drain: make(chan struct{})}
+	shows, talks := term.IsTerminal(int(stdout.Fd())), term.IsTerminal(int(stderr.Fd()))
+	a.terminal = talks && os.Getenv("TERM") != "dumb"
+	a.color, a.talkColor = colored(shows, os.Getenv), colored(talks, os.Getenv)
 	if w, _, err := term.GetSize(int(stdout.Fd())); err == nil {
 		a.width = w
 	}
 	return a
+}
+
+// colored reports whether a stream has colours: a terminal that knows them does, unless
+// NO_COLOR says no; CLICOLOR_FORCE says yes of all.
+func colored(terminal bool, getenv func(string) string) bool {
+	switch force := getenv("CLICOLOR_FORCE"); {
+	case getenv("NO_COLOR") != "":
+		return false
+	case force != "" && force != "0":
+		return true
+	}
+	return terminal && getenv("TERM") != "dumb"
 }
 
 type color string
@@ -35,53 +45,22 @@ const (
 	red    color = "\x1b[31m"
 	green  color = "\x1b[32m"
 	yellow color = "\x1b[33m"
+	bold   color = "\x1b[1m"
+	dim    color = "\x1b[2m"
 	reset        = "\x1b[0m"
 )
 
-func (a *app) paint(s string, c color) string {
-	if !a.color {
+// paint colours a text for standard output.
+func (a *app) paint(s string, c color) string { return painted(s, c, a.color) }
+
+// mark colours a text for standard error.
+func (a *app) mark(s string, c color) string { return painted(s, c, a.talkColor) }
+
+func painted(s string, c color, on bool) string {
+	if !on || s == "" {
 		return s
 	}
 	return string(c) + s + reset
-}
-
-// newTable is a table of the house's look that fits the terminal.
-func (a *app) newTable(headers ...any) table.Writer {
-	t := screenTable{Writer: table.NewWriter(), a: a}
-	t.SetOutputMirror(a.stdout)
-	style := table.StyleLight
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Format.Header = text.FormatDefault
-	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
-	t.SetStyle(style)
-	if a.width > 0 {
-		t.Style().Size.WidthMax = a.width
-	}
-	t.AppendHeader(t.plain(headers))
-	return t
-}
-
-// screenTable is a table whose cells stay in their lines, whatever texts of
-// others are in them: a comment must not look like a row of its own.
-type screenTable struct {
-	table.Writer
-	a *app
-}
-
-// AppendRow implements table.Writer.
-func (t screenTable) AppendRow(row table.Row, config ...table.RowConfig) {
-	t.Writer.AppendRow(t.plain(row), config...)
-}
-
-func (t screenTable) plain(row table.Row) table.Row {
-	out := make(table.Row, len(row))
-	for i, cell := range row {
-		if text, ok := cell.(string); ok {
-			cell = t.a.plain(text)
-		}
-		out[i] = cell
-	}
-	return out
 }
 
 // plain is a text that has our colours in it at most, as part of a line.
@@ -92,7 +71,7 @@ func (a *app) plain(text string) string {
 	var b strings.Builder
 	for text != "" {
 		at, mark := len(text), ""
-		for _, c := range []string{string(red), string(green), string(yellow), reset} {
+		for _, c := range []string{string(red), string(green), string(yellow), string(bold), string(dim), reset} {
 			if i := strings.Index(text, c); i >= 0 && i < at {
 				at, mark = i, c
 			}
@@ -120,15 +99,6 @@ func plain(text string) string {
 		}
 		return c
 	}, text)
-}
-
-// rightAligned right-aligns columns, by number from 1.
-func rightAligned(t table.Writer, columns ...int) {
-	configs := make([]table.ColumnConfig, len(columns))
-	for i, n := range columns {
-		configs[i] = table.ColumnConfig{Number: n, Align: text.AlignRight, AlignHeader: text.AlignRight}
-	}
-	t.SetColumnConfigs(configs)
 }
 
 // printJSON writes v as one line.

@@ -42,3 +42,56 @@ func TestFailuresQuoteInTheirLines(t *testing.T) {
 	a.printFailure("table t was invalidated: bad\nerror: \x1b[2Jforged", fault.Place{Value: "x\ny"}, "do\nthis", "")
 	require.Equal(t, "error: table t was invalidated: bad\n  error: ␛[2Jforged\n  value: x⏎y\n  hint: do⏎this\n", out.String())
 }
+
+// A table fits its terminal: columns that matter less are left out and named, and what
+// failed is never cut.
+func TestTablesFitTheTerminal(t *testing.T) {
+	t.Parallel()
+	const failure = "in/orders_1.csv:2:35: node read: column freight: \"4.90\" is not an int, and more of it that takes several lines"
+	for _, width := range []int{0, 40, 60, 80, 200} {
+		var out, said bytes.Buffer
+		a := &app{stdout: &out, stderr: &said, width: width}
+		table := a.newTable("run", "status", "started", "bytes", "script", "what happened").leaves("bytes", "script")
+		rightAligned(table, 1, 4)
+		table.AppendRow([]any{1, "complete", "2026-11-24 01:58:36", "12 B", "somewhere/orders.yaml", ""})
+		table.AppendRow([]any{22, "failed", "2026-11-24 01:58:37", "3 B", "somewhere/orders.yaml", failure})
+		table.Render()
+		text := out.String()
+		if width >= 60 {
+			for line := range strings.Lines(text) {
+				require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), width, text)
+			}
+		}
+		require.Equal(t, strings.Join(strings.Fields(failure), ""), joinedTail(text, "22  failed"), "width %d: %s", width, text)
+		whole := width == 0 || width == 200
+		require.Equal(t, whole, strings.Contains(text, "12 B"), text)
+		require.Equal(t, whole, said.Len() == 0, said.String())
+		if !whole {
+			require.Contains(t, said.String(), "not shown for lack of room: bytes")
+		}
+	}
+}
+
+// joinedTail gives the last column of a row and of what goes on below it, without blanks.
+func joinedTail(text, row string) string {
+	_, tail, _ := strings.Cut(text, row)
+	return strings.Join(strings.Fields(tail[strings.Index(tail, "in/orders"):]), "")
+}
+
+func TestColorsAreWhereTheyAreWanted(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		terminal bool
+		env      map[string]string
+		want     bool
+	}{
+		{true, nil, true}, {false, nil, false},
+		{true, map[string]string{"NO_COLOR": "1"}, false},
+		{true, map[string]string{"TERM": "dumb"}, false},
+		{false, map[string]string{"CLICOLOR_FORCE": "1"}, true},
+		{false, map[string]string{"CLICOLOR_FORCE": "0"}, false},
+		{true, map[string]string{"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, false},
+	} {
+		require.Equal(t, tc.want, colored(tc.terminal, func(name string) string { return tc.env[name] }), tc)
+	}
+}

@@ -36,9 +36,7 @@ func (c *validateCmd) Run(ctx context.Context, a *app) error {
 			return err
 		}
 	} else {
-		if err := diags.Write(a.stderr); err != nil {
-			return fmt.Errorf("print the problems: %w", err)
-		}
+		a.printDiagnostics(diags)
 		if s != nil {
 			fmt.Fprintf(a.stdout, "%s: %s, no errors\n", s.Path, countNodes(len(s.Nodes)))
 		} else {

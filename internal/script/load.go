@@ -139,7 +139,7 @@ func (l *loader) load(ctx context.Context) {
 		return
 	}
 	l.findAnswerUses(root)
-	l.unusedParams(params)
+	l.unusedParams(params, script.Original)
 	l.policies(root)
 	l.python(ctx, root)
 	l.readNodes(ctx, root)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"thalweg/internal/document"
+	"thalweg/internal/similar"
 )
 
 // paramValue is the value of a parameter.
@@ -95,13 +96,50 @@ func (p paramValue) as(typ string) (paramValue, bool) {
 	return p, ok
 }
 
-// unused reports parameters of the command line to which nothing refers.
-func (l *loader) unusedParams(p *parameters) {
+// unusedParams reports parameters of the command line to which nothing refers.
+func (l *loader) unusedParams(p *parameters, text string) {
 	for _, name := range slices.Sorted(maps.Keys(l.src.Params)) {
 		if !p.used[name] {
-			l.AddFile(document.Error, l.script.Path, "", "the script has no reference to parameter "+document.Quote(name)+" of the command line")
+			d := l.AddFile(document.Error, l.script.Path, "", "the script has no reference to parameter "+document.Quote(name)+" of the command line")
+			d.Hint = knownParams(name, Parameters(text))
 		}
 	}
+}
+
+// Parameter is one that a script refers to.
+type Parameter struct{ Name, Type string }
+
+// Parameters lists what a script's text refers to as parameters, in their first order.
+func Parameters(text string) (out []Parameter) {
+	for _, m := range document.Reference.FindAllStringSubmatch(text, MaxReferencesCount) {
+		one := Parameter{Name: m[2], Type: m[3]}
+		if one.Type == "" {
+			one.Type = "string"
+		}
+		known := slices.ContainsFunc(out, func(p Parameter) bool { return p.Name == one.Name })
+		if m[1] == "" && !known && !isBuiltin(one.Name) && strings.Trim(one.Name, "0123456789") != "" && paramTypes[one.Type] {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+var paramTypes = map[string]bool{"string": true, "number": true, "bool": true, "stringlist": true}
+
+// knownParams says which parameters there are instead of one that there is not.
+func knownParams(name string, known []Parameter) string {
+	if len(known) == 0 {
+		return "the script has no parameters: {" + name + "} in it would make one"
+	}
+	var names, list []string
+	for _, p := range known {
+		names, list = append(names, p.Name), append(list, p.Name+" ("+p.Type+")")
+	}
+	hint := "its parameters are " + strings.Join(list, ", ")
+	if near := similar.Nearest(name, names); near != "" {
+		hint = "did you mean " + near + "? " + hint
+	}
+	return hint
 }
 
 // oneLine writes line breaks as \n: a value stands inside of quotes.
@@ -307,7 +345,7 @@ func (s *substitution) overridden(start, end int, name, typ string, p paramValue
 	v, ok := p.as(typ)
 	switch {
 	case !ok:
-		s.issue(start, end, fmt.Sprintf("parameter %s of the command line is not a %s: %s", document.Quote(name), typ, document.Quote(p.text)), "")
+		s.issue(start, end, fmt.Sprintf("parameter %s of the command line is not a %s: %s", document.Quote(name), typ, document.Quote(p.text)), wantedOf(typ))
 	case typ == "string":
 		s.swap(start, end, v.text, name)
 	case !s.enclosed(start, end):
@@ -315,6 +353,14 @@ func (s *substitution) overridden(start, end int, name, typ string, p paramValue
 	default:
 		s.swap(start-1, end+1, v.text, name)
 	}
+}
+
+// wantedOf shows what a parameter of a type looks like.
+func wantedOf(typ string) string {
+	if typ == "bool" {
+		return "write true or false"
+	}
+	return "write a number, such as 12 or 0.5"
 }
 
 func useAs(name, kind string) string {

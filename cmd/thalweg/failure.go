@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"thalweg/internal/document"
+	"thalweg/internal/fault"
+	"thalweg/internal/state"
+)
+
+// noBatch is the batch of failures that are of none.
+var noBatch = state.BatchKey{Batch: -1}
+
+// errorTwin is a failure as JSON: the last line of standard error of a command with --json.
+type errorTwin struct {
+	state.Failure
+	ExitCode    int                  `json:"exit_code"`
+	Next        string               `json:"next,omitempty"` // what can be done about the run
+	Diagnostics document.Diagnostics `json:"diagnostics,omitempty"`
+}
+
+func (a *app) printTwin(e errorTwin) {
+	e.Hint = a.at.here(e.Hint)
+	_ = printJSON(a.stderr, map[string]errorTwin{"error": e}) // nobody reads it when this fails
+}
+
+// sayInterrupted says that the command was interrupted.
+func (a *app) sayInterrupted() {
+	if a.json {
+		a.printTwin(errorTwin{Failure: state.Failure{Kind: fault.Canceled, Message: "interrupted", Batch: noBatch.Batch}, ExitCode: exitInterrupted})
+		return
+	}
+	fmt.Fprintln(a.stderr, "thalweg: interrupted")
+}
+
+// printFailure prints one failure: text, which says where and what, the value, what to do.
+func (a *app) printFailure(text string, p fault.Place, hint, detail string) {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = plain(lines[i])
+	}
+	if where := plain(p.String()); where != "" && strings.HasPrefix(lines[0], where) {
+		lines[0] = a.mark(where, bold) + lines[0][len(where):]
+	}
+	fmt.Fprintf(a.stderr, "%s %s\n", a.mark("error:", red), strings.Join(lines, "\n  "))
+	if p.Field != "" {
+		fmt.Fprintf(a.stderr, "  field: %s\n", plain(p.Field))
+	}
+	if p.Value != "" {
+		fmt.Fprintf(a.stderr, "  value: %s\n", plain(p.Value))
+	}
+	if p.Expr != "" {
+		fmt.Fprintf(a.stderr, "  expression: %s\n", plain(p.Expr))
+	}
+	if detail != "" {
+		for line := range strings.SplitSeq(strings.TrimRight(detail, "\n"), "\n") {
+			fmt.Fprintf(a.stderr, "  | %s\n", plain(line))
+		}
+	}
+	if hint != "" {
+		fmt.Fprintf(a.stderr, "  %s\n", a.mark("hint: "+plain(a.at.here(hint)), dim))
+	}
+}
+
+// diagnosed finds the place and the severity in the first line of a diagnostic.
+var diagnosed = regexp.MustCompile(`^(\S.*?: )?(error|warning): `)
+
+// printDiagnostics prints the problems of a script as validate does.
+func (a *app) printDiagnostics(ds document.Diagnostics) {
+	text := ds.Render()
+	if a.talkColor {
+		lines := strings.Split(text, "\n")
+		for i, line := range lines {
+			lines[i] = a.markDiagnostic(line)
+		}
+		text = strings.Join(lines, "\n")
+	}
+	fmt.Fprint(a.stderr, text)
+}
+
+func (a *app) markDiagnostic(line string) string {
+	m := diagnosed.FindStringSubmatch(line)
+	switch {
+	case m != nil:
+		severity := map[string]color{"error": red, "warning": yellow}[m[2]]
+		return a.mark(m[1], bold) + a.mark(m[2]+":", severity) + " " + line[len(m[0]):]
+	case strings.HasPrefix(line, "  hint: "), strings.HasPrefix(line, "  note: "), strings.HasPrefix(line, "  at: "):
+		return "  " + a.mark(line[2:], dim)
+	case strings.HasPrefix(line, "    ") && strings.Trim(line, " ^") == "" && line != "":
+		return a.mark(line, red)
+	}
+	return line
+}

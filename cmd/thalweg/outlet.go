@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"thalweg/internal/fault"
+)
+
+// errNobodyReads ends a command that only shows something once nobody reads it any more.
+var errNobodyReads = errors.New("nobody reads the output any more")
+
+// outlet is standard output. It remembers what went wrong there, because few of
+// those who print look at each line.
+type outlet struct {
+	to   io.Writer
+	gone func() // called once when nobody reads any more; may be nil
+
+	mu  sync.Mutex
+	err error
+}
+
+// Write implements io.Writer.
+func (o *outlet) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.to.Write(p)
+	if o.err = err; errors.Is(err, syscall.EPIPE) && o.gone != nil {
+		o.gone()
+	}
+	return n, err
+}
+
+func (o *outlet) failure() error {
+	if o == nil {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+// goesOnUnread reports whether a command is worth its work although nobody reads what it prints.
+func goesOnUnread(kctx *kong.Context) bool {
+	switch kctx.Selected().Name {
+	case "run", "resume", "retry", "worker", "scheduler":
+		return true
+	}
+	return false
+}
+
+// unread reports whether nobody reads standard output any more, as behind `| head`: who
+// closed it has what was wanted.
+func (a *app) unread() bool {
+	return a.outlet != nil && a.outlet.gone != nil && errors.Is(a.outlet.failure(), syscall.EPIPE)
+}
+
+// written is a command's exit code, after a look at whether its output was written.
+func (a *app) written(code int) int {
+	err := a.outlet.failure()
+	if err == nil || errors.Is(err, syscall.EPIPE) || code != exitOK {
+		return code
+	}
+	f := &fault.Error{Kind: fault.Environment, Message: "write standard output", Err: err}
+	a.printFailure(fmt.Sprint(f), fault.Place{}, "what was printed is not whole", "")
+	return exitOurs
+}
