@@ -174,11 +174,11 @@ func Seen(dir, path string) string {
 
 // Location is a remote file's address, taken apart.
 type Location struct {
-	Scheme string // http, https, s3 or sftp
-	Host   string // of http, https and sftp, with its port if one is given
+	Scheme string // http, https, s3, sftp, or one of a database
+	Host   string // of http, https, sftp and servers of databases, with its port if one is given
 	User   string // of sftp
 	Bucket string // of s3
-	Path   string // of sftp: absolute; of s3: the key, taken literally
+	Path   string // of sftp: absolute; of s3: the key, taken literally; of sqlite: of the file
 	URL    string // the whole, with its secrets: never print it, print String
 	// Hide takes the values of secrets out of texts; nil: there are none.
 	Hide func(string) string
@@ -222,6 +222,9 @@ func Parse(name string) (Location, error) {
 		return l, nil
 	case "sftp":
 		return parseSFTP(l)
+	}
+	if Database(name) {
+		return parseDatabase(l)
 	}
 	return l, bad(l, "has a scheme that is not known here", "use a path, file://, http://, https://, s3:// or sftp://")
 }

@@ -219,3 +219,27 @@ func TestParsePattern(t *testing.T) {
 	}
 	require.Equal(t, `\*\?\[a]\\`, QuoteGlob(`*?[a]\`))
 }
+
+func TestDatabases(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"postgres://u@h:1/d":                        "postgres://u@h:1/d",
+		"postgres://u:p@h/d":                        "postgres://u:xxxxx@h/d",
+		"postgres://u:{env.PW}@h/d#a.b":             "postgres://u:{env.PW}@h/d#a.b",
+		"mysql://u:p:q@h/d#t":                       "mysql://u:xxxxx@h/d#t",
+		"sqlite://a/b.db#t":                         "sqlite://a/b.db#t",
+		"postgres://h/d?sslmode=require&password=x": "postgres://h/d?sslmode=require&password=xxxxx",
+	} {
+		require.Equal(t, want, Redact(in))
+		_, err := Parse(in)
+		require.NoError(t, err)
+	}
+	require.True(t, Password("postgres://u:p@h/d"))
+	require.False(t, Password("postgres://u:{env.PW}@h/d"))
+	require.False(t, Password("postgres://u@h/d"))
+	for _, in := range []string{"postgres://h", "postgres://h/", "mysql://u@h:1", "sqlite://"} {
+		_, err := Parse(in)
+		require.Error(t, err, in)
+	}
+	require.Equal(t, "postgres://h/d#a%20b", OfTable("postgres://h/d", "a b"))
+}

@@ -63,7 +63,7 @@ func redactText(text string) (out string, found []string) {
 	if strings.Contains(text, "@") {
 		text = bare.ReplaceAllStringFunc(text, func(name string) string {
 			m := bare.FindStringSubmatch(name)
-			if m[3] == Mask {
+			if m[3] == Mask || placeholder.ReplaceAllString(m[3], "") == "" {
 				return name
 			}
 			note(m[3:4])
@@ -131,7 +131,7 @@ func redact(name string) (out string, found []string) {
 		out, found = redactUser(out)
 	case u.Host == "" && scheme != "file": // https:///user:password@host
 		out, found = redactUser(out)
-	case u.User != nil && scheme != "sftp" && scheme != "ssh": // a token, in the place of a user
+	case u.User != nil && scheme != "sftp" && scheme != "ssh" && !Database(name): // a token, in the place of a user
 		out, found = redactUser(out)
 	}
 	if strings.Contains(out, "=") { // of the query, the fragment, the path: tokens are handed over in all
@@ -169,7 +169,7 @@ func redactUser(name string) (out string, found []string) {
 	}
 	user, password, ok := strings.Cut(authority[:i], ":")
 	switch {
-	case ok && password == Mask, !ok && (!whole || user == Mask || user == ""):
+	case ok && (password == Mask || placeholder.ReplaceAllString(password, "") == ""), !ok && (!whole || user == Mask || user == ""):
 		return name, nil
 	case ok:
 		return name[:at] + user + ":" + Mask + name[at+i:], []string{password}

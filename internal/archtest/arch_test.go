@@ -32,7 +32,8 @@ var allowed = map[string]string{
 	"internal/fault":                   "",
 	"internal/unpack":                  "fault",
 	"internal/outfile":                 "fault script sqltext unpack",
-	"internal/copies":                  "address durable fault files remote unpack",
+	"internal/copies":                  "address database durable fault files remote unpack",
+	"internal/database":                "address fault sqltext",
 	"internal/remote":                  "address fault",
 	"internal/remote/remotetest":       "",
 	"internal/cassandra":               "fault secure",
@@ -95,7 +96,7 @@ var allowed = map[string]string{
 	"internal/simulate":                "coordinator executor fault queue state state/backoff state/sqlite worker",
 	"internal/matrix":                  "fault",
 	"internal/reuse":                   "address budget engine files plan python script",
-	"internal/pipeline":                "address budget copies durable engine expr fault files gate outfile parts plan python remote reuse script sqltext state supervise worker",
+	"internal/pipeline":                "address budget copies database durable engine expr fault files gate outfile parts plan python remote reuse script sqltext state supervise unpack worker",
 	"internal/collect":                 "fault gate parts pipeline plan state supervise worker",
 	"internal/compare":                 "budget engine expr fault parts pipeline plan similar sqltext state",
 	"internal/lineage":                 "address engine expr fault figures files parts pipeline plan query script similar sqltext state",
@@ -103,7 +104,7 @@ var allowed = map[string]string{
 	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state",
 	"internal/slot":                    "budget copies fault keeper parts remote state worker",
 	"internal/cluster":                 "document fault pace secret",
-	"internal/local": "adapt address calendar cassandra cluster collect doctor document budget durable engine expr fault figures files gate lineage matrix message notify pace schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
+	"internal/local": "adapt address calendar cassandra cluster collect database doctor document budget durable engine expr fault figures files gate lineage matrix message notify pace schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
 		"state/patient coordinator executor supervise worker",
 	"internal/graph": "address script",
 	"cmd/thalweg":    "adapt address calendar cluster collect compare doctor document figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message metrics notify pace plan queue remote schedule script secret similar slot sqltext state supervise worker",

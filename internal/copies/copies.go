@@ -5,8 +5,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -28,10 +31,22 @@ type Want struct {
 	Version string         `json:"version,omitempty"` // which one the run was planned with; "": none yet
 	Text    bool           `json:"text,omitempty"`    // its text in UTF-8 is wanted, not its bytes
 	Charset unpack.Charset `json:"charset,omitempty"` // of the text
+
+	Table string `json:"table,omitempty"` // of a database, which the address is of
+	Query string `json:"query,omitempty"` // instead of a table
+	// Optional: it is copied on the occasion, and a failure is said to whoever wants it otherwise.
+	Optional bool `json:"optional,omitempty"`
 }
+
+// database reports whether a table or the result of a query is wanted.
+func (w Want) database() bool { return w.Table != "" || w.Query != "" }
 
 // Key names the copy of a file among others. It says nothing of the address.
 func (w Want) Key() string {
+	if w.database() {
+		sum := sha256.Sum256([]byte(w.URL + "\x00" + w.Table + "\x00" + w.Query))
+		return fmt.Sprintf("%x", sum[:12])
+	}
 	if !w.Text || address.Remote(w.URL) && w.Charset == unpack.UTF8 {
 		return remote.Key(w.URL)
 	}
@@ -48,15 +63,18 @@ type Copy struct {
 // Store keeps the copies of a run in a directory. Its methods may be called by many
 // goroutines at once; of several processes only one may use a directory.
 type Store struct {
-	dir   string
-	spool *remote.Spool // keeps the bytes of files of other machines, in the same directory
-	mu    sync.Mutex
-	texts map[string]*text // by key
+	dir     string
+	spool   *remote.Spool // keeps the bytes of files of other machines, in the same directory
+	client  *remote.Client
+	secrets remote.Secrets
+	mu      sync.Mutex
+	texts   map[string]*text   // by key
+	servers map[string]*server // databases, by address
 }
 
 // New keeps copies in dir, which is made when it is needed.
 func New(dir string, client *remote.Client, secrets remote.Secrets) *Store {
-	return &Store{dir: dir, spool: client.Spool(dir, secrets), texts: map[string]*text{}}
+	return &Store{dir: dir, spool: client.Spool(dir, secrets), client: client, secrets: secrets, texts: map[string]*text{}, servers: map[string]*server{}}
 }
 
 // Look asks servers which versions they have of files, and copies none.
@@ -64,18 +82,28 @@ func (s *Store) Look(ctx context.Context, urls []string) ([]remote.Version, erro
 	return s.spool.Look(ctx, urls)
 }
 
-// EnsureAll gives copies of files, in their order, and makes those that are not there. If
-// several fail, the error is that of the first.
+// EnsureAll gives copies of files, in their order, and makes those that are not there:
+// of tables of one database from one snapshot of it. If several fail, the error is that of
+// the first.
 func (s *Store) EnsureAll(ctx context.Context, wants []Want) ([]Copy, error) {
 	copies := make([]Copy, len(wants))
 	errs := make([]error, len(wants))
 	group, inner := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
+	tables := map[string][]int{} // by database
 	for i, w := range wants {
+		if w.database() {
+			at, _, _ := strings.Cut(w.URL, "#")
+			tables[at] = append(tables[at], i)
+			continue
+		}
 		group.Go(func() error {
 			copies[i], errs[i] = s.ensure(inner, w)
 			return errs[i]
 		})
+	}
+	for _, at := range slices.Sorted(maps.Keys(tables)) {
+		group.Go(func() error { return s.tables(inner, at, wants, tables[at], copies, errs) })
 	}
 	first := group.Wait()
 	for _, err := range errs {

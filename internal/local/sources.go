@@ -3,10 +3,13 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"thalweg/internal/address"
+	"thalweg/internal/database"
+	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
 	"thalweg/internal/query"
@@ -27,7 +30,14 @@ func Sources(client *remote.Client, dir, scriptPath, paramsPath string) script.S
 	columns := func(ctx context.Context, url string, csv script.CSVReader, parquet bool) ([]script.FileColumn, error) {
 		return files.Columns(ctx, look, url, csv, parquet)
 	}
-	return script.Sources{Path: scriptPath, ParamsPath: paramsPath, Columns: columns, Environment: os.LookupEnv, Secrets: func(s *script.Script) { secrets = s }, Read: func(ctx context.Context, url string) ([]byte, error) {
+	tables := func(ctx context.Context, url, table, query string) ([]script.FileColumn, error) {
+		c := Databases(client, dir, secrets)
+		if secrets != nil {
+			url = secrets.Reveal(url)
+		}
+		return tableColumns(c.Columns(ctx, database.Source{URL: url, Table: table, Query: query}))
+	}
+	return script.Sources{Path: scriptPath, ParamsPath: paramsPath, Columns: columns, TableColumns: tables, Environment: os.LookupEnv, Secrets: func(s *script.Script) { secrets = s }, Read: func(ctx context.Context, url string) ([]byte, error) {
 		if client == nil || !address.Remote(url) {
 			return script.ReadLocal(ctx, url)
 		}
@@ -61,3 +71,45 @@ func samples(client *remote.Client, secrets func() remote.Secrets) func(ctx cont
 		return path, done, nil
 	}
 }
+
+// Databases opens sessions with databases, by what client trusts. secrets may be nil.
+func Databases(client *remote.Client, dir string, secrets remote.Secrets) database.Client {
+	c := database.Client{Roots: client.Roots, Dir: dir}
+	if secrets != nil {
+		c.Hide = secrets.Hide
+	}
+	return c
+}
+
+// tableColumns are columns of a database as scripts know them: what no type holds exactly is text.
+func tableColumns(columns []database.Column, err error) ([]script.FileColumn, error) {
+	out := make([]script.FileColumn, len(columns))
+	for i, c := range columns {
+		out[i] = script.FileColumn{Name: c.Name, Kind: c.Kind, Required: c.Required, Type: expr.String}
+		if t, ok := typeOfTable(c.Type); ok {
+			out[i].Type, out[i].Layout = t, c.Layout
+		}
+	}
+	return out, err
+}
+
+// typeOfTable is the type of a column by the name that package database has for it.
+func typeOfTable(name string) (expr.Type, bool) {
+	if t, ok := expr.ParseType(name); ok {
+		return t, true
+	}
+	var precision, scale int
+	switch _, err := fmt.Sscanf(name, "decimal(%d,%d)", &precision, &scale); {
+	case name == "date":
+		return expr.DateTime, true
+	case err == nil && scale <= decimal2Scale && precision-scale <= decimal2Whole:
+		return expr.Decimal, true
+	}
+	return expr.Invalid, false
+}
+
+// What decimal2 holds: 18 digits, two of them behind the point.
+const (
+	decimal2Scale = 2
+	decimal2Whole = 16
+)

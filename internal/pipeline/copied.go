@@ -16,6 +16,7 @@ import (
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
+	"thalweg/internal/unpack"
 	"thalweg/internal/worker"
 )
 
@@ -68,6 +69,10 @@ func (p *Pipeline) copiedInputs(ctx context.Context, n *script.Node) ([]copied, 
 // wanted is the copy of a file that is read; none if the file itself is.
 func (p *Pipeline) wanted(r *script.FileReader, u string) (w copies.Want, ok bool) {
 	w = copies.Want{URL: u, Text: !r.Parquet, Charset: r.CSV.Charset}
+	if r.Database() {
+		w.URL, w.Table, w.Query, w.Charset = address.DatabaseIn(p.cfg.Dir, u), r.Table, r.Query, unpack.UTF8
+		return w, true
+	}
 	if address.Remote(u) {
 		return w, true
 	}
@@ -164,6 +169,9 @@ func (p *Pipeline) lookAll(ctx context.Context, _ *script.Node, inputs []copied)
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(inputs, func(c copied) bool { return address.Database(c.name) }) {
+		return nil, nil // which state a table is in is known by its rows alone
+	}
 	inputs = slices.DeleteFunc(slices.Clone(inputs), func(c copied) bool { return !address.Remote(c.name) })
 	urls := make([]string, len(inputs))
 	for i, c := range inputs {
@@ -235,7 +243,7 @@ func (p *Pipeline) fetchAll(ctx context.Context, n *script.Node, inputs []copied
 			wants[i].Version = planned[address.Redact(c.name)]
 		}
 	}
-	found, err := p.store.EnsureAll(ctx, wants)
+	found, err := p.store.EnsureAll(ctx, append(wants, p.together(ctx, n, inputs)...))
 	if err != nil {
 		return nil, err
 	}
@@ -245,9 +253,49 @@ func (p *Pipeline) fetchAll(ctx context.Context, n *script.Node, inputs []copied
 		if address.Remote(c.name) {
 			copied.Tag = remote.StrongTag(found[i].Version)
 		}
+		if address.Database(c.name) {
+			copied.Tag = remote.SumOf(found[i].Version)
+		}
 		out[c.name] = copied
 	}
 	return out, nil
+}
+
+// together lists what other nodes of the run read of the databases that n reads: it is copied
+// with what n reads, so that all of it is of one moment.
+func (p *Pipeline) together(ctx context.Context, n *script.Node, inputs []copied) []copies.Want {
+	databases := map[string]bool{}
+	for _, c := range inputs {
+		if address.Database(c.name) {
+			at, _, _ := strings.Cut(c.name, "#")
+			databases[at] = true
+		}
+	}
+	if len(databases) == 0 {
+		return nil
+	}
+	nodes, err := p.cfg.Store.Nodes(ctx, p.cfg.Run)
+	if err != nil {
+		return nil // whoever needs the state says so
+	}
+	var out []copies.Want
+	for _, other := range nodes {
+		node := p.cfg.Script.Node(other.Name)
+		if other.Name == n.Name || node == nil || other.PlanDigest != "" {
+			continue
+		}
+		theirs, err := p.copiedInputs(ctx, node)
+		if err != nil {
+			continue // said when that node is planned
+		}
+		for _, c := range theirs {
+			if at, _, _ := strings.Cut(c.name, "#"); address.Database(c.name) && databases[at] {
+				c.want.Optional = true
+				out = append(out, c.want)
+			}
+		}
+	}
+	return out
 }
 
 // Close waits for copying that goes on: the end of the run's context ends it.

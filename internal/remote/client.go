@@ -220,6 +220,14 @@ func hidden(err error, loc address.Location) error {
 	return err
 }
 
+// Roots gives the authorities that are trusted, nil: the system's. A nil Client has none of its own.
+func (c *Client) Roots() (*x509.CertPool, error) {
+	if c == nil {
+		return nil, nil
+	}
+	return loadRoots(c.cfg.CAPath)
+}
+
 // loadRoots gives the system's certificates and those of path.
 func loadRoots(path string) (*x509.CertPool, error) {
 	if path == "" {

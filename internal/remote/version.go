@@ -82,3 +82,12 @@ func (v Version) StrongTag() string {
 	}
 	return v.ETag
 }
+
+// SumOf gives the checksum of an encoded version's content; "": it has none.
+func SumOf(version string) string {
+	v, err := decodeVersion(version)
+	if err != nil {
+		return ""
+	}
+	return v.Sum
+}

@@ -223,7 +223,7 @@ func (l *loader) misplacedSecrets(v *document.Value, path string, seen map[*docu
 	}
 	seen[v] = true
 	if v.Secret && !l.secretPlaces[v] {
-		l.ErrorAt(v, path, "a secret can be used in http:// and https:// addresses only").Hint = "it would be stored and shown anywhere else"
+		l.ErrorAt(v, path, "a secret can be used in addresses of http://, https:// and databases only").Hint = "it would be stored and shown anywhere else"
 	}
 	for _, e := range v.Entries {
 		l.misplacedSecrets(e.Value, join(path, e.Name), seen)

@@ -179,13 +179,13 @@ nodes:
 		`script.yaml:6:3: error: the environment variable BAD is not UTF-8 text of at most 64 KiB`,
 		`script.yaml:8:34: error: a secret cannot have its value in the script`,
 		`script.yaml:9:3: error: "a b" is not the name of an environment value`,
-		`script.yaml:13:11: error: a secret can be used in http:// and https:// addresses only`,
+		`script.yaml:13:11: error: a secret can be used in addresses of http://, https:// and databases only`,
 		`script.yaml:14:16: error: the environment value "DRI" is not declared`,
-		`script.yaml:14:29: error: a secret can be used in http:// and https:// addresses only`,
+		`script.yaml:14:29: error: a secret can be used in addresses of http://, https:// and databases only`,
 		`script.yaml:14:84: error: a name cannot be an environment value`,
 		`script.yaml:14:126: error: the environment variable YES is not a number`,
 		`script.yaml:14:157: error: environment value "N": there is no type "nmber"`,
-		`script.yaml:15:33: error: a secret can be used in http:// and https:// addresses only`,
+		`script.yaml:15:33: error: a secret can be used in addresses of http://, https:// and databases only`,
 		`script.yaml:15:51: error: a number environment value must stand alone`,
 	}, got)
 	require.NotContains(t, diags.Render(), "s3cr3t")

@@ -19,8 +19,9 @@ type FileColumn struct {
 	Name string    // its header, or its name in a Parquet file
 	Type expr.Type // Parquet: what it can be read as, Invalid if as nothing; CSV: String
 	Kind string    // Parquet: the type in the file, for messages
-	// Required says that a Parquet file has no null in it.
+	// Required says that a Parquet file, or a table of a database, has no null in it.
 	Required bool
+	Layout   string // of a datetime of a database: how it is written
 }
 
 // storedColumn is a FileColumn as runs keep it.
@@ -29,11 +30,12 @@ type storedColumn struct {
 	Type     string `json:"type,omitempty"`
 	Kind     string `json:"kind,omitempty"`
 	Required bool   `json:"required,omitempty"`
+	Layout   string `json:"layout,omitempty"`
 }
 
 // MarshalJSON writes a column as runs keep it.
 func (c FileColumn) MarshalJSON() ([]byte, error) {
-	stored := storedColumn{Name: c.Name, Kind: c.Kind, Required: c.Required}
+	stored := storedColumn{Name: c.Name, Kind: c.Kind, Required: c.Required, Layout: c.Layout}
 	if c.Type != expr.Invalid {
 		stored.Type = c.Type.String()
 	}
@@ -46,7 +48,7 @@ func (c *FileColumn) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &stored); err != nil {
 		return err
 	}
-	*c = FileColumn{Name: stored.Name, Kind: stored.Kind, Required: stored.Required}
+	*c = FileColumn{Name: stored.Name, Kind: stored.Kind, Required: stored.Required, Layout: stored.Layout}
 	c.Type, _ = expr.ParseType(stored.Type)
 	return nil
 }

@@ -153,7 +153,7 @@ var (
 	}}
 
 	environmentShape = &shape{name: "environment_value", doc: "An environment variable that the script refers to as {env.NAME}.", keys: []key{
-		{name: "secret", form: boolean(), doc: "The value is never stored or shown; it can be used in http:// and https:// addresses only."},
+		{name: "secret", form: boolean(), doc: "The value is never stored or shown; it can be used in addresses of http://, https:// and databases only."},
 		{name: "default", form: text(), doc: "Value if the variable is not set; without it that is an error."},
 	}}
 
@@ -220,6 +220,8 @@ var (
 		{name: "csv", form: keysOf(csvReaderShape), doc: "How CSV is read."},
 		{name: "file_name", form: text(), doc: "Name of a column of the files' names, as the script has them. Parts of names are columns, too: dir/<region>/<day datetime 2006-01-02>.csv in urls."},
 		{name: "columns", form: namesOf(either(text(), keysOf(shortColumnShape), keysOf(columnShape))), doc: "Map of names to columns: expressions call them r.<name>. Short: header: type, with a Go time layout behind datetime, and = value behind it all for what is NULL. Without that the column may be NULL; strings of CSV files only with ? behind the type."},
+		{name: "table", form: text(), doc: "Table of the databases that urls names, which is read; may have a schema before a point."},
+		{name: "query", form: text(), doc: "Instead of table: a SELECT that the databases of urls execute."},
 		{name: "types", form: namesOf(either(text(), keysOf(shortColumnShape))), doc: "Instead of columns: takes them from the first file. Types of columns by header; others are strings, in Parquet files what they are."},
 	}}
 

@@ -50,6 +50,9 @@ type Sources struct {
 	// script does not list. For a name with * or ? it looks at the first file
 	// that matches. nil: such scripts do not load.
 	Columns func(ctx context.Context, url string, csv CSVReader, parquet bool) ([]FileColumn, error)
+	// TableColumns says which columns a table, or the result of a query, of a database
+	// has. nil: scripts that do not list them do not load.
+	TableColumns func(ctx context.Context, url, table, query string) ([]FileColumn, error)
 	// Describe opens what understands the queries of sql nodes; nil: they are
 	// not checked, need declared fields, and cannot run.
 	Describe func(ctx context.Context) (Describer, error)

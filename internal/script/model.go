@@ -151,11 +151,16 @@ type FileReader struct {
 	URLs    []FileURL
 	Parquet bool // else CSV
 	CSV     CSVReader
+	Table   string         // of the databases that URLs name, each with a # and what of it is read behind its address
+	Query   string         // instead of Table
 	Columns []*InputColumn // in the order of the document
 	// Tolerant: records that cannot be read are put aside (Node.BadRows), so
 	// they are no reason not to plan.
 	Tolerant bool
 }
+
+// Database reports whether tables of databases are read.
+func (r *FileReader) Database() bool { return r.Table != "" || r.Query != "" }
 
 // FileURL is an input file and where the script names it.
 type FileURL struct {

@@ -199,19 +199,24 @@ func (l *loader) rerunPolicy(o *object, n *Node) string {
 	return PolicyFail
 }
 
+// notIn leaves out the keys that a shape has.
+func notIn(s *shape, keys []string) []string {
+	return slices.DeleteFunc(keys, func(key string) bool { return s.index(key) >= 0 })
+}
+
 // parts opens r, l, p and w with the keys that the node's type allows.
 func (l *loader) parts(d *nodeDraft) {
 	o, t := d.o, d.node.Type
 	if d.r = l.part(d, "r", readerShape); d.r != nil && t != "" {
 		switch t {
 		case FileTable:
-			d.r.misplaced("a file_table reads files", append(tableReaderShape.names(), queryReaderShape.names()...)...)
+			d.r.misplaced("a file_table reads files", notIn(fileReaderShape, append(tableReaderShape.names(), queryReaderShape.names()...))...)
 		case SQLTable:
-			d.r.misplaced("a sql node reads what tables lists", append(tableReaderShape.names(), fileReaderShape.names()...)...)
+			d.r.misplaced("a sql node reads what tables lists", notIn(queryReaderShape, append(tableReaderShape.names(), fileReaderShape.names()...))...)
 		case PyTableNode, LookupTable:
-			d.r.misplaced("a "+string(t)+" reads tables", fileReaderShape.names()...)
+			d.r.misplaced("a "+string(t)+" reads tables", notIn(tableReaderShape, fileReaderShape.names())...)
 		default:
-			d.r.misplaced("a "+string(t)+" reads a table", append(fileReaderShape.names(), queryReaderShape.names()...)...)
+			d.r.misplaced("a "+string(t)+" reads a table", notIn(tableReaderShape, append(fileReaderShape.names(), queryReaderShape.names()...))...)
 		}
 	}
 	if d.w = l.part(d, "w", writerShape); d.w != nil && t != "" {

@@ -32,7 +32,7 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 			c := *v
 			c.Text, named = glob, &c
 		}
-		l.fileURL(named, o.keyPath("urls"), "file", "http", "https", "sftp", "s3")
+		l.inputURL(o, named)
 		f.URLs = append(f.URLs, u)
 	}
 	switch {
@@ -41,15 +41,19 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 	case len(urls) == 0 && o.get("urls").Kind == document.List && len(o.get("urls").Items) == 0:
 		l.ErrorAt(o.get("urls"), o.keyPath("urls"), "urls lists no file")
 	}
+	l.databaseReader(o, f)
 	csv := l.object(o.get("csv"), o.keyPath("csv"), csvReaderShape)
 	f.CSV = l.csvReader(csv)
 	d.numbers = l.numbers(csv)
 	if !csv.has("separator") && o.inShort() {
 		f.CSV.Separator = namedSeparator(f.URLs)
 	}
-	if o.has("types") {
+	switch {
+	case f.Database():
+		l.tableColumns(ctx, d, f)
+	case o.has("types"):
 		l.inferColumns(ctx, d, f)
-	} else {
+	default:
 		l.shortColumns(d)
 	}
 	l.nameColumns(o, urls)
@@ -82,7 +86,7 @@ func namedSeparator(urls []FileURL) byte {
 // takesSecrets reports whether the client puts secrets into such an address.
 func takesSecrets(url string) bool {
 	s := address.Scheme(url)
-	return s == "http" || s == "https"
+	return s == "http" || s == "https" || address.Database(url)
 }
 
 // fileURL checks that a file's address has one of the schemes.
@@ -93,7 +97,7 @@ func (l *loader) fileURL(v *document.Value, path string, schemes ...string) {
 	}
 	s := address.Scheme(v.Text)
 	if s != "" && !slices.Contains(schemes, s) {
-		l.ErrorAt(v, path, "%s:// files are not supported here", s).Hint = "a local path, or " + strings.Join(schemes, "://, ") + "://"
+		l.ErrorAt(v, path, "%s:// %s are not supported here", s, kindOfScheme(v.Text)).Hint = "a local path, or " + strings.Join(schemes, "://, ") + "://"
 		return
 	}
 	if how := address.Mistyped(v.Text); how != "" {
@@ -111,6 +115,13 @@ func (l *loader) fileURL(v *document.Value, path string, schemes ...string) {
 		f := fault.Of(l.script.hideError(err))
 		l.WarnAt(v, path, "%s", f.Message).Hint = f.Hint // only a run that uses it has to do without
 	}
+}
+
+func kindOfScheme(url string) string {
+	if address.Database(url) {
+		return "databases"
+	}
+	return "files"
 }
 
 func (l *loader) csvReader(o *object) CSVReader {
@@ -183,7 +194,7 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 	members := o.members("columns")
 	if len(members) == 0 {
 		d.readsOK = false
-		if v := o.get("columns"); (v == nil || v.Kind == document.Map) && !o.has("types") {
+		if v := o.get("columns"); (v == nil || v.Kind == document.Map) && !o.has("types") && !f.Database() {
 			o.missing("columns", "a file_table names the columns that it reads, or takes them from the files with types: {}")
 		}
 		return

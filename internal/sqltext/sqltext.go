@@ -80,3 +80,12 @@ func Glob(path string) string {
 	}
 	return b.String()
 }
+
+// Path quotes a name with points between its parts: schema.table.
+func Path(name string) string {
+	parts := strings.Split(name, ".")
+	for i, p := range parts {
+		parts[i] = Ident(p)
+	}
+	return strings.Join(parts, ".")
+}

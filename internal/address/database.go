@@ -1,0 +1,68 @@
+package address
+
+import (
+	"net/url"
+	"strings"
+	"unicode"
+)
+
+// Database reports whether name is of a database, whose tables are read and written.
+func Database(name string) bool {
+	switch Scheme(name) {
+	case "postgres", "postgresql", "mysql", "mariadb", "sqlite":
+		return true
+	}
+	return false
+}
+
+// DatabaseForms says how addresses of databases are written.
+const DatabaseForms = "postgres://user@host:5432/database, mysql://user@host:3306/database or sqlite:///path/of/file.db"
+
+// parseDatabase takes the address of a database apart. What is behind a # says what of it.
+func parseDatabase(l Location) (Location, error) {
+	whole, _, _ := strings.Cut(l.URL, "#")
+	if l.Scheme == "sqlite" {
+		if l.Path = whole[len("sqlite://"):]; l.Path == "" {
+			return l, bad(l, "names no file", "write sqlite:///absolute/path.db or sqlite://relative/path.db")
+		}
+		return l, nil
+	}
+	u, err := url.Parse(placeholder.ReplaceAllString(whole, "x")) // a secret is not there yet
+	if err != nil || strings.IndexFunc(u.Path, unicode.IsControl) >= 0 {
+		return l, bad(l, "cannot be read", "write "+DatabaseForms+"; characters such as @ : / % in a name or password are written as %40 %3A %2F %25")
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		return l, bad(l, "names no database", "write "+DatabaseForms)
+	}
+	l.Host, l.User = u.Host, u.User.Username()
+	return l, nil
+}
+
+// Password reports whether an address of a database has a password in it, as text.
+func Password(name string) bool {
+	if !Database(name) || Scheme(name) == "sqlite" {
+		return false
+	}
+	authority := head(name)
+	i := strings.LastIndexByte(authority, '@')
+	if i < 0 {
+		return false
+	}
+	_, password, ok := strings.Cut(authority[:i], ":")
+	return ok && placeholder.ReplaceAllString(password, "") != ""
+}
+
+// OfTable is the address of a table, or of the result of a query that is known by name.
+func OfTable(database, name string) string {
+	database, _, _ = strings.Cut(database, "#")
+	return database + "#" + (&url.URL{Path: name}).EscapedPath()
+}
+
+// DatabaseIn is the address of a database whose file is seen from dir if its path is relative.
+func DatabaseIn(dir, name string) string {
+	path, ok := strings.CutPrefix(name, "sqlite://")
+	if !ok || dir == "" || path == "" || path[0] == '/' {
+		return name
+	}
+	return "sqlite://" + Seen(dir, path)
+}
