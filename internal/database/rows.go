@@ -31,7 +31,25 @@ func (s *sqlSession) Close() {
 	_ = s.db.Close()
 }
 
+// watch ends what the server does when ctx ends. The caller calls stop at last.
+func (s *sqlSession) watch(ctx context.Context) (stop func()) {
+	if s.onCancel == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	unwatch := context.AfterFunc(ctx, func() {
+		defer close(done)
+		s.onCancel()
+	})
+	return func() {
+		if !unwatch() {
+			<-done
+		}
+	}
+}
+
 func (s *sqlSession) columns(ctx context.Context, src Source) ([]Column, error) {
+	defer s.watch(ctx)()
 	rows, err := s.conn.QueryContext(ctx, "SELECT * FROM (\n"+s.source(src)+"\n) AS q LIMIT 0")
 	if err != nil {
 		return nil, s.fault(err)
@@ -64,10 +82,7 @@ func (s *sqlSession) Copy(ctx context.Context, src Source, to io.Writer) (n int6
 	if err != nil {
 		return 0, err
 	}
-	if s.onCancel != nil {
-		stop := context.AfterFunc(ctx, s.onCancel)
-		defer stop()
-	}
+	defer s.watch(ctx)()
 	query := s.source(src)
 	if s.plain != nil {
 		query = s.plain(query, columns)
