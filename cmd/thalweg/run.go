@@ -16,8 +16,8 @@ import (
 type runCmd struct {
 	scriptFlags
 	engineFlags
-	Start     []string `help:"Nodes to start with; default: those that read files and are not manual." placeholder:"NODE,…"`
-	From      []int64  `help:"Runs, of this or another script, to read the tables from that this run does not write; default: what the dependency policies say of earlier runs of this script." placeholder:"N,…"`
+	Start []string `help:"Nodes to start with; default: those that read files and are not manual." placeholder:"NODE,…"`
+	selectFlags
 	Ephemeral bool     `help:"Store no table that can be computed inside the one node that reads it."`
 	Fresh     bool     `help:"Run all nodes; default: nodes are taken over whose inputs, code and parameters are those of an earlier run."`
 	Resume    bool     `help:"Continue the script's last run at its first uncommitted batch."`
@@ -48,10 +48,22 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	place.openLineage = c.OpenLineage
+	sel, from, err := c.selection(c.Start, c.Resume)
+	if err != nil {
+		return err
+	}
 	priority, _ := state.ParsePriority(c.Priority) // the flag takes no others
 	opts := local.Options{Deadline: c.Deadline, Hooks: hooks, Priority: priority,
-		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace, Start: c.Start, From: c.From, Description: c.Note,
+		ScriptPath: c.Script, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Workspace: c.Workspace, Start: c.Start, From: from, Select: sel, Description: c.Note,
 		Ephemeral: c.Ephemeral, Reuse: !c.Fresh, Resume: c.Resume, ResumeRun: c.RunNumber, Wait: c.Wait}
+	if c.DryRun && len(c.Matrix) > 0 {
+		return &fault.Error{Kind: fault.Script, Message: "--dry-run does not go with --matrix", Hint: "look at one cell: give the parameter one value, with --param"}
+	}
+	if len(c.Matrix) == 0 && (!sel.Empty() || c.DryRun) {
+		if err := c.printPlan(ctx, a, place, opts); err != nil || c.DryRun {
+			return err
+		}
+	}
 	if place.detach = c.Detach; c.Detach {
 		if err := needCluster("--detach", c.Cluster); err != nil {
 			return err

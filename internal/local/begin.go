@@ -90,7 +90,7 @@ func (r *runner) begin(ctx context.Context) error {
 	if r.warnings, err = r.load(ctx); err != nil {
 		return err
 	}
-	affected, err := r.script.Affected(r.opts.Start)
+	affected, err := r.opts.nodes(r.script)
 	if err != nil {
 		return err
 	}

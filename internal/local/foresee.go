@@ -15,6 +15,14 @@ import (
 // Foreseen is what a run that began now would do with a node.
 type Foreseen = pipeline.Foreseen
 
+// SelectedOf lists the nodes of a new run with these options, and the names of those that are computed in any case.
+func SelectedOf(s *script.Script, opts Options) (nodes []*script.Node, named []string, err error) {
+	if nodes, err = opts.nodes(s); err != nil {
+		return nil, nil, err
+	}
+	return nodes, opts.named(s), nil
+}
+
 // Foresee says what a run of all nodes of a script, with these options, would
 // take over of earlier runs. Interpreters are asked what formulas import;
 // nothing else is run.

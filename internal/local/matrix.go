@@ -183,7 +183,7 @@ func (m *sweep) checkOutputs() error {
 		if c.script == nil {
 			continue
 		}
-		nodes, err := c.script.Affected(m.opts.Start)
+		nodes, err := m.opts.nodes(c.script)
 		if err != nil {
 			return err
 		}
@@ -216,7 +216,11 @@ func (m *sweep) checkOutputs() error {
 // find gives the matrix its id, and each cell its latest run.
 func (m *sweep) find(ctx context.Context, home *Home) error {
 	loaded := slices.IndexFunc(m.cells, func(c *cell) bool { return c.script != nil })
-	what, err := json.Marshal([]any{home.identity(m.cells[loaded].script.Name, m.opts.ScriptPath), m.opts.Axes, m.opts.Params, m.opts.Start, m.opts.From, m.opts.Ephemeral})
+	parts := []any{home.identity(m.cells[loaded].script.Name, m.opts.ScriptPath), m.opts.Axes, m.opts.Params, m.opts.Start, m.opts.From, m.opts.Ephemeral}
+	if !m.opts.Select.Empty() {
+		parts = append(parts, m.opts.Select)
+	}
+	what, err := json.Marshal(parts)
 	if err != nil {
 		return fmt.Errorf("name the matrix: %w", err)
 	}

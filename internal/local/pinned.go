@@ -26,12 +26,13 @@ const pinHooks = "hooks"
 // settings are what a run was begun with besides its sources: all that another
 // process needs to plan and execute it to the same bytes.
 type settings struct {
-	Dir       string        `json:"dir"` // that relative names of files are seen from
-	Lenient   bool          `json:"lenient,omitempty"`
-	Ephemeral bool          `json:"ephemeral,omitempty"` // see Options
-	Reuse     bool          `json:"reuse,omitempty"`     // see Options
-	Chosen    []string      `json:"chosen,omitempty"`    // nodes that it was told to start with: they are computed
-	Budget    budget.Budget `json:"budget"`              // that its nodes are planned by, whatever a machine has
+	Dir       string           `json:"dir"` // that relative names of files are seen from
+	Lenient   bool             `json:"lenient,omitempty"`
+	Ephemeral bool             `json:"ephemeral,omitempty"` // see Options
+	Reuse     bool             `json:"reuse,omitempty"`     // see Options
+	Chosen    []string         `json:"chosen,omitempty"`    // nodes that it was told to start with: they are computed
+	Select    script.Selection `json:"select,omitzero"`     // see Options
+	Budget    budget.Budget    `json:"budget"`              // that its nodes are planned by, whatever a machine has
 
 	Offered map[string]string `json:"offered,omitempty"` // see script.Sources
 	Python  map[string]string `json:"python,omitempty"`  // interpreter and modules that the code was tried with; see surroundings

@@ -156,11 +156,13 @@ func (t *tools) changed(ctx context.Context, rec recorded, nodes []state.Node, o
 		return false, err
 	}
 	opts.Hooks = hooks[min(len(rec.script.Notify), len(hooks)):] // those beside the script's
-	if byThemselves, err := rec.script.Affected(nil); err != nil || len(byThemselves) != len(nodes) {
-		opts.Start = rec.run.StartNodes
+	if opts.Select = rec.Select; opts.Select.Empty() {
+		if byThemselves, err := rec.script.Affected(nil); err != nil || len(byThemselves) != len(nodes) {
+			opts.Start = rec.run.StartNodes
+		}
 	}
 	out.Options = opts
-	affected, err := now.Affected(opts.Start)
+	affected, err := opts.nodes(now)
 	if err != nil {
 		return false, err
 	}

@@ -41,11 +41,12 @@ type Options struct {
 	Script        *script.Script    // instead of loading ScriptPath; may be nil
 	ScriptSources *script.Sources   // that Script was loaded from; nil: its gates ask for no answers
 	Workspace     string
-	Start         []string // nodes to start with; empty: those that start by themselves
-	From          []int64  // runs of any script to read tables from that this run does not write; else earlier runs of the same script
+	Start         []string         // nodes to start with; empty: those that start by themselves
+	Select        script.Selection // a part of the script, instead of Start
+	From          []int64          // runs of any script to read tables from that this run does not write; else earlier runs of the same script
 	Description   string
 	Ephemeral     bool           // tables that can be ephemeral are
-	Reuse         bool           // nodes whose rows an earlier run has are not computed, but for those of Start
+	Reuse         bool           // nodes whose rows an earlier run has are not computed, but for those of Start and those that Select names
 	Resume        bool           // continue a run instead of starting one
 	ResumeRun     int64          // the run to continue; 0: the workspace's last
 	Pinned        bool           // with ResumeRun: from what was pinned of it, whatever ScriptPath has now
@@ -145,6 +146,7 @@ func Run(ctx context.Context, home *Home, opts Options) (Summary, error) {
 			return sum, err
 		}
 		opts.Resume, opts.ResumeRun, opts.Start, opts.From, opts.Again, opts.Parent = true, sum.Key.Run, nil, nil, supervise.Wish{}, 0
+		opts.Select = script.Selection{}
 	}
 }
 
@@ -318,7 +320,25 @@ func (r *runner) chosen() []string {
 	if r.opts.Parent != 0 {
 		return nil
 	}
-	return r.opts.Start
+	return r.opts.named(r.script)
+}
+
+// named are the nodes that the options name to be computed.
+func (o Options) named(s *script.Script) []string {
+	if o.Select.Empty() || s == nil {
+		return o.Start
+	}
+	_, named, _ := s.Selected(o.Select) // nodes has told what is wrong with it
+	return named
+}
+
+// nodes lists the nodes of a new run of a script.
+func (o Options) nodes(s *script.Script) ([]*script.Node, error) {
+	if o.Select.Empty() {
+		return s.Affected(o.Start)
+	}
+	nodes, _, err := s.Selected(o.Select)
+	return nodes, err
 }
 
 // starts counts the nodes that read no table: the first to have batches.
@@ -455,7 +475,7 @@ func KindOf(n *script.Node) string {
 // those of the run that is resumed, whose lock it then holds.
 func (r *runner) affected(ctx context.Context) ([]*script.Node, error) {
 	if !r.opts.Resume {
-		return r.script.Affected(r.opts.Start)
+		return r.opts.nodes(r.script)
 	}
 	if err := r.onlyResume(); err != nil {
 		return nil, err
@@ -478,6 +498,9 @@ func (r *runner) affected(ctx context.Context) ([]*script.Node, error) {
 
 // onlyResume refuses what only new runs may be told.
 func (r *runner) onlyResume() error {
+	if !r.opts.Select.Empty() {
+		return &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already", Hint: "leave --node, --from, --to and --tag out, or --resume"}
+	}
 	if len(r.opts.Start) > 0 {
 		return &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already", Hint: "leave --start out, or --resume"}
 	}

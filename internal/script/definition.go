@@ -90,7 +90,7 @@ func writePulled(h interface{ Write([]byte) (int, error) }, name, text string) {
 type canonicalOptions struct {
 	redact bool          // secrets in URLs
 	known  *secret.Known // is told them: with parameters applied, a text may turn out to be a URL
-	noDesc bool          // leave out the nodes' descriptions
+	noDesc bool          // leave out the nodes' descriptions and tags
 	noGate bool          // leave out their approvals, which change nothing of what they do
 	depth  int           // of the value in the document
 }
@@ -145,7 +145,7 @@ func writeCanonicalMap(b *bytes.Buffer, v *document.Value, o canonicalOptions) {
 	b.WriteByte('{')
 	comma := false
 	for _, e := range v.Entries {
-		if last[e.Name] != e || e.Value.Kind == document.Null || (o.noDesc && o.depth == nodeDepth && e.Name == "desc") ||
+		if last[e.Name] != e || e.Value.Kind == document.Null || (o.noDesc && o.depth == nodeDepth && (e.Name == "desc" || e.Name == "tags")) ||
 			(o.noGate && o.depth <= nodeDepth+1 && e.Name == "approval") {
 			continue
 		}

@@ -231,10 +231,7 @@ func (s *Script) Affected(start []string) ([]*Node, error) {
 		}
 		n := s.Node(name)
 		if n == nil {
-			err := fault.New(fault.Script, "the script has no node %s", document.Quote(name))
-			err.Place.File = s.Path
-			err.Hint = document.SuggestKey(name, s.byName)
-			return nil, err
+			return nil, s.noNode(name)
 		}
 		first[n] = true
 	}

@@ -171,6 +171,7 @@ var (
 	nodeShape = &shape{name: "node", doc: "One step: reads files or tables, writes a table or files.", keys: []key{
 		{name: "type", form: text(nodeTypes()...), need: true, doc: "What the node does."},
 		{name: "desc", form: text(), doc: "Description for people."},
+		{name: "tags", form: either(text(), listOf(text())), doc: "Words by which run --tag names nodes; they change nothing of what a node does."},
 		{name: "start_policy", form: text(PolicyAuto, PolicyManual), doc: "manual: the node runs only if it is named when a run starts."},
 		{name: "rerun_policy", form: text(PolicyRerun, PolicyFail), doc: "Accepted without effect. A distinct_table must say fail."},
 		{name: "custom_proc_type", form: text(ProcPyCalc, ProcTag), doc: "The processor of a table_custom_tfm_table."},

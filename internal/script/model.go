@@ -59,8 +59,9 @@ type Node struct {
 	Pos          document.Pos
 	Type         NodeType
 	Desc         string
-	StartPolicy  string // PolicyAuto, PolicyManual
-	RerunPolicy  string // PolicyRerun, PolicyFail
+	Tags         []string // by which people name several nodes at once
+	StartPolicy  string   // PolicyAuto, PolicyManual
+	RerunPolicy  string   // PolicyRerun, PolicyFail
 	Policy       *DependencyPolicy
 	Files        *FileReader  // reader of FileTable
 	Reader       *TableReader // reader of every other type but SQLTable
@@ -78,7 +79,7 @@ type Node struct {
 	Answers      []string     // that it uses itself: parameters that people give at gates before it
 	Reuse        Reuse        // whether a run may take over what another has computed
 	ReuseFiles   []FileURL    // that its Python code reads: it is taken over only if they are the same
-	Fingerprint  string       // hash of what this node by itself does: its keys but desc and approvals, its policy, the files it pulls in
+	Fingerprint  string       // hash of what this node by itself does: its keys but desc, tags and approvals, its policy, the files it pulls in
 }
 
 // Reuse is what a node says of taking its rows over from an earlier run.

@@ -3,6 +3,7 @@ package script
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -77,6 +78,7 @@ func (l *loader) node(e *document.Entry) {
 	d := &nodeDraft{node: n, key: e.Key, path: path, o: o, uses: l.usesOf(n)}
 	n.Type = l.nodeType(o)
 	n.Desc = o.str("desc")
+	n.Tags = l.tags(o)
 	n.StartPolicy = o.choice("start_policy", PolicyAuto, PolicyAuto, PolicyManual)
 	n.RerunPolicy = l.rerunPolicy(o, n)
 	n.Ephemeral = o.boolean("ephemeral")
@@ -93,6 +95,30 @@ func (l *loader) node(e *document.Entry) {
 	l.script.Nodes = append(l.script.Nodes, n)
 	l.script.byName[n.Name] = n
 	l.nodePolicy(d)
+}
+
+// tagsMax is how many tags a node may have.
+const tagsMax = 50
+
+// tagWord is what a tag is made of: it is typed on command lines, several with commas between them.
+var tagWord = regexp.MustCompile(`^[\pL\pN_][\pL\pN_.:/-]*$`)
+
+// tags reads the words by which people name several nodes at once.
+func (l *loader) tags(o *object) (out []string) {
+	for _, name := range o.names("tags") {
+		switch {
+		case !tagWord.MatchString(name.name):
+			l.ErrorAt(name.at, o.keyPath("tags"), "%s is not a tag", document.Quote(name.name)).Hint = "a tag is letters, digits and _ . : / - without blanks"
+		case slices.Contains(out, name.name):
+			l.WarnAt(name.at, o.keyPath("tags"), "tag %s is there twice", document.Quote(name.name))
+		default:
+			out = append(out, name.name)
+		}
+	}
+	if len(out) > tagsMax {
+		l.ErrorAt(o.get("tags"), o.keyPath("tags"), "a node may have %d tags, and has %d", tagsMax, len(out))
+	}
+	return out
 }
 
 // reuse reads whether a run may take the node over: true, false, or the files

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+	"thalweg/internal/script"
+)
+
+// selectFlags name a part of a script.
+type selectFlags struct {
+	Node   []string `help:"Compute these nodes. What they are made of is taken over of earlier runs where nothing has changed, and computed else." placeholder:"NODE,…"`
+	Tag    []string `help:"Compute the nodes that have one of these tags, as --node does." placeholder:"TAG,…"`
+	From   []string `help:"Compute these nodes and run all behind them. Numbers are runs, of this or another script, to read the tables from that this run does not write; default: what the dependency policies say of earlier runs of this script." placeholder:"NODE|RUN,…"`
+	To     []string `help:"Run these nodes and what they are made of; with --from: what lies between." placeholder:"NODE,…"`
+	DryRun bool     `help:"Only say what would be computed, and what taken over of earlier runs."`
+}
+
+// selection reads what the flags name: a part of the script, and runs.
+func (f selectFlags) selection(start []string, resume bool) (sel script.Selection, runs []int64, err error) {
+	sel = script.Selection{Nodes: f.Node, Tags: f.Tag, To: f.To}
+	for _, name := range f.From {
+		if n, err := strconv.ParseInt(name, 10, 64); err == nil {
+			runs = append(runs, n)
+			continue
+		}
+		sel.From = append(sel.From, name)
+	}
+	switch {
+	case len(start) > 0 && !sel.Empty():
+		return sel, nil, &fault.Error{Kind: fault.Script, Message: "--start does not go with --node, --from NODE, --to and --tag",
+			Hint: "--from NODE is --start NODE that also brings up to date what the nodes are made of"}
+	case resume && (f.DryRun || !sel.Empty()):
+		return sel, nil, &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already", Hint: "leave --node, --from, --to, --tag and --dry-run out, or --resume; `thalweg retry RUN --node NODE` does nodes of a run again"}
+	}
+	return sel, runs, nil
+}
+
+// runPlanned is the JSON form of what a run is about to do.
+type runPlanned struct {
+	Event   string        `json:"event"`
+	Nodes   []plannedNode `json:"nodes"`
+	Outside []string      `json:"not_part"`
+}
+
+type plannedNode struct {
+	Node string      `json:"node"`
+	Why  string      `json:"computed,omitempty"` // why it is computed; "": it is taken over
+	From *reusedFrom `json:"reused_from,omitempty"`
+}
+
+// printPlan says what a run computes, and what it takes over of earlier runs, before it begins.
+func (c *runCmd) printPlan(ctx context.Context, a *app, place *workplace, opts local.Options) error {
+	s, diags, err := c.load(ctx, a)
+	if err != nil {
+		return err
+	}
+	if diags.HasErrors() {
+		return &local.InvalidScriptError{Diagnostics: diags}
+	}
+	nodes, named, err := local.SelectedOf(s, opts)
+	if err != nil {
+		return err
+	}
+	var foreseen map[*script.Node]local.Foreseen
+	if !c.Fresh {
+		if foreseen, err = local.Foresee(ctx, place.home, s, place.equip(a, c.engineFlags, opts)); err != nil {
+			return err
+		}
+	}
+	planned := planOf(s, nodes, named, foreseen)
+	if c.JSON {
+		return printJSON(a.stdout, planned)
+	}
+	planned.print(a, c.DryRun)
+	return nil
+}
+
+// planOf says of each node of a run what becomes of it.
+func planOf(s *script.Script, nodes []*script.Node, named []string, foreseen map[*script.Node]local.Foreseen) runPlanned {
+	out := runPlanned{Event: "run_planned", Nodes: []plannedNode{}, Outside: []string{}}
+	again := map[string]bool{}
+	for _, n := range nodes {
+		one := plannedNode{Node: n.Name}
+		f, known := foreseen[n]
+		by := slices.IndexFunc(n.Sources(s), func(from *script.Node) bool { return again[from.Name] })
+		switch {
+		case slices.Contains(named, n.Name):
+			one.Why = "named"
+		case !known:
+			one.Why = "all nodes are computed with --fresh"
+		case by >= 0:
+			one.Why = "reads what " + n.Sources(s)[by].Name + " computes"
+		case f.From != nil:
+			one.From = reusedFromOf(f.From)
+		default:
+			one.Why = f.Why
+		}
+		again[n.Name] = one.From == nil
+		out.Nodes = append(out.Nodes, one)
+	}
+	for _, n := range s.Nodes {
+		if !slices.Contains(nodes, n) {
+			out.Outside = append(out.Outside, n.Name)
+		}
+	}
+	return out
+}
+
+func (p runPlanned) print(a *app, dry bool) {
+	computed := 0
+	for _, n := range p.Nodes {
+		if n.From == nil {
+			computed++
+		}
+	}
+	verbs := [2]string{"computes", "takes over"}
+	if dry {
+		verbs = [2]string{"would compute", "would take over"}
+	}
+	fmt.Fprintf(a.stdout, "the run %s %s and %s %d\n\n", verbs[0], countNodes(computed), verbs[1], len(p.Nodes)-computed)
+	t := a.newTable("node", "what becomes of it")
+	for _, n := range p.Nodes {
+		what := "computed: " + n.Why
+		if n.From != nil {
+			what = a.paint(fmt.Sprintf("taken over from run %d", n.From.Run), green)
+		}
+		t.AppendRow([]any{n.Node, what})
+	}
+	t.Render()
+	if len(p.Outside) > 0 {
+		fmt.Fprintf(a.stdout, "not part of it: %s\n", strings.Join(p.Outside, ", "))
+	}
+	fmt.Fprintln(a.stdout)
+}
