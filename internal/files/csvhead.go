@@ -276,7 +276,11 @@ func resolveHeader(r *script.FileReader, record []string, u string, line int64) 
 	f := inputFault(fault.UserData, u, "missing column %s; the header has: %s", quoteList(missing), quoteList(record))
 	f.Place.Line, f.Place.Field = line, missing[0]
 	f.Hint = nearHint(missing[0], record)
-	if len(record) == 1 {
+	switch {
+	case f.Hint != "":
+	case len(record) > 1 || !strings.ContainsAny(record[0], ";,\t| "):
+		f.Hint = "if files may be without it, say optional: true of the column"
+	default:
 		f.Hint = fmt.Sprintf("the header is one field: is the separator really %q?", r.CSV.Separator)
 	}
 	return nil, f
