@@ -1,0 +1,130 @@
+package records
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// Found is a key of records that were looked at.
+type Found struct {
+	Key     string
+	Value   Value
+	Missing bool // some records are without it
+}
+
+// Value is what the values of a key are.
+type Value string
+
+// The kinds of values.
+const (
+	Nothing  Value = "" // null only
+	Whole    Value = "int"
+	Fraction Value = "float"
+	Truth    Value = "bool"
+	Any      Value = "string" // texts, nested values, and mixtures
+)
+
+// lookedRecordsMax are looked at to learn which keys records have.
+const lookedRecordsMax = 1_000
+
+// Look says which keys the first records of a JSON file have, in the order in which they
+// come, by the beginning of its text. Of bad records it sees nothing.
+func Look(text []byte) ([]Found, error) {
+	w, err := NewWriter(io.Discard, Spec{Format: JSON})
+	if err != nil {
+		return nil, err
+	}
+	w.buf = append(bytes.Clone(text), '\n')
+	if !w.begin(true) {
+		return nil, fmt.Errorf("it has no records")
+	}
+	var out []Found
+	at, seen, records := map[string]int{}, map[string]int{}, 0
+	for records < lookedRecordsMax {
+		w.pass(blanks(w.rest(), 0))
+		rest := w.rest()
+		if w.list && len(rest) > 0 && (rest[0] == ',' || rest[0] == ']') {
+			w.pass(1)
+			continue
+		}
+		end, err := value(rest, 0, 0)
+		if err != nil {
+			if i := nextObject(rest); !w.list && i < len(rest) {
+				w.pass(i)
+				continue
+			}
+			break
+		}
+		if rest[0] == '{' {
+			records++
+			look(rest[:end], func(key string, v Value) {
+				i, ok := at[key]
+				if !ok {
+					i = len(out)
+					at[key] = i
+					out = append(out, Found{Key: key, Value: v})
+				}
+				out[i].Value = together(out[i].Value, v)
+				seen[key]++
+			})
+		}
+		w.pass(end)
+	}
+	if records == 0 {
+		return nil, fmt.Errorf("none of its first records is an object")
+	}
+	for i, f := range out {
+		out[i].Missing = seen[f.Key] < records
+	}
+	return out, nil
+}
+
+// look visits the members of a sound object.
+func look(text []byte, visit func(key string, v Value)) {
+	at := blanks(text, 1)
+	for text[at] != '}' {
+		if text[at] == ',' {
+			at = blanks(text, at+1)
+		}
+		end, _ := stringEnd(text, at)
+		key, err := unquote(nil, text[at:end])
+		at = blanks(text, blanks(text, end)+1)
+		end, _ = value(text, at, 0)
+		if err == nil {
+			visit(string(key), kindOf(text[at:end]))
+		}
+		at = blanks(text, end)
+	}
+}
+
+func kindOf(raw []byte) Value {
+	switch c := raw[0]; {
+	case c == 'n':
+		return Nothing
+	case c == 't', c == 'f':
+		return Truth
+	case c == '-' || c >= '0' && c <= '9':
+		const wholeDigitsMax = 18
+		switch {
+		case bytes.ContainsAny(raw, ".eE"):
+			return Fraction
+		case len(raw) > wholeDigitsMax: // as texts they keep all digits
+			return Any
+		}
+		return Whole
+	}
+	return Any
+}
+
+func together(a, b Value) Value {
+	switch {
+	case a == b, b == Nothing:
+		return a
+	case a == Nothing:
+		return b
+	case (a == Whole || a == Fraction) && (b == Whole || b == Fraction):
+		return Fraction
+	}
+	return Any
+}

@@ -1,0 +1,141 @@
+package records
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// step is a key of an object, or an element of a list.
+type step struct {
+	key   string
+	index int // -1: it is a key
+}
+
+// CheckPath says what is wrong with a path to a value: keys with points between them,
+// elements as [0], keys with such characters in quotes: address.city, items[0].sku, "a.b".
+func CheckPath(path string) error {
+	_, err := parsePath(path)
+	return err
+}
+
+// KeyPath is the path of a key, quoted where it has to be.
+func KeyPath(key string) string {
+	if key != "" && !strings.ContainsAny(key, `."[]`) {
+		return key
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
+}
+
+const indexMax = 1_000_000
+
+func parsePath(path string) ([]step, error) {
+	var out []step
+	rest := path
+	for first := true; rest != "" || first; first = false {
+		var err error
+		switch {
+		case strings.HasPrefix(rest, "[") && !first:
+			end := strings.IndexByte(rest, ']')
+			if end < 0 {
+				return nil, fmt.Errorf("the [ in path %q is not closed", path)
+			}
+			n, failed := strconv.Atoi(rest[1:end])
+			if failed != nil || n < 0 || n > indexMax {
+				return nil, fmt.Errorf("in path %q, [%s] is no element of a list: the first is [0]", path, rest[1:end])
+			}
+			out = append(out, step{index: n})
+			rest = rest[end+1:]
+			continue
+		case !first && !strings.HasPrefix(rest, "."):
+			return nil, fmt.Errorf("in path %q, a point or [ is missing before %q", path, rest)
+		case !first:
+			rest = rest[1:]
+		}
+		var key string
+		if strings.HasPrefix(rest, `"`) {
+			key, rest, err = quotedKey(path, rest[1:])
+		} else {
+			end := strings.IndexAny(rest, `.["]`)
+			if end < 0 {
+				end = len(rest)
+			}
+			if key, rest = rest[:end], rest[end:]; key == "" {
+				err = fmt.Errorf("a key is missing in path %q", path)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, step{key: key, index: -1})
+	}
+	return out, nil
+}
+
+func quotedKey(path, rest string) (key, left string, err error) {
+	var b strings.Builder
+	for i := 0; i < len(rest); i++ {
+		switch {
+		case rest[i] == '"':
+			return b.String(), rest[i+1:], nil
+		case rest[i] == '\\' && i+1 < len(rest):
+			i++
+		}
+		b.WriteByte(rest[i])
+	}
+	return "", "", fmt.Errorf("the quote in path %q is not closed", path)
+}
+
+// node is a place in records where a wanted value is, or that leads to some.
+type node struct {
+	path    string
+	keys    map[string]*node
+	items   map[int]*node
+	columns []int
+	record  int64 // in which it was seen last
+	found   bool  // in it
+	null    bool  // what leads there is null in it
+}
+
+// tree puts the columns' paths together.
+func tree(columns []Column) (*node, []*node, error) {
+	root, leaves := &node{}, make([]*node, len(columns))
+	for i, c := range columns {
+		steps, err := parsePath(c.Path)
+		if err != nil {
+			return nil, nil, err
+		}
+		at := root
+		for _, s := range steps {
+			at = at.child(s)
+		}
+		at.columns = append(at.columns, i)
+		leaves[i] = at
+	}
+	return root, leaves, nil
+}
+
+func (n *node) child(s step) *node {
+	if s.index >= 0 {
+		if n.items == nil {
+			n.items = map[int]*node{}
+		}
+		if n.items[s.index] == nil {
+			n.items[s.index] = &node{path: fmt.Sprintf("%s[%d]", n.path, s.index)}
+		}
+		return n.items[s.index]
+	}
+	if n.keys == nil {
+		n.keys = map[string]*node{}
+	}
+	if n.keys[s.key] == nil {
+		path := KeyPath(s.key)
+		if n.path != "" {
+			path = n.path + "." + path
+		}
+		n.keys[s.key] = &node{path: path}
+	}
+	return n.keys[s.key]
+}
+
+func (n *node) leads() bool { return n.keys != nil || n.items != nil }

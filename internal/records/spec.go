@@ -1,0 +1,68 @@
+package records
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Kind is what values a column takes.
+type Kind string
+
+// The kinds. Their names are stored in plans: they do not change.
+const (
+	Text   Kind = "text"   // texts, and what is no text as JSON
+	Number Kind = "number" // numbers only
+	Bool   Kind = "bool"
+	Time   Kind = "time" // texts and numbers with a layout
+)
+
+// Format is what the records are taken from.
+type Format string
+
+// The formats.
+const (
+	JSON Format = "json"
+)
+
+// Column is one that is wanted.
+type Column struct {
+	Path     string `json:"path"` // see ParsePath
+	Kind     Kind   `json:"kind"`
+	Optional bool   `json:"optional,omitempty"` // records may be without it
+}
+
+// Spec says what is taken from a file.
+type Spec struct {
+	Format  Format   `json:"format"`
+	Columns []Column `json:"columns"`
+}
+
+// Encode is the form that plans and copies keep: the same text means the same.
+func (s Spec) Encode() (string, error) {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return "", fmt.Errorf("write what is taken from records: %w", err)
+	}
+	return string(data), nil
+}
+
+// Decode reads what Encode wrote.
+func Decode(text string) (s Spec, err error) {
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return s, fmt.Errorf("read what is taken from records: %w", err)
+	}
+	return s, nil
+}
+
+// Fields is how many fields a record has in CSV: its line, and the columns. A bad one has one more.
+func (s Spec) Fields() int { return 1 + len(s.Columns) }
+
+// Limits.
+const (
+	// RecordBytesMax is the most that a record may have, in its source and as CSV.
+	RecordBytesMax = 8 << 20
+	// DepthMax is how deep values may be nested.
+	DepthMax = 200
+	// rawBytesMax of a bad record are kept.
+	rawBytesMax = 64 << 10
+)
