@@ -31,6 +31,7 @@ type Want struct {
 	Version string         `json:"version,omitempty"` // which one the run was planned with; "": none yet
 	Text    bool           `json:"text,omitempty"`    // its text in UTF-8 is wanted, not its bytes
 	Charset unpack.Charset `json:"charset,omitempty"` // of the text
+	Records string         `json:"records,omitempty"` // that are taken of it and written as CSV: see package records
 
 	Table string `json:"table,omitempty"` // of a database, which the address is of
 	Query string `json:"query,omitempty"` // instead of a table
@@ -45,6 +46,10 @@ func (w Want) database() bool { return w.Table != "" || w.Query != "" }
 func (w Want) Key() string {
 	if w.database() {
 		sum := sha256.Sum256([]byte(w.URL + "\x00" + w.Table + "\x00" + w.Query))
+		return fmt.Sprintf("%x", sum[:12])
+	}
+	if w.Records != "" {
+		sum := sha256.Sum256([]byte(w.URL + "\x00" + string(w.Charset) + "\x00" + w.Records))
 		return fmt.Sprintf("%x", sum[:12])
 	}
 	if !w.Text || address.Remote(w.URL) && w.Charset == unpack.UTF8 {
@@ -122,7 +127,7 @@ func (s *Store) ensure(ctx context.Context, w Want) (Copy, error) {
 	if err != nil || !w.Text {
 		return Copy(raw), err
 	}
-	form, err := formOf(raw.Path, s.spool.Name(w.URL), w.Charset)
+	form, err := formOf(raw.Path, s.spool.Name(w.URL), w)
 	if err != nil || !form.Changes() {
 		return Copy(raw), err
 	}
@@ -145,7 +150,7 @@ func (s *Store) local(ctx context.Context, w Want) (Copy, error) {
 		}
 		return Copy{}, err
 	}
-	form, err := formOf(w.URL, name, w.Charset)
+	form, err := formOf(w.URL, name, w)
 	if err != nil || !w.Text || !form.Changes() {
 		return Copy{Path: w.URL, Version: version}, err
 	}
@@ -159,9 +164,18 @@ func (s *Store) local(ctx context.Context, w Want) (Copy, error) {
 	return Copy{Path: path, Version: version}, err
 }
 
-// formOf says how the text of a file is packed.
-func formOf(path, name string, charset unpack.Charset) (form unpack.Form, err error) {
-	form.Charset = charset
+// form is how a copy is made of a file.
+type form struct {
+	unpack.Form
+	Records string `json:"records,omitempty"`
+}
+
+// Changes reports whether the copy is anything else than the file.
+func (f form) Changes() bool { return f != form{} }
+
+// formOf says how the text of a file is packed, and what is made of it.
+func formOf(path, name string, w Want) (form form, err error) {
+	form.Charset, form.Records = w.Charset, w.Records
 	f, err := os.Open(path)
 	if err != nil {
 		return form, files.OpenFault(name, err)

@@ -1,6 +1,7 @@
 package copies
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"thalweg/internal/durable"
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
+	"thalweg/internal/records"
 	"thalweg/internal/unpack"
 )
 
@@ -29,13 +31,13 @@ type source struct {
 
 // note stands beside a complete text.
 type note struct {
-	Version string      `json:"version"` // of the file
-	Form    unpack.Form `json:"form"`
-	Bytes   int64       `json:"bytes"` // of the text
+	Version string `json:"version"` // of the file
+	Form    form   `json:"form"`
+	Bytes   int64  `json:"bytes"` // of the text
 }
 
 // text gives where the text of a file is, and makes it if it is not there.
-func (s *Store) text(ctx context.Context, key string, from source, form unpack.Form) (path string, err error) {
+func (s *Store) text(ctx context.Context, key string, from source, form form) (path string, err error) {
 	s.mu.Lock()
 	t := s.texts[key]
 	if t == nil {
@@ -119,8 +121,8 @@ func (s *Store) make(ctx context.Context, path string, from source, n note) (err
 	return nil
 }
 
-func (s *Store) write(ctx context.Context, to io.Writer, in io.Reader, from source, form unpack.Form) (int64, error) {
-	n, err := unpack.Text(ctx, to, in, form)
+func (s *Store) write(ctx context.Context, to io.Writer, in io.Reader, from source, form form) (int64, error) {
+	n, err := textOf(ctx, to, in, form)
 	var f *fault.Error
 	switch {
 	case err == nil:
@@ -134,6 +136,36 @@ func (s *Store) write(ctx context.Context, to io.Writer, in io.Reader, from sour
 	}
 	return n, files.OpenFault(from.name, err)
 }
+
+// textOf writes a text, or the CSV that is made of its records.
+func textOf(ctx context.Context, to io.Writer, in io.Reader, form form) (int64, error) {
+	if form.Records == "" {
+		return unpack.Text(ctx, to, in, form.Form)
+	}
+	spec, err := records.Decode(form.Records)
+	if err != nil {
+		return 0, err
+	}
+	out := bufio.NewWriterSize(to, bufferBytes)
+	w, err := records.NewWriter(out, spec)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := unpack.Text(ctx, w, in, form.Form); err != nil {
+		var f *fault.Error
+		if errors.As(err, &f) {
+			return 0, f // what the records are wrong in
+		}
+		return 0, err
+	}
+	if err := w.Close(); err != nil {
+		return 0, err
+	}
+	return w.Written(), out.Flush()
+}
+
+// bufferBytes are written at a time.
+const bufferBytes = 256 << 10
 
 func canceled(ctx context.Context) error {
 	return &fault.Error{Kind: fault.Canceled, Message: "canceled", Err: context.Cause(ctx)}

@@ -2,11 +2,13 @@ package files
 
 import (
 	"context"
+	"io"
 
 	"thalweg/internal/address"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/parquetfile"
+	"thalweg/internal/records"
 	"thalweg/internal/script"
 )
 
@@ -51,7 +53,37 @@ func Columns(ctx context.Context, look Look, u string, c script.CSVReader, parqu
 	if parquet {
 		return parquetColumns(in)
 	}
+	if c.JSON {
+		return jsonColumns(in, c)
+	}
 	return headerColumns(in, c)
+}
+
+// jsonColumns looks at the keys of the first records.
+func jsonColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
+	f, err := openHead(&script.FileReader{CSV: c}, in)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, HeadBytesMax))
+	if err != nil {
+		return nil, OpenFault(in.URL, err)
+	}
+	found, err := records.Look(text)
+	if err != nil {
+		f := inputFault(fault.UserData, in.URL, "the columns of the file cannot be seen: %s", err)
+		f.Hint = "JSON files have an object a record: one a line, or in a list"
+		return nil, f
+	}
+	out := make([]script.FileColumn, len(found))
+	for i, key := range found {
+		out[i] = script.FileColumn{Name: records.KeyPath(key.Key), Type: expr.String, Optional: key.Missing}
+		if t, ok := expr.ParseType(string(key.Value)); ok {
+			out[i].Type = t
+		}
+	}
+	return out, nil
 }
 
 func parquetColumns(in Input) ([]script.FileColumn, error) {

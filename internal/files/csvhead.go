@@ -148,6 +148,9 @@ func oldLineEnds(r *script.FileReader, rec csvRecord, u string) error {
 // parseHead reads the head's records.
 func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 	head := csvHead{start: w.offset}
+	if r.Records != "" {
+		return madeHead(r, head)
+	}
 	skipped := skippedRecords(r)
 	if skipped == 0 {
 		return head.withoutSkipped(r, w, u)

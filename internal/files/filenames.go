@@ -127,7 +127,7 @@ func Lacking(r *script.FileReader, list []Slice) (out []string, err error) {
 			optional = append(optional, c)
 		}
 	}
-	if len(optional) == 0 {
+	if len(optional) == 0 || r.Records != "" { // each record may lack others
 		return nil, nil
 	}
 	for _, s := range list {

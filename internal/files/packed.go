@@ -17,7 +17,7 @@ func Packed(r *script.FileReader, path string) bool {
 	if r.Parquet {
 		return false
 	}
-	if r.CSV.Charset != unpack.UTF8 {
+	if r.CSV.Charset != unpack.UTF8 || r.Records != "" {
 		return true
 	}
 	f, err := os.Open(path)

@@ -124,6 +124,9 @@ func (c *csvCopy) prepare(ctx context.Context) error {
 
 // fault reports a bad record; record and line count from the start of the data range.
 func (c *csvCopy) fault(bad csvBadRecord) *fault.Error {
+	if c.r.Records != "" {
+		return madeFault(c.r, c.slice, bad)
+	}
 	return badRecordFault(c.slice.URL, c.firstLine()+bad.line, c.slice.FirstRecord+bad.record, bad, c.head.fields)
 }
 

@@ -199,6 +199,9 @@ func cutCSV(ctx context.Context, r *script.FileReader, whole Slice, inside []int
 	if err := scan.run(ctx); err != nil {
 		return nil, wrapScan(whole.URL, err)
 	}
+	if bad := scan.found.bad; bad != nil && !r.Tolerant && r.Records != "" {
+		return nil, madeFault(r, whole, *bad)
+	}
 	if bad := scan.found.bad; bad != nil && !r.Tolerant {
 		return nil, badRecordFault(whole.URL, head.lines+bad.line+1, bad.record, *bad, head.fields)
 	}

@@ -139,7 +139,7 @@ func (c *tolerantCSV) rewritePiece(ctx context.Context, p *csvCopy, in *csvWalke
 			}
 			continue
 		}
-		fmt.Fprintf(out, "%d%c%d%c%d", p.slice.File, c.r.CSV.Separator, p.slice.FirstRecord+rec.row, c.r.CSV.Separator, p.firstLine()+rec.line)
+		fmt.Fprintf(out, "%d%c%d%c%d", p.slice.File, c.r.CSV.Separator, p.slice.FirstRecord+rec.row, c.r.CSV.Separator, p.lineOf(rec))
 		for _, n := range c.used {
 			out.WriteByte(c.r.CSV.Separator)
 			if cell := p.head.fixed[n]; cell != nil {
@@ -166,6 +166,9 @@ func (c *tolerantCSV) writeFixed(out *bufio.Writer, cell *fixedCell) {
 
 // check finds what no reading of values can survive, as a failure with its place.
 func (c *tolerantCSV) check(p *csvCopy, rec csvRecord) *fault.Error {
+	if rec.flaw != flawNone && c.r.Records != "" {
+		return badMade(p.slice.URL, rec)
+	}
 	if rec.flaw != flawNone {
 		return p.fault(rec.bad())
 	}
@@ -214,10 +217,10 @@ func (c *tolerantCSV) walk(ctx context.Context, p *csvCopy, in *csvWalker, cells
 		}
 		for ; k < len(cells) && cells[k].Row == p.slice.FirstRecord+rec.row; k++ {
 			f := fault.New(fault.UserData, "")
-			f.Place.Line = p.firstLine() + rec.line
+			f.Place.Line = p.lineOf(rec)
 			if n := cells[k].Column; n >= 0 && p.head.fixed[n] != nil {
 				f = fixedFault(p.slice.URL, c.r.Columns[n], p.head.fixed[n])
-				f.Place.Line = p.firstLine() + rec.line
+				f.Place.Line = p.lineOf(rec)
 			} else if n >= 0 {
 				value := string(rec.shape.value(rec.text, p.head.index[n]))
 				f.Message = notOfType(c.r.Columns[n], value)
@@ -233,8 +236,12 @@ func (c *tolerantCSV) walk(ctx context.Context, p *csvCopy, in *csvWalker, cells
 
 // place fills in where column i of a sound record is.
 func (c *csvCopy) place(f *fault.Error, rec csvRecord, i int, value string) {
-	lines, column := rec.shape.place(rec.text, c.head.index[i])
-	f.Place.Line, f.Place.Column = c.firstLine()+rec.line+lines, column
+	if c.r.Records != "" {
+		f.Place.Line = c.lineOf(rec)
+	} else {
+		lines, column := rec.shape.place(rec.text, c.head.index[i])
+		f.Place.Line, f.Place.Column = c.firstLine()+rec.line+lines, column
+	}
 	f.Place.Record = c.slice.FirstRecord + rec.row + 1
 	f.Place.Field, f.Place.Value = c.r.Columns[i].Name, shorten(value)
 }
@@ -242,7 +249,7 @@ func (c *csvCopy) place(f *fault.Error, rec csvRecord, i int, value string) {
 // badRecord turns a failure of the record into what is kept of it.
 func (c *csvCopy) badRecord(rec csvRecord, f *fault.Error) BadRecord {
 	row := c.slice.FirstRecord + rec.row
-	out := BadRecord{File: c.slice.File, Row: row, BadRow: fault.BadRow{Place: f.Place, Reason: f.Message, Raw: rawText(rec.text, rec.size)}}
+	out := BadRecord{File: c.slice.File, Row: row, BadRow: fault.BadRow{Place: f.Place, Reason: f.Message, Raw: c.raw(rec)}}
 	out.Place.File, out.Place.Record = c.slice.URL, row+1
 	return out
 }

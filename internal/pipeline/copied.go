@@ -68,7 +68,7 @@ func (p *Pipeline) copiedInputs(ctx context.Context, n *script.Node) ([]copied, 
 
 // wanted is the copy of a file that is read; none if the file itself is.
 func (p *Pipeline) wanted(r *script.FileReader, u string) (w copies.Want, ok bool) {
-	w = copies.Want{URL: u, Text: !r.Parquet, Charset: r.CSV.Charset}
+	w = copies.Want{URL: u, Text: !r.Parquet, Charset: r.CSV.Charset, Records: r.Records}
 	if r.Database() {
 		w.URL, w.Table, w.Query, w.Charset = address.DatabaseIn(p.cfg.Dir, u), r.Table, r.Query, unpack.UTF8
 		return w, true

@@ -22,6 +22,7 @@ type FileColumn struct {
 	// Required says that a Parquet file, or a table of a database, has no null in it.
 	Required bool
 	Layout   string // of a datetime of a database: how it is written
+	Optional bool   // some records of a JSON file are without it
 }
 
 // storedColumn is a FileColumn as runs keep it.
@@ -31,11 +32,12 @@ type storedColumn struct {
 	Kind     string `json:"kind,omitempty"`
 	Required bool   `json:"required,omitempty"`
 	Layout   string `json:"layout,omitempty"`
+	Optional bool   `json:"optional,omitempty"`
 }
 
 // MarshalJSON writes a column as runs keep it.
 func (c FileColumn) MarshalJSON() ([]byte, error) {
-	stored := storedColumn{Name: c.Name, Kind: c.Kind, Required: c.Required, Layout: c.Layout}
+	stored := storedColumn{Name: c.Name, Kind: c.Kind, Required: c.Required, Layout: c.Layout, Optional: c.Optional}
 	if c.Type != expr.Invalid {
 		stored.Type = c.Type.String()
 	}
@@ -48,7 +50,7 @@ func (c *FileColumn) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &stored); err != nil {
 		return err
 	}
-	*c = FileColumn{Name: stored.Name, Kind: stored.Kind, Required: stored.Required, Layout: stored.Layout}
+	*c = FileColumn{Name: stored.Name, Kind: stored.Kind, Required: stored.Required, Layout: stored.Layout, Optional: stored.Optional}
 	c.Type, _ = expr.ParseType(stored.Type)
 	return nil
 }

@@ -219,6 +219,7 @@ var (
 	fileReaderShape = &shape{name: "file_reader", doc: "Input files: what r.* is.", keys: []key{
 		{name: "urls", form: listOf(text()), need: true, doc: "The input files."},
 		{name: "csv", form: keysOf(csvReaderShape), doc: "How CSV is read."},
+		{name: "format", form: text(formatCSV, formatParquet, formatJSON), doc: "What the files are, where their names and columns do not say it."},
 		{name: "file_name", form: text(), doc: "Name of a column of the files' names, as the script has them. Parts of names are columns, too: dir/<region>/<day datetime 2006-01-02>.csv in urls."},
 		{name: "columns", form: namesOf(either(text(), keysOf(shortColumnShape), keysOf(columnShape))), doc: "Map of names to columns: expressions call them r.<name>. Short: header: type, with a Go time layout behind datetime, and = value behind it all for what is NULL. Without that the column may be NULL; strings of CSV files only with ? behind the type."},
 		{name: "table", form: text(), doc: "Table of the databases that urls names, which is read; may have a schema before a point."},
@@ -240,6 +241,7 @@ var (
 		{name: "col_default_value", form: text(), doc: "CSV: value of an empty cell; default: the type's zero value."},
 		{name: "nullable", form: boolean(), doc: "An empty cell of a CSV file and a null of a Parquet file are NULL."},
 		{name: "optional", form: boolean(), doc: "A file may be without the column: it is as if its cells were empty there."},
+		{name: "path", form: text(), doc: "JSON: to the value in a record: key, key.key, list[0].key."},
 		{name: "file", form: text(), doc: "The column is taken from the files' names: name, or <PART> as it is in urls."},
 		{name: "csv", form: keysOf(csvColumnShape), doc: "Where and how the column is in CSV files."},
 		{name: "parquet", form: keysOf(parquetColumnShape), doc: "Where the column is in Parquet files."},
@@ -247,7 +249,8 @@ var (
 
 	shortColumnShape = &shape{name: "short_column", doc: "A column in short form, with more than its type.", keys: []key{
 		{name: "type", form: text(), need: true, doc: "What the short form says as text: int, string?, datetime 2006-01-02, int = 0."},
-		{name: "optional", form: boolean(), doc: "A file may be without the column: it is NULL there, or what = says."},
+		{name: "optional", form: boolean(), doc: "A file, or a record of JSON, may be without the column: it is NULL there, or what = says."},
+		{name: "path", form: text(), doc: "JSON: to the value in a record: key, key.key, list[0].key; default: the column's name."},
 	}}
 
 	csvColumnShape = &shape{name: "csv_input_column", keys: []key{

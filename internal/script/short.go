@@ -182,6 +182,7 @@ type shortColumn struct {
 	nullable  bool            // it says so
 	required  bool            // the file says that there are no NULLs
 	optional  *document.Value // nil: all files have it
+	path      *document.Value // JSON; nil: its name
 }
 
 // mayBeNull decides whether a column that is given in short form is nullable:
@@ -237,6 +238,7 @@ func (l *loader) shortColumn(v *document.Value, path string) shortColumn {
 		return parseShortColumn(textAt(v, ""))
 	}
 	c := parseShortColumn(t)
+	c.path = o.text("path")
 	if o.boolean("optional") {
 		c.optional = o.get("optional")
 	}
@@ -349,6 +351,9 @@ func (l *loader) looksParquet(o *object) bool {
 	v := o.get("urls")
 	if v == nil || v.Kind != document.List || len(v.Items) == 0 {
 		return false
+	}
+	if format := o.get("format"); format != nil {
+		return format.Text == formatParquet
 	}
 	return address.Parquet(v.Items[0].Text)
 }
