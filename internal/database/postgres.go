@@ -280,6 +280,9 @@ func postgresFault(err error) error {
 		f.Kind = fault.Script
 	case class == "22" || class == "23":
 		f.Kind = fault.UserData
+		if said.Where != "" {
+			f.Message += " (" + strings.SplitN(said.Where, "\n", 2)[0] + ")"
+		}
 	case class == "08", class == "40", class == "53", class == "55", class == "57":
 		f.Retryable = true
 	}

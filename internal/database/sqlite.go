@@ -102,7 +102,7 @@ func sqliteColumn(t *sql.ColumnType) Column {
 		c.Type = "bool"
 	case strings.Contains(base, "REAL") || strings.Contains(base, "FLOA") || strings.Contains(base, "DOUB"):
 		c.Type = "float"
-	case (base == "DECIMAL" || base == "NUMERIC") && strings.Contains(mod, ","):
+	case (base == "DECIMAL" || base == "NUMERIC" || base == "DECIMAL_TEXT") && strings.Contains(mod, ","):
 		c.Type = "decimal(" + strings.ReplaceAll(mod, " ", "")
 	}
 	return c

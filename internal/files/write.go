@@ -21,10 +21,29 @@ const outputRowGroupRows = 122_880
 // preserve_insertion_order is on.
 func WriteSQL(w *script.FileWriter, from, path string) (sqltext.Copy, error) {
 	source := "(" + from + ")"
+	if w.Target != nil {
+		return tableCopy(w, source, path), nil
+	}
 	if w.Parquet {
 		return parquetCopy(w, source, path)
 	}
 	return csvOutput{w}.copy(source, path)
+}
+
+// tableCopy is what package database loads: no header, NULL is nothing, and texts have quotes.
+func tableCopy(w *script.FileWriter, source, path string) sqltext.Copy {
+	var cols, quoted []string
+	for _, c := range w.Columns {
+		cols = append(cols, sqltext.Ident(c.Name))
+		if c.Type == expr.String {
+			quoted = append(quoted, sqltext.Ident(c.Name))
+		}
+	}
+	out := sqltext.Copy{Path: path, Query: "SELECT " + strings.Join(cols, ", ") + " FROM " + source, Options: []string{"FORMAT csv", "HEADER false", "DELIMITER ','", `QUOTE '"'`, `ESCAPE '"'`, "NULL ''"}}
+	if len(quoted) > 0 {
+		out.Options = append(out.Options, "FORCE_QUOTE ("+strings.Join(quoted, ", ")+")")
+	}
+	return out
 }
 
 // parquetCopy follows behaviour §3.5: all columns optional, int INT64,

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"thalweg/internal/address"
+	"thalweg/internal/database"
 	"thalweg/internal/document"
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
@@ -122,6 +123,11 @@ func inputTargets(ctx context.Context, n *script.Node, u script.FileURL) ([]targ
 	return out, nil
 }
 
+// bothAdd reports whether two nodes may write one table of a database.
+func bothAdd(a, b *script.Node) bool {
+	return a.Out.Target != nil && b.Out.Target != nil && a.Out.Target.Mode != database.Replace && b.Out.Target.Mode != database.Replace
+}
+
 // globPattern writes * and ? of a path as a regular expression. As in
 // files.Expand they do not stand for a dot at the beginning of a name.
 func globPattern(at string) string {
@@ -159,7 +165,7 @@ func (h *Home) checkFiles(ctx context.Context, client *remote.Client, s *script.
 			return err
 		}
 		for _, other := range outputs {
-			if out.meets(other) {
+			if out.meets(other) && !bothAdd(n, other.node) {
 				return out.refuse(fmt.Sprintf("nodes %s and %s write the same file %s", other.node.Name, n.Name, out.shown), "give them different url_templates")
 			}
 		}

@@ -13,7 +13,9 @@ import (
 // checkAddress refuses, before a run exists, what cannot be read or written.
 func checkAddress(ctx context.Context, client *remote.Client, s *script.Script, url string, pos document.Pos) error {
 	var err error
-	if address.Remote(url) {
+	if address.Database(url) {
+		_, err = address.Parse(url)
+	} else if address.Remote(url) {
 		err = client.Check(ctx, url, s)
 	} else {
 		_, err = address.Local(url)

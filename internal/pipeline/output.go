@@ -161,7 +161,7 @@ func (x *attempt) outputResult(ctx context.Context, out worker.Result, res engin
 	}
 	var file staged = &localFile{x: x, temp: x.batch.OutPath}
 	if address.Remote(x.final) {
-		if file, err = x.send(ctx, bytes, sums.crc); err != nil {
+		if file, err = x.send(ctx, bytes, sums.crc, res.RowsOut); err != nil {
 			discardParts()
 			return worker.Result{}, err
 		}
@@ -186,10 +186,13 @@ func (x *attempt) outputResult(ctx context.Context, out worker.Result, res engin
 }
 
 // send sends the batch's file to its server, where it is not visible yet.
-func (x *attempt) send(ctx context.Context, bytes int64, sum string) (staged, error) {
+func (x *attempt) send(ctx context.Context, bytes int64, sum string, rows int64) (staged, error) {
 	temp := tempName(path.Base(x.final))
 	if err := x.announce(ctx, state.Publication{Temp: temp}); err != nil {
 		return nil, err
+	}
+	if x.node.Out.Target != nil {
+		return x.sendRows(ctx, fmt.Sprintf("%s, %d bytes", sum, bytes), rows)
 	}
 	return x.p.cfg.Remote.Stage(ctx, x.final, remote.Upload{Path: x.batch.OutPath, Bytes: bytes, Checksum: sum, Temp: temp, Secrets: x.p.cfg.Script,
 		Named: func(ctx context.Context, upload string) error {

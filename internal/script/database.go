@@ -222,3 +222,70 @@ func errorWithoutPlace(f *fault.Error) string {
 	plain.Place = fault.Place{}
 	return plain.Error()
 }
+
+// tableModes are what may become of the rows that a table of a database has.
+var tableModes = []string{"append", "replace", "merge"}
+
+// databaseWriter reads where rows go that go to a database.
+func (l *loader) databaseWriter(o *object, w *FileWriter) {
+	t := w.Target
+	if t == nil {
+		o.misplaced("files are written", "table", "mode", "key")
+		return
+	}
+	o.ignored("a table of a database is written", "csv", "parquet", "manifest")
+	for _, key := range []string{"csv", "parquet", "manifest"} {
+		o.drop(key)
+	}
+	if v := o.get("url_template"); v != nil && (ExpandURL(v.Text, 1, 0) != v.Text) {
+		l.ErrorAt(v, o.keyPath("url_template"), "a table of a database is written as a whole: its address has neither {batch_idx} nor {run_id}")
+	}
+	if v := o.one("table", "name the table that is written: name, or schema.name"); v != nil {
+		if t.Table = v.Text; slices.Contains(strings.Split(t.Table, "."), "") {
+			l.ErrorAt(v, o.keyPath("table"), "%s is not the name of a table", document.Quote(t.Table)).Hint = "write name, or schema.name"
+		}
+	}
+	if v := o.one("mode", "say what becomes of the rows that the table has: mode: replace, append or merge"); v != nil {
+		t.Mode = o.choice("mode", "", tableModes...)
+	}
+	switch v := o.get("key"); {
+	case v != nil && v.Kind == document.List:
+		for _, name := range o.texts("key") {
+			t.Key = append(t.Key, name.Text)
+		}
+	case v != nil:
+		for name := range strings.SplitSeq(o.str("key"), ",") {
+			t.Key = append(t.Key, strings.TrimSpace(name))
+		}
+	}
+	switch {
+	case t.Mode == "merge" && len(t.Key) == 0:
+		o.missing("key", "name the columns that say which row is which: key: [id]")
+	case t.Mode != "" && t.Mode != "merge" && len(t.Key) > 0:
+		l.ErrorAt(o.get("key"), o.keyPath("key"), "key has a meaning with mode: merge only")
+	}
+	w.URL = address.OfTable(w.URL, t.Table)
+}
+
+// targetColumns checks the columns that go to a database.
+func (l *loader) targetColumns(o *object, w *FileWriter) {
+	if w.Target == nil || len(w.Columns) == 0 {
+		return
+	}
+	var names []string
+	for _, c := range w.Columns {
+		switch {
+		case w.Parquet || c.Header == "":
+			l.ErrorAt(o.get("columns"), o.keyPath("columns"), "column %s has no name in the database", document.Quote(c.Name)).Hint = "write the short form: name, or {name: expression}"
+			return
+		case slices.Contains(names, c.Header):
+			l.ErrorAt(o.get("columns"), o.keyPath("columns"), "two columns are called %s", document.Quote(c.Header))
+		}
+		names = append(names, c.Header)
+	}
+	for _, k := range w.Target.Key {
+		if !slices.Contains(names, k) {
+			l.ErrorAt(o.get("key"), o.keyPath("key"), "the key has %s, which is no column of what is written", document.Quote(k)).Hint = document.DidYouMean(k, names)
+		}
+	}
+}

@@ -352,6 +352,9 @@ var (
 
 	fileWriterShape = &shape{name: "file_writer", doc: "The files that the node writes.", keys: []key{
 		{name: "url_template", form: text(), need: true, doc: "The file's address; with {batch_idx} each batch writes a file of its own."},
+		{name: "table", form: text(), doc: "Table of the database that url_template names, which is written; may have a schema before a point."},
+		{name: "mode", form: text(tableModes...), doc: "Of a table of a database: whether the rows that it has are replaced, stay (append), or take the values of those with their key (merge)."},
+		{name: "key", form: either(text(), listOf(text())), doc: "With mode: merge: the columns that say which row is which."},
 		{name: "top", form: keysOf(topShape), doc: "The first rows of an order."},
 		{name: "order", form: text(), doc: "Order of the rows, over the names of columns, of all of them; instead of top."},
 		{name: "csv", form: keysOf(csvWriterShape), doc: "How CSV is written."},

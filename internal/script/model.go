@@ -315,8 +315,16 @@ type FileWriter struct {
 	Quote     string // QuoteMinimal, QuoteAll or QuoteNone: which values of a CSV file are put in quotes
 	Codec     string // of Parquet: gzip, snappy, zstd, uncompressed
 	Packing   Packing
-	Manifest  bool // a file beside the others says what they are
+	Manifest  bool            // a file beside the others says what they are
+	Target    *DatabaseTarget // not a file: a table of a database, whose address is before the # of URL
 	Columns   []*OutputColumn
+}
+
+// DatabaseTarget is a table of a database that rows go to.
+type DatabaseTarget struct {
+	Table string
+	Mode  string   // append, replace or merge
+	Key   []string // of merge: columns
 }
 
 // Packing says how a file is compressed as a whole.

@@ -20,11 +20,17 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	w := &FileWriter{Pos: l.pos(o.where()), Quote: QuoteMinimal, Codec: "gzip"}
 	d.node.Out = w
 	if v := o.one("url_template", "it is the file's address; {batch_idx} is replaced by the number of the batch"); v != nil {
-		l.fileURL(v, o.keyPath("url_template"), "file", "sftp", "s3")
+		if address.Database(v.Text) {
+			l.databaseURL(v, o.keyPath("url_template"))
+			w.Target = &DatabaseTarget{}
+		} else {
+			l.fileURL(v, o.keyPath("url_template"), "file", "sftp", "s3")
+		}
 		w.URL = v.Text
 		start, end := v.Span()
 		l.templates[v.Src] = append(l.templates[v.Src], document.Span{Start: start, End: end})
 	}
+	l.databaseWriter(o, w)
 	csv := l.object(o.get("csv"), o.keyPath("csv"), csvWriterShape)
 	if sep := csv.str("separator"); sep != "" {
 		w.Separator = sep
@@ -36,9 +42,10 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	w.Quote = csv.choice("quote", QuoteMinimal, QuoteMinimal, QuoteAll, QuoteNone)
 	types := l.outputColumns(d, w)
 	parquet := l.object(o.get("parquet"), o.keyPath("parquet"), parquetWriterShape) // short columns may have given it a codec
-	if len(w.Columns) > 0 {
+	if len(w.Columns) > 0 && w.Target == nil {
 		l.fileFormat(o, w)
 	}
+	l.targetColumns(o, w)
 	if !w.Parquet {
 		l.packing(o, csv, w)
 	}

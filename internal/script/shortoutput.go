@@ -83,6 +83,9 @@ func (l *loader) shortOutputItem(d *nodeDraft, item *document.Value, parquet boo
 	case !ok:
 		l.ErrorAt(item, path, "a column is a field such as r.name, all of them as r.*, {header: expression}, or a map with name, expression and type")
 		return false
+	case it.rest != nil && d.node.Out.Target != nil:
+		l.ErrorAt(it.rest, path, "a column of a database takes no format")
+		return false
 	case it.rest != nil && (parquet || it.all != ""):
 		l.ErrorAt(it.rest, path, "only a column of a CSV file takes a format")
 		return false

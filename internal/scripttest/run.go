@@ -212,6 +212,7 @@ func (r *runner) files(ctx context.Context, in *engine.Instance, n *script.Node,
 			name += "_{batch_idx|string}"
 		}
 		n.Out.URL, n.Out.Packing, n.Out.Manifest = filepath.Join(dir, name), script.Packing{}, false // its text is compared
+		n.Out.Target = nil
 	}
 	if n.Files == nil {
 		return nil
@@ -223,7 +224,7 @@ func (r *runner) files(ctx context.Context, in *engine.Instance, n *script.Node,
 		return f
 	}
 	delete(r.given, n.Name)
-	n.Files.URLs = nil
+	n.Files.URLs, n.Files.Table, n.Files.Query = nil, "", ""
 	inputs := []*value{v}
 	if v.Kind == yaml.SequenceNode && !n.Files.Parquet {
 		inputs = nil

@@ -1,0 +1,154 @@
+package database
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thalweg/internal/address"
+)
+
+// mysqlKeyChars is how long a text may be that is part of a key in a table that is made.
+const mysqlKeyChars = 255
+
+// mysqlWriter writes to MySQL and MariaDB.
+type mysqlWriter struct{ sqlWriter }
+
+func (c Client) mysqlWriter(ctx context.Context, loc address.Location) (writer, error) {
+	s, err := c.mysqlLogin(ctx, loc)
+	if err != nil {
+		return nil, err
+	}
+	return &mysqlWriter{sqlWriter{s}}, nil
+}
+
+func (w *mysqlWriter) ident(name string) string { return mysqlIdent(name) }
+func (w *mysqlWriter) path(name string) string  { return mysqlPath(name) }
+func (w *mysqlWriter) traits() traits           { return traits{name: "MySQL", tablesCommit: true} }
+
+func (w *mysqlWriter) records() recordsSQL {
+	return recordsSQL{
+		create: "CREATE TABLE IF NOT EXISTS %s (run varchar(150) NOT NULL, node varchar(400) NOT NULL, batch int NOT NULL, attempt bigint NOT NULL, rows_written bigint NOT NULL, " +
+			"digest varchar(200) NOT NULL, committed_at timestamp NOT NULL DEFAULT current_timestamp, PRIMARY KEY (run, node, batch)) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+		old:  "committed_at < now() - INTERVAL " + strconv.Itoa(keepDays) + " DAY",
+		lock: " FOR UPDATE",
+	}
+}
+
+func (w *mysqlWriter) transaction(ctx context.Context) error {
+	if err := w.exec(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {
+		return err
+	}
+	return w.exec(ctx, "START TRANSACTION READ WRITE")
+}
+
+func (w *mysqlWriter) typeOf(c TargetColumn, key bool) string {
+	switch c.Type {
+	case "string":
+		if key {
+			return "varchar(" + strconv.Itoa(mysqlKeyChars) + ") COLLATE utf8mb4_bin"
+		}
+		return "longtext"
+	case "int":
+		return "bigint"
+	case "float":
+		return "double"
+	case "bool":
+		return "tinyint(1)"
+	case "datetime":
+		return "datetime(3)"
+	case "decimal2":
+		return "decimal(18,2)"
+	case "date":
+		return "date"
+	}
+	if strings.HasPrefix(c.Type, "decimal(") {
+		return c.Type
+	}
+	return ""
+}
+
+func (w *mysqlWriter) fits(c TargetColumn, kind string) bool {
+	base, _, _ := strings.Cut(kind, "(")
+	base, _, _ = strings.Cut(base, " ")
+	switch c.Type {
+	case "string": // what does not fit is refused by the server, whose mode is strict
+		return slices.Contains([]string{"varchar", "text", "mediumtext", "longtext", "tinytext", "json", "enum", "uuid"}, base)
+	case "int":
+		return slices.Contains([]string{"bigint", "int", "mediumint", "smallint", "tinyint"}, base) || base == "decimal"
+	case "bool":
+		return strings.HasSuffix(base, "int")
+	case "float":
+		return base == "double"
+	case "datetime":
+		return kind == "datetime(3)" || kind == "datetime(4)" || kind == "datetime(5)" || kind == "datetime(6)"
+	case "date":
+		return base == "date"
+	}
+	_, scale, ok := decimalOf(c.Type)
+	_, there, have := decimalOf(kind)
+	return ok && have && there >= scale
+}
+
+func (w *mysqlWriter) table(ctx context.Context, name string) ([]tableColumn, error) {
+	schema, table := mysqlParts(name)
+	found, err := w.rows(ctx, `SELECT column_name, column_type, is_nullable = 'NO' AND column_default IS NULL AND extra NOT LIKE '%auto_increment%' AND extra NOT LIKE '%GENERATED%'
+		FROM information_schema.columns WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ? ORDER BY ordinal_position`, schema, table)
+	out := make([]tableColumn, len(found))
+	for i, r := range found {
+		out[i] = tableColumn{name: r[0], kind: r[1], required: r[2] == "1"}
+	}
+	return out, err
+}
+
+func mysqlParts(name string) (schema, table string) {
+	if schema, table, ok := strings.Cut(name, "."); ok {
+		return schema, table
+	}
+	return "", name
+}
+
+func (w *mysqlWriter) unique(ctx context.Context, name string, key []string) (bool, error) {
+	schema, table := mysqlParts(name)
+	found, err := w.rows(ctx, `SELECT group_concat(column_name ORDER BY column_name) FROM information_schema.statistics
+		WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ? AND non_unique = 0 AND sub_part IS NULL GROUP BY index_name`, schema, table)
+	want := strings.Join(slices.Sorted(slices.Values(key)), ",")
+	return slices.ContainsFunc(found, func(r []string) bool { return r[0] == want }), err
+}
+
+func (w *mysqlWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) error {
+	defer w.watch(ctx)()
+	in := &inserter{conn: w.conn, table: table, columns: columns, fault: w.fault, noNaN: true, noInf: true}
+	for _, c := range columns {
+		in.names = append(in.names, w.ident(c.Name))
+	}
+	return in.load(ctx, path)
+}
+
+func (w *mysqlWriter) clear(ctx context.Context, table string) error {
+	return w.exec(ctx, "DELETE FROM "+table)
+}
+
+// merge changes the rows that are there and adds the others. ON DUPLICATE KEY would go by
+// any unique index of the table, not only by the key.
+func (w *mysqlWriter) merge(ctx context.Context, from string, t Target) error {
+	var names, values, sets, on []string
+	for _, c := range t.Columns {
+		name := w.ident(c.Name)
+		names, values = append(names, name), append(values, "s."+name)
+		if slices.Contains(t.Key, c.Name) {
+			on = append(on, "t."+name+" = s."+name)
+		} else {
+			sets = append(sets, "t."+name+" = s."+name)
+		}
+	}
+	table, match := w.path(t.Table), strings.Join(on, " AND ")
+	if len(sets) > 0 {
+		if err := w.exec(ctx, "UPDATE "+table+" AS t JOIN "+from+" AS s ON "+match+" SET "+strings.Join(sets, ", ")); err != nil {
+			return err
+		}
+	}
+	return w.exec(ctx, "INSERT INTO "+table+" ("+strings.Join(names, ", ")+") SELECT "+strings.Join(values, ", ")+" FROM "+from+" AS s LEFT JOIN "+table+" AS t ON "+match+
+		" WHERE t."+w.ident(t.Key[0])+" IS NULL")
+}

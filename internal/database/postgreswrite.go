@@ -1,0 +1,160 @@
+package database
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/sqltext"
+)
+
+// postgresWriter writes to PostgreSQL.
+type postgresWriter struct{ *postgres }
+
+func (w *postgresWriter) ident(name string) string { return sqltext.Ident(name) }
+func (w *postgresWriter) path(name string) string  { return sqltext.Path(name) }
+func (w *postgresWriter) traits() traits           { return traits{name: "PostgreSQL", swift: true} }
+
+func (w *postgresWriter) records() recordsSQL {
+	return recordsSQL{
+		create: "CREATE TABLE IF NOT EXISTS %s (run text NOT NULL, node text NOT NULL, batch integer NOT NULL, attempt bigint NOT NULL, rows_written bigint NOT NULL, " +
+			"digest text NOT NULL, committed_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (run, node, batch))",
+		old: "committed_at < now() - interval '" + strconv.Itoa(keepDays) + " days'",
+	}
+}
+
+// transaction begins one that does not hold locks for ever if this machine stands still.
+func (w *postgresWriter) transaction(ctx context.Context) error {
+	return w.exec(ctx, "SET idle_in_transaction_session_timeout = '10min'; BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+}
+
+func (w *postgresWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return &fault.Error{Kind: fault.Environment, Message: "read the rows to write", Err: err}
+	}
+	defer f.Close()
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = w.ident(c.Name)
+	}
+	if _, err := w.conn.CopyFrom(ctx, f, "COPY "+table+" ("+strings.Join(names, ", ")+") FROM STDIN (FORMAT csv)"); err != nil {
+		return postgresFault(err)
+	}
+	return nil
+}
+
+func (w *postgresWriter) typeOf(c TargetColumn, _ bool) string {
+	switch c.Type {
+	case "string":
+		return "text"
+	case "int":
+		return "bigint"
+	case "float":
+		return "double precision"
+	case "bool":
+		return "boolean"
+	case "datetime":
+		return "timestamp(3) without time zone"
+	case "decimal2":
+		return "numeric(18,2)"
+	case "date":
+		return "date"
+	case "instant":
+		return "timestamp with time zone"
+	}
+	if strings.HasPrefix(c.Type, "decimal(") {
+		return "numeric" + strings.TrimPrefix(c.Type, "decimal")
+	}
+	return ""
+}
+
+func (w *postgresWriter) fits(c TargetColumn, kind string) bool {
+	if w.typeOf(c, false) == kind {
+		return true
+	}
+	base, mod, _ := strings.Cut(kind, "(")
+	switch c.Type {
+	case "string": // what the server cannot take as such it refuses
+		return base != "character" && base != "numeric" && base != "real" && base != "double precision" && !strings.HasPrefix(base, "time") && base != "date" && base != "interval"
+	case "int":
+		return kind == "integer" || kind == "smallint" || kind == "numeric" || base == "numeric" && !strings.Contains(mod, "-")
+	case "datetime":
+		precision, rest, some := strings.Cut(mod, ")")
+		if some {
+			base += rest
+		}
+		return (base == "timestamp without time zone" || base == "timestamp with time zone" || base == "timestamp") && (!some || precision >= "3")
+	case "instant":
+		return kind == "timestamp without time zone"
+	}
+	_, scale, ok := decimalOf(c.Type)
+	if !ok || base != "numeric" {
+		return false
+	}
+	_, there, ok := decimalOf("decimal(" + mod)
+	return !ok || there >= scale // more digits in front are refused by the server
+}
+
+// decimalOf takes a decimal type apart.
+func decimalOf(name string) (precision, scale int, ok bool) {
+	if name == "decimal2" {
+		return 18, 2, true
+	}
+	inner, ok := strings.CutPrefix(name, "decimal(")
+	a, b, both := strings.Cut(strings.TrimSuffix(inner, ")"), ",")
+	precision, err1 := strconv.Atoi(strings.TrimSpace(a))
+	scale, err2 := strconv.Atoi(strings.TrimSpace(b))
+	return precision, scale, ok && both && err1 == nil && err2 == nil
+}
+
+func (w *postgresWriter) table(ctx context.Context, name string) ([]tableColumn, error) {
+	found, err := w.rows(ctx, `SELECT a.attname, CASE WHEN t.typtype = 'd' THEN format_type(t.typbasetype, t.typtypmod) ELSE format_type(a.atttypid, a.atttypmod) END,
+			(a.attnotnull AND NOT a.atthasdef AND a.attidentity = '')::text
+		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+		WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, w.path(name))
+	out := make([]tableColumn, len(found))
+	for i, r := range found {
+		out[i] = tableColumn{name: r[0], kind: r[1], required: r[2] == "true"}
+	}
+	return out, err
+}
+
+func (w *postgresWriter) unique(ctx context.Context, table string, key []string) (bool, error) {
+	found, err := w.rows(ctx, `SELECT (SELECT string_agg(a.attname, ',' ORDER BY a.attname) FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey))
+		FROM pg_index i WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = i.indnatts`, w.path(table))
+	want := slices.Sorted(slices.Values(key))
+	return slices.ContainsFunc(found, func(r []string) bool { return r[0] == strings.Join(want, ",") }), err
+}
+
+func (w *postgresWriter) clear(ctx context.Context, table string) error {
+	return w.exec(ctx, "TRUNCATE "+table)
+}
+
+func (w *postgresWriter) merge(ctx context.Context, from string, t Target) error {
+	return w.exec(ctx, onConflict(w, from, t))
+}
+
+// onConflict is an INSERT by key, as PostgreSQL and SQLite have it.
+func onConflict(w writer, from string, t Target) string {
+	var names, keys, sets []string
+	for _, c := range t.Columns {
+		name := w.ident(c.Name)
+		names = append(names, name)
+		if slices.Contains(t.Key, c.Name) {
+			keys = append(keys, name)
+		} else {
+			sets = append(sets, name+" = excluded."+name)
+		}
+	}
+	do := "NOTHING"
+	if len(sets) > 0 {
+		do = "UPDATE SET " + strings.Join(sets, ", ")
+	}
+	list := strings.Join(names, ", ")
+	return "INSERT INTO " + w.path(t.Table) + " (" + list + ") SELECT " + list + " FROM " + from + " WHERE true ORDER BY " + strings.Join(keys, ", ") +
+		" ON CONFLICT (" + strings.Join(keys, ", ") + ") DO " + do
+}

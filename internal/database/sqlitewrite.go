@@ -1,0 +1,129 @@
+package database
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"thalweg/internal/address"
+	"thalweg/internal/sqltext"
+)
+
+// sqliteWriter writes to a file of SQLite, which is made if it is not there.
+type sqliteWriter struct{ sqlWriter }
+
+func (c Client) sqliteWriter(ctx context.Context, loc address.Location) (writer, error) {
+	s, err := openSQLite(ctx, c.sqliteFile(loc), "rwc")
+	if err != nil {
+		return nil, err
+	}
+	return &sqliteWriter{sqlWriter{s}}, nil
+}
+
+func (w *sqliteWriter) ident(name string) string { return sqltext.Ident(name) }
+func (w *sqliteWriter) path(name string) string  { return sqltext.Path(name) }
+func (w *sqliteWriter) traits() traits           { return traits{name: "SQLite"} }
+
+func (w *sqliteWriter) records() recordsSQL {
+	return recordsSQL{
+		create: "CREATE TABLE IF NOT EXISTS %s (run TEXT NOT NULL, node TEXT NOT NULL, batch INTEGER NOT NULL, attempt INTEGER NOT NULL, rows_written INTEGER NOT NULL, " +
+			"digest TEXT NOT NULL, committed_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (run, node, batch))",
+		old: "committed_at < datetime('now', '-400 days')",
+	}
+}
+
+// transaction begins one that is the only one to write from its beginning on.
+func (w *sqliteWriter) transaction(ctx context.Context) error { return w.exec(ctx, "BEGIN IMMEDIATE") }
+
+// typeOf: SQLite makes floating point of numbers unless a type's name has TEXT in it.
+func (w *sqliteWriter) typeOf(c TargetColumn, _ bool) string {
+	switch c.Type {
+	case "string", "datetime", "date", "instant":
+		return "TEXT"
+	case "int":
+		return "INTEGER"
+	case "float":
+		return "REAL"
+	case "bool":
+		return "BOOLEAN"
+	case "decimal2":
+		return "DECIMAL_TEXT(18,2)"
+	}
+	if strings.HasPrefix(c.Type, "decimal(") {
+		return "DECIMAL_TEXT" + strings.TrimPrefix(c.Type, "decimal")
+	}
+	return ""
+}
+
+// fits goes by the affinity that a declared type gives a column: it says what becomes of texts.
+func (w *sqliteWriter) fits(c TargetColumn, kind string) bool {
+	switch have := affinity(kind); c.Type {
+	case "int", "bool":
+		return have == "INTEGER" || have == "NUMERIC" || have == "BLOB"
+	case "float":
+		return have == "REAL" || have == "BLOB"
+	default:
+		return have == "TEXT" || have == "BLOB"
+	}
+}
+
+func affinity(kind string) string {
+	kind = strings.ToUpper(kind)
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(kind, word) })
+	}
+	switch {
+	case has("INT"):
+		return "INTEGER"
+	case has("CHAR", "CLOB", "TEXT"):
+		return "TEXT"
+	case kind == "" || has("BLOB"):
+		return "BLOB" // values stay what they are
+	case has("REAL", "FLOA", "DOUB"):
+		return "REAL"
+	}
+	return "NUMERIC"
+}
+
+func (w *sqliteWriter) table(ctx context.Context, name string) ([]tableColumn, error) {
+	schema, table := sqlitePath(name)
+	found, err := w.rows(ctx, `SELECT name, type, "notnull" AND dflt_value IS NULL AND NOT (pk AND upper(type) = 'INTEGER') FROM pragma_table_info(?, ?)`, table, schema)
+	out := make([]tableColumn, len(found))
+	for i, r := range found {
+		out[i] = tableColumn{name: r[0], kind: r[1], required: r[2] == "1"}
+	}
+	return out, err
+}
+
+func sqlitePath(name string) (schema, table string) {
+	if schema, table, ok := strings.Cut(name, "."); ok {
+		return schema, table
+	}
+	return "main", name
+}
+
+func (w *sqliteWriter) unique(ctx context.Context, name string, key []string) (bool, error) {
+	schema, table := sqlitePath(name)
+	found, err := w.rows(ctx, `SELECT group_concat(name) FROM (SELECT name FROM pragma_table_info(?, ?) WHERE pk > 0 ORDER BY name)
+		UNION ALL SELECT (SELECT group_concat(name) FROM (SELECT name FROM pragma_index_info(l.name, ?) ORDER BY name)) FROM pragma_index_list(?, ?) AS l WHERE l."unique" AND NOT l.partial`,
+		table, schema, schema, table, schema)
+	want := strings.Join(slices.Sorted(slices.Values(key)), ",")
+	return slices.ContainsFunc(found, func(r []string) bool { return r[0] == want }), err
+}
+
+func (w *sqliteWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) error {
+	in := &inserter{conn: w.conn, table: table, columns: columns, fault: w.fault, noNaN: true} // it keeps NaN as NULL
+	for _, c := range columns {
+		in.names = append(in.names, w.ident(c.Name))
+	}
+	return in.load(ctx, path)
+}
+
+func (w *sqliteWriter) clear(ctx context.Context, table string) error {
+	return w.exec(ctx, "DELETE FROM "+table)
+}
+
+func (w *sqliteWriter) merge(ctx context.Context, from string, t Target) error {
+	return w.exec(ctx, onConflict(w, from, t))
+}
+
