@@ -2,11 +2,13 @@ package database
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"thalweg/internal/address"
+	"thalweg/internal/fault"
 )
 
 // mysqlKeyChars is how long a text may be that is part of a key in a table that is made.
@@ -95,11 +97,22 @@ func (w *mysqlWriter) table(ctx context.Context, name string) ([]tableColumn, er
 	schema, table := mysqlParts(name)
 	found, err := w.rows(ctx, `SELECT column_name, column_type, is_nullable = 'NO' AND column_default IS NULL AND extra NOT LIKE '%auto_increment%' AND extra NOT LIKE '%GENERATED%'
 		FROM information_schema.columns WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ? ORDER BY ordinal_position`, schema, table)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	engine, err := w.rows(ctx, "SELECT engine FROM information_schema.tables WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ?", schema, table)
+	if err != nil {
+		return nil, err
+	}
+	if len(engine) == 1 && (engine[0][0] == "MyISAM" || engine[0][0] == "Aria" || engine[0][0] == "MEMORY" || engine[0][0] == "CSV" || engine[0][0] == "") {
+		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s is kept by %q, which has no transactions: rows could be there in part", name, engine[0][0]),
+			Hint: "ALTER TABLE " + name + " ENGINE = InnoDB"}
+	}
 	out := make([]tableColumn, len(found))
 	for i, r := range found {
 		out[i] = tableColumn{name: r[0], kind: r[1], required: r[2] == "1"}
 	}
-	return out, err
+	return out, nil
 }
 
 func mysqlParts(name string) (schema, table string) {

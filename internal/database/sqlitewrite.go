@@ -126,4 +126,3 @@ func (w *sqliteWriter) clear(ctx context.Context, table string) error {
 func (w *sqliteWriter) merge(ctx context.Context, from string, t Target) error {
 	return w.exec(ctx, onConflict(w, from, t))
 }
-

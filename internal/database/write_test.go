@@ -1,0 +1,170 @@
+package database_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/database"
+	"thalweg/internal/fault"
+)
+
+// kinds are the databases, and how a quoted name looks there.
+func kinds() []struct {
+	name   string
+	server func(*testing.T) server
+} {
+	return []struct {
+		name   string
+		server func(*testing.T) server
+	}{{"PostgreSQL", postgres}, {"MariaDB", mariadb}, {"SQLite", sqlite}}
+}
+
+var columns = []database.TargetColumn{{Name: "id", Type: "int"}, {Name: "name", Type: "string", Nullable: true}, {Name: "price", Type: "decimal2", Nullable: true}}
+
+func target(s server, mode string) database.Target {
+	t := database.Target{URL: s.url, Table: "goods", Mode: mode, Columns: columns}
+	if mode == database.Merge {
+		t.Key = []string{"id"}
+	}
+	return t
+}
+
+// stage begins to write rows.
+func stage(t *testing.T, target database.Target, run string, attempt int64, rows string) (database.Staged, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rows")
+	require.NoError(t, os.WriteFile(path, []byte(rows), 0o600))
+	return database.Client{}.Stage(t.Context(), target, database.Attempt{Run: run, Node: "n", Attempt: attempt, Digest: rows, Rows: int64(strings.Count(rows, "\n"))}, path)
+}
+
+func write(t *testing.T, target database.Target, run string, attempt int64, rows string) {
+	t.Helper()
+	s, err := stage(t, target, run, attempt, rows)
+	require.NoError(t, err)
+	require.NoError(t, s.Publish(t.Context()))
+	require.NoError(t, s.Publish(t.Context()))
+	require.NoError(t, s.Discard(t.Context()))
+}
+
+func goods(t *testing.T, s server) string {
+	t.Helper()
+	snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)
+	require.NoError(t, err)
+	defer snapshot.Close()
+	text, _ := csvOf(t, snapshot, database.Source{URL: s.url, Query: "SELECT id, name, price FROM goods ORDER BY id, name"})
+	return text[strings.Index(text, "\n")+1:]
+}
+
+func TestModes(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			s := k.server(t)
+			write(t, target(s, database.Merge), "1", 1, "1,\"a\"\"\\,\n\",1.50\n2,,\n3,\"\",0.00\n")
+			require.Equal(t, "1,\"a\"\"\\,\n\",1.50\n2,,\n3,\"\",0.00\n", goods(t, s))
+			write(t, target(s, database.Merge), "2", 1, "2,\"two\",2.00\n4,\"four\",\n")
+			require.Equal(t, "1,\"a\"\"\\,\n\",1.50\n2,two,2.00\n3,\"\",0.00\n4,four,\n", goods(t, s))
+			write(t, target(s, database.Append), "3", 1, "5,\"five\",5.00\n")
+			require.Equal(t, 5, strings.Count(goods(t, s), ".")+1)
+			write(t, target(s, database.Replace), "4", 1, "7,\"x\",-0.01\n")
+			require.Equal(t, "7,x,-0.01\n", goods(t, s))
+			write(t, target(s, database.Replace), "5", 1, "")
+			require.Empty(t, goods(t, s))
+			write(t, target(s, database.Replace), "6", 1, "8,\"y\",1.00\n")
+			require.Equal(t, "8,y,1.00\n", goods(t, s))
+			_, err := stage(t, target(s, database.Merge), "7", 1, "9,\"a\",\n9,\"b\",\n")
+			require.ErrorContains(t, err, "several rows have the key id = 9")
+			require.Equal(t, fault.UserData, fault.Of(err).Kind)
+		})
+	}
+}
+
+// Whatever becomes of an attempt, its rows are there once, or not at all.
+func TestExactlyOnce(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			s := k.server(t)
+			to := target(s, database.Append)
+			write(t, to, "0", 1, "0,\"\",\n")
+			dropped, err := stage(t, to, "1", 1, "1,\"\",\n")
+			require.NoError(t, err)
+			require.Equal(t, "0,\"\",\n", goods(t, s), "nobody sees rows that are not committed")
+			require.NoError(t, dropped.Discard(t.Context()))
+			require.Equal(t, "0,\"\",\n", goods(t, s))
+			write(t, to, "1", 2, "1,\"\",\n")
+			write(t, to, "1", 3, "1,\"\",\n") // of a process that did not see the commit
+			require.Equal(t, "0,\"\",\n1,\"\",\n", goods(t, s))
+			write(t, to, "2", 1, "2,\"\",\n") // another run
+			require.Equal(t, "0,\"\",\n1,\"\",\n2,\"\",\n", goods(t, s))
+			_, err = stage(t, to, "1", 4, "5,\"\",\n")
+			require.ErrorContains(t, err, "appended other rows")
+			write(t, target(s, database.Replace), "3", 2, "3,\"\",\n")
+			_, err = stage(t, target(s, database.Replace), "3", 1, "4,\"\",\n")
+			require.ErrorContains(t, err, "a later attempt", "one that was thought dead does not undo it")
+			require.Equal(t, "3,\"\",\n", goods(t, s))
+		})
+	}
+}
+
+// Two attempts whose rows lie there at the same time: one of them counts.
+func TestTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds()[:2] { // SQLite has one writer at a time
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			s := k.server(t)
+			to := target(s, database.Append)
+			write(t, to, "0", 1, "0,\"\",\n")
+			first, err := stage(t, to, "1", 1, "1,\"\",\n")
+			require.NoError(t, err)
+			second, err := stage(t, to, "1", 2, "1,\"\",\n")
+			require.NoError(t, err)
+			require.NoError(t, second.Publish(t.Context()))
+			require.NoError(t, first.Publish(t.Context()), "it finds that it is done")
+			require.Equal(t, "0,\"\",\n1,\"\",\n", goods(t, s))
+		})
+	}
+}
+
+func TestTablesThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			s := k.server(t)
+			s.exec(t, "CREATE TABLE goods (id bigint, price real, more bigint NOT NULL)")
+			_, err := stage(t, target(s, database.Append), "1", 1, "1,,\n")
+			require.ErrorContains(t, err, "it has no column name")
+			require.ErrorContains(t, err, "column price is")
+			require.ErrorContains(t, err, "its column more must have a value")
+			require.Equal(t, fault.Script, fault.Of(err).Kind)
+			s.exec(t, "DROP TABLE goods")
+			s.exec(t, map[string]string{"SQLite": "CREATE TABLE goods (id bigint, name text, price text)"}[k.name]+
+				map[bool]string{true: "CREATE TABLE goods (id bigint, name varchar(3), price decimal(30,4))"}[k.name != "SQLite"])
+			_, err = stage(t, target(s, database.Merge), "1", 1, "1,,\n")
+			require.ErrorContains(t, err, "no unique index on id")
+			if k.name != "SQLite" {
+				_, err = stage(t, target(s, database.Append), "1", 1, "1,\"long\",\n")
+				require.Equal(t, fault.UserData, fault.Of(err).Kind, "%v", err)
+			}
+			write(t, target(s, database.Append), "1", 1, "1,\"abc\",9.99\n")
+		})
+	}
+}
+
+func TestWritingIsCancelled(t *testing.T) {
+	t.Parallel()
+	s := sqlite(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := database.Client{}.Stage(ctx, target(s, database.Append), database.Attempt{Run: "1"}, "none")
+	require.Equal(t, fault.Canceled, fault.Of(err).Kind)
+}
