@@ -87,6 +87,11 @@ func (s *Store) Look(ctx context.Context, urls []string) ([]remote.Version, erro
 	return s.spool.Look(ctx, urls)
 }
 
+// List lists the files of a server that match the name of an input.
+func (s *Store) List(ctx context.Context, pattern string) ([]string, error) {
+	return s.client.Matching(ctx, pattern, files.MaxMatchedFilesCount)
+}
+
 // EnsureAll gives copies of files, in their order, and makes those that are not there:
 // of tables of one database from one snapshot of it. If several fail, the error is that of
 // the first.

@@ -18,6 +18,8 @@ type Look struct {
 	// Remote makes a remote file's beginning, or a Parquet file's footer, readable
 	// at a path of this machine until done is called. nil: they cannot be looked at.
 	Remote func(ctx context.Context, url string, parquet bool) (path string, done func(), err error)
+	// List lists the files of a server that match a pattern. nil: they cannot be looked at.
+	List func(ctx context.Context, pattern string) ([]string, error)
 }
 
 // At says where a file is, or what there is to see of it, until done is called.
@@ -37,12 +39,24 @@ func (l Look) At(ctx context.Context, u string, parquet bool) (at Places, done f
 // files stands for the first of them. It reads at most what lies before the
 // first data record, or the footer.
 func Columns(ctx context.Context, look Look, u string, c script.CSVReader, parquet bool) ([]script.FileColumn, error) {
+	if look.List != nil && RemotePattern(u) {
+		found, err := look.List(ctx, u)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, noMatch(script.FileURL{URL: u})
+		}
+		u = found[0]
+		look.List = nil
+	}
 	at, done, err := look.At(ctx, u, parquet)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	urls, err := Expand(ctx, at.Dir, []script.FileURL{{URL: u}})
+	at.Listed = map[string][]string{u: {u}} // a name that was found may look like a pattern
+	urls, err := Expand(ctx, at, []script.FileURL{{URL: u}})
 	if err != nil {
 		return nil, err
 	}

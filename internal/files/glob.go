@@ -22,29 +22,39 @@ import (
 // MaxMatchedFilesCount bounds the files that the names of one reader stand for.
 const MaxMatchedFilesCount = 100_000
 
-// isPattern reports whether a name may stand for several local files: it
-// contains * (any characters but /) or ? (one of them).
+// isPattern reports whether a name may stand for several files: it contains * (any
+// characters but /) or ? (one of them). Web servers do not list theirs, and databases have none.
 func isPattern(u string) bool {
-	return strings.ContainsAny(u, "*?") && !address.Remote(u)
+	return strings.ContainsAny(u, "*?") && (!address.Remote(u) || RemotePattern(u))
+}
+
+// RemotePattern reports whether a name may stand for several files of a server.
+func RemotePattern(u string) bool {
+	s := address.Scheme(u)
+	return (s == "s3" || s == "sftp") && strings.ContainsAny(u, "*?")
 }
 
 // Expand replaces names with * or ? by the local files that match, in the
 // order of their bytes. A file whose name is exactly that counts as itself.
 // Names that begin with a dot match only a pattern that does. A pattern
-// without a match is a fault.UserData. Relative names are seen from dir, and
-// stay relative; "": from the working directory.
-func Expand(ctx context.Context, dir string, urls []script.FileURL) ([]script.FileURL, error) {
+// without a match is a fault.UserData. Relative names are seen from at.Dir, and
+// stay relative. What matches on servers has been listed before: at.Listed.
+func Expand(ctx context.Context, at Places, urls []script.FileURL) ([]script.FileURL, error) {
 	if !slices.ContainsFunc(urls, func(u script.FileURL) bool { return isPattern(u.URL) }) {
 		return urls, nil
 	}
 	var out []script.FileURL
 	for _, u := range urls {
 		names := []string{u.URL}
-		if isPattern(u.URL) {
-			var err error
-			if names, err = matches(ctx, dir, u); err != nil {
-				return nil, err
-			}
+		var err error
+		switch {
+		case RemotePattern(u.URL):
+			names, err = at.listed(u)
+		case isPattern(u.URL):
+			names, err = matches(ctx, at.Dir, u)
+		}
+		if err != nil {
+			return nil, err
 		}
 		for _, name := range names {
 			out = append(out, script.FileURL{URL: name, Pos: u.Pos}) // readers know the patterns
@@ -54,6 +64,27 @@ func Expand(ctx context.Context, dir string, urls []script.FileURL) ([]script.Fi
 		}
 	}
 	return out, nil
+}
+
+// listed gives what was found for a pattern on a server.
+func (at Places) listed(u script.FileURL) ([]string, error) {
+	names, ok := at.Listed[u.URL]
+	switch {
+	case !ok:
+		return nil, placed(u, fault.New(fault.Environment, "%s is on another machine: its files are listed when a run begins", address.Redact(u.URL)))
+	case len(names) == 0:
+		return nil, noMatch(u)
+	}
+	return names, nil
+}
+
+func noMatch(u script.FileURL) error {
+	err := fault.New(fault.UserData, "no file matches %s", address.Redact(u.URL))
+	err.Hint = "* stands for any characters but /, ? for one; check the directory the command runs in"
+	if address.Remote(u.URL) {
+		err.Hint = "* stands for any characters but /, ? for one, and neither for a dot at the beginning of a name"
+	}
+	return placed(u, err)
 }
 
 // matches lists the files that a pattern stands for.
@@ -91,9 +122,7 @@ func matches(ctx context.Context, base string, u script.FileURL) ([]string, erro
 		found = next
 	}
 	if len(found) == 0 {
-		err := fault.New(fault.UserData, "no file matches %s", u.URL)
-		err.Hint = "* stands for any characters but /, ? for one; check the directory the command runs in"
-		return nil, placed(u, err)
+		return nil, noMatch(u)
 	}
 	slices.Sort(found)
 	return found, nil

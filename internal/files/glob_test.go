@@ -32,7 +32,7 @@ func TestExpand(t *testing.T) {
 		{"a//b*.csv", "a/b.csv"},
 	}
 	for _, tt := range tests {
-		got, err := Expand(context.Background(), "", []script.FileURL{{URL: filepath.Join(dir, "Z.csv")}, {URL: dir + "/" + tt.pattern}})
+		got, err := Expand(context.Background(), Places{}, []script.FileURL{{URL: filepath.Join(dir, "Z.csv")}, {URL: dir + "/" + tt.pattern}})
 		require.NoError(t, err, tt.pattern)
 		var names []string
 		for _, u := range got[1:] {
@@ -41,13 +41,13 @@ func TestExpand(t *testing.T) {
 		require.Equal(t, tt.want, strings.Join(names, " "), tt.pattern)
 	}
 	for _, pattern := range []string{"a/*.txt", "none/*.csv", "*/none.csv", "Z.csv/*"} {
-		_, err := Expand(context.Background(), "", []script.FileURL{{URL: dir + "/" + pattern, Pos: document.Pos{File: "s.yaml", Line: 3, Col: 7}}})
+		_, err := Expand(context.Background(), Places{}, []script.FileURL{{URL: dir + "/" + pattern, Pos: document.Pos{File: "s.yaml", Line: 3, Col: 7}}})
 		require.Error(t, err, pattern)
 		require.Equal(t, fault.UserData, fault.Of(err).Kind, pattern)
 		require.Equal(t, int64(3), fault.Of(err).Place.Line)
 	}
 	urls := []script.FileURL{{URL: "https://h/x?y=*"}}
-	got, err := Expand(context.Background(), "", urls)
+	got, err := Expand(context.Background(), Places{}, urls)
 	require.NoError(t, err)
 	require.Equal(t, urls, got, "a * in a remote address is its own")
 }
@@ -56,7 +56,7 @@ func TestExpandInWorkingDirectory(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	require.NoError(t, os.WriteFile("in1.csv", nil, 0o644))
-	got, err := Expand(context.Background(), "", []script.FileURL{{URL: "in*.csv"}})
+	got, err := Expand(context.Background(), Places{}, []script.FileURL{{URL: "in*.csv"}})
 	require.NoError(t, err)
 	require.Equal(t, "in1.csv", got[0].URL)
 }

@@ -33,7 +33,7 @@ type Identity struct {
 // of the files is read. A file whose last change is so young that one behind it
 // might look the same is waited for, if that takes a moment.
 func Identify(ctx context.Context, r *script.FileReader, at Places) ([]Identity, error) {
-	urls, err := Expand(ctx, at.Dir, r.URLs)
+	urls, err := Expand(ctx, at, r.URLs)
 	if err != nil {
 		return nil, err
 	}

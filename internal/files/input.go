@@ -28,8 +28,9 @@ type Copy struct {
 
 // Places say where the files that a script names are on this machine.
 type Places struct {
-	Dir    string          // that relative names are seen from; "": the working directory
-	Copies map[string]Copy // of remote files, by the names that the script gives them
+	Dir    string              // that relative names are seen from; "": the working directory
+	Copies map[string]Copy     // of remote files, by the names that the script gives them
+	Listed map[string][]string // the files of servers that match patterns, by those
 }
 
 // Input is an input file as planning sees it.
@@ -65,7 +66,7 @@ type inspected struct {
 }
 
 func inspectAll(ctx context.Context, r *script.FileReader, at Places) ([]inspected, error) {
-	urls, err := Expand(ctx, at.Dir, r.URLs)
+	urls, err := Expand(ctx, at, r.URLs)
 	if err != nil {
 		return nil, err
 	}

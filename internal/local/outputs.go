@@ -98,6 +98,18 @@ func outputTarget(n *script.Node) (target, error) {
 func inputTargets(ctx context.Context, n *script.Node, u script.FileURL) ([]target, error) {
 	t := target{node: n, shown: address.Redact(u.URL), pos: u.Pos}
 	var err error
+	if files.RemotePattern(u.URL) {
+		p, err := address.ParsePattern(strings.NewReplacer(`\`, `\\`, "[", `\[`).Replace(u.URL))
+		if err != nil {
+			return nil, err
+		}
+		if t.at = "s3 " + p.Bucket + " "; p.Scheme == "sftp" {
+			t.at = "sftp " + strings.ToLower(p.Host) + " "
+		}
+		t.at += p.Glob
+		t.other, err = regexp.Compile("^" + globPattern(t.at) + "$")
+		return []target{t}, err
+	}
 	if t.at, t.local, err = targetAt(u.URL); err != nil {
 		return nil, err
 	}
@@ -108,7 +120,7 @@ func inputTargets(ctx context.Context, n *script.Node, u script.FileURL) ([]targ
 		return nil, err
 	}
 	out := []target{t}
-	matched, err := files.Expand(ctx, "", []script.FileURL{u})
+	matched, err := files.Expand(ctx, files.Places{}, []script.FileURL{u})
 	if err != nil {
 		return out, nil // that nothing matches yet is said when the node begins
 	}

@@ -26,6 +26,9 @@ func Sources(client *remote.Client, dir, scriptPath, paramsPath string) script.S
 	look := files.Look{Dir: dir}
 	if client != nil {
 		look.Remote = samples(client, func() remote.Secrets { return secrets })
+		look.List = func(ctx context.Context, pattern string) ([]string, error) {
+			return client.Matching(ctx, pattern, files.MaxMatchedFilesCount)
+		}
 	}
 	columns := func(ctx context.Context, url string, csv script.CSVReader, parquet bool) ([]script.FileColumn, error) {
 		return files.Columns(ctx, look, url, csv, parquet)

@@ -49,7 +49,11 @@ func (p *Pipeline) copiedInputs(ctx context.Context, n *script.Node) ([]copied, 
 	var out []copied
 	seen := map[string]bool{}
 	for _, r := range n.FileReaders() {
-		urls, err := files.Expand(ctx, p.cfg.Dir, r.URLs)
+		found, err := p.list(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		urls, err := files.Expand(ctx, files.Places{Dir: p.cfg.Dir, Listed: found}, r.URLs)
 		if err != nil {
 			return nil, err
 		}
@@ -64,6 +68,68 @@ func (p *Pipeline) copiedInputs(ctx context.Context, n *script.Node) ([]copied, 
 	defer p.mu.Unlock()
 	p.copied[n] = out
 	return out, nil
+}
+
+// list lists what patterns of a reader stand for on servers: all nodes of the run that this
+// process plans see the same.
+func (p *Pipeline) list(ctx context.Context, r *script.FileReader) (map[string][]string, error) {
+	out := map[string][]string{}
+	for _, u := range r.URLs {
+		if !files.RemotePattern(u.URL) {
+			continue
+		}
+		p.mu.Lock()
+		found, ok := p.listed[u.URL]
+		p.mu.Unlock()
+		if !ok {
+			var err error
+			if found, err = p.store.List(ctx, u.URL); err != nil {
+				return nil, err
+			}
+			p.mu.Lock()
+			if p.listed == nil {
+				p.listed = map[string][]string{}
+			}
+			if before, ok := p.listed[u.URL]; ok {
+				found = before
+			}
+			p.listed[u.URL] = found
+			p.mu.Unlock()
+		}
+		out[u.URL] = found
+	}
+	return out, nil
+}
+
+// listedBefore is what list has found for a node.
+func (p *Pipeline) listedBefore(n *script.Node) map[string][]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := map[string][]string{}
+	for _, r := range n.FileReaders() {
+		for _, u := range r.URLs {
+			if found, ok := p.listed[u.URL]; ok {
+				out[u.URL] = found
+			}
+		}
+	}
+	return out
+}
+
+// copiesSome says whether a node has inputs of which copies are read, without a listing.
+func (p *Pipeline) copiesSome(ctx context.Context, n *script.Node) (bool, error) {
+	if listsRemote(n) {
+		return true, nil
+	}
+	inputs, err := p.copiedInputs(ctx, n)
+	return len(inputs) > 0, err
+}
+
+// listsRemote reports whether names of a node stand for several files of servers.
+func listsRemote(n *script.Node) bool {
+	return slices.ContainsFunc(n.FileReaders(), func(r *script.FileReader) bool {
+		return slices.ContainsFunc(r.URLs, func(u script.FileURL) bool { return files.RemotePattern(u.URL) })
+	})
 }
 
 // wanted is the copy of a file that is read; none if the file itself is.
@@ -109,8 +175,7 @@ func (p *Pipeline) seen(ctx context.Context, n *script.Node) (map[string]files.C
 // or not yet.
 func (p *Pipeline) beside(ctx context.Context, known map[string]*fetching, n *script.Node,
 	do func(context.Context, *script.Node, []copied) (map[string]files.Copy, error)) (*fetching, error) {
-	inputs, err := p.copiedInputs(ctx, n)
-	if err != nil || len(inputs) == 0 {
+	if some, err := p.copiesSome(ctx, n); err != nil || !some {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -122,6 +187,11 @@ func (p *Pipeline) beside(ctx context.Context, known map[string]*fetching, n *sc
 		known[n.Name] = f
 		p.background.Go(func() {
 			defer finish()
+			inputs, err := p.copiedInputs(ctx, n) // which may ask servers
+			if err != nil {
+				f.err = err
+				return
+			}
 			f.copies, f.err = do(ctx, n, inputs)
 		})
 	}
@@ -143,6 +213,7 @@ func (p *Pipeline) placeAll(ctx context.Context, n *script.Node, in *plan.Inputs
 	}
 	in.Places.Dir = p.cfg.Dir
 	in.Places.Copies, err = copies(ctx, n)
+	in.Places.Listed = p.listedBefore(n)
 	return err
 }
 
@@ -151,7 +222,7 @@ func (p *Pipeline) takeOverUncopied(ctx context.Context, n *script.Node, node st
 	if !p.mayTakeOver(node) {
 		return state.Plan{}, false, nil
 	}
-	if inputs, err := p.copiedInputs(ctx, n); err != nil || len(inputs) == 0 {
+	if some, err := p.copiesSome(ctx, n); err != nil || !some {
 		return state.Plan{}, false, err
 	}
 	if err := p.placeAll(ctx, n, &in, p.seen); err != nil || in.Places.Copies == nil {
@@ -281,7 +352,7 @@ func (p *Pipeline) together(ctx context.Context, n *script.Node, inputs []copied
 	var out []copies.Want
 	for _, other := range nodes {
 		node := p.cfg.Script.Node(other.Name)
-		if other.Name == n.Name || node == nil || other.PlanDigest != "" {
+		if other.Name == n.Name || node == nil || other.PlanDigest != "" || listsRemote(node) {
 			continue
 		}
 		theirs, err := p.copiedInputs(ctx, node)
@@ -305,7 +376,18 @@ func (p *Pipeline) Close() { p.background.Wait() }
 func (x *attempt) locate(ctx context.Context) error {
 	named := map[string]copies.Want{}
 	var err error
+	lists := x.batch.Work.FileLists()
 	x.batch.Work.Each(x.node, func(n *script.Node, _ *plan.Work) {
+		if listsRemote(n) { // what matches now is nothing to what was planned
+			for _, r := range n.FileReaders() {
+				for _, s := range slices.Concat(lists...) {
+					if w, ok := x.p.wanted(r, s.URL); ok {
+						named[w.Key()] = w
+					}
+				}
+			}
+			return
+		}
 		inputs, failed := x.p.copiedInputs(ctx, n)
 		err = errors.Join(err, failed)
 		for _, c := range inputs {
@@ -317,7 +399,6 @@ func (x *attempt) locate(ctx context.Context) error {
 	}
 	var wants []copies.Want
 	at := map[string]int{}
-	lists := x.batch.Work.FileLists()
 	for _, s := range slices.Concat(lists...) {
 		if _, have := at[s.Copy]; s.Copy == "" || have {
 			continue

@@ -99,6 +99,7 @@ type common struct {
 	busy        busyMeter
 	store       *copies.Store
 	copied      map[*script.Node][]copied // see copiedInputs
+	listed      map[string][]string       // see list
 	fetches     map[string]*fetching      // by node
 	looks       map[string]*fetching      // likewise, for files that may not have to be copied
 	background  sync.WaitGroup

@@ -154,7 +154,12 @@ func (p *Planner) copiedInputs(ctx context.Context, n *script.Node, in Inputs) e
 		}
 	}
 	for _, r := range n.FileReaders() {
-		urls, err := files.Expand(ctx, in.Places.Dir, r.URLs)
+		for _, u := range r.URLs {
+			if files.RemotePattern(u.URL) {
+				return &fault.Error{Kind: fault.Environment, Message: address.Redact(u.URL) + " is on another machine: it is looked at when a run begins"}
+			}
+		}
+		urls, err := files.Expand(ctx, in.Places, r.URLs)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"strings"
 	"sync"
 
 	"thalweg/internal/address"
@@ -83,6 +84,11 @@ func locate(url string, secrets Secrets) (loc address.Location, err error) {
 // it, as far as can be known without asking the server. secrets may be nil.
 func (c *Client) Check(ctx context.Context, url string, secrets Secrets) error {
 	loc, err := locate(url, secrets)
+	if s := address.Scheme(url); (s == "s3" || s == "sftp") && strings.ContainsAny(url, "*?") {
+		var p address.Pattern
+		p, err = address.ParsePattern(asGlob(url))
+		loc = p.Location
+	}
 	if err != nil {
 		return err
 	}

@@ -56,6 +56,20 @@ func (c *Client) List(ctx context.Context, pattern string, most int) ([]File, er
 	return l.out, nil
 }
 
+// Matching lists the addresses of the files that match the name of an input, in which * and
+// ? mean something and nothing else does.
+func (c *Client) Matching(ctx context.Context, name string, most int) ([]string, error) {
+	found, err := c.List(ctx, asGlob(name), most)
+	out := make([]string, len(found))
+	for i, f := range found {
+		out[i] = f.URL
+	}
+	return out, err
+}
+
+// asGlob lets only * and ? of a name mean something.
+func asGlob(name string) string { return strings.NewReplacer(`\`, `\\`, "[", `\[`).Replace(name) }
+
 // entry is what a server says of something in a directory.
 type entry struct {
 	name    string

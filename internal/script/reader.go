@@ -108,7 +108,9 @@ func (l *loader) fileURL(v *document.Value, path string, schemes ...string) {
 		return
 	}
 	var err error
-	if address.Remote(v.Text) {
+	if s := address.Scheme(v.Text); (s == "s3" || s == "sftp") && strings.ContainsAny(v.Text, "*?") {
+		_, err = address.ParsePattern(strings.NewReplacer(`\`, `\\`, "[", `\[`).Replace(v.Text))
+	} else if address.Remote(v.Text) {
 		l.secretPlaces[v] = takesSecrets(v.Text)
 		_, err = address.Parse(l.script.Reveal(v.Text))
 	} else {
