@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"thalweg/internal/figures"
 	"thalweg/internal/gate"
 	"thalweg/internal/local"
+	"thalweg/internal/script"
 	"thalweg/internal/state"
 )
 
@@ -38,12 +40,37 @@ func printSummary(a *app, sum local.Summary) {
 	for _, f := range sum.Foreign {
 		fmt.Fprintf(a.stdout, "  table %s was read from run %d of %s\n", f.Table, f.Source.Run, f.Script)
 	}
-	for _, f := range sum.Files {
-		fmt.Fprintf(a.stdout, "  %s  (%s, %s)\n", f.URL, countRows(f.Rows), size(f.Bytes))
-	}
+	printFiles(a, sum.Files)
 	printBroken(a, sum.Checks)
 	printBadRows(a, sum.Nodes, sum.Stats)
 	printWarnings(a, sum.Nodes, sum.Stats)
+}
+
+// printFiles says what was written: a directory of files in one line.
+func printFiles(a *app, files []state.File) {
+	dirs := map[state.NodeKey]string{}
+	for _, f := range files {
+		if dir, ok := strings.CutSuffix(f.URL, script.DirManifest); f.Manifest && ok {
+			dirs[f.NodeKey] = dir
+		}
+	}
+	var count int
+	var rows, bytes int64
+	for i, f := range files {
+		dir := dirs[f.NodeKey]
+		switch {
+		case dir != "":
+			count, rows, bytes = count+1, rows+f.Rows, bytes+f.Bytes
+			if i+1 == len(files) || files[i+1].NodeKey != f.NodeKey {
+				fmt.Fprintf(a.stdout, "  %s  (%s, %s, %s)\n", dir, counted(count-1, "file", "files"), countRows(rows), size(bytes))
+				count, rows, bytes = 0, 0, 0
+			}
+		case f.Manifest:
+			fmt.Fprintf(a.stdout, "  %s  (%s)\n", f.URL, size(f.Bytes))
+		default:
+			fmt.Fprintf(a.stdout, "  %s  (%s, %s)\n", f.URL, countRows(f.Rows), size(f.Bytes))
+		}
+	}
 }
 
 // takenOver lists the nodes that have the rows of an earlier run.

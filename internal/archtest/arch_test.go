@@ -31,7 +31,7 @@ var allowed = map[string]string{
 	"internal/effort":                  "",
 	"internal/fault":                   "",
 	"internal/unpack":                  "fault",
-	"internal/outfile":                 "fault script sqltext unpack",
+	"internal/outfile":                 "fault files script sqltext unpack",
 	"internal/records":                 "fault",
 	"internal/copies":                  "address database durable fault files records remote unpack",
 	"internal/database":                "address fault sqltext",
@@ -105,7 +105,7 @@ var allowed = map[string]string{
 	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state",
 	"internal/slot":                    "budget copies fault keeper parts remote state worker",
 	"internal/cluster":                 "document fault pace secret",
-	"internal/local": "adapt address calendar cassandra cluster collect database doctor document budget durable engine expr fault figures files gate lineage matrix message notify pace schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
+	"internal/local": "adapt address calendar cassandra cluster collect database doctor document budget durable engine expr fault figures files gate lineage matrix message notify outfile pace schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
 		"state/patient coordinator executor supervise worker",
 	"internal/graph": "address script",
 	"cmd/thalweg":    "adapt address calendar cluster collect compare doctor document figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message metrics notify pace plan queue remote schedule script secret similar slot sqltext state supervise worker",

@@ -23,6 +23,7 @@ const (
 	SyncDir  Step = "sync directory"
 	Rename   Step = "rename"
 	TakeBack Step = "take back" // a rename that undoes one
+	Remove   Step = "remove"
 )
 
 // Op is a step on a path.

@@ -15,11 +15,35 @@ func (in *Instance) Copy(ctx context.Context, c sqltext.Copy, ordered bool) (row
 	return in.copyAround(ctx, c, ordered, nil)
 }
 
-// CopyThrough writes rows in order to what somebody reads: each try at the COPY is
-// inside of a call of around.
-func (in *Instance) CopyThrough(ctx context.Context, c sqltext.Copy, around func(ctx context.Context, try func(context.Context) error) error) (rowCount int64, err error) {
+// CopyTo writes rows in order and gives their count. Each try at the COPY is inside of a
+// call of around, if that is not nil: who reads what is written begins anew with it.
+func (in *Instance) CopyTo(ctx context.Context, c sqltext.Copy, around func(ctx context.Context, try func(context.Context) error) error) (rowCount int64, err error) {
 	rowCount, _, err = in.copyAround(ctx, c, true, around)
 	return rowCount, err
+}
+
+// Texts gives the rows of a query whose columns are texts; NULL is nil.
+func (in *Instance) Texts(ctx context.Context, query string) (out [][]*string, err error) {
+	rows, err := in.Query(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	cols, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+		row, into := make([]*string, len(cols)), make([]any, len(cols))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		out = append(out, row)
+	}
+	return out, rows.Err()
 }
 
 // aroundTry is called for each try at a COPY, and calls it; nil: nobody has to be.

@@ -258,27 +258,28 @@ func (x *execution) keep(ctx context.Context, w Written) error {
 	return nil
 }
 
-func (x *execution) writeFile(ctx context.Context, out *FileOutput) error {
-	path := out.Copy.Path
-	x.res.Written = append(x.res.Written, Written{Path: path})
-	w := &x.res.Written[0]
-	var err error
+func (x *execution) writeFile(ctx context.Context, out *FileOutput) (err error) {
+	x.res.Written = append(x.res.Written, Written{Path: out.Copy.Path}) // known from here on, so that a failure removes it
 	if out.Write != nil {
-		w.Rows, err = out.Write(ctx, x.in)
-	} else {
-		w.Rows, _, err = x.in.Copy(ctx, out.Copy, true)
-	}
-	if err != nil {
+		written, err := out.Write(ctx, x.in)
+		if err != nil {
+			return err
+		}
+		x.res.Written = written
+	} else if x.res.Written[0].Rows, _, err = x.in.Copy(ctx, out.Copy, true); err != nil {
 		return err
 	}
 	if x.task.CountCSV {
 		x.res.CSVRows = x.in.csvRows
 	}
-	st, err := os.Stat(path)
-	if err != nil {
-		return fmt.Errorf("look at the written file: %w", err)
+	for i := range x.res.Written {
+		w := &x.res.Written[i]
+		st, err := os.Stat(w.Path)
+		if err != nil {
+			return fmt.Errorf("look at the written file: %w", err)
+		}
+		w.Bytes, w.RawBytes = st.Size(), st.Size()
 	}
-	w.Bytes, w.RawBytes = st.Size(), st.Size()
 	return nil
 }
 

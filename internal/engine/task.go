@@ -119,8 +119,9 @@ const BucketColumn = "__b"
 // FileOutput writes one file.
 type FileOutput struct {
 	Copy sqltext.Copy // to a temporary path: the commit renames it; the task's Query is unused
-	// Write writes Copy's rows to its path in another form than a COPY does, and counts them; nil: the COPY does it.
-	Write func(ctx context.Context, in *Instance) (rows int64, err error)
+	// Write writes Copy's rows in another form than a COPY does, as a file or a directory of
+	// files at Copy's path; nil: the COPY does it.
+	Write func(ctx context.Context, in *Instance) ([]Written, error)
 }
 
 // SideOutput keeps rows beside a task's output, in one part.
@@ -135,6 +136,7 @@ type SideOutput struct {
 // Written is a file that a task wrote.
 type Written struct {
 	Path     string
+	Name     string // of a file in a directory of output files: seen from that
 	Side     string // of a file in Result.Sides
 	Rows     int64
 	Keys     []byte // what Cluster.Keep gave

@@ -10,9 +10,9 @@ import (
 	"thalweg/internal/sqltext"
 )
 
-// outputRowGroupRows is the size of the row groups of Parquet output: each
+// OutputRowGroupRows is the size of the row groups of Parquet output: each
 // thread buffers one while it writes.
-const outputRowGroupRows = 122_880
+const OutputRowGroupRows = 122_880
 
 // WriteSQL makes the COPY statement that writes to path the columns of w,
 // which the SELECT from produces under their names with their script types,
@@ -52,7 +52,7 @@ func tableCopy(w *script.FileWriter, source, path string) sqltext.Copy {
 // 0001-01-01, their zero value, is null, unless the column is nullable.
 func parquetCopy(w *script.FileWriter, source, path string) (sqltext.Copy, error) {
 	out := sqltext.Copy{Path: path}
-	codec, err := codecSQL(w)
+	codec, err := CodecSQL(w)
 	if err != nil {
 		return out, err
 	}
@@ -64,7 +64,7 @@ func parquetCopy(w *script.FileWriter, source, path string) (sqltext.Copy, error
 			return out, scriptFault(c.Pos, c.Name, "two Parquet columns named %q and %q", before, c.Parquet)
 		}
 		seen[low] = c.Parquet
-		if c.Type == expr.Float {
+		if IsFloat(c) {
 			out.Floats = append(out.Floats, c.Parquet)
 		}
 		value := sqltext.Ident(c.Name)
@@ -79,12 +79,12 @@ func parquetCopy(w *script.FileWriter, source, path string) (sqltext.Copy, error
 		cols[i] = value + " AS " + sqltext.Ident(c.Parquet)
 	}
 	out.Query = "SELECT " + strings.Join(cols, ", ") + " FROM " + source
-	out.Options = []string{"FORMAT parquet", codec, "ROW_GROUP_SIZE " + fmtInt(outputRowGroupRows)}
+	out.Options = []string{"FORMAT parquet", codec, "ROW_GROUP_SIZE " + fmtInt(OutputRowGroupRows)}
 	return out, nil
 }
 
-// codecSQL gives the options that say how pages are compressed.
-func codecSQL(w *script.FileWriter) (string, error) {
+// CodecSQL gives the options of a COPY that say how pages are compressed.
+func CodecSQL(w *script.FileWriter) (string, error) {
 	switch codec := cmp.Or(w.Codec, "gzip"); {
 	case codec == "zstd" && w.Packing.Level > 0:
 		return "CODEC 'zstd', COMPRESSION_LEVEL " + fmtInt(int64(w.Packing.Level)), nil
@@ -95,3 +95,6 @@ func codecSQL(w *script.FileWriter) (string, error) {
 	f.Hint = "zstd, gzip, snappy or uncompressed"
 	return "", f
 }
+
+// IsFloat reports whether a column has floats, which Parquet's dictionaries may confuse (see sqltext.Copy).
+func IsFloat(c *script.OutputColumn) bool { return c.Type == expr.Float }

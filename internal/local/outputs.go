@@ -16,6 +16,7 @@ import (
 	"thalweg/internal/document"
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
+	"thalweg/internal/outfile"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
 )
@@ -29,6 +30,7 @@ type target struct {
 	at    string         // one file: a path without symbolic links, or a remote address in parts
 	other *regexp.Regexp // the forms of all files that the name stands for; nil: at is the only one
 	local bool
+	dir   bool // all that is below at, too
 }
 
 // meets reports whether two names may be of one file. Files that exist are
@@ -36,6 +38,9 @@ type target struct {
 func (t target) meets(o target) bool {
 	if t.local != o.local {
 		return false
+	}
+	if t.dir && below(o.at, t.at) || o.dir && below(t.at, o.at) {
+		return true
 	}
 	if t.at == o.at || t.other != nil && t.other.MatchString(o.at) || o.other != nil && o.other.MatchString(t.at) {
 		return true
@@ -50,6 +55,9 @@ func (t target) meets(o target) bool {
 	b, err := os.Stat(o.at)
 	return err == nil && os.SameFile(a, b)
 }
+
+// below reports whether a path, or a pattern of some, is in a directory.
+func below(at, dir string) bool { return strings.HasPrefix(at, strings.TrimSuffix(dir, "/")+"/") }
 
 // targetAt puts an address into the form that can be compared.
 func targetAt(name string) (at string, local bool, err error) {
@@ -78,7 +86,7 @@ func outputTarget(n *script.Node) (target, error) {
 	if err != nil {
 		return t, err
 	}
-	t.at, t.local = at, local
+	t.at, t.local, t.dir = at, local, n.Out.Dir()
 	if script.ExpandURL(n.Out.URL, 1, 0) == n.Out.URL {
 		return t, nil
 	}
@@ -205,6 +213,13 @@ func (h *Home) checkFiles(ctx context.Context, client *remote.Client, s *script.
 // symbolic links too: the file that is renamed to its name would take the place
 // of the device, the pipe or the directory.
 func (t target) replaceable() error {
+	if t.dir {
+		if err := outfile.Replaceable(filepath.FromSlash(t.at)); err != nil {
+			f := fault.Of(err)
+			return t.refuse(fmt.Sprintf("node %s: %s", t.node.Name, f.Message), f.Hint)
+		}
+		return nil
+	}
 	st, err := os.Stat(filepath.FromSlash(t.at))
 	if !t.local || err != nil || st.Mode().IsRegular() {
 		return nil // what cannot be looked at cannot be written either, which the writing says

@@ -51,13 +51,12 @@ func (m *Manifest) Describe(w *script.FileWriter) {
 	if w.Parquet {
 		m.Form, m.Compression = "parquet", w.Codec
 	}
-	m.Columns = []ManifestColumn{}
+	m.Columns, m.Files = []ManifestColumn{}, []ManifestFile{}
 	for _, c := range w.Columns {
-		name := c.Header
-		if w.Parquet {
-			name = c.Parquet
-		}
-		m.Columns = append(m.Columns, ManifestColumn{Name: name, Type: c.Type.String(), Nullable: c.Nullable})
+		m.Columns = append(m.Columns, ManifestColumn{Name: w.Shown(c), Type: c.Type.String(), Nullable: c.Nullable})
+	}
+	for _, c := range w.PartitionBy {
+		m.PartitionBy = append(m.PartitionBy, w.Shown(c))
 	}
 }
 

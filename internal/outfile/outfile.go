@@ -2,65 +2,92 @@ package outfile
 
 import (
 	"context"
-	"errors"
-	"io"
-	"os"
 	"path/filepath"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/files"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
 	"thalweg/internal/unpack"
 )
 
-// Engine is what runs COPY statements.
+// Engine is what runs statements.
 type Engine interface {
-	// CopyThrough runs a COPY whose rows come in order, and gives their count. Each try at it
-	// is inside of a call of around.
-	CopyThrough(ctx context.Context, c sqltext.Copy, around func(ctx context.Context, try func(context.Context) error) error) (rows int64, err error)
+	// CopyTo runs a COPY whose rows come in order, and gives their count. Each try at it is
+	// inside of a call of around, if that is not nil.
+	CopyTo(ctx context.Context, c sqltext.Copy, around func(ctx context.Context, try func(context.Context) error) error) (rows int64, err error)
+	// Texts gives the rows of a query whose columns are texts; NULL is nil.
+	Texts(ctx context.Context, query string) ([][]*string, error)
 }
 
-// Piped reports whether w's files are more than what a COPY writes.
-func Piped(w *script.FileWriter) bool { return !w.Parquet && w.Packing.Compression != unpack.Plain }
+// Output is what is to be written.
+type Output struct {
+	Writer  *script.FileWriter
+	Rows    string // SELECT of the rows, in order, with the columns of Writer by their names
+	Path    string // of the file to make, or the directory
+	Scratch string // a directory for what is gone at the end
+}
 
-// Write makes the file that c says, compressed as p says, through a pipe in dir.
-func Write(ctx context.Context, db Engine, c sqltext.Copy, p script.Packing, dir string) (rows int64, err error) {
-	path := c.Path
-	c.Path = filepath.Join(dir, "rows")
-	return db.CopyThrough(ctx, c, func(ctx context.Context, try func(context.Context) error) error {
-		return through(ctx, c.Path, try, func(text io.Reader) error { return writeFault(packed(path, text, p)) })
+// File is a file that was written.
+type File struct {
+	Name string // seen from the directory; "": the output is this file
+	Path string
+	Rows int64
+}
+
+// Needed reports whether w's output is more than what one COPY writes.
+func Needed(w *script.FileWriter) bool {
+	return w.Dir() || !w.Parquet && w.Packing.Compression != unpack.Plain
+}
+
+// Write writes the files.
+func Write(ctx context.Context, db Engine, o Output) ([]File, error) {
+	if o.Writer.Dir() {
+		return writeDir(ctx, db, o)
+	}
+	return write(ctx, db, o.Writer, o.Rows, o.Scratch, func(int) (File, error) { return File{Path: o.Path}, nil })
+}
+
+// place says where the next file is made.
+type place func(nth int) (File, error)
+
+// write writes the rows of a SELECT as one file or, if they are text that has a target, as several.
+func write(ctx context.Context, db Engine, w *script.FileWriter, rows, scratch string, at place) ([]File, error) {
+	if !w.Parquet && (w.Packing.Compression != unpack.Plain || w.TargetBytes > 0) {
+		return writePiped(ctx, db, w, rows, scratch, at)
+	}
+	f, err := at(0)
+	if err != nil {
+		return nil, err
+	}
+	c, err := files.WriteSQL(w, rows, f.Path)
+	if err == nil {
+		f.Rows, err = db.CopyTo(ctx, c, nil)
+	}
+	return []File{f}, err
+}
+
+// writePiped writes the text of rows through a pipe.
+func writePiped(ctx context.Context, db Engine, w *script.FileWriter, rows, scratch string, at place) (out []File, err error) {
+	c, err := files.WriteSQL(w, rows, filepath.Join(scratch, "rows"))
+	if err != nil {
+		return nil, err
+	}
+	count, err := db.CopyTo(ctx, c, func(ctx context.Context, try func(context.Context) error) error {
+		p := &packer{w: w, at: at}
+		err := through(ctx, c.Path, try, p.take)
+		out = p.files
+		return err
 	})
-}
-
-// packed makes a file of a text.
-func packed(path string, text io.Reader, p script.Packing) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
+	if err == nil && len(out) == 1 {
+		out[0].Rows = count
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	to, err := Pack(f, p)
-	if err != nil {
-		return err
-	}
-	piece := make([]byte, pieceBytes)
-	for {
-		n, err := io.ReadFull(text, piece)
-		if _, werr := to.Write(piece[:n]); werr != nil {
-			return werr
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return to.Close()
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return out, err
 }
 
 func writeFault(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || fault.Of(err).Kind == fault.Script {
+		return err
 	}
 	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "write the output file", Err: err,
 		Hint: "check the path in url_template, its permissions and free space"}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/outfile"
 	"thalweg/internal/script"
@@ -29,7 +30,7 @@ type writer struct {
 	err   error
 }
 
-func (w *writer) CopyThrough(ctx context.Context, c sqltext.Copy, around func(context.Context, func(context.Context) error) error) (rows int64, err error) {
+func (w *writer) CopyTo(ctx context.Context, c sqltext.Copy, around func(context.Context, func(context.Context) error) error) (rows int64, err error) {
 	for _, text := range w.tries {
 		err = around(ctx, func(context.Context) error {
 			f, err := os.OpenFile(c.Path, os.O_WRONLY, 0)
@@ -43,12 +44,21 @@ func (w *writer) CopyThrough(ctx context.Context, c sqltext.Copy, around func(co
 	return 1, err
 }
 
+func (w *writer) Texts(context.Context, string) ([][]*string, error) { return nil, nil }
+
+var gzipped = script.Packing{Compression: unpack.Gzip}
+
+// written is a file of one column.
+func written(p script.Packing) *script.FileWriter {
+	return &script.FileWriter{Separator: ",", Packing: p, Columns: []*script.OutputColumn{{Name: "a", Type: expr.String, Header: "a"}}}
+}
+
 // TestBytesFollowFromTheText: neither the speed at which a text comes nor a try before
 // it is seen in a file.
 func TestBytesFollowFromTheText(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("some text, and more of it\n", 40_000)
-	for _, p := range []script.Packing{{Compression: unpack.Gzip}, {Compression: unpack.Gzip, Level: 9}, {Compression: unpack.Zstd}, {Compression: unpack.Zstd, Level: 22}, {}} {
+	for _, p := range []script.Packing{{Compression: unpack.Gzip}, {Compression: unpack.Gzip, Level: 9}, {Compression: unpack.Zstd}, {Compression: unpack.Zstd, Level: 22}} {
 		var files [][]byte
 		for _, tries := range [][]io.Reader{
 			{strings.NewReader(text)},
@@ -57,7 +67,7 @@ func TestBytesFollowFromTheText(t *testing.T) {
 		} {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "out")
-			_, err := outfile.Write(t.Context(), &writer{tries: tries}, sqltext.Copy{Path: path}, p, dir)
+			_, err := outfile.Write(t.Context(), &writer{tries: tries}, outfile.Output{Writer: written(p), Rows: "SELECT", Path: path, Scratch: dir})
 			require.NoError(t, err)
 			data, err := os.ReadFile(path)
 			require.NoError(t, err)
@@ -79,11 +89,13 @@ func TestBytesFollowFromTheText(t *testing.T) {
 func TestDiskFailuresAreTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	_, err := outfile.Write(t.Context(), &writer{tries: []io.Reader{strings.NewReader(strings.Repeat("x", 1<<20))}}, sqltext.Copy{Path: filepath.Join(dir, "none", "out")}, script.Packing{}, dir)
+	_, err := outfile.Write(t.Context(), &writer{tries: []io.Reader{strings.NewReader(strings.Repeat("x", 1<<20))}},
+		outfile.Output{Writer: written(gzipped), Rows: "SELECT", Path: filepath.Join(dir, "none", "out"), Scratch: dir})
 	var f *fault.Error
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, fault.Environment, f.Kind)
 	failed := errors.New("the query failed")
-	_, err = outfile.Write(t.Context(), &writer{tries: []io.Reader{strings.NewReader("x")}, err: failed}, sqltext.Copy{Path: filepath.Join(dir, "out")}, script.Packing{}, dir)
+	_, err = outfile.Write(t.Context(), &writer{tries: []io.Reader{strings.NewReader("x")}, err: failed},
+		outfile.Output{Writer: written(gzipped), Rows: "SELECT", Path: filepath.Join(dir, "out"), Scratch: dir})
 	require.ErrorIs(t, err, failed)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"thalweg/internal/address"
+	"thalweg/internal/fault"
 	"thalweg/internal/remote"
 	"thalweg/internal/state"
 )
@@ -159,15 +160,28 @@ func (l Leavings) remove(ctx context.Context, key state.BatchKey, said []state.P
 		if p.Upload != "" {
 			left.Upload = p.Upload
 		}
-	}
-	if left.Temp != "" && (filepath.Base(left.Temp) != left.Temp || !strings.Contains(left.Temp, tempMark)) {
-		return fmt.Errorf("node %s batch %d: %q is no name of a temporary file", key.Node, key.Batch, left.Temp)
+		if p.Temp != "" && (filepath.Base(p.Temp) != p.Temp || !strings.Contains(p.Temp, tempMark)) {
+			return fmt.Errorf("node %s batch %d: %q is no name of a temporary file", key.Node, key.Batch, p.Temp)
+		}
 	}
 	if address.Database(said[0].Address) {
 		return nil // the server has taken the rows back when the connection ended
 	}
-	if at := said[0].Address; !address.Remote(at) {
-		return removeFile(filepath.Join(filepath.Dir(at), left.Temp))
+	if !address.Remote(said[0].Address) {
+		return removeLocal(said)
 	}
 	return l.Remote.Abandon(ctx, said[0].Address, left)
+}
+
+// removeLocal removes what lies under temporary names on this machine: files, and directories of them.
+func removeLocal(said []state.Publication) error {
+	for _, p := range said {
+		if p.Temp == "" {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(filepath.Dir(p.Address), p.Temp)); err != nil {
+			return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "remove what an earlier attempt left", Err: err, Hint: "check the permissions of its directory"}
+		}
+	}
+	return nil
 }

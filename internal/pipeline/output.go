@@ -57,6 +57,12 @@ func (x *attempt) address(url string) (string, error) {
 	if final, err = filepath.Abs(final); err != nil {
 		return "", fmt.Errorf("find the output file: %w", err)
 	}
+	if !x.isDir() {
+		return final, nil
+	}
+	if there, err := filepath.EvalSymlinks(final); err == nil {
+		return there, nil // what a link leads to is replaced, not the link
+	}
 	return final, nil
 }
 
@@ -82,6 +88,9 @@ func (x *attempt) openOutput(ctx context.Context) (err error) {
 	}
 	temp := tempName(filepath.Base(x.final))
 	x.batch.OutPath = filepath.Join(dir, temp)
+	if x.isDir() {
+		return x.announceDir(ctx, temp)
+	}
 	return x.announce(ctx, state.Publication{Temp: temp})
 }
 
@@ -140,6 +149,14 @@ func (x *attempt) announce(ctx context.Context, p state.Publication) error {
 	return nil
 }
 
+// outputPlace says of a fault where in the script the output is.
+func (x *attempt) outputPlace(err error) error {
+	pos := x.node.Out.Pos
+	f := *fault.Of(err)
+	f.Place = fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col}
+	return &f
+}
+
 func (x *attempt) outputFault(what string, err error) error {
 	pos := x.node.Out.Pos
 	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Place: fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col},
@@ -154,6 +171,9 @@ func (x *attempt) outputResult(ctx context.Context, out worker.Result, res engin
 		discardParts = func() {}
 	}
 	defer during(&x.strain.measured.write)()
+	if x.isDir() {
+		return x.dirResult(ctx, out, discardParts, res)
+	}
 	sums, bytes, err := x.syncFile(x.batch.OutPath)
 	if err != nil {
 		discardParts()

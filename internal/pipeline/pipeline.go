@@ -756,7 +756,7 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 	if err := x.putParts(ctx, &out, written); err != nil {
 		return worker.Result{}, err
 	}
-	if x.node.Out != nil && len(res.Written) > 0 {
+	if x.node.Out != nil && (len(res.Written) > 0 || x.isDir()) && !x.batch.Work.Check && !x.batch.Work.BadCaps {
 		return x.outputResult(ctx, out, res)
 	}
 	return out, nil

@@ -155,7 +155,7 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		plan.Sides = map[string]Layout{state.SideFailed: failedLayout(rowLayout(n))}
 	}
 	works, sizes = plan.countBadRows(n, works, sizes)
-	if n.Out != nil && n.Out.Manifest {
+	if n.Out != nil && n.Out.Manifest && !n.Out.Dir() {
 		works, sizes = append(works, Work{Manifest: true, Phase: lastPhase(works) + 1}), append(sizes, size{})
 	}
 	specs := make([]state.BatchSpec, len(works))

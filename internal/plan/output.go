@@ -130,9 +130,13 @@ func (p *Planner) fileTask(t engine.Task, n *script.Node, in Inputs, b Batch) (e
 func fileOutput(n *script.Node, rows string, b Batch) (*engine.FileOutput, error) {
 	c, err := files.WriteSQL(n.Out, rows, b.OutPath)
 	out := &engine.FileOutput{Copy: c}
-	if outfile.Piped(n.Out) {
-		out.Write = func(ctx context.Context, in *engine.Instance) (int64, error) {
-			return outfile.Write(ctx, in, c, n.Out.Packing, b.Scratch)
+	if outfile.Needed(n.Out) {
+		out.Write = func(ctx context.Context, in *engine.Instance) (written []engine.Written, err error) {
+			made, err := outfile.Write(ctx, in, outfile.Output{Writer: n.Out, Rows: rows, Path: b.OutPath, Scratch: b.Scratch})
+			for _, f := range made {
+				written = append(written, engine.Written{Path: f.Path, Name: f.Name, Rows: f.Rows})
+			}
+			return written, err
 		}
 	}
 	return out, err

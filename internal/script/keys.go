@@ -359,6 +359,8 @@ var (
 		{name: "order", form: text(), doc: "Order of the rows, over the names of columns, of all of them; instead of top."},
 		{name: "csv", form: keysOf(csvWriterShape), doc: "How CSV is written."},
 		{name: "parquet", form: keysOf(parquetWriterShape), doc: "How Parquet is written."},
+		{name: "partition_by", form: either(text(), listOf(text())), doc: "Columns whose values name directories, as in Hive: url_template is a directory, with region=eu/part-00000.parquet in it, and is replaced as a whole."},
+		{name: "target_size", form: text(), doc: "How large files are to be about, such as 256MB: url_template is a directory, with part-00000.parquet and so on in it, and is replaced as a whole."},
 		{name: "manifest", form: boolean(), doc: "true: a file beside the output, url_template with .manifest.json behind it, says which files there are, with rows, bytes, digests, columns and run. It appears when all of them are there."},
 		{name: "columns", form: either(listOf(either(text(), keysOf(outputColumnShape), namesOf(text()))), namesOf(text())), doc: "The file's columns, in their order. Short: a list of names, r.*, {header: expression}, or a map of headers to expressions; left out: all fields of r."},
 	}}

@@ -317,7 +317,11 @@ type FileWriter struct {
 	Packing   Packing
 	Manifest  bool            // a file beside the others says what they are
 	Target    *DatabaseTarget // not a file: a table of a database, whose address is before the # of URL
-	Columns   []*OutputColumn
+
+	PartitionBy []*OutputColumn // of Columns: each of their values has a directory
+	TargetBytes int64           // how large files are to be about; 0: as large as they get
+
+	Columns []*OutputColumn
 }
 
 // DatabaseTarget is a table of a database that rows go to.
@@ -357,6 +361,9 @@ func (w *FileWriter) PerBatch() bool { return containsBatchIndex(w.URL) }
 
 // ManifestURL is where the manifest of the files is; it may contain {run_id|string}.
 func (w *FileWriter) ManifestURL() string {
+	if w.Dir() {
+		return strings.TrimSuffix(w.URL, "/") + "/" + DirManifest
+	}
 	return strings.ReplaceAll(w.URL, batchRef, "all") + ".manifest.json"
 }
 

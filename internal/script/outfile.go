@@ -56,6 +56,7 @@ func (l *loader) fileWriter(d *nodeDraft) {
 		o.ignored("the columns say that the file is CSV", "parquet")
 	}
 	w.Manifest = o.boolean("manifest")
+	l.outputDir(o, w)
 	sc := newScope("having").nullable(fileNulls(w)).computed(d.node.SeenByHaving).with("w", types, types != nil)
 	if v := o.expression("having"); v != nil {
 		w.Having = l.condition(v, o.keyPath("having"), sc)

@@ -213,6 +213,7 @@ func (r *runner) files(ctx context.Context, in *engine.Instance, n *script.Node,
 		}
 		n.Out.URL, n.Out.Packing, n.Out.Manifest = filepath.Join(dir, name), script.Packing{}, false // its text is compared
 		n.Out.Target = nil
+		n.Out.PartitionBy, n.Out.TargetBytes = nil, 0
 	}
 	if n.Files == nil {
 		return nil

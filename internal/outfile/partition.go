@@ -1,0 +1,89 @@
+package outfile
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	// nullPartition stands for NULL, as in Hive.
+	nullPartition = "__HIVE_DEFAULT_PARTITION__"
+	// nameBytesMax is all that the name of a directory may have.
+	nameBytesMax = 255
+	// encoded are the characters that are written as % and two digits, beside those below a blank: Hive's list.
+	encoded = "\"#%'*/:=?\\\x7f{[]^"
+)
+
+// partitions writes the files of each partition.
+func (d *dirWriter) partitions(ctx context.Context) error {
+	keys := d.keys()
+	texts := make([]string, len(keys))
+	for i, key := range keys {
+		texts[i] = "CAST(" + key + " AS VARCHAR)"
+	}
+	found, err := d.db.Texts(ctx, fmt.Sprintf("SELECT %s, CAST(min(file_row_number) AS VARCHAR), CAST(max(file_row_number) AS VARCHAR) FROM %s GROUP BY %s ORDER BY min(file_row_number) LIMIT %d",
+		strings.Join(texts, ", "), d.read(), strings.Join(keys, ", "), filesMax+1))
+	if err != nil {
+		return fmt.Errorf("find the partitions: %w", err)
+	}
+	if len(found) > filesMax {
+		return d.refuse("the output would have more than %d partitions", "partition it by fewer or coarser values", filesMax)
+	}
+	for _, row := range found {
+		rows, err := numbers(row[len(keys):])
+		if err != nil {
+			return err
+		}
+		dir, err := d.partition(row[:len(keys)])
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Join(d.o.Path, filepath.FromSlash(dir)), dirMode); err != nil {
+			return writeFault(err)
+		}
+		if err := d.spans(ctx, dir, rows[0], rows[1]+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partition is the directory of some values.
+func (d *dirWriter) partition(values []*string) (dir string, err error) {
+	var b strings.Builder
+	for i, c := range d.o.Writer.PartitionBy {
+		name, value := d.o.Writer.Shown(c), nullPartition
+		if v := values[i]; v != nil {
+			value = encode(*v)
+			switch {
+			case *v == "":
+				return "", d.refuse("column %s has an empty text in a row, which no directory can be named by: some readers would take it for NULL",
+					"leave such rows out with having, or make another text of it", name)
+			case *v == nullPartition:
+				return "", d.refuse("column %s has the text %s in a row, which means NULL in the name of a directory", "leave such rows out with having, or make another text of it", name, nullPartition)
+			}
+		}
+		part := encode(name) + "=" + value
+		if len(part) > nameBytesMax {
+			return "", d.refuse("column %s has a text in a row that is too long to name a directory by: %.60s…", "partition by something shorter", name, value)
+		}
+		b.WriteString(part + "/")
+	}
+	return b.String(), nil
+}
+
+// encode writes a text as Hive, Spark and DuckDB read it in the name of a directory.
+func encode(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || strings.IndexByte(encoded, c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
