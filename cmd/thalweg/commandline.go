@@ -31,6 +31,23 @@ func placeOf(kctx *kong.Context, cluster string) commandPlace {
 	return p
 }
 
+// inEnvironment adds the environment that was named on the command line to all commands: its
+// place of state goes with it.
+func (p *commandPlace) inEnvironment(kctx *kong.Context) {
+	for _, at := range kctx.Path {
+		if at.Flag == nil || at.Flag.Name != "env" {
+			continue
+		}
+		p.words += " --env " + shellWord(at.Flag.Target.String())
+		if p.takes == nil {
+			p.takes = map[string]bool{}
+		}
+		for _, leaf := range kctx.Model.Leaves(true) {
+			p.takes[strings.Fields(leaf.Path())[0]] = true
+		}
+	}
+}
+
 // proposed finds commands in what people are told: between accents, a text of
 // their own, or in a sentence.
 var proposed = regexp.MustCompile("`thalweg ([a-z]+)[^`]*`|^thalweg ([a-z]+)(?: .*)?$|\\bthalweg ([a-z]+)\\b(?: --(?:cluster|state) )?")

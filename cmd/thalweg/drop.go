@@ -47,6 +47,15 @@ func (c *dropCmd) Run(ctx context.Context, a *app) error {
 		}
 		keys = append(keys, run.RunKey)
 	}
+	if !c.DryRun {
+		var what []replaced
+		for _, key := range keys {
+			what = append(what, replaced{What: fmt.Sprintf("run %d", key.Run)})
+		}
+		if err := a.confirm(ctx, "drops, for good,", what); err != nil {
+			return err
+		}
+	}
 	out, err := local.Drop(ctx, home, keys, local.DropOptions{Reason: a.known.Text(c.Reason), DryRun: c.DryRun})
 	said := []dropped{}
 	for _, d := range out {

@@ -11,6 +11,7 @@ import (
 	"thalweg/internal/collect"
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
+	"thalweg/internal/remote"
 )
 
 // gcCmd removes what nobody needs any more.
@@ -68,6 +69,9 @@ func (c *gcCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	defer func() { err = cmp.Or(err, client.Close()) }()
+	if err := c.confirmRemoval(ctx, a, home, limits, client); err != nil {
+		return err
+	}
 	out, err := local.Collect(ctx, home, local.CollectOptions{Workspace: c.Workspace, Limits: limits,
 		DryRun: c.DryRun, Reason: a.known.Text(c.Reason), Remote: client})
 	if err != nil {
@@ -78,6 +82,25 @@ func (c *gcCmd) Run(ctx context.Context, a *app) (err error) {
 	}
 	c.print(a, out)
 	return nil
+}
+
+// confirmRemoval asks in a protected environment before runs are dropped and what dropped ones have written is removed.
+func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *local.Home, limits collect.Limits, client *remote.Client) error {
+	if c.DryRun || a.environment == nil || !a.environment.Protected {
+		return nil
+	}
+	would, err := local.Collect(ctx, home, local.CollectOptions{Workspace: c.Workspace, Limits: limits, DryRun: true, Remote: client})
+	if err != nil {
+		return err
+	}
+	var what []replaced
+	for _, run := range would.Drops {
+		what = append(what, replaced{What: fmt.Sprintf("run %d", run)})
+	}
+	if would.Dropped.Count > 0 {
+		what = append(what, replaced{What: "parts of dropped runs", Note: size(would.Dropped.Bytes)})
+	}
+	return a.confirm(ctx, "removes, for good,", what)
 }
 
 // limits reads which runs are dropped. One that is given is a limit: 0 would drop

@@ -40,6 +40,15 @@ func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
+	if !c.DryRun {
+		what := []replaced{{What: fmt.Sprintf("run %d", run.Run)}}
+		if len(c.Node) > 0 {
+			what[0].What = fmt.Sprintf("%s of run %d, and what was computed from it", strings.Join(c.Node, ", "), run.Run)
+		}
+		if err := a.confirm(ctx, "declares invalid", what); err != nil {
+			return err
+		}
+	}
 	out, err := local.Invalidate(ctx, home, run.RunKey, local.InvalidateOptions{Nodes: c.Node, Reason: a.known.Text(c.Reason), DryRun: c.DryRun})
 	if err != nil {
 		return err

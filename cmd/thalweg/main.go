@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"thalweg/internal/environment"
 	"thalweg/internal/fault"
 	"thalweg/internal/keeper"
 	"thalweg/internal/local"
@@ -34,6 +35,8 @@ const (
 
 // cli is the command line.
 type cli struct {
+	environmentFlags
+
 	Validate validateCmd `cmd:"" group:"scripts" help:"Check a script without running it; list all problems at once."`
 	Test     testCmd     `cmd:"" group:"scripts" help:"Run the tests beside a script: rows in, rows out, node by node."`
 	Infer    inferCmd    `cmd:"" group:"scripts" help:"Propose a script for a CSV or Parquet file, from all of its rows."`
@@ -100,14 +103,16 @@ type app struct {
 	data           io.Writer // standard output for what is the user's own: rows, scripts
 	screen         io.Writer // standard error for what moves
 	known          *secret.Known
-	at             commandPlace // see there
-	cluster        bool         // the command looks at one: its workers go on with runs
-	terminal       bool         // stderr is one, and shows progress
-	color          bool         // of stdout
-	talkColor      bool         // of stderr
-	width          int          // columns of stdout's terminal; 0: it is none
-	json           bool         // failures are told as JSON
-	outlet         *outlet      // standard output; nil: tests'
+	at             commandPlace             // see there
+	cluster        bool                     // the command looks at one: its workers go on with runs
+	terminal       bool                     // stderr is one, and shows progress
+	color          bool                     // of stdout
+	talkColor      bool                     // of stderr
+	width          int                      // columns of stdout's terminal; 0: it is none
+	json           bool                     // failures are told as JSON
+	environment    *environment.Environment // that is chosen; nil: none
+	confirmed      bool                     // --yes has named it
+	outlet         *outlet                  // standard output; nil: tests'
 
 	drain  chan struct{} // closed when SIGTERM asks a worker to drain
 	polite atomic.Bool   // a worker drains when it is asked to end
@@ -196,7 +201,12 @@ func run(ctx context.Context, args []string, a *app) int {
 	if a.outlet != nil && goesOnUnread(kctx) {
 		a.outlet.gone = nil
 	}
-	if a.at, err = settlePlace(kctx); err == nil {
+	err = c.settle(a, kctx)
+	if err == nil {
+		a.at, err = settlePlace(kctx)
+	}
+	if err == nil {
+		a.at.inEnvironment(kctx)
 		err = kctx.Run()
 	}
 	return a.written(a.report(ctx, err))

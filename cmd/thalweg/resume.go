@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"thalweg/internal/local"
 	"thalweg/internal/state"
@@ -40,6 +41,9 @@ func (f *driveFlags) drive(ctx context.Context, a *app, ref runRef, wish func(st
 	}
 	opts, err := wish(run)
 	if err != nil {
+		return err
+	}
+	if err := a.confirm(ctx, "goes on with", []replaced{{What: fmt.Sprintf("run %d, which writes its files", run.Run)}}); err != nil {
 		return err
 	}
 	opts.Workspace, opts.Resume, opts.Pinned, opts.ResumeRun = f.Workspace, true, true, run.Run

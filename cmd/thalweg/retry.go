@@ -49,7 +49,26 @@ func (c *retryCmd) Run(ctx context.Context, a *app) error {
 	if err != nil || c.DryRun {
 		return err
 	}
+	if err := a.confirm(ctx, "does again, with the files that are written,", againOf(r)); err != nil {
+		return err
+	}
 	return place.work(ctx, a, c.engineFlags, c.JSON, r.Options)
+}
+
+// againOf lists the nodes that a retry does.
+func againOf(r local.Retry) (what []replaced) {
+	if len(r.Changed) > 0 {
+		for _, n := range r.New {
+			if n.Why != "" {
+				what = append(what, replaced{What: "node " + n.Node})
+			}
+		}
+		return what
+	}
+	for _, task := range r.Closure.Tasks {
+		what = append(what, replaced{What: "node " + task.Node, Note: taskBatches(task)})
+	}
+	return what
 }
 
 // wish reads what the flags name.

@@ -64,6 +64,9 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 			return err
 		}
 	}
+	if err := c.confirmOutputs(ctx, a, place, opts); err != nil {
+		return err
+	}
 	if place.detach = c.Detach; c.Detach {
 		if err := needCluster("--detach", c.Cluster); err != nil {
 			return err

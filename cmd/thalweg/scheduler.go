@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"thalweg/internal/local"
@@ -37,6 +38,9 @@ func (c *schedulerCmd) Run(ctx context.Context, a *app) error {
 	defer place.close()
 	hooks, err := c.loadHooks(ctx, a, place)
 	if err != nil {
+		return err
+	}
+	if err := a.confirm(ctx, "begins runs that replace the files of", []replaced{{What: strings.Join(c.Scripts, ", ")}}); err != nil {
 		return err
 	}
 	if c.AtOnce < 1 {

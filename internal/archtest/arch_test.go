@@ -96,6 +96,7 @@ var allowed = map[string]string{
 	"internal/supervise":               "fault state",
 	"internal/simulate":                "coordinator executor fault queue state state/backoff state/sqlite worker",
 	"internal/matrix":                  "fault",
+	"internal/environment":             "document fault secret similar",
 	"internal/reuse":                   "address budget engine files plan python script",
 	"internal/pipeline":                "address budget copies database durable engine expr fault files gate outfile parts plan python remote reuse script sqltext state supervise unpack worker",
 	"internal/collect":                 "fault gate parts pipeline plan state supervise worker",
@@ -108,7 +109,7 @@ var allowed = map[string]string{
 	"internal/local": "adapt address calendar cassandra cluster collect database doctor document budget durable engine expr fault figures files gate lineage matrix message notify outfile pace schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
 		"state/patient coordinator executor supervise worker",
 	"internal/graph": "address script",
-	"cmd/thalweg":    "adapt address calendar cluster collect compare doctor document figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message metrics notify pace plan queue remote schedule script secret similar slot sqltext state supervise worker",
+	"cmd/thalweg":    "adapt address calendar cluster collect compare doctor document environment figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message metrics notify pace plan queue remote schedule script secret similar slot sqltext state supervise worker",
 }
 
 // banned imports, each with what to use instead.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"thalweg/internal/address"
@@ -128,7 +129,7 @@ func (l *loader) load(ctx context.Context) {
 		return
 	}
 	for name, value := range l.src.Params {
-		l.src.Known.LearnArgument(name + "=" + value)
+		l.src.Known.LearnArgument(strings.TrimPrefix(name, SpareParam) + "=" + value)
 	}
 	params.offer(l.src.Offered)
 	params.override(l.src.Params)

@@ -53,9 +53,19 @@ type parameters struct {
 // reference asks for.
 const anyKind = ""
 
+// SpareParam begins the name of a parameter of the command line that a script need not
+// refer to, and that gives way to one without it: those of an environment.
+const SpareParam = "?"
+
 // override adds the parameters of the command line, which win.
 func (p *parameters) override(values map[string]string) {
 	for name, text := range values {
+		spare := false
+		if name, spare = strings.CutPrefix(name, SpareParam); spare {
+			if _, given := values[name]; given {
+				continue
+			}
+		}
 		p.values[name] = paramValue{kind: anyKind, text: text}
 	}
 }
@@ -99,7 +109,7 @@ func (p paramValue) as(typ string) (paramValue, bool) {
 // unusedParams reports parameters of the command line to which nothing refers.
 func (l *loader) unusedParams(p *parameters, text string) {
 	for _, name := range slices.Sorted(maps.Keys(l.src.Params)) {
-		if !p.used[name] {
+		if !p.used[name] && !strings.HasPrefix(name, SpareParam) {
 			d := l.AddFile(document.Error, l.script.Path, "", "the script has no reference to parameter "+document.Quote(name)+" of the command line")
 			d.Hint = knownParams(name, Parameters(text))
 		}

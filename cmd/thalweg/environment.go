@@ -1,0 +1,265 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/term"
+
+	"thalweg/internal/document"
+	"thalweg/internal/environment"
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+	"thalweg/internal/script"
+	"thalweg/internal/similar"
+)
+
+// environmentFlags are of all commands.
+type environmentFlags struct {
+	Env string `help:"Environment of thalweg.yaml, in this directory or the nearest above: its state, values and flags count where the command line has no others." env:"THALWEG_ENV" placeholder:"NAME" group:"Environments"`
+	Yes string `help:"In an environment that is protected: replace what is replaced without asking. It is named, so that none is meant by mistake." placeholder:"NAME" group:"Environments"`
+}
+
+// settle puts an environment in force for the command that is parsed.
+func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
+	if f.Env == "" {
+		if f.Yes != "" {
+			return &fault.Error{Kind: fault.Script, Message: "--yes names an environment, and none is chosen", Hint: "write --env " + f.Yes + ", too"}
+		}
+		return nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("find the working directory: %w", err)
+	}
+	path := environment.Find(dir)
+	if path == "" {
+		return &fault.Error{Kind: fault.Script, Message: "there is no " + environment.DefaultName + " with environments, here or in a directory above",
+			Hint: "make one: environments: {" + f.Env + ": {state: .thalweg}}; docs/environments.md has all keys"}
+	}
+	if rel, err := filepath.Rel(dir, path); err == nil {
+		path = rel
+	}
+	env, diags, err := environment.Load(path, f.Env, environment.Options{Known: a.known})
+	if err != nil {
+		return err
+	}
+	if env == nil {
+		return &local.InvalidScriptError{Diagnostics: diags}
+	}
+	if f.Yes != "" && f.Yes != env.Name {
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--yes %s does not name the environment, which is %s", f.Yes, env.Name)}
+	}
+	a.environment, a.confirmed = env, f.Yes != ""
+	for _, v := range env.Env {
+		if err := os.Setenv(v.Name, v.Value); err != nil {
+			return &fault.Error{Kind: fault.Script, Message: path + ": env has no name of a variable: " + document.Quote(v.Name), Err: err}
+		}
+	}
+	return apply(env, path, kctx)
+}
+
+// apply gives the flags of the command the environment's values, where the command line says nothing.
+func apply(env *environment.Environment, path string, kctx *kong.Context) error {
+	said := map[string]bool{}
+	for _, p := range kctx.Path {
+		if p.Flag != nil && !p.Resolved {
+			said[p.Flag.Name] = true
+		}
+	}
+	var known []string
+	for _, leaf := range kctx.Model.Leaves(true) {
+		for _, group := range leaf.AllFlags(true) {
+			for _, flag := range group {
+				known = append(known, flag.Name)
+			}
+		}
+	}
+	flags := map[string]*kong.Flag{}
+	for _, flag := range kctx.Flags() {
+		flags[flag.Name] = flag
+	}
+	for _, want := range env.Flags {
+		flag := flags[want.Name]
+		switch {
+		case !slices.Contains(known, want.Name):
+			err := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: environment %s: no command has the flag %s", path, env.Name, document.Quote(want.Name))}
+			if near := similar.Nearest(want.Name, known); near != "" {
+				err.Hint = "did you mean " + near + "?"
+			}
+			return err
+		case flag == nil || said[want.Name] || want.Name == "cluster" && said["state"] || want.Name == "state" && said["cluster"]:
+			continue
+		}
+		if err := flag.Parse(kong.Scan().PushTyped(want.Value, kong.FlagValueToken), flag.Target); err != nil {
+			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: environment %s: %v", path, env.Name, err)}
+		}
+	}
+	preferDirectory(env, said, flags)
+	if flag := flags["param"]; flag != nil {
+		given, _ := flag.Target.Interface().(map[string]string)
+		if given == nil {
+			given = map[string]string{}
+		}
+		for name, value := range env.Values {
+			if _, ok := given[name]; !ok {
+				given[script.SpareParam+name] = value
+			}
+		}
+		flag.Target.Set(reflect.ValueOf(given))
+	}
+	return nil
+}
+
+// preferDirectory lets the environment's state directory count instead of a cluster that a variable names.
+func preferDirectory(env *environment.Environment, said map[string]bool, flags map[string]*kong.Flag) {
+	has := func(name string) bool {
+		return slices.ContainsFunc(env.Flags, func(f environment.Flag) bool { return f.Name == name })
+	}
+	if flag := flags["cluster"]; flag != nil && has("state") && !said["cluster"] {
+		flag.Target.SetString("")
+	}
+}
+
+// replaced is one thing that a command replaces or takes away.
+type replaced struct {
+	What string `json:"what"`
+	Note string `json:"note,omitempty"` // size and time of a file
+}
+
+// confirm asks, in an environment that is protected, before something is replaced. Without a terminal it refuses,
+// unless --yes has named the environment.
+func (a *app) confirm(ctx context.Context, does string, what []replaced) error {
+	if a.environment == nil || !a.environment.Protected || len(what) == 0 {
+		return nil
+	}
+	name := a.environment.Name
+	lines := make([]string, len(what))
+	for i, w := range what {
+		if lines[i] = plain(w.What); w.Note != "" {
+			lines[i] += "  (" + plain(w.Note) + ")"
+		}
+	}
+	if a.confirmed {
+		a.note("%s is protected; as --yes %s says, this %s %s", name, name, does, strings.Join(lines, ", "))
+		return nil
+	}
+	ask, done := a.questions()
+	defer done()
+	if ask == nil {
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("environment %s is protected, and there is no terminal to ask at", name),
+			Hint: "if this is meant, add --yes " + name, Detail: "it " + does + "\n" + strings.Join(lines, "\n")}
+	}
+	fmt.Fprintf(ask, "%s is protected. This %s\n  %s\n", a.mark(name, bold), does, strings.Join(lines, "\n  "))
+	fmt.Fprintf(ask, "Type %s to go on: ", name)
+	answer, err := readLine(ctx, os.Stdin)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(answer) != name {
+		return &fault.Error{Kind: fault.Script, Message: "nothing was done: " + name + " was not typed"}
+	}
+	return nil
+}
+
+// questions is where somebody is asked who can answer: nil without a terminal to read from.
+func (a *app) questions() (to io.Writer, done func()) {
+	switch {
+	case !term.IsTerminal(int(os.Stdin.Fd())):
+		return nil, func() {}
+	case term.IsTerminal(int(os.Stderr.Fd())):
+		return a.stderr, func() {}
+	}
+	screen, err := os.OpenFile("/dev/tty", os.O_WRONLY, 0) // standard error goes to a file
+	if err != nil {
+		return nil, func() {}
+	}
+	return a.known.Writer(screen), func() { _ = screen.Close() }
+}
+
+// answerBytesMax bounds what is typed.
+const answerBytesMax = 1 << 10
+
+// readLine reads a line, or gives up when the command is interrupted. The
+// goroutine then ends with the process: nothing else ends a read of a terminal.
+func readLine(ctx context.Context, from io.Reader) (string, error) {
+	type answer struct {
+		text string
+		err  error
+	}
+	got := make(chan answer, 1)
+	go func() {
+		text, err := bufio.NewReader(io.LimitReader(from, answerBytesMax)).ReadString('\n')
+		if err == io.EOF {
+			err = nil
+		}
+		got <- answer{text, err}
+	}()
+	select {
+	case one := <-got:
+		return one.text, one.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// outputsThere lists the output files of nodes that are there already, of this machine or others.
+func (w *workplace) outputsThere(ctx context.Context, nodes []*script.Node) (out []replaced, err error) {
+	for _, n := range nodes {
+		if n.Out == nil {
+			continue
+		}
+		found, err := local.OutputsThere(ctx, w.client, n)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range found {
+			one := replaced{What: f.URL}
+			switch {
+			case f.Unsure != nil:
+				one.Note = "it may be there: " + f.Unsure.Error()
+			case !f.Modified.IsZero() && f.Bytes >= 0:
+				one.Note = fmt.Sprintf("%s of %s", size(f.Bytes), f.Modified.Local().Format(time.DateTime))
+			}
+			out = append(out, one)
+		}
+	}
+	return out, nil
+}
+
+// confirmOutputs asks in a protected environment before the output files of a run are replaced.
+func (c *runCmd) confirmOutputs(ctx context.Context, a *app, place *workplace, opts local.Options) error {
+	switch {
+	case a.environment == nil || !a.environment.Protected:
+		return nil
+	case c.Resume:
+		return a.confirm(ctx, "goes on with", []replaced{{What: "a run, which writes its files"}})
+	case len(c.Matrix) > 0:
+		return a.confirm(ctx, "replaces", []replaced{{What: "the files of all cells of --matrix that are there"}})
+	}
+	s, diags, err := c.load(ctx, a)
+	if err != nil {
+		return err
+	}
+	if diags.HasErrors() {
+		return &local.InvalidScriptError{Diagnostics: diags}
+	}
+	nodes, _, err := local.SelectedOf(s, opts)
+	if err != nil {
+		return err
+	}
+	what, err := place.outputsThere(ctx, nodes)
+	if err != nil {
+		return err
+	}
+	return a.confirm(ctx, "replaces", what)
+}
