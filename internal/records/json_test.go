@@ -19,7 +19,7 @@ import (
 func convert(t *testing.T, text string, piece int, columns ...Column) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := NewWriter(&out, Spec{JSON, columns})
+	w, err := NewWriter(&out, Spec{Format: JSON, Columns: columns})
 	require.NoError(t, err)
 	for from := 0; from < len(text); from += piece {
 		if _, err := w.Write([]byte(text[from:min(from+piece, len(text))])); err != nil {
@@ -33,7 +33,7 @@ func convert(t *testing.T, text string, piece int, columns ...Column) (string, e
 
 func TestValues(t *testing.T) {
 	t.Parallel()
-	columns := []Column{{"a", Number, false}, {"s", Text, false}, {"o.x", Text, true}, {"l[1].y", Number, true}, {"b", Bool, true}, {"t", Time, true}, {`"a.b"`, Number, true}}
+	columns := []Column{{Path: "a", Kind: Number, Optional: false}, {Path: "s", Kind: Text, Optional: false}, {Path: "o.x", Kind: Text, Optional: true}, {Path: "l[1].y", Kind: Number, Optional: true}, {Path: "b", Kind: Bool, Optional: true}, {Path: "t", Kind: Time, Optional: true}, {Path: `"a.b"`, Kind: Number, Optional: true}}
 	for name, c := range map[string]struct{ text, want string }{
 		"plain":      {`{"a":1,"s":"x","o":{"x":"y"},"l":[0,{"y":2}],"b":true,"t":"2024","a.b":3}`, `1,1,"x","y",2,"true","2024",3`},
 		"null":       {`{"a":null,"s":null,"o":null,"l":null}`, `1,,,,,,,`},
@@ -62,7 +62,7 @@ func TestValues(t *testing.T) {
 // Where records begin and end, and in which line.
 func TestShapes(t *testing.T) {
 	t.Parallel()
-	n := Column{"n", Number, false}
+	n := Column{Path: "n", Kind: Number, Optional: false}
 	for name, c := range map[string]struct{ text, want, fails string }{
 		"empty":         {"", "", ""},
 		"blank":         {" \n\n", "", ""},
@@ -133,7 +133,7 @@ func TestTextsAsEncodingJSON(t *testing.T) {
 		}
 		raw, err := json.Marshal(map[string]string{"s": b.String()})
 		require.NoError(t, err)
-		got, err := convert(t, string(raw), 3, Column{"s", Text, false})
+		got, err := convert(t, string(raw), 3, Column{Path: "s", Kind: Text, Optional: false})
 		require.NoError(t, err)
 		rec, err := csv.NewReader(strings.NewReader(strings.ReplaceAll(got, "\r", "~"))).Read()
 		require.NoError(t, err, "%q", got)
@@ -171,7 +171,7 @@ func BenchmarkJSON(b *testing.B) {
 	text := []byte(strings.Repeat(line, 2_000))
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		w, _ := NewWriter(&bytes.Buffer{}, Spec{JSON, []Column{{"id", Number, false}, {"name", Text, false}, {"address.city", Text, false}, {"price", Number, false}}})
+		w, _ := NewWriter(&bytes.Buffer{}, Spec{Format: JSON, Columns: []Column{{Path: "id", Kind: Number, Optional: false}, {Path: "name", Kind: Text, Optional: false}, {Path: "address.city", Kind: Text, Optional: false}, {Path: "price", Kind: Number, Optional: false}}})
 		_, _ = w.Write(text)
 		_ = w.Close()
 	}

@@ -22,6 +22,7 @@ const (
 	Whole    Value = "int"
 	Fraction Value = "float"
 	Truth    Value = "bool"
+	Moment   Value = "datetime"
 	Any      Value = "string" // texts, nested values, and mixtures
 )
 

@@ -21,20 +21,30 @@ type Format string
 
 // The formats.
 const (
-	JSON Format = "json"
+	JSON      Format = "json"
+	Workbooks Format = "excel"
 )
 
 // Column is one that is wanted.
 type Column struct {
-	Path     string `json:"path"` // see ParsePath
+	Path     string `json:"path"` // see CheckPath; of a sheet its header, or without one its letters
 	Kind     Kind   `json:"kind"`
-	Optional bool   `json:"optional,omitempty"` // records may be without it
+	Optional bool   `json:"optional,omitempty"` // records, or sheets, may be without it
+
+	Layout string   `json:"layout,omitempty"` // Time, of sheets: of days, which are numbers there
+	Nulls  []string `json:"nulls,omitempty"`  // of sheets: texts and errors that mean NULL
 }
 
 // Spec says what is taken from a file.
 type Spec struct {
 	Format  Format   `json:"format"`
 	Columns []Column `json:"columns"`
+
+	// Of workbooks:
+	Sheet    string `json:"sheet,omitempty"`  // its name
+	Number   int    `json:"number,omitempty"` // else its number, from 1; 0: the first
+	Range    string `json:"range,omitempty"`  // see CheckRange
+	NoHeader bool   `json:"no_header,omitempty"`
 }
 
 // Encode is the form that plans and copies keep: the same text means the same.

@@ -1,0 +1,152 @@
+package records
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// cell is one of a sheet. The zero value is empty.
+type cell struct {
+	kind  byte // 0: empty; s text, n number, b truth, e error, d date as text, f formula without a value
+	text  string
+	style style
+}
+
+// columnNumber is that of letters, from 1; 0 if there are none.
+func columnNumber(letters string) int {
+	n := 0
+	for i := range len(letters) {
+		c := letters[i] &^ 0x20
+		if c < 'A' || c > 'Z' || n > columnsMax {
+			return 0
+		}
+		n = n*26 + int(c-'A') + 1
+	}
+	return n
+}
+
+// columnsMax of a sheet, rowsMax likewise.
+const (
+	columnsMax = 16_384
+	rowsMax    = 1_048_576
+)
+
+func columnLetters(n int) string {
+	s := ""
+	for ; n > 0; n = (n - 1) / 26 {
+		s = string(rune('A'+(n-1)%26)) + s
+	}
+	return s
+}
+
+// place takes the name of a cell apart: C7 is column 3, row 7. Each may be missing (0).
+func place(name string) (column, row int, ok bool) {
+	name = strings.ReplaceAll(name, "$", "")
+	i := 0
+	for i < len(name) && (name[i] < '0' || name[i] > '9') {
+		i++
+	}
+	if column = columnNumber(name[:i]); i > 0 && (column == 0 || column > columnsMax) {
+		return 0, 0, false
+	}
+	if i == len(name) {
+		return column, 0, i > 0
+	}
+	row, err := strconv.Atoi(name[i:])
+	return column, row, err == nil && row > 0 && row <= rowsMax
+}
+
+// area is a part of a sheet; 0: no bound.
+type area struct{ left, top, right, bottom int }
+
+// CheckRange says what is wrong with a range such as B3:F100, B3, B3:F or B:F.
+func CheckRange(text string) error {
+	_, err := parseRange(text)
+	return err
+}
+
+func parseRange(text string) (a area, err error) {
+	if text == "" {
+		return a, nil
+	}
+	from, to, both := strings.Cut(text, ":")
+	var ok, ok2 bool
+	a.left, a.top, ok = place(from)
+	if ok2 = true; both {
+		a.right, a.bottom, ok2 = place(to)
+	}
+	if !ok || !ok2 || a.right > 0 && a.right < a.left || a.bottom > 0 && a.bottom < a.top {
+		return a, fmt.Errorf("%q is no range of cells", text)
+	}
+	return a, nil
+}
+
+// number writes a number with the digits that it needs.
+func number(text string) string {
+	v, err := strconv.ParseFloat(text, 64)
+	const plainMax, plainMin = 1e21, 1e-7
+	switch size := math.Abs(v); {
+	case err != nil:
+		return text
+	case size != 0 && (size >= plainMax || size < plainMin):
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// moment is the time that a number of days stands for.
+func (w *workbook) moment(text string) (time.Time, error) {
+	days, err := strconv.ParseFloat(text, 64)
+	const dayMax = 2_958_466 // the first of the year 10000
+	if err != nil || days < 0 || days >= dayMax {
+		return time.Time{}, fmt.Errorf("%s is no day", text)
+	}
+	const msOfDay = 24 * 60 * 60 * 1000
+	ms := math.Round(days * msOfDay)
+	whole := math.Floor(ms / msOfDay)
+	start := time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
+	switch {
+	case w.from04:
+		start = time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC)
+	case whole == 60:
+		return time.Time{}, fmt.Errorf("it is 1900-02-29, a day that was not")
+	case whole < 60: // Excel has that day
+		start = start.AddDate(0, 0, 1)
+	}
+	return start.AddDate(0, 0, int(whole)).Add(time.Duration(ms-whole*msOfDay) * time.Millisecond), nil
+}
+
+// shown is a cell as a text column has it.
+func (w *workbook) shown(c cell) (string, error) {
+	switch {
+	case c.kind == 'b':
+		return truth(c.text), nil
+	case c.kind != 'n' || c.style == plain:
+		if c.kind == 'n' {
+			return number(c.text), nil
+		}
+		return c.text, nil
+	}
+	t, err := w.moment(c.text)
+	if err != nil {
+		return "", err
+	}
+	layout := "2006-01-02 15:04:05.999"
+	switch midnight := t.Equal(t.Truncate(24 * time.Hour)); {
+	case c.style == day && midnight:
+		layout = "2006-01-02"
+	case c.style == clock && t.Before(time.Date(1904, 1, 2, 0, 0, 0, 0, time.UTC)) && strings.HasPrefix(number(c.text), "0"):
+		layout = "15:04:05.999"
+	}
+	return t.Format(layout), nil
+}
+
+func truth(text string) string {
+	if text == "1" || text == "true" {
+		return "true"
+	}
+	return "false"
+}
