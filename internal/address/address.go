@@ -67,6 +67,18 @@ func Mistyped(name string) string {
 	return ""
 }
 
+// Workbook reports whether name ends as those of Excel's workbooks do that are read.
+func Workbook(name string) bool {
+	if Scheme(name) != "" {
+		name, _, _ = strings.Cut(name, "?")
+	}
+	switch strings.ToLower(path.Ext(name)) {
+	case ".xlsx", ".xlsm":
+		return true
+	}
+	return false
+}
+
 // Separator is what the end of a file's name says of what separates its columns,
 // "" if it says nothing. A comma is no news.
 func Separator(name string) string {

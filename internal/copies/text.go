@@ -147,6 +147,13 @@ func textOf(ctx context.Context, to io.Writer, in io.Reader, form form) (int64, 
 		return 0, err
 	}
 	out := bufio.NewWriterSize(to, bufferBytes)
+	if spec.Format == records.Workbooks {
+		n, err := sheetOf(ctx, out, in, spec)
+		if err != nil {
+			return n, err
+		}
+		return n, out.Flush()
+	}
 	w, err := records.NewWriter(out, spec)
 	if err != nil {
 		return 0, err
@@ -162,6 +169,19 @@ func textOf(ctx context.Context, to io.Writer, in io.Reader, form form) (int64, 
 		return 0, err
 	}
 	return w.Written(), out.Flush()
+}
+
+// sheetOf writes the rows of a workbook's sheet, which is not read from its beginning to its end.
+func sheetOf(ctx context.Context, to io.Writer, in io.Reader, spec records.Spec) (int64, error) {
+	f, ok := in.(*os.File)
+	if !ok {
+		return 0, fault.New(fault.Bug, "a workbook is no file")
+	}
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return records.Excel(ctx, to, f, st.Size(), spec)
 }
 
 // bufferBytes are written at a time.

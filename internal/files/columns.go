@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"io"
+	"os"
 
 	"thalweg/internal/address"
 	"thalweg/internal/expr"
@@ -67,7 +68,10 @@ func Columns(ctx context.Context, look Look, u string, c script.CSVReader, parqu
 	if parquet {
 		return parquetColumns(in)
 	}
-	if c.JSON {
+	if c.Made != nil && c.Made.Format == records.Workbooks {
+		return sheetColumns(ctx, in, *c.Made)
+	}
+	if c.Made != nil {
 		return jsonColumns(in, c)
 	}
 	return headerColumns(in, c)
@@ -90,14 +94,37 @@ func jsonColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 		f.Hint = "JSON files have an object a record: one a line, or in a list"
 		return nil, f
 	}
+	for i, key := range found {
+		found[i].Key = records.KeyPath(key.Key)
+	}
+	return foundColumns(found), nil
+}
+
+func foundColumns(found []records.Found) []script.FileColumn {
 	out := make([]script.FileColumn, len(found))
 	for i, key := range found {
-		out[i] = script.FileColumn{Name: records.KeyPath(key.Key), Type: expr.String, Optional: key.Missing}
+		out[i] = script.FileColumn{Name: key.Key, Type: expr.String, Optional: key.Missing}
 		if t, ok := expr.ParseType(string(key.Value)); ok {
 			out[i].Type = t
 		}
 	}
-	return out, nil
+	return out
+}
+
+// sheetColumns looks at the header and the first rows of a sheet.
+func sheetColumns(ctx context.Context, in Input, spec records.Spec) ([]script.FileColumn, error) {
+	f, err := os.Open(in.Path)
+	if err != nil {
+		return nil, OpenFault(in.URL, err)
+	}
+	defer f.Close()
+	found, err := records.LookExcel(ctx, f, in.Bytes, spec)
+	if err != nil {
+		bad := *fault.Of(err)
+		bad.Place.File = in.URL
+		return nil, &bad
+	}
+	return foundColumns(found), nil
 }
 
 func parquetColumns(in Input) ([]script.FileColumn, error) {

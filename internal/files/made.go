@@ -13,7 +13,7 @@ import (
 	"thalweg/internal/script"
 )
 
-// A reader of records (JSON) reads CSV that package records has made of them: the line of
+// A reader of records (JSON, Excel sheets) reads CSV that package records has made of them: the line of
 // a record in its file, then a field for each column. What is said of it is said of the
 // file that it was made of.
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -313,15 +314,23 @@ func (x *excel) value(c cell, column Column) error {
 		return errors.New("its text has a zero character, which tables cannot hold")
 	case slices.Contains(column.Nulls, text) && c.kind == 's':
 		return nil
-	case column.Kind == Number && c.kind == 'n' && c.style == plain:
-		x.out = append(x.out, text...)
-		return nil
 	case column.Kind != Text && len(bytes.TrimSpace([]byte(text))) == 0:
 		return nil
+	case (column.Kind == Number || column.Kind == Whole) && !plainNumber.MatchString(text):
+		return fmt.Errorf("%s is no number", shown([]byte(text)))
+	case column.Kind == Whole && strings.ContainsAny(text, ".eE"):
+		return fmt.Errorf("%s is no whole number", text)
+	case column.Kind == Time && column.Layout != "":
+		if _, err := time.Parse(column.Layout, text); err != nil {
+			return fmt.Errorf("%s is no datetime like %q", shown([]byte(text)), column.Layout)
+		}
 	}
 	x.out = appendText(x.out, []byte(text))
 	return nil
 }
+
+// plainNumber is a number as CSV files have it.
+var plainNumber = regexp.MustCompile(`^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$`)
 
 func (x *excel) text(c cell, column Column) (string, error) {
 	if column.Kind != Time || c.kind != 'd' && (c.kind != 'n' || c.style == plain) {

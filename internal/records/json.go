@@ -344,7 +344,7 @@ func (w *Writer) cell(i int, c Column) error {
 		if c.Kind == Time && len(bytes.TrimSpace(w.text)) == 0 {
 			w.text = raw
 		}
-	case c.Kind == Number && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9'):
+	case (c.Kind == Number || c.Kind == Whole) && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9'):
 		w.out = append(w.out, raw...)
 		return nil
 	case c.Kind == Bool && (raw[0] >= '0' && raw[0] <= '9'):

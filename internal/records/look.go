@@ -19,7 +19,7 @@ type Value string
 // The kinds of values.
 const (
 	Nothing  Value = "" // null only
-	Whole    Value = "int"
+	Integer  Value = "int"
 	Fraction Value = "float"
 	Truth    Value = "bool"
 	Moment   Value = "datetime"
@@ -113,7 +113,7 @@ func kindOf(raw []byte) Value {
 		case len(raw) > wholeDigitsMax: // as texts they keep all digits
 			return Any
 		}
-		return Whole
+		return Integer
 	}
 	return Any
 }
@@ -124,7 +124,7 @@ func together(a, b Value) Value {
 		return a
 	case a == Nothing:
 		return b
-	case (a == Whole || a == Fraction) && (b == Whole || b == Fraction):
+	case (a == Integer || a == Fraction) && (b == Integer || b == Fraction):
 		return Fraction
 	}
 	return Any

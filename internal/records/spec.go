@@ -12,6 +12,7 @@ type Kind string
 const (
 	Text   Kind = "text"   // texts, and what is no text as JSON
 	Number Kind = "number" // numbers only
+	Whole  Kind = "whole"  // likewise, without a fraction
 	Bool   Kind = "bool"
 	Time   Kind = "time" // texts and numbers with a layout
 )

@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -17,23 +18,55 @@ const (
 	formatCSV     = "csv"
 	formatParquet = "parquet"
 	formatJSON    = "json"
+	formatExcel   = "excel"
 )
 
-// readsJSON reports whether a reader's files are JSON: it says so, or names its columns by
-// paths, or their first name does, in the short form.
-func (l *loader) readsJSON(o *object) bool {
-	switch format := o.choice("format", "", formatCSV, formatParquet, formatJSON); {
-	case format != "":
-		return format == formatJSON
-	case slices.ContainsFunc(o.members("columns"), func(e *document.Entry) bool { return hasKey(e.Value, "path") && !isShortMap(e.Value) }):
-		return true
+// made says of what records the files are, if they are JSON or Excel workbooks: the reader
+// says so, or names its columns by paths, or their first name does, in the short form. nil:
+// they are not.
+func (l *loader) made(o *object) *records.Spec {
+	format := o.choice("format", "", formatCSV, formatParquet, formatJSON, formatExcel)
+	name := ""
+	if v := o.get("urls"); v != nil && v.Kind == document.List && len(v.Items) > 0 {
+		_, name = address.Compression(v.Items[0].Text)
 	}
-	v := o.get("urls")
-	if !o.inShort() || v == nil || v.Kind != document.List || len(v.Items) == 0 {
-		return false
+	if sheets := o.has("excel"); format == "" {
+		byPath := slices.ContainsFunc(o.members("columns"), func(e *document.Entry) bool { return hasKey(e.Value, "path") && !isShortMap(e.Value) })
+		switch known := o.inShort() || byPath; {
+		case sheets || known && address.Workbook(name):
+			format = formatExcel
+		case byPath || known && address.Format(name) == "JSON":
+			format = formatJSON
+		}
+	} else if sheets && format != formatExcel {
+		l.ErrorAt(o.keys["excel"].Key, o.keyPath("excel"), "excel says how sheets are read, but format says that the files are %s", format)
 	}
-	_, plain := address.Compression(v.Items[0].Text)
-	return address.Format(plain) == "JSON"
+	switch format {
+	case formatJSON:
+		return &records.Spec{Format: records.JSON}
+	case formatExcel:
+		return l.sheet(l.object(o.get("excel"), o.keyPath("excel"), excelReaderShape))
+	}
+	return nil
+}
+
+// sheet reads which cells of workbooks are meant.
+func (l *loader) sheet(o *object) *records.Spec {
+	s := &records.Spec{Format: records.Workbooks}
+	if v := o.get("sheet"); v != nil && v.Kind == document.Number {
+		s.Number = o.integer("sheet", 1, 1, math.MaxInt32)
+	} else {
+		s.Sheet = o.str("sheet")
+	}
+	if v := o.text("range"); v != nil {
+		if s.Range = strings.TrimSpace(v.Text); records.CheckRange(s.Range) != nil {
+			l.ErrorAt(v, o.keyPath("range"), "%s", records.CheckRange(s.Range)).Hint = "write B3:F100, B3:F, B:F, or B3 for all from there on"
+		}
+	}
+	if o.has("header") {
+		s.NoHeader = !o.boolean("header")
+	}
+	return s
 }
 
 func hasKey(v *document.Value, name string) bool {
@@ -68,6 +101,10 @@ func (l *loader) jsonColumns(ctx context.Context, d *nodeDraft, f *FileReader) {
 	}
 	names := identifiers(paths)
 	for i, c := range have {
+		if slices.Index(paths, c.Name) < i || c.Name == "" {
+			l.WarnAt(at, o.keyPath("types"), "column %d of the first sheet has no header of its own: it is left out", i+1)
+			continue
+		}
 		short, key := shortColumn{typ: textAt(at, c.Type.String()), path: textAt(at, c.Name)}, textAt(at, c.Name)
 		if c.Optional {
 			short.optional = trueAt(at)
@@ -92,8 +129,9 @@ func (l *loader) jsonColumns(ctx context.Context, d *nodeDraft, f *FileReader) {
 		}
 		short := l.shortColumn(e.Value, join(o.keyPath("types"), e.Name))
 		if short.path == nil {
-			if !strings.ContainsAny(e.Name, ".[") && short.optional == nil {
-				l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first records have no %s", document.Quote(e.Name)).Hint = document.DidYouMean(e.Name, paths)
+			if (f.CSV.Made.Format != records.JSON || !strings.ContainsAny(e.Name, ".[")) && short.optional == nil {
+				what := map[records.Format]string{records.JSON: "records have", records.Workbooks: "sheet has"}[f.CSV.Made.Format]
+				l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first %s no %s", what, document.Quote(e.Name)).Hint = document.DidYouMean(e.Name, paths)
 				continue
 			}
 			short.path = textAt(e.Key, e.Name)
@@ -148,41 +186,58 @@ func jsonEntry(name string, key *document.Value, c shortColumn) *document.Entry 
 	return &document.Entry{Name: name, Key: key, Value: v}
 }
 
-// jsonFile finishes a reader of JSON: its files are read as CSV that is made of them, where
+// madeFile finishes a reader of JSON or sheets: its files are read as CSV that is made of them, where
 // the values of a column have a field each behind the record's line.
-func (l *loader) jsonFile(f *FileReader, drafts []*columnDraft) {
-	spec := records.Spec{Format: records.JSON}
+func (l *loader) madeFile(f *FileReader, drafts []*columnDraft) {
+	spec := *f.CSV.Made
+	json, what := spec.Format == records.JSON, "Excel sheets"
+	if json {
+		what = "JSON"
+	}
 	for _, c := range drafts {
 		if c.o == nil {
 			continue
 		}
 		v := c.o.text("path")
 		if v == nil {
-			l.ErrorAt(c.key, c.path, "column %s has no path to its values in the records", document.Quote(c.column.Name)).Hint = "write path: key, or path: key.key[0]"
+			l.ErrorAt(c.key, c.path, "column %s has no path to its values in the records", document.Quote(c.column.Name)).Hint =
+				"write path: key or path: key.key[0] of JSON, path: HEADER of Excel sheets"
 			continue
 		}
-		if err := records.CheckPath(v.Text); err != nil {
+		if err := records.CheckPath(v.Text); json && err != nil {
 			l.ErrorAt(v, c.o.keyPath("path"), "%s", err).Hint = `keys with points between them, elements of lists as [0]: address.city, items[0].sku, "a.b"`
 			continue
 		}
 		c.column.Path = v.Text
 		if c.column.Type == expr.DateTime && c.column.Format == "" {
-			c.column.Format = time.RFC3339
+			if c.column.Format = records.ExcelLayout; json {
+				c.column.Format = time.RFC3339
+			}
 		}
-		c.o.ignored("the files are JSON", "parquet")
+		c.o.ignored("the files are "+what, "parquet")
 		l.columnFormat(c)
 		l.nullWords(c.csv, "null_text", "quoted_empty")
-		c.csv.ignored("a column of JSON is NULL where it is null", "null_text", "quoted_empty")
+		var nulls []string
+		if v := c.csv.get("null_text"); v != nil && !json && c.column.Nullable {
+			nulls = l.nullTexts(c, v)
+		}
+		if c.csv.ignored("a column of "+what+" is NULL where it has no value", "quoted_empty"); json {
+			c.csv.ignored("a column of JSON is NULL where it is null", "null_text")
+		}
 		if c.column.Nullable {
 			c.column.NullTexts = []string{""}
 		}
 		if v := c.o.get("col_default_value"); v != nil && c.column.Nullable {
 			l.unusedDefault(v, c, c.o.keyPath("col_default_value"), "a null", "leave out one of them")
 		}
-		spec.Columns = append(spec.Columns, records.Column{Path: c.column.Path, Kind: kindOfValues(c.column), Optional: c.column.Optional})
+		column := records.Column{Path: c.column.Path, Kind: kindOfValues(c.column), Optional: c.column.Optional, Nulls: nulls}
+		if !json && column.Kind == records.Time {
+			column.Layout = c.column.Format
+		}
+		spec.Columns = append(spec.Columns, column)
 		c.column.Index = len(spec.Columns)
 	}
-	f.CSV = CSVReader{HeaderRecord: -1, Separator: ',', Charset: f.CSV.Charset}
+	f.CSV = CSVReader{HeaderRecord: -1, Separator: ',', Charset: f.CSV.Charset, Made: f.CSV.Made}
 	f.Records, _ = spec.Encode() // of texts and truth values
 }
 
@@ -190,11 +245,13 @@ func (l *loader) jsonFile(f *FileReader, drafts []*columnDraft) {
 func kindOfValues(c *InputColumn) records.Kind {
 	t, _, _ := strings.Cut(string(c.Type), "(")
 	switch {
-	case c.Type == expr.String:
+	case c.Type == expr.String, c.Format != "" && c.Type != expr.DateTime && t != "date":
 		return records.Text
 	case c.Type == expr.Bool:
 		return records.Bool
-	case c.Format == "" && slices.Contains([]string{"int", "float", "decimal", "decimal2"}, t):
+	case c.Type == expr.Int:
+		return records.Whole
+	case slices.Contains([]string{"float", "decimal", "decimal2"}, t):
 		return records.Number
 	}
 	return records.Time

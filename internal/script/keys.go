@@ -219,7 +219,8 @@ var (
 	fileReaderShape = &shape{name: "file_reader", doc: "Input files: what r.* is.", keys: []key{
 		{name: "urls", form: listOf(text()), need: true, doc: "The input files."},
 		{name: "csv", form: keysOf(csvReaderShape), doc: "How CSV is read."},
-		{name: "format", form: text(formatCSV, formatParquet, formatJSON), doc: "What the files are, where their names and columns do not say it."},
+		{name: "format", form: text(formatCSV, formatParquet, formatJSON, formatExcel), doc: "What the files are, where their names and columns do not say it."},
+		{name: "excel", form: keysOf(excelReaderShape), doc: "Which cells of Excel workbooks are read."},
 		{name: "file_name", form: text(), doc: "Name of a column of the files' names, as the script has them. Parts of names are columns, too: dir/<region>/<day datetime 2006-01-02>.csv in urls."},
 		{name: "columns", form: namesOf(either(text(), keysOf(shortColumnShape), keysOf(columnShape))), doc: "Map of names to columns: expressions call them r.<name>. Short: header: type, with a Go time layout behind datetime, and = value behind it all for what is NULL. Without that the column may be NULL; strings of CSV files only with ? behind the type."},
 		{name: "table", form: text(), doc: "Table of the databases that urls names, which is read; may have a schema before a point."},
@@ -236,12 +237,18 @@ var (
 		{name: "encoding", form: text(), doc: "Of the text: utf-8 (default), latin-1, windows-1252, utf-16 and others."},
 	}}
 
+	excelReaderShape = &shape{name: "excel_reader", keys: []key{
+		{name: "sheet", form: either(text(), whole(1, math.MaxInt32)), doc: "Name of the sheet, or its number from 1; default: the first."},
+		{name: "range", form: text(), doc: "The cells with the header and the rows: B3:F100, B3:F, B:F, or B3 for all from there on; default: all."},
+		{name: "header", form: boolean(), doc: "Whether the first row with a value has the columns' names (default); else they are called A, B, …"},
+	}}
+
 	columnShape = &shape{name: "input_column", doc: "A column of input files.", keys: []key{
 		{name: "col_type", form: text(typeWords()...), need: true, doc: "Type of the values."},
 		{name: "col_default_value", form: text(), doc: "CSV: value of an empty cell; default: the type's zero value."},
 		{name: "nullable", form: boolean(), doc: "An empty cell of a CSV file and a null of a Parquet file are NULL."},
 		{name: "optional", form: boolean(), doc: "A file may be without the column: it is as if its cells were empty there."},
-		{name: "path", form: text(), doc: "JSON: to the value in a record: key, key.key, list[0].key."},
+		{name: "path", form: text(), doc: "JSON: to the value in a record: key, key.key, list[0].key. Excel: its header, or without one its letters."},
 		{name: "file", form: text(), doc: "The column is taken from the files' names: name, or <PART> as it is in urls."},
 		{name: "csv", form: keysOf(csvColumnShape), doc: "Where and how the column is in CSV files."},
 		{name: "parquet", form: keysOf(parquetColumnShape), doc: "Where the column is in Parquet files."},
@@ -250,7 +257,7 @@ var (
 	shortColumnShape = &shape{name: "short_column", doc: "A column in short form, with more than its type.", keys: []key{
 		{name: "type", form: text(), need: true, doc: "What the short form says as text: int, string?, datetime 2006-01-02, int = 0."},
 		{name: "optional", form: boolean(), doc: "A file, or a record of JSON, may be without the column: it is NULL there, or what = says."},
-		{name: "path", form: text(), doc: "JSON: to the value in a record: key, key.key, list[0].key; default: the column's name."},
+		{name: "path", form: text(), doc: "JSON: to the value in a record: key, key.key, list[0].key. Excel: its header. Default: the column's name."},
 	}}
 
 	csvColumnShape = &shape{name: "csv_input_column", keys: []key{

@@ -7,6 +7,7 @@ import (
 
 	"thalweg/internal/document"
 	"thalweg/internal/expr"
+	"thalweg/internal/records"
 	"thalweg/internal/unpack"
 )
 
@@ -152,7 +153,7 @@ type FileReader struct {
 	URLs    []FileURL
 	Parquet bool // else CSV
 	CSV     CSVReader
-	Records string         // JSON: what is taken of its records (package records), of which CSV is made that is read; "": the file is read
+	Records string         // JSON, Excel: what is taken of its records (package records), of which CSV is made that is read; "": the file is read
 	Table   string         // of the databases that URLs name, each with a # and what of it is read behind its address
 	Query   string         // instead of Table
 	Columns []*InputColumn // in the order of the document
@@ -176,7 +177,7 @@ type CSVReader struct {
 	HeaderRecord    int            // hdr_line_idx; -1: none. Blank lines do not count
 	FirstDataRecord int            // first_data_line_idx
 	Separator       byte           // default ','
-	JSON            bool           // the files are JSON: see FileReader.Records
+	Made            *records.Spec  // the files are no CSV: CSV is made of them, see FileReader.Records; without columns
 	ByHeader        bool           // columns are found by header text, else by index
 	Charset         unpack.Charset // encoding
 }
@@ -199,7 +200,7 @@ type InputColumn struct {
 	Parquet string  // Parquet column name
 	Numbers Numbers // CSV, numbers without a format
 
-	Path     string // JSON: to its value in a record
+	Path     string // JSON: to its value in a record; Excel: its header
 	Optional bool   // a file may be without it: then it is as if its cells were empty
 	File     string // WholeName, or if Part the name of a part: it is taken from the files' names, and is not in them
 	Part     bool

@@ -44,7 +44,9 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 	l.databaseReader(o, f)
 	csv := l.object(o.get("csv"), o.keyPath("csv"), csvReaderShape)
 	f.CSV = l.csvReader(csv)
-	f.CSV.JSON = !f.Database() && l.readsJSON(o)
+	if !f.Database() {
+		f.CSV.Made = l.made(o)
+	}
 	d.numbers = l.numbers(csv)
 	if !csv.has("separator") && o.inShort() {
 		f.CSV.Separator = namedSeparator(f.URLs)
@@ -52,7 +54,7 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 	switch {
 	case f.Database():
 		l.tableColumns(ctx, d, f)
-	case f.CSV.JSON:
+	case f.CSV.Made != nil:
 		l.jsonColumns(ctx, d, f)
 	case o.has("types"):
 		l.inferColumns(ctx, d, f)
@@ -243,8 +245,8 @@ func (l *loader) fileKind(d *nodeDraft, f *FileReader, drafts []*columnDraft) {
 		}
 	}
 	drafts = slices.DeleteFunc(drafts, func(c *columnDraft) bool { return c == nil })
-	if f.CSV.JSON {
-		l.jsonFile(f, drafts)
+	if f.CSV.Made != nil {
+		l.madeFile(f, drafts)
 		return
 	}
 	for _, c := range drafts {
