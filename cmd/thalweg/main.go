@@ -80,8 +80,10 @@ type cli struct {
 	Schedules schedulesCmd `cmd:"" group:"serve" help:"List schedules and watches: when they were and will be, what waits, what was skipped."`
 	Hooks     hooksCmd     `cmd:"" group:"serve" help:"Try the hooks that are told what happens to runs."`
 
-	Doctor  doctorCmd  `cmd:"" group:"thalweg" help:"Look at this machine and the services of a cluster; say what is wrong and how it is mended."`
-	Version versionCmd `cmd:"" group:"thalweg" help:"Print the version; --version does, too."`
+	Doctor     doctorCmd     `cmd:"" group:"thalweg" help:"Look at this machine and the services of a cluster; say what is wrong and how it is mended."`
+	Completion completionCmd `cmd:"" group:"thalweg" help:"Print what bash, zsh or fish need to complete command lines."`
+	Complete   completeCmd   `cmd:"" name:"__complete" hidden:""`
+	Version    versionCmd    `cmd:"" group:"thalweg" help:"Print the version; --version does, too."`
 }
 
 // gateCmds are about runs that wait for people.
