@@ -42,6 +42,8 @@ type nodeView struct {
 	bytes    int64
 	failed   map[int]bool // batches that did
 	waits    string       // what it waits for, while it does
+	copying  string       // how far its inputs are copied, while they are
+	copyTold time.Time    // when that was printed
 	from     int64        // the run whose rows it has; 0: its own
 	bar      *mpb.Bar
 }
@@ -127,6 +129,8 @@ func (v *runView) line(n *nodeView) string {
 		return v.app.mark(n.waits, yellow)
 	case strings.HasPrefix(n.name, gate.Prefix) && !n.ended.IsZero():
 		return "passed"
+	case !n.planned && n.copying != "":
+		return n.copying
 	case !n.planned:
 		return "waiting"
 	case n.from != 0:
@@ -169,6 +173,7 @@ type batchEvent struct {
 	Checks  []checkRow       `json:"checks,omitempty"`
 	Failure *state.Failure   `json:"failure,omitempty"`
 	Gate    *gate.Record     `json:"asks,omitempty"` // of a gate that waits
+	Copying *worker.Copying  `json:"copying,omitempty"`
 	From    *reusedFrom      `json:"reused_from,omitempty"`
 }
 
@@ -204,7 +209,7 @@ func (v *runView) observeJSON(e worker.Event) {
 	if e.Kind == worker.RunFinished {
 		return // the summary follows
 	}
-	out := batchEvent{Event: e.Kind, Time: e.Time, Node: e.Node, Batch: e.Batch, Attempt: e.Attempt, Batches: e.Batches, Failure: e.Failure, From: reusedFromOf(e.ReusedFrom), Gate: e.Gate}
+	out := batchEvent{Event: e.Kind, Time: e.Time, Node: e.Node, Batch: e.Batch, Attempt: e.Attempt, Batches: e.Batches, Failure: e.Failure, From: reusedFromOf(e.ReusedFrom), Gate: e.Gate, Copying: e.Copying}
 	if e.Kind == worker.BatchFinished || e.Kind == worker.NodeFinished {
 		out.Stats = &e.Stats
 	}
@@ -225,6 +230,8 @@ func (n *nodeView) apply(e worker.Event) {
 		if n.from = 0; e.ReusedFrom != nil {
 			n.from = e.ReusedFrom.Run
 		}
+	case worker.NodeCopying:
+		n.copying = fmt.Sprintf("copying inputs: %d of %s, %s", e.Copying.FilesDone, counted(e.Copying.Files, "file", "files"), size(e.Copying.Bytes))
 	case worker.NodeWaiting:
 		n.waits = "waits for people"
 		if e.Gate != nil {
@@ -254,6 +261,9 @@ func (n *nodeView) apply(e worker.Event) {
 	}
 }
 
+// copyingPrinted is how often logs say how far copying has come.
+const copyingPrinted = 10 * time.Second
+
 // printLine is the form for logs: a line when a node is done or fails, and
 // every so many batches of a long one.
 func (v *runView) printLine(e worker.Event, n *nodeView) {
@@ -263,6 +273,11 @@ func (v *runView) printLine(e worker.Event, n *nodeView) {
 		}
 	}
 	switch e.Kind {
+	case worker.NodeCopying:
+		if e.Time.Sub(n.copyTold) >= copyingPrinted {
+			n.copyTold = e.Time
+			fmt.Fprintf(v.app.stderr, "%8s  %-*s  %s\n", span(time.Since(v.started)), v.names, n.name, n.copying)
+		}
 	case worker.NodeWaiting:
 		fmt.Fprintf(v.app.stderr, "%8s  %-*s  %s\n", span(time.Since(v.started)), v.names, n.name, n.waits)
 	case worker.NodeFinished:

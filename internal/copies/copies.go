@@ -193,4 +193,26 @@ func formOf(path, name string, w Want) (form form, err error) {
 	return form, nil
 }
 
+// Progress says how many copies are there, and how many bytes they and those that are being made have.
+func (s *Store) Progress(wants []Want) (done int, bytes int64) {
+	size := func(path string) (int64, bool) {
+		st, err := os.Stat(path)
+		if err != nil {
+			return 0, false
+		}
+		return st.Size(), true
+	}
+	for _, w := range wants {
+		raw, haveRaw := size(filepath.Join(s.dir, w.Key()))
+		text, haveText := size(s.path(w.Key()))
+		rawPart, _ := size(filepath.Join(s.dir, w.Key()+".part"))
+		textPart, making := size(s.path(w.Key()) + ".part")
+		bytes += raw + text + rawPart + textPart
+		if haveText || haveRaw && !making && w.Charset == unpack.UTF8 && w.Records == "" {
+			done++
+		}
+	}
+	return done, bytes
+}
+
 func (s *Store) path(key string) string { return filepath.Join(s.dir, key+".text") }

@@ -130,3 +130,25 @@ func TestWhatCannotBeCopied(t *testing.T) {
 		require.Empty(t, left)
 	}
 }
+
+// What is being copied is counted while it is.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at, _ := server(t, map[string][]byte{"a.csv": []byte("n\n1\n"), "b.csv.gz": gzipped(t, "n\n2\n")})
+	store := copies.New(dir, client(t), nil)
+	wants := []copies.Want{{URL: at + "/a.csv", Text: true}, {URL: at + "/b.csv.gz", Text: true}}
+	done, size := store.Progress(wants)
+	require.Zero(t, done)
+	require.Zero(t, size)
+	_, err := store.EnsureAll(t.Context(), wants[:1])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, wants[1].Key()+".part"), []byte("half"), 0o600))
+	done, size = store.Progress(wants)
+	require.Equal(t, 1, done)
+	require.EqualValues(t, len("n\n1\n")+len("half"), size)
+	_, err = store.EnsureAll(t.Context(), wants)
+	require.NoError(t, err)
+	done, _ = store.Progress(wants)
+	require.Equal(t, 2, done)
+}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"thalweg/internal/address"
 	"thalweg/internal/copies"
@@ -314,6 +316,7 @@ func (p *Pipeline) fetchAll(ctx context.Context, n *script.Node, inputs []copied
 			wants[i].Version = planned[address.Redact(c.name)]
 		}
 	}
+	defer p.tellCopying(n, wants)()
 	found, err := p.store.EnsureAll(ctx, append(wants, p.together(ctx, n, inputs)...))
 	if err != nil {
 		return nil, err
@@ -367,6 +370,36 @@ func (p *Pipeline) together(ctx context.Context, n *script.Node, inputs []copied
 		}
 	}
 	return out
+}
+
+// copyingTold is how often it is said how far copying has come.
+const copyingTold = 2 * time.Second
+
+// tellCopying says how the copying of a node's inputs goes until stop is called.
+func (p *Pipeline) tellCopying(n *script.Node, wants []copies.Want) (stop func()) {
+	if p.cfg.Observe == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	var teller sync.WaitGroup
+	teller.Go(func() {
+		tick := time.NewTicker(copyingTold)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case now := <-tick.C:
+				files, bytes := p.store.Progress(wants)
+				p.cfg.Observe(worker.Event{Run: p.cfg.Run, Time: now, Kind: worker.NodeCopying, Node: n.Name,
+					Copying: &worker.Copying{Files: len(wants), FilesDone: files, Bytes: bytes}})
+			}
+		}
+	})
+	return func() {
+		close(done)
+		teller.Wait()
+	}
 }
 
 // Close waits for copying that goes on: the end of the run's context ends it.

@@ -65,7 +65,8 @@ type Config struct {
 	// CopiesDir keeps copies of remote inputs: private to this process and the
 	// run.
 	CopiesDir string
-	Copies    Copier // of remote inputs that batches read; nil: those in CopiesDir
+	Observe   func(worker.Event) // nil: nobody is told how copying goes
+	Copies    Copier             // of remote inputs that batches read; nil: those in CopiesDir
 	Logger    *slog.Logger
 }
 

@@ -96,7 +96,15 @@ type Event struct {
 	Checks     []state.CheckResult // of a batch that finished or failed
 	Failure    *state.Failure
 	Gate       *gate.Record // of a gate that waits
+	Copying    *Copying     // of a node whose inputs are being copied
 	Status     state.Status // of the run, when it finished
+}
+
+// Copying says how far the copying of a node's inputs has come.
+type Copying struct {
+	Files     int   `json:"files"`
+	FilesDone int   `json:"files_done"`
+	Bytes     int64 `json:"bytes"` // of copies, also of those that are not complete
 }
 
 // EventKind names an event. The texts appear in JSON output: they do not change.
@@ -105,6 +113,7 @@ type EventKind string
 // The events.
 const (
 	NodePlanned   EventKind = "node_planned"
+	NodeCopying   EventKind = "node_copying" // its inputs, every few seconds
 	NodeWaiting   EventKind = "node_waiting" // for people
 	BatchStarted  EventKind = "batch_started"
 	BatchFinished EventKind = "batch_finished"
