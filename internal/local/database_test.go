@@ -1,0 +1,153 @@
+package local_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/database"
+	"thalweg/internal/effort"
+	"thalweg/internal/state"
+)
+
+const tablesScript = `
+nodes:
+  read:
+    type: file_table
+    r: {urls: [in.csv], types: {id: int, n: decimal2}}
+    w: rows
+  added: {type: table_file, r: rows, w: {url_template: "URL", table: added_X, mode: append}}
+  merged: {type: table_file, r: rows, w: {url_template: "URL", table: merged_X, mode: merge, key: id}}
+  replaced: {type: table_file, r: rows, w: {url_template: "URL", table: replaced_X, mode: replace}}
+`
+
+// databases are the addresses of those that are here; SQLite's is of a new file.
+func databases(t *testing.T) map[string]string {
+	out := map[string]string{"SQLite": "sqlite://" + filepath.Join(t.TempDir(), "x.db")}
+	for kind, variable := range map[string]string{"PostgreSQL": "THALWEG_TEST_POSTGRES", "MariaDB": "THALWEG_TEST_MYSQL"} {
+		if at := os.Getenv(variable); at != "" {
+			out[kind] = at
+		}
+	}
+	return out
+}
+
+// tablesTrial is a run that writes tables of a database.
+type tablesTrial struct {
+	dir, url, id string
+	want         string
+}
+
+func newTablesTrial(t *testing.T, url string, n int) *tablesTrial {
+	t.Helper()
+	s := &tablesTrial{dir: t.TempDir(), url: url, id: fmt.Sprintf("%d_%d", os.Getpid(), n)}
+	var in, want strings.Builder
+	in.WriteString("id,name,n\n")
+	for i := range 2000 {
+		fmt.Fprintf(&in, "%d,\"a \"\"%d\"\"\n\",%d.25\n", i, i, i)
+		fmt.Fprintf(&want, "%d,\"a \"\"%d\"\"\n\",%d.25\n", i, i, i)
+	}
+	s.want = want.String()
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "in.csv"), []byte(in.String()), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "script.yaml"), []byte(replaceAll(tablesScript, "URL", url, "_X", "_"+s.id)), 0o600))
+	return s
+}
+
+// rows are those of a table.
+func (s *tablesTrial) rows(t *testing.T, table string) string {
+	t.Helper()
+	snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)
+	require.NoError(t, err)
+	defer snapshot.Close()
+	var out bytes.Buffer
+	_, err = snapshot.Copy(t.Context(), database.Source{URL: s.url, Query: "SELECT id, name, n FROM " + table + "_" + s.id + " ORDER BY id"}, &out)
+	require.NoError(t, err)
+	_, rows, _ := strings.Cut(out.String(), "\n")
+	return rows
+}
+
+// ends brings the run to its end, as often as it takes, and looks at the tables.
+func (s *tablesTrial) ends(t *testing.T) {
+	t.Helper()
+	run, begun := lastRun(t, s.dir)
+	if !begun || run.Status != state.Complete {
+		text, err := victimCmd(t, s.dir, "run", begun).CombinedOutput()
+		require.NoError(t, err, string(text))
+	}
+	for _, table := range []string{"added", "merged", "replaced"} {
+		require.Equal(t, s.want, s.rows(t, table), "%s: each row is there once", table)
+	}
+}
+
+// TestTablesAreWrittenOnce kills the process at the crash points of a batch, and goes on.
+func TestTablesAreWrittenOnce(t *testing.T) {
+	t.Parallel()
+	for kind, url := range databases(t) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			n := 0
+			for _, point := range []string{"executed", "published", "committed"} {
+				for at := 2; at <= effort.Of(2, 2, 4); at++ {
+					n++
+					s := newTablesTrial(t, url, n)
+					text, err := victimCmd(t, s.dir, fmt.Sprintf("%s:%d", point, at), false).CombinedOutput()
+					requireKilled(t, err, text)
+					s.ends(t)
+				}
+			}
+		})
+	}
+}
+
+// TestChaosTables kills the process at any moment, and again.
+func TestChaosTables(t *testing.T) {
+	if !effort.All() {
+		t.Skip("part of make chaos")
+	}
+	const trials = 100
+	for kind, url := range databases(t) {
+		t.Run(kind, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(1, 2))
+			whole := newTablesTrial(t, url, 999)
+			began := time.Now()
+			whole.ends(t)
+			took := time.Since(began)
+			killed := 0
+			for n := range trials {
+				s := newTablesTrial(t, url, 1000+n)
+				for try := 0; try < 1+n%3; try++ {
+					run, begun := lastRun(t, s.dir)
+					if begun && run.Status == state.Complete {
+						break
+					}
+					cmd := victimCmd(t, s.dir, "run", begun)
+					require.NoError(t, cmd.Start())
+					time.Sleep(time.Duration(rng.Int64N(int64(took)))) // any moment
+					_ = cmd.Process.Kill()
+					if err := cmd.Wait(); err != nil {
+						requireSignal(t, err)
+						killed++
+					}
+				}
+				s.ends(t)
+			}
+			t.Logf("%s: %d trials, killed %d times", kind, trials, killed)
+			require.Greater(t, killed, trials/2)
+		})
+	}
+}
+
+func requireSignal(t *testing.T, err error) {
+	t.Helper()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, -1, exit.ExitCode(), "it was killed")
+}
