@@ -35,6 +35,8 @@ type Want struct {
 
 	Table string `json:"table,omitempty"` // of a database, which the address is of
 	Query string `json:"query,omitempty"` // instead of a table
+	// Millis are its columns that are read as datetimes (database.Source).
+	Millis []string `json:"millis,omitempty"`
 	// Optional: it is copied on the occasion, and a failure is said to whoever wants it otherwise.
 	Optional bool `json:"optional,omitempty"`
 }
@@ -45,7 +47,7 @@ func (w Want) database() bool { return w.Table != "" || w.Query != "" }
 // Key names the copy of a file among others. It says nothing of the address.
 func (w Want) Key() string {
 	if w.database() {
-		sum := sha256.Sum256([]byte(w.URL + "\x00" + w.Table + "\x00" + w.Query))
+		sum := sha256.Sum256([]byte(w.URL + "\x00" + w.Table + "\x00" + w.Query + "\x00" + strings.Join(w.Millis, "\x00")))
 		return fmt.Sprintf("%x", sum[:12])
 	}
 	if w.Records != "" {

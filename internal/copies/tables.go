@@ -132,7 +132,7 @@ func (s *Store) rows(ctx context.Context, from database.Snapshot, w Want) (c Cop
 	sum := sha256.New()
 	var n rowsNote
 	size := &countingWriter{to: io.MultiWriter(to, sum)}
-	n.Rows, err = from.Copy(ctx, database.Source{URL: s.revealed(w.URL), Table: w.Table, Query: w.Query}, size)
+	n.Rows, err = from.Copy(ctx, database.Source{URL: s.revealed(w.URL), Table: w.Table, Query: w.Query, Millis: w.Millis}, size)
 	if size.err != nil { // of the disk, or of its limit: whoever copied says only that it could not write
 		err = size.err
 	}

@@ -26,7 +26,13 @@ type Source struct {
 	URL   string // with its secrets, if there are some
 	Table string // may have a schema before a point
 	Query string // instead of a table
+	// Millis are columns that are read as datetimes, which are of milliseconds: a value
+	// that is finer gets words behind it, so that whoever reads it refuses it.
+	Millis []string
 }
+
+// finer is put behind a time that is finer than a millisecond.
+const finer = " (finer than a millisecond)"
 
 // Column is one of a table or a query.
 type Column struct {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -161,14 +162,31 @@ func (p *postgres) Copy(ctx context.Context, src Source, to io.Writer) (int64, e
 		return 0, err
 	}
 	query := p.selectOf(src)
-	if len(columns) == 1 { // a row of NULL would be an empty line, which readers of CSV pass over
-		query = "SELECT *, 0 AS " + sqltext.Ident(padding) + " FROM (" + query + "\n) AS q"
+	if items, changed := copied(columns, src.Millis); changed {
+		query = "SELECT " + strings.Join(items, ", ") + " FROM (\n" + query + "\n) AS q"
 	}
 	tag, err := p.conn.CopyTo(ctx, to, "COPY (\n"+query+"\n) TO STDOUT (FORMAT csv, HEADER)")
 	if err != nil {
 		return 0, postgresFault(err)
 	}
 	return tag.RowsAffected(), nil
+}
+
+// copied renders what is copied of columns, and whether that is anything but all of them as they are.
+func copied(columns []Column, millis []string) (items []string, changed bool) {
+	for _, c := range columns {
+		name := "q." + sqltext.Ident(c.Name)
+		if slices.Contains(millis, c.Name) && strings.HasPrefix(c.Kind, "timestamp") {
+			name = fmt.Sprintf("CASE WHEN isfinite(%[1]s) AND %[1]s <> date_trunc('milliseconds', %[1]s) THEN %[1]s::text || %[2]s ELSE %[1]s::text END AS %[3]s",
+				name, sqltext.String(finer), sqltext.Ident(c.Name))
+			changed = true
+		}
+		items = append(items, name)
+	}
+	if len(columns) == 1 { // a row of NULL would be an empty line, which readers of CSV pass over
+		return append(items, "0 AS "+sqltext.Ident(padding)), true
+	}
+	return items, changed
 }
 
 // padding is a column that is there for no other reason than not to have one alone.

@@ -166,6 +166,34 @@ func TestCopy(t *testing.T) {
 	}
 }
 
+// A time that no datetime holds is marked, so that it is refused.
+func TestFinerThanAMillisecond(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		server func(*testing.T) server
+		make   string
+	}{
+		{"PostgreSQL", postgres, "CREATE TABLE x (a timestamp, b timestamptz)"},
+		{"MariaDB", mariadb, "CREATE TABLE x (a datetime(6), b datetime(3))"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := c.server(t)
+			s.exec(t, c.make)
+			s.exec(t, "INSERT INTO x VALUES ('2024-01-01 00:00:00.123', '2024-01-01 00:00:00'), ('2024-01-01 00:00:00.123456', NULL)")
+			snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)
+			require.NoError(t, err)
+			defer snapshot.Close()
+			text, _ := csvOf(t, snapshot, database.Source{URL: s.url, Table: "x", Millis: []string{"a", "b"}})
+			require.Equal(t, 1, strings.Count(text, "2024-01-01 00:00:00.123456 (finer than a millisecond),"), text)
+			require.Equal(t, 1, strings.Count(text, "finer"), text)
+			text, _ = csvOf(t, snapshot, database.Source{URL: s.url, Table: "x"})
+			require.NotContains(t, text, "finer")
+		})
+	}
+}
+
 // The message says what is wrong, where, and never a password.
 func TestRefusals(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -120,6 +121,9 @@ func (s *sqlSession) Copy(ctx context.Context, src Source, to io.Writer) (n int6
 			return n, s.fault(err)
 		}
 		for i, v := range values {
+			if text, ok := v.([]byte); ok && columns[i].Layout == layoutTime && slices.Contains(src.Millis, columns[i].Name) {
+				v = millis(string(text))
+			}
 			w.value(v, binary(columns[i].Kind))
 		}
 		if w.alone {
@@ -133,6 +137,15 @@ func (s *sqlSession) Copy(ctx context.Context, src Source, to io.Writer) (n int6
 		return n, s.fault(err)
 	}
 	return n, out.Flush()
+}
+
+// millis marks a time that is finer than a millisecond.
+func millis(text string) string {
+	const digitsMax = 3
+	if _, fraction, ok := strings.Cut(text, "."); ok && len(strings.TrimRight(fraction, "0")) > digitsMax {
+		return text + finer
+	}
+	return text
 }
 
 // binary reports whether the bytes of a column are no text.

@@ -12,6 +12,7 @@ import (
 
 	"thalweg/internal/address"
 	"thalweg/internal/copies"
+	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
 	"thalweg/internal/plan"
@@ -139,6 +140,11 @@ func (p *Pipeline) wanted(r *script.FileReader, u string) (w copies.Want, ok boo
 	w = copies.Want{URL: u, Text: !r.Parquet, Charset: r.CSV.Charset, Records: r.Records}
 	if r.Database() {
 		w.URL, w.Table, w.Query, w.Charset = address.DatabaseIn(p.cfg.Dir, u), r.Table, r.Query, unpack.UTF8
+		for _, c := range r.Columns {
+			if c.Type == expr.DateTime {
+				w.Millis = append(w.Millis, c.Header)
+			}
+		}
 		return w, true
 	}
 	if address.Remote(u) {
