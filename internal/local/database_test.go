@@ -130,9 +130,10 @@ func TestChaosTables(t *testing.T) {
 					}
 					cmd := victimCmd(t, s.dir, "run", begun)
 					require.NoError(t, cmd.Start())
-					time.Sleep(time.Duration(rng.Int64N(int64(took)))) // any moment
-					_ = cmd.Process.Kill()
-					if err := cmd.Wait(); err != nil {
+					kill := time.AfterFunc(time.Duration(rng.Int64N(int64(took))), func() { _ = cmd.Process.Kill() }) // any moment
+					err := cmd.Wait()
+					kill.Stop()
+					if err != nil {
 						requireSignal(t, err)
 						killed++
 					}
