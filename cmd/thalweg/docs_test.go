@@ -22,7 +22,8 @@ var fence = regexp.MustCompile("(?ms)^```[a-z]* ([A-Za-z0-9_./-]+)\n(.*?)^```$")
 // of files: those are the files of an example, want/NAME what is in NAME
 // after the run. Several scripts on a page are several examples; one whose
 // blocks are the same as an earlier one's need not repeat them. Blocks named
-// commands have the command lines, by default thalweg run script.yaml.
+// commands have the command lines, by default thalweg run script.yaml; with them
+// an example needs no script.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -55,7 +56,7 @@ func examples(page string) []*txtar.Archive {
 	files := map[string]string{}
 	var names []string
 	flush := func() {
-		if files["script.yaml"] != "" {
+		if files["script.yaml"] != "" || files["commands"] != "" {
 			out = append(out, example(names, files))
 		}
 	}

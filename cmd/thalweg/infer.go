@@ -5,21 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
 
 	"thalweg/internal/budget"
+	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/figures"
 	"thalweg/internal/infer"
+	"thalweg/internal/script"
 )
 
 type inferCmd struct {
-	File      string `arg:"" help:"CSV file, or Parquet file by its name's ending."`
-	Separator string `help:"Separator of a CSV file; found out by default." placeholder:"CHAR"`
-	Header    *bool  `help:"Whether the first record of a CSV file is a header; found out by default." negatable:""`
-	Out       string `help:"Write to FILE instead of standard output." short:"o" placeholder:"FILE" type:"path"`
-	JSON      bool   `name:"json" help:"Print what was found out as JSON instead of a script."`
-	Memory    string `help:"Memory for reading the file." default:"2GB" placeholder:"SIZE"`
+	Files     []string `arg:"" name:"file" help:"CSV files, or Parquet files by their names' endings: names, patterns, addresses."`
+	Separator string   `help:"Separator of a CSV file; found out by default." placeholder:"CHAR"`
+	Header    *bool    `help:"Whether the first record of a CSV file is a header; found out by default." negatable:""`
+	Out       string   `help:"Write to FILE instead of standard output, with a schema for editors beside it." short:"o" placeholder:"FILE" type:"path"`
+	Overwrite bool     `help:"Replace FILE if it is there."`
+	JSON      bool     `name:"json" help:"Print what was found out as JSON instead of a script."`
+	Memory    string   `help:"Memory for reading the file." default:"2GB" placeholder:"SIZE"`
+	remoteFlags
 }
 
 // inferred is the JSON form of a column.
@@ -31,10 +39,16 @@ type inferred struct {
 	Format   string   `json:"format,omitempty"`
 	Nullable bool     `json:"nullable,omitempty"`
 	NullText []string `json:"null_text,omitempty"`
+	Optional bool     `json:"optional,omitempty"`
 	Evidence string   `json:"evidence"`
 }
 
 func (c *inferCmd) Run(ctx context.Context, a *app) (err error) {
+	if c.Out != "" && !c.Overwrite {
+		if _, err := os.Lstat(c.Out); err == nil {
+			return &fault.Error{Kind: fault.Script, Place: fault.Place{File: c.Out}, Message: "the file is there already", Hint: "choose another name, or say --overwrite to replace it"}
+		}
+	}
 	work, err := os.MkdirTemp("", "thalweg-infer-")
 	if err != nil {
 		return &fault.Error{Kind: fault.Environment, Message: "make a directory for scratch files", Err: err}
@@ -44,33 +58,125 @@ func (c *inferCmd) Run(ctx context.Context, a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	o := infer.Options{Separator: c.Separator, MemoryBytes: bytes, Threads: budget.Cores(), WorkDir: work}
-	if c.Header != nil {
-		o.Header = map[bool]infer.Header{true: infer.HeaderYes, false: infer.HeaderNo}[*c.Header]
-	}
-	p, err := infer.File(ctx, c.File, o)
+	client, err := c.client(newLogger(a, false))
 	if err != nil {
 		return err
 	}
-	return writeTo(a, c.Out, func(w io.Writer) error {
-		if !c.JSON {
-			return p.WriteScript(w)
-		}
-		out := struct {
-			File    string     `json:"file"`
-			Rows    int64      `json:"rows"`
-			Columns []inferred `json:"columns"`
-			Notes   []string   `json:"notes,omitempty"`
-		}{c.File, p.Rows, []inferred{}, p.Notes}
-		for _, col := range p.Columns {
-			i := inferred{Name: col.Name, Source: col.Source, Index: col.Index, Format: col.Format, Nullable: col.Nullable, NullText: col.NullTexts, Evidence: col.Evidence}
-			if col.Type != "" {
-				i.Type = col.Type.String()
+	defer func() { err = errors.Join(err, client.Close()) }()
+	spool := client.Spool(filepath.Join(work, "remote"), nil)
+	progress := newLookProgress(a)
+	defer progress.end()
+	o := infer.Options{Separator: c.Separator, MemoryBytes: bytes, Threads: budget.Cores(), WorkDir: work, Progress: progress.show,
+		Fetch: func(ctx context.Context, url string) (string, error) {
+			copied, err := spool.Ensure(ctx, url, "")
+			return copied.Path, err
+		},
+		List: func(ctx context.Context, pattern string, most int) (names []string, err error) {
+			found, err := client.List(ctx, pattern, most)
+			for _, f := range found {
+				names = append(names, f.URL)
 			}
-			out.Columns = append(out.Columns, i)
+			return names, err
+		}}
+	if c.Header != nil {
+		o.Header = map[bool]infer.Header{true: infer.HeaderYes, false: infer.HeaderNo}[*c.Header]
+	}
+	p, err := infer.Files(ctx, c.Files, o)
+	if err != nil {
+		return err
+	}
+	progress.end()
+	if c.JSON {
+		return writeTo(a, c.Out, func(w io.Writer) error { return printJSON(w, inferredJSON(p)) })
+	}
+	if err := writeTo(a, c.Out, func(w io.Writer) error { return p.WriteScript(w, c.Out != "") }); err != nil || c.Out == "" {
+		return err
+	}
+	return writeSchemaBeside(c.Out)
+}
+
+// writeSchemaBeside gives editors the schema that a script's first line names, unless it is there.
+func writeSchemaBeside(path string) error {
+	schema, err := script.JSONSchema()
+	if err != nil {
+		return fmt.Errorf("write the schema: %w", err)
+	}
+	path = filepath.Join(filepath.Dir(path), infer.SchemaFile)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return &fault.Error{Kind: fault.Environment, Message: "create " + path, Err: err}
+	}
+	_, err = f.Write(schema)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return &fault.Error{Kind: fault.Environment, Message: "write " + path, Err: err}
+	}
+	return nil
+}
+
+func inferredJSON(p *infer.Proposal) any {
+	out := struct {
+		File      string     `json:"file"`
+		Files     []string   `json:"files,omitempty"` // if there are several
+		Rows      int64      `json:"rows"`
+		BadRows   int64      `json:"bad_rows,omitempty"`
+		Encoding  string     `json:"encoding,omitempty"`
+		Separator string     `json:"separator,omitempty"`
+		Decimal   string     `json:"decimal,omitempty"`
+		Thousands string     `json:"thousands,omitempty"`
+		Columns   []inferred `json:"columns"`
+		Notes     []string   `json:"notes,omitempty"`
+	}{File: p.URLs[0], Rows: p.Rows, BadRows: p.BadRows, Encoding: p.Encoding, Decimal: p.Decimal, Thousands: p.Thousands, Columns: []inferred{}, Notes: p.Notes}
+	if len(p.Files) > 1 {
+		out.Files = p.Files
+	}
+	if !p.Parquet {
+		out.Separator = string(p.Separator)
+	}
+	for _, col := range p.Columns {
+		i := inferred{Name: col.Name, Source: col.Source, Index: col.Index, Format: col.Format, Nullable: col.Nullable, NullText: col.NullTexts, Optional: col.Optional, Evidence: col.Evidence}
+		if col.Type != expr.Invalid {
+			i.Type = col.Type.String()
 		}
-		return printJSON(w, out)
-	})
+		out.Columns = append(out.Columns, i)
+	}
+	return out
+}
+
+// lookProgress says on a terminal how far a look at files is, once it takes long.
+type lookProgress struct {
+	a     *app
+	mu    sync.Mutex
+	begun time.Time
+	last  time.Time
+	shown bool
+}
+
+func newLookProgress(a *app) *lookProgress { return &lookProgress{a: a, begun: time.Now()} }
+
+// show is called by whoever looks.
+func (l *lookProgress) show(file string, done, total int64) {
+	const patience, pause = time.Second, 200 * time.Millisecond
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if !l.a.terminal || now.Sub(l.begun) < patience || now.Sub(l.last) < pause || total == 0 {
+		return
+	}
+	l.last, l.shown = now, true
+	fmt.Fprintf(l.a.stderr, "\r\x1b[Klooking at %s: %s of %s", filepath.Base(file), figures.Size(done), figures.Size(total))
+}
+
+// end clears what was shown.
+func (l *lookProgress) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shown {
+		fmt.Fprint(l.a.stderr, "\r\x1b[K")
+	}
+	l.shown = false
 }
 
 // writeTo writes to a file, whose directory it makes as a run does for its outputs,

@@ -2,293 +2,200 @@ package infer
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
-	"time"
 
-	"thalweg/internal/engine"
 	"thalweg/internal/expr"
-	"thalweg/internal/sqltext"
 )
 
-const (
-	// sampleRows of a file say which types are worth trying on all of it.
-	sampleRows = 2_000
-	// chunkColumns are looked at in one pass over the file.
-	chunkColumns = 40
-	// hopelessShare: a type that does not fit so much of the sample is not tried on.
-	hopelessShare = 0.1
-	// exampleChars of a value are shown as evidence.
-	exampleChars = 24
-)
-
-// facts are what a pass over the file tells of a column.
-type facts struct {
-	rows, blank, nullLike int64
-	nullTexts             []string
-	leadingZeros, pluses  int64
-	sampled, different    int64 // of the first rows
-	least, most           string
-	fits                  []fit
+// csvFile is one CSV file, and what a pass over it has told.
+type csvFile struct {
+	name  string
+	shape shape
+	found scanned
+	at    map[string]int // of its columns, by header
 }
 
-// fit is how well a candidate does.
-type fit struct {
-	candidate
-	misfits     int64
-	example     string // of a misfit
-	least, most string
-}
-
-// csv looks at a sample for types that are worth trying, then at all of the
-// file with those.
-func (p *Proposal) csv(ctx context.Context, o Options) (err error) {
-	s, err := p.open(ctx, o)
+// csv looks at all of the files, then reads them with the types that follow.
+func (p *Proposal) csv(ctx context.Context, o Options) error {
+	list, err := p.lookThrough(ctx, o)
 	if err != nil {
 		return err
 	}
-	defer closing(s.Instance, &err)
-	for from := 0; from < len(p.Columns); from += chunkColumns {
-		to := min(from+chunkColumns, len(p.Columns))
-		samples, err := s.sample(ctx, from, to)
-		if err != nil {
-			return err
-		}
-		whole, err := s.pass(ctx, from, samples)
-		if err != nil {
-			return err
-		}
-		for i, f := range whole {
-			p.Rows = f.rows
-			f.sampled, f.different = samples[i].rows, samples[i].different
-			p.Columns[from+i].choose(f)
-		}
+	columns := p.union(list)
+	best, doubtful := formOf(columns, p.Separator)
+	p.sayNumbers(numberForms[best], doubtful)
+	days := orderOf(columns)
+	for i := range p.Columns {
+		p.Columns[i].Type = expr.String
+		p.Columns[i].choose(columns[i], best, days)
+	}
+	p.sayDifferences(list, best, days)
+	p.nameColumns()
+	if err := p.verify(ctx, o); err != nil {
+		return err
+	}
+	for i := range p.Columns {
+		c := &p.Columns[i]
+		c.Evidence += c.behind + c.empty
 	}
 	return nil
 }
 
-// sampled is what the first rows of a file tell of a column.
-type sampled struct {
-	rows, different int64
-	worth           []candidate // those that many of the values look like
-}
-
-// sample looks at columns [from, to) by shape only.
-func (s *source) sample(ctx context.Context, from, to int) ([]sampled, error) {
-	list := candidates()
-	cols := []string{"count(*)"}
-	for i := from; i < to; i++ {
-		c := sqltext.Ident(columnName(i))
-		cols = append(cols, fmt.Sprintf("count(DISTINCT %s) FILTER (WHERE %s)", c, filledSQL(c)), fmt.Sprintf("count(*) FILTER (WHERE %s)", filledSQL(c)))
-		for _, cand := range list {
-			cols = append(cols, fmt.Sprintf("count(*) FILTER (WHERE %s AND %s)", filledSQL(c), cand.unlike(c)))
-		}
-	}
-	cells, err := s.row(ctx, cols, fmt.Sprintf("(SELECT * FROM %s LIMIT %d)", s.from, sampleRows))
-	if err != nil {
-		return nil, err
-	}
-	out := make([]sampled, to-from)
-	rows, cells := number(cells[0]), cells[1:]
-	for i := range out {
-		out[i] = sampled{rows: rows, different: number(cells[0])}
-		filled := number(cells[1])
-		cells = cells[2:]
-		for k, cand := range list {
-			if float64(number(cells[k])) <= hopelessShare*float64(filled) {
-				out[i].worth = append(out[i].worth, cand)
-			}
-		}
-		cells = cells[len(list):]
-	}
-	return out, nil
-}
-
-// filledSQL is the condition that a cell says something.
-func filledSQL(column string) string {
-	return fmt.Sprintf("trim(%s) <> '' AND NOT list_contains(%s, %s)", column, sqltext.Strings(nullLike()), column)
-}
-
-// pass measures columns from the given one on, one row of figures for all.
-func (s *source) pass(ctx context.Context, from int, samples []sampled) ([]facts, error) {
-	const perColumn, perFit = 7, 4
-	cols := []string{"count(*)"}
-	nulls := sqltext.Strings(nullLike())
-	for i, sample := range samples {
-		c := sqltext.Ident(columnName(from + i))
-		filled := filledSQL(c)
-		cols = append(cols,
-			fmt.Sprintf("count(*) FILTER (WHERE trim(%s) = '')", c),
-			fmt.Sprintf("count(*) FILTER (WHERE list_contains(%s, %s))", nulls, c),
-			fmt.Sprintf("array_to_string(list_sort(list(DISTINCT %s) FILTER (WHERE list_contains(%s, %s))), chr(10))", c, nulls, c),
-			fmt.Sprintf("count(*) FILTER (WHERE regexp_full_match(%s, '[+-]?0[0-9]+'))", c),
-			fmt.Sprintf("count(*) FILTER (WHERE regexp_full_match(%s, '[+][0-9][0-9.]*'))", c),
-			fmt.Sprintf("min(left(%s, %d)) FILTER (WHERE %s)", c, exampleChars, filled),
-			fmt.Sprintf("max(left(%s, %d)) FILTER (WHERE %s)", c, exampleChars, filled))
-		for _, cand := range sample.worth {
-			value, err := cand.value(c)
-			if err != nil {
-				return nil, err
-			}
-			cols = append(cols,
-				fmt.Sprintf("count(*) FILTER (WHERE %s AND (%s) IS NULL)", filled, value),
-				fmt.Sprintf("min(left(%s, %d)) FILTER (WHERE %s AND (%s) IS NULL)", c, exampleChars, filled, value),
-				fmt.Sprintf("CAST(min(%s) FILTER (WHERE %s) AS VARCHAR)", value, filled), fmt.Sprintf("CAST(max(%s) FILTER (WHERE %s) AS VARCHAR)", value, filled))
-		}
-	}
-	cells, err := s.row(ctx, cols, s.from)
-	if err != nil {
-		return nil, err
-	}
-	rows, cells := number(cells[0]), cells[1:]
-	out := make([]facts, len(samples))
-	for i, sample := range samples {
-		f := facts{
-			rows:         rows,
-			blank:        number(cells[0]),
-			nullLike:     number(cells[1]),
-			leadingZeros: number(cells[3]),
-			pluses:       number(cells[4]),
-			least:        cells[5].String,
-			most:         cells[6].String,
-		}
-		if cells[2].String != "" {
-			f.nullTexts = strings.Split(cells[2].String, "\n")
-		}
-		cells = cells[perColumn:]
-		for _, cand := range sample.worth {
-			f.fits = append(f.fits, fit{candidate: cand, misfits: number(cells[0]), example: cells[1].String, least: cells[2].String, most: cells[3].String})
-			cells = cells[perFit:]
-		}
-		out[i] = f
-	}
-	return out, nil
-}
-
-// readRow reads the only row of a query as texts.
-func readRow(ctx context.Context, in *engine.Instance, query string, columns int) ([]sql.NullString, error) {
-	rows, err := in.Query(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	cells := make([]sql.NullString, columns)
-	into := make([]any, columns)
-	for i := range cells {
-		into[i] = &cells[i]
-	}
-	if rows.Next() {
-		if err := rows.Scan(into...); err != nil {
+// lookThrough passes over each file. Files that cannot be read with the first are left out.
+func (p *Proposal) lookThrough(ctx context.Context, o Options) (list []csvFile, err error) {
+	kept := p.Files[:0:0]
+	for n, name := range p.Files {
+		encoding, err := p.plainText(ctx, name, n, o)
+		if err != nil {
 			return nil, err
 		}
+		s, err := shapeOf(ctx, p.texts[name], name, o)
+		if err != nil {
+			return nil, err
+		}
+		f := csvFile{name: name, shape: s, at: map[string]int{}}
+		if len(list) == 0 {
+			p.Encoding, p.Separator, p.HasHeader = encoding, s.separator, s.header
+			p.Notes = append(p.Notes, s.notes...)
+		} else if why := p.unlike(list[0], f, encoding); why != "" {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s is left out: %s, so it needs a node of its own", name, why))
+			continue
+		}
+		for i, header := range s.names {
+			f.at[header] = i
+		}
+		if f.found, err = scan(ctx, p.texts[name], name, s, o.Threads, p.seed, progressOf(name, p.texts[name], o)); err != nil {
+			return nil, err
+		}
+		if p.badStructure += f.found.bad; p.firstBad == nil {
+			p.firstBad = f.found.first
+		}
+		list, kept = append(list, f), append(kept, name)
 	}
-	return cells, rows.Err()
+	p.Files = kept
+	return list, nil
 }
 
-func number(c sql.NullString) int64 {
-	var n int64
-	if _, err := fmt.Sscan(c.String, &n); err != nil {
-		return 0
+// unlike says why a file cannot be read as the first one is.
+func (p *Proposal) unlike(first, f csvFile, encoding string) string {
+	switch {
+	case encoding != p.Encoding:
+		return fmt.Sprintf("its text is in %s", encodingName(encoding))
+	case f.shape.separator != first.shape.separator && f.shape.fields > 1:
+		return fmt.Sprintf("its fields are separated by %q", f.shape.separator)
+	case f.shape.header != first.shape.header && first.shape.header:
+		return "its first record is no header"
+	case f.shape.header != first.shape.header:
+		return "its first record seems to be a header"
+	case !f.shape.header && f.shape.fields != first.shape.fields:
+		return fmt.Sprintf("it has %s, %s has %d", counted(int64(f.shape.fields), "column"), first.name, first.shape.fields)
 	}
-	return n
+	return ""
 }
 
-// choose takes the first type that fits all values that are there.
-func (c *Column) choose(f facts) {
-	c.Type = expr.String
-	filled := f.rows - f.blank - f.nullLike
-	var fitting []fit
-	var near *fit
-	for i, one := range f.fits {
-		switch {
-		case one.misfits == 0:
-			fitting = append(fitting, one)
-		case one.typ != expr.Int && one.typ != expr.Decimal || f.leadingZeros == 0:
-			if near == nil || one.misfits < near.misfits {
-				near = &f.fits[i]
+func encodingName(name string) string {
+	if name == "" {
+		return "UTF-8"
+	}
+	return name
+}
+
+// union are the columns of all files, in the order in which they are first seen.
+func (p *Proposal) union(list []csvFile) (columns []*profile) {
+	at := map[string]int{}
+	for n, f := range list {
+		file := ""
+		if len(list) > 1 {
+			file = f.name
+		}
+		for i, header := range f.shape.names {
+			key := header
+			if !f.shape.header || !unique(f.shape.names) {
+				key, header = fmt.Sprint(i), ""
+			}
+			k, known := at[key]
+			if !known {
+				k = len(columns)
+				at[key] = k
+				columns = append(columns, newProfile(p.seed))
+				p.Columns = append(p.Columns, Column{Source: header, Index: i, Optional: n > 0})
+			}
+			columns[k].merge(f.found.columns[i], file)
+		}
+		for key, k := range at {
+			if _, has := f.at[key]; !has && f.shape.header && unique(f.shape.names) {
+				p.Columns[k].Optional = true
 			}
 		}
 	}
-	switch {
-	case filled == 0:
-		c.Evidence = "no values"
-	case len(fitting) > 1 && fitting[0].typ == expr.DateTime:
-		c.Evidence = fmt.Sprintf("text %s … %s: every value is a datetime both of %s and of %s, so choose", quoted(f.least), quoted(f.most), fitting[0].format, fitting[1].format)
-		return
-	case len(fitting) > 0:
-		c.take(fitting[0], f)
-	default:
-		c.Evidence = fmt.Sprintf("text, %s different in %s, %s … %s", grouped(f.different), rowsText(f.sampled), quoted(f.least), quoted(f.most))
-		switch {
-		case f.leadingZeros > 0:
-			c.Evidence += fmt.Sprintf("; %s have leading zeros, which a number would lose", grouped(f.leadingZeros))
-		case f.pluses > 0:
-			c.Evidence += fmt.Sprintf("; %s have a plus sign, which a number would lose", grouped(f.pluses))
-		case near != nil:
-			c.Evidence += fmt.Sprintf("; not %s because of %s, e.g. %s", near.candidate, counted(near.misfits, "value"), quoted(near.example))
+	return columns
+}
+
+// unique reports whether columns can be found by their headers.
+func unique(names []string) bool {
+	seen := map[string]bool{}
+	for _, name := range names {
+		if seen[name] {
+			return false
+		}
+		seen[name] = true
+	}
+	return true
+}
+
+// sayNumbers keeps what the script has to say of numbers.
+func (p *Proposal) sayNumbers(form numberForm, doubtful bool) {
+	if form.decimal == ',' {
+		p.Decimal = ","
+	}
+	if form.thousands != 0 {
+		p.Thousands = string(form.thousands)
+	}
+	if doubtful {
+		other := "a decimal comma"
+		if form.decimal == ',' {
+			other = "commas between thousands"
+		}
+		p.Notes = append(p.Notes, fmt.Sprintf("numbers could have %s as well: look whether the values are right", other))
+	}
+}
+
+// sayDifferences names columns that not all files have, or whose values are of
+// other types in some.
+func (p *Proposal) sayDifferences(list []csvFile, numbers int, days dayOrder) {
+	const namedMax = 3
+	for i := range p.Columns {
+		c := &p.Columns[i]
+		var without, unlike []string
+		for _, f := range list {
+			at, has := f.at[c.Source]
+			if c.Source == "" {
+				at, has = c.Index, true
+			}
+			if !has {
+				without = append(without, f.name)
+				continue
+			}
+			var own Column
+			own.Type = expr.String
+			own.choose(f.found.columns[at], numbers, days)
+			if f.found.columns[at].filled() > 0 && own.Type != c.Type {
+				unlike = append(unlike, fmt.Sprintf("%s in %s", own.Type, f.name))
+			}
+		}
+		if c.Optional && len(without) > 0 {
+			c.behind += "; not in " + listed(without, namedMax)
+		}
+		if len(list) > 1 && len(unlike) > 0 && len(unlike) < len(list) {
+			c.behind += "; " + listed(unlike, namedMax)
 		}
 	}
-	if f.blank > 0 {
-		c.Evidence += fmt.Sprintf("; %s empty", grouped(f.blank))
-	}
 }
 
-// take makes the fit the column's type; empty cells and texts that stand for
-// nothing become NULL then.
-func (c *Column) take(chosen fit, f facts) {
-	c.Type, c.Format = chosen.typ, chosen.format
-	c.Evidence = fmt.Sprintf("%s … %s", shown(c.Type, chosen.least), shown(c.Type, chosen.most))
-	if c.Type == expr.Int && looksLikeDays(chosen.least) && looksLikeDays(chosen.most) {
-		c.Evidence += `; might be days: datetime with format "20060102"`
+func listed(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
 	}
-	if f.blank+f.nullLike == 0 {
-		return
-	}
-	c.Nullable = true
-	if f.nullLike > 0 {
-		c.NullTexts = f.nullTexts
-		if f.blank > 0 {
-			c.NullTexts = append([]string{""}, c.NullTexts...)
-		}
-		c.Evidence += fmt.Sprintf("; %s of %s", grouped(f.nullLike), strings.Join(f.nullTexts, ", "))
-	}
-}
-
-func looksLikeDays(s string) bool {
-	day, err := time.Parse("20060102", s)
-	return err == nil && day.Year() >= 1900 && day.Year() <= 2100
-}
-
-// shown is a least or largest value as evidence.
-func shown(t expr.Type, s string) string {
-	if t == expr.DateTime {
-		return strings.TrimSuffix(s, " 00:00:00")
-	}
-	return s
-}
-
-func quoted(s string) string { return fmt.Sprintf("%q", s) }
-
-func counted(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return grouped(n) + " " + what + "s"
-}
-
-// grouped writes a count with separators.
-func rowsText(n int64) string {
-	if n == 1 {
-		return "1 row"
-	}
-	return grouped(n) + " rows"
-}
-
-func grouped(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

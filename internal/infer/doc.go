@@ -1,17 +1,18 @@
-// Package infer writes a script for a file: it reads all of a CSV or Parquet
-// file and proposes each column's type with the evidence for it.
+// Package infer writes a script for files: it reads all of CSV or Parquet files
+// that are to be read together, and proposes each column's type with the evidence for it.
 //
 // It promises:
-//   - the proposed types read every row of the file as it is now: they are
-//     tried with the very expressions by which a script reads, and Parquet files
-//     through the same views;
+//   - the proposed types read every row of the files as they are now, but for
+//     rows that the proposal counts and puts aside: CSV files are looked at once,
+//     then read with the very reader of scripts, as Parquet files are;
 //   - nothing is guessed silently: what speaks against the next narrower type,
-//     leading zeros, two possible date layouts and texts that stand for a
-//     missing value are in the evidence;
-//   - the same file gives the same script.
+//     leading zeros, two possible orders of day and month, texts that stand for a
+//     missing value, values of another kind, and what differs between files are
+//     in the evidence;
+//   - the same files give the same script.
 //
-// What can fail: the file is missing or unreadable (fault.UserData or
-// fault.Environment), its records have different numbers of fields
-// (fault.UserData), it has more columns than ColumnsMax. Memory is bounded by
-// Options.MemoryBytes.
+// What can fail: a file is missing or unreadable (fault.UserData or
+// fault.Environment), many of its records have different numbers of fields
+// (fault.UserData), it has more columns than ColumnsMax, there are more files than
+// FilesMax. Memory is bounded by Options.MemoryBytes, and some kilobytes for a column.
 package infer

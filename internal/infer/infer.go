@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"os"
 	"path/filepath"
@@ -21,6 +22,9 @@ import (
 // ColumnsMax is the most columns of a file.
 const ColumnsMax = 1_000
 
+// FilesMax is the most files that are looked at together.
+const FilesMax = 10_000
+
 // Options of an inference.
 type Options struct {
 	Separator   string // of CSV; "": the one that cuts the records evenly
@@ -28,6 +32,12 @@ type Options struct {
 	MemoryBytes int64
 	Threads     int
 	WorkDir     string // for spill and scratch files: private, exists
+	// Fetch makes a copy of a remote file on this machine. nil: there are none.
+	Fetch func(ctx context.Context, url string) (path string, err error)
+	// List lists the files of a server that match a pattern: at most so many.
+	List func(ctx context.Context, pattern string, most int) ([]string, error)
+	// Progress, if any, is told of each file how many of its bytes have been looked at.
+	Progress func(file string, done, total int64)
 }
 
 // Header says whether a CSV file has one.
@@ -40,100 +50,158 @@ const (
 	HeaderNo
 )
 
-// Proposal is what was found out about a file.
+// Proposal is what was found out about files that are read together.
 type Proposal struct {
-	Path      string
+	URLs      []string // as they were given: names and patterns
+	Files     []string // that they stand for, without those of another kind
 	Parquet   bool
+	Encoding  string // CSV: what the script has to say of it; "": UTF-8
 	Separator byte   // CSV
-	Encoding  string // CSV: of the text; "": UTF-8
 	HasHeader bool   // CSV
+	Decimal   string // CSV: what is before the digits of numbers, if not a point
+	Thousands string // CSV: what is between thousands, if anything
 	Rows      int64
+	BadRows   int64 // of them; those that cannot be read with the types proposed
 	Columns   []Column
-	Notes     []string // about the file as a whole
+	Notes     []string // about the files as a whole
 
-	text string // where the text of a CSV file is in UTF-8
+	seed         maphash.Seed
+	texts        map[string]string // where the plain text of each file is
+	badStructure int64
+	firstBad     error
 }
 
 // Column is a proposed column.
 type Column struct {
-	Name      string // for the script
+	Name      string // for expressions
 	Source    string // in the file: header or Parquet name; "" without a header
 	Index     int
 	Type      expr.Type // Invalid: cannot be read, left out of the script
 	Format    string    // CSV datetime: the layout
 	Nullable  bool
 	NullTexts []string // CSV: texts that stand for a missing value, "" the empty cell
+	Optional  bool     // some of the files are without it
 	Evidence  string
+
+	behind, empty string // of the evidence
+	misfits       int64
 }
 
-// File reads all of a file.
-func File(ctx context.Context, path string, o Options) (Proposal, error) {
-	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // opening a pipe would wait for ever
-		return Proposal{}, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "it is not a regular file", Hint: "name one file"}
+// Files reads all of some files, which may be named by patterns.
+func Files(ctx context.Context, urls []string, o Options) (*Proposal, error) {
+	p := &Proposal{URLs: urls, seed: maphash.MakeSeed(), texts: map[string]string{}}
+	if err := p.expand(ctx, o); err != nil {
+		return nil, err
 	}
-	p := Proposal{Path: path, Parquet: address.Parquet(path)}
+	for _, name := range p.Files {
+		if err := p.locate(ctx, name, o); err != nil {
+			return nil, err
+		}
+	}
+	p.Parquet = address.Parquet(p.Files[0])
 	if p.Parquet {
-		err := p.parquet(ctx, o)
-		return p, err
+		return p, p.parquet(ctx, o)
 	}
-	if err := p.plainText(ctx, o); err != nil {
-		return p, err
+	return p, p.csv(ctx, o)
+}
+
+// expand lists the files that names and patterns stand for.
+func (p *Proposal) expand(ctx context.Context, o Options) error {
+	var list []script.FileURL
+	for _, u := range p.URLs {
+		list = append(list, script.FileURL{URL: u})
 	}
-	shape, err := shapeOf(ctx, p.text, path, o)
+	at := files.Places{Listed: map[string][]string{}}
+	for _, u := range p.URLs {
+		if files.RemotePattern(u) && o.List != nil {
+			found, err := o.List(ctx, u, FilesMax)
+			if err != nil {
+				return err
+			}
+			at.Listed[u] = found
+		}
+	}
+	list, err := files.Expand(ctx, at, list)
 	if err != nil {
-		return p, err
+		return err
 	}
-	p.Separator, p.HasHeader, p.Notes = shape.separator, shape.header, append(p.Notes, shape.notes...)
-	for i, name := range shape.names {
-		p.Columns = append(p.Columns, Column{Source: name, Index: i})
+	if len(list) > FilesMax {
+		return &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("these are %d files; at most %d are looked at together", len(list), FilesMax), Hint: "name some of them"}
 	}
-	if !shape.header {
-		for i := range p.Columns {
-			p.Columns[i].Source = ""
-		}
+	for _, u := range list {
+		p.Files = append(p.Files, u.URL)
 	}
-	p.nameColumns()
-	err = p.csv(ctx, o)
-	return p, err
+	return nil
 }
 
-// nameColumns makes identifiers of what the file calls its columns.
+// locate says where a file can be read.
+func (p *Proposal) locate(ctx context.Context, name string, o Options) (err error) {
+	path := name
+	switch {
+	case address.Remote(name) && o.Fetch == nil:
+		return &fault.Error{Kind: fault.Bug, Place: fault.Place{File: name}, Message: "there is nobody to fetch remote files"}
+	case address.Remote(name):
+		path, err = o.Fetch(ctx, name)
+	default:
+		path, err = address.Local(name)
+	}
+	if err != nil {
+		return err
+	}
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // opening a pipe would wait for ever
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is not a regular file", Hint: "name one file"}
+	}
+	p.texts[name] = path
+	return nil
+}
+
+// nameColumns says what expressions call the columns.
 func (p *Proposal) nameColumns() {
-	used := map[string]bool{"rowid": true, "batch_idx": true} // the language keeps these
-	for i := range p.Columns {
-		c := &p.Columns[i]
-		base := identifier(c.Source, i)
-		name := base
-		for n := 2; used[name]; n++ {
-			name = numbered(base, n)
+	headers := make([]string, len(p.Columns))
+	for i, c := range p.Columns {
+		headers[i] = c.Source
+		if c.Source == "" {
+			headers[i] = fmt.Sprintf("col_%d", i)
 		}
-		used[name] = true
-		c.Name = name
+	}
+	for i, name := range script.Identifiers(headers) {
+		p.Columns[i].Name = name
 	}
 }
 
-// reader is a script's reader of all columns: those of CSV as text, those of
-// Parquet with the types that they have so far.
+// reader is a script's reader of all columns with the types that they have.
 func (p *Proposal) reader() *script.FileReader {
-	r := &script.FileReader{URLs: []script.FileURL{{URL: p.Path}}, Parquet: p.Parquet,
-		CSV: script.CSVReader{HeaderRecord: -1, Separator: p.Separator}}
+	r := &script.FileReader{Parquet: p.Parquet, CSV: script.CSVReader{HeaderRecord: -1, Separator: p.Separator}}
+	for _, name := range p.Files {
+		r.URLs = append(r.URLs, script.FileURL{URL: name})
+	}
 	if p.HasHeader {
-		r.CSV.HeaderRecord, r.CSV.FirstDataRecord = 0, 1
+		r.CSV.HeaderRecord, r.CSV.FirstDataRecord, r.CSV.ByHeader = 0, 1, p.byHeader()
 	}
 	for i, c := range p.Columns {
-		one := &script.InputColumn{Name: columnName(i), Type: expr.String, Index: c.Index}
-		if p.Parquet {
-			if c.Type == expr.Invalid {
-				continue
-			}
-			one.Type, one.Nullable, one.Parquet = c.Type, true, c.Source
+		if c.Type == expr.Invalid {
+			continue
+		}
+		one := &script.InputColumn{Name: columnName(i), Type: c.Type, Index: c.Index, Nullable: c.Type != expr.String || p.Parquet,
+			Format: c.Format, NullTexts: c.NullTexts, Optional: c.Optional, Short: true}
+		switch {
+		case p.Parquet:
+			one.Parquet = c.Source
+		case r.CSV.ByHeader:
+			one.Header = c.Source
+		}
+		if one.Nullable && one.NullTexts == nil && !p.Parquet {
+			one.NullTexts = []string{""}
+		}
+		if one.Format == "" {
+			one.Numbers = script.Numbers{Comma: p.Decimal == ",", Thousands: p.Thousands}
 		}
 		r.Columns = append(r.Columns, one)
 	}
 	return r
 }
 
-// source is a file open for queries.
+// source is some files open for queries.
 type source struct {
 	*engine.Instance
 	from    string // FROM item
@@ -142,26 +210,34 @@ type source struct {
 	scratch string
 }
 
-// open starts an instance that may read the file.
-func (p *Proposal) open(ctx context.Context, o Options) (*source, error) {
+// source plans the reading of all files.
+func (p *Proposal) source(ctx context.Context, o Options) (*source, error) {
 	s := &source{reader: p.reader(), scratch: filepath.Join(o.WorkDir, "scratch")}
-	if err := os.MkdirAll(s.scratch, 0o700); err != nil {
+	// What an earlier reading of the same files left is not this one's.
+	if err := errors.Join(os.RemoveAll(s.scratch), os.MkdirAll(s.scratch, 0o700)); err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for scratch files", Err: err}
 	}
-	at := files.Places{}
-	if p.text != "" && p.text != p.Path {
-		at.Copies = map[string]files.Copy{p.Path: {Path: p.text}}
+	at := files.Places{Copies: map[string]files.Copy{}}
+	for name, text := range p.texts {
+		if text != name {
+			at.Copies[name] = files.Copy{Path: text}
+		}
 	}
 	plan, err := files.PlanSlicesBy(ctx, s.reader, at, func(int64) int64 { return math.MaxInt64 }, 1)
 	if err != nil {
 		return nil, err
 	}
-	paths := []string{s.scratch}
 	for _, batch := range plan {
-		for _, slice := range batch {
-			s.slices = append(s.slices, slice)
-			paths = append(paths, slice.Path)
-		}
+		s.slices = append(s.slices, batch...)
+	}
+	return s, nil
+}
+
+// open starts an instance that may read the files.
+func (p *Proposal) open(ctx context.Context, o Options) (*source, error) {
+	s, err := p.source(ctx, o)
+	if err != nil {
+		return nil, err
 	}
 	from, prepare, err := files.ReadSQL(s.reader, s.slices, s.scratch, files.Unnumbered)
 	var refused *fault.Error
@@ -177,8 +253,7 @@ func (p *Proposal) open(ctx context.Context, o Options) (*source, error) {
 		}
 	}
 	s.from = from
-	s.Instance, err = engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: o.MemoryBytes, Threads: o.Threads, SpillDir: filepath.Join(o.WorkDir, "spill"), Paths: paths})
-	return s, err
+	return s, s.start(ctx, o)
 }
 
 // row reads the only row of a query as texts. A failure says what is wrong with the file.
@@ -192,6 +267,34 @@ func (s *source) row(ctx context.Context, cols []string, from string) ([]sql.Nul
 		return nil, diagnosed
 	}
 	return nil, fmt.Errorf("look through %s: %w", s.reader.URLs[0].URL, err)
+}
+
+// readRow reads the only row of a query as texts.
+func readRow(ctx context.Context, in *engine.Instance, query string, columns int) ([]sql.NullString, error) {
+	rows, err := in.Query(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	cells := make([]sql.NullString, columns)
+	into := make([]any, columns)
+	for i := range cells {
+		into[i] = &cells[i]
+	}
+	if rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+	}
+	return cells, rows.Err()
+}
+
+func number(c sql.NullString) int64 {
+	var n int64
+	if _, err := fmt.Sscan(c.String, &n); err != nil {
+		return 0
+	}
+	return n
 }
 
 // closing joins the failure to close an instance to err.

@@ -53,27 +53,27 @@ func TestTypes(t *testing.T) {
 		"bool":               {[]string{"true", "FALSE", "True"}, "bool: false … true"},
 		"zero and one":       {[]string{"0", "1"}, "int: 0 … 1"},
 		"int":                {[]string{"-5", "12345", "0"}, "int: -5 … 12345"},
-		"plus signs":         {[]string{"+1", "2"}, `string: text, 2 different in 2 rows, "+1" … "2"; 1 have a plus sign, which a number would lose`},
+		"plus signs":         {[]string{"+1", "2"}, `string: text, 2 different in 2 rows, "+1" … "2"; 1 has a plus sign, which a number would lose`},
 		"plus, money":        {[]string{"+1.50", "+2.25"}, `string: text, 2 different in 2 rows, "+1.50" … "+2.25"; 2 have a plus sign, which a number would lose`},
-		"minus zero":         {append(many("12", 99), "-0"), `decimal2: 0.00 … 12.00`},
-		"account numbers":    {[]string{"12345678901234567890", "12345678901234567891"}, `string: text, 2 different in 2 rows, "12345678901234567890" … "12345678901234567891"; not int because of 2 values, e.g. "12345678901234567890"`},
+		"minus zero":         {append(many("12", 99), "-0"), `int: 0 … 12`},
+		"account numbers":    {[]string{"12345678901234567890", "12345678901234567891"}, `string: text, 2 different in 2 rows, "12345678901234567890" … "12345678901234567891"`},
 		"large and exact":    {[]string{"1e20", "999999999999999", "0.5"}, `float: 0.5 … 1e+20`},
 		"int with gaps":      {[]string{"1", "", "3"}, "int?: 1 … 3; 1 empty"},
 		"null texts":         {[]string{"1", "N/A", "3", "NULL", ""}, `int? ["" "N/A" "NULL"]: 1 … 3; 2 of N/A, NULL; 1 empty`},
-		"too long for int":   {[]string{"9223372036854775808", "1"}, `string: text, 2 different in 2 rows, "1" … "9223372036854775808"; not int because of 1 value, e.g. "9223372036854775808"`},
+		"too long for int":   {[]string{"9223372036854775808", "1"}, `string: text, 2 different in 2 rows, "1" … "9223372036854775808"`},
 		"leading zeros":      {[]string{"007", "012"}, `string: text, 2 different in 2 rows, "007" … "012"; 2 have leading zeros, which a number would lose`},
 		"money":              {[]string{"1.5", "2", "-3.25"}, "decimal2: -3.25 … 2.00"},
 		"three decimals":     {[]string{"1.5", "2.125"}, "float: 1.5 … 2.125"},
 		"exponent":           {[]string{"1e3", "2.5"}, "float: 2.5 … 1000.0"},
 		"days":               {[]string{"2024-01-31", "2023-12-01"}, "datetime 2006-01-02: 2023-12-01 … 2024-01-31"},
-		"no such day":        {[]string{"2024-02-30", "2024-02-01", "2024-02-02"}, `string: text, 3 different in 3 rows, "2024-02-01" … "2024-02-30"; not datetime 2006-01-02 because of 1 value, e.g. "2024-02-30"`},
+		"no such day":        {[]string{"2024-02-30", "2024-02-01", "2024-02-02"}, `string: text, 3 different in 3 rows, "2024-02-01" … "2024-02-30"; not datetime 2006-01-02 because of 1 value, e.g. "2024-02-30" in line 2`},
 		"moments":            {[]string{"2024-01-31 10:00:00"}, "datetime 2006-01-02 15:04:05: 2024-01-31 10:00:00 … 2024-01-31 10:00:00"},
 		"zone":               {[]string{"2024-01-31T10:00:00Z", "2024-01-31T10:00:00+02:00"}, "datetime 2006-01-02T15:04:05Z07:00: 2024-01-31 08:00:00 … 2024-01-31 10:00:00"},
 		"day first":          {[]string{"13/02/2024", "01/02/2024"}, "datetime 02/01/2006: 2024-02-01 … 2024-02-13"},
-		"day or month first": {[]string{"03/02/2024"}, `string: text "03/02/2024" … "03/02/2024": every value is a datetime both of 01/02/2006 and of 02/01/2006, so choose`},
-		"compact days":       {[]string{"20240131", "20231201"}, `int: 20231201 … 20240131; might be days: datetime with format "20060102"`},
+		"day or month first": {[]string{"03/02/2024"}, `string: text "03/02/2024" … "03/02/2024": every value is a day both of 01/02/2006 and of 02/01/2006, so choose`},
+		"compact days":       {[]string{"20240131", "20231201"}, `int: 20231201 … 20240131; might be days in the format 20060102`},
 		"text":               {[]string{"a", "b", "a", ""}, `string: text, 2 different in 4 rows, "a" … "b"; 1 empty`},
-		"one bad number":     {append(many("12", 99), "x"), `string: text, 2 different in 100 rows, "12" … "x"; not int because of 1 value, e.g. "x"`},
+		"one bad number":     {append(many("12", 99), "x"), `int: 12 … 12; 1 value of another kind, e.g. "x" in line 101`},
 		"nothing":            {[]string{"", " "}, "string: no values; 2 empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestTypes(t *testing.T) {
 			for _, v := range c.values {
 				fmt.Fprintf(&b, "%s,x\n", v)
 			}
-			p, err := File(t.Context(), write(t, "in.csv", b.String()), o)
+			p, err := Files(t.Context(), []string{write(t, "in.csv", b.String())}, o)
 			require.NoError(t, err)
 			require.Equal(t, int64(len(c.values)), p.Rows)
 			require.Equal(t, c.want, one(p.Columns[0]))
@@ -105,9 +105,9 @@ func many(s string, n int) []string {
 func TestLateValue(t *testing.T) {
 	t.Parallel()
 	text := "n,x\n" + strings.Repeat("1,a\n", 3*sampleRows) + "none of your business,a\n"
-	p, err := File(t.Context(), write(t, "in.csv", text), options(t))
+	p, err := Files(t.Context(), []string{write(t, "in.csv", text)}, options(t))
 	require.NoError(t, err)
-	require.Equal(t, `string: text, 1 different in 2,000 rows, "1" … "none of your business"; not int because of 1 value, e.g. "none of your business"`, one(p.Columns[0]))
+	require.Equal(t, `int: 1 … 1; 1 value of another kind, e.g. "none of your business" in line 6002`, one(p.Columns[0]))
 }
 
 func TestShape(t *testing.T) {
@@ -119,23 +119,23 @@ func TestShape(t *testing.T) {
 		names     string
 	}{
 		"commas":          {"a,b\n1,2\n", ',', true, "a b"},
-		"semicolons":      {"Preis;Menge in Stück;c\n1,5;2;3\n", ';', true, "preis menge_in_st_ck c"},
+		"semicolons":      {"Preis;Menge in Stück;c\n1,5;2;3\n", ';', true, "Preis Menge_in_St_ck c"},
 		"tabs":            {"a\tb\tc\n1\t2\t3,5\n", '\t', true, "a b c"},
 		"no header":       {"1,2\n3,4\n", ',', false, "col_0 col_1"},
 		"two line ends":   {"\"a\r\nb\",c\r\n1,2\r\n", ',', true, "a_b c"},
-		"equal names":     {"a,A b,a-b\n1,2,3\n", ',', true, "a a_b a_b_2"},
+		"equal names":     {"a,A b,a-b\n1,2,3\n", ',', true, "a A_b a_b_2"},
 		"twice the same":  {"a,a\n1,2\n", ',', false, "col_0 col_1"},
 		"one column":      {"name\nx\ny\n", ',', false, "col_0"},
 		"free text":       {"name\nSmith, J\nx\n", ';', false, "col_0"},
 		"one of numbers":  {"count\n1\n2\n", ',', true, "count"},
 		"quoted newlines": {"a,b\n\"1\n,2\",3\n", ',', true, "a b"},
 		"byte order mark": {"\ufeffa,b\n1,2\n", ',', true, "a b"},
-		"digits first":    {"1st,rowid\nx,y\n", ',', true, "col_1st rowid_2"},
+		"digits first":    {"1st,rowid\nx,y\n", ',', true, "_1st rowid_"},
 		"braces":          {"{a},b\nx,y\n", ',', true, "a b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := File(t.Context(), write(t, "in.csv", c.text), options(t))
+			p, err := Files(t.Context(), []string{write(t, "in.csv", c.text)}, options(t))
 			require.NoError(t, err)
 			require.Equal(t, string(c.separator), string(p.Separator))
 			require.Equal(t, c.header, p.HasHeader)
@@ -150,12 +150,12 @@ func TestShape(t *testing.T) {
 }
 
 // loads checks that the written script is one.
-func loads(t *testing.T, p Proposal) *script.Script {
+func loads(t *testing.T, p *Proposal) *script.Script {
 	t.Helper()
 	var b strings.Builder
-	require.NoError(t, p.WriteScript(&b))
+	require.NoError(t, p.WriteScript(&b, false))
 	s, diags := script.Load(t.Context(), script.Sources{Path: write(t, "s.yaml", b.String())})
-	require.Empty(t, diags.Render(), b.String())
+	require.False(t, diags.HasErrors(), "%s\n%s", diags.Render(), b.String())
 	return s
 }
 
@@ -173,38 +173,40 @@ func TestFaults(t *testing.T) {
 		"not parquet": {write(t, "in.parquet", "a,b\n"), "not a readable Parquet file"},
 		"wide":        {write(t, "in.csv", strings.Repeat("a,", ColumnsMax)+"b\n"), "the file has 1001 columns; the limit is 1000"},
 	} {
-		_, err := File(t.Context(), c.path, options(t))
+		_, err := Files(t.Context(), []string{c.path}, options(t))
 		require.ErrorContains(t, err, c.want, name)
 		require.Equal(t, fault.UserData, fault.Of(err).Kind, name)
 		require.Equal(t, c.path, fault.Of(err).Place.File, name)
 	}
 	o := options(t)
 	o.Separator = "::"
-	_, err := File(t.Context(), write(t, "in.csv", "a\n"), o)
+	_, err := Files(t.Context(), []string{write(t, "in.csv", "a\n")}, o)
 	require.ErrorContains(t, err, "not one ASCII character")
 }
 
-// TestRaggedBehindTheHead is found by the reader of scripts.
+// TestRaggedBehindTheHead is a bad row.
 func TestRaggedBehindTheHead(t *testing.T) {
 	t.Parallel()
 	text := "a,b\n" + strings.Repeat("1,some text\n", headBytes/12+100) + "1,2,3\n"
-	_, err := File(t.Context(), write(t, "in.csv", text), options(t))
-	require.ErrorContains(t, err, "3 fields")
-	require.Equal(t, fault.UserData, fault.Of(err).Kind)
+	p, err := Files(t.Context(), []string{write(t, "in.csv", text)}, options(t))
+	require.NoError(t, err)
+	require.Equal(t, int64(1), p.BadRows)
+	require.Equal(t, int64(headBytes/12+101), p.Rows)
+	loads(t, p)
 }
 
 func TestParquet(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "in.parquet")
 	makeParquet(t, path, `SELECT 1::TINYINT AS "Small Int", 'x' AS s, NULL::DOUBLE AS f, 1.2345::DECIMAL(9,4) AS d4, DATE '2024-01-31' AS day, [1] AS list, 1::UBIGINT AS big`)
-	p, err := File(t.Context(), path, options(t))
+	p, err := Files(t.Context(), []string{path}, options(t))
 	require.NoError(t, err)
 	var got []string
 	for _, c := range p.Columns {
 		got = append(got, c.Name+" "+one(c))
 	}
 	require.Equal(t, []string{
-		"small_int int: INT32 INT_8, 1 … 1",
+		"Small_Int int: INT32 INT_8, 1 … 1",
 		`s string: BYTE_ARRAY UTF8, "x" … "x"`,
 		"f float?: DOUBLE, no values; 1 NULL",
 		"d4 decimal2: INT32 DECIMAL(9,4), 1.2345 … 1.2345; stored with 2 digits after the point",

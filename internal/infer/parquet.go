@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"thalweg/internal/address"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
@@ -12,34 +13,68 @@ import (
 	"thalweg/internal/sqltext"
 )
 
-// parquet takes the types from the file's schema, and reads all values as a
+// parquet takes the types from the files' schemas, and reads all values as a
 // run would: what is said of a column holds for the column that a run sees.
 func (p *Proposal) parquet(ctx context.Context, o Options) error {
-	list, err := files.Columns(ctx, files.Look{}, p.Path, script.CSVReader{}, true)
-	if err != nil {
-		return err
-	}
-	if len(list) > ColumnsMax {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Path},
-			Message: fmt.Sprintf("the file has %d columns; the limit is %d", len(list), ColumnsMax)}
-	}
-	for i, c := range list {
-		col := Column{Source: c.Name, Index: i, Type: c.Type}
-		switch {
-		case c.Type == expr.Invalid:
-			col.Evidence = c.Kind + " in the file cannot be read"
-		case c.Name == "":
-			col.Type, col.Evidence = expr.Invalid, "without a name in the file, so it cannot be asked for"
+	var kinds []string
+	at := map[string]int{}
+	for n, name := range p.Files {
+		if !address.Parquet(name) {
+			return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is no Parquet file, and the first one is", Hint: "files of different kinds need nodes of their own"}
 		}
-		p.Columns = append(p.Columns, col)
+		list, err := p.parquetColumns(ctx, name)
+		if err != nil {
+			return err
+		}
+		seen := map[string]bool{}
+		for _, c := range list {
+			seen[c.Name] = true
+			if k, known := at[c.Name]; known && n > 0 && c.Name != "" {
+				if p.Columns[k].Type != c.Type {
+					p.Columns[k].behind += fmt.Sprintf("; %s in %s", c.Kind, name)
+				}
+				continue
+			}
+			at[c.Name] = len(p.Columns)
+			p.addParquet(c, n > 0)
+			kinds = append(kinds, c.Kind)
+		}
+		for i := range p.Columns {
+			if c := &p.Columns[i]; !seen[c.Source] {
+				c.Optional = true
+				c.behind += "; not in " + name
+			}
+		}
 	}
 	p.nameColumns()
 	for {
-		err := p.parquetFacts(ctx, o, list)
+		err := p.parquetFacts(ctx, o, kinds)
 		if err == nil || !p.leaveOut(err) {
 			return err
 		}
 	}
+}
+
+// parquetColumns are the columns of one file.
+func (p *Proposal) parquetColumns(ctx context.Context, name string) ([]script.FileColumn, error) {
+	look := files.Look{Remote: func(context.Context, string, bool) (string, func(), error) { return p.texts[name], func() {}, nil }}
+	list, err := files.Columns(ctx, look, name, script.CSVReader{}, true)
+	if err == nil && len(list) > ColumnsMax {
+		err = &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name},
+			Message: fmt.Sprintf("the file has %d columns; the limit is %d", len(list), ColumnsMax)}
+	}
+	return list, err
+}
+
+func (p *Proposal) addParquet(c script.FileColumn, optional bool) {
+	col := Column{Source: c.Name, Index: len(p.Columns), Type: c.Type, Optional: optional}
+	switch {
+	case c.Type == expr.Invalid:
+		col.Evidence = c.Kind + " in the file cannot be read"
+	case c.Name == "":
+		col.Type, col.Evidence = expr.Invalid, "without a name in the file, so it cannot be asked for"
+	}
+	p.Columns = append(p.Columns, col)
 }
 
 // unreadable is a failure that concerns one column: its declaration or a value.
@@ -69,7 +104,7 @@ func (p *Proposal) leaveOut(err error) bool {
 }
 
 // parquetFacts reads the columns that have a type, once.
-func (p *Proposal) parquetFacts(ctx context.Context, o Options, list []script.FileColumn) (err error) {
+func (p *Proposal) parquetFacts(ctx context.Context, o Options, kinds []string) (err error) {
 	readable := p.readable()
 	if len(readable) == 0 {
 		return p.nothingReadable()
@@ -97,10 +132,11 @@ func (p *Proposal) parquetFacts(ctx context.Context, o Options, list []script.Fi
 	p.Rows = number(cells[0])
 	for i, c := range readable {
 		own := cells[1+perColumn*i:]
-		p.Columns[c.Index].describe(list[c.Index].Kind, p.Rows, p.Rows-number(own[0]), own[1].String, own[2].String)
+		p.Columns[c.Index].describe(kinds[c.Index], p.Rows, p.Rows-number(own[0]), own[1].String, own[2].String)
 		if c.Type == expr.Decimal && scaleOf(own[3].String) > 2 {
 			p.Columns[c.Index].Evidence += "; stored with 2 digits after the point"
 		}
+		p.Columns[c.Index].Evidence += c.behind
 	}
 	return nil
 }
@@ -112,7 +148,7 @@ func (p *Proposal) nothingReadable() error {
 		c := p.Columns[0]
 		f.Message += fmt.Sprintf("; the first, %q: %s", c.Source, c.Evidence)
 	}
-	f.Place.File = p.Path
+	f.Place.File = p.Files[0]
 	f.Hint = "write the file with columns of other types: docs/parquet.md lists those that are read"
 	return f
 }

@@ -59,7 +59,7 @@ func TestParquetAsItIsRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := File(t.Context(), crafted(t, name), options(t))
+			p, err := Files(t.Context(), []string{crafted(t, name)}, options(t))
 			require.NoError(t, err)
 			var got []string
 			for _, c := range p.Columns {
@@ -76,7 +76,7 @@ func TestParquetOfNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "in.parquet")
 	makeParquet(t, path, "SELECT [1] AS list, TIME '10:00' AS noon")
-	_, err := File(t.Context(), path, options(t))
+	_, err := Files(t.Context(), []string{path}, options(t))
 	require.ErrorContains(t, err, `no column of the file can be read; the first, "list": nested or repeated in the file cannot be read`)
 	require.Equal(t, fault.UserData, fault.Of(err).Kind)
 }

@@ -5,62 +5,89 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"thalweg/internal/address"
 	"thalweg/internal/expr"
+	"thalweg/internal/fault"
 )
 
-// outputLayout is how datetimes are written: with what they have behind the
-// second, as columns in short form are.
-const outputLayout = "2006-01-02 15:04:05.999"
+// SchemaFile is the name of a schema of scripts beside one, for editors.
+const SchemaFile = "script.schema.json"
 
-// WriteScript writes a script that loads the file and writes it as CSV again,
-// with the evidence as comments.
-func (p Proposal) WriteScript(w io.Writer) error {
+// schemaLine tells editors where the schema is.
+const schemaLine = "# yaml-language-server: $schema=" + SchemaFile
+
+// WriteScript writes a script in short form that loads the files and writes them as
+// CSV again, with the evidence as comments. With schema, its first line names SchemaFile.
+func (p *Proposal) WriteScript(w io.Writer, schema bool) error {
 	var b strings.Builder
-	table := tableName(p.Path)
-	fmt.Fprintf(&b, "# Proposed for %s, of which all %s were read.\n", oneLine(filepath.Base(p.Path)), counted(p.Rows, "row"))
+	if schema {
+		b.WriteString(schemaLine + "\n")
+	}
+	table := tableName(p.URLs[0])
+	fmt.Fprintf(&b, "# Proposed for %s, after a look at %s.\n", oneLine(p.names()), allRows(p.Rows))
 	for _, n := range p.Notes {
-		fmt.Fprintf(&b, "# %s%s.\n", strings.ToUpper(n[:1]), n[1:])
+		fmt.Fprintf(&b, "# %s%s.\n", strings.ToUpper(n[:1]), oneLine(n[1:]))
 	}
-	fmt.Fprintf(&b, "nodes:\n  read_%s:\n    type: file_table\n    r:\n      urls: [%s]\n", table, text(address.Redact(p.Path)))
+	fmt.Fprintf(&b, "nodes:\n  read_%s:\n    type: file_table\n", table)
+	p.writeBadRows(&b)
+	urls := p.URLs
+	if len(p.Notes) > 0 && len(p.Files) < len(p.texts) { // some are left out
+		urls = p.Files
+	}
+	list := make([]string, len(urls))
+	for i, u := range urls {
+		list[i] = plain(address.Redact(u), true)
+	}
+	fmt.Fprintf(&b, "    r:\n      urls: [%s]\n", strings.Join(list, ", "))
 	p.writeCSVKeys(&b)
-	b.WriteString("      columns:\n")
-	width, kinds := p.widths()
-	for _, c := range p.Columns {
-		if c.Type == expr.Invalid {
-			fmt.Fprintf(&b, "        # %s: %s\n", c.Name, oneLine(c.Evidence))
-			continue
-		}
-		line := fmt.Sprintf("        %-*s {col_type: %-*s %s}", width+1, c.Name+":", kinds+1, c.Type.String()+",", p.columnKeys(c))
-		fmt.Fprintf(&b, "%s  # %s\n", line, oneLine(c.Evidence))
-	}
-	fmt.Fprintf(&b, "    w:\n      name: %s\n      fields:\n", table)
-	for _, c := range p.readable() {
-		nullable := ""
-		if c.Nullable {
-			nullable = ", nullable: true"
-		}
-		fmt.Fprintf(&b, "        %-*s {expression: r.%-*s type: %s%s}\n", width+1, c.Name+":", width+1, c.Name+",", c.Type, nullable)
-	}
-	fmt.Fprintf(&b, "\n  write_%s:\n    type: table_file\n    r: {table: %s}\n    w:\n      url_template: %s\n      columns:\n", table, table, text("out/"+table+".csv"))
-	for _, c := range p.readable() {
-		nullable := ""
-		if c.Nullable {
-			nullable = ", nullable: true"
-		}
-		fmt.Fprintf(&b, "        - {name: %-*s expression: r.%-*s type: %-*s csv: {header: %s, format: %s}%s}\n", width+1, c.Name+",", width+1, c.Name+",", kinds+1, c.Type.String()+",",
-			text(c.Name), text(printFormat(c.Type)), nullable)
-	}
+	p.writeColumns(&b)
+	fmt.Fprintf(&b, "    w: %s\n\n  write_%s:\n    type: table_file\n    r: %s\n    w: %s\n", table, table, table, plain("out/"+table+".csv", false))
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write the script: %w", err)
 	}
 	return nil
 }
 
-func (p Proposal) readable() []Column {
+func allRows(n int64) string {
+	if n == 1 {
+		return "its only row"
+	}
+	return "all of its " + rowsText(n)
+}
+
+// names are the files' for the first line of a script.
+func (p *Proposal) names() string {
+	short := make([]string, len(p.URLs))
+	for i, u := range p.URLs {
+		short[i] = filepath.Base(u)
+	}
+	return listed(short, 3)
+}
+
+// writeBadRows puts rows aside that cannot be read, if there are some.
+func (p *Proposal) writeBadRows(b *strings.Builder) {
+	if p.BadRows == 0 {
+		return
+	}
+	const usualMax, usualPercent, most = 1_000, 10, 100_000
+	what := fmt.Sprintf("%s of %s cannot be read", grouped(p.BadRows), rowsText(p.Rows))
+	if p.firstBad != nil {
+		what += ", the first broken record: " + fault.Of(p.firstBad).Error()
+	}
+	if p.BadRows <= usualMax/2 && p.BadRows*2*100 <= p.Rows*usualPercent {
+		fmt.Fprintf(b, "    bad_rows: quarantine  # %s\n", oneLine(what))
+		return
+	}
+	fmt.Fprintf(b, "    bad_rows: {action: quarantine, max_rows: %d, max_percent: %d}  # %s\n", min(max(2*p.BadRows, usualMax), most),
+		min(max(200*p.BadRows/max(p.Rows, 1)+1, usualPercent), 100), oneLine(what))
+}
+
+func (p *Proposal) readable() []Column {
 	var out []Column
 	for _, c := range p.Columns {
 		if c.Type != expr.Invalid {
@@ -70,48 +97,77 @@ func (p Proposal) readable() []Column {
 	return out
 }
 
-// widths of names and types, so that columns of the text are aligned.
-func (p Proposal) widths() (names, kinds int) {
-	for _, c := range p.readable() {
-		names, kinds = max(names, len(c.Name)), max(kinds, len(c.Type.String()))
-	}
-	return names, kinds
-}
-
-func (p Proposal) writeCSVKeys(b *strings.Builder) {
+func (p *Proposal) writeCSVKeys(b *strings.Builder) {
 	if p.Parquet {
 		return
 	}
-	header, first := -1, 0
-	if p.HasHeader {
-		header, first = 0, 1
+	var keys []string
+	switch {
+	case !p.HasHeader:
+		keys = append(keys, "hdr_line_idx: -1, first_data_line_idx: 0")
+	case !p.byHeader():
+		keys = append(keys, "hdr_line_idx: -1, first_data_line_idx: 1")
+	default:
+		keys = append(keys, "hdr_line_idx: 0, first_data_line_idx: 1")
 	}
-	separator := ""
+	add := func(name, value string) {
+		if value != "" {
+			keys = append(keys, name+": "+plain(value, true))
+		}
+	}
 	if p.Separator != ',' {
-		separator = ", separator: " + text(string(p.Separator))
+		add("separator", string(p.Separator))
 	}
-	if p.Encoding != "" {
-		separator += ", encoding: " + p.Encoding
-	}
-	fmt.Fprintf(b, "      csv: {hdr_line_idx: %d, first_data_line_idx: %d%s}\n", header, first, separator)
+	add("encoding", p.Encoding)
+	add("decimal", p.Decimal)
+	add("thousands", p.Thousands)
+	fmt.Fprintf(b, "      csv: {%s}\n", strings.Join(keys, ", "))
 }
 
-// columnKeys says where a column is in the file and how it is read.
-func (p Proposal) columnKeys(c Column) string {
-	nullable := ""
-	if c.Nullable {
-		nullable = "nullable: true, "
+// writeColumns lists the columns, each with what speaks for its type.
+func (p *Proposal) writeColumns(b *strings.Builder) {
+	b.WriteString("      columns:\n")
+	keys, values, width := make([]string, len(p.Columns)), make([]string, len(p.Columns)), 0
+	for i, c := range p.Columns {
+		keys[i] = plain(c.Source, false)
+		if !p.Parquet && (!p.HasHeader || !p.byHeader()) {
+			keys[i] = plain(c.Name, false)
+		}
+		values[i] = keys[i] + ": " + p.columnText(c)
+		if c.Type != expr.Invalid {
+			width = max(width, utf8.RuneCountInString(values[i]))
+		}
 	}
-	if p.Parquet {
-		return nullable + "parquet: {col_name: " + text(c.Source) + "}"
+	width = min(width, evidenceColumn)
+	for i, c := range p.Columns {
+		if c.Type == expr.Invalid {
+			fmt.Fprintf(b, "        # %s: %s\n", oneLine(c.Source), oneLine(c.Evidence))
+			continue
+		}
+		name := ""
+		if c.Name != c.Source && c.Source != "" {
+			name = "r." + c.Name + ": "
+		}
+		fmt.Fprintf(b, "        %-*s  # %s%s\n", width, values[i], name, oneLine(c.Evidence))
 	}
-	keys := []string{fmt.Sprintf("col_idx: %d", c.Index)}
-	if p.byHeader() {
-		keys[0] = "col_hdr: " + text(c.Source)
+}
+
+// evidenceColumn is where comments begin at the latest, but behind longer columns.
+const evidenceColumn = 60
+
+// columnText is a column's type in short form.
+func (p *Proposal) columnText(c Column) string {
+	typ := c.Type.String()
+	if c.Type == expr.String && c.Nullable {
+		typ += "?"
 	}
-	if c.Format != "" {
-		keys = append(keys, "col_format: "+text(c.Format))
+	if c.Format != "" && !(c.Type == "date" && c.Format == "2006-01-02") {
+		typ += " " + c.Format
 	}
+	if c.NullTexts == nil && !c.Optional {
+		return plain(typ, false)
+	}
+	keys := []string{"type: " + plain(typ, true)}
 	if c.NullTexts != nil {
 		list := make([]string, len(c.NullTexts))
 		for i, t := range c.NullTexts {
@@ -119,12 +175,15 @@ func (p Proposal) columnKeys(c Column) string {
 		}
 		keys = append(keys, "null_text: ["+strings.Join(list, ", ")+"]")
 	}
-	return nullable + "csv: {" + strings.Join(keys, ", ") + "}"
+	if c.Optional {
+		keys = append(keys, "optional: true")
+	}
+	return "{" + strings.Join(keys, ", ") + "}"
 }
 
 // byHeader reports whether columns can be found by their headers: different,
 // there, and without braces, which would be a reference to a parameter.
-func (p Proposal) byHeader() bool {
+func (p *Proposal) byHeader() bool {
 	seen := map[string]bool{}
 	for _, c := range p.Columns {
 		if c.Source == "" || seen[c.Source] || strings.ContainsAny(c.Source, "{}") {
@@ -135,28 +194,32 @@ func (p Proposal) byHeader() bool {
 	return true
 }
 
-func printFormat(t expr.Type) string {
-	switch t {
-	case expr.Int:
-		return "%d"
-	case expr.Float:
-		return "%v"
-	case expr.Bool:
-		return "%t"
-	case expr.DateTime:
-		return outputLayout
+// plain writes a text without quotes where YAML takes it as it is.
+func plain(s string, flow bool) string {
+	usual := func(r rune) bool {
+		return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" _-./:?()", r)) || !flow && r == ','
 	}
-	return "%s"
+	first := s != "" && s[0] < utf8.RuneSelf && (unicode.IsLetter(rune(s[0])) || s[0] == '_')
+	reserved := slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, strings.ToLower(s))
+	if !first || reserved || strings.TrimSpace(s) != s || strings.HasSuffix(s, ":") || strings.Contains(s, ": ") || strings.ContainsFunc(s, func(r rune) bool { return !usual(r) }) {
+		return text(s)
+	}
+	return s
 }
 
-// tableName makes a name for a table of a file's.
+// tableName makes a name for a table of a file's, or of its folder's if a pattern is
+// all of the file's.
 func tableName(path string) string {
 	const charsMax = 30
 	base := filepath.Base(path)
 	for _, packed := range []string{".gz", ".zst", ".zstd"} {
 		base = strings.TrimSuffix(base, packed)
 	}
-	name := identifier(strings.TrimSuffix(base, filepath.Ext(base)), 0)
+	base = strings.Trim(strings.NewReplacer("*", "", "?", "").Replace(strings.TrimSuffix(base, filepath.Ext(base))), "_-. ")
+	if base == "" {
+		base = filepath.Base(filepath.Dir(path))
+	}
+	name := identifier(base, 0)
 	for _, reserved := range []string{"idx", "wf", "system"} {
 		if strings.HasPrefix(name, reserved) {
 			name = "t_" + name

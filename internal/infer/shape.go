@@ -19,11 +19,15 @@ import (
 
 // headBytes of a file decide on its separator and header; types are decided
 // by all of it.
-const headBytes = 1 << 20
+const (
+	headBytes   = 1 << 20
+	headRecords = 10_000
+)
 
 // shape is how a CSV file is to be cut.
 type shape struct {
 	separator byte
+	fields    int
 	header    bool
 	names     []string // of the columns; numbers without a header
 	notes     []string
@@ -100,8 +104,11 @@ func lastLine(head []byte) int {
 	return len(head)
 }
 
-// evenest finds the separator that cuts all records into the most fields of
-// an equal number.
+// Of the records of a file's head so many may have another number of fields than the first.
+const unevenMax = 10 // of 100
+
+// evenest finds the separator that cuts all records but a few into the most fields of an
+// equal number.
 func evenest(ctx context.Context, f *os.File, path string, candidates []byte) (s shape, records [][]string, err error) {
 	st, err := f.Stat()
 	if err != nil {
@@ -134,6 +141,7 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte) (s
 	case likely != nil && len(records[0]) == 1:
 		return s, nil, badRecord(likely)
 	}
+	s.fields = len(records[0])
 	return s, records, nil
 }
 
@@ -145,15 +153,22 @@ func badRecord(err error) error {
 	return f
 }
 
-// recordsOf cuts the records of a file's head. first is the number of fields of
+// recordsOf cuts the records of a file's head, and leaves out a few bad ones. first is the number of fields of
 // the first record, also beside an error.
 func recordsOf(ctx context.Context, f io.ReaderAt, size int64, path string, separator byte) (out [][]string, first int, err error) {
+	bad := 0
+	var uneven error
 	for rec, err := range files.Records(ctx, f, size, separator, path) {
 		switch {
-		case len(out) > 0 && rec.Offset >= headBytes:
-			return out, first, nil
-		case err != nil:
+		case len(out) > 0 && (rec.Offset >= headBytes || len(out) > headRecords):
+			return out, first, tooUneven(uneven, bad, len(out))
+		case err != nil && (fault.Of(err).Kind != fault.UserData || len(out) == 0):
 			return nil, first, err
+		case err != nil:
+			if bad++; uneven == nil {
+				uneven = err
+			}
+			continue
 		}
 		out = append(out, rec.Values)
 		first = len(out[0])
@@ -161,7 +176,15 @@ func recordsOf(ctx context.Context, f io.ReaderAt, size int64, path string, sepa
 	if len(out) == 0 {
 		return nil, 0, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file has no records"}
 	}
-	return out, first, nil
+	return out, first, tooUneven(uneven, bad, len(out))
+}
+
+// tooUneven is the first bad record, if there are too many of them.
+func tooUneven(first error, bad, good int) error {
+	if 100*bad > unevenMax*(bad+good-1) {
+		return first
+	}
+	return nil
 }
 
 // looksLikeHeader: names are there, different, and no numbers or dates.

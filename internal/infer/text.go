@@ -15,39 +15,41 @@ import (
 	"thalweg/internal/unpack"
 )
 
-// plainText gives where a file's text is in UTF-8: the file itself, or a copy in the
-// working directory of one that is compressed or has another encoding.
-func (p *Proposal) plainText(ctx context.Context, o Options) error {
-	p.text = p.Path
-	f, err := os.Open(p.Path)
+// plainText finds out what the text of the file of this number is written in, and sees to it that
+// it is at hand in UTF-8: in the file itself, or in a copy in the working directory of one
+// that is compressed or has another encoding.
+func (p *Proposal) plainText(ctx context.Context, name string, number int, o Options) (encoding string, err error) {
+	f, err := os.Open(p.texts[name])
 	if err != nil {
-		return openFault(p.Path, err)
+		return "", openFault(name, err)
 	}
 	defer f.Close()
 	form := unpack.Form{}
 	if form.Compression, err = unpack.CompressionIn(f); err != nil {
-		return openFault(p.Path, err)
+		return "", openFault(name, err)
 	}
 	if form.Changes() {
-		if err := p.unpack(ctx, o, "unpacked", form); err != nil {
-			return err
+		if err := p.unpack(ctx, name, filepath.Join(o.WorkDir, fmt.Sprintf("unpacked_%d", number)), form); err != nil {
+			return "", err
 		}
-		p.Notes = append(p.Notes, fmt.Sprintf("the file is compressed with %s, which needs no saying", form.Compression))
+		if number == 0 {
+			p.Notes = append(p.Notes, fmt.Sprintf("the file is compressed with %s, which needs no saying", form.Compression))
+		}
 	}
-	if p.Encoding, err = encodingOf(p.text); err != nil || p.Encoding == "" {
-		return err
+	if encoding, err = encodingOf(p.texts[name]); err != nil || encoding == "" {
+		return "", err
 	}
-	charset, ok := unpack.ParseCharset(p.Encoding)
+	charset, ok := unpack.ParseCharset(encoding)
 	if !ok {
-		return fault.New(fault.Bug, "there is no encoding %q", p.Encoding)
+		return "", fault.New(fault.Bug, "there is no encoding %q", encoding)
 	}
-	if err := p.unpack(ctx, o, "text", unpack.Form{Charset: charset}); err != nil {
-		return err
+	if err := p.unpack(ctx, name, filepath.Join(o.WorkDir, fmt.Sprintf("text_%d", number)), unpack.Form{Charset: charset}); err != nil {
+		return "", err
 	}
-	if p.Encoding == guessedLatin || p.Encoding == guessedWindows {
-		p.Notes = append(p.Notes, "the text is not UTF-8; it was taken for "+p.Encoding+": look whether its letters are right")
+	if number == 0 && (encoding == guessedLatin || encoding == guessedWindows) {
+		p.Notes = append(p.Notes, "the text is not UTF-8; it was taken for "+encoding+": look whether its letters are right")
 	}
-	return nil
+	return encoding, nil
 }
 
 // Encodings of one byte a character cannot be told apart but by what people write in them:
@@ -109,14 +111,13 @@ func hasC1(text []byte) bool {
 	return false
 }
 
-// unpack writes what the text so far stands for.
-func (p *Proposal) unpack(ctx context.Context, o Options, name string, form unpack.Form) (err error) {
-	from, err := os.Open(p.text)
+// unpack writes what a file's text so far stands for.
+func (p *Proposal) unpack(ctx context.Context, name, path string, form unpack.Form) (err error) {
+	from, err := os.Open(p.texts[name])
 	if err != nil {
-		return openFault(p.Path, err)
+		return openFault(name, err)
 	}
 	defer from.Close()
-	path := filepath.Join(o.WorkDir, name)
 	to, err := os.Create(path)
 	if err != nil {
 		return &fault.Error{Kind: fault.Environment, Message: "make a copy of the file's text", Err: err}
@@ -124,9 +125,21 @@ func (p *Proposal) unpack(ctx context.Context, o Options, name string, form unpa
 	defer func() { err = errors.Join(err, to.Close()) }()
 	if _, err := unpack.Text(ctx, to, from, form); err != nil {
 		f := *fault.Of(err)
-		f.Place.File = p.Path
+		f.Place.File = name
 		return &f
 	}
-	p.text = path
+	p.texts[name] = path
 	return nil
+}
+
+// progressOf tells how much of a file has been looked at.
+func progressOf(name, text string, o Options) func(done int64) {
+	if o.Progress == nil {
+		return nil
+	}
+	var total int64
+	if st, err := os.Stat(text); err == nil {
+		total = st.Size()
+	}
+	return func(done int64) { o.Progress(name, done, total) }
 }

@@ -258,6 +258,7 @@ var (
 		{name: "type", form: text(), need: true, doc: "What the short form says as text: int, string?, datetime 2006-01-02, int = 0."},
 		{name: "optional", form: boolean(), doc: "A file, or a record of JSON, may be without the column: it is NULL there, or what = says."},
 		{name: "path", form: text(), doc: "JSON: to the value in a record: key, key.key, list[0].key. Excel: its header. Default: the column's name."},
+		{name: "null_text", form: either(text(), listOf(text())), doc: "CSV: text or texts that mean NULL; default: the empty cell without quotes."},
 	}}
 
 	csvColumnShape = &shape{name: "csv_input_column", keys: []key{

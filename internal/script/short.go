@@ -126,6 +126,9 @@ func identifier(text string) string {
 	return name
 }
 
+// Identifiers are what expressions call columns in short form with these headers.
+func Identifiers(headers []string) []string { return identifiers(headers) }
+
 // identifiers makes names for all of the texts; of equal names, whatever their
 // case, later ones get a number.
 func identifiers(texts []string) []string {
@@ -183,6 +186,7 @@ type shortColumn struct {
 	required  bool            // the file says that there are no NULLs
 	optional  *document.Value // nil: all files have it
 	path      *document.Value // JSON; nil: its name
+	nullText  *document.Value // what is NULL in a CSV file; nil: the empty cell
 }
 
 // mayBeNull decides whether a column that is given in short form is nullable:
@@ -190,7 +194,7 @@ type shortColumn struct {
 // text of a CSV file, whose empty cell is the empty text, unless ? asks for it.
 func (c shortColumn) mayBeNull(parquet bool) bool {
 	switch {
-	case c.nullable, c.optional != nil && c.otherwise == nil:
+	case c.nullable, c.nullText != nil, c.optional != nil && c.otherwise == nil:
 		return true
 	case c.otherwise != nil, c.required:
 		return false
@@ -242,6 +246,7 @@ func (l *loader) shortColumn(v *document.Value, path string) shortColumn {
 	if o.boolean("optional") {
 		c.optional = o.get("optional")
 	}
+	c.nullText = o.get("null_text")
 	return c
 }
 
@@ -277,6 +282,9 @@ func columnEntry(name string, key *document.Value, c shortColumn, header string,
 	csv := mapAt(key, where)
 	if c.layout != nil {
 		csv.Entries = append(csv.Entries, entryAt(c.layout, "col_format", c.layout))
+	}
+	if c.nullText != nil {
+		csv.Entries = append(csv.Entries, entryAt(c.nullText, "null_text", c.nullText))
 	}
 	v.Entries = append(v.Entries, entryAt(key, "csv", csv))
 	return &document.Entry{Name: name, Key: key, Value: v}

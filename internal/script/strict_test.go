@@ -115,7 +115,7 @@ func TestKeysElsewhere(t *testing.T) {
 		{"FILE", "line_end: crlf", "to w.csv;"},
 		{"FILE", "Quote: all", "to w.csv;"},
 		{"READER", "separator: ;", "to r.csv;"},
-		{"RCSV", "null_text: NA", "to r.columns.NAME.csv;"},
+		{"RCSV", "null_text: NA", "to r.columns.NAME or r.columns.NAME.csv or r.types.NAME;"},
 		{", COLUMN", "default_value: 3", "here it is called col_default_value;"},
 		{"FILE", "limit: 3", "w.top.limit"},
 		{"READER", "hdr_line_idx: 0", "to r.csv;"},

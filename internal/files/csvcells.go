@@ -1,0 +1,48 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io"
+)
+
+// Cells is a record of CSV text in a walk that keeps nothing: its values are
+// valid until the next one.
+type Cells struct {
+	Line   int64 // of the text at which it begins, from 1
+	Offset int64 // of its first byte
+	Bad    error // a *fault.Error if the record's structure is broken; it has no values then
+
+	text  []byte
+	shape *csvShape
+}
+
+// Len is the number of values, of a record with too few or too many too.
+func (c *Cells) Len() int { return len(c.shape.fields) }
+
+// Value is value i without its quotes.
+func (c *Cells) Value(i int) []byte { return c.shape.value(c.text, i) }
+
+// EachCells goes through CSV text with the grammar by which inputs are read
+// (csvrecord.go), for those who look at all of it. Each record has to have as many
+// values as fields says; 0 takes any. Bad records do not end the walk, an error of visit does.
+func EachCells(ctx context.Context, in io.ReaderAt, size int64, separator byte, fields int, u string, visit func(*Cells) error) error {
+	w := walkText(in, size, separator)
+	w.fields = fields
+	for {
+		rec, err := w.next(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil && ctxDone(err):
+			return err
+		case err != nil:
+			return OpenFault(u, err)
+		}
+		one := Cells{Line: rec.line + 1, Offset: rec.offset, text: rec.text, shape: rec.shape,
+			Bad: recordFault(u, rec.line+1, rec.row, rec.bad(), fields)}
+		if err := visit(&one); err != nil {
+			return err
+		}
+	}
+}

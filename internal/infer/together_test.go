@@ -1,0 +1,111 @@
+package infer
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// columnsOf renders what was proposed for all columns.
+func columnsOf(p *Proposal) (out []string) {
+	for _, c := range p.Columns {
+		optional := ""
+		if c.Optional {
+			optional = " optional"
+		}
+		out = append(out, c.Name+optional+" "+one(c))
+	}
+	return out
+}
+
+// TestFormsOfNumbers: one file has one way to write numbers, which all of its columns show.
+func TestFormsOfNumbers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text               string
+		decimal, thousands string
+		notes              int
+		want               []string
+	}{
+		"points":            {"a;b\n1.50;2\n2.25;3\n", "", "", 1, []string{"a decimal2: 1.50 … 2.25", "b int: 2 … 3"}},
+		"commas":            {"a;b\n1,5;2\n2,25;3\n", ",", "", 1, []string{"a decimal2: 1.50 … 2.25", "b int: 2 … 3"}},
+		"points, thousands": {"a;b\n1.234,50;2\n-2.000.000,25;3\n", ",", ".", 1, []string{"a decimal2: -2000000.25 … 1234.50", "b int: 2 … 3"}},
+		"quoted":            {"a,b\n\"1,234.50\",2\n\"2,000,000.25\",3\n", "", ",", 1, []string{"a decimal2: 1234.50 … 2000000.25", "b int: 2 … 3"}},
+		"spaces":            {"a;b\n1\u00a0234,50;2\n2 000 000,25;3\n", ",", " ", 1, []string{"a decimal2: 1234.50 … 2000000.25", "b int: 2 … 3"}},
+		"Swiss":             {"a;b\n1'234.50;2\n2\u2019000'000.25;3\n", "", "'", 1, []string{"a decimal2: 1234.50 … 2000000.25", "b int: 2 … 3"}},
+		"one column shows":  {"a;b\n1.234;1,50\n2.000;2,5\n", ",", ".", 1, []string{"a int: 1234 … 2000", "b decimal2: 1.50 … 2.50"}},
+		"thousands or not":  {"a;b\n1,234;x\n2,000;y\n", ",", "", 2, []string{"a float: 1.234 … 2.0", `b string: text, 2 different in 2 rows, "x" … "y"`}},
+		"no groups":         {"a;b\n12,34,567;x\n1,2,3;y\n", "", "", 1, []string{`a string: text, 2 different in 2 rows, "1,2,3" … "12,34,567"`, `b string: text, 2 different in 2 rows, "x" … "y"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Files(t.Context(), []string{write(t, "in.csv", c.text)}, options(t))
+			require.NoError(t, err)
+			require.Equal(t, c.want, columnsOf(p))
+			require.Equal(t, []string{c.decimal, c.thousands}, []string{p.Decimal, p.Thousands})
+			require.Len(t, p.Notes, c.notes, p.Notes)
+			loads(t, p)
+		})
+	}
+}
+
+// TestDaysOfNeighbours: a column whose days could be months has the order of the others.
+func TestDaysOfNeighbours(t *testing.T) {
+	t.Parallel()
+	p, err := Files(t.Context(), []string{write(t, "in.csv", "a,b\n03/02/2024,31/12/2023\n04/05/2024,01/02/2024\n")}, options(t))
+	require.NoError(t, err)
+	require.Equal(t, []string{"a datetime 02/01/2006: 2024-02-03 … 2024-05-04", "b datetime 02/01/2006: 2023-12-31 … 2024-02-01"}, columnsOf(p))
+}
+
+// TestFilesTogether: what differs between files is said, and the types read all of them.
+func TestFilesTogether(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"1.csv": "id,price\n1,1.50\n2,\n",
+		"2.csv": "price,id,note\n2.5,x3,later\n3,4,\n",
+		"3.csv": "id;price\n1;2\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	p, err := Files(t.Context(), []string{filepath.Join(dir, "*.csv")}, options(t))
+	require.NoError(t, err)
+	in := func(name string) string { return filepath.Join(dir, name) }
+	require.Equal(t, []string{
+		`id string: text, 4 different in 4 rows, "1" … "x3"; not int because of 1 value, e.g. "x3" in line 2 of ` + in("2.csv") + "; int in " + in("1.csv"),
+		"price decimal2?: 1.50 … 3.00; 1 empty",
+		`note optional string: text, 1 different in 2 rows, "later" … "later"; not in ` + in("1.csv") + "; 1 empty",
+	}, columnsOf(p)[:3])
+	require.Equal(t, int64(4), p.Rows)
+	require.Contains(t, p.Notes[len(p.Notes)-1], "3.csv is left out: its fields are separated by ';'")
+	loads(t, p)
+
+	_, err = Files(t.Context(), []string{filepath.Join(dir, "*.txt")}, options(t))
+	require.ErrorContains(t, err, "no file matches")
+}
+
+// TestBadRows: a few values of another kind and broken records are put aside, and counted
+// as a run does.
+func TestBadRows(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("n,day,text\n")
+	for i := range 500 {
+		fmt.Fprintf(&b, "%d,2024-01-%02d,x\n", i, i%31+1)
+	}
+	b.WriteString("many,2024-01-01,x\n1,2024-02-31,x\n2,2024-01-01\n3,2024-01-01,\"open\n4,2024-01-01,x\n")
+	p, err := Files(t.Context(), []string{write(t, "in.csv", b.String())}, options(t))
+	require.NoError(t, err)
+	require.Equal(t, []int64{505, 4}, []int64{p.Rows, p.BadRows})
+	require.Equal(t, []string{`n int: 0 … 499; 1 value of another kind, e.g. "many" in line 502`,
+		`day datetime 2006-01-02: 2024-01-01 … 2024-01-31; 1 value of another kind, e.g. "2024-02-31" in line 503`,
+		`text string: text, 1 different in 505 rows, "x" … "x"`}[:2], columnsOf(p)[:2])
+	var script strings.Builder
+	require.NoError(t, p.WriteScript(&script, false))
+	require.Contains(t, script.String(), "bad_rows: quarantine  # 4 of 505 rows cannot be read, the first broken record: ")
+	loads(t, p)
+}
