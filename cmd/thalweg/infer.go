@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"thalweg/internal/budget"
-	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/figures"
 	"thalweg/internal/infer"
@@ -137,7 +136,7 @@ func inferredJSON(p *infer.Proposal) any {
 	}
 	for _, col := range p.Columns {
 		i := inferred{Name: col.Name, Source: col.Source, Index: col.Index, Format: col.Format, Nullable: col.Nullable, NullText: col.NullTexts, Optional: col.Optional, Evidence: col.Evidence}
-		if col.Type != expr.Invalid {
+		if col.Type != "" {
 			i.Type = col.Type.String()
 		}
 		out.Columns = append(out.Columns, i)
