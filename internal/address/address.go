@@ -95,6 +95,25 @@ func Separator(name string) string {
 	return ""
 }
 
+// Form is what the end of a file's name says that is written there: parquet, json (lines of it, also
+// compressed) or xlsx; "" if it says nothing of these.
+func Form(name string) string {
+	if Parquet(name) {
+		return "parquet"
+	}
+	how, name := Compression(name)
+	if Scheme(name) != "" {
+		name, _, _ = strings.Cut(name, "?")
+	}
+	switch ext := strings.ToLower(path.Ext(name)); {
+	case ext == ".ndjson", ext == ".jsonl":
+		return "json"
+	case ext == ".xlsx" && how == "":
+		return "xlsx"
+	}
+	return ""
+}
+
 // Compression is what the end of a file's name says of its compression, gzip or zstd, and
 // the name without that end; "" if it says nothing.
 func Compression(name string) (compression, plain string) {

@@ -31,7 +31,7 @@ var allowed = map[string]string{
 	"internal/effort":                  "",
 	"internal/fault":                   "",
 	"internal/unpack":                  "fault",
-	"internal/outfile":                 "fault files script sqltext unpack",
+	"internal/outfile":                 "expr fault files script sqltext unpack",
 	"internal/records":                 "fault",
 	"internal/copies":                  "address database durable fault files records remote unpack",
 	"internal/database":                "address fault sqltext",

@@ -24,8 +24,11 @@ func WriteSQL(w *script.FileWriter, from, path string) (sqltext.Copy, error) {
 	if w.Target != nil {
 		return tableCopy(w, source, path), nil
 	}
-	if w.Parquet {
+	switch {
+	case w.Parquet:
 		return parquetCopy(w, source, path)
+	case w.Form == script.FormJSON, w.Form == script.FormExcel:
+		return jsonCopy(w, source, path)
 	}
 	return csvOutput{w}.copy(source, path)
 }

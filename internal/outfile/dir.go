@@ -66,7 +66,12 @@ func nameEnd(w *script.FileWriter) string {
 		return ".parquet"
 	}
 	end := ".csv"
-	if w.Separator == "\t" {
+	switch {
+	case w.Form == script.FormExcel:
+		return ".xlsx"
+	case w.Form == script.FormJSON:
+		end = ".ndjson"
+	case w.Separator == "\t":
 		end = ".tsv"
 	}
 	switch w.Packing.Compression {

@@ -47,9 +47,9 @@ type ManifestFile struct {
 
 // Describe says what w's files have in common.
 func (m *Manifest) Describe(w *script.FileWriter) {
-	m.Format, m.Form, m.Compression = ManifestFormat, "csv", string(w.Packing.Compression)
+	m.Format, m.Form, m.Compression = ManifestFormat, string(w.Form), string(w.Packing.Compression)
 	if w.Parquet {
-		m.Form, m.Compression = "parquet", w.Codec
+		m.Compression = w.Codec
 	}
 	m.Columns, m.Files = []ManifestColumn{}, []ManifestFile{}
 	for _, c := range w.Columns {

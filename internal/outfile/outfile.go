@@ -2,6 +2,8 @@ package outfile
 
 import (
 	"context"
+	"errors"
+	"io"
 	"path/filepath"
 
 	"thalweg/internal/fault"
@@ -37,7 +39,7 @@ type File struct {
 
 // Needed reports whether w's output is more than what one COPY writes.
 func Needed(w *script.FileWriter) bool {
-	return w.Dir() || !w.Parquet && w.Packing.Compression != unpack.Plain
+	return w.Dir() || w.Form == script.FormExcel || !w.Parquet && w.Packing.Compression != unpack.Plain
 }
 
 // Write writes the files.
@@ -53,7 +55,7 @@ type place func(nth int) (File, error)
 
 // write writes the rows of a SELECT as one file or, if they are text that has a target, as several.
 func write(ctx context.Context, db Engine, w *script.FileWriter, rows, scratch string, at place) ([]File, error) {
-	if !w.Parquet && (w.Packing.Compression != unpack.Plain || w.TargetBytes > 0) {
+	if w.Form == script.FormExcel || !w.Parquet && (w.Packing.Compression != unpack.Plain || w.TargetBytes > 0) {
 		return writePiped(ctx, db, w, rows, scratch, at)
 	}
 	f, err := at(0)
@@ -74,6 +76,14 @@ func writePiped(ctx context.Context, db Engine, w *script.FileWriter, rows, scra
 		return nil, err
 	}
 	count, err := db.CopyTo(ctx, c, func(ctx context.Context, try func(context.Context) error) error {
+		if w.Form == script.FormExcel {
+			f, err := at(0)
+			if err != nil {
+				return err
+			}
+			out = []File{f}
+			return through(ctx, c.Path, try, func(lines io.Reader) error { return writeFault(sheet(w, f.Path, scratch, lines)) })
+		}
 		p := &packer{w: w, at: at}
 		err := through(ctx, c.Path, try, p.take)
 		out = p.files
@@ -86,7 +96,8 @@ func writePiped(ctx context.Context, db Engine, w *script.FileWriter, rows, scra
 }
 
 func writeFault(err error) error {
-	if err == nil || fault.Of(err).Kind == fault.Script {
+	var known *fault.Error
+	if err == nil || errors.As(err, &known) {
 		return err
 	}
 	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "write the output file", Err: err,

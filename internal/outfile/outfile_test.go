@@ -50,7 +50,7 @@ var gzipped = script.Packing{Compression: unpack.Gzip}
 
 // written is a file of one column.
 func written(p script.Packing) *script.FileWriter {
-	return &script.FileWriter{Separator: ",", Packing: p, Columns: []*script.OutputColumn{{Name: "a", Type: expr.String, Header: "a"}}}
+	return &script.FileWriter{Form: script.FormCSV, Separator: ",", Packing: p, Columns: []*script.OutputColumn{{Name: "a", Type: expr.String, Header: "a"}}}
 }
 
 // TestBytesFollowFromTheText: neither the speed at which a text comes nor a try before

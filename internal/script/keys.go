@@ -367,6 +367,9 @@ var (
 		{name: "order", form: text(), doc: "Order of the rows, over the names of columns, of all of them; instead of top."},
 		{name: "csv", form: keysOf(csvWriterShape), doc: "How CSV is written."},
 		{name: "parquet", form: keysOf(parquetWriterShape), doc: "How Parquet is written."},
+		{name: "json", form: keysOf(jsonWriterShape), doc: "How lines of JSON are written."},
+		{name: "excel", form: keysOf(excelWriterShape), doc: "How an Excel file is written."},
+		{name: "format", form: text(formWords()...), doc: "What the file is, with columns in short form; default: what the end of its name says, else csv."},
 		{name: "partition_by", form: either(text(), listOf(text())), doc: "Columns whose values name directories, as in Hive: url_template is a directory, with region=eu/part-00000.parquet in it, and is replaced as a whole."},
 		{name: "target_size", form: text(), doc: "How large files are to be about, such as 256MB: url_template is a directory, with part-00000.parquet and so on in it, and is replaced as a whole."},
 		{name: "manifest", form: boolean(), doc: "true: a file beside the output, url_template with .manifest.json behind it, says which files there are, with rows, bytes, digests, columns and run. It appears when all of them are there."},
@@ -404,12 +407,31 @@ var (
 		{name: "nullable", form: boolean(), doc: "The column may be NULL."},
 		{name: "csv", form: keysOf(csvOutputShape), doc: "The column in a CSV file."},
 		{name: "parquet", form: keysOf(parquetOutputShape), doc: "The column in a Parquet file."},
+		{name: "json", form: keysOf(jsonOutputShape), doc: "The column in lines of JSON."},
+		{name: "excel", form: keysOf(excelOutputShape), doc: "The column in an Excel file."},
 	}}
 
 	csvOutputShape = &shape{name: "csv_output_column", keys: []key{
 		{name: "header", form: text(), doc: "Text of the header."},
 		{name: "format", form: text(), doc: "fmt.Sprintf verb, or a Go time layout for datetime."},
 		{name: "null_text", form: text(), doc: "Nullable columns: what stands for NULL; default: the empty cell."},
+	}}
+
+	jsonWriterShape = &shape{name: "json_writer", keys: []key{
+		{name: "compression", form: text(compressions...), doc: "Of the file; default: what the end of its name says, .gz or .zst, else none."},
+		{name: "level", form: whole(1, levelMax), doc: "Of the compression: 1 (fast) to 9 (small) of gzip, default 6; to 22 of zstd, default 3."},
+	}}
+
+	excelWriterShape = &shape{name: "excel_writer", keys: []key{
+		{name: "sheet", form: text(), doc: "Name of the sheet; default Sheet1."},
+	}}
+
+	jsonOutputShape = &shape{name: "json_output_column", keys: []key{
+		{name: "key", form: text(), doc: "Key of the value in each line."},
+	}}
+
+	excelOutputShape = &shape{name: "excel_output_column", keys: []key{
+		{name: "header", form: text(), doc: "Text of the header."},
 	}}
 
 	parquetOutputShape = &shape{name: "parquet_output_column", keys: []key{

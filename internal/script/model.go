@@ -310,12 +310,14 @@ type FileWriter struct {
 	Having    *expr.Compiled
 	Order     expr.Order // nil: as they come
 	LimitRows int        // the first so many in Order; 0: all
-	Parquet   bool       // else CSV
+	Form      FileForm
+	Parquet   bool // Form is FormParquet
 	Separator string
 	CRLF      bool   // line_end: lines of a CSV file end in CRLF, else in LF
 	Quote     string // QuoteMinimal, QuoteAll or QuoteNone: which values of a CSV file are put in quotes
 	Codec     string // of Parquet: gzip, snappy, zstd, uncompressed
 	Packing   Packing
+	Sheet     string          // of an Excel file
 	Manifest  bool            // a file beside the others says what they are
 	Target    *DatabaseTarget // not a file: a table of a database, whose address is before the # of URL
 
@@ -374,7 +376,7 @@ type OutputColumn struct {
 	Pos     document.Pos
 	Type    expr.Type
 	Expr    *expr.Compiled
-	Header  string // CSV
+	Header  string // CSV and Excel; the key in lines of JSON
 	Format  string // CSV: Go print verb or Go time layout
 	Parquet string // Parquet column name
 

@@ -17,7 +17,7 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	if d.node.Type != TableFile || o == nil {
 		return
 	}
-	w := &FileWriter{Pos: l.pos(o.where()), Quote: QuoteMinimal, Codec: "gzip"}
+	w := &FileWriter{Pos: l.pos(o.where()), Form: FormCSV, Quote: QuoteMinimal, Codec: "gzip"}
 	d.node.Out = w
 	if v := o.one("url_template", "it is the file's address; {batch_idx} is replaced by the number of the batch"); v != nil {
 		if address.Database(v.Text) {
@@ -41,20 +41,11 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	w.CRLF = csv.choice("line_end", "lf", "lf", "crlf") == "crlf"
 	w.Quote = csv.choice("quote", QuoteMinimal, QuoteMinimal, QuoteAll, QuoteNone)
 	types := l.outputColumns(d, w)
-	parquet := l.object(o.get("parquet"), o.keyPath("parquet"), parquetWriterShape) // short columns may have given it a codec
 	if len(w.Columns) > 0 && w.Target == nil {
 		l.fileFormat(o, w)
 	}
 	l.targetColumns(o, w)
-	if !w.Parquet {
-		l.packing(o, csv, w)
-	}
-	if w.Parquet {
-		l.codec(parquet, w)
-		o.ignored("the columns say that the file is Parquet", "csv")
-	} else if len(w.Columns) > 0 {
-		o.ignored("the columns say that the file is CSV", "parquet")
-	}
+	l.formKeys(o, csv, w)
 	w.Manifest = o.boolean("manifest")
 	l.outputDir(o, w)
 	sc := newScope("having").nullable(fileNulls(w)).computed(d.node.SeenByHaving).with("w", types, types != nil)
@@ -62,24 +53,6 @@ func (l *loader) fileWriter(d *nodeDraft) {
 		w.Having = l.condition(v, o.keyPath("having"), sc)
 	}
 	l.fileOrder(o, w, types)
-}
-
-// fileFormat refuses a file whose name says that it is something else.
-func (l *loader) fileFormat(o *object, w *FileWriter) {
-	is := "CSV"
-	if w.Parquet {
-		is = "Parquet"
-	}
-	name := w.URL
-	if !w.Parquet {
-		_, name = address.Compression(name)
-	}
-	claims := address.Format(name)
-	if claims == "" || claims == is {
-		return
-	}
-	l.ErrorAt(o.get("url_template"), o.keyPath("url_template"), "the file's name says %s, but its columns make it %s", claims, is).Hint =
-		"Thalweg writes CSV (.csv, .tsv, .txt …), also compressed (.csv.gz, .csv.zst), and Parquet (.parquet)"
 }
 
 // fileOrder reads the two ways to sort a file's rows: order keeps all of
@@ -145,17 +118,19 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 		parquet := l.object(c.get("parquet"), c.keyPath("parquet"), parquetOutputShape)
 		col.Header, col.Format, col.Parquet = csv.str("header"), csv.str("format"), parquet.str("column_name")
 		if i == 0 {
-			w.Parquet = col.Parquet != ""
-			if col.Parquet == "" && col.Header == "" {
+			if !l.columnForm(c, w) {
 				l.ErrorAt(c.where(), path, "the first column does not say whether the file is CSV or Parquet").Hint = "give the columns csv.header or parquet.column_name"
 				return types
 			}
 		}
-		if w.Parquet {
+		switch w.Form {
+		case FormParquet:
 			l.parquetOutput(c, parquet, col, headers)
-		} else {
+		case FormCSV:
 			l.csvOutput(c, csv, w, col)
 			l.outputNull(w, csv, col)
+		default:
+			l.namedOutput(c, w, col, headers)
 		}
 		w.Columns = append(w.Columns, col)
 		switch {

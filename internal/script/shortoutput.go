@@ -30,17 +30,10 @@ func (l *loader) shortOutput(d *nodeDraft, w *FileWriter) (ok bool) {
 	case v.Kind != document.List:
 		return true
 	}
-	parquet, short := address.Parquet(w.URL), v.Made
-	for _, item := range v.Items {
-		if isShortOutput(item) {
-			short = true
-		} else {
-			parquet = namesParquet(item)
-		}
-	}
-	if !short {
+	if !v.Made && !slices.ContainsFunc(v.Items, isShortOutput) {
 		return true
 	}
+	form := l.shortForm(o, w, v.Items)
 	if w.Separator == "" {
 		w.Separator = address.Separator(w.URL)
 	}
@@ -48,14 +41,14 @@ func (l *loader) shortOutput(d *nodeDraft, w *FileWriter) (ok bool) {
 	ok = true
 	for _, item := range v.Items {
 		if isShortOutput(item) {
-			ok = l.shortOutputItem(d, item, parquet, list) && ok
+			ok = l.shortOutputItem(d, item, form, list) && ok
 		} else {
 			list.Items = append(list.Items, item)
 		}
 	}
 	o.drop("columns")
 	o.add("columns", list)
-	if parquet {
+	if form == FormParquet {
 		o.shortCodec(list)
 	}
 	return ok
@@ -76,7 +69,7 @@ func (o *object) shortCodec(at *document.Value) {
 }
 
 // shortOutputItem adds the long form of an item to list; false if there is none.
-func (l *loader) shortOutputItem(d *nodeDraft, item *document.Value, parquet bool, list *document.Value) bool {
+func (l *loader) shortOutputItem(d *nodeDraft, item *document.Value, form FileForm, list *document.Value) bool {
 	path := d.w.keyPath("columns")
 	it, ok := parseShortItem(item)
 	switch {
@@ -86,15 +79,15 @@ func (l *loader) shortOutputItem(d *nodeDraft, item *document.Value, parquet boo
 	case it.rest != nil && d.node.Out.Target != nil:
 		l.ErrorAt(it.rest, path, "a column of a database takes no format")
 		return false
-	case it.rest != nil && (parquet || it.all != ""):
+	case it.rest != nil && (form != FormCSV || it.all != ""):
 		l.ErrorAt(it.rest, path, "only a column of a CSV file takes a format")
 		return false
 	case it.all != "":
 		return l.allFields(d, it, item, path, func(name string, e *document.Value) {
-			list.Items = append(list.Items, outputItem(textAt(item, name), e, nil, parquet))
+			list.Items = append(list.Items, outputItem(textAt(item, name), e, nil, form))
 		})
 	}
-	list.Items = append(list.Items, outputItem(it.name, it.expr, it.rest, parquet))
+	list.Items = append(list.Items, outputItem(it.name, it.expr, it.rest, form))
 	return true
 }
 
@@ -117,10 +110,14 @@ func isShortOutput(item *document.Value) bool {
 }
 
 // outputItem is the long form of a column, but for its type.
-func outputItem(header, expression, format *document.Value, parquet bool) *document.Value {
+func outputItem(header, expression, format *document.Value, form FileForm) *document.Value {
 	v := mapAt(header, entryAt(header, "name", textAt(header, identifier(header.Text))), entryAt(expression, "expression", expression))
-	if parquet {
-		v.Entries = append(v.Entries, entryAt(header, "parquet", mapAt(header, entryAt(header, "column_name", header))))
+	if form != FormCSV {
+		for _, p := range formParts {
+			if p.form == form {
+				v.Entries = append(v.Entries, entryAt(header, p.part, mapAt(header, entryAt(header, p.key, header))))
+			}
+		}
 		return v
 	}
 	csv := mapAt(header, entryAt(header, "header", header))

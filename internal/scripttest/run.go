@@ -374,8 +374,8 @@ func (r *runner) compare(ctx context.Context, home *local.Home, e named) error {
 // compareFile compares a file's text; the files of several batches one behind
 // the other. Line ends do not count.
 func (r *runner) compareFile(n *script.Node, e named) error {
-	if n.Out.Parquet {
-		return e.fault("node %s writes Parquet: test the node before it, or write CSV", n.Name)
+	if !n.Out.Form.Text() {
+		return e.fault("node %s writes %s: test the node before it, or write CSV", n.Name, n.Out.Form.Shown())
 	}
 	want, err := e.text()
 	if err != nil {

@@ -1,0 +1,217 @@
+package outfile
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf16"
+
+	"github.com/xuri/excelize/v2"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+	"thalweg/internal/script"
+)
+
+const (
+	// sheetDigits is how many digits of a number Excel keeps.
+	sheetDigits = 15
+	lineTime    = "2006-01-02T15:04:05.999999999"
+	dayStyle    = "yyyy-mm-dd hh:mm:ss.000"
+	centsStyle  = "0.00"
+)
+
+// sheetEpoch is the day 0 of Excel's dates as they are counted from March 1900 on: earlier
+// ones are counted wrongly there, for a February of 29 days.
+var (
+	sheetEpoch = time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
+	sheetFirst = time.Date(1900, 3, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// sheetWriter writes rows into the one sheet of an Excel file.
+type sheetWriter struct {
+	w      *script.FileWriter
+	file   *excelize.File
+	stream *excelize.StreamWriter
+	styles map[expr.Type]int
+	row    int // of the sheet, from 1
+}
+
+// sheet makes an Excel file of lines, each a list of values in JSON. What excelize keeps of
+// them beside the memory lies in scratch.
+func sheet(w *script.FileWriter, path, scratch string, lines io.Reader) (err error) {
+	s := &sheetWriter{w: w, file: excelize.NewFile(excelize.Options{TmpDir: scratch}), styles: map[expr.Type]int{}}
+	defer func() { err = errors.Join(err, s.file.Close()) }()
+	if err := s.begin(); err != nil {
+		return err
+	}
+	read := bufio.NewReaderSize(lines, readBytes)
+	for {
+		line, err := read.ReadBytes('\n')
+		if len(line) > 0 {
+			if err := s.line(line); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := s.stream.Flush(); err != nil {
+		return err
+	}
+	to, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	return s.file.Write(to)
+}
+
+func (s *sheetWriter) begin() (err error) {
+	if err := s.file.SetSheetName(s.file.GetSheetName(0), s.w.Sheet); err != nil {
+		return err
+	}
+	for _, style := range []struct {
+		t      expr.Type
+		format string
+	}{{expr.DateTime, dayStyle}, {expr.Decimal, centsStyle}} {
+		if s.styles[style.t], err = s.file.NewStyle(&excelize.Style{CustomNumFmt: &style.format}); err != nil {
+			return err
+		}
+	}
+	if s.stream, err = s.file.NewStreamWriter(s.w.Sheet); err != nil {
+		return err
+	}
+	header := make([]any, len(s.w.Columns))
+	for i, c := range s.w.Columns {
+		if header[i], err = s.text(c, c.Header); err != nil {
+			return err
+		}
+	}
+	return s.add(header)
+}
+
+func (s *sheetWriter) add(cells []any) error {
+	s.row++
+	if s.row > script.SheetRowsMax {
+		return s.refuse(nil, fmt.Sprintf("a sheet has at most %d rows with its header, and the table has more", script.SheetRowsMax), "write CSV, partition the output with partition_by, or keep less of it with having or top")
+	}
+	at, err := excelize.CoordinatesToCellName(1, s.row)
+	if err != nil {
+		return err
+	}
+	return s.stream.SetRow(at, cells)
+}
+
+func (s *sheetWriter) line(line []byte) error {
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.UseNumber()
+	var values []any
+	if err := d.Decode(&values); err != nil {
+		return fmt.Errorf("read a row of the sheet: %w", err)
+	}
+	cells := make([]any, len(values))
+	for i, v := range values {
+		var err error
+		if cells[i], err = s.cell(s.w.Columns[i], v); err != nil {
+			return err
+		}
+	}
+	return s.add(cells)
+}
+
+// cell is a value as excelize takes it.
+func (s *sheetWriter) cell(c *script.OutputColumn, value any) (any, error) {
+	switch v := value.(type) {
+	case nil:
+		return nil, nil
+	case bool:
+		return v, nil
+	case json.Number:
+		return s.number(c, v)
+	case string:
+		switch c.Type {
+		case expr.DateTime:
+			return s.moment(c, v)
+		case expr.Float:
+			return nil, s.refuse(c, "a sheet has no "+v, "leave such rows out with having, or make NULL of them: iif(…, null, r."+c.Name+")")
+		}
+		return s.text(c, v)
+	}
+	text, err := json.Marshal(value) // a list or a struct
+	if err != nil {
+		return nil, err
+	}
+	return s.text(c, string(text))
+}
+
+// number is a number that Excel keeps with all of its digits.
+func (s *sheetWriter) number(c *script.OutputColumn, v json.Number) (any, error) {
+	f, err := v.Float64()
+	if err != nil {
+		return nil, s.refuse(c, "a sheet cannot hold "+v.String(), "write it as a text: string(…)")
+	}
+	if c.Type == expr.Float {
+		return f, nil
+	}
+	digits := strings.TrimLeft(strings.NewReplacer("-", "", ".", "").Replace(v.String()), "0")
+	if len(digits) > sheetDigits {
+		return nil, s.refuse(c, fmt.Sprintf("Excel keeps %d digits of a number, and %s has more", sheetDigits, v), "write it as a text: string(…)")
+	}
+	if style, ok := s.styles[c.Type]; ok {
+		return excelize.Cell{StyleID: style, Value: f}, nil
+	}
+	return f, nil
+}
+
+// moment is a date and time as Excel counts it: in days.
+func (s *sheetWriter) moment(c *script.OutputColumn, v string) (any, error) {
+	at, err := time.Parse(lineTime, v)
+	if err != nil {
+		return nil, fmt.Errorf("read a time of the sheet: %w", err)
+	}
+	if at.Before(sheetFirst) {
+		return nil, s.refuse(c, "Excel has no dates before March 1900, such as "+v, "write it as a text")
+	}
+	const dayMS = 24 * 60 * 60 * 1000
+	ms := at.UnixMilli() - sheetEpoch.UnixMilli()
+	days := float64(ms) / dayMS
+	for int64(days*dayMS) < ms { // some readers cut off what is less than a millisecond
+		days = math.Nextafter(days, math.Inf(1))
+	}
+	return excelize.Cell{StyleID: s.styles[expr.DateTime], Value: days}, nil
+}
+
+// text is a text that a cell can hold.
+func (s *sheetWriter) text(c *script.OutputColumn, v string) (any, error) {
+	if len(v) > script.SheetTextMax && len(utf16.Encode([]rune(v))) > script.SheetTextMax {
+		return nil, s.refuse(c, fmt.Sprintf("a cell has at most %d characters, and a text has more: %.40s…", script.SheetTextMax, v), "write CSV, or cut it off")
+	}
+	for _, r := range v {
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
+			return nil, s.refuse(c, fmt.Sprintf("a cell cannot have the character U+%04X", r), "write CSV, or replace it")
+		}
+	}
+	return v, nil
+}
+
+func (s *sheetWriter) refuse(c *script.OutputColumn, message, hint string) error {
+	f := fault.New(fault.UserData, "row %d: %s", s.row, message)
+	if c != nil {
+		f.Message = fmt.Sprintf("row %d, column %s: %s", s.row, c.Name, message)
+	}
+	pos := s.w.Pos
+	f.Hint, f.Place = hint, fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col}
+	return f
+}
