@@ -96,7 +96,7 @@ func Separator(name string) string {
 }
 
 // Form is what the end of a file's name says that is written there: parquet, json (lines of it, also
-// compressed) or xlsx; "" if it says nothing of these.
+// compressed) or excel; "" if it says nothing of these.
 func Form(name string) string {
 	if Parquet(name) {
 		return "parquet"
@@ -109,7 +109,7 @@ func Form(name string) string {
 	case ext == ".ndjson", ext == ".jsonl":
 		return "json"
 	case ext == ".xlsx" && how == "":
-		return "xlsx"
+		return "excel"
 	}
 	return ""
 }

@@ -15,7 +15,7 @@ const (
 	FormCSV     FileForm = formatCSV
 	FormParquet FileForm = formatParquet
 	FormJSON    FileForm = formatJSON // lines of JSON
-	FormExcel   FileForm = "xlsx"
+	FormExcel   FileForm = formatExcel
 )
 
 // Text reports whether files of a form are lines of text, which can be compressed as a whole.
@@ -121,7 +121,7 @@ func (l *loader) formKeys(o, csv *object, w *FileWriter) {
 	case FormParquet:
 		l.codec(parquet, w)
 	case FormExcel:
-		l.sheet(o, excel, w)
+		l.sheetOutput(o, excel, w)
 	}
 	for _, p := range formParts {
 		if p.form != w.Form && len(w.Columns) > 0 {
@@ -130,8 +130,8 @@ func (l *loader) formKeys(o, csv *object, w *FileWriter) {
 	}
 }
 
-// sheet reads how an Excel file is written.
-func (l *loader) sheet(o, excel *object, w *FileWriter) {
+// sheetOutput reads how an Excel file is written.
+func (l *loader) sheetOutput(o, excel *object, w *FileWriter) {
 	w.Sheet = sheetNameDefault
 	if v := excel.text("sheet"); v != nil && v.Text != "" {
 		if w.Sheet = v.Text; len([]rune(v.Text)) > sheetNameMax || strings.ContainsAny(v.Text, sheetNameExcludes) || strings.HasPrefix(v.Text, "'") || strings.HasSuffix(v.Text, "'") {
