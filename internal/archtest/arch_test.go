@@ -102,6 +102,7 @@ var allowed = map[string]string{
 	"internal/collect":                 "fault gate parts pipeline plan state supervise worker",
 	"internal/compare":                 "budget engine expr fault parts pipeline plan similar sqltext state",
 	"internal/lineage":                 "address engine expr fault figures files parts pipeline plan query script similar sqltext state",
+	"internal/starter":                 "fault",
 	"internal/infer":                   "address engine expr fault figures files script sqltext unpack",
 	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state",
 	"internal/slot":                    "budget copies fault keeper parts remote state worker",
@@ -109,7 +110,7 @@ var allowed = map[string]string{
 	"internal/local": "adapt address calendar cassandra cluster collect database doctor document budget durable engine expr fault figures files gate lineage matrix message notify outfile pace schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
 		"state/patient coordinator executor supervise worker",
 	"internal/graph": "address script",
-	"cmd/thalweg":    "adapt address calendar cluster collect compare doctor document environment figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message metrics notify pace plan queue remote schedule script secret similar slot sqltext state supervise worker",
+	"cmd/thalweg":    "adapt address calendar cluster collect compare doctor document environment figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message metrics notify pace plan queue remote schedule script secret similar slot sqltext starter state supervise worker",
 }
 
 // banned imports, each with what to use instead.
