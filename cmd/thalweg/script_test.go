@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/bench/generate"
+	"thalweg/internal/effort"
 	"thalweg/internal/keeper"
 )
 
@@ -45,6 +47,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("EXAMPLES", filepath.Join(root, "examples"))
 			e.Setenv("ROOT", root)
 			e.Setenv("PYTHON_WITH_LIBRARIES", pythonWithLibraries())
+			e.Setenv("ROUND_TRIPS", strconv.Itoa(effort.Of(2, 4, 200)))
 			e.Setenv("REAL_DATA", os.Getenv("THALWEG_REAL_DATA"))
 			e.Values[s3Key{}] = s3Services{}
 			return nil
