@@ -104,7 +104,7 @@ var allowed = map[string]string{
 	"internal/lineage":                 "address engine expr fault figures files parts pipeline plan query script similar sqltext state",
 	"internal/starter":                 "fault",
 	"internal/infer":                   "address engine expr fault figures files script sqltext unpack",
-	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state",
+	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state unpack",
 	"internal/slot":                    "budget copies fault keeper parts remote state worker",
 	"internal/cluster":                 "document fault pace secret",
 	"internal/local": "adapt address calendar cassandra cluster collect database doctor document budget durable engine expr fault figures files gate lineage matrix message notify outfile pace schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +

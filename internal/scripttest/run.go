@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"thalweg/internal/similar"
 	"thalweg/internal/sqltext"
 	"thalweg/internal/state"
+	"thalweg/internal/unpack"
 )
 
 // Options of running tests.
@@ -225,7 +227,12 @@ func (r *runner) files(ctx context.Context, in *engine.Instance, n *script.Node,
 		return f
 	}
 	delete(r.given, n.Name)
+	urls := n.Files.URLs
 	n.Files.URLs, n.Files.Table, n.Files.Query = nil, "", ""
+	n.Files.CSV.Charset = unpack.UTF8 // what is given is text
+	if slices.ContainsFunc(n.Files.Columns, func(c *script.InputColumn) bool { return !c.InFile() }) {
+		return r.namedFiles(ctx, in, n, v, urls, filepath.Join(r.dir, fmt.Sprintf("in%d", ordinal)))
+	}
 	inputs := []*value{v}
 	if v.Kind == yaml.SequenceNode && !n.Files.Parquet {
 		inputs = nil
@@ -239,6 +246,32 @@ func (r *runner) files(ctx context.Context, in *engine.Instance, n *script.Node,
 			return err
 		}
 		n.Files.URLs = append(n.Files.URLs, script.FileURL{URL: path, Pos: n.Pos})
+	}
+	return nil
+}
+
+// namedFiles gives files to a node that takes columns from their names.
+func (r *runner) namedFiles(ctx context.Context, in *engine.Instance, n *script.Node, v *value, urls []script.FileURL, dir string) error {
+	if v.Kind != yaml.MappingNode || len(v.Content) == 2 && v.Content[0].Value == "file" {
+		f := v.fault("node %s takes columns from the names of its files, and nothing gives them names", n.Name)
+		f.Hint = fmt.Sprintf("write given: {%s: {NAME: TEXT}}, with names as urls of the script have them", n.Name)
+		return f
+	}
+	for i := 0; i+1 < len(v.Content); i += 2 {
+		path := filepath.Join(dir, filepath.FromSlash(v.Content[i].Value))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return &fault.Error{Kind: fault.Environment, Message: "write a given file", Err: err}
+		}
+		if err := r.input(ctx, in, n, (&value{v.suite, v.Content[i+1]}).resolved(), path); err != nil {
+			return err
+		}
+		n.Files.URLs = append(n.Files.URLs, script.FileURL{URL: path, Pos: n.Pos})
+	}
+	for i, u := range urls {
+		if u.Pattern != "" && len(n.Files.URLs) > 0 {
+			at := &n.Files.URLs[min(i, len(n.Files.URLs)-1)]
+			at.Pattern = filepath.Join(dir, filepath.FromSlash(u.Pattern))
+		}
 	}
 	return nil
 }
