@@ -122,11 +122,7 @@ func createResultTable(step *PythonStep) string {
 	fields := step.Program.Fields
 	cols := make([]string, 0, len(fields)+2)
 	for i, f := range fields {
-		t := f.Type.SQL()
-		if f.Type == expr.Decimal || f.Type == expr.DateTime {
-			t = "BIGINT" // as transported
-		}
-		cols = append(cols, fmt.Sprintf("c%d %s", i, t))
+		cols = append(cols, fmt.Sprintf("c%d %s", i, transportType(f.Type)))
 	}
 	for _, c := range step.extra() {
 		cols = append(cols, sqltext.Ident(c[0])+" "+c[1])
@@ -183,7 +179,11 @@ func (s *PythonStep) sourceTypes() []mapping.Type {
 	kinds := map[expr.Type]mapping.Type{expr.String: mapping.TypeVarchar, expr.Float: mapping.TypeDouble, expr.Bool: mapping.TypeBoolean}
 	var types []mapping.Type
 	for _, in := range s.Program.Inputs {
-		types = append(types, cmp.Or(kinds[in.Type], mapping.TypeBigInt))
+		t := cmp.Or(kinds[in.Type], mapping.TypeBigInt)
+		if transportType(in.Type) == "VARCHAR" {
+			t = mapping.TypeVarchar
+		}
+		types = append(types, t)
 	}
 	if s.Groups != "" {
 		types = append(types, mapping.TypeBigInt)
@@ -255,6 +255,8 @@ func (s *sink) fail(out bool) error {
 	return err
 }
 
+const secondsOfDay = 24 * 60 * 60
+
 func zeroOf(f python.Field) driver.Value {
 	switch {
 	case f.Nullable:
@@ -267,6 +269,12 @@ func zeroOf(f python.Field) driver.Value {
 		return false
 	case f.Type == expr.DateTime:
 		return time.Time{}.UnixMilli()
+	case f.Type == expr.Date:
+		return time.Time{}.Unix() / secondsOfDay
+	case f.Type == expr.Instant:
+		return time.Time{}.UnixMicro()
+	case transportType(f.Type) == "VARCHAR":
+		return "0"
 	}
 	return int64(0)
 }

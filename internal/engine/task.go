@@ -180,8 +180,8 @@ const (
 )
 
 // TransportSQL renders a value of type t the way rows travel to Go: decimals
-// as cents, datetimes as milliseconds, so that no big.Int or time.Time is
-// made per cell.
+// as cents, or as text if they have other digits, datetimes as milliseconds, dates as days and timestamptz as microseconds,
+// so that no big.Int or time.Time is made per cell.
 func TransportSQL(t expr.Type, sql string) string {
 	switch t {
 	case expr.Decimal:
@@ -190,8 +190,26 @@ func TransportSQL(t expr.Type, sql string) string {
 			sql, "CAST(99999999999999.99 AS DECIMAL(18,2))")
 	case expr.DateTime:
 		return "epoch_ms(" + sql + ")"
+	case expr.Date:
+		return "(" + sql + " - DATE '1970-01-01')"
+	case expr.Instant:
+		return "epoch_us(" + sql + ")"
+	}
+	if _, _, exact := t.Exact(); exact {
+		return "CAST(" + sql + " AS VARCHAR)"
 	}
 	return sql
+}
+
+// transportType is the SQL type of what TransportSQL gives.
+func transportType(t expr.Type) string {
+	switch _, _, exact := t.Exact(); {
+	case exact:
+		return "VARCHAR"
+	case t == expr.Decimal || t == expr.DateTime || t == expr.Date || t == expr.Instant:
+		return "BIGINT"
+	}
+	return t.SQL()
 }
 
 // untransportSQL is the reverse of TransportSQL.
@@ -201,6 +219,13 @@ func untransportSQL(t expr.Type, sql string) string {
 		return "CAST(" + sql + " AS DECIMAL(18,0)) * CAST(0.01 AS DECIMAL(3,2))" // is a DECIMAL(18,2)
 	case expr.DateTime:
 		return "make_timestamp_ms(" + sql + ")"
+	case expr.Date:
+		return "(DATE '1970-01-01' + CAST(" + sql + " AS INTEGER))"
+	case expr.Instant:
+		return "make_timestamptz(" + sql + ")"
+	}
+	if _, _, exact := t.Exact(); exact {
+		return "CAST(" + sql + " AS " + t.SQL() + ")"
 	}
 	return sql
 }

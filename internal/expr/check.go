@@ -242,7 +242,9 @@ func (c *checker) selector(n *node, x *ast.SelectorExpr) (*node, *Error) {
 	}
 	n.op, n.ref, n.typ, n.zone = opRef, Ref{alias, field}, t, time.UTC
 	n.dec = decimalType{scale: columnScale}
-	if c.mode.Unstored != nil && c.mode.Unstored(n.ref) {
+	if t.exact() {
+		n.dec = exactDecimal(t)
+	} else if c.mode.Unstored != nil && c.mode.Unstored(n.ref) {
 		n.dec, n.unstored = openDecimal(), true
 	}
 	if c.mode.Zoned != nil && t == DateTime {
@@ -301,7 +303,7 @@ func (c *checker) unary(n *node, x *ast.UnaryExpr) (*node, *Error) {
 	return foldNegation(n), nil
 }
 
-func (t Type) numeric() bool { return t == Int || t == GoInt || t == Float || t == Decimal }
+func (t Type) numeric() bool { return t == Int || t == GoInt || t == Float || t.IsDecimal() }
 
 func (c *checker) binary(n *node, x *ast.BinaryExpr) (*node, *Error) {
 	for _, o := range operands(x) {
@@ -323,6 +325,7 @@ func (c *checker) binary(n *node, x *ast.BinaryExpr) (*node, *Error) {
 		}
 		return nil, noOperand(a, x.Op)
 	}
+	literalsBesideExact(n.args)
 	switch x.Op {
 	case token.LAND, token.LOR:
 		return c.logic(n, at)
@@ -377,13 +380,18 @@ func mismatch(n *node, at span) *Error {
 		err.hint("time.Parse(layout, %s) makes a datetime", shorten(b.text))
 	case b.typ == DateTime && a.typ == String:
 		err.hint("time.Parse(layout, %s) makes a datetime", shorten(a.text))
+	default:
+		hintTimes(err, a, b)
 	}
 	return err
 }
 
 func conversion(t Type) string {
-	if t == GoInt {
+	switch {
+	case t == GoInt:
 		return "int"
+	case t.exact():
+		return "decimal"
 	}
 	return t.String()
 }
@@ -410,6 +418,8 @@ func (c *checker) compare(n *node, at span) (*node, *Error) {
 			n.raises = n.raises || a.dec.wide || b.dec.wide
 		}
 		n.args = []*node{c.convert(a, t), c.convert(b, t)}
+	case a.typ == DateTime && b.typ == Instant || a.typ == Instant && b.typ == DateTime:
+		n.args = []*node{asDateTime(a), asDateTime(b)}
 	case a.typ != b.typ || a.typ == Month || a.typ == Location:
 		return nil, mismatch(n, at)
 	case a.typ == Bool && n.tok != token.EQL && n.tok != token.NEQ:
@@ -423,7 +433,7 @@ func pairType(a, b *node) Type {
 	switch {
 	case a.typ == Float || b.typ == Float:
 		return Float
-	case a.typ == Decimal || b.typ == Decimal:
+	case a.typ.IsDecimal() || b.typ.IsDecimal():
 		return Decimal
 	}
 	return Int
@@ -431,7 +441,7 @@ func pairType(a, b *node) Type {
 
 // convert widens n to a number type by the pair rule.
 func (c *checker) convert(n *node, t Type) *node {
-	if n.typ == t || (n.typ == GoInt && t == Int) {
+	if n.typ == t || (n.typ == GoInt && t == Int) || n.typ.exact() && t == Decimal {
 		return n
 	}
 	out := &node{op: opConvert, typ: t, args: []*node{n}, at: n.at, text: n.text, raises: n.raises, null: n.null, finite: true}
@@ -447,6 +457,12 @@ func (c *checker) arithmetic(n *node, at span) (*node, *Error) {
 	if n.tok == token.ADD && a.typ == String && b.typ == String {
 		return concatenation(n)
 	}
+	if a.typ == Date && (n.tok == token.ADD || n.tok == token.SUB) {
+		if t := dateResult(n.tok, b.typ); t != Invalid {
+			n.op, n.typ, n.raises = opArith, t, true
+			return n, nil
+		}
+	}
 	if !a.typ.numeric() || !b.typ.numeric() {
 		return nil, mismatch(n, at)
 	}
@@ -457,6 +473,9 @@ func (c *checker) arithmetic(n *node, at span) (*node, *Error) {
 	n.args = []*node{c.convert(a, n.typ), c.convert(b, n.typ)}
 	n.raises = n.raises || n.args[0].raises || n.args[1].raises || n.typ != Float
 	if n.typ == Decimal {
+		if a.typ.exact() || b.typ.exact() {
+			return c.exactArithmetic(n, at)
+		}
 		if err := c.decimalArithmetic(n, at); err != nil {
 			return nil, err
 		}

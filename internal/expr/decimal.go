@@ -23,6 +23,8 @@ const (
 type decimalType struct {
 	wide  bool
 	scale int
+	// digits of the types that scripts name with theirs; 0: all that the shape has.
+	digits int
 
 	// open values come from files: this is the type that holds all of them, but
 	// theirs is known only when the file is read. Mostly it is a column's.

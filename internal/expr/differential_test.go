@@ -137,7 +137,7 @@ func valueSQL(v any) string {
 }
 
 func makeTrial(t *testing.T, g generator, rows []map[string]any) (trial, bool) {
-	typ := pick(g, expr.ColumnTypes()...)
+	typ := pick(g, plainTypes()...)
 	round := g.IntN(3) > 0
 	tr := trial{src: g.of(typ, 1+g.IntN(4))}
 	e, err := expr.Parse(tr.src)

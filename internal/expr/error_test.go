@@ -84,7 +84,7 @@ func TestErrors(t *testing.T) {
 		{"⟦sum(r.qty)⟧", "sum is an aggregate: it can only be used in a field of a lookup with group: true", field},
 		{"⟦sum(r.qty)⟧ + 1", "sum is an aggregate: it must be the whole expression (compute with it in the next node)", aggregated},
 		{"float(⟦sum(r.qty)⟧)", "sum is an aggregate: it must be the whole expression (compute with it in the next node)", aggregated},
-		{"max(⟦r.ts⟧)", "argument 1 of max must be number or string, but `r.ts` is datetime (max(x number or string))", aggregated},
+		{"max(⟦true⟧)", "argument 1 of max must be number, string, date or time, but `true` is bool (max(x number, string, date or time))", aggregated},
 		{"string_agg(r.order_id, ⟦l.seller⟧)", "the separator must be a literal", aggregated},
 	} {
 		t.Run(c.src, func(t *testing.T) {

@@ -21,13 +21,19 @@ func PrintSQL(t Type, format, sql string) (string, error) {
 	r := &renderer{}
 	n := &node{op: opRaw, raw: sql, typ: t, text: sql, zone: time.UTC, dec: decimalType{scale: columnScale}}
 	whole := span{0, len(format)}
-	switch t {
-	case DateTime:
+	if t.exact() {
+		n.dec = exactDecimal(t)
+	}
+	if format == "" && t.TimeLayout() != "" {
+		format = t.TimeLayout()
+	}
+	switch {
+	case t == DateTime || t == Date || t == Instant:
 		if _, err := layoutOf(&node{val: format, at: whole}); err != nil {
 			return "", err
 		}
-		return r.formatTime(n, format), nil
-	case Decimal:
+		return r.formatTime(r.asTime(n), format), nil
+	case t.IsDecimal():
 		n = &node{op: opRaw, raw: "CAST(CAST(" + sql + " AS " + t.SQL() + ") AS VARCHAR)", typ: String, text: sql}
 	}
 	if format == "" {
@@ -46,11 +52,11 @@ func PrintSQL(t Type, format, sql string) (string, error) {
 // PrintNote says what is probably not meant with a format that PrintSQL
 // takes: an *Error, or nil.
 func PrintNote(t Type, format string) error {
-	if t == DateTime || format == "" {
+	if t == DateTime || t == Date || t == Instant || format == "" {
 		return nil
 	}
 	n := &node{op: opRaw, raw: "x", typ: t, text: "x"}
-	if t == Decimal {
+	if t.IsDecimal() {
 		n.typ = String
 	}
 	mark := marked(format, []*node{n})
@@ -83,8 +89,12 @@ func (r *renderer) printParts(n *node, t Type, format string) ([]string, *Error)
 			return nil, span{p.offset, len(p.verb.text)}.errorf("%s has no value: a column is one value", p.verb.text)
 		}
 		if problem, hint := p.verb.fits(n.typ); problem != "" {
-			if t == Decimal {
-				problem, hint = p.verb.text+" cannot print a decimal2", "%s prints it with two digits after the point"
+			if t.IsDecimal() {
+				_, scale := t.Digits()
+				problem, hint = p.verb.text+" cannot print "+t.phrase(), fmt.Sprintf("%%s prints it with %s after the point", plural(scale, "digit"))
+				if t == Decimal {
+					hint = "%s prints it with two digits after the point"
+				}
 			}
 			return nil, span{p.offset, len(p.verb.text)}.errorf("%s", problem).hint("%s", hint)
 		}
@@ -120,6 +130,10 @@ func ScanSQL(t Type, format, sql string) (string, error) {
 		}), nil
 	case DateTime:
 		return r.scanTime(n, format)
+	case Date:
+		return r.scanDate(n, format)
+	case Instant:
+		return r.scanInstant(n, format, "")
 	case Int, Float, Decimal:
 		if format != "" {
 			return r.scanNumber(t, n, format)
@@ -127,7 +141,115 @@ func ScanSQL(t Type, format, sql string) (string, error) {
 		macro := map[Type]string{Int: "thalweg_scan_int", Float: "thalweg_scan_float", Decimal: "thalweg_scan_decimal"}[t]
 		return r.let(n, func(v string) string { return macro + "(" + v + ")" }), nil
 	}
+	if t.exact() {
+		if format != "" {
+			return "", whole.errorf("%s column takes no format", t.phrase()).hint("it is read as a plain number; declare it as decimal2 or string to use a format")
+		}
+		return r.exactScan(t, n, false), nil
+	}
 	return "", whole.errorf("%s cannot be read from text", t.phrase())
+}
+
+// Exactly says how a column's text is read where a value that its type cannot
+// hold exactly is an error.
+type Exactly struct {
+	Round bool   // digits behind those that the type has are rounded off
+	Zone  string // of a timestamptz: the zone of texts without one; "": their layout has it
+}
+
+// ScanExactSQL is ScanSQL as Thalweg's own forms read text: NULL also where the
+// type cannot hold the value exactly. A decimal has no format, or is read as ScanSQL does.
+func ScanExactSQL(t Type, format, sql string, how Exactly) (string, error) {
+	r := &renderer{}
+	n := &node{op: opRaw, raw: sql, typ: String, text: sql}
+	switch {
+	case t.IsDecimal() && format == "":
+		return r.exactScan(t, n, how.Round), nil
+	case t == Instant:
+		return r.scanInstant(n, format, how.Zone)
+	case t == DateTime && !how.Round:
+		scan, err := ScanSQL(t, format, sql)
+		if err != nil {
+			return "", err
+		}
+		return r.bind(r.exactTime(format, scan, sql), false, func(v string) string {
+			return "CASE WHEN " + v + " = date_trunc('millisecond', " + v + ") THEN " + v + " END"
+		}), nil
+	}
+	return ScanSQL(t, format, sql)
+}
+
+// exactTime is the reading of a datetime, by Go where its text may have more
+// than six digits of the second, which the reading would cut.
+func (r *renderer) exactTime(layout, scan, v string) string {
+	for _, e := range parseLayout(layout) {
+		if e.kind == second2 || e.kind == second1 { // Go takes a fraction behind any second
+			return "CASE WHEN regexp_matches(" + v + ", '[.,][0-9]{6}[0-9]*[1-9]') THEN NULL ELSE " + scan + " END"
+		}
+	}
+	return scan
+}
+
+func (r *renderer) scanDate(n *node, layout string) (string, error) {
+	if layout == "" || layout == time.DateOnly {
+		return r.let(n, func(v string) string { return "thalweg_scan_date(" + v + ")" }), nil
+	}
+	whole := span{0, len(layout)}
+	if _, err := layoutOf(&node{val: layout, at: whole}); err != nil {
+		return "", err
+	}
+	if t := time.Date(2006, time.November, 22, 13, 14, 15, 123456789, time.FixedZone("X", 60)); t.Format(layout) != dayOf(t).time().Format(layout) {
+		return "", whole.errorf("the layout %q of a date has a time of the day", layout).hint("declare the column as datetime or timestamptz")
+	}
+	parsed, err := r.scanTime(n, layout)
+	if err != nil {
+		return "", err
+	}
+	return r.bind("CAST("+parsed+" AS DATE)", false, func(v string) string { return "CASE WHEN " + yearsSQL(v) + " THEN " + v + " END" }), nil
+}
+
+func (r *renderer) scanInstant(n *node, layout, zone string) (string, error) {
+	whole := span{0, len(layout)}
+	switch {
+	case layout == "" && zone == "":
+		layout = time.RFC3339Nano
+	case layout == "":
+		return "", whole.errorf("a timestamptz column with a zone needs a format").hint("a Go layout, such as 2006-01-02 15:04:05")
+	}
+	if _, err := layoutOf(&node{val: layout, at: whole}); err != nil {
+		return "", err
+	}
+	switch zoned := Zoned(layout); {
+	case !zoned && zone == "":
+		return "", whole.errorf("the layout %q of a timestamptz has no zone", layout).
+			hint("write -07:00 or Z07:00 where the text has it, or say zone: Europe/Berlin for texts without")
+	case zoned && zone != "":
+		return "", whole.errorf("the layout %q has a zone itself", layout).hint("leave zone out")
+	}
+	if zone == "" {
+		zone = "UTC"
+	}
+	if _, err := LoadZone(zone); err != nil {
+		return "", whole.errorf("%s", err).hint("a name such as Europe/Berlin or UTC")
+	}
+	return r.let(n, func(v string) string { return toInstant(instantText(layout, zone, v)) }), nil
+}
+
+// PrintInSQL is PrintSQL of a datetime or a timestamptz in a zone.
+func PrintInSQL(t Type, format, zone, sql string) (string, error) {
+	if format == "" {
+		format = t.TimeLayout()
+	}
+	whole := span{0, len(format)}
+	if _, err := layoutOf(&node{val: format, at: whole}); err != nil {
+		return "", err
+	}
+	if _, err := LoadZone(zone); err != nil {
+		return "", whole.errorf("%s", err).hint("a name such as Europe/Berlin or UTC")
+	}
+	r := &renderer{}
+	n := &node{op: opRaw, raw: sql, typ: t, text: sql, zone: time.UTC}
+	return goFormatIn + "(" + r.sql(r.asTime(n)) + ", " + sqltext.String(format) + ", " + sqltext.String(zone) + ")", nil
 }
 
 // ScanPlainFloatSQL is ScanSQL of a float that has no underscores between its digits.
@@ -272,6 +394,14 @@ func DefaultSQL(t Type, text, csvFormat string) (string, error) {
 	}
 	n := &node{typ: t}
 	n.constant(value)
+	if t.exact() {
+		v := value.(number).trim()
+		digits, scale, _ := t.Exact()
+		if v.scale > scale || v.digits(scale) > digits {
+			return "", whole.errorf("%q is not a %s", trimmed, t)
+		}
+		return decimalLiteral(v, exactDecimal(t)), nil
+	}
 	if t == Decimal {
 		v := value.(number).round(columnScale)
 		if len(v.at(columnScale).Text(10)) > narrowDigits {
@@ -284,7 +414,14 @@ func DefaultSQL(t Type, text, csvFormat string) (string, error) {
 
 func defaultValue(t Type, text, format string) (any, error) {
 	zero := text == ""
+	if t.exact() {
+		t = Decimal
+	}
 	switch t {
+	case Date:
+		return defaultDate(text, format)
+	case Instant:
+		return defaultInstant(text, format)
 	case Int:
 		if zero {
 			return int64(0), nil
@@ -333,6 +470,30 @@ func defaultValue(t Type, text, format string) (any, error) {
 		return v.Truncate(time.Millisecond), nil
 	}
 	return nil, fmt.Errorf("there is no text of that type")
+}
+
+func defaultDate(text, format string) (any, error) {
+	if text == "" {
+		return dayOf(time.Time{}), nil
+	}
+	for _, layout := range []string{time.DateOnly, format} {
+		if v, err := time.ParseInLocation(layout, text, time.UTC); layout != "" && err == nil && inYears(v) {
+			return dayOf(v), nil
+		}
+	}
+	return nil, fmt.Errorf("write it like 2024-12-31")
+}
+
+func defaultInstant(text, format string) (any, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, format} {
+		if v, ok := parseInstant(layout, text, time.UTC); layout != "" && ok && Zoned(layout) {
+			return v, nil
+		}
+	}
+	return nil, fmt.Errorf("write it like 2024-12-31T23:59:59.123456+01:00")
 }
 
 func defaultInt(text, format string) (any, error) {

@@ -22,12 +22,15 @@ func setOf(types ...Type) typeSet {
 func (s typeSet) has(t Type) bool { return s&t.bit() != 0 }
 
 // kinds are the types that sets tell apart.
-func kinds() [10]Type {
-	return [...]Type{String, Int, Float, Bool, DateTime, Decimal, Month, Location, GoInt, Null}
+func kinds() [13]Type {
+	return [...]Type{String, Int, Float, Bool, DateTime, Decimal, anyExact, Date, Instant, Month, Location, GoInt, Null}
 }
 
 // bit is the place of t in sets, 0 for what is in none.
 func (t Type) bit() typeSet {
+	if t.exact() {
+		t = anyExact
+	}
 	for i, k := range kinds() {
 		if t == k {
 			return 1 << i
@@ -39,12 +42,18 @@ func (t Type) bit() typeSet {
 // String lists the types as the reference page does.
 func (s typeSet) String() string {
 	switch s {
-	case setOf(Int, GoInt, Float, Decimal):
+	case numeric():
 		return "number"
-	case setOf(Int, GoInt, Float, Decimal, String):
-		return "number or string"
-	case setOf(String, Int, GoInt, Float, Bool, Decimal):
+	case ordered():
+		return "number, string, date or time"
+	case convertible():
 		return "string, bool or number"
+	case fixed():
+		return "int or decimal"
+	case times():
+		return "datetime, timestamptz or date"
+	case toTimes():
+		return "datetime, timestamptz, date or string"
 	case anyValue(), printable():
 		return "any"
 	case setOf(Int, GoInt):
@@ -113,7 +122,7 @@ func (f *function) form(params []param) string {
 // functions lists every function in the order of the reference page.
 func functions() []*function {
 	return slices.Concat(conversionFunctions(), choiceFunctions(), nullFunctions(), textFunctions(),
-		numberFunctions(), timeFunctions(), aggregateFunctions())
+		numberFunctions(), timeFunctions(), dateFunctions(), aggregateFunctions())
 }
 
 // functionTable finds functions by name. It is made once: a script of
@@ -234,12 +243,17 @@ func plural(n int, noun string) string {
 }
 
 // anyValue, number …: the argument types that functions share.
-func anyValue() typeSet      { return setOf(String, Int, GoInt, Float, Bool, Decimal, DateTime) }
+func anyValue() typeSet {
+	return setOf(String, Int, GoInt, Float, Bool, Decimal, anyExact, DateTime, Date, Instant)
+}
 func printable() typeSet     { return anyValue() | setOf(Month) }
-func convertible() typeSet   { return setOf(String, Int, GoInt, Float, Bool, Decimal) }
-func numeric() typeSet       { return setOf(Int, GoInt, Float, Decimal) }
+func convertible() typeSet   { return setOf(String, Bool) | numeric() }
+func numeric() typeSet       { return fixed() | setOf(Float) }
+func fixed() typeSet         { return setOf(Int, GoInt, Decimal, anyExact) }
 func anyInt() typeSet        { return setOf(Int, GoInt) }
-func ordered() typeSet       { return setOf(Int, GoInt, Float, Decimal, String) }
+func ordered() typeSet       { return numeric() | times() | setOf(String) }
+func times() typeSet         { return setOf(DateTime, Date, Instant) }
+func toTimes() typeSet       { return times() | setOf(String) }
 func only(t Type) typeSet    { return setOf(t) }
 func text(n string) param    { return param{n, only(String)} }
 func instant(n string) param { return param{n, only(DateTime)} }

@@ -3,6 +3,7 @@ package expr
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	"thalweg/internal/sqltext"
 )
@@ -28,10 +29,10 @@ func aggregateFunctions() []*function {
 	for i, other := range [][]param{{{"x", anyValue()}}, {{"x", anyValue()}, cond}} {
 		out[i].other, out[i].nullable = other, func(*node) bool { return false }
 	}
-	add("sum", []param{{"x", numeric()}}, Invalid, "type of x", "Sum; 0 over no value. An int sum beyond 64 bits is an error; floats are added in the order of the rows.", checkAggregate, sqlSum)
-	add("avg", []param{{"x", numeric()}}, Invalid, "type of x", "Average; 0 over no value. Ints round down, decimals to 2 digits half away from zero.", checkAverage, sqlAverage)
-	add("min", []param{{"x", ordered()}}, Invalid, "type of x", "Smallest value; 0 or \"\" over no value. NaN counts only where there is nothing else.", checkAggregate, extreme("min"))
-	add("max", []param{{"x", ordered()}}, Invalid, "type of x", "Largest value; 0 or \"\" over no value. NaN counts only where there is nothing else.", checkAggregate, extreme("max"))
+	add("sum", []param{{"x", numeric()}}, Invalid, "type of x", "Sum; 0 over no value; of a decimal(p,s) a decimal(38,s). An int sum beyond 64 bits is an error; floats are added in the order of the rows.", checkAggregate, sqlSum)
+	add("avg", []param{{"x", numeric()}}, Invalid, "type of x", "Average; 0 over no value. Ints round down, a decimal2 is rounded to 2 digits, a decimal(p,s) gives a decimal(38,16) rounded to 16, half away from zero.", checkAverage, sqlAverage)
+	add("min", []param{{"x", ordered()}}, Invalid, "type of x", "Smallest value; 0, \"\" or the first of January of the year 1 over no value. NaN counts only where there is nothing else.", checkAggregate, extreme("min"))
+	add("max", []param{{"x", ordered()}}, Invalid, "type of x", "Largest value; 0, \"\" or the first of January of the year 1 over no value. NaN counts only where there is nothing else.", checkAggregate, extreme("max"))
 	add("string_agg", []param{text("s"), text("sep")}, String, "", "Texts joined in the order of the rows with sep, which must be a literal. Empty texts at the start are dropped without a separator; \"\" over no value.", checkJoin, sqlJoin)
 	return out
 }
@@ -51,8 +52,16 @@ func checkAggregate(_ *checker, n *node) *Error {
 	}
 	n.raises = true
 	n.dec = x.dec
-	if n.typ == Decimal && strings.HasPrefix(n.fn.name, "sum") {
+	n.zone = time.UTC
+	if !strings.HasPrefix(n.fn.name, "sum") {
+		return nil
+	}
+	switch {
+	case n.typ == Decimal:
 		n.dec.wide = true
+	case n.typ.exact():
+		n.typ = DecimalOf(wideDigits, n.dec.scale)
+		n.dec = exactDecimal(n.typ)
 	}
 	return nil
 }
@@ -60,6 +69,15 @@ func checkAggregate(_ *checker, n *node) *Error {
 func checkAverage(c *checker, n *node) *Error {
 	err := checkAggregate(c, n)
 	n.dec = decimalType{wide: true, scale: columnScale}
+	switch {
+	case !n.typ.exact():
+	case n.args[0].dec.scale > quotientScale:
+		return n.at.errorf("the average of a decimal with %d digits after the point is not computed, at most with %d", n.args[0].dec.scale, quotientScale).
+			hint("round(x, %d) before, or avg(float(x))", quotientScale)
+	default:
+		n.typ = DecimalOf(wideDigits, quotientScale)
+		n.dec = exactDecimal(n.typ)
+	}
 	return err
 }
 
@@ -114,8 +132,19 @@ func (r *renderer) orZero(sql, zero string) string {
 	return "coalesce(" + sql + ", " + zero + ")"
 }
 
+// safeSumDigits: of decimals with no more digits the sum of any number of rows
+// that there can be has less than 38.
+const safeSumDigits = 24
+
 func sqlSum(r *renderer, n *node, filter string) string {
 	x := r.aggregated(n)
+	if n.typ.exact() {
+		sum := "sum(" + x + ")" + filter
+		if n.args[0].before()+n.dec.scale > safeSumDigits {
+			sum = r.bounded(n, sum)
+		}
+		return r.orZero(sum, "CAST(0 AS "+n.dec.sql()+")")
+	}
 	switch n.typ {
 	case Float:
 		// Adding floats depends on the order; an ordered sum adds one by one.
@@ -130,10 +159,10 @@ func sqlAverage(r *renderer, n *node, filter string) string {
 	arg := n.args[0]
 	x := r.aggregated(n)
 	count := "count(" + x + ")" + filter
-	switch n.typ {
-	case Float:
+	switch t := n.typ; {
+	case t == Float:
 		return r.orZero("CASE WHEN "+count+" > 0 THEN sum("+x+r.inOrder()+")"+filter+" / "+count+" END", "CAST(0 AS DOUBLE)")
-	case Decimal:
+	case t.IsDecimal():
 		// The aggregates stand in the list, not in the lambda: DuckDB cannot capture them.
 		scale := pow10(arg.dec.scale).String()
 		return r.orZero("list_transform([{'s': sum("+x+")"+filter+", 'c': "+count+"}], lambda \"thalweg:v\": CASE WHEN \"thalweg:v\".c > 0 THEN CAST(thalweg_quotient("+
@@ -158,10 +187,13 @@ func extreme(name string) func(*renderer, *node, string) string {
 			if name == "max" && !n.args[0].finite {
 				return r.orZero("coalesce(max(CASE WHEN NOT isnan("+x+") THEN "+x+" END)"+filter+", max("+x+")"+filter+")", zero)
 			}
-		case Decimal:
-			zero = "CAST(0 AS " + n.dec.sql() + ")"
 		case String:
 			zero = "''"
+		case DateTime, Date, Instant:
+			zero, _ = DefaultSQL(n.typ, "", "")
+		}
+		if n.typ.IsDecimal() {
+			zero = "CAST(0 AS " + n.dec.sql() + ")"
 		}
 		return r.orZero(name+"("+x+")"+filter, zero)
 	}

@@ -29,6 +29,9 @@ func checkChoice(_ *checker, n *node) *Error {
 // oneOfThem gives n what the values have in common of which it will be one. A
 // null among them takes their type.
 func oneOfThem(n *node, values []*node) *Error {
+	if err := unifyExact(n, values); err != nil || n.typ.exact() {
+		return err
+	}
 	var first *node
 	for _, v := range values {
 		switch {
@@ -73,7 +76,7 @@ func offsetOf(zone *time.Location) int {
 // sqlChoice: DuckDB's CASE evaluates a branch for the rows that take it only.
 // A NULL condition gives NULL.
 func sqlChoice(r *renderer, n *node) string {
-	if n.typ == Decimal {
+	if n.typ.IsDecimal() {
 		return r.choice(n, func(a *node) string { return r.cast(a, n.dec) })
 	}
 	return r.choice(n, r.sql)
@@ -114,12 +117,12 @@ func nullFunctions() []*function {
 // computes first, for all rows. It does not reach into a CASE.
 func sqlCoalesce(r *renderer, n *node) string {
 	render := r.sql
-	if n.typ == Decimal {
+	if n.typ.IsDecimal() {
 		render = func(a *node) string { return r.cast(a, n.dec) }
 	}
 	risky := false
 	for _, a := range n.args[1:] {
-		risky = risky || a.raises || n.typ == Decimal
+		risky = risky || a.raises || n.typ.IsDecimal()
 	}
 	if risky {
 		return r.firstOf(n.args, render)

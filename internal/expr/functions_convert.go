@@ -14,10 +14,10 @@ func conversionFunctions() []*function {
 	return []*function{
 		{name: "string", group: "Conversions", params: []param{{"x", printable()}}, result: String,
 			takesNull: true,
-			doc:       "Text as Go prints it: floats in the shortest form that reads back (1e+06 from a million on), decimals without zeros at the end, datetimes as 2006-01-02 15:04:05.999999 +0000 UTC.",
+			doc:       "Text as Go prints it: floats in the shortest form that reads back (1e+06 from a million on), decimals without zeros at the end, datetimes and timestamptz as 2006-01-02 15:04:05.999999 +0000 UTC, dates as 2006-01-02.",
 			check:     ofNull(checkString), sql: func(r *renderer, n *node) string { return r.text(n.args[0]) }},
 		{name: "int", group: "Conversions", params: value, result: Int, raises: true, takesNull: true,
-			doc:   "A string must be a base-10 integer without blanks; float and decimal2 are cut toward zero; true is 1. What does not fit raises an error.",
+			doc:   "A string must be a base-10 integer without blanks; floats and decimals are cut toward zero; true is 1. What does not fit raises an error.",
 			check: ofNull(checkInt), sql: sqlInt},
 		{name: "float", group: "Conversions", params: value, result: Float, takesNull: true,
 			doc: "A string must be a number without blanks, as Go reads it: digits may be separated by underscores (1_000); " +
@@ -27,6 +27,14 @@ func conversionFunctions() []*function {
 			doc: "Not rounded to 2 digits by itself: a float becomes its shortest decimal, up to 16 digits after the point; " +
 				"a string must be a number without blanks and underscores, with an exponent or without (1e5); true is 1.",
 			check: ofNull(checkDecimal), sql: sqlDecimal},
+		{name: "decimal", group: "Conversions", params: []param{{"x", convertible()}, {"digits", anyInt()}, {"scale", anyInt()}}, resultDoc: "decimal(digits,scale)", raises: true,
+			doc: "The same number with so many digits, scale of them behind the point; both must be literals. A number that has more is an error, and so is a float, whose text is " +
+				"the shortest that reads back: round(…) it before. Beyond Capillaries.",
+			check: checkToExact, sql: sqlToExact},
+		{name: "round", group: "Conversions", params: []param{{"x", numeric()}, {"scale", anyInt()}}, resultDoc: "decimal(p,scale)", raises: true,
+			doc: "A decimal with so many digits behind the point, rounded half away from zero; scale is a literal of 0 to 16. " +
+				"Of a float the shortest decimal that reads back is rounded. Beyond Capillaries.",
+			check: checkRound, sql: sqlRound},
 	}
 }
 
@@ -52,6 +60,8 @@ func checkString(_ *checker, n *node) *Error {
 	case number:
 		n.constant(v.String())
 	case time.Time:
+		n.constant(v.String())
+	case day:
 		n.constant(v.String())
 	}
 	return nil
@@ -92,12 +102,12 @@ func checkInt(_ *checker, n *node) *Error {
 
 func sqlInt(r *renderer, n *node) string {
 	a := n.args[0]
-	switch a.typ {
-	case Int, GoInt:
+	switch t := a.typ; {
+	case t == Int || t == GoInt:
 		return r.sql(a)
-	case Float, Decimal:
+	case t == Float || t.IsDecimal():
 		return "CAST(trunc(" + r.sql(a) + ") AS BIGINT)"
-	case String:
+	case t == String:
 		return r.scanOrRaise(a, n, "thalweg_scan_int", "not an integer")
 	}
 	return "CAST(" + r.sql(a) + " AS BIGINT)"
@@ -150,10 +160,10 @@ func sqlFloat(r *renderer, n *node) string {
 
 func checkDecimal(_ *checker, n *node) *Error {
 	a := n.args[0]
-	switch a.typ {
-	case Decimal:
+	switch t := a.typ; {
+	case t.IsDecimal():
 		n.dec, n.raises = a.dec, a.raises
-	case Float, String:
+	case t == Float || t == String:
 		n.dec = decimalType{wide: true, scale: quotientScale}
 	}
 	if !a.isConst() {
@@ -162,9 +172,22 @@ func checkDecimal(_ *checker, n *node) *Error {
 		}
 		return nil
 	}
-	var out number
-	ok := true
-	switch v := a.val.(type) {
+	out, ok := a.asNumber()
+	if ok {
+		out = out.round(wideDigits - 1)
+		_, ok = out.shape()
+	}
+	if !ok {
+		return a.at.errorf("%s is not a decimal of at most %d digits", shorten(a.text), wideDigits)
+	}
+	n.constant(out)
+	return nil
+}
+
+// asNumber gives the decimal that a constant stands for.
+func (n *node) asNumber() (out number, ok bool) {
+	ok = true
+	switch v := n.val.(type) {
 	case string:
 		out, ok = parseNumber(v)
 	case bool:
@@ -176,15 +199,114 @@ func checkDecimal(_ *checker, n *node) *Error {
 	case number:
 		out = v
 	}
+	return out, ok
+}
+
+// checkToExact checks decimal(x, digits, scale).
+func checkToExact(_ *checker, n *node) *Error {
+	a := n.args[0]
+	digits, first := n.args[1].val.(int64)
+	scale, second := n.args[2].val.(int64)
+	if !first || !second {
+		return n.at.errorf("the digits of %s must be literals", n.fn.name).hint("decimal(x, 18, 4)")
+	}
+	name := fmt.Sprintf("decimal(%d,%d)", digits, scale)
+	if digits < 0 || scale < 0 {
+		return n.at.errorf("there is no type %s", name)
+	}
+	t, problem := parseDecimalType(name)
+	if problem != "" {
+		return n.at.errorf("there is no type %s: %s", name, problem)
+	}
+	a.asWritten()
+	n.typ = t
+	if n.dec = (decimalType{scale: columnScale}); t.exact() {
+		n.dec = exactDecimal(t)
+	}
+	if !a.isConst() {
+		return nil
+	}
+	v, ok := a.asNumber()
 	if ok {
-		out = out.round(wideDigits - 1)
-		_, ok = out.shape()
+		v = v.trim()
+		ok = v.scale <= int(scale) && v.digits(int(scale)) <= int(digits)
+	}
+	if !ok {
+		return a.at.errorf("%s is not a %s", shorten(a.text), t)
+	}
+	n.constant(v)
+	return nil
+}
+
+// sqlToExact renders it: a decimal with more digits behind the point, and what has too many before it, is an error.
+func sqlToExact(r *renderer, n *node) string {
+	a := n.args[0]
+	_, scale := n.typ.Digits()
+	lost := func(v string) string { return raised(n, "not a "+n.typ.String()+": ").SQL(shown(v)) }
+	switch t := a.typ; {
+	case t == String:
+		return r.let(a, func(v string) string {
+			return "coalesce(" + r.exactScan(n.typ, &node{op: opRaw, typ: String, raw: v}, false) + ", CASE WHEN " + v + " IS NOT NULL THEN " + lost(v) + " END)"
+		})
+	case t == Float:
+		return r.bind("thalweg_float_plain("+r.sql(a)+")", false, func(v string) string {
+			return "coalesce(" + r.exactScan(n.typ, &node{op: opRaw, typ: String, raw: v}, false) + ", CASE WHEN " + v + " IS NOT NULL THEN " + lost(v) + " END)"
+		})
+	case t == Bool:
+		return "CAST(CAST(" + r.sql(a) + " AS INTEGER) AS " + n.typ.SQL() + ")"
+	case t == Int || t == GoInt || a.behind() <= scale && !a.dec.open:
+		return r.let(a, func(v string) string {
+			return "coalesce(TRY_CAST(" + v + " AS " + n.typ.SQL() + "), CASE WHEN " + v + " IS NOT NULL THEN " + lost(v) + " END)"
+		})
+	}
+	return r.let(a, func(v string) string {
+		return "CASE WHEN TRY_CAST(" + v + " AS " + n.typ.SQL() + ") = " + v + " THEN TRY_CAST(" + v + " AS " + n.typ.SQL() + ") WHEN " + v +
+			" IS NOT NULL THEN " + lost(v) + " END"
+	})
+}
+
+// checkRound checks round(x, scale).
+func checkRound(_ *checker, n *node) *Error {
+	a := n.args[0]
+	scale, literal := n.args[1].val.(int64)
+	if !literal || scale < 0 || scale > quotientScale {
+		return n.args[1].at.errorf("the digits behind the point must be a literal of 0 to %d", quotientScale)
+	}
+	a.asWritten()
+	before := 0
+	switch t := a.typ; {
+	case t == Float:
+		before = wideDigits - int(scale)
+	case t == Int || t == GoInt:
+		before = len(strconv.FormatInt(math.MaxInt64, 10))
+	default:
+		before = min(a.before()+1, wideDigits-int(scale)) // 9.99 may become 10.0
+	}
+	n.typ = exactOf(before+int(scale), int(scale))
+	n.dec = exactDecimal(n.typ)
+	if !a.isConst() {
+		return nil
+	}
+	v, ok := a.asNumber()
+	if ok {
+		v = v.round(int(scale))
+		_, ok = v.shape()
 	}
 	if !ok {
 		return a.at.errorf("%s is not a decimal of at most %d digits", shorten(a.text), wideDigits)
 	}
-	n.constant(out)
+	n.constant(v)
 	return nil
+}
+
+func sqlRound(r *renderer, n *node) string {
+	a := n.args[0]
+	if a.typ != Float {
+		return "CAST(" + r.sql(a) + " AS " + n.typ.SQL() + ")"
+	}
+	return r.bind("thalweg_float_plain("+r.sql(a)+")", false, func(v string) string {
+		return "coalesce(TRY_CAST(" + v + " AS " + n.typ.SQL() + "), CASE WHEN " + v + " IS NOT NULL THEN " + raised(n, "not a decimal: ").SQL(shown(v)) + " END)"
+	})
 }
 
 func sqlDecimal(r *renderer, n *node) string {

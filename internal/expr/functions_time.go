@@ -20,8 +20,8 @@ func timeFunctions() []*function {
 		{name: "time.Parse", group: "Time", params: []param{text("layout"), text("s")}, result: DateTime,
 			doc:   "The instant that s writes in a Go layout; without a zone it is UTC. Text that does not match raises an error, at load time if s is a literal.",
 			check: checkParse, sql: sqlParse},
-		{name: "time.Format", group: "Time", params: []param{instant("t"), text("layout")}, result: String,
-			doc:   "Text of t in a Go layout, in its own zone: that of the text of a CSV cell or of time.Parse, or of time.Date; UTC when it comes from a table.",
+		{name: "time.Format", group: "Time", params: []param{{"t", times()}, text("layout")}, result: String,
+			doc:   "Text of t in a Go layout, in its own zone: that of the text of a CSV cell or of time.Parse, or of time.Date; UTC when it comes from a table, and for a date and a timestamptz.",
 			check: checkFormat, sql: sqlFormat},
 		{name: "time.Date", group: "Time", result: DateTime, raises: true,
 			params: []param{{"year", anyInt()}, {"month", only(Month)}, {"day", anyInt()}, {"hour", anyInt()},
@@ -34,9 +34,9 @@ func timeFunctions() []*function {
 		{name: "time.Now", group: "Time", result: DateTime, doc: "Time at which the statement started, in UTC: the same for all rows of a batch, another one when a batch is run again.",
 			check: func(_ *checker, n *node) *Error { n.zone = time.UTC; return nil },
 			sql:   func(*renderer, *node) string { return "make_timestamp(epoch_us(now()))" }},
-		{name: "time.Unix", group: "Time", params: []param{instant("t")}, result: Int, doc: "Seconds since 1970, rounded down.",
+		{name: "time.Unix", group: "Time", params: []param{{"t", setOf(DateTime, Instant)}}, result: Int, doc: "Seconds since 1970, rounded down.",
 			sql: func(r *renderer, n *node) string { return r.epoch(n.args[0], 1_000_000) }},
-		{name: "time.UnixMilli", group: "Time", params: []param{instant("t")}, result: Int, doc: "Milliseconds since 1970, rounded down.",
+		{name: "time.UnixMilli", group: "Time", params: []param{{"t", setOf(DateTime, Instant)}}, result: Int, doc: "Milliseconds since 1970, rounded down.",
 			sql: func(r *renderer, n *node) string { return r.epoch(n.args[0], 1_000) }},
 		{name: "time.DiffMilli", group: "Time", params: two, result: Int, doc: "a − b in milliseconds.",
 			sql: func(r *renderer, n *node) string {
@@ -100,8 +100,12 @@ func checkFormat(_ *checker, n *node) *Error {
 	if err != nil {
 		return err
 	}
-	if t, ok := n.args[0].val.(time.Time); ok {
+	switch t := n.args[0].val.(type) {
+	case time.Time:
 		n.constant(t.Format(layout))
+		return nil
+	case day:
+		n.constant(t.time().Format(layout))
 		return nil
 	}
 	for _, e := range parseLayout(layout) {
@@ -113,7 +117,7 @@ func checkFormat(_ *checker, n *node) *Error {
 	return nil
 }
 
-func sqlFormat(r *renderer, n *node) string { return r.timeText(n.args[0], n.args[1]) }
+func sqlFormat(r *renderer, n *node) string { return r.timeText(r.asTime(n.args[0]), n.args[1]) }
 
 func checkZone(_ *checker, n *node) *Error {
 	name, named := n.args[0].val.(string)

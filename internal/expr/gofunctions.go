@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"thalweg/internal/sqltext"
@@ -30,12 +31,24 @@ const (
 	goFloat   = "thalweg_go_float"
 
 	goReformat = "thalweg_go_reformat"
+	goInstant  = "thalweg_go_instant"
+	goFormatIn = "thalweg_go_format_in"
 )
 
 // GoFunctions are the functions that a DuckDB connection must have, beside
 // the Macros, before any compiled SQL.
 func GoFunctions() []GoFunction {
+	zones := &zoneCache{}
 	return []GoFunction{
+		{Name: goInstant, Result: DateTime, Args: []Type{String, String, String}, Call: func(args []any) any {
+			if t, ok := parseInstant(args[0].(string), args[2].(string), zones.find(args[1].(string))); ok {
+				return t
+			}
+			return nil
+		}},
+		{Name: goFormatIn, Result: String, Args: []Type{DateTime, String, String}, Call: func(args []any) any {
+			return formatted(args[0].(time.Time).In(zones.find(args[2].(string))), args[1].(string))
+		}},
 		{Name: goSprintf, Result: String, Args: []Type{String, String, String, Int}, More: true, Call: func(args []any) any {
 			return printedWithin(args[0].(string), args[1].(string), args[2].(string), args[3].(int64), args[4:])
 		}},
@@ -58,6 +71,22 @@ func GoFunctions() []GoFunction {
 		}},
 		{Name: goFloat, Result: Float, Args: []Type{String}, Call: func(args []any) any { return scannedFloat(args[0].(string)) }},
 	}
+}
+
+// zoneCache keeps the zones that were asked for: to find one reads a file.
+type zoneCache struct{ zones sync.Map }
+
+// find gives a zone whose name was checked when the script was loaded.
+func (c *zoneCache) find(name string) *time.Location {
+	if zone, ok := c.zones.Load(name); ok {
+		return zone.(*time.Location)
+	}
+	zone, err := LoadZone(name)
+	if err != nil {
+		zone = time.UTC
+	}
+	c.zones.Store(name, zone)
+	return zone
 }
 
 func formatted(t time.Time, layout string) string {

@@ -89,6 +89,11 @@ func scanMacros() []string {
 			CASE WHEN thalweg_plain_number(x) THEN TRY_CAST(thalweg_without_exponent(x) AS DECIMAL(18,2)) END`,
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_decimal16(x) AS
 			CASE WHEN thalweg_plain_number(x) THEN TRY_CAST(thalweg_without_exponent(x) AS DECIMAL(38,16)) END`,
+		// Digits behind the point of a number's text without exponent, but for zeros at its end.
+		`CREATE OR REPLACE TEMP MACRO thalweg_fraction_digits(x) AS
+			CASE WHEN contains(x, '.') THEN strlen(rtrim(x, '0')) - strpos(x, '.') ELSE 0 END`,
+		`CREATE OR REPLACE TEMP MACRO thalweg_scan_date(x) AS
+			CASE WHEN x >= '0001-01-01' AND regexp_full_match(x, '[0-9]{4}-[0-9]{2}-[0-9]{2}') THEN TRY_CAST(x AS DATE) END`,
 	}
 }
 

@@ -30,6 +30,9 @@ func convertMacros() []string {
 							WHEN "thalweg:p".point >= strlen("thalweg:p".digits)
 								THEN "thalweg:p".digits || repeat('0', "thalweg:p".point - strlen("thalweg:p".digits))
 							ELSE left("thalweg:p".digits, "thalweg:p".point) || '.' || substr("thalweg:p".digits, "thalweg:p".point + 1) END)[1])[1] END`,
+		// The shortest decimal of a float, as text without an exponent; text that no number has if it is not finite.
+		`CREATE OR REPLACE TEMP MACRO thalweg_float_plain(x) AS
+			CASE WHEN isfinite(x) THEN thalweg_without_exponent(CAST(x AS VARCHAR)) WHEN x IS NOT NULL THEN CAST(x AS VARCHAR) END`,
 		// decimal2(float): the shortest decimal of the float. Up to 15 digits a decimal and its float
 		// determine each other, so the cheap cast is checked by casting back; the rest goes through
 		// text (2.2 µs). Not finite or too large: DuckDB's conversion error.

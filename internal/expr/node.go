@@ -19,7 +19,7 @@ const (
 	opCompare
 	opAnd // two or more terms
 	opOr
-	opConvert // args[0] to a wider number type: int or decimal to float, int to decimal
+	opConvert // args[0] to a wider number type: int or decimal to float, int to decimal; a timestamptz to a datetime, for comparison
 	opCall
 	opNull // the literal null
 )
@@ -73,11 +73,11 @@ func (n *node) cheap() bool {
 	case opRaw:
 		return !strings.ContainsAny(n.raw, "( ")
 	case opNeg, opNot, opCompare:
-		return n.typ != Decimal && leaves(n.args)
+		return !n.typ.IsDecimal() && leaves(n.args)
 	case opArith:
-		return n.typ != Decimal && n.tok != token.QUO && n.tok != token.REM && leaves(n.args)
+		return !n.typ.IsDecimal() && n.args[0].typ != Date && n.tok != token.QUO && n.tok != token.REM && leaves(n.args)
 	case opConvert:
-		return n.args[0].typ != Decimal && n.args[0].cheap()
+		return !n.args[0].typ.IsDecimal() && n.args[0].cheap()
 	}
 	return false
 }
@@ -96,6 +96,9 @@ func (n *node) typedNull(t Type) *node {
 	n.op, n.typ, n.args, n.fn, n.null = opNull, t, nil, nil, true
 	n.finite, n.plain, n.zone = true, true, time.UTC
 	n.dec = decimalType{}
+	if t.exact() {
+		n.dec = exactDecimal(t)
+	}
 	return n
 }
 

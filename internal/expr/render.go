@@ -75,6 +75,9 @@ func StoreSQL(t Type, sql string) string {
 	case Int, GoInt:
 		return "CAST(" + sql + " AS " + t.SQL() + ")"
 	}
+	if t.exact() {
+		return "CAST(" + sql + " AS " + t.SQL() + ")" // never of more digits behind the point: see Fits
+	}
 	return sql
 }
 
@@ -148,7 +151,7 @@ func (r *renderer) unguarded(n *node) string {
 // nullSQL renders the literal null. Its type is told: DuckDB would take a bare
 // NULL for an INTEGER.
 func (n *node) nullSQL() string {
-	if n.typ == Decimal {
+	if n.typ.IsDecimal() {
 		return "CAST(NULL AS " + n.dec.sql() + ")"
 	}
 	return "CAST(NULL AS " + n.typ.SQL() + ")"
@@ -175,7 +178,12 @@ func constantSQL(n *node) string {
 	case number:
 		return decimalLiteral(v, n.dec)
 	case time.Time:
+		if n.typ == Instant {
+			return "make_timestamptz(" + sqltext.Int(v.UnixMicro()) + ")"
+		}
 		return timeLiteral(v)
+	case day:
+		return "DATE " + sqltext.String(v.String())
 	}
 	return "NULL" // months and locations are folded into their function
 }
@@ -192,12 +200,19 @@ func decimalLiteral(v number, t decimalType) string {
 	return "CAST(" + sqltext.String(v.text(max(v.scale, t.scale))) + " AS " + t.sql() + ")"
 }
 
-func (t decimalType) sql() string {
-	digits := narrowDigits
-	if t.wide {
-		digits = wideDigits
+// width is how many digits the type has.
+func (t decimalType) width() int {
+	switch {
+	case t.digits > 0:
+		return t.digits
+	case t.wide:
+		return wideDigits
 	}
-	return fmt.Sprintf("DECIMAL(%d,%d)", digits, t.scale)
+	return narrowDigits
+}
+
+func (t decimalType) sql() string {
+	return fmt.Sprintf("DECIMAL(%d,%d)", t.width(), t.scale)
 }
 
 // The datetimes that DuckDB tells from infinity and can print, in microseconds:
@@ -259,8 +274,13 @@ func (r *renderer) logic(args []*node, word, open, decided string) string {
 
 // arithmetic renders + - * / %.
 func (r *renderer) arithmetic(n *node) string {
-	if n.typ == Decimal {
+	switch {
+	case n.typ == Decimal:
 		return r.decimalArithmetic(n)
+	case n.typ.exact():
+		return r.exactArithmetic(n)
+	case n.args[0].typ == Date:
+		return r.dateArithmetic(n)
 	}
 	a, b := n.args[0], n.args[1]
 	if n.typ == Float {
@@ -288,11 +308,15 @@ func (r *renderer) compare(n *node) string {
 	if symbol == "" {
 		symbol = n.tok.String()
 	}
+	if a.typ.IsDecimal() {
+		if a.typ.exact() || b.typ.exact() {
+			return r.compareExact(symbol, a, b)
+		}
+		return r.compareDecimals(symbol, a, b)
+	}
 	switch a.typ {
 	case String:
 		return "(" + r.unquoted(a, `\`) + " " + symbol + " " + r.unquoted(b, `"`) + ")"
-	case Decimal:
-		return r.compareDecimals(symbol, a, b)
 	case Float:
 		return r.compareFloats(n.tok, symbol, a, b)
 	}
@@ -361,8 +385,11 @@ func (r *renderer) compareFloats(tok token.Token, symbol string, a, b *node) str
 // widen renders the implicit conversions of the numeric pair rule.
 func (r *renderer) widen(n *node) string {
 	a := n.args[0]
-	if n.typ == Float {
+	switch n.typ {
+	case Float:
 		return r.toFloat(a)
+	case DateTime:
+		return instantTime(r.sql(a))
 	}
 	return "CAST(" + r.sql(a) + " AS " + decimalType{}.sql() + ")"
 }
@@ -371,6 +398,8 @@ func (r *renderer) toFloat(n *node) string {
 	switch {
 	case n.typ == Float:
 		return r.sql(n)
+	case n.typ.exact() || n.dec.digits > 0:
+		return "CAST(CAST(" + r.sql(n) + " AS VARCHAR) AS DOUBLE)"
 	case n.typ == Decimal && n.dec.open:
 		return r.let(n, func(v string) string { return "thalweg_open_float(" + v + ")" })
 	case n.typ == Decimal && n.dec.scale > columnScale:

@@ -233,7 +233,7 @@ func (r *renderer) mantissa(n *node, scale int) string {
 	if n.isConst() {
 		return "CAST('" + n.val.(number).at(scale).String() + "' AS HUGEINT)"
 	}
-	if !n.dec.wide || n.dec.scale <= columnScale {
+	if n.dec.digits == 0 && (!n.dec.wide || n.dec.scale <= columnScale) {
 		t := decimalType{wide: true, scale: n.dec.scale}
 		return fmt.Sprintf("(CAST(%s * %s AS HUGEINT) * CAST('%s' AS HUGEINT))",
 			r.cast(n, t), pow10(n.dec.scale), pow10(scale-n.dec.scale))

@@ -128,13 +128,22 @@ func (v *verb) bare() bool {
 
 // fits reports why the verb cannot print a value of type t; "" if it can.
 func (v *verb) fits(t Type) (problem, hint string) {
-	letters := map[Type]string{Int: "dxXobv", GoInt: "dxXobv", Float: "fFeEgGv", Bool: "tv", String: "svxX", Decimal: "sv", DateTime: "sv"}[t]
+	letters := map[Type]string{Int: "dxXobv", GoInt: "dxXobv", Float: "fFeEgGv", Bool: "tv", String: "svxX"}[t]
+	if letters == "" { // decimals and times are printed as their text
+		letters = "sv"
+	}
 	if !strings.ContainsRune(letters, rune(v.letter)) {
 		hint = map[Type]string{
 			Int: "%d prints an int", GoInt: "%d prints an int", Float: "%f, %e and %g print a float",
 			Bool: "%t prints a bool", String: "%s prints a string", DateTime: "use time.Format(…) and %s",
-			Decimal: "%s prints a decimal2; float(…) makes a float of it",
+			Date: "%s prints it as 2006-01-02; use time.Format(…) and %s for others", Instant: "use time.Format(…) and %s",
 		}[t]
+		if t.IsDecimal() {
+			hint = "%s prints a decimal; float(…) makes a float of it"
+			if t == Decimal {
+				hint = "%s prints a decimal2; float(…) makes a float of it"
+			}
+		}
 		return fmt.Sprintf("%s cannot print %s", v.text, t.phrase()), hint
 	}
 	switch {
@@ -154,6 +163,9 @@ func (v *verb) fits(t Type) (problem, hint string) {
 
 // formatted renders the text of n by verb v, which fits its type.
 func (r *renderer) formatted(n *node, v *verb) string {
+	if n.typ.exact() {
+		return r.padded(truncated(r.text(n), v), false, v)
+	}
 	switch n.typ {
 	case Int, GoInt:
 		if v.width < 0 && !v.plus && !v.space && (v.letter == 'd' || v.letter == 'v') {
@@ -164,7 +176,7 @@ func (r *renderer) formatted(n *node, v *verb) string {
 		return r.formattedFloat(n, v)
 	case String:
 		return r.padded(truncated(r.sql(n), v), n.cheap() && v.precision < 0 && v.letter != 'x' && v.letter != 'X', v)
-	case Decimal, DateTime: // printed as their text, and so cut like text
+	case Decimal, DateTime, Date, Instant: // printed as their text, and so cut like text
 		return r.padded(truncated(r.text(n), v), false, v)
 	}
 	return r.padded(r.text(n), false, v)
@@ -286,8 +298,11 @@ func (r *renderer) text(n *node) string {
 		return r.let(n, func(v string) string { return "thalweg_float_text(" + v + ")" })
 	case Decimal:
 		return r.decimalText(n)
-	case DateTime:
-		return r.formatTime(n, goTime)
+	case DateTime, Instant:
+		return r.formatTime(r.asTime(n), goTime)
+	}
+	if n.typ.exact() {
+		return r.decimalText(n)
 	}
 	return "CAST(" + r.sql(n) + " AS VARCHAR)"
 }

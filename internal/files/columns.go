@@ -134,15 +134,15 @@ func parquetColumns(in Input) ([]script.FileColumn, error) {
 	}
 	out := make([]script.FileColumn, len(f.Columns))
 	for i, c := range f.Columns {
-		out[i] = script.FileColumn{Name: c.Name, Type: columnType(c.Kind), Kind: c.Type, Required: c.Required}
+		out[i] = script.FileColumn{Name: c.Name, Type: columnType(c), Kind: c.Type, Required: c.Required}
 	}
 	return out, nil
 }
 
 // columnType is the type that a Parquet column is read as when the script
 // leaves it to the file.
-func columnType(k parquetfile.Kind) expr.Type {
-	switch k {
+func columnType(c parquetfile.Column) expr.Type {
+	switch c.Kind {
 	case parquetfile.String, parquetfile.Binary:
 		return expr.String
 	case parquetfile.Int:
@@ -152,11 +152,27 @@ func columnType(k parquetfile.Kind) expr.Type {
 	case parquetfile.Bool:
 		return expr.Bool
 	case parquetfile.Decimal:
-		return expr.Decimal
-	case parquetfile.Timestamp, parquetfile.TimestampTZ, parquetfile.Date, parquetfile.Int96:
+		return decimalType(c)
+	case parquetfile.Date:
+		return expr.Date
+	case parquetfile.TimestampTZ:
+		if c.Unit != parquetfile.Milliseconds {
+			return expr.Instant
+		}
+		return expr.DateTime
+	case parquetfile.Timestamp, parquetfile.Int96:
 		return expr.DateTime
 	}
 	return expr.Invalid
+}
+
+// decimalType is the type that holds all values of a decimal column, as far as there is one.
+func decimalType(c parquetfile.Column) expr.Type {
+	if c.Scale <= columnScale && c.Precision-c.Scale <= wholeDigits {
+		return expr.Decimal
+	}
+	t, _ := expr.ParseType(expr.DecimalOf(min(max(c.Precision, c.Scale+1), wideDigits), c.Scale).String())
+	return t
 }
 
 // headerColumns reads the header record.

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,6 +144,7 @@ func (c *csvCopy) valueFault(ctx context.Context, record int64, i int) error {
 		}
 		value := string(rec.shape.value(rec.text, c.head.index[i]))
 		f = inputFault(fault.UserData, c.slice.URL, "%s", notOfType(col, value))
+		_, f.Hint = tooFine(col, value)
 		c.place(f, rec, i, value)
 		return errStop
 	})
@@ -155,9 +157,17 @@ func (c *csvCopy) valueFault(ctx context.Context, record int64, i int) error {
 // describeType says what a column's cells must look like.
 func describeType(c *script.InputColumn) string {
 	names := map[expr.Type]string{expr.Int: "an int", expr.Float: "a float", expr.Bool: "a bool (1, t, true, 0, f, false …)",
-		expr.Decimal: "a decimal2", expr.DateTime: "a datetime"}
-	if c.Format != "" {
-		return fmt.Sprintf("%s in the format %q", names[c.Type], c.Format)
+		expr.DateTime: "a datetime"}
+	name := cmp.Or(names[c.Type], "a "+c.Type.String())
+	switch {
+	case c.Zone != "":
+		return fmt.Sprintf("%s in the format %q that clocks of %s show once", name, c.Format, c.Zone)
+	case c.Format != "":
+		return fmt.Sprintf("%s in the format %q", name, c.Format)
+	case c.Type == expr.Date:
+		name += " like 2024-12-31"
+	case c.Type == expr.Instant:
+		name += " like 2024-12-31T23:59:59.123456+01:00"
 	}
-	return names[c.Type] + numbersText(c.Numbers)
+	return name + numbersText(c.Numbers)
 }

@@ -161,9 +161,22 @@ func convertParquet(c *script.InputColumn, have parquetColumn, col string, view 
 		}
 		return "", mismatch("only booleans can be read as bool")
 	case expr.DateTime:
+		if c.Exact() {
+			return wholeMillis(have, col, view)
+		}
 		return convertTime(have, col, view)
 	case expr.Decimal:
+		if c.Exact() {
+			return wholeCents(have, col, view)
+		}
 		return convertDecimal(have, col, view)
+	case expr.Date:
+		return convertDate(have, col, view)
+	case expr.Instant:
+		return convertInstant(have, col, view)
+	}
+	if c.Type.IsDecimal() {
+		return convertExact(c, have, col, view)
 	}
 	return "", mismatch("unknown type")
 }

@@ -110,11 +110,13 @@ func queryCorpusColumn(t *testing.T, db *sql.Conn, path string, c script.FileCol
 	}
 	value := sqltext.Ident(c.Name)
 	switch {
-	case c.Type == expr.DateTime:
+	case c.Type == expr.Date:
+		value = "epoch_us(CAST(" + value + " AS TIMESTAMP))"
+	case c.Type == expr.DateTime || c.Type == expr.Instant:
 		nanos := "epoch_ns(" + value + ")"
 		value = "CASE WHEN typeof(" + value + ") = 'TIMESTAMP_NS' " +
 			"THEN " + nanos + " // 1000 - CAST(" + nanos + " % 1000 < 0 AS BIGINT) ELSE epoch_us(" + value + ") END"
-	case c.Type == expr.Decimal: // DuckDB prints one without whole digits as .5
+	case c.Type.IsDecimal(): // DuckDB prints one without whole digits as .5
 		value = "regexp_replace(CAST(" + value + " AS VARCHAR), '^(-?)[.]', '\\10.')"
 	case c.Type == expr.String:
 		value = "CASE WHEN typeof(" + value + ") = 'BLOB' THEN decode(CAST(" + value + " AS BLOB)) ELSE CAST(" + value + " AS VARCHAR) END"

@@ -282,7 +282,7 @@ func scanSQL(c *script.InputColumn, text string) (string, error) {
 }
 
 func plainScan(c *script.InputColumn, text string) (string, error) {
-	scan, err := expr.ScanSQL(c.Type, c.Format, text)
+	scan, err := c.ScanSQL(text)
 	if err == nil && c.Short && c.Type == expr.Float && c.Format == "" {
 		scan = expr.ScanPlainFloatSQL(text) // the long form takes what Go takes: 1_000
 	}

@@ -462,7 +462,9 @@ func (s *parquetSlice) text(r *script.FileReader, i int) string {
 	case have.Kind == parquetfile.Int:
 		return "CAST(" + wholeNumber(have, col, true) + " AS VARCHAR)"
 	}
-	if value, err := s.value(r, i); err == nil {
+	rounded := *r.Columns[i] // what it does not keep is shown, too
+	rounded.Round = rounded.Type == expr.DateTime
+	if value, err := parquetValue(&rounded, have, col, true); err == nil {
 		return "coalesce(CAST(TRY(" + value + ") AS VARCHAR), " + bare + ")"
 	}
 	return bare

@@ -162,11 +162,12 @@ func TestWriteParquet(t *testing.T) {
 	t.Parallel()
 	db := openDB(t, 2)
 	w := &script.FileWriter{Parquet: true}
-	for i, typ := range expr.ColumnTypes() {
+	for i, typ := range append(expr.ColumnTypes(), expr.DecimalOf(38, 4)) {
 		w.Columns = append(w.Columns, &script.OutputColumn{Name: fmt.Sprintf("c%d", i), Type: typ, Parquet: fmt.Sprintf("p \"%d\"", i)})
 	}
 	from := `SELECT unnest(['x', '']) AS c0, CAST(7 AS BIGINT) AS c1, CAST(0.5 AS DOUBLE) AS c2, true AS c3,
-		unnest([TIMESTAMP '2020-01-02 03:04:05.678', TIMESTAMP '0001-01-01']) AS c4, CAST(12.5 AS DECIMAL(18,2)) AS c5`
+		unnest([TIMESTAMP '2020-01-02 03:04:05.678', TIMESTAMP '0001-01-01']) AS c4, CAST(12.5 AS DECIMAL(18,2)) AS c5,
+		DATE '2020-01-02' AS c6, make_timestamptz(epoch_us(TIMESTAMP '2020-01-02 03:04:05.678901')) AS c7, CAST('1.0001' AS DECIMAL(38,4)) AS c8`
 	for codec, want := range map[string]string{"": "GZIP", "gzip": "GZIP", "snappy": "SNAPPY", "uncompressed": "UNCOMPRESSED"} {
 		w.Codec = codec
 		path := filepath.Join(t.TempDir(), "out.parquet")
@@ -187,10 +188,14 @@ func TestWriteParquet(t *testing.T) {
 			{`p "2"`, "DOUBLE", "OPTIONAL", "NULL", "NULL", "NULL"},
 			{`p "3"`, "BOOLEAN", "OPTIONAL", "NULL", "NULL", "NULL"},
 			{`p "4"`, "INT64", "OPTIONAL", "TIMESTAMP_MILLIS", "NULL", "NULL"},
-			{`p "5"`, "INT64", "OPTIONAL", "DECIMAL", "2", "18"}}, got)
+			{`p "5"`, "INT64", "OPTIONAL", "DECIMAL", "2", "18"},
+			{`p "6"`, "INT32", "OPTIONAL", "DATE", "NULL", "NULL"},
+			{`p "7"`, "INT64", "OPTIONAL", "TIMESTAMP_MICROS", "NULL", "NULL"},
+			{`p "8"`, "FIXED_LEN_BYTE_ARRAY", "OPTIONAL", "DECIMAL", "4", "38"}}, got)
 		got, err = texts(t.Context(), db, "SELECT CAST(COLUMNS(*) AS VARCHAR) FROM '"+path+"'")
 		require.NoError(t, err)
-		require.Equal(t, [][]string{{"x", "7", "0.5", "true", "2020-01-02 03:04:05.678", "12.50"}, {"", "7", "0.5", "true", "NULL", "12.50"}}, got)
+		require.Equal(t, [][]string{{"x", "7", "0.5", "true", "2020-01-02 03:04:05.678", "12.50", "2020-01-02", "2020-01-02 08:49:05.678901+05:45", "1.0001"},
+			{"", "7", "0.5", "true", "NULL", "12.50", "2020-01-02", "2020-01-02 08:49:05.678901+05:45", "1.0001"}}, got)
 	}
 }
 

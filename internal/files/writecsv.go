@@ -26,7 +26,7 @@ const rowNumber = "__n"
 func (o csvOutput) copy(source, path string) (sqltext.Copy, error) {
 	parts := make([]string, 0, 2*len(o.w.Columns))
 	for i, c := range o.w.Columns {
-		text, err := expr.PrintSQL(c.Type, c.Format, sqltext.Ident(c.Name))
+		text, err := c.PrintSQL(sqltext.Ident(c.Name))
 		if err != nil {
 			return sqltext.Copy{}, scriptFault(c.Pos, c.Name, "format %q of column %s: %s", c.Format, c.Name, err)
 		}
@@ -128,8 +128,8 @@ func (o csvOutput) harmless(c *script.OutputColumn) bool {
 	if c.Type == expr.String || strings.ContainsAny(o.w.Separator, letters+" .+-:%!()=") {
 		return false
 	}
-	if c.Type == expr.DateTime {
-		return !strings.ContainsAny(c.Format, o.w.QuotedAnywhere())
+	if c.Type == expr.DateTime || c.Type == expr.Date || c.Type == expr.Instant {
+		return c.Zone == "" && !strings.ContainsAny(c.Format, o.w.QuotedAnywhere())
 	}
 	return plainVerb.MatchString(c.Format) && expr.PrintNote(c.Type, c.Format) == nil
 }

@@ -209,8 +209,8 @@ func TestParquet(t *testing.T) {
 		"Small_Int int: INT32 INT_8, 1 … 1",
 		`s string: BYTE_ARRAY UTF8, "x" … "x"`,
 		"f float?: DOUBLE, no values; 1 NULL",
-		"d4 decimal2: INT32 DECIMAL(9,4), 1.2345 … 1.2345; stored with 2 digits after the point",
-		"day datetime: INT32 DATE, 2024-01-31 … 2024-01-31",
+		"d4 decimal(9,4): INT32 DECIMAL(9,4), 1.2345 … 1.2345",
+		"day date: INT32 DATE, 2024-01-31 … 2024-01-31",
 		"list invalid: nested or repeated in the file cannot be read",
 		"big int: INT64 UINT_64, 1 … 1",
 	}, got)

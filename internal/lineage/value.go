@@ -79,7 +79,7 @@ func (t *tracer) values(ctx context.Context, n *traced, query string, names []st
 		r := t.tree.Rows[id]
 		r.Values = make(Values, len(names))
 		for i, name := range names {
-			r.Values[i] = Value{Name: name, Text: texts[i], Bare: types[i] != expr.String && types[i] != expr.DateTime}
+			r.Values[i] = Value{Name: name, Text: texts[i], Bare: types[i].IsNumber() || types[i] == expr.Bool}
 		}
 	}
 	return nil

@@ -70,7 +70,7 @@ type KeyRange struct {
 
 // rangesOf reports whether keys of a type can be cut into ranges.
 func rangesOf(t expr.Type) bool {
-	return t == expr.String || t == expr.Int || t == expr.Decimal || t == expr.DateTime
+	return t == expr.String || t == expr.Int || t == expr.Decimal || t == expr.DateTime || t == expr.Date || t == expr.Instant
 }
 
 // rangeValueSQL is the first component of a key as ranges compare it: a text, or

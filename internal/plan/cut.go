@@ -207,7 +207,7 @@ const (
 
 // keyHashSQL is the hash of a key: an expression in [0, 2^32). Components are
 // numbers of 64 bits first: whole numbers themselves, decimals in hundredths,
-// moments in milliseconds since 1970, texts by the first four bytes of the MD5 of
+// moments in milliseconds (timestamptz in microseconds, dates in days) since 1970, texts and decimals with digits by the first four bytes of the MD5 of
 // their UTF-8, floats by their shortest decimal form. That needs no function of
 // DuckDB whose results it does not document but for that form; a test holds them.
 func keyHashSQL(keys []string, types []expr.Type) string {
@@ -216,7 +216,7 @@ func keyHashSQL(keys []string, types []expr.Type) string {
 		low, high := hashFactors(i)
 		n := hashedNumber(types[i], k)
 		product := fmt.Sprintf("%s * %d", n, low)
-		if t := types[i]; t != expr.String && t != expr.Float { // of those the number has no high bits
+		if !hashedText(types[i]) { // of those the number has no high bits
 			product = fmt.Sprintf("(%[1]s & 4294967295) * %[2]d + ((%[1]s >> 32) & 4294967295) * %[3]d", n, low, high)
 		}
 		terms[i] = fmt.Sprintf("coalesce((%s) & %d, 0)", product, int64(hashTerm))
@@ -232,18 +232,26 @@ func hashFactors(component int) (low, high int64) {
 	return (hashLow + step) & mask, (hashHigh + step) & mask
 }
 
+// hashedText reports the types whose components are hashed as text.
+func hashedText(t expr.Type) bool {
+	_, _, exact := t.Exact()
+	return exact || t == expr.String || t == expr.Float
+}
+
 // hashedNumber is a component as a BIGINT: equal ones are equal.
 func hashedNumber(t expr.Type, sql string) string {
 	text := ""
 	switch t {
 	case expr.String:
 		text = sql
+	default:
+		if text = engine.TransportSQL(t, sql); !hashedText(t) {
+			return text
+		}
 	case expr.Float:
 		text = fmt.Sprintf("CASE WHEN isnan(%[1]s) THEN 'nan' WHEN %[1]s = 0 THEN '0' ELSE CAST(%[1]s AS VARCHAR) END", sql)
 	case expr.Bool:
 		return "CAST(" + sql + " AS BIGINT)"
-	default:
-		return engine.TransportSQL(t, sql)
 	}
 	return "CAST(md5_number(" + text + ") & 4294967295 AS BIGINT)"
 }

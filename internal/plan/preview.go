@@ -221,7 +221,7 @@ func readerWidth(r *script.FileReader) int64 {
 	var n int64
 	for _, c := range r.Columns {
 		n += numberBytes
-		if c.Type == expr.String || c.Type == expr.DateTime {
+		if c.Type == expr.String || c.Type == expr.DateTime || c.Type == expr.Date || c.Type == expr.Instant {
 			n += textBytes - numberBytes
 		}
 	}

@@ -111,16 +111,16 @@ func differing(c *script.Check, a, b string) string {
 	if !isNumeric(c.Value.Type()) {
 		return fmt.Sprintf("%s IS DISTINCT FROM %s", a, b)
 	}
-	as, tolerance := "DECIMAL(38,2)", fmt.Sprintf("CAST('%s' AS DECIMAL(38,10))", c.Tolerance)
+	_, scaleA := c.Value.Type().Digits()
+	_, scaleB := c.Equals.Type().Digits()
+	as, tolerance := fmt.Sprintf("DECIMAL(38,%d)", max(scaleA, scaleB)), fmt.Sprintf("CAST('%s' AS DECIMAL(38,10))", c.Tolerance)
 	switch {
 	case c.Value.Type() == expr.Float || c.Equals.Type() == expr.Float:
 		as, tolerance = "DOUBLE", fmt.Sprintf("CAST('%s' AS DOUBLE)", c.Tolerance)
-	case c.Value.Type() != expr.Decimal && c.Equals.Type() != expr.Decimal:
-		as = "DECIMAL(38,0)"
 	}
 	return fmt.Sprintf("(CAST(%s AS %s) <> CAST(%s AS %s) AND NOT coalesce(abs(CAST(%s AS %s) - CAST(%s AS %s)) <= %s, false))", a, as, b, as, a, as, b, as, tolerance)
 }
 
 func isNumeric(t expr.Type) bool {
-	return t == expr.Int || t == expr.GoInt || t == expr.Float || t == expr.Decimal
+	return t.IsNumber()
 }

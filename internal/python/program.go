@@ -77,12 +77,28 @@ const (
 	wireDatetime wireKind = "datetime" // ms since 1970
 	wireCents    wireKind = "cents"    // results, and inputs of functions over many rows
 
+	wireDate    wireKind = "date"     // days since 1970
+	wireInstant wireKind = "instant"  // microseconds since 1970
+	wireDecimal wireKind = "decimal:" // with its digits: text
+
 	wireCentsAsNumber  wireKind = "cents_number" // inputs only
 	wireCentsAsDecimal wireKind = "cents_decimal"
 )
 
+// text reports whether values travel as texts.
+func (k wireKind) text() bool {
+	return k == wireString || strings.HasPrefix(string(k), string(wireDecimal))
+}
+
 func (p *Program) kind(t expr.Type, input bool) wireKind {
+	if digits, scale, ok := t.Exact(); ok {
+		return wireKind(fmt.Sprintf("%s%d:%d", wireDecimal, digits, scale))
+	}
 	switch t {
+	case expr.Date:
+		return wireDate
+	case expr.Instant:
+		return wireInstant
 	case expr.String:
 		return wireString
 	case expr.Int:

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,11 +20,32 @@ import (
 // allTypes passes a value of each type through, with its NULLs.
 func allTypes(decimals, datetimes Form) *Program {
 	prog := &Program{Decimals: decimals, Datetimes: datetimes}
-	for _, t := range expr.ColumnTypes() {
-		prog.Inputs = append(prog.Inputs, Column{Name: t.String(), Type: t})
-		prog.Fields = append(prog.Fields, Field{Name: t.String(), Type: t, Expr: "r." + t.String(), Nullable: true})
+	for _, t := range passedTypes() {
+		name := strings.NewReplacer("(", "_", ",", "_", ")", "").Replace(t.String())
+		prog.Inputs = append(prog.Inputs, Column{Name: name, Type: t})
+		prog.Fields = append(prog.Fields, Field{Name: name, Type: t, Expr: "r." + name, Nullable: true})
 	}
 	return prog
+}
+
+// passedTypes are the types that are passed through; of decimals with digits one of each size.
+func passedTypes() []expr.Type {
+	return append(expr.ColumnTypes(), expr.DecimalOf(10, 4), expr.DecimalOf(38, 20))
+}
+
+// exactValue is the text of a decimal with digits.
+func exactValue(t expr.Type) *rapid.Generator[any] {
+	digits, scale := t.Digits()
+	return rapid.Map(rapid.SliceOfN(rapid.ByteRange('0', '9'), digits, digits), func(b []byte) any {
+		text := strings.TrimLeft(string(b[:digits-scale]), "0")
+		if text == "" {
+			text = "0"
+		}
+		if text += "." + string(b[digits-scale:]); b[0]%2 == 1 {
+			text = "-" + text
+		}
+		return text
+	})
 }
 
 func TestValuesComeBackAsTheyWere(t *testing.T) {
@@ -43,9 +65,14 @@ func TestValuesComeBackAsTheyWere(t *testing.T) {
 				expr.Decimal:  rapid.Map(rapid.Int64Range(-largest, largest), func(n int64) Cents { return Cents(n) }).AsAny(),
 				expr.DateTime: rapid.Map(rapid.Int64Range(-62135596800000, 253402300799999), func(ms int64) time.Time { return time.UnixMilli(ms).UTC() }).AsAny(),
 			}
+			gens[expr.Date] = rapid.Int64Range(-719162, 2932896).AsAny()
+			gens[expr.Instant] = rapid.Int64Range(-62135596800000000, 253402300799999999).AsAny()
+			for _, t := range []expr.Type{expr.DecimalOf(10, 4), expr.DecimalOf(38, 20)} {
+				gens[t] = exactValue(t)
+			}
 			rows := make([][]any, rapid.IntRange(0, 40).Draw(rt, "rows"))
 			for i := range rows {
-				for _, typ := range expr.ColumnTypes() {
+				for _, typ := range passedTypes() {
 					var v any
 					if rapid.IntRange(0, 9).Draw(rt, "null") > 0 {
 						v = gens[typ].Draw(rt, typ.String())
@@ -114,6 +141,9 @@ func TestInputsAsPythonSeesThem(t *testing.T) {
 		{"decimal", Program{Decimals: Rich}, Cents(-28_50), expr.Decimal, "Decimal('-28.50')"},
 		{"datetime as text", Program{}, moment, expr.DateTime, "'2021-03-14T00:59:26.535+00:00'"},
 		{"datetime", Program{Datetimes: Rich}, moment, expr.DateTime, "datetime.datetime(2021, 3, 14, 0, 59, 26, 535000, tzinfo=datetime.timezone.utc)"},
+		{"date", Program{}, int64(19753), expr.Date, "datetime.date(2024, 1, 31)"},
+		{"timestamptz", Program{}, int64(1), expr.Instant, "datetime.datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=datetime.timezone.utc)"},
+		{"decimal with digits", Program{}, "-0.0001", expr.DecimalOf(10, 4), "Decimal('-0.0001')"},
 		{"NULL", Program{}, nil, expr.Int, "None"},
 	}
 	eachInterpreter(t, func(t *testing.T, interpreter string) {

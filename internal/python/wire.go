@@ -116,7 +116,7 @@ func (e *encoder) reset() {
 	for i := range e.columns {
 		c := &e.columns[i]
 		c.nulls, c.values, c.texts = nil, c.values[:0], c.texts[:0]
-		if c.kind == wireString {
+		if c.kind.text() {
 			c.values = appendWord(c.values, 0)
 		}
 	}
@@ -149,6 +149,9 @@ func (c *columnEncoder) add(row Row, i, before int) error {
 	if c.nulls != nil {
 		c.nulls = append(c.nulls, 0)
 	}
+	if c.kind.text() && c.column.Type.IsDecimal() {
+		return c.addText(row.Text(i))
+	}
 	switch c.column.Type {
 	case expr.Bool:
 		c.values = append(c.values, byte(row.Word(i)))
@@ -163,10 +166,10 @@ func (c *columnEncoder) add(row Row, i, before int) error {
 }
 
 func (c *columnEncoder) addZero() {
-	switch c.kind {
-	case wireString:
+	switch {
+	case c.kind.text():
 		c.values = appendWord(c.values, uint64(len(c.texts)))
-	case wireBool:
+	case c.kind == wireBool:
 		c.values = append(c.values, 0)
 	default:
 		c.values = appendWord(c.values, 0)
@@ -357,10 +360,10 @@ func (c *columnDecoder) cut(b []byte, rows int) ([]byte, error) {
 			return nil, short
 		}
 	}
-	switch c.kind {
-	case wireBool:
+	switch {
+	case c.kind == wireBool:
 		c.data = take(rows)
-	case wireString:
+	case c.kind.text():
 		if c.ends = take((rows + 1) * wordBytes); c.ends == nil {
 			return nil, short
 		}
@@ -414,7 +417,7 @@ func (c *columnDecoder) value(i int) (any, error) {
 		return nil, nil
 	}
 	switch c.field.Type {
-	case expr.Int:
+	case expr.Int, expr.Date, expr.Instant: // as transported
 		return int64(word(c.data, i)), nil
 	case expr.Float:
 		return math.Float64frombits(word(c.data, i)), nil

@@ -154,7 +154,53 @@ def read_datetimes(reader):
     return [EPOCH + MILLISECOND * ms for ms in read_ints(reader)]
 
 
+EPOCH_DAY = datetime.date(1970, 1, 1).toordinal()
+MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+def read_dates(reader):
+    return dates_of(read_ints(reader))
+
+
+def dates_of(days):
+    make = datetime.date.fromordinal
+    return [make(EPOCH_DAY + day) for day in days]
+
+
+def read_instants(reader):
+    return instants_of(read_ints(reader))
+
+
+def instants_of(us):
+    return [EPOCH + MICROSECOND * value for value in us]
+
+
+def read_exact(reader):
+    return exact_of(read_strings(reader))
+
+
+def exact_of(texts):
+    make = decimal.Decimal
+    return [make(text or 0) for text in texts]  # "" stands for NULL
+
+
+def digits_of(kind):
+    """Return the digits of a decimal, and those behind its point; None for other kinds."""
+    if not kind.startswith("decimal:"):
+        return None
+    _, digits, scale = kind.split(":")
+    return int(digits), int(scale)
+
+
+def of_kind(table, kind):
+    """Look a kind up; decimals with digits are all one."""
+    return table["decimal" if digits_of(kind) else kind]
+
+
 READERS = {
+    "date": read_dates,
+    "instant": read_instants,
+    "decimal": read_exact,
     "string": read_strings,
     "int": read_ints,
     "float": read_floats,
@@ -273,6 +319,65 @@ def as_ms(value):
     return (value - EPOCH) // MILLISECOND
 
 
+def as_day(value):
+    if isinstance(value, datetime.datetime):  # of libraries that have no dates
+        if value.time() != datetime.time() or value.utcoffset():
+            raise BadValue("value", "%s has a time of the day, which a date does not have" % value)
+        value = value.date()
+    elif not isinstance(value, datetime.date):
+        raise wrong_type("a datetime.date", value)
+    return value.toordinal() - EPOCH_DAY
+
+
+def as_us(value):
+    if not isinstance(value, datetime.datetime):
+        raise wrong_type("a datetime.datetime", value)
+    if value.tzinfo is None:
+        raise BadValue("value", "%s has no time zone: write value.replace(tzinfo=datetime.timezone.utc) if it is UTC" % value)
+    if getattr(value, "nanosecond", 0):
+        raise BadValue("value", "%s has digits below the microsecond" % value)
+    us = (value - EPOCH) // MICROSECOND
+    if not FIRST_US <= us < END_US:
+        raise BadValue("value", "%s is not of the years 1 to 9999 in UTC" % value)
+    return us
+
+
+FIRST_US = (datetime.datetime(1, 1, 1, tzinfo=datetime.timezone.utc) - EPOCH) // MICROSECOND
+END_US = (datetime.datetime.max.replace(tzinfo=datetime.timezone.utc) - EPOCH) // MICROSECOND + 1
+
+
+def as_exact(digits, scale):
+    """Return what checks values of a decimal with so many digits, and makes text of them."""
+    context = decimal.Context(prec=2 * 38 + 2)
+    unit = decimal.Decimal(1).scaleb(-scale)
+    end = decimal.Decimal(10) ** (digits - scale)
+    name = "decimal(%d,%d)" % (digits, scale)
+
+    def check(value):
+        if isinstance(value, float):
+            value = decimal.Decimal(repr(float(finite(value))))  # the shortest that is this float
+        elif isinstance(value, int) and not isinstance(value, bool):
+            value = decimal.Decimal(value)
+        elif not isinstance(value, decimal.Decimal):
+            raise wrong_type("a Decimal, an int or a float", value)
+        if not value.is_finite():
+            raise BadValue("value", "%s is not a number that a field can hold" % value)
+        if not -end < value < end:
+            raise BadValue("value", "%s does not fit into a %s" % (short_repr(value), name))
+        kept = value.quantize(unit, decimal.ROUND_HALF_EVEN, context)
+        if kept != value:
+            raise BadValue("value", "%s has more than the %d digits behind the point of a %s: round it" % (short_repr(value), scale, name))
+        return format(kept, "f")
+
+    return check
+
+
+def kind_of(name):
+    """Return how results of a kind are checked and written."""
+    digits = digits_of(name)
+    return Kind(None, as_exact(*digits), "0", write_strings) if digits else KINDS[name]
+
+
 def write_numbers(code):
     def write(values):
         return [array.array(code, values).tobytes()]
@@ -316,6 +421,8 @@ KINDS = {
     "bool": Kind(bool, as_bool, False, write_bools),
     "cents": Kind(None, as_cents, 0, write_numbers("q")),
     "datetime": Kind(None, as_ms, 0, write_numbers("q")),
+    "date": Kind(None, as_day, 0, write_numbers("q")),
+    "instant": Kind(None, as_us, 0, write_numbers("q")),
 }
 
 
@@ -382,7 +489,7 @@ class Field:
         self.index = index
         self.name = spec["name"]
         self.expression = spec["expr"]
-        self.kind = KINDS[spec["kind"]]
+        self.kind = kind_of(spec["kind"])
         self.nullable = spec["nullable"]
         self.first_line = 0  # of its expression in the generated function
 
@@ -392,7 +499,7 @@ class Program:
 
     def __init__(self, number, spec):
         self.sources = {source["name"]: source["text"] for source in spec["files"]}
-        self.readers = [READERS[column["kind"]] for column in spec["inputs"]]
+        self.readers = [of_kind(READERS, column["kind"]) for column in spec["inputs"]]
         self.inputs = [column["name"] for column in spec["inputs"]]
         self.fields = [Field(i, field) for i, field in enumerate(spec["fields"])]
         self.directory = spec["dir"]
@@ -542,7 +649,7 @@ class BadResult(Exception):
 
 def make_lists(program, columns):
     return {
-        name: list(LIST_MAKERS[kind](values)) if nulls is None else with_nulls(LIST_MAKERS[kind](values), nulls)
+        name: list(of_kind(LIST_MAKERS, kind)(values)) if nulls is None else with_nulls(of_kind(LIST_MAKERS, kind)(values), nulls)
         for name, kind, nulls, values in columns
     }
 
@@ -567,15 +674,18 @@ LIST_MAKERS = {
     "bool": lambda values: values,
     "cents": decimals_of,
     "datetime": datetimes_of,
+    "date": dates_of,
+    "instant": instants_of,
+    "decimal": exact_of,
 }
 
 
 def numpy_array(np, kind, values):
     """Return values as an array; those that stand for NULL are still fillers."""
-    if kind == "string":
-        array_of_texts = np.empty(len(values), dtype=object)
-        array_of_texts[:] = values
-        return array_of_texts
+    if kind == "string" or digits_of(kind):
+        array_of_objects = np.empty(len(values), dtype=object)
+        array_of_objects[:] = values if kind == "string" else exact_of(values)
+        return array_of_objects
     if kind == "bool":
         return np.array(values, dtype=bool)
     numbers = np.array(values, dtype=np.float64 if kind == "float" else np.int64)
@@ -583,6 +693,10 @@ def numpy_array(np, kind, values):
         return numbers / 100  # rounded once: the double nearest to the decimal
     if kind == "datetime":
         return numbers.view("datetime64[ms]")
+    if kind == "date":
+        return numbers.view("datetime64[D]")
+    if kind == "instant":
+        return numbers.view("datetime64[us]")
     return numbers
 
 
@@ -605,14 +719,18 @@ def make_pandas(program, columns):
         missing = None if nulls is None else np.frombuffer(nulls, dtype=bool)
         if kind == "string":
             series = pd.Series(values if nulls is None else with_nulls(values, nulls), dtype="string")
-        elif kind == "datetime":
+        elif kind in ("datetime", "instant"):
             series = pd.Series(numpy_array(np, kind, values)).dt.tz_localize("UTC")
+        elif kind == "date" or digits_of(kind):  # as pandas itself has them: objects
+            values = of_kind(LIST_MAKERS, kind)(values)
+            series = pd.Series(values if nulls is None else with_nulls(values, nulls), dtype=object)
+            missing = None
         else:
             series = pd.Series(numpy_array(np, kind, values))
             if missing is not None:
                 series = series.astype(PANDAS_NULLABLE[kind])
         if missing is not None and kind != "string":
-            series[missing] = pd.NaT if kind == "datetime" else pd.NA
+            series[missing] = pd.NaT if kind in ("datetime", "instant") else pd.NA
         out[name] = series
     return pd.DataFrame(out)
 
@@ -629,14 +747,19 @@ def make_polars(program, columns):
         "bool": pl.Boolean,
         "cents": pl.Decimal(18, 2),
         "datetime": pl.Datetime("ms", "UTC"),
+        "date": pl.Date,
     }
     out = []
     for name, kind, nulls, values in columns:
-        values = decimals_of(values) if kind == "cents" else list(values)
+        digits = digits_of(kind)
+        values = of_kind(LIST_MAKERS, kind)(values) if kind in ("cents", "date") or digits else list(values)
         if nulls is not None:
             values = with_nulls(values, nulls)
-        if kind == "datetime":
-            series = pl.Series(name, values, dtype=pl.Int64).cast(pl.Datetime("ms")).dt.replace_time_zone("UTC")
+        if kind in ("datetime", "instant"):
+            unit = "ms" if kind == "datetime" else "us"
+            series = pl.Series(name, values, dtype=pl.Int64).cast(pl.Datetime(unit)).dt.replace_time_zone("UTC")
+        elif digits:
+            series = pl.Series(name, values, dtype=pl.Decimal(*digits))
         else:
             series = pl.Series(name, values, dtype=types[kind])
         out.append(series)
@@ -652,16 +775,19 @@ def make_arrow(program, columns):
         "bool": pa.bool_(),
         "cents": pa.decimal128(18, 2),
         "datetime": pa.timestamp("ms", tz="UTC"),
+        "instant": pa.timestamp("us", tz="UTC"),
+        "date": pa.date32(),
     }
     arrays, names = [], []
     for name, kind, nulls, values in columns:
-        if kind == "cents":
-            values = decimals_of(values)
+        digits = digits_of(kind)
+        if kind == "cents" or kind == "date" or digits:
+            values = of_kind(LIST_MAKERS, kind)(values)
         if nulls is not None:
             values = with_nulls(values, nulls)
         elif kind in ("int", "float"):
             values = memoryview(values)
-        arrays.append(pa.array(values, type=types[kind]))
+        arrays.append(pa.array(values, type=pa.decimal128(*digits) if digits else types[kind]))
         names.append(name)
     return pa.Table.from_arrays(arrays, names=names)
 
@@ -712,7 +838,7 @@ def numpy_values(value):
     if value.dtype.kind == "M":
         missing = np.isnat(data)
         # Finer units would become ints; floor is what datetimes of other libraries get, too.
-        values = np.asarray(data).astype("datetime64[ms]").tolist()
+        values = np.asarray(data).astype("datetime64[us]").tolist()
     elif value.dtype.kind == "f":
         missing = np.isnan(data)
         values = np.asarray(data).astype(np.float64).tolist()
@@ -731,7 +857,7 @@ def own_scalar(value):
     """Return a scalar of numpy as Python's own value; others as they are."""
     if library_of(value) == "numpy" and hasattr(value, "dtype") and hasattr(value, "item"):
         if value.dtype.kind == "M":
-            value = value.astype("datetime64[ms]")
+            value = value.astype("datetime64[us]")
         return value.item()
     if library_of(value) == "pandas" and type(value).__name__ in ("NaTType", "NAType"):
         return None
@@ -745,7 +871,7 @@ class TableProgram:
         table = spec["table"]
         self.sources = {source["name"]: source["text"] for source in spec["files"]}
         self.inputs = [
-            (column["name"], column["kind"], TABLE_READERS[column["kind"]], column["nullable"] and table["input"] != "lists")
+            (column["name"], column["kind"], of_kind(TABLE_READERS, column["kind"]), column["nullable"] and table["input"] != "lists")
             for column in spec["inputs"]
         ]
         self.fields = [Field(i, field) for i, field in enumerate(spec["fields"])]
@@ -887,6 +1013,9 @@ TABLE_READERS = {
     "bool": read_bools,
     "cents": read_numbers("q"),
     "datetime": read_numbers("q"),
+    "date": read_numbers("q"),
+    "instant": read_numbers("q"),
+    "decimal": read_strings,
 }
 
 

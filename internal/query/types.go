@@ -34,8 +34,12 @@ func fits(sqlType string) []expr.Type {
 		return []expr.Type{expr.Int, expr.Decimal}
 	case "FLOAT", "DOUBLE":
 		return []expr.Type{expr.Float}
-	case "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS":
+	case "DATE":
+		return []expr.Type{expr.Date, expr.DateTime}
+	case "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS":
 		return []expr.Type{expr.DateTime}
+	case "TIMESTAMP WITH TIME ZONE":
+		return []expr.Type{expr.Instant}
 	}
 	if strings.HasPrefix(sqlType, "ENUM(") {
 		return []expr.Type{expr.String}
@@ -45,6 +49,11 @@ func fits(sqlType string) []expr.Type {
 		return []expr.Type{expr.Decimal, expr.Int}
 	case ok && scale <= 2:
 		return []expr.Type{expr.Decimal}
+	case ok:
+		digits, _ := strconv.Atoi(strings.TrimPrefix(strings.Split(sqlType, ",")[0], "DECIMAL("))
+		if t, known := expr.ParseType(expr.DecimalOf(max(digits, scale+1), scale).String()); known {
+			return []expr.Type{t}
+		}
 	}
 	return nil
 }

@@ -2,6 +2,9 @@ package script
 
 import (
 	"context"
+	"slices"
+	"strconv"
+	"strings"
 
 	"thalweg/internal/document"
 	"thalweg/internal/expr"
@@ -86,6 +89,21 @@ type QueryColumn struct {
 	Advice  string      // what to write when nothing fits
 
 	Start, End int // where the query's text gives it; 0, 0: not known
+}
+
+// holds reports whether a field of type t holds the column's values: each is
+// looked at when the query runs.
+func (c QueryColumn) holds(t expr.Type) bool {
+	if slices.Contains(c.Fits, t) {
+		return true
+	}
+	_, scale, exact := t.Exact()
+	if _, rest, decimal := strings.Cut(c.SQLType, "DECIMAL("); exact && decimal {
+		_, behind, _ := strings.Cut(strings.TrimSuffix(rest, ")"), ",")
+		n, err := strconv.Atoi(strings.TrimSpace(behind))
+		return err == nil && n <= scale
+	}
+	return exact && slices.Contains(c.Fits, expr.Int)
 }
 
 // QueryFile is a file that a query reads.

@@ -29,6 +29,7 @@ type key struct {
 type form struct {
 	kind      formKind
 	words     []string // textForm: the only values; nil: any
+	pattern   string   // textForm: of values beside the words
 	low, high int      // numberForm
 	of        *form    // listForm, namesForm: what is inside
 	shape     *shape   // mapForm
@@ -102,6 +103,16 @@ func optional(keys []key) []key {
 	}
 	return out
 }
+
+// typeForm is the name of a type.
+func typeForm() form {
+	f := text(typeWords()...)
+	f.pattern = `^decimal\s*\(\s*[0-9]+\s*(,\s*[0-9]+\s*)?\)$`
+	return f
+}
+
+// typeNames are the names of types for messages, with one that has parameters.
+func typeNames() []string { return append(typeWords(), expr.DecimalOf(18, 4).String()) }
 
 func typeWords() []string {
 	var names []string
@@ -202,7 +213,7 @@ var (
 	}}
 
 	answerShape = &shape{name: "answer", doc: "A value that who approves may give: nodes behind the gate refer to it as a parameter.", keys: []key{
-		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the value."},
+		{name: "type", form: typeForm(), need: true, doc: "Type of the value."},
 		{name: "default", form: valueForms, need: true, doc: "The value until it is decided, and of who gives none."},
 		{name: "message", form: text(), doc: "What is asked, for people."},
 		{name: "min", form: valueForms, doc: "Least value that is allowed."},
@@ -226,6 +237,7 @@ var (
 		{name: "table", form: text(), doc: "Table of the databases that urls names, which is read; may have a schema before a point."},
 		{name: "query", form: text(), doc: "Instead of table: a SELECT that the databases of urls execute."},
 		{name: "types", form: namesOf(either(text(), keysOf(shortColumnShape))), doc: "Instead of columns: takes them from the first file. Types of columns by header; others are strings, in Parquet files what they are."},
+		{name: "round", form: either(boolean(), listOf(text())), doc: "Digits that the type of a column does not keep are rounded off: true, or the columns. Without it they are an error, but for decimal2 and datetime columns in the long form."},
 	}}
 
 	csvReaderShape = &shape{name: "csv_reader", keys: []key{
@@ -233,6 +245,7 @@ var (
 		{name: "first_data_line_idx", form: whole(math.MinInt, math.MaxInt32), doc: "Records before it are skipped; default 0."},
 		{name: "separator", form: text(), doc: "One ASCII character; default: a comma."},
 		{name: "decimal", form: text(".", ","), doc: "What is before the decimal digits of numbers; default: a point."},
+		{name: "zone", form: text(), doc: "Time zone of the texts of timestamptz columns whose layout has none, e.g. Europe/Berlin."},
 		{name: "thousands", form: text(), doc: "What may stand between groups of three digits of numbers: a comma, a point, an apostrophe or a space; default: nothing."},
 		{name: "encoding", form: text(), doc: "Of the text: utf-8 (default), latin-1, windows-1252, utf-16 and others."},
 	}}
@@ -244,11 +257,12 @@ var (
 	}}
 
 	columnShape = &shape{name: "input_column", doc: "A column of input files.", keys: []key{
-		{name: "col_type", form: text(typeWords()...), need: true, doc: "Type of the values."},
+		{name: "col_type", form: typeForm(), need: true, doc: "Type of the values."},
 		{name: "col_default_value", form: text(), doc: "CSV: value of an empty cell; default: the type's zero value."},
 		{name: "nullable", form: boolean(), doc: "An empty cell of a CSV file and a null of a Parquet file are NULL."},
 		{name: "optional", form: boolean(), doc: "A file may be without the column: it is as if its cells were empty there."},
 		{name: "path", form: text(), doc: "JSON: to the value in a record: key, key.key, list[0].key. Excel: its header, or without one its letters."},
+		{name: "round", form: boolean(), doc: "Digits that the type does not keep are rounded off; otherwise they are an error, but for decimal2 and datetime in the long form."},
 		{name: "file", form: text(), doc: "The column is taken from the files' names: name, or <PART> as it is in urls."},
 		{name: "csv", form: keysOf(csvColumnShape), doc: "Where and how the column is in CSV files."},
 		{name: "parquet", form: keysOf(parquetColumnShape), doc: "Where the column is in Parquet files."},
@@ -259,6 +273,7 @@ var (
 		{name: "optional", form: boolean(), doc: "A file, or a record of JSON, may be without the column: it is NULL there, or what = says."},
 		{name: "path", form: text(), doc: "JSON: to the value in a record: key, key.key, list[0].key. Excel: its header. Default: the column's name."},
 		{name: "null_text", form: either(text(), listOf(text())), doc: "CSV: text or texts that mean NULL; default: the empty cell without quotes."},
+		{name: "round", form: boolean(), doc: "Digits that the type does not keep are rounded off; otherwise they are an error."},
 	}}
 
 	csvColumnShape = &shape{name: "csv_input_column", keys: []key{
@@ -311,7 +326,7 @@ var (
 
 	pyFieldShape = &shape{name: "calculated_field", keys: []key{
 		{name: "expression", form: text(), need: true, doc: "Python expression over r.* and p.*."},
-		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the result."},
+		{name: "type", form: typeForm(), need: true, doc: "Type of the result."},
 		{name: "default_value", form: text(), doc: "Accepted without effect."},
 		{name: "nullable", form: boolean(), doc: "None is NULL; otherwise None is an error."},
 	}}
@@ -324,11 +339,11 @@ var (
 		{name: "batch", form: text(batchRows, batchTable), doc: "Without group_by: rows (default): each call gets some rows; table: one call gets all."},
 		{name: "input", form: text(pyTableInputs()...), doc: "Form of the rows: dict of lists (default), dict of numpy arrays, DataFrame, or pyarrow.Table."},
 		{name: "columns", form: listOf(text()), doc: "Fields of r that the function gets; default: all."},
-		{name: "returns", form: namesOf(either(text(typeWords()...), keysOf(pyReturnShape))), need: true, doc: "Map of the names of returned columns to their types: p.<name>."},
+		{name: "returns", form: namesOf(either(typeForm(), keysOf(pyReturnShape))), need: true, doc: "Map of the names of returned columns to their types: p.<name>."},
 	}}
 
 	pyReturnShape = &shape{name: "returned_column", keys: []key{
-		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the column."},
+		{name: "type", form: typeForm(), need: true, doc: "Type of the column."},
 		{name: "nullable", form: boolean(), doc: "None is NULL; otherwise None is an error."},
 	}}
 
@@ -348,13 +363,13 @@ var (
 
 	fieldShape = &shape{name: "field", doc: "A field of a table.", keys: []key{
 		{name: "expression", form: text(), need: true, doc: "Value of the field, over r.*, and l.* in a lookup, p.* behind a processor."},
-		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the expression, exactly."},
+		{name: "type", form: typeForm(), need: true, doc: "Type of the expression, exactly."},
 		{name: "default_value", form: text(), doc: "Left lookups: value where no row matched; default: the type's zero value."},
 		{name: "nullable", form: boolean(), doc: "The field may be NULL."},
 	}}
 
 	queryFieldShape = &shape{name: "query_field", doc: "A field that a query gives.", keys: []key{
-		{name: "type", form: text(typeWords()...), need: true, doc: "Type that holds the query's column without loss."},
+		{name: "type", form: typeForm(), need: true, doc: "Type that holds the query's column without loss."},
 		{name: "nullable", form: boolean(), doc: "The column may be NULL; otherwise NULL is an error."},
 	}}
 
@@ -390,6 +405,7 @@ var (
 	csvWriterShape = &shape{name: "csv_writer", keys: []key{
 		{name: "separator", form: text(), doc: "Between columns; default: a comma."},
 		{name: "line_end", form: text("lf", "crlf"), doc: "What ends each line; default lf."},
+		{name: "zone", form: text(), doc: "Time zone in which timestamptz columns are printed, e.g. Europe/Berlin; default: UTC."},
 		{name: "quote", form: text(QuoteMinimal, QuoteAll, QuoteNone), doc: "Which values are put in quotes: those that need it (default), all but NULLs, or none, where one that needs it is an error."},
 		{name: "compression", form: text(compressions...), doc: "Of the file; default: what the end of its name says, .gz or .zst, else none."},
 		{name: "level", form: whole(1, levelMax), doc: "Of the compression: 1 (fast) to 9 (small) of gzip, default 6; to 22 of zstd, default 3."},
@@ -403,7 +419,7 @@ var (
 	outputColumnShape = &shape{name: "output_column", doc: "A column of an output file.", keys: []key{
 		{name: "name", form: text(), doc: "Name that having, order and top know it by, if they are to."},
 		{name: "expression", form: text(), need: true, doc: "Value of the column, over r.*."},
-		{name: "type", form: text(typeWords()...), need: true, doc: "Type of the expression, exactly."},
+		{name: "type", form: typeForm(), need: true, doc: "Type of the expression, exactly."},
 		{name: "nullable", form: boolean(), doc: "The column may be NULL."},
 		{name: "csv", form: keysOf(csvOutputShape), doc: "The column in a CSV file."},
 		{name: "parquet", form: keysOf(parquetOutputShape), doc: "The column in a Parquet file."},

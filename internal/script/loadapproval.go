@@ -177,6 +177,10 @@ func (l *loader) answer(e *document.Entry, path string) *Answer {
 	if t == expr.Invalid {
 		return nil
 	}
+	if t == expr.Date || t == expr.Instant || t.IsDecimal() && t != expr.Decimal {
+		l.ErrorAt(o.get("type"), o.keyPath("type"), "an answer is not %s", article(t)).Hint = "ask for a datetime, a decimal2 or a string"
+		return nil
+	}
 	a.Type = t.String()
 	ok := true
 	read := func(key string, v *document.Value, as func(string) (string, error)) string {

@@ -359,6 +359,8 @@ func (c *checkDraft) constant(v *document.Value, path string, t expr.Type) (*Con
 	case t != expr.String && strings.TrimSpace(text) == "":
 		c.l.ErrorAt(v, path, "an empty text is not %s", article(t))
 		return nil, false
+	case t == expr.Date || t == expr.Instant:
+		layouts = append(layouts, time.RFC3339Nano)
 	case t == expr.Decimal && tooFine(text):
 		c.l.ErrorAt(v, path, "%s has more than the two digits of a decimal2 behind the point", document.Quote(text))
 		return nil, false
@@ -371,6 +373,12 @@ func (c *checkDraft) constant(v *document.Value, path string, t expr.Type) (*Con
 	d := c.l.ErrorAt(v, path, "%s is not %s", document.Quote(text), article(t))
 	if t == expr.DateTime {
 		d.Hint = "write 2024-12-31 or 2024-12-31 23:59:59; it is UTC"
+	}
+	switch t {
+	case expr.Date:
+		d.Hint = "write 2024-12-31"
+	case expr.Instant:
+		d.Hint = "write 2024-12-31T23:59:59+01:00, with Z for UTC"
 	}
 	return nil, false
 }
@@ -426,8 +434,8 @@ func (c *checkDraft) freshness(o *object) bool {
 	if v == nil {
 		return true
 	}
-	if t != expr.DateTime {
-		c.l.ErrorAt(v, o.keyPath("max_age"), "max_age needs a datetime, but field %s is %s", c.check.Fields[0], article(t))
+	if t != expr.DateTime && t != expr.Instant && t != expr.Date {
+		c.l.ErrorAt(v, o.keyPath("max_age"), "max_age needs a datetime, a timestamptz or a date, but field %s is %s", c.check.Fields[0], article(t))
 		return false
 	}
 	if c.check.MaxAge, ok = duration(v.Text); !ok {
@@ -533,7 +541,7 @@ func (c *checkDraft) aggregate(v *document.Value, path string, sc scope) *expr.C
 }
 
 func isNumber(t expr.Type) bool {
-	return t == expr.Int || t == expr.GoInt || t == expr.Float || t == expr.Decimal
+	return t.IsNumber()
 }
 
 // groups reads by: names that both tables have, or a map of names here to names there.

@@ -180,6 +180,7 @@ type CSVReader struct {
 	Made            *records.Spec  // the files are no CSV: CSV is made of them, see FileReader.Records; without columns
 	ByHeader        bool           // columns are found by header text, else by index
 	Charset         unpack.Charset // encoding
+	Zone            string         // of timestamptz whose layout has none
 }
 
 // Numbers say how numbers are written in CSV files.
@@ -205,6 +206,11 @@ type InputColumn struct {
 	File     string // WholeName, or if Part the name of a part: it is taken from the files' names, and is not in them
 	Part     bool
 
+	// Round says that digits which the type does not keep are rounded off; else they
+	// are an error, but for datetimes and decimal2 in Capillaries' forms.
+	Round bool
+	Zone  string // CSV, timestamptz: the zone of texts whose layout has none
+
 	Short bool // it is given in a short form of Thalweg's own, read as strictly as it says
 
 	Nullable        bool     // else an empty cell or a null is Default or the type's zero value
@@ -214,6 +220,19 @@ type InputColumn struct {
 
 // InFile reports whether files have the column.
 func (c *InputColumn) InFile() bool { return c.File == "" }
+
+// Exact reports whether a value that the type cannot hold exactly is an error.
+func (c *InputColumn) Exact() bool {
+	return !c.Round && (c.Short || c.Type != expr.DateTime && c.Type != expr.Decimal)
+}
+
+// ScanSQL renders the reading of a CSV cell's text, in the rules of the column's form.
+func (c *InputColumn) ScanSQL(text string) (string, error) {
+	if c.Short || c.Type == expr.Instant || c.Type != expr.Decimal && c.Type.IsDecimal() {
+		return expr.ScanExactSQL(c.Type, c.Format, text, expr.Exactly{Round: c.Round, Zone: c.Zone})
+	}
+	return expr.ScanSQL(c.Type, c.Format, text)
+}
 
 // Zoned reports whether the column's datetimes have zones of their own.
 func (c *InputColumn) Zoned() bool {
@@ -314,6 +333,7 @@ type FileWriter struct {
 	Parquet   bool // Form is FormParquet
 	Separator string
 	CRLF      bool   // line_end: lines of a CSV file end in CRLF, else in LF
+	Zone      string // of timestamptz in a CSV file; "": UTC
 	Quote     string // QuoteMinimal, QuoteAll or QuoteNone: which values of a CSV file are put in quotes
 	Codec     string // of Parquet: gzip, snappy, zstd, uncompressed
 	Packing   Packing
@@ -378,10 +398,19 @@ type OutputColumn struct {
 	Expr    *expr.Compiled
 	Header  string // CSV and Excel; the key in lines of JSON
 	Format  string // CSV: Go print verb or Go time layout
+	Zone    string // CSV, timestamptz: in which it is printed; "": UTC
 	Parquet string // Parquet column name
 
 	Nullable bool   // else Expr is never NULL
 	NullText string // CSV, nullable: what stands for NULL; "" is the empty cell without quotes
+}
+
+// PrintSQL renders the column's text in a CSV file.
+func (c *OutputColumn) PrintSQL(sql string) (string, error) {
+	if c.Zone != "" {
+		return expr.PrintInSQL(c.Type, c.Format, c.Zone, sql)
+	}
+	return expr.PrintSQL(c.Type, c.Format, sql)
 }
 
 // Value is what a node writes of each row under a name.

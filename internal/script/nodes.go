@@ -326,24 +326,27 @@ func (l *loader) fieldName(key *document.Value, name, path, what string, seen ma
 	seen[folded] = key
 }
 
-// columnType reads a key that names one of the six types.
+// columnType reads a key that names a type.
 func (l *loader) columnType(o *object, key string) expr.Type {
-	v := o.one(key, document.OneOf(typeWords()))
+	v := o.one(key, document.OneOf(typeNames()))
 	if v == nil {
 		return expr.Invalid
 	}
 	return l.typeWord(v, o.keyPath(key))
 }
 
-// typeWord reads a value that names one of the six types.
+// typeWord reads a value that names a type.
 func (l *loader) typeWord(v *document.Value, path string) expr.Type {
 	if !v.Scalar() {
-		l.ErrorAt(v, path, "expected a type, found %s", v.Kind).Hint = document.OneOf(typeWords())
+		l.ErrorAt(v, path, "expected a type, found %s", v.Kind).Hint = document.OneOf(typeNames())
 		return expr.Invalid
 	}
 	t, ok := expr.ParseType(v.Text)
 	if !ok {
-		l.ErrorAt(v, path, "there is no type %s", document.Quote(v.Text)).Hint = document.DidYouMean(v.Text, typeWords())
+		d := l.ErrorAt(v, path, "there is no type %s", document.Quote(v.Text))
+		if d.Hint = expr.TypeProblem(v.Text); d.Hint == "" {
+			d.Hint = document.DidYouMean(v.Text, typeNames())
+		}
 		return expr.Invalid
 	}
 	return t

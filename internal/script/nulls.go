@@ -44,7 +44,7 @@ func (d *nodeDraft) unstored() map[expr.Ref]bool {
 	out := map[expr.Ref]bool{}
 	if d.node.Files != nil {
 		for _, c := range d.node.Files.Columns {
-			out[expr.Ref{Alias: "r", Field: c.Name}] = c.Type == expr.DateTime || c.Type == expr.Decimal && d.node.Files.Parquet
+			out[expr.Ref{Alias: "r", Field: c.Name}] = !c.Exact() && (c.Type == expr.DateTime || c.Type == expr.Decimal && d.node.Files.Parquet)
 		}
 	}
 	return out

@@ -39,6 +39,13 @@ func (l *loader) fileWriter(d *nodeDraft) {
 		}
 	}
 	w.CRLF = csv.choice("line_end", "lf", "lf", "crlf") == "crlf"
+	if v := csv.text("zone"); v != nil {
+		if _, err := expr.LoadZone(v.Text); err != nil {
+			l.ErrorAt(v, csv.keyPath("zone"), "%s", err).Hint = "a name such as Europe/Berlin or UTC"
+		} else {
+			w.Zone = v.Text
+		}
+	}
 	w.Quote = csv.choice("quote", QuoteMinimal, QuoteMinimal, QuoteAll, QuoteNone)
 	types := l.outputColumns(d, w)
 	if len(w.Columns) > 0 && w.Target == nil {
@@ -217,7 +224,10 @@ func (l *loader) csvOutput(c, csv *object, w *FileWriter, col *OutputColumn) {
 		l.ErrorAt(c.where(), c.path, "a datetime column of a CSV file needs csv.format").Hint = `a Go layout, such as "2006-01-02 15:04:05"`
 		return
 	}
-	_, err := expr.PrintSQL(col.Type, col.Format, "x")
+	if col.Type == expr.Instant {
+		col.Zone = w.Zone
+	}
+	_, err := col.PrintSQL("x")
 	severity := document.Error
 	if err == nil {
 		err, severity = expr.PrintNote(col.Type, col.Format), document.Warning

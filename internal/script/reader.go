@@ -63,10 +63,43 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 	}
 	l.nameColumns(o, urls)
 	l.inputColumns(d, f)
+	l.rounded(o, f)
 	if f.Parquet {
 		o.ignored("the columns say that the files are Parquet", "csv")
 	}
 }
+
+// rounded reads which columns lose digits that their types do not keep.
+func (l *loader) rounded(o *object, f *FileReader) {
+	v := o.get("round")
+	if v == nil {
+		return
+	}
+	if v.Kind != document.List {
+		for _, c := range f.Columns {
+			c.Round = c.Round || rounds(c.Type) && o.boolean("round")
+		}
+		return
+	}
+	for _, name := range o.texts("round") {
+		i := slices.IndexFunc(f.Columns, func(c *InputColumn) bool { return c.Name == name.Text })
+		switch {
+		case i < 0:
+			var names []string
+			for _, c := range f.Columns {
+				names = append(names, c.Name)
+			}
+			l.ErrorAt(name, o.keyPath("round"), "there is no column %s", document.Quote(name.Text)).Hint = document.DidYouMean(name.Text, names)
+		case !rounds(f.Columns[i].Type) && f.Columns[i].Type != expr.Invalid:
+			l.ErrorAt(name, o.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(name.Text), article(f.Columns[i].Type)).Hint = "decimals and datetimes are"
+		default:
+			f.Columns[i].Round = true
+		}
+	}
+}
+
+// rounds reports the types whose values can be rounded when they are read.
+func rounds(t expr.Type) bool { return t.IsDecimal() || t == expr.DateTime }
 
 // inShort reports whether a reader of files has columns of Thalweg's short forms.
 func (o *object) inShort() bool {
@@ -152,6 +185,13 @@ func (l *loader) csvReader(o *object) CSVReader {
 			l.ErrorAt(v, o.keyPath("separator"), "%s cannot separate columns", document.Quote(v.Text)).Hint = "use one ASCII character that is neither a quote nor a line break"
 		}
 	}
+	if v := o.text("zone"); v != nil {
+		if _, err := expr.LoadZone(v.Text); err != nil {
+			l.ErrorAt(v, o.keyPath("zone"), "%s", err).Hint = "a name such as Europe/Berlin or UTC"
+		} else {
+			c.Zone = v.Text
+		}
+	}
 	if v := o.text("encoding"); v != nil {
 		var ok bool
 		if c.Charset, ok = unpack.ParseCharset(v.Text); !ok {
@@ -219,6 +259,9 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 			c.column.Default = c.o.str("col_default_value")
 			c.column.Nullable = c.o.boolean("nullable")
 			c.column.Optional = c.o.boolean("optional")
+			if c.column.Round = c.o.boolean("round"); c.column.Round && !rounds(c.column.Type) && c.column.Type != expr.Invalid {
+				l.ErrorAt(c.o.get("round"), c.o.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(e.Name), article(c.column.Type)).Hint = "decimals and datetimes are"
+			}
 			c.column.File = c.o.str("file")
 			c.csv = l.object(c.o.get("csv"), c.o.keyPath("csv"), csvColumnShape)
 			c.parq = l.object(c.o.get("parquet"), c.o.keyPath("parquet"), parquetColumnShape)
@@ -268,6 +311,9 @@ func (l *loader) fileKind(d *nodeDraft, f *FileReader, drafts []*columnDraft) {
 	case byHeader != nil || byIndex != nil:
 		f.CSV.ByHeader = byHeader != nil
 		for _, c := range drafts {
+			if c.column.Type == expr.Instant && c.column.Format != "" && !expr.Zoned(c.column.Format) {
+				c.column.Zone = f.CSV.Zone
+			}
 			l.csvColumn(c, f, byHeader, d.numbers)
 		}
 	default:
@@ -328,7 +374,7 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft,
 			document.Quote(c.column.Name)).Hint = "give it the header, or say csv.col_idx: 0"
 	}
 	l.columnFormat(c)
-	if c.column.Format == "" && (c.column.Type == expr.Int || c.column.Type == expr.Float || c.column.Type == expr.Decimal) {
+	if c.column.Format == "" && (c.column.Type == expr.Int || c.column.Type == expr.Float || c.column.Type.IsDecimal()) {
 		c.column.Numbers = numbers
 	}
 	l.columnNulls(c)
@@ -343,11 +389,13 @@ func (l *loader) columnFormat(c *columnDraft) {
 	case format != nil && format.Text != "" && (t == expr.String || t == expr.Bool):
 		l.ErrorAt(format, c.csv.keyPath("col_format"), "a %s column takes no col_format", t)
 		return
+	case t == expr.Instant && format == nil && c.csv.get("col_format") != nil:
+		return
 	case t == expr.DateTime && c.column.Format == "":
 		l.ErrorAt(c.key, c.path, "a datetime column of a CSV file needs csv.col_format").Hint = c.layoutHint()
 		return
 	case c.column.Format != "":
-		if _, err := expr.ScanSQL(t, c.column.Format, "x"); err != nil {
+		if _, err := c.column.ScanSQL("x"); err != nil {
 			l.exprError(format, c.csv.keyPath("col_format"), err)
 			return
 		}

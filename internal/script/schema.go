@@ -109,7 +109,11 @@ func (w *schemaWriter) form(f form) anyMap {
 		return anyMap{"anyOf": any}
 	}
 	if len(f.words) > 0 {
-		return orReference(anyMap{"enum": append(asAny(f.words), nil)})
+		words := anyMap{"enum": append(asAny(f.words), nil)}
+		if f.pattern != "" {
+			return anyMap{"anyOf": []any{words, anyMap{"type": "string", "pattern": f.pattern}, anyMap{"$ref": "#/$defs/reference"}}}
+		}
+		return orReference(words)
 	}
 	// Without quotes YAML takes some texts for numbers, booleans or null.
 	return anyMap{"type": []string{"string", "number", "boolean", "null"}}

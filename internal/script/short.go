@@ -187,6 +187,7 @@ type shortColumn struct {
 	optional  *document.Value // nil: all files have it
 	path      *document.Value // JSON; nil: its name
 	nullText  *document.Value // what is NULL in a CSV file; nil: the empty cell
+	round     *document.Value // nil: what the type does not keep is an error
 }
 
 // mayBeNull decides whether a column that is given in short form is nullable:
@@ -212,7 +213,7 @@ func parseShortColumn(v *document.Value) shortColumn {
 		c.otherwise = partAt(v, from, len(text))
 		text = strings.TrimRight(text[:at], " \t\r\n")
 	}
-	word, rest, _ := strings.Cut(text[start:], " ")
+	word, rest := typeAndRest(text[start:])
 	if layout := strings.TrimLeft(rest, " \t"); layout != "" {
 		c.layout = partAt(v, len(text)-len(layout), len(text))
 	}
@@ -247,11 +248,27 @@ func (l *loader) shortColumn(v *document.Value, path string) shortColumn {
 		c.optional = o.get("optional")
 	}
 	c.nullText = o.get("null_text")
+	if o.boolean("round") {
+		c.round = o.get("round")
+	}
 	return c
 }
 
 func trueAt(v *document.Value) *document.Value {
 	return &document.Value{Src: v.Src, Kind: document.Bool, Text: "true", Off: v.Off, End: v.End, Weight: 1, Made: true}
+}
+
+// typeAndRest cuts a column's type off what follows it: parameters of a type may have blanks.
+func typeAndRest(text string) (word, rest string) {
+	if open, end := strings.IndexByte(text, '('), strings.IndexByte(text, ')'); open > 0 && end > open && !strings.Contains(text[:open], " ") {
+		end++
+		if strings.HasPrefix(text[end:], "?") {
+			end++
+		}
+		return text[:end], strings.TrimPrefix(text[end:], " ")
+	}
+	word, rest, _ = strings.Cut(text, " ")
+	return word, rest
 }
 
 // columnEntry is the long form of a column that is found by its header, by its
@@ -263,6 +280,9 @@ func columnEntry(name string, key *document.Value, c shortColumn, header string,
 	}
 	if c.optional != nil {
 		v.Entries = append(v.Entries, entryAt(c.optional, "optional", c.optional))
+	}
+	if c.round != nil {
+		v.Entries = append(v.Entries, entryAt(c.round, "round", c.round))
 	}
 	if parquet {
 		where := mapAt(key, entryAt(key, "col_name", textAt(key, header)))
@@ -466,7 +486,7 @@ func columnTypeOf(t expr.Type) expr.Type {
 	if t == expr.GoInt {
 		return expr.Int
 	}
-	if slices.Contains(expr.ColumnTypes(), t) {
+	if t.IsColumn() {
 		return t
 	}
 	return expr.Invalid

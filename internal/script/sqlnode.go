@@ -248,7 +248,7 @@ func (l *loader) declaredFields(d *nodeDraft, text *document.Value, path string)
 				names = append(names, c.Name)
 			}
 			l.ErrorAt(f.o.where(), at, "the query gives no column %s", document.Quote(f.field.Name)).Hint = document.DidYouMean(f.field.Name, names)
-		case f.field.Type == expr.Invalid || slices.Contains(c.Fits, f.field.Type):
+		case f.field.Type == expr.Invalid || c.holds(f.field.Type):
 		default:
 			l.ErrorAt(f.o.where(), at, "the query gives %s as %s, which %s cannot hold without loss", document.Quote(c.Name), c.SQLType, f.field.Type).Hint = castHint(c.Name, f.field.Type)
 		}

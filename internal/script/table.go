@@ -3,6 +3,7 @@ package script
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -521,14 +522,20 @@ func mentions(c *expr.Compiled, alias string) bool {
 
 // fieldType reports an expression whose type is not the declared one.
 func (l *loader) fieldType(v *document.Value, path string, want expr.Type, c *expr.Compiled) {
-	if c == nil || want == expr.Invalid || c.Type() == want {
+	if c == nil || want == expr.Invalid || c.Fits(want) {
 		return
 	}
 	at := l.ErrorAt(v, path, "the expression is %s, but the declared type is %s", article(c.Type()), want)
 	switch {
+	case c.Type().IsDecimal() && want.IsDecimal():
+		digits, scale := want.Digits()
+		at.Hint = fmt.Sprintf("it may have more digits behind the point: round(…, %d), or decimal(…, %d, %d) where they are zero, or declare the type %s", scale, digits, scale, c.Type())
+	case want.IsDecimal() && want != expr.Decimal && (c.Type().IsNumber() || c.Type() == expr.String):
+		digits, scale := want.Digits()
+		at.Hint = fmt.Sprintf("convert it with decimal(…, %d, %d), or declare the type %s", digits, scale, c.Type())
 	case c.Type() == expr.GoInt && want == expr.Int:
 		at.Hint = "write int(" + document.Shorten(v.Text, document.MaxShownTextChars) + ")"
-	case want == expr.String || ((want == expr.Int || want == expr.Float || want == expr.Decimal) && c.Type() != expr.DateTime):
+	case want == expr.Date || want == expr.Instant || want == expr.String || ((want == expr.Int || want == expr.Float || want == expr.Decimal) && c.Type() != expr.DateTime):
 		at.Hint = "convert it with " + want.String() + "(…), or declare the type " + c.Type().String()
 	}
 }

@@ -47,27 +47,38 @@ func canonicalText(t expr.Type, s string) (string, bool) {
 	case expr.Bool:
 		b, err := strconv.ParseBool(s)
 		return strconv.FormatBool(b), err == nil
-	case expr.Decimal:
-		return canonicalDecimal(s)
 	case expr.DateTime:
 		at, ok := parseTime(s)
 		return at.Format(timeLayout), ok
+	case expr.Date:
+		at, err := time.Parse(time.DateOnly, s)
+		return at.Format(time.DateOnly), err == nil && at.Year() > 0
+	case expr.Instant:
+		at, ok := parseTime(s)
+		return at.Format(instantLayout), ok && at.Nanosecond()%1000 == 0
+	}
+	if t.IsDecimal() {
+		return canonicalDecimal(t, s)
 	}
 	return "", false
 }
 
-// canonicalDecimal writes two digits behind the point; more are refused.
-func canonicalDecimal(s string) (string, bool) {
-	const digits, digitsMax = 2, 40
+// canonicalDecimal writes the digits behind the point that the type has; more are refused.
+func canonicalDecimal(t expr.Type, s string) (string, bool) {
+	const digitsMax = 40
+	_, digits := t.Digits()
 	d, ok := new(big.Rat).SetString(s)
 	if !ok || len(s) > digitsMax || strings.ContainsAny(s, "/_xXeEpP") {
 		return "", false
 	}
-	return d.FloatString(digits), new(big.Rat).Mul(d, big.NewRat(100, 1)).IsInt()
+	return d.FloatString(digits), new(big.Rat).Mul(d, new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil))).IsInt()
 }
 
 // timeLayout is how moments are shown, in UTC.
 const timeLayout = "2006-01-02 15:04:05.000"
+
+// instantLayout is how those with microseconds are.
+const instantLayout = "2006-01-02T15:04:05.000000Z"
 
 func parseTime(s string) (time.Time, bool) {
 	for _, layout := range []string{"2006-01-02", "2006-01-02 15:04:05", "2006-01-02T15:04:05", time.RFC3339} {
@@ -98,7 +109,12 @@ func resultSQL(t expr.Type, column string) string {
 	switch t {
 	case expr.DateTime:
 		return "strftime(" + column + ", '%Y-%m-%d %H:%M:%S.%g')"
-	case expr.Decimal:
+	case expr.Instant:
+		return "strftime(make_timestamp(epoch_us(" + column + ")), '%Y-%m-%dT%H:%M:%S.%fZ')"
+	case expr.Date:
+		return "CAST(" + column + " AS VARCHAR)"
+	}
+	if t.IsDecimal() {
 		return "CAST(" + column + " AS VARCHAR)"
 	}
 	return column

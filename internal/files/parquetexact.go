@@ -1,0 +1,169 @@
+package files
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/parquetfile"
+	"thalweg/internal/script"
+)
+
+// exactly is value where test holds, NULL where col is, and an error elsewhere.
+func exactly(col, test, value string, t expr.Type) string {
+	return fmt.Sprintf("CASE WHEN %s THEN %s WHEN %s IS NOT NULL THEN %s END", test, value, col, noValue(t))
+}
+
+// noValue fails.
+func noValue(t expr.Type) string {
+	return "CAST('a value that the type cannot hold' AS " + t.SQL() + ")"
+}
+
+// convertExact converts a decimal or a whole number to a decimal with digits.
+func convertExact(c *script.InputColumn, have parquetColumn, col string, view bool) (string, error) {
+	digits, scale := c.Type.Digits()
+	switch have.Kind {
+	case parquetfile.Int:
+		return "CAST(" + wholeNumber(have, col, view) + " AS " + c.Type.SQL() + ")", nil
+	case parquetfile.Float:
+		return "", mismatch("a decimal cannot hold every float; declare it as float")
+	case parquetfile.Decimal:
+	default:
+		return "", mismatch("only decimals and whole numbers can be read as a decimal")
+	}
+	if have.Scale < 0 || have.Scale >= wideDigits {
+		return "", mismatch(fmt.Sprintf("its %d digits after the point are not between 0 and %d", have.Scale, wideDigits-1))
+	}
+	// DuckDB takes for granted that a value has no more digits than the type of
+	// its column: so its own text is what is looked at and converted.
+	text := "CAST(" + exactDecimal(have, col, view) + " AS VARCHAR)"
+	if have.Scale <= scale || c.Round {
+		if have.Scale <= scale && have.Precision <= digits-scale+have.Scale && nativeReads(have) && !view {
+			most := digits - (scale - have.Scale)
+			limit := decimalText(strings.Repeat("9", most), have.Scale)
+			kept := fmt.Sprintf("CAST('%%s%s' AS DECIMAL(%d,%d))", limit, max(most, have.Precision), have.Scale)
+			return exactly(col, fmt.Sprintf("%s BETWEEN "+kept+" AND "+kept, col, "-", ""), "CAST("+col+" AS "+c.Type.SQL()+")", c.Type), nil
+		}
+		return "CAST(" + text + " AS " + c.Type.SQL() + ")", nil
+	}
+	return exactly(col, zeroEnd(text, have.Scale-scale), "CAST("+text+" AS "+c.Type.SQL()+")", c.Type), nil
+}
+
+// zeroEnd is the condition that the last digits of a number's text are zeros.
+func zeroEnd(text string, digits int) string {
+	return fmt.Sprintf("right(%s, %d) = '%s'", text, digits, strings.Repeat("0", digits))
+}
+
+// wholeCents is a decimal2 of a column that has more digits behind the point,
+// where they are zeros.
+func wholeCents(have parquetColumn, col string, view bool) (string, error) {
+	value, err := convertDecimal(have, col, view)
+	if err != nil || have.Kind != parquetfile.Decimal || have.Scale <= columnScale {
+		return value, err
+	}
+	return exactly(col, zeroEnd("CAST("+exactDecimal(have, col, view)+" AS VARCHAR)", have.Scale-columnScale),
+		"CAST("+value+" AS "+expr.Decimal.SQL()+")", expr.Decimal), nil
+}
+
+// subMicros is the condition that a time has no digits below the microsecond,
+// "" if its column has none.
+func subMicros(have parquetColumn, col string, view bool) string {
+	switch {
+	case have.Kind == parquetfile.Int96:
+		return "(" + nanosOfDay(bytesOf(col)) + ") % 1000 = 0"
+	case have.Unit != parquetfile.Nanoseconds:
+		return ""
+	case view:
+		return col + " % 1000 = 0"
+	}
+	return "epoch_ns(" + col + ") % 1000 = 0"
+}
+
+// nanosOfDay are those of an INT96's first eight bytes, the least significant
+// one first; its twelve bytes are a number with the first one on top.
+func nanosOfDay(bytes string) string {
+	const ofDay = 6 // bytes that a day's need
+	parts := make([]string, ofDay)
+	for i := range parts {
+		parts[i] = fmt.Sprintf("CAST((CAST(%s AS HUGEINT) >> %d) & 255 AS BIGINT) * %d", bytes, 8*(11-i), int64(1)<<(8*i))
+	}
+	return strings.Join(parts, " + ")
+}
+
+// wholeMillis is a datetime of whole milliseconds.
+func wholeMillis(have parquetColumn, col string, view bool) (string, error) {
+	value, err := convertTime(have, col, view)
+	if err != nil || have.Kind == parquetfile.Date || have.Unit == parquetfile.Milliseconds {
+		return value, err
+	}
+	test := value + " = date_trunc('millisecond', " + value + ")"
+	if fine := subMicros(have, col, view); fine != "" {
+		test = fine + " AND " + test
+	}
+	return exactly(col, test, value, expr.DateTime), nil
+}
+
+// convertInstant reads timestamps as timestamptz; those that are not adjusted to UTC are taken for UTC.
+func convertInstant(have parquetColumn, col string, view bool) (string, error) {
+	if have.Kind == parquetfile.Date {
+		return "", mismatch("it has no time of the day; declare it as date")
+	}
+	value, err := convertTime(have, col, view)
+	if err != nil {
+		return "", err
+	}
+	test := expr.InstantOfTable(value)
+	if fine := subMicros(have, col, view); fine != "" {
+		test = fine + " AND " + test
+	}
+	return exactly(col, test, expr.InstantSQL(value), expr.Instant), nil
+}
+
+func convertDate(have parquetColumn, col string, view bool) (string, error) {
+	const firstDay, lastDay = -719_162, 2_932_896 // 0001-01-01 and 9999-12-31
+	switch {
+	case have.Kind != parquetfile.Date && have.Kind != parquetfile.Timestamp && have.Kind != parquetfile.TimestampTZ && have.Kind != parquetfile.Int96:
+		return "", mismatch("only dates can be read as date")
+	case have.Kind != parquetfile.Date:
+		return "", mismatch("it has a time of the day; declare it as datetime or timestamptz")
+	case view:
+		return exactly(col, fmt.Sprintf("%s BETWEEN %d AND %d", col, firstDay, lastDay), "DATE '1970-01-01' + CAST("+col+" AS INTEGER)", expr.Date), nil
+	}
+	return exactly(col, expr.DayOfTable(col), col, expr.Date), nil
+}
+
+// tooFine says what of a CSV cell's value a column's type does not keep, and
+// what to do; "" if the value is none of the type at all.
+func tooFine(c *script.InputColumn, value string) (problem, hint string) {
+	if !c.Exact() {
+		return "", ""
+	}
+	switch {
+	case c.Type.IsDecimal():
+		if _, ok := new(big.Rat).SetString(value); ok && c.Numbers == (script.Numbers{}) && !strings.ContainsAny(value, "/xX_pP") {
+			return "needs more digits than " + article(c.Type) + " has", roundHint(c)
+		}
+	case c.Type == expr.DateTime:
+		if _, err := time.Parse(c.Format, value); err == nil && c.Format != "" {
+			return "has digits below the millisecond, which a datetime does not keep", roundHint(c)
+		}
+	}
+	return "", ""
+}
+
+func article(t expr.Type) string { return "a " + t.String() }
+
+// roundHint is what to do for a value with more digits than its type keeps.
+func roundHint(c *script.InputColumn) string {
+	switch {
+	case !c.Exact():
+		return ""
+	case c.Type == expr.DateTime:
+		return "declare it as timestamptz, which keeps microseconds, or cut the digits off with {type: datetime, round: true}"
+	case c.Type.IsDecimal():
+		return fmt.Sprintf("declare a type with more digits, such as decimal(38,10), or round it with {type: %q, round: true}", c.Type)
+	}
+	return ""
+}
