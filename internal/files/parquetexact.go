@@ -16,6 +16,12 @@ func exactly(col, test, value string, t expr.Type) string {
 	return fmt.Sprintf("CASE WHEN %s THEN %s WHEN %s IS NOT NULL THEN %s END", test, value, col, noValue(t))
 }
 
+// quiet is a value that is NULL where it would fail. What occurs twice in a query
+// DuckDB computes beside the rest, where no TRY catches a failure.
+func quiet(value string) string {
+	return strings.NewReplacer(noTime, "CAST(NULL AS TIMESTAMP)", tooManyDigits, "CAST(NULL AS HUGEINT)").Replace(value)
+}
+
 // noValue fails.
 func noValue(t expr.Type) string {
 	return "CAST('a value that the type cannot hold' AS " + t.SQL() + ")"
@@ -38,7 +44,7 @@ func convertExact(c *script.InputColumn, have parquetColumn, col string, view bo
 	}
 	// DuckDB takes for granted that a value has no more digits than the type of
 	// its column: so its own text is what is looked at and converted.
-	text := "CAST(" + exactDecimal(have, col, view) + " AS VARCHAR)"
+	text := "CAST(" + quiet(exactDecimal(have, col, view)) + " AS VARCHAR)"
 	if have.Scale <= scale || c.Round {
 		if have.Scale <= scale && have.Precision <= digits-scale+have.Scale && nativeReads(have) && !view {
 			most := digits - (scale - have.Scale)
@@ -46,7 +52,7 @@ func convertExact(c *script.InputColumn, have parquetColumn, col string, view bo
 			kept := fmt.Sprintf("CAST('%%s%s' AS DECIMAL(%d,%d))", limit, max(most, have.Precision), have.Scale)
 			return exactly(col, fmt.Sprintf("%s BETWEEN "+kept+" AND "+kept, col, "-", ""), "CAST("+col+" AS "+c.Type.SQL()+")", c.Type), nil
 		}
-		return "CAST(" + text + " AS " + c.Type.SQL() + ")", nil
+		return exactly(col, text+" IS NOT NULL", "CAST("+text+" AS "+c.Type.SQL()+")", c.Type), nil
 	}
 	return exactly(col, zeroEnd(text, have.Scale-scale), "CAST("+text+" AS "+c.Type.SQL()+")", c.Type), nil
 }
@@ -63,7 +69,7 @@ func wholeCents(have parquetColumn, col string, view bool) (string, error) {
 	if err != nil || have.Kind != parquetfile.Decimal || have.Scale <= columnScale {
 		return value, err
 	}
-	return exactly(col, zeroEnd("CAST("+exactDecimal(have, col, view)+" AS VARCHAR)", have.Scale-columnScale),
+	return exactly(col, zeroEnd("CAST("+quiet(exactDecimal(have, col, view))+" AS VARCHAR)", have.Scale-columnScale),
 		"CAST("+value+" AS "+expr.Decimal.SQL()+")", expr.Decimal), nil
 }
 
@@ -98,6 +104,7 @@ func wholeMillis(have parquetColumn, col string, view bool) (string, error) {
 	if err != nil || have.Kind == parquetfile.Date || have.Unit == parquetfile.Milliseconds {
 		return value, err
 	}
+	value = quiet(value)
 	test := value + " = date_trunc('millisecond', " + value + ")"
 	if fine := subMicros(have, col, view); fine != "" {
 		test = fine + " AND " + test
@@ -114,6 +121,7 @@ func convertInstant(have parquetColumn, col string, view bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	value = quiet(value)
 	test := expr.InstantOfTable(value)
 	if fine := subMicros(have, col, view); fine != "" {
 		test = fine + " AND " + test

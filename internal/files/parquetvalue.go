@@ -270,6 +270,9 @@ func exactDecimal(have parquetColumn, col string, view bool) string {
 	return "(CAST(" + bigEndian(col) + " AS DECIMAL(38,0)) * " + unit(have.Scale) + ")"
 }
 
+// tooManyDigits fails.
+const tooManyDigits = "CAST('too many digits' AS HUGEINT)"
+
 // bigEndian is the number in bytes of any length, the most significant first,
 // negative if the first bit is set. DuckDB makes a number of sixteen bytes, so
 // fewer are filled up, and more must be nothing but the sign.
@@ -279,7 +282,7 @@ func bigEndian(col string) string {
 	digits := fmt.Sprintf("repeat(%s, %d) || hex(%s)", sign, bytes, col)
 	return fmt.Sprintf("CASE WHEN octet_length(%[1]s) BETWEEN 1 AND %[2]d OR octet_length(%[1]s) > %[2]d AND "+
 		"replace(left(hex(%[1]s), 2 * (octet_length(%[1]s) - %[2]d)), %[3]s, '') = '' AND (right(hex(%[1]s), 2 * %[2]d) >= '8') = (%[3]s = 'FF')"+
-		" THEN CAST(CAST(unhex(right(%[4]s, 2 * %[2]d)) AS BIT) AS HUGEINT) WHEN %[1]s IS NOT NULL THEN CAST('too many digits' AS HUGEINT) END", col, bytes, sign, digits)
+		" THEN CAST(CAST(unhex(right(%[4]s, 2 * %[2]d)) AS BIT) AS HUGEINT) WHEN %[1]s IS NOT NULL THEN "+tooManyDigits+" END", col, bytes, sign, digits)
 }
 
 func convertTime(have parquetColumn, col string, view bool) (string, error) {

@@ -94,13 +94,31 @@ func (p *Proposal) leaveOut(err error) bool {
 	for i := range p.Columns {
 		c := &p.Columns[i]
 		if c.Source == place.Field && c.Type != expr.Invalid {
-			c.Type, c.Evidence, found = expr.Invalid, "left out: "+u.fault.Message, true
+			found = true
+			if c.Type = wider(c.Type); c.Type != expr.Invalid {
+				continue
+			}
+			c.Evidence = "left out: " + u.fault.Message
 			if place.Record > 0 {
 				c.Evidence += fmt.Sprintf(" (record %d)", place.Record)
 			}
 		}
 	}
 	return found
+}
+
+// wider is the type to try for a column that has a value which t does not hold
+// exactly; Invalid if there is none.
+func wider(t expr.Type) expr.Type {
+	switch t {
+	case expr.DateTime:
+		return expr.Instant
+	case expr.Int: // of 64 bits without a sign
+		return expr.DecimalOf(20, 0)
+	case expr.Decimal:
+		return expr.DecimalOf(expr.MaxDecimalDigits, 2)
+	}
+	return expr.Invalid
 }
 
 // parquetFacts reads the columns that have a type, once.

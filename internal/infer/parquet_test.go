@@ -49,13 +49,13 @@ func TestParquetAsItIsRead(t *testing.T) {
 			"a_1 int: INT64, 2 … 102", "a_2_2 int: INT64, 3 … 103"},
 		"x_unsigned.parquet": {
 			"u32 int: INT32 UINT_32, 5 … 4294967295", "u64 int: INT64 UINT_64, 0 … 9223372036854775807",
-			`large invalid: left out: value "18446744073709551615" of column "large" (INT64 UINT_64) does not fit int (record 2)`},
+			"large decimal(20,0): INT64 UINT_64, 0 … 18446744073709551615"},
 		"x_int64_decimal_2_2.parquet": {
 			"v3 decimal2: INT64 DECIMAL(2,2), 0.00 … 490000.00", "v5 decimal2: INT64 DECIMAL(2,2), -1234567.89 … 0.00",
-			`v9 invalid: left out: value "10000000000000000.00" of column "v9" (INT64 DECIMAL(2,2)) does not fit decimal2 (record 2)`},
+			"v9 decimal(38,2): INT64 DECIMAL(2,2), 0.00 … 10000000000000000.00"},
 		"x_timestamp_us_local_ends.parquet": {
-			"v1 datetime: INT64 TIMESTAMP(MICROS), 1969-12-31 23:59:59.9999 … 1970-01-01",
-			`v5 invalid: left out: value "9223372036854775807" of column "v5" (INT64 TIMESTAMP(MICROS)) does not fit datetime (record 2)`},
+			"v1 timestamptz: INT64 TIMESTAMP(MICROS), 1969-12-31 23:59:59.9999 … 1970-01-01 00:00:00+00",
+			`v5 invalid: left out: value "9223372036854775807" of column "v5" (INT64 TIMESTAMP(MICROS)) does not fit timestamptz (record 2)`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
