@@ -22,7 +22,7 @@ var interruptible = [][]string{
 	{"run", "script.yaml"}, {"run", "script.yaml", "--json"}, {"run", "hangs.yaml"}, {"run", "hangs.yaml", "--json"}, {"run", "HANG"},
 	{"validate", "script.yaml"}, {"validate", "hangs.yaml"}, {"validate", "hangs.yaml", "--json"}, {"validate", "script.yaml", "--params", "HANG"},
 	{"test", "script.yaml"}, {"test", "script.yaml", "--json"}, {"test", "hangs.yaml", "--tests", "script.test.yaml"},
-	{"infer", "in.csv"}, {"infer", "in.csv", "--json"},
+	{"infer", "in.csv"}, {"infer", "in.csv", "--json"}, {"infer", "HANG"}, {"init", "project"},
 	{"explain", "script.yaml"}, {"explain", "hangs.yaml"}, {"explain", "hangs.yaml", "--json"},
 	{"graph", "script.yaml"}, {"graph", "hangs.yaml", "-o", "a/b.svg"},
 	{"simulate", "--workers", "2", "--batches", "60"}, {"simulate", "--print-costs"},
@@ -42,7 +42,7 @@ var interruptible = [][]string{
 }
 
 // refused are those of them that have nothing to do here, or find something wrong, and say so.
-var refused = []string{"resume", "stop", "pause", "approve", "reject", "hooks", "drop", "doctor"}
+var refused = []string{"resume", "stop", "pause", "approve", "reject", "hooks", "drop", "doctor", "init"}
 
 // TestInterruptAnyCommand interrupts every command at the places where it looks
 // for that: at the first, the third, the ninth, … It must end well or say that
