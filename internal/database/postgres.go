@@ -177,7 +177,7 @@ func copied(columns []Column, millis []string) (items []string, changed bool) {
 	for _, c := range columns {
 		name := "q." + sqltext.Ident(c.Name)
 		if slices.Contains(millis, c.Name) && strings.HasPrefix(c.Kind, "timestamp") {
-			name = fmt.Sprintf("CASE WHEN isfinite(%[1]s) AND %[1]s <> date_trunc('milliseconds', %[1]s) THEN %[1]s::text || %[2]s ELSE %[1]s::text END AS %[3]s",
+			name = fmt.Sprintf("CASE WHEN date_trunc('milliseconds', %[1]s) <> %[1]s THEN %[1]s::text || %[2]s ELSE %[1]s::text END AS %[3]s",
 				name, sqltext.String(finer), sqltext.Ident(c.Name))
 			changed = true
 		}
@@ -234,11 +234,12 @@ func (p *postgres) columns(ctx context.Context, src Source) ([]Column, error) {
 	return out, nil
 }
 
-// Layouts of what the session's settings make of times.
+// Layouts of what the session's settings make of times. Fractions of seconds are read
+// without being named.
 const (
 	layoutDay     = "2006-01-02"
-	layoutTime    = "2006-01-02 15:04:05.999999"
-	layoutInstant = "2006-01-02 15:04:05.999999-07"
+	layoutTime    = "2006-01-02 15:04:05"
+	layoutInstant = "2006-01-02 15:04:05-07"
 )
 
 // postgresType is the type that holds the values of one of PostgreSQL's exactly, and how

@@ -173,6 +173,15 @@ func Cases() []Case {
 			},
 		},
 		{
+			Name: "postgres", What: "10 M rows of seven columns out of PostgreSQL into a table, and back, against psql's COPY to and from a file", input: inputNone, size: 10_000_000, runs: 2,
+			sides: []side{{name: "thalweg", program: "thalweg postgres"}, {name: "psql", program: "psql"}},
+			checks: []check{
+				{name: "reading a table", figure: stepFigure + "in", side: "thalweg", over: "psql", bar: atMost(2)},
+				{name: "appending to a table", figure: stepFigure + "out", side: "thalweg", over: "psql", bar: atMost(2)},
+				{name: "replacing the rows of a table", figure: stepFigure + "replace", side: "thalweg", over: "psql", note: "psql empties the table first, and lets readers wait for all of it"},
+			},
+		},
+		{
 			Name: "tagging", What: "1 M rows, 250 tags of one regular expression each", input: "tagging", size: 1_000_000, anyOrder: true,
 			sides: []side{
 				{name: "stored", program: "thalweg", file: "bench/steps/tagging/script.yaml"},

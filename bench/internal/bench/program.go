@@ -27,6 +27,8 @@ type program struct {
 	needs  string     // program that must be there: its name, and how to get it
 	// service: it needs a Cassandra node, and a broker.
 	service bool
+	// postgres: it needs a server of PostgreSQL.
+	postgres bool
 }
 
 // run is the product's command line for a script.
@@ -75,6 +77,14 @@ var programs = map[string]program{
 	"parts": {
 		before: [][]string{strings.Fields("go build -C {root} -o {dir}/thalweg-parts ./bench/cmd/thalweg-parts")},
 		args:   strings.Fields("{dir}/thalweg-parts --dir {dir}/.thalweg --rows {rows} --in-flight 32,64,128,256,512 --figures {timings}"), silent: true, service: true,
+	},
+	"psql": {
+		args: strings.Fields("{python} {root}/bench/steps/postgres/measure.py psql {dir} {rows} {timings}"), silent: true, postgres: true,
+		needs: "psql: Debian: apt-get install postgresql-client",
+	},
+	"thalweg postgres": {
+		args: strings.Fields("{python} {root}/bench/steps/postgres/measure.py thalweg {dir} {rows} {timings} {thalweg} {root}/bench/steps/postgres/script.yaml"), silent: true, postgres: true,
+		needs: "psql: Debian: apt-get install postgresql-client",
 	},
 	"validate": {args: []string{"{thalweg}", "validate", "{in}/wide.yaml"}, silent: true},
 	"duckdb":   {args: strings.Fields("{env:duckdb}/bin/python3 {root}/bench/peers/duckdb/portfolio_duckdb.py --params {params} --out {out} --python {cores} --plan fused --json {timings}")},
@@ -133,6 +143,9 @@ func (s *session) fill(ctx context.Context, all []string, values map[string]stri
 func lacking(sd side) string {
 	if programs[sd.program].service && os.Getenv("THALWEG_TEST_CASSANDRA") == "" {
 		return "THALWEG_TEST_CASSANDRA is not set: `make services-up` starts what is needed"
+	}
+	if programs[sd.program].postgres && os.Getenv("THALWEG_TEST_POSTGRES") == "" {
+		return "THALWEG_TEST_POSTGRES is not set: `ONLY=postgres scripts/services up` starts a server"
 	}
 	if name, hint, ok := strings.Cut(programs[sd.program].needs, ": "); ok {
 		if _, err := exec.LookPath(name); err != nil {
