@@ -14,6 +14,9 @@ import (
 // mysqlKeyChars is how long a text may be that is part of a key in a table that is made.
 const mysqlKeyChars = 255
 
+// mysqlTable is how tables are made, whatever the database's defaults: with transactions, and texts whose bytes count.
+const mysqlTable = " ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+
 // mysqlWriter writes to MySQL and MariaDB.
 type mysqlWriter struct{ sqlWriter }
 
@@ -27,12 +30,14 @@ func (c Client) mysqlWriter(ctx context.Context, loc address.Location) (writer, 
 
 func (w *mysqlWriter) ident(name string) string { return mysqlIdent(name) }
 func (w *mysqlWriter) path(name string) string  { return mysqlPath(name) }
-func (w *mysqlWriter) traits() traits           { return traits{name: "MySQL", tablesCommit: true} }
+func (w *mysqlWriter) traits() traits {
+	return traits{name: "MySQL", created: mysqlTable, tablesCommit: true}
+}
 
 func (w *mysqlWriter) records() recordsSQL {
 	return recordsSQL{
 		create: "CREATE TABLE IF NOT EXISTS %s (run varchar(150) NOT NULL, node varchar(400) NOT NULL, batch int NOT NULL, attempt bigint NOT NULL, rows_written bigint NOT NULL, " +
-			"digest varchar(200) NOT NULL, committed_at timestamp NOT NULL DEFAULT current_timestamp, PRIMARY KEY (run, node, batch)) ENGINE = InnoDB CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+			"digest varchar(200) NOT NULL, committed_at timestamp NOT NULL DEFAULT current_timestamp, PRIMARY KEY (run, node, batch))" + mysqlTable,
 		old:  "committed_at < now() - INTERVAL " + strconv.Itoa(keepDays) + " DAY",
 		lock: " FOR UPDATE",
 	}

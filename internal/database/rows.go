@@ -210,7 +210,7 @@ func (w *csvRow) value(v any, binary bool) {
 	case bool:
 		w.text(strconv.FormatBool(v))
 	case time.Time:
-		w.text(v.UTC().Format(layoutTime+".999999999"))
+		w.text(v.UTC().Format(layoutTime + ".999999999"))
 	case string:
 		w.text(v)
 	case []byte:

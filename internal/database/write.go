@@ -109,8 +109,9 @@ type writer interface {
 // traits say how a database differs.
 type traits struct {
 	name         string
-	tablesCommit bool // making a table ends a transaction
-	swift        bool // replacing goes by a second table, so that readers wait no longer than for a copy inside the database
+	created      string // behind the columns of a table that is made
+	tablesCommit bool   // making a table ends a transaction
+	swift        bool   // replacing goes by a second table, so that readers wait no longer than for a copy inside the database
 }
 
 // recordsSQL has the statements about records that differ.
@@ -289,7 +290,7 @@ func (s *staged) create(ctx context.Context) error {
 	if len(s.t.Key) > 0 {
 		items = append(items, "PRIMARY KEY ("+strings.Join(s.quoted(s.t.Key), ", ")+")")
 	}
-	return s.w.exec(ctx, "CREATE TABLE "+s.w.path(s.t.Table)+" ("+strings.Join(items, ", ")+")")
+	return s.w.exec(ctx, "CREATE TABLE "+s.w.path(s.t.Table)+" ("+strings.Join(items, ", ")+")"+s.w.traits().created)
 }
 
 // check compares the columns that come with those of the table.
