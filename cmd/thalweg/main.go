@@ -117,8 +117,9 @@ type app struct {
 	confirmed      bool                     // --yes has named it
 	outlet         *outlet                  // standard output; nil: tests'
 
-	drain  chan struct{} // closed when SIGTERM asks a worker to drain
-	polite atomic.Bool   // a worker drains when it is asked to end
+	cancelQuery atomic.Pointer[context.CancelFunc] // Ctrl-C ends this, and not the command
+	drain       chan struct{}                      // closed when SIGTERM asks a worker to drain
+	polite      atomic.Bool                        // a worker drains when it is asked to end
 }
 
 // ownExecutable is this program, even if its file has been replaced since it began.
@@ -138,17 +139,23 @@ func main() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
-		s := <-signals
-		signal.Stop(signals) // a second Ctrl-C ends the process at once
-		if s == syscall.SIGTERM {
-			if a.polite.Load() {
-				close(a.drain)
+		for s := range signals {
+			if cancel := a.cancelQuery.Load(); s == os.Interrupt && cancel != nil {
+				(*cancel)()
+				continue
+			}
+			signal.Stop(signals) // a second Ctrl-C ends the process at once
+			if s == syscall.SIGTERM {
+				if a.polite.Load() {
+					close(a.drain)
+					return
+				}
+				stop(local.ErrLeave)
 				return
 			}
-			stop(local.ErrLeave)
+			stop(context.Canceled)
 			return
 		}
-		stop(context.Canceled)
 	}()
 	context.AfterFunc(ctx, func() { time.AfterFunc(interruptGrace, lastResort) })
 	os.Exit(run(ctx, os.Args[1:], a))

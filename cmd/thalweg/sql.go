@@ -2,18 +2,24 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/term"
 
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
 )
 
 type sqlCmd struct {
-	Query  string `arg:"" help:"SQL of DuckDB; - reads it from standard input. Tables: NAME for the last run that wrote it, runN.NAME for run N's."`
-	Format string `help:"${enum}." enum:"table,csv,json" default:"table"`
-	Limit  int    `help:"Rows to print at most, 0 for all." default:"1000"`
+	Query  string `arg:"" optional:"" help:"SQL of DuckDB; - reads one query from standard input. Tables: NAME for the last run that wrote it, runN.NAME for run N's. Without a query: a session, where queries end in ; and \\? says what else there is."`
+	Format string `help:"${enum}. ndjson is json: an object a line." enum:"table,csv,json,ndjson,parquet" default:"table"`
+	Output string `short:"o" help:"File to write to, instead of standard output." type:"path" placeholder:"FILE"`
+	Limit  int    `help:"Rows to print at most, 0 for all; default: 1000. Parquet has all." default:"1000"`
 	Memory string `help:"Memory for the query." default:"2GB" placeholder:"SIZE"`
 	stateFlags
 }
@@ -21,7 +27,7 @@ type sqlCmd struct {
 // queryBytesMax bounds a query read from standard input.
 const queryBytesMax = 1 << 20
 
-func (c *sqlCmd) Run(ctx context.Context, a *app) error {
+func (c *sqlCmd) Run(ctx context.Context, a *app) (err error) {
 	memory, err := parseSize(c.Memory)
 	if err != nil {
 		return err
@@ -39,14 +45,63 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	res, err := local.Query(ctx, home, local.QueryOptions{Workspace: c.Workspace, SQL: query, MemoryBytes: memory, RowsMax: c.Limit})
+	opts := local.QueryOptions{Workspace: c.Workspace, MemoryBytes: memory, RowsMax: c.Limit}
+	if c.Query == "" {
+		if c.Format == formatParquet || c.Output != "" {
+			return &fault.Error{Kind: fault.Script, Message: "a file is written of one query", Hint: "name the query: thalweg sql 'SELECT …' -o FILE"}
+		}
+		return c.session(ctx, a, home, opts)
+	}
+	opts.SQL = query
+	out, done, err := c.output(a)
 	if err != nil {
 		return err
 	}
-	for _, w := range res.Warnings {
-		fmt.Fprintf(a.stderr, "%s %s\n", a.mark("warning:", yellow), w)
+	defer func() { err = errors.Join(err, done(err)) }()
+	if c.Format == formatParquet {
+		return c.parquet(ctx, a, home, opts, out)
 	}
-	if err := c.print(a, res); err != nil {
+	return c.ask(ctx, a, home, opts, out)
+}
+
+const formatParquet = "parquet"
+
+// output opens where the rows go; done closes it, and leaves no half file.
+func (c *sqlCmd) output(a *app) (to io.Writer, done func(error) error, err error) {
+	if c.Output == "" {
+		return a.data, func(error) error { return nil }, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(c.Output), 0o755); err != nil {
+		return nil, nil, &fault.Error{Kind: fault.Environment, Message: "make the directory of " + c.Output, Err: err}
+	}
+	f, err := os.CreateTemp(filepath.Dir(c.Output), ".thalweg-sql-*")
+	if err != nil {
+		return nil, nil, &fault.Error{Kind: fault.Environment, Message: "write " + c.Output, Err: err}
+	}
+	return f, func(failed error) error {
+		err := errors.Join(failed, f.Chmod(0o644), f.Close())
+		if err == nil {
+			err = os.Rename(f.Name(), c.Output)
+		}
+		if err == nil {
+			return nil
+		}
+		_ = os.Remove(f.Name()) // it is a temporary file
+		if failed != nil {
+			return nil // which is told already
+		}
+		return &fault.Error{Kind: fault.Environment, Message: "write " + c.Output, Err: err}
+	}, nil
+}
+
+// ask asks one query and prints its rows.
+func (c *sqlCmd) ask(ctx context.Context, a *app, home *local.Home, opts local.QueryOptions, out io.Writer) error {
+	res, err := local.Query(ctx, home, opts)
+	if err != nil {
+		return err
+	}
+	a.warnQuery(res)
+	if err := c.print(a, out, res); err != nil {
 		return err
 	}
 	if res.More {
@@ -55,7 +110,40 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) error {
 	return nil
 }
 
-func (c *sqlCmd) print(a *app, res local.QueryResult) error {
+func (a *app) warnQuery(res local.QueryResult) {
+	for _, w := range res.Warnings {
+		fmt.Fprintf(a.stderr, "%s %s\n", a.mark("warning:", yellow), w)
+	}
+}
+
+// parquet writes all rows of a query as a Parquet file.
+func (c *sqlCmd) parquet(ctx context.Context, a *app, home *local.Home, opts local.QueryOptions, out io.Writer) (err error) {
+	if c.Output == "" && term.IsTerminal(int(os.Stdout.Fd())) {
+		return &fault.Error{Kind: fault.Script, Message: "Parquet is not for a terminal", Hint: "write it to a file: -o FILE"}
+	}
+	dir, err := os.MkdirTemp("", "thalweg-sql-*")
+	if err != nil {
+		return &fault.Error{Kind: fault.Environment, Message: "make a temporary directory", Err: err}
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	opts.Parquet = filepath.Join(dir, "rows.parquet")
+	res, err := local.Query(ctx, home, opts)
+	if err != nil {
+		return err
+	}
+	a.warnQuery(res)
+	f, err := os.Open(opts.Parquet)
+	if err != nil {
+		return fmt.Errorf("read the rows: %w", err)
+	}
+	defer f.Close()
+	if _, err := io.Copy(out, f); err != nil && !errors.Is(err, syscall.EPIPE) {
+		return &fault.Error{Kind: fault.Environment, Message: "write the rows", Err: err}
+	}
+	return nil
+}
+
+func (c *sqlCmd) print(a *app, out io.Writer, res local.QueryResult) error {
 	if c.Format != "table" {
 		if note := renameEqual(res.Columns); note != "" {
 			fmt.Fprintln(a.stderr, note)
@@ -63,16 +151,16 @@ func (c *sqlCmd) print(a *app, res local.QueryResult) error {
 	}
 	switch c.Format {
 	case "csv":
-		return printCSV(a.data, res)
-	case "json":
-		return printRows(a.data, res)
+		return printCSV(out, res)
+	case "json", "ndjson":
+		return printRows(out, res)
 	}
 	headers := make([]any, len(res.Columns))
 	for i, col := range res.Columns {
 		headers[i] = col
 	}
 	t := a.newTable(headers...)
-	t.out, t.sheet, t.hint = a.data, true, "name fewer columns, or see them with --format json"
+	t.out, t.sheet, t.hint = out, true, "name fewer columns, or see them with --format json"
 	for _, row := range res.Rows {
 		cells := make([]any, len(row))
 		for i, v := range row {

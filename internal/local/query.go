@@ -33,7 +33,8 @@ type QueryOptions struct {
 	Workspace   string
 	SQL         string // user's own: it can read parts of this workspace and nothing else
 	MemoryBytes int64
-	RowsMax     int // 0: all
+	RowsMax     int    // 0: all
+	Parquet     string // a file that all rows are written to, instead of giving them; "": none
 }
 
 // QueryResult holds a query's rows; cells are string, int64, float64, bool, Nested or nil.
@@ -60,6 +61,9 @@ func Query(ctx context.Context, home *Home, opts QueryOptions) (res QueryResult,
 	if err != nil {
 		return res, err
 	}
+	if opts.Parquet != "" {
+		views.paths = append(views.paths, opts.Parquet)
+	}
 	in, err := engine.OpenInstance(ctx, engine.InstanceConfig{MemoryBytes: opts.MemoryBytes, Threads: budget.Cores(),
 		SpillDir: filepath.Join(work, "query-spill"), Paths: views.paths})
 	if err != nil {
@@ -74,6 +78,12 @@ func Query(ctx context.Context, home *Home, opts QueryOptions) (res QueryResult,
 	query, err := readOnly(ctx, in, opts.SQL)
 	if err != nil {
 		return res, err
+	}
+	if opts.Parquet != "" {
+		if err := in.Exec(ctx, "COPY ("+query+"\n) TO "+sqltext.String(opts.Parquet)+" (FORMAT parquet, COMPRESSION zstd)"); err != nil {
+			return res, queryFault(ctx, home, opts, err)
+		}
+		return res, nil
 	}
 	rows, err := in.Query(ctx, query)
 	if err != nil {
@@ -144,9 +154,12 @@ func queryFault(ctx context.Context, home *Home, opts QueryOptions, err error) e
 // knownTablesMax bounds the names in a hint.
 const knownTablesMax = 50
 
-// knownTables names what a query can read, or how to get there.
-func knownTables(ctx context.Context, home *Home, opts QueryOptions) string {
-	runs, _, err := home.State.Runs(ctx, opts.Workspace, state.Page{Limit: queryRunsMax})
+// Tables lists the names of the tables that a query can read without naming a run, in order.
+func Tables(ctx context.Context, home *Home, workspace string) ([]string, error) {
+	runs, _, err := home.State.Runs(ctx, workspace, state.Page{Limit: queryRunsMax})
+	if err != nil {
+		return nil, fmt.Errorf("read the runs of workspace %s: %w", workspace, err)
+	}
 	names := map[string]bool{}
 	for _, r := range runs {
 		for _, n := range r.Nodes {
@@ -155,10 +168,15 @@ func knownTables(ctx context.Context, home *Home, opts QueryOptions) string {
 			}
 		}
 	}
-	if err != nil || len(names) == 0 {
+	return slices.Sorted(maps.Keys(names)), nil
+}
+
+// knownTables names what a query can read, or how to get there.
+func knownTables(ctx context.Context, home *Home, opts QueryOptions) string {
+	known, err := Tables(ctx, home, opts.Workspace)
+	if err != nil || len(known) == 0 {
 		return "no run of workspace " + opts.Workspace + " has completed a table"
 	}
-	known := slices.Sorted(maps.Keys(names))
 	more := ""
 	if len(known) > knownTablesMax {
 		known, more = known[:knownTablesMax], " …"

@@ -28,6 +28,9 @@ func typedCell(v any, typ string) (any, error) {
 		text, err := jsonText(within(v, clock))
 		return Nested(text), err
 	}
+	if raw, ok := v.([]byte); ok && typ == "UUID" && len(raw) == 16 {
+		return fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:]), nil
+	}
 	return simpleCell(v, clock), nil
 }
 
