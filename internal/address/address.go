@@ -67,6 +67,19 @@ func Mistyped(name string) string {
 	return ""
 }
 
+// Records says what a file is, by its name, of whose records CSV is made: "JSON" or "an
+// Excel workbook"; "": nothing says so.
+func Records(name string) string {
+	_, plain := Compression(name)
+	switch {
+	case Format(plain) == "JSON":
+		return "JSON"
+	case Workbook(plain):
+		return "an Excel workbook"
+	}
+	return ""
+}
+
 // Workbook reports whether name ends as those of Excel's workbooks do that are read.
 func Workbook(name string) bool {
 	if Scheme(name) != "" {

@@ -151,6 +151,10 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // opening a pipe would wait for ever
 		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is not a regular file", Hint: "name one file"}
 	}
+	if what := address.Records(name); what != "" {
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "infer reads CSV and Parquet, not " + what,
+			Hint: "a script takes the columns of such files itself: r: {urls: [" + filepath.Base(name) + "], types: {}}"}
+	}
 	p.texts[name] = path
 	return nil
 }

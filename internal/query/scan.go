@@ -69,6 +69,10 @@ func (c *checker) scanCall(f node) {
 		c.problem(call.urlAt, "write "+scanFile+"('file.csv')", "%s needs the address of a file", scanFile)
 		return
 	}
+	if what := address.Records(call.url); what != "" && given == "" {
+		c.problem(call.urlAt, "load it with a file_table, and give the query its table", "%s reads CSV and Parquet, not %s", scanFile, what)
+		return
+	}
 	call.parquet = given == "parquet" || (given == "" && address.Parquet(call.url))
 	c.calls = append(c.calls, call)
 }
