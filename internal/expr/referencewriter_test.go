@@ -70,11 +70,17 @@ the field if it is the whole expression. Where a condition is asked for (` + "`h
 | ` + "`/`" + ` | two numbers | the same; ints are cut toward zero; zero is an error except for floats |
 | ` + "`%`" + ` | two ints | remainder with the sign of the left side; zero is an error |
 | ` + "`+`" + ` | two strings | one string |
-| ` + "`== != < <= > >=`" + ` | two numbers, strings, datetimes | bool; bools only ` + "`==`" + ` and ` + "`!=`" + ` |
+| ` + "`+ -`" + ` | a date and an int; two dates (` + "`-`" + `) | the date so many days later or earlier; the days between, an int |
+| ` + "`== != < <= > >=`" + ` | two numbers, strings, dates; datetimes and timestamptz, also with each other | bool; bools only ` + "`==`" + ` and ` + "`!=`" + ` |
 | ` + "`&& \\|\\|`" + ` | bools | bool; the right side is not evaluated where the left one decides |
 | ` + "`!`, `-`" + ` | a bool, a number | |
 
-**Decimals.** In table fields, file columns and aggregates every operation on decimals is rounded to 2 digits, half away from zero, and
+**Decimals with digits.** If one side is a ` + "`decimal(p,s)`" + `, the operation is exact: + and - have the digits behind the point of the side with more of them, a
+product those of both, / always 16, half away from zero. A float literal beside it counts as it is written: ` + "`r.rate * 1.1`" + ` is exact. Beside other floats it becomes a float.
+The type of the result has room for all values, up to 38 digits; a value with more is an error. A product of 38 or more digits behind the point is refused:
+` + "`round(x, 4)`" + ` makes them fewer. A ` + "`decimal2`" + ` beside it has its two digits. ` + "`iif`" + ` and ` + "`coalesce`" + ` of decimals have a type that holds all of them.
+
+**Decimal2.** In table fields, file columns and aggregates every operation on nothing but ` + "`decimal2`" + ` (and ints) is rounded to 2 digits, half away from zero, and
 must fit 16 digits before the point. In ` + "`having`" + `, filters, tags and rules + - * are exact and / gives 16 digits; a product may have at
 most 38 digits after the point, and 38 in all. What does not fit is an error, never a wrong value.
 
