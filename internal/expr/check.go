@@ -31,6 +31,7 @@ type Mode struct {
 	// Values gives the expressions that references stand for, as having sees
 	// them: see Compiled.Finer. nil: none.
 	Values    func(Ref) *Compiled
+	MeanFloat bool // avg of ints is a float; else, as in Capillaries, an int
 	EmptyNull bool // aggregates over no value are NULL, not the type's zero value
 	Null      Type // type of an expression that is just null; Invalid: it is refused
 }

@@ -30,7 +30,7 @@ func aggregateFunctions() []*function {
 		out[i].other, out[i].nullable = other, func(*node) bool { return false }
 	}
 	add("sum", []param{{"x", numeric()}}, Invalid, "type of x", "Sum; 0 over no value; of a decimal(p,s) a decimal(38,s). An int sum beyond 64 bits is an error; floats are added in the order of the rows.", checkAggregate, sqlSum)
-	add("avg", []param{{"x", numeric()}}, Invalid, "type of x", "Average; 0 over no value. Ints round down, a decimal2 is rounded to 2 digits, a decimal(p,s) gives a decimal(38,16) rounded to 16, half away from zero.", checkAverage, sqlAverage)
+	add("avg", []param{{"x", numeric()}}, Invalid, "type of x", "Average; 0 over no value. Ints round down to an int in the long form, and give a float in fields that are only an expression; a decimal2 is rounded to 2 digits, a decimal(p,s) gives a decimal(38,16) rounded to 16, half away from zero.", checkAverage, sqlAverage)
 	add("min", []param{{"x", ordered()}}, Invalid, "type of x", "Smallest value; 0, \"\" or the first of January of the year 1 over no value. NaN counts only where there is nothing else.", checkAggregate, extreme("min"))
 	add("max", []param{{"x", ordered()}}, Invalid, "type of x", "Largest value; 0, \"\" or the first of January of the year 1 over no value. NaN counts only where there is nothing else.", checkAggregate, extreme("max"))
 	add("string_agg", []param{text("s"), text("sep")}, String, "", "Texts joined in the order of the rows with sep, which must be a literal. Empty texts at the start are dropped without a separator; \"\" over no value.", checkJoin, sqlJoin)
@@ -70,6 +70,8 @@ func checkAverage(c *checker, n *node) *Error {
 	err := checkAggregate(c, n)
 	n.dec = decimalType{wide: true, scale: columnScale}
 	switch {
+	case n.typ == Int && c.mode.MeanFloat:
+		n.typ, n.finite = Float, true
 	case !n.typ.exact():
 	case n.args[0].dec.scale > quotientScale:
 		return n.at.errorf("the average of a decimal with %d digits after the point is not computed, at most with %d", n.args[0].dec.scale, quotientScale).
@@ -160,6 +162,8 @@ func sqlAverage(r *renderer, n *node, filter string) string {
 	x := r.aggregated(n)
 	count := "count(" + x + ")" + filter
 	switch t := n.typ; {
+	case t == Float && arg.typ != Float: // of ints, whose sum is exact
+		return r.orZero("CASE WHEN "+count+" > 0 THEN CAST(sum("+x+")"+filter+" AS DOUBLE) / "+count+" END", "CAST(0 AS DOUBLE)")
 	case t == Float:
 		return r.orZero("CASE WHEN "+count+" > 0 THEN sum("+x+r.inOrder()+")"+filter+" / "+count+" END", "CAST(0 AS DOUBLE)")
 	case t.IsDecimal():

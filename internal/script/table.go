@@ -442,14 +442,14 @@ func (l *loader) field(d *nodeDraft, f *fieldDraft, sc scope) {
 	lookup := d.node.Lookup
 	grouped := lookup != nil && lookup.Group
 	if f.infer {
-		f.field.Type = l.inferType(f.o, sc, expr.Mode{Round: true, Aggregates: grouped})
+		f.field.Type = l.inferType(f.o, sc, expr.Mode{Round: true, Aggregates: grouped, MeanFloat: true})
 		f.field.Nullable = f.o.boolean("nullable")
 		if f.field.Type == expr.Invalid {
 			return
 		}
 		v = f.o.get("expression")
 	}
-	mode := expr.Mode{Round: true, Aggregates: grouped, EmptyNull: f.field.Nullable, Null: f.field.Type}
+	mode := expr.Mode{Round: true, Aggregates: grouped, MeanFloat: f.infer, EmptyNull: f.field.Nullable, Null: f.field.Type}
 	c := l.compile(v, path, sc, mode)
 	if c != nil && grouped && !c.Aggregate() {
 		mode.Round = false // in a grouped lookup only aggregates are rounded
