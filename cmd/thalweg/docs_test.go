@@ -163,18 +163,22 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 		}
 		return err
 	}))
-	page, err := os.ReadFile("../../docs/guarantees.md")
-	require.NoError(t, err)
-	_, promises, found := strings.Cut(string(page), "\n## What is promised\n")
-	require.True(t, found)
-	promises, _, found = strings.Cut(promises, "\n## Crash points\n") // worker.TestEveryCrashPointIsListed is for these
-	require.True(t, found)
+	promises := between(t, "../../docs/guarantees.md", "\n## What is promised\n", "\n## Crash points\n") // worker.TestEveryCrashPointIsListed is for these
+	features := between(t, "../../docs/features.md", "\n# What there is\n", "")
+	there := 0
 	named := regexp.MustCompile(`\bTest[A-Z][A-Za-z0-9]+|testdata/script/[a-z_]+\.txtar|` + "`statetest`")
-	for line := range strings.Lines(promises) {
-		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| guarantee |") || strings.HasPrefix(line, "| ---") {
+	for line := range strings.Lines(promises + features) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| guarantee |") || strings.HasPrefix(line, "| feature |") || strings.HasPrefix(line, "| ---") {
 			continue
 		}
+		if strings.Contains(line, " | yes | ") {
+			there++
+		}
 		names := named.FindAllString(line, -1)
+		if strings.Contains(line, " | no | ") {
+			require.Empty(t, names, line)
+			continue
+		}
 		require.NotEmpty(t, names, line)
 		for _, name := range names {
 			switch {
@@ -185,4 +189,19 @@ func TestGuaranteesNameTheirTests(t *testing.T) {
 			}
 		}
 	}
+	require.GreaterOrEqual(t, there, 20, "features that are there")
+}
+
+// between is the part of a page between two of its lines; without an end all that follows.
+func between(t *testing.T, path, begin, end string) string {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	_, rest, found := strings.Cut("\n"+string(page), begin)
+	require.True(t, found, path)
+	if end != "" {
+		rest, _, found = strings.Cut(rest, end)
+		require.True(t, found, path)
+	}
+	return rest
 }
