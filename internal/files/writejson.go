@@ -56,12 +56,14 @@ func jsonText(s string) (string, error) {
 // times are as in ISO 8601; of floats those that JSON has no number for are texts.
 func jsonValue(t expr.Type, value string) string {
 	text := "CAST(" + value + " AS VARCHAR)"
-	switch {
+	switch name := t.String(); {
 	case t == expr.Float:
 		return fmt.Sprintf("CASE WHEN isnan(%[1]s) THEN '\"NaN\"' WHEN isinf(%[1]s) THEN CASE WHEN %[1]s > 0 THEN '\"Infinity\"' ELSE '\"-Infinity\"' END ELSE %[2]s END", value, text)
-	case t == expr.DateTime:
+	case name == "timestamptz": // in UTC
+		return "'\"' || replace(CAST(timezone('UTC', " + value + ") AS VARCHAR), ' ', 'T') || 'Z\"'"
+	case t == expr.DateTime, name == "date":
 		return "'\"' || replace(" + text + ", ' ', 'T') || '\"'"
-	case t == expr.Int, t == expr.Bool, t == expr.Decimal:
+	case t == expr.Int, t == expr.Bool, strings.HasPrefix(name, "decimal"): // of any digits
 		return text
 	}
 	return "CAST(to_json(" + value + ") AS VARCHAR)"

@@ -22,6 +22,9 @@ func (d *dirWriter) partitions(ctx context.Context) error {
 	keys := d.keys()
 	texts := make([]string, len(keys))
 	for i, key := range keys {
+		if d.o.Writer.PartitionBy[i].Type.String() == "timestamptz" {
+			key = "timezone('UTC', " + key + ")"
+		}
 		texts[i] = "CAST(" + key + " AS VARCHAR)"
 	}
 	found, err := d.db.Texts(ctx, fmt.Sprintf("SELECT %s, CAST(min(file_row_number) AS VARCHAR), CAST(max(file_row_number) AS VARCHAR) FROM %s GROUP BY %s ORDER BY min(file_row_number) LIMIT %d",

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf16"
@@ -25,7 +26,8 @@ const (
 	sheetDigits = 15
 	lineTime    = "2006-01-02T15:04:05.999999999"
 	dayStyle    = "yyyy-mm-dd hh:mm:ss.000"
-	centsStyle  = "0.00"
+	dateStyle   = "yyyy-mm-dd"
+	lineDate    = time.DateOnly
 )
 
 // sheetEpoch is the day 0 of Excel's dates as they are counted from March 1900 on: earlier
@@ -40,7 +42,7 @@ type sheetWriter struct {
 	w      *script.FileWriter
 	file   *excelize.File
 	stream *excelize.StreamWriter
-	styles map[expr.Type]int
+	styles map[expr.Type]int // by which cells are shown; 0: as Excel does by itself
 	row    int // of the sheet, from 1
 }
 
@@ -82,11 +84,12 @@ func (s *sheetWriter) begin() (err error) {
 	if err := s.file.SetSheetName(s.file.GetSheetName(0), s.w.Sheet); err != nil {
 		return err
 	}
-	for _, style := range []struct {
-		t      expr.Type
-		format string
-	}{{expr.DateTime, dayStyle}, {expr.Decimal, centsStyle}} {
-		if s.styles[style.t], err = s.file.NewStyle(&excelize.Style{CustomNumFmt: &style.format}); err != nil {
+	for _, c := range s.w.Columns {
+		format := styleOf(c.Type)
+		if _, known := s.styles[c.Type]; known || format == "" {
+			continue
+		}
+		if s.styles[c.Type], err = s.file.NewStyle(&excelize.Style{CustomNumFmt: &format}); err != nil {
 			return err
 		}
 	}
@@ -100,6 +103,23 @@ func (s *sheetWriter) begin() (err error) {
 		}
 	}
 	return s.add(header)
+}
+
+// styleOf is how Excel shows the values of a type; "": as it does by itself.
+func styleOf(t expr.Type) string {
+	switch _, scale, _ := strings.Cut(strings.TrimSuffix(t.String(), ")"), ","); {
+	case t == expr.DateTime:
+		return dayStyle
+	case t.String() == "date":
+		return dateStyle
+	case t == expr.Decimal:
+		return "0.00"
+	case strings.HasPrefix(t.String(), "decimal("):
+		if n, err := strconv.Atoi(scale); err == nil && n > 0 {
+			return "0." + strings.Repeat("0", n)
+		}
+	}
+	return ""
 }
 
 func (s *sheetWriter) add(cells []any) error {
@@ -141,10 +161,12 @@ func (s *sheetWriter) cell(c *script.OutputColumn, value any) (any, error) {
 	case json.Number:
 		return s.number(c, v)
 	case string:
-		switch c.Type {
-		case expr.DateTime:
-			return s.moment(c, v)
-		case expr.Float:
+		switch {
+		case c.Type == expr.DateTime:
+			return s.moment(c, lineTime, v)
+		case c.Type.String() == "date":
+			return s.moment(c, lineDate, v)
+		case c.Type == expr.Float:
 			return nil, s.refuse(c, "a sheet has no "+v, "leave such rows out with having, or make NULL of them: iif(…, null, r."+c.Name+")")
 		}
 		return s.text(c, v)
@@ -176,8 +198,8 @@ func (s *sheetWriter) number(c *script.OutputColumn, v json.Number) (any, error)
 }
 
 // moment is a date and time as Excel counts it: in days.
-func (s *sheetWriter) moment(c *script.OutputColumn, v string) (any, error) {
-	at, err := time.Parse(lineTime, v)
+func (s *sheetWriter) moment(c *script.OutputColumn, layout, v string) (any, error) {
+	at, err := time.Parse(layout, v)
 	if err != nil {
 		return nil, fmt.Errorf("read a time of the sheet: %w", err)
 	}
@@ -190,7 +212,7 @@ func (s *sheetWriter) moment(c *script.OutputColumn, v string) (any, error) {
 	for int64(days*dayMS) < ms { // some readers cut off what is less than a millisecond
 		days = math.Nextafter(days, math.Inf(1))
 	}
-	return excelize.Cell{StyleID: s.styles[expr.DateTime], Value: days}, nil
+	return excelize.Cell{StyleID: s.styles[c.Type], Value: days}, nil
 }
 
 // text is a text that a cell can hold.

@@ -121,7 +121,7 @@ func TestKeysElsewhere(t *testing.T) {
 		{"READER", "hdr_line_idx: 0", "to r.csv;"},
 		{", COLUMN", "col_hdr: id", "to r.columns.NAME.csv;"},
 		{", CSVCOLUMN", "nullable: true", "to r.columns.NAME;"},
-		{"FILE", "header: false", "to w.columns.csv;"},
+		{"FILE", "header: false", "to w.columns.csv or w.columns.excel;"},
 		{"FILE", "codec: gzip", "to w.parquet;"},
 		{", FIELD", "having: w.id > 1", "w.having"},
 		{"NODE", "join_type: left", "to l;"},
