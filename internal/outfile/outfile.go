@@ -82,7 +82,7 @@ func writePiped(ctx context.Context, db Engine, w *script.FileWriter, rows, scra
 				return err
 			}
 			out = []File{f}
-			return through(ctx, c.Path, try, func(lines io.Reader) error { return writeFault(sheet(w, f.Path, scratch, lines)) })
+			return through(ctx, c.Path, try, func(lines io.Reader) error { return writeFault(sheet(w, f.Path, lines)) })
 		}
 		p := &packer{w: w, at: at}
 		err := through(ctx, c.Path, try, p.take)

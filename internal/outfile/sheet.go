@@ -37,21 +37,60 @@ var (
 	sheetFirst = time.Date(1900, 3, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// sheetWriter writes rows into the one sheet of an Excel file.
+// sheetWriter makes cells of values.
 type sheetWriter struct {
 	w      *script.FileWriter
-	file   *excelize.File
-	stream *excelize.StreamWriter
+	rows   *sheetRows
 	styles map[expr.Type]int // by which cells are shown; 0: as Excel does by itself
-	row    int // of the sheet, from 1
+	row    int               // of the sheet, from 1
 }
 
-// sheet makes an Excel file of lines, each a list of values in JSON. What excelize keeps of
-// them beside the memory lies in scratch.
-func sheet(w *script.FileWriter, path, scratch string, lines io.Reader) (err error) {
-	s := &sheetWriter{w: w, file: excelize.NewFile(excelize.Options{TmpDir: scratch}), styles: map[expr.Type]int{}}
-	defer func() { err = errors.Join(err, s.file.Close()) }()
-	if err := s.begin(); err != nil {
+// sheet makes an Excel file of lines, each a list of values in JSON.
+func sheet(w *script.FileWriter, path string, lines io.Reader) (err error) {
+	s := &sheetWriter{w: w, styles: map[expr.Type]int{}}
+	file := excelize.NewFile()
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := s.prepare(file); err != nil {
+		return err
+	}
+	to, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	return writeSheet(to, file, func(rows *sheetRows) error {
+		s.rows = rows
+		return s.fill(lines)
+	})
+}
+
+// prepare names the sheet, and makes the styles of its columns.
+func (s *sheetWriter) prepare(file *excelize.File) (err error) {
+	if err := file.SetSheetName(file.GetSheetName(0), s.w.Sheet); err != nil {
+		return err
+	}
+	for _, c := range s.w.Columns {
+		format := styleOf(c.Type)
+		if _, known := s.styles[c.Type]; known || format == "" {
+			continue
+		}
+		if s.styles[c.Type], err = file.NewStyle(&excelize.Style{CustomNumFmt: &format}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill writes the header, and a row for each line.
+func (s *sheetWriter) fill(lines io.Reader) (err error) {
+	s.row = 1
+	header := make([]any, len(s.w.Columns))
+	for i, c := range s.w.Columns {
+		if header[i], err = s.text(c, c.Header); err != nil {
+			return err
+		}
+	}
+	if err := s.add(header); err != nil {
 		return err
 	}
 	read := bufio.NewReaderSize(lines, readBytes)
@@ -63,46 +102,12 @@ func sheet(w *script.FileWriter, path, scratch string, lines io.Reader) (err err
 			}
 		}
 		if errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := s.stream.Flush(); err != nil {
-		return err
-	}
-	to, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, to.Close()) }()
-	return s.file.Write(to)
-}
-
-func (s *sheetWriter) begin() (err error) {
-	if err := s.file.SetSheetName(s.file.GetSheetName(0), s.w.Sheet); err != nil {
-		return err
-	}
-	for _, c := range s.w.Columns {
-		format := styleOf(c.Type)
-		if _, known := s.styles[c.Type]; known || format == "" {
-			continue
-		}
-		if s.styles[c.Type], err = s.file.NewStyle(&excelize.Style{CustomNumFmt: &format}); err != nil {
-			return err
-		}
-	}
-	if s.stream, err = s.file.NewStreamWriter(s.w.Sheet); err != nil {
-		return err
-	}
-	header := make([]any, len(s.w.Columns))
-	for i, c := range s.w.Columns {
-		if header[i], err = s.text(c, c.Header); err != nil {
-			return err
-		}
-	}
-	return s.add(header)
 }
 
 // styleOf is how Excel shows the values of a type; "": as it does by itself.
@@ -123,18 +128,14 @@ func styleOf(t expr.Type) string {
 }
 
 func (s *sheetWriter) add(cells []any) error {
-	s.row++
 	if s.row > script.SheetRowsMax {
 		return s.refuse(nil, fmt.Sprintf("a sheet has at most %d rows with its header, and the table has more", script.SheetRowsMax), "write CSV, partition the output with partition_by, or keep less of it with having or top")
 	}
-	at, err := excelize.CoordinatesToCellName(1, s.row)
-	if err != nil {
-		return err
-	}
-	return s.stream.SetRow(at, cells)
+	return s.rows.add(s.row, cells)
 }
 
 func (s *sheetWriter) line(line []byte) error {
+	s.row++
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.UseNumber()
 	var values []any
@@ -185,16 +186,13 @@ func (s *sheetWriter) number(c *script.OutputColumn, v json.Number) (any, error)
 		return nil, s.refuse(c, "a sheet cannot hold "+v.String(), "write it as a text: string(…)")
 	}
 	if c.Type == expr.Float {
-		return f, nil
+		return styled{value: f}, nil
 	}
 	digits := strings.TrimLeft(strings.NewReplacer("-", "", ".", "").Replace(v.String()), "0")
 	if len(digits) > sheetDigits {
 		return nil, s.refuse(c, fmt.Sprintf("Excel keeps %d digits of a number, and %s has more", sheetDigits, v), "write it as a text: string(…)")
 	}
-	if style, ok := s.styles[c.Type]; ok {
-		return excelize.Cell{StyleID: style, Value: f}, nil
-	}
-	return f, nil
+	return styled{f, s.styles[c.Type]}, nil
 }
 
 // moment is a date and time as Excel counts it: in days.
@@ -212,7 +210,7 @@ func (s *sheetWriter) moment(c *script.OutputColumn, layout, v string) (any, err
 	for int64(days*dayMS) < ms { // some readers cut off what is less than a millisecond
 		days = math.Nextafter(days, math.Inf(1))
 	}
-	return excelize.Cell{StyleID: s.styles[c.Type], Value: days}, nil
+	return styled{days, s.styles[c.Type]}, nil
 }
 
 // text is a text that a cell can hold.
