@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 
+	"thalweg/internal/doctor"
 	"thalweg/internal/document"
+	"thalweg/internal/script"
 )
 
 type validateCmd struct {
 	scriptFlags
-	JSON bool `name:"json" help:"Print the problems as JSON."`
+	Connect bool   `help:"Look, too, whether inputs can be read, outputs written and the interpreter started. Nothing is run or written."`
+	Python  string `help:"With --connect: the Python interpreter." default:"python3" env:"THALWEG_PYTHON"`
+	JSON    bool   `name:"json" help:"Print the problems as JSON."`
 }
 
 // validated is the JSON form of the result.
@@ -17,6 +21,7 @@ type validated struct {
 	OK          bool                 `json:"ok"`
 	Nodes       int                  `json:"nodes"`
 	Diagnostics document.Diagnostics `json:"diagnostics"`
+	Connections []doctor.Finding     `json:"connections,omitempty"`
 }
 
 func (c *validateCmd) Run(ctx context.Context, a *app) error {
@@ -27,6 +32,12 @@ func (c *validateCmd) Run(ctx context.Context, a *app) error {
 	out := validated{OK: s != nil, Diagnostics: diags}
 	if s != nil {
 		out.Nodes = len(s.Nodes)
+	}
+	if s != nil && c.Connect {
+		if out.Connections, err = c.connections(ctx, s); err != nil {
+			return err
+		}
+		out.OK = doctor.Worst(out.Connections) != doctor.Bad
 	}
 	if c.JSON {
 		if diags == nil {
@@ -43,8 +54,23 @@ func (c *validateCmd) Run(ctx context.Context, a *app) error {
 			fmt.Fprintf(a.stderr, "%s, %s\n", counted(len(diags.Errors()), "error", "errors"), counted(len(diags.Warnings()), "warning", "warnings"))
 		}
 	}
-	if s == nil {
+	if len(out.Connections) > 0 && !c.JSON {
+		a.printFindings(out.Connections)
+	}
+	if !out.OK {
 		return errReported{exitUsers}
 	}
 	return nil
+}
+
+// connections looks at what a script needs beside itself.
+func (c *validateCmd) connections(ctx context.Context, s *script.Script) ([]doctor.Finding, error) {
+	client, err := c.client(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	look := connection{client: client, s: s, python: c.Python}
+	err = look.look(ctx)
+	return look.found, err
 }
