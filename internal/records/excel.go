@@ -233,6 +233,9 @@ func (x *excel) row(row int, cells map[int]cell) error {
 	return x.flush()
 }
 
+// shownNamesMax of a header are shown.
+const shownNamesMax = 30
+
 // header finds the columns.
 func (x *excel) header(row int, cells map[int]cell) error {
 	found := map[string][]int{}
@@ -260,7 +263,8 @@ func (x *excel) header(row int, cells map[int]cell) error {
 		case len(at) == 1:
 			x.at[i] = at[0]
 		case !c.Optional:
-			f := fault.Of(refuse("missing column %q; row %d of sheet %q, which is taken for its header, has: %s", c.Path, row, x.sheet, strings.Join(names[:min(len(names), 30)], ", ")))
+			f := fault.Of(refuse("missing column %q; row %d of sheet %q, which is taken for its header, has: %s",
+				c.Path, row, x.sheet, strings.Join(names[:min(len(names), shownNamesMax)], ", ")))
 			f.Hint = "if the table begins elsewhere, say where: excel: {range: B3}; if files may be without the column, say optional: true of it"
 			return f
 		}
