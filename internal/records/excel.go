@@ -351,7 +351,14 @@ func (x *excel) text(c cell, column Column) (string, error) {
 	} else {
 		t, err = x.book.moment(c.text)
 	}
-	return t.Format(column.Layout), err
+	if err != nil {
+		return "", err
+	}
+	text := t.Format(column.Layout)
+	if back, err := time.Parse(column.Layout, text); err != nil || !back.Equal(t) {
+		return "", fmt.Errorf("%s is more than %q can say", t.Format(ExcelLayout), column.Layout)
+	}
+	return text, nil
 }
 
 // LookExcel says which columns a sheet has, by its header and the first rows.

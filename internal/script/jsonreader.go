@@ -214,6 +214,12 @@ func (l *loader) madeFile(f *FileReader, drafts []*columnDraft) {
 				c.column.Format = time.RFC3339
 			}
 		}
+		if c.column.Type == expr.Instant && c.column.Format == "" && f.CSV.Zone != "" && !json {
+			c.column.Format = records.ExcelLayout
+		}
+		if c.column.Type == expr.Instant && c.column.Format != "" && !expr.Zoned(c.column.Format) {
+			c.column.Zone = f.CSV.Zone
+		}
 		c.o.ignored("the files are "+what, "parquet")
 		l.columnFormat(c)
 		l.nullWords(c.csv, "null_text", "quoted_empty")
@@ -232,27 +238,37 @@ func (l *loader) madeFile(f *FileReader, drafts []*columnDraft) {
 		}
 		column := records.Column{Path: c.column.Path, Kind: kindOfValues(c.column), Optional: c.column.Optional, Nulls: nulls}
 		if !json && column.Kind == records.Time {
-			column.Layout = c.column.Format
+			column.Layout = dayLayout(c.column)
 		}
 		spec.Columns = append(spec.Columns, column)
 		c.column.Index = len(spec.Columns)
 	}
-	f.CSV = CSVReader{HeaderRecord: -1, Separator: ',', Charset: f.CSV.Charset, Made: f.CSV.Made}
+	f.CSV = CSVReader{HeaderRecord: -1, Separator: ',', Charset: f.CSV.Charset, Zone: f.CSV.Zone, Made: f.CSV.Made}
 	f.Records, _ = spec.Encode() // of texts and truth values
 }
 
 // kindOfValues says what values a column takes.
 func kindOfValues(c *InputColumn) records.Kind {
-	t, _, _ := strings.Cut(string(c.Type), "(")
 	switch {
-	case c.Type == expr.String, c.Format != "" && c.Type != expr.DateTime && t != "date":
-		return records.Text
+	case c.Type == expr.DateTime, c.Type == expr.Date, c.Type == expr.Instant:
+		return records.Time
 	case c.Type == expr.Bool:
 		return records.Bool
-	case c.Type == expr.Int:
+	case c.Type == expr.Int && c.Format == "":
 		return records.Whole
-	case slices.Contains([]string{"float", "decimal", "decimal2"}, t):
+	case c.Type.IsNumber() && c.Format == "":
 		return records.Number
 	}
-	return records.Time
+	return records.Text
+}
+
+// dayLayout is how the days of sheets are written for a column.
+func dayLayout(c *InputColumn) string {
+	switch {
+	case c.Format != "":
+		return c.Format
+	case c.Type.TimeLayout() != "":
+		return c.Type.TimeLayout()
+	}
+	return records.ExcelLayout
 }
