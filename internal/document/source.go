@@ -49,6 +49,7 @@ type Swap struct {
 	OrigStart, OrigEnd int
 	Param              string // "" for a built-in and an environment value
 	Env                bool   // an environment value
+	Literal            bool   // braces that are meant as they stand
 }
 
 // Span is a stretch of a text, such as a reference to a parameter that could not be replaced.

@@ -297,6 +297,10 @@ func (s *substitution) reference(start, end int, name, typ string) {
 	p, known := s.params.values[name]
 	switch typ {
 	case "", "string", "number", "bool", "stringlist":
+	case "literal": // braces that are meant as they stand
+		s.swap(start, end, "{"+name+"}", "")
+		s.swaps[len(s.swaps)-1].Literal = true
+		return
 	default:
 		if known { // else it is some other text in braces
 			s.issue(start, end, fmt.Sprintf("parameter %s: there is no type %s", document.Quote(name), document.Quote(typ)),
@@ -441,7 +445,7 @@ func (l *loader) misplacedBuiltins(src *document.Source, doc *document.Value) {
 	sort.Slice(templates, func(i, j int) bool { return templates[i].Start < templates[j].Start })
 	for _, s := range src.Swaps {
 		at := document.Span{Start: s.TextStart, End: s.TextEnd}
-		if s.Param != "" || s.Env || overlaps(templates, at) {
+		if s.Param != "" || s.Env || s.Literal || overlaps(templates, at) {
 			continue
 		}
 		if scalars == nil {
