@@ -180,8 +180,18 @@ func jsonEntry(name string, key *document.Value, c shortColumn) *document.Entry 
 		v.Entries = append(v.Entries, entryAt(c.otherwise, "col_default_value", c.otherwise))
 	}
 	v.Entries = append(v.Entries, entryAt(c.path, "path", c.path))
+	if c.round != nil {
+		v.Entries = append(v.Entries, entryAt(c.round, "round", c.round))
+	}
+	csv := mapAt(key)
 	if c.layout != nil {
-		v.Entries = append(v.Entries, entryAt(c.layout, "csv", mapAt(c.layout, entryAt(c.layout, "col_format", c.layout))))
+		csv.Entries = append(csv.Entries, entryAt(c.layout, "col_format", c.layout))
+	}
+	if c.nullText != nil {
+		csv.Entries = append(csv.Entries, entryAt(c.nullText, "null_text", c.nullText))
+	}
+	if len(csv.Entries) > 0 {
+		v.Entries = append(v.Entries, entryAt(key, "csv", csv))
 	}
 	return &document.Entry{Name: name, Key: key, Value: v}
 }
