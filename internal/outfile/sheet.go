@@ -188,7 +188,8 @@ func (s *sheetWriter) number(c *script.OutputColumn, v json.Number) (any, error)
 	if c.Type == expr.Float {
 		return styled{value: f}, nil
 	}
-	digits := strings.TrimLeft(strings.NewReplacer("-", "", ".", "").Replace(v.String()), "0")
+	whole, behind, _ := strings.Cut(strings.TrimPrefix(v.String(), "-"), ".")
+	digits := strings.TrimLeft(whole+strings.TrimRight(behind, "0"), "0")
 	if len(digits) > sheetDigits {
 		return nil, s.refuse(c, fmt.Sprintf("Excel keeps %d digits of a number, and %s has more", sheetDigits, v), "write it as a text: string(…)")
 	}

@@ -30,7 +30,7 @@ func sheetOf(t *testing.T, lines string) (path string, err error) {
 func TestSheetsHoldWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	path, err := sheetOf(t, `[1,0.30000000000000004,"2024-01-31T10:11:12.123",true,"=1+1",1.50]`+"\n"+
-		`[-999999999999999,1e+300,"9999-12-31T23:59:59.999",false," _x0041_ <b>&\r\n\tü 𝄞 ",-9999999999999.99]`+"\n[null,null,null,null,null,null]\n"+`[0,-0.0,"1900-03-01T00:00:00",true,"",0.00]`+"\n")
+		`[-999999999999999,1e+300,"9999-12-31T23:59:59.999",false," _x0041_ <b>&\r\n\tü 𝄞 ",-9999999999999.99]`+"\n[null,null,null,null,null,null]\n"+`[0,-0.0,"1900-03-01T00:00:00",true,"",12345678901234.0000]`+"\n")
 	require.NoError(t, err)
 	f, err := excelize.OpenFile(path)
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestSheetsHoldWhatIsWritten(t *testing.T) {
 		{"1", "0.30000000000000004", "45322.424445868055", "1", "=1+1", "1.5"},
 		{"-9.99999999999999e+14", "1e+300", "2.9584659999999884e+06", "0", " _x0041_ <b>&\r\n\tü 𝄞 ", "-9.99999999999999e+12"},
 		nil,
-		{"0", "-0", "61", "1", "", "0"},
+		{"0", "-0", "61", "1", "", "1.2345678901234e+13"},
 	}, rows)
 	formula, err := f.GetCellFormula("Data", "E2")
 	require.NoError(t, err)
