@@ -81,15 +81,15 @@ func (p *profile) number(i int) (candidate, bool) {
 	case n.whole+n.most > wideDigits:
 		return c, false
 	case n.most == 0:
-		return c, false // DecimalOf(wideDigits, 0)
+		c.typ = expr.DecimalOf(wideDigits, 0)
 	case n.most <= 2 && n.whole <= moneyDigits:
 		c.typ = expr.Decimal
 	case n.least == n.most && n.whole+n.most <= narrowDigits: // as prices and rates have them
-		c.typ = expr.Float // DecimalOf(narrowDigits, n.most)
+		c.typ = expr.DecimalOf(narrowDigits, n.most)
 	case n.whole+n.most <= floatDigits:
 		c.typ = expr.Float
 	default:
-		return c, false // DecimalOf(wideDigits, n.most)
+		c.typ = expr.DecimalOf(wideDigits, n.most)
 	}
 	return c, ok
 }
@@ -117,9 +117,9 @@ func timeType(layout string, fraction int) expr.Type {
 	const milli = 3
 	switch {
 	case !strings.Contains(layout, "04"):
-		return expr.DateTime // Date
+		return expr.Date
 	case strings.Contains(layout, "07") || fraction > milli:
-		return expr.DateTime // Instant
+		return expr.Instant
 	}
 	return expr.DateTime
 }
@@ -130,7 +130,7 @@ func (c *Column) choose(p *profile, numbers int, days dayOrder) {
 	filled := p.filled()
 	list := p.candidates(numbers)
 	exact := slices.DeleteFunc(slices.Clone(list), func(x candidate) bool { return x.misfits > 0 })
-	if p.zeros+p.pluses > 0 {
+	if n := p.numbers[numbers]; n.zeros+n.pluses > 0 {
 		list = slices.DeleteFunc(list, isNumber)
 		exact = slices.DeleteFunc(exact, isNumber)
 	}
@@ -147,19 +147,17 @@ func (c *Column) choose(p *profile, numbers int, days dayOrder) {
 	case len(tolerated) > 0 && !ambiguous(tolerated):
 		c.take(tolerated[0], p)
 	default:
-		c.text(list, p)
+		c.text(list, p, numbers)
 	}
 	if p.blank > 0 {
 		c.empty = fmt.Sprintf("; %s empty", grouped(p.blank))
 	}
 }
 
-func isNumber(x candidate) bool {
-	return x.typ != expr.Bool && x.format == ""
-}
+func isNumber(x candidate) bool { return x.typ.IsNumber() }
 
 // text says why a column stays text.
-func (c *Column) text(list []candidate, p *profile) {
+func (c *Column) text(list []candidate, p *profile, numbers int) {
 	c.Evidence = fmt.Sprintf("text, %s different in %s, %s … %s", grouped(int64(len(p.different))), rowsText(min(p.rows, sampleRows)), quoted(p.least), quoted(p.most))
 	var near *candidate
 	for i, x := range list {
@@ -168,10 +166,10 @@ func (c *Column) text(list []candidate, p *profile) {
 		}
 	}
 	switch {
-	case p.zeros > 0:
-		c.Evidence += fmt.Sprintf("; %s leading zeros, which a number would lose", has(p.zeros))
-	case p.pluses > 0:
-		c.Evidence += fmt.Sprintf("; %s a plus sign, which a number would lose", has(p.pluses))
+	case p.numbers[numbers].zeros > 0:
+		c.Evidence += fmt.Sprintf("; %s leading zeros, which a number would lose", has(p.numbers[numbers].zeros))
+	case p.numbers[numbers].pluses > 0:
+		c.Evidence += fmt.Sprintf("; %s a plus sign, which a number would lose", has(p.numbers[numbers].pluses))
 	case near != nil && near.misfits*2 <= p.filled():
 		c.Evidence += fmt.Sprintf("; not %s because of %s, e.g. %s", near, counted(near.misfits, "value"), near.misfit)
 	}
@@ -220,7 +218,7 @@ func orderOf(columns []*profile) dayOrder {
 	for _, p := range columns {
 		var exact []candidate
 		for _, t := range p.times {
-			if c, ok := t.of(expr.DateTime, t.layout, p.filled()); ok && c.misfits == 0 {
+			if c, ok := t.of(expr.Date, t.layout, p.filled()); ok && c.misfits == 0 {
 				exact = append(exact, c)
 			}
 		}

@@ -30,6 +30,7 @@ func (p *Proposal) csv(ctx context.Context, o Options) error {
 		p.Columns[i].Type = expr.String
 		p.Columns[i].choose(columns[i], best, days)
 	}
+	p.sayZone()
 	p.sayDifferences(list, best, days)
 	p.nameColumns()
 	if err := p.verify(ctx, o); err != nil {
@@ -158,6 +159,16 @@ func (p *Proposal) sayNumbers(form numberForm, doubtful bool) {
 			other = "commas between thousands"
 		}
 		p.Notes = append(p.Notes, fmt.Sprintf("numbers could have %s as well: look whether the values are right", other))
+	}
+}
+
+// sayZone takes times that are too fine for a datetime for those of UTC.
+func (p *Proposal) sayZone() {
+	for i := range p.Columns {
+		if p.Columns[i].unzoned() && p.Zone == "" {
+			p.Zone = "UTC"
+			p.Notes = append(p.Notes, "times without a zone that are finer than a millisecond were taken for those of UTC: see zone")
+		}
 	}
 }
 

@@ -60,6 +60,7 @@ type Proposal struct {
 	HasHeader bool   // CSV
 	Decimal   string // CSV: what is before the digits of numbers, if not a point
 	Thousands string // CSV: what is between thousands, if anything
+	Zone      string // CSV: of instants whose layout has none
 	Rows      int64
 	BadRows   int64 // of them; those that cannot be read with the types proposed
 	Columns   []Column
@@ -85,6 +86,11 @@ type Column struct {
 
 	behind, empty string // of the evidence
 	misfits       int64
+}
+
+// unzoned reports an instant whose text does not say its zone.
+func (c *Column) unzoned() bool {
+	return c.Type == expr.Instant && c.Format != "" && !expr.Zoned(c.Format)
 }
 
 // Files reads all of some files, which may be named by patterns.
@@ -196,6 +202,9 @@ func (p *Proposal) reader() *script.FileReader {
 		}
 		if one.Nullable && one.NullTexts == nil && !p.Parquet {
 			one.NullTexts = []string{""}
+		}
+		if c.unzoned() {
+			one.Zone = p.Zone
 		}
 		if one.Format == "" {
 			one.Numbers = script.Numbers{Comma: p.Decimal == ",", Thousands: p.Thousands}

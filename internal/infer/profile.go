@@ -55,8 +55,9 @@ func (m misfit) String() string {
 
 type numbers struct {
 	form
-	whole         int // most digits before the point
-	least, most   int // digits behind it
+	whole         int   // most digits before the point
+	least, most   int   // digits behind it
+	zeros, pluses int64 // with leading zeros, or plus signs
 	exponents     bool
 	large         bool
 	fractionsSeen bool
@@ -157,7 +158,6 @@ func (p *profile) tryBool(text []byte, line int64) {
 }
 
 func (p *profile) tryNumber(text []byte, line int64) {
-	var first digits
 	for i := range p.numbers {
 		n := &p.numbers[i]
 		if n.dead {
@@ -168,19 +168,17 @@ func (p *profile) tryNumber(text []byte, line int64) {
 			n.miss(text, line)
 			continue
 		}
-		if n.fits++; d.zeros || d.plus {
-			first.zeros, first.plus = first.zeros || d.zeros, first.plus || d.plus
+		n.fits++
+		if d.zeros {
+			n.zeros++
+		}
+		if d.plus {
+			n.pluses++
 		}
 		n.whole, n.large, n.exponents = max(n.whole, d.whole), n.large || d.large, n.exponents || d.exponent
 		if n.most = max(n.most, d.fraction); !n.fractionsSeen || d.fraction < n.least {
 			n.least, n.fractionsSeen = d.fraction, true
 		}
-	}
-	if first.zeros {
-		p.zeros++
-	}
-	if first.plus {
-		p.pluses++
 	}
 }
 
@@ -222,7 +220,7 @@ func (p *profile) giveUp() {
 
 // merge adds what another file tells of the column.
 func (p *profile) merge(o *profile, file string) {
-	p.rows, p.blank, p.zeros, p.pluses = p.rows+o.rows, p.blank+o.blank, p.zeros+o.zeros, p.pluses+o.pluses
+	p.rows, p.blank = p.rows+o.rows, p.blank+o.blank
 	p.sampled += o.sampled
 	for text, n := range o.nulls {
 		p.nulls[text] += n
@@ -239,6 +237,7 @@ func (p *profile) merge(o *profile, file string) {
 	for i := range p.numbers {
 		n, other := &p.numbers[i], o.numbers[i]
 		n.form.merge(other.form, file)
+		n.zeros, n.pluses = n.zeros+other.zeros, n.pluses+other.pluses
 		n.whole, n.large, n.exponents = max(n.whole, other.whole), n.large || other.large, n.exponents || other.exponents
 		if n.most = max(n.most, other.most); other.fractionsSeen && (!n.fractionsSeen || other.least < n.least) {
 			n.least, n.fractionsSeen = other.least, true

@@ -121,6 +121,7 @@ func (p *Proposal) writeCSVKeys(b *strings.Builder) {
 	add("encoding", p.Encoding)
 	add("decimal", p.Decimal)
 	add("thousands", p.Thousands)
+	add("zone", p.Zone)
 	fmt.Fprintf(b, "      csv: {%s}\n", strings.Join(keys, ", "))
 }
 
@@ -161,7 +162,7 @@ func (p *Proposal) columnText(c Column) string {
 	if c.Type == expr.String && c.Nullable {
 		typ += "?"
 	}
-	if c.Format != "" && !(c.Type == "date" && c.Format == "2006-01-02") {
+	if c.Format != "" && !(c.Type == expr.Date && c.Format == expr.Date.TimeLayout()) {
 		typ += " " + c.Format
 	}
 	if c.NullTexts == nil && !c.Optional {

@@ -38,7 +38,7 @@ func TestFormsOfNumbers(t *testing.T) {
 		"spaces":            {"a;b\n1\u00a0234,50;2\n2 000 000,25;3\n", ",", " ", 1, []string{"a decimal2: 1234.50 … 2000000.25", "b int: 2 … 3"}},
 		"Swiss":             {"a;b\n1'234.50;2\n2\u2019000'000.25;3\n", "", "'", 1, []string{"a decimal2: 1234.50 … 2000000.25", "b int: 2 … 3"}},
 		"one column shows":  {"a;b\n1.234;1,50\n2.000;2,5\n", ",", ".", 1, []string{"a int: 1234 … 2000", "b decimal2: 1.50 … 2.50"}},
-		"thousands or not":  {"a;b\n1,234;x\n2,000;y\n", ",", "", 2, []string{"a float: 1.234 … 2.0", `b string: text, 2 different in 2 rows, "x" … "y"`}},
+		"thousands or not":  {"a;b\n1,234;x\n2,000;y\n", ",", "", 2, []string{"a decimal(18,3): 1.234 … 2.000", `b string: text, 2 different in 2 rows, "x" … "y"`}},
 		"no groups":         {"a;b\n12,34,567;x\n1,2,3;y\n", "", "", 1, []string{`a string: text, 2 different in 2 rows, "1,2,3" … "12,34,567"`, `b string: text, 2 different in 2 rows, "x" … "y"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestDaysOfNeighbours(t *testing.T) {
 	t.Parallel()
 	p, err := Files(t.Context(), []string{write(t, "in.csv", "a,b\n03/02/2024,31/12/2023\n04/05/2024,01/02/2024\n")}, options(t))
 	require.NoError(t, err)
-	require.Equal(t, []string{"a datetime 02/01/2006: 2024-02-03 … 2024-05-04", "b datetime 02/01/2006: 2023-12-31 … 2024-02-01"}, columnsOf(p))
+	require.Equal(t, []string{"a date 02/01/2006: 2024-02-03 … 2024-05-04", "b date 02/01/2006: 2023-12-31 … 2024-02-01"}, columnsOf(p))
 }
 
 // TestFilesTogether: what differs between files is said, and the types read all of them.
@@ -102,7 +102,7 @@ func TestBadRows(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int64{505, 4}, []int64{p.Rows, p.BadRows})
 	require.Equal(t, []string{`n int: 0 … 499; 1 value of another kind, e.g. "many" in line 502`,
-		`day datetime 2006-01-02: 2024-01-01 … 2024-01-31; 1 value of another kind, e.g. "2024-02-31" in line 503`,
+		`day date 2006-01-02: 2024-01-01 … 2024-01-31; 1 value of another kind, e.g. "2024-02-31" in line 503`,
 		`text string: text, 1 different in 505 rows, "x" … "x"`}[:2], columnsOf(p)[:2])
 	var script strings.Builder
 	require.NoError(t, p.WriteScript(&script, false))
