@@ -39,7 +39,5 @@ func identifier(source string, index int) string {
 	return name
 }
 
-func numbered(base string, n int) string { return fmt.Sprintf("%s_%d", base, n) }
-
 // columnName is the name of a column in our own queries.
 func columnName(i int) string { return fmt.Sprintf("c%d", i) }

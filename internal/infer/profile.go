@@ -18,13 +18,12 @@ const (
 
 // profile is what a pass over a file tells of a column.
 type profile struct {
-	rows, blank   int64
-	nulls         map[string]int64    // texts that usually stand for nothing
-	zeros, pluses int64               // numbers with leading zeros, or plus signs
-	least, most   string              // of the texts, cut off
-	different     map[uint64]struct{} // hashes of the first texts
-	sampled       int64
-	seed          maphash.Seed
+	rows, blank int64
+	nulls       map[string]int64    // texts that usually stand for nothing
+	least, most string              // of the texts, cut off
+	different   map[uint64]struct{} // hashes of the first texts
+	sampled     int64
+	seed        maphash.Seed
 
 	bools   form
 	numbers [len(numberForms)]numbers

@@ -244,14 +244,14 @@ func hashedNumber(t expr.Type, sql string) string {
 	switch t {
 	case expr.String:
 		text = sql
-	default:
-		if text = engine.TransportSQL(t, sql); !hashedText(t) {
-			return text
-		}
 	case expr.Float:
 		text = fmt.Sprintf("CASE WHEN isnan(%[1]s) THEN 'nan' WHEN %[1]s = 0 THEN '0' ELSE CAST(%[1]s AS VARCHAR) END", sql)
 	case expr.Bool:
 		return "CAST(" + sql + " AS BIGINT)"
+	default:
+		if text = engine.TransportSQL(t, sql); !hashedText(t) {
+			return text
+		}
 	}
 	return "CAST(md5_number(" + text + ") & 4294967295 AS BIGINT)"
 }
