@@ -73,7 +73,7 @@ func BenchmarkTinyRows(b *testing.B) {
 }
 
 func BenchmarkTinyRowsOfAllTypes(b *testing.B) {
-	row := []any{"some text", int64(1), 2.5, true, time.UnixMilli(1600000000000).UTC(), Cents(1234)}
+	row := rowOfAll("some text", int64(1), 2.5, true, time.UnixMilli(1600000000000).UTC(), Cents(1234))
 	benchmark(b, allTypes(Plain, Plain), func(int) []any { return row })
 }
 

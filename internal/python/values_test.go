@@ -28,6 +28,9 @@ func allTypes(decimals, datetimes Form) *Program {
 	return prog
 }
 
+// rowOfAll is a row of allTypes that begins with these values; the others are NULL.
+func rowOfAll(first ...any) []any { return append(first, make([]any, len(passedTypes())-len(first))...) }
+
 // passedTypes are the types that are passed through; of decimals with digits one of each size.
 func passedTypes() []expr.Type {
 	return append(expr.ColumnTypes(), expr.DecimalOf(10, 4), expr.DecimalOf(38, 20))
@@ -308,12 +311,12 @@ func TestMisuseIsADefect(t *testing.T) {
 func TestInputsThatPythonCannotTake(t *testing.T) {
 	t.Parallel()
 	pool := newTestPool(t, Config{Size: 1})
-	_, err := runRows(t, pool, allTypes(Plain, Plain), []any{"ok", nil, nil, nil, nil, nil}, []any{"\xff", nil, nil, nil, nil, nil})
+	_, err := runRows(t, pool, allTypes(Plain, Plain), rowOfAll("ok"), rowOfAll("\xff"))
 	require.ErrorContains(t, err, "r.string is not valid UTF-8")
 	require.Equal(t, fault.UserData, fault.Of(err).Kind)
 	require.Equal(t, int64(2), fault.Of(err).Place.Record)
 
-	_, err = runRows(t, pool, allTypes(Plain, Plain), []any{nil, nil, nil, nil, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), nil})
+	_, err = runRows(t, pool, allTypes(Plain, Plain), rowOfAll(nil, nil, nil, nil, time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)))
 	require.ErrorContains(t, err, "the year of r.datetime is outside of Python's range")
 }
 
