@@ -29,7 +29,9 @@ func allTypes(decimals, datetimes Form) *Program {
 }
 
 // rowOfAll is a row of allTypes that begins with these values; the others are NULL.
-func rowOfAll(first ...any) []any { return append(first, make([]any, len(passedTypes())-len(first))...) }
+func rowOfAll(first ...any) []any {
+	return append(first, make([]any, len(passedTypes())-len(first))...)
+}
 
 // passedTypes are the types that are passed through; of decimals with digits one of each size.
 func passedTypes() []expr.Type {
