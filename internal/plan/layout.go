@@ -279,7 +279,7 @@ func DecodeNodePlan(data []byte) (NodePlan, error) {
 		return p, fmt.Errorf("read a node's plan: %w", err)
 	}
 	if p.Version != formatVersion && p.Version != ephemeralVersion {
-		return p, fmt.Errorf("read a node's plan: its format is %d, this binary knows %d", p.Version, formatVersion)
+		return p, fmt.Errorf("read a node's plan: its format is %d, this binary knows %d and %d", p.Version, formatVersion, ephemeralVersion)
 	}
 	return p, nil
 }
