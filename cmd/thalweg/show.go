@@ -19,11 +19,17 @@ type showCmd struct {
 	Node  string `arg:"" optional:"" help:"Node of it."`
 	Batch *int   `arg:"" optional:"" help:"Batch of the node."`
 	JSON  bool   `name:"json" help:"Print a JSON object."`
+	SVG   bool   `name:"svg" help:"Draw the run: its script's nodes with their rows, times and failures."`
+	Out   string `help:"Write the picture to FILE instead of standard output." short:"o" placeholder:"FILE" type:"path"`
+	remoteFlags
 	stateFlags
 }
 
 // Run implements kong's command.
 func (c *showCmd) Run(ctx context.Context, a *app) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	home, run, err := c.Which.open(ctx, a, c.stateFlags)
 	if err != nil {
 		return err
@@ -41,6 +47,9 @@ func (c *showCmd) Run(ctx context.Context, a *app) error {
 		}
 		if err := nameComputed(ctx, home, run.RunKey, d.Nodes); err != nil {
 			return err
+		}
+		if c.SVG {
+			return c.draw(ctx, a, home, d)
 		}
 		shown, print = d, func() { a.showRun(d) }
 	case c.Batch == nil:

@@ -20,9 +20,21 @@ const (
 	Gate   Kind = "gate"   // people decide there
 )
 
+// Outcome says how a vertex is coloured in the picture of a run.
+type Outcome string
+
+// What has become of a node; without one it is drawn as part of a script.
+const (
+	Open   Outcome = "open"   // nothing has been done yet, or it was stopped
+	Busy   Outcome = "busy"   // at work, or somebody has to decide
+	Done   Outcome = "done"   // its rows are there
+	Failed Outcome = "failed" // or declared invalid
+)
+
 // Graph is what a picture shows.
 type Graph struct {
 	Title    string
+	Heading  []string // lines above the picture
 	Vertices []*Vertex
 	Edges    []Edge
 }
@@ -34,6 +46,23 @@ type Vertex struct {
 	Title string
 	Lines []string // below the title
 	Note  string   // shown when the mouse rests on it
+
+	Outcome Outcome // of the node in a run
+}
+
+// Node is the vertex of a node, or nil.
+func (g Graph) Node(name string) *Vertex { return g.find("n:" + name) }
+
+// GateAt is the vertex of a gate, or nil.
+func (g Graph) GateAt(name string) *Vertex { return g.find("g:" + name) }
+
+func (g Graph) find(id string) *Vertex {
+	for _, v := range g.Vertices {
+		if v.ID == id {
+			return v
+		}
+	}
+	return nil
 }
 
 // Edge goes from what makes rows to what reads them.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
 // style follows the reader's preference for light or dark.
@@ -14,6 +15,11 @@ text { font: 12px ui-monospace, Menlo, Consolas, monospace; fill: #1c2733; text-
 rect, .paper { fill: #eef4fa; stroke: #5b7fa3; }
 .paper { fill: #fbf7ea; stroke: #a8935a; }
 .gate rect { fill: #f6e6ee; stroke: #a35b80; }
+.open rect { fill: #f2f3f5; stroke: #8b959f; }
+.busy rect { fill: #fdf3d8; stroke: #b48a1e; }
+.done rect { fill: #e7f4e8; stroke: #4f9257; }
+.failed rect { fill: #fbe4e1; stroke: #b8473c; stroke-width: 2; }
+.heading { text-anchor: start; }
 .manual rect { stroke-width: 3; stroke-dasharray: 7 3; }
 .edge { fill: none; stroke: #5b7fa3; stroke-width: 1.4; }
 .lookup { stroke-dasharray: 5 4; }
@@ -23,6 +29,10 @@ rect, .paper { fill: #eef4fa; stroke: #5b7fa3; }
   text { fill: #dce6ef; }
   rect { fill: #1d2a36; }
   .gate rect { fill: #36202b; }
+  .open rect { fill: #22272c; }
+  .busy rect { fill: #38301a; }
+  .done rect { fill: #1b2f20; }
+  .failed rect { fill: #3d1f1c; }
   .paper { fill: #2d2a1e; }
 }
 `
@@ -30,10 +40,16 @@ rect, .paper { fill: #eef4fa; stroke: #5b7fa3; }
 // WriteSVG draws the graph.
 func WriteSVG(w io.Writer, g Graph) error {
 	p := layOut(g)
+	above := headingHeight(g.Heading)
+	width, height := max(p.width, headingWidth(g.Heading)), p.height+above
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" role="img">`+"\n", p.width, p.height, p.width, p.height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" role="img">`+"\n", width, height, width, height)
 	fmt.Fprintf(&b, "<title>%s</title>\n<style>%s</style>\n", escape(g.Title), style)
 	b.WriteString(`<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>` + "\n")
+	writeHeading(&b, g.Heading)
+	if above > 0 {
+		fmt.Fprintf(&b, `<g transform="translate(%.1f %.1f)">`+"\n", (width-p.width)/2, above)
+	}
 	for _, r := range p.routes {
 		writeRoute(&b, r)
 	}
@@ -44,11 +60,38 @@ func WriteSVG(w io.Writer, g Graph) error {
 			}
 		}
 	}
+	if above > 0 {
+		b.WriteString("</g>\n")
+	}
 	b.WriteString("</svg>\n")
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write the picture: %w", err)
 	}
 	return nil
+}
+
+func headingHeight(lines []string) float64 {
+	if len(lines) == 0 {
+		return 0
+	}
+	return margin + float64(len(lines))*lineHeight
+}
+
+func headingWidth(lines []string) float64 {
+	longest := 0
+	for _, l := range lines {
+		longest = max(longest, utf8.RuneCountInString(l))
+	}
+	return float64(longest)*charWidth + 2*margin
+}
+
+// writeHeading writes lines at the top, the first as a title.
+func writeHeading(b *strings.Builder, lines []string) {
+	class := "heading title"
+	for i, l := range lines {
+		fmt.Fprintf(b, `<text class="%s" x="%.1f" y="%.1f">%s</text>`+"\n", class, margin, margin+(float64(i)+0.75)*lineHeight, escape(l))
+		class = "heading"
+	}
 }
 
 // writeRoute draws an edge from rank to rank, vertical at each end.
@@ -76,7 +119,7 @@ func writeRoute(b *strings.Builder, r route) {
 
 func writeBox(b *strings.Builder, c *cell) {
 	left := c.x - c.width/2
-	fmt.Fprintf(b, `<g class="%s"><title>%s</title>`, c.v.Kind, escape(strings.TrimSpace(c.v.Title+"\n"+c.v.Note)))
+	fmt.Fprintf(b, `<g class="%s"><title>%s</title>`, strings.TrimSpace(string(c.v.Kind)+" "+string(c.v.Outcome)), escape(strings.TrimSpace(c.v.Title+"\n"+c.v.Note)))
 	if c.v.Kind == File {
 		const fold = 9
 		fmt.Fprintf(b, `<path class="paper" d="M%.1f %.1fh%.1fl%d %dv%.1fh-%.1fz"/>`, left, c.y, c.width-fold, fold, fold, c.height-fold, c.width)
