@@ -22,13 +22,26 @@ func (f FS) Exchange(from, to, old string) error {
 	}
 	err := f.Do(Rename, to, func() error { return exchange(from, to) })
 	if errors.Is(err, errCannotExchange) {
-		if err := f.Rename(to, old); err != nil {
-			return err
-		}
-		return f.Rename(from, to)
+		return f.swap(from, to, old)
 	}
 	if err != nil {
 		return err
 	}
 	return f.SyncDir(filepath.Dir(to))
+}
+
+// swap does in two steps what Exchange does in one. What was there gets its name again if the other
+// one cannot have it: somebody may have removed that meanwhile.
+func (f FS) swap(from, to, old string) error {
+	if _, err := os.Lstat(from); err != nil {
+		return err
+	}
+	if err := f.Rename(to, old); err != nil {
+		return err
+	}
+	err := f.Rename(from, to)
+	if err != nil {
+		err = errors.Join(err, f.Do(TakeBack, to, func() error { return os.Rename(old, to) }))
+	}
+	return err
 }

@@ -191,22 +191,24 @@ func (m *sweep) checkOutputs() error {
 			if n.Out == nil || script.ExpandURL(n.Out.URL, 1, 0) != script.ExpandURL(n.Out.URL, 2, 0) { // each run has a name of its own
 				continue
 			}
-			out, err := outputTarget(n)
+			written, err := writtenTargets(n)
 			if err != nil {
 				return err
 			}
-			w := writer{out, c.Cell}
-			other, same := exact[out.at]
-			for _, p := range patterns {
-				if !same && p.cell != c.Cell && p.meets(out) {
-					other, same = p, true
+			for _, out := range written {
+				w := writer{out, c.Cell}
+				other, same := exact[out.at]
+				for _, p := range patterns {
+					if !same && p.cell != c.Cell && p.meets(out) {
+						other, same = p, true
+					}
 				}
-			}
-			if same && other.cell != c.Cell {
-				return out.refuse(fmt.Sprintf("cells %s and %s both write %s", other.cell, c.Cell, out.shown), "put the parameters of --matrix into the url_template")
-			}
-			if exact[out.at] = w; out.other != nil {
-				patterns = append(patterns, w)
+				if same && other.cell != c.Cell {
+					return out.refuse(fmt.Sprintf("cells %s and %s both write %s", other.cell, c.Cell, out.shown), "put the parameters of --matrix into the url_template")
+				}
+				if exact[out.at] = w; out.other != nil {
+					patterns = append(patterns, w)
+				}
 			}
 		}
 	}

@@ -81,18 +81,44 @@ func targetAt(name string) (at string, local bool, err error) {
 // outputTarget is where a node writes: its name stands for files of all
 // batches and runs.
 func outputTarget(n *script.Node) (target, error) {
-	t := target{node: n, shown: address.Redact(n.Out.URL), pos: n.Out.Pos}
-	at, local, err := targetAt(script.ExpandURL(n.Out.URL, 1, 0))
+	return writtenTarget(n, n.Out.URL, n.Out.Dir())
+}
+
+// manifestTarget is where a node writes a manifest beside its files; a directory has its own inside.
+func manifestTarget(n *script.Node) (t target, ok bool, err error) {
+	if !n.Out.Manifest || n.Out.Dir() {
+		return t, false, nil
+	}
+	t, err = writtenTarget(n, n.Out.ManifestURL(), false)
+	return t, true, err
+}
+
+// writtenTargets are all files that a node writes.
+func writtenTargets(n *script.Node) ([]target, error) {
+	file, err := outputTarget(n)
+	if err != nil {
+		return nil, err
+	}
+	manifest, ok, err := manifestTarget(n)
+	if err != nil || !ok {
+		return []target{file}, err
+	}
+	return []target{file, manifest}, nil
+}
+
+func writtenTarget(n *script.Node, url string, dir bool) (target, error) {
+	t := target{node: n, shown: address.Redact(url), pos: n.Out.Pos}
+	at, local, err := targetAt(script.ExpandURL(url, 1, 0))
 	if err != nil {
 		return t, err
 	}
-	t.at, t.local, t.dir = at, local, n.Out.Dir()
-	if script.ExpandURL(n.Out.URL, 1, 0) == n.Out.URL {
+	t.at, t.local, t.dir = at, local, dir
+	if script.ExpandURL(url, 1, 0) == url {
 		return t, nil
 	}
 	// What a number of many digits becomes is a number of any.
 	const run, batch = 1_234_567_891, 1_234_567_892
-	all, _, err := targetAt(script.ExpandURL(n.Out.URL, run, batch))
+	all, _, err := targetAt(script.ExpandURL(url, run, batch))
 	if err != nil {
 		return t, err
 	}
@@ -180,33 +206,41 @@ func (h *Home) checkFiles(ctx context.Context, client *remote.Client, s *script.
 		if err := checkAddress(ctx, client, s, n.Out.URL, n.Out.Pos); err != nil {
 			return err
 		}
-		out, err := outputTarget(n)
+		written, err := writtenTargets(n)
 		if err != nil {
 			return err
 		}
-		for _, other := range outputs {
-			if out.meets(other) && !bothAdd(n, other.node) {
-				return out.refuse(fmt.Sprintf("nodes %s and %s write the same file %s", other.node.Name, n.Name, out.shown), "give them different url_templates")
+		for _, out := range written {
+			if err := h.checkOutput(out, inputs, outputs); err != nil {
+				return err
 			}
+			outputs = append(outputs, out)
 		}
-		for _, in := range inputs {
-			if in.node != nil && out.meets(in) {
-				return out.refuse(fmt.Sprintf("node %s writes %s, which node %s reads in the same run as %s", n.Name, out.shown, in.node.Name, in.shown),
-					"write to another place, or run the two nodes one after the other with --start")
-			}
-			if in.node == nil && out.meets(in) {
-				return out.refuse(fmt.Sprintf("node %s would replace %s, which is part of the script", n.Name, in.shown), "write to another place")
-			}
-		}
-		if out.local && h.owns(out.at) {
-			return out.refuse(fmt.Sprintf("node %s writes %s into the state directory", n.Name, out.shown), "write to another place, or choose another state directory with --state")
-		}
-		if err := out.replaceable(); err != nil {
-			return err
-		}
-		outputs = append(outputs, out)
 	}
 	return nil
+}
+
+// checkOutput holds a file that is written against those that are read, and those that other
+// nodes write.
+func (h *Home) checkOutput(out target, inputs, outputs []target) error {
+	for _, other := range outputs {
+		if out.meets(other) && !bothAdd(out.node, other.node) {
+			return out.refuse(fmt.Sprintf("nodes %s and %s write the same file %s", other.node.Name, out.node.Name, out.shown), "give them different url_templates")
+		}
+	}
+	for _, in := range inputs {
+		if in.node != nil && out.meets(in) {
+			return out.refuse(fmt.Sprintf("node %s writes %s, which node %s reads in the same run as %s", out.node.Name, out.shown, in.node.Name, in.shown),
+				"write to another place, or run the two nodes one after the other with --start")
+		}
+		if in.node == nil && out.meets(in) {
+			return out.refuse(fmt.Sprintf("node %s would replace %s, which is part of the script", out.node.Name, in.shown), "write to another place")
+		}
+	}
+	if out.local && h.owns(out.at) {
+		return out.refuse(fmt.Sprintf("node %s writes %s into the state directory", out.node.Name, out.shown), "write to another place, or choose another state directory with --state")
+	}
+	return out.replaceable()
 }
 
 // replaceable refuses an output that exists and is no regular file, through

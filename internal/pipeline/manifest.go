@@ -2,13 +2,16 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
 	"thalweg/internal/address"
+	"thalweg/internal/durable"
 	"thalweg/internal/engine"
 	"thalweg/internal/outfile"
 	"thalweg/internal/script"
@@ -92,17 +95,88 @@ func (x *attempt) manifestAddress() (string, error) {
 	return x.address(script.ExpandURL(x.node.Out.ManifestURL(), int(x.claim.Run), 0))
 }
 
-// removeManifest removes the manifest of files that are about to be replaced.
-func (x *attempt) removeManifest(ctx context.Context) error {
+// replacesManifest reports whether the batch shows a file beside which there may be a manifest that
+// does not speak of it.
+func (x *attempt) replacesManifest() bool {
+	return x.node.Out != nil && x.node.Out.Manifest && !x.batch.Work.Manifest && !x.isDir()
+}
+
+// An attempt that has lost its lease, and does not know it, may be about to show its file when
+// others have written it, and the manifest: it must not remove that one. On this machine its
+// file is in a directory of its own, and the earlier manifest is moved into that directory; who
+// tries the batch again removes the directory before anything else, and nothing can be moved
+// into it from then. At a server only the manifest is removed that was there when the attempt began.
+
+// makeHold makes the attempt's own directory for its file.
+func (x *attempt) makeHold() error {
+	hold := x.batch.OutPath
+	if err := os.Mkdir(hold, 0o777); err != nil {
+		return x.outputFault("make a directory for output file "+x.final, err)
+	}
+	x.batch.OutPath = filepath.Join(hold, "out")
+	return nil
+}
+
+// heldFile is a file of this machine in a directory of the attempt.
+type heldFile struct {
+	localFile
+}
+
+// Publish takes the earlier manifest away, and shows the file.
+func (f *heldFile) Publish(ctx context.Context) error {
+	at, err := f.x.manifestAddress()
+	if err != nil {
+		return err
+	}
+	files := f.x.p.cfg.Files
+	err = files.Rename(at, filepath.Join(filepath.Dir(f.temp), "manifest"))
+	if err == nil {
+		err = files.SyncDir(filepath.Dir(at))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // if it is the directory that is gone, so is the file
+		return f.x.outputFault("remove the manifest "+at+" of files that are replaced", err)
+	}
+	if err := f.localFile.Publish(ctx); err != nil {
+		return err
+	}
+	return f.Discard(ctx)
+}
+
+// Discard removes the directory.
+func (f *heldFile) Discard(context.Context) error {
+	hold := filepath.Dir(f.temp)
+	if err := f.x.p.cfg.Files.Do(durable.Remove, hold, func() error { return os.RemoveAll(hold) }); err != nil {
+		return f.x.outputFault("remove the directory in which output file "+f.x.final+" was made", err)
+	}
+	return nil
+}
+
+// noteManifest notes which manifest lies at the server when the attempt begins.
+func (x *attempt) noteManifest(ctx context.Context) error {
 	at, err := x.manifestAddress()
 	if err != nil {
 		return err
 	}
-	if address.Remote(at) {
-		return x.p.cfg.Remote.Remove(ctx, at, x.p.cfg.Script)
+	x.manifestWas, err = x.p.cfg.Remote.Look(ctx, at, x.p.cfg.Script)
+	return err
+}
+
+// withoutManifest is a file at a server whose earlier manifest goes before it is shown.
+type withoutManifest struct {
+	staged
+	x *attempt
+}
+
+// Publish removes the manifest that was there when the attempt began, and shows the file.
+func (f *withoutManifest) Publish(ctx context.Context) error {
+	if was := f.x.manifestWas; was != nil {
+		at, err := f.x.manifestAddress()
+		if err != nil {
+			return err
+		}
+		if err := f.x.p.cfg.Remote.RemoveVersion(ctx, at, *was, f.x.p.cfg.Script); err != nil {
+			return err
+		}
 	}
-	if err := removeFile(at); err != nil {
-		return x.outputFault("remove the manifest "+at+" of files that are replaced", err)
-	}
-	return nil
+	return f.staged.Publish(ctx)
 }

@@ -77,6 +77,9 @@ func (x *attempt) openOutput(ctx context.Context) (err error) {
 	}
 	if address.Remote(x.final) {
 		x.batch.OutPath = filepath.Join(x.dir, "out")
+		if x.replacesManifest() {
+			return x.noteManifest(ctx)
+		}
 		return nil
 	}
 	dir := filepath.Dir(x.final)
@@ -91,7 +94,13 @@ func (x *attempt) openOutput(ctx context.Context) (err error) {
 	if x.isDir() {
 		return x.announceDir(ctx, temp)
 	}
-	return x.announce(ctx, state.Publication{Temp: temp})
+	if err := x.announce(ctx, state.Publication{Temp: temp}); err != nil {
+		return err
+	}
+	if x.replacesManifest() {
+		return x.makeHold()
+	}
+	return nil
 }
 
 // makeDir makes a directory for output files, whose name outlasts a power cut
@@ -179,30 +188,36 @@ func (x *attempt) outputResult(ctx context.Context, out worker.Result, res engin
 		discardParts()
 		return worker.Result{}, x.outputFault("make output file "+x.final+" durable", err)
 	}
-	var file staged = &localFile{x: x, temp: x.batch.OutPath}
-	if address.Remote(x.final) {
-		if file, err = x.send(ctx, bytes, sums.crc, res.RowsOut); err != nil {
-			discardParts()
-			return worker.Result{}, err
-		}
+	file, err := x.staged(ctx, bytes, sums.crc, res.RowsOut)
+	if err != nil {
+		discardParts()
+		return worker.Result{}, err
 	}
 	out.Outcome.Stats.BytesOut = bytes
 	out.Outcome.Files = []state.File{{NodeKey: x.claim.NodeKey, Batch: x.claim.Batch, URL: address.Redact(x.final), Rows: res.RowsOut, Bytes: bytes, Checksum: sums.crc,
 		SHA256: sums.sha, Manifest: x.batch.Work.Manifest}}
 	out.Publications, out.Publish = x.announced, file.Publish
-	if x.node.Out.Manifest && !x.batch.Work.Manifest {
-		out.Publish = func(ctx context.Context) error {
-			if err := x.removeManifest(ctx); err != nil {
-				return err
-			}
-			return file.Publish(ctx)
-		}
-	}
 	out.Discard = func() {
 		discardParts()
 		x.drop(ctx, file.Discard)
 	}
 	return out, nil
+}
+
+// staged is the batch's file, whole, where nobody sees it yet.
+func (x *attempt) staged(ctx context.Context, bytes int64, sum string, rows int64) (staged, error) {
+	local := localFile{x: x, temp: x.batch.OutPath}
+	switch {
+	case address.Remote(x.final):
+		file, err := x.send(ctx, bytes, sum, rows)
+		if err == nil && x.replacesManifest() {
+			file = &withoutManifest{file, x}
+		}
+		return file, err
+	case x.replacesManifest():
+		return &heldFile{local}, nil
+	}
+	return &local, nil
 }
 
 // send sends the batch's file to its server, where it is not visible yet.

@@ -562,7 +562,9 @@ type attempt struct {
 	strain  *strain        // of all pieces of the batch together
 	// announced is what state has of the output file so far.
 	announced []state.Publication
-	release   []func()
+	// manifestWas is the manifest at the file's server when the attempt began; nil: there was none.
+	manifestWas *remote.Version
+	release     []func()
 }
 
 func (p *Pipeline) prepare(ctx context.Context, c state.Claim) (_ *attempt, err error) {

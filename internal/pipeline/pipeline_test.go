@@ -44,6 +44,7 @@ nodes:
     r: items
     w: {url_template: DIR/out/items.csv, columns: [id]}
   again: {type: file_table, r: {urls: [DIR/in.csv], columns: {id: int}}, w: again}
+  listed: {type: table_file, r: items, w: {url_template: DIR/listed/items.csv, manifest: true, columns: [id]}}
 `
 
 // bench is a run of pipelineScript whose batches a test claims and commits by
@@ -78,7 +79,8 @@ func newBench(t *testing.T, input string) *bench {
 	require.NoError(t, err)
 	client := remote.New(remote.Config{})
 	b.run, err = b.state.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()},
-		[]state.NodeSpec{{Name: "load"}, {Name: "write", Ordinal: 1, Inputs: []string{"load"}}, {Name: "again", Ordinal: 2}})
+		[]state.NodeSpec{{Name: "load"}, {Name: "write", Ordinal: 1, Inputs: []string{"load"}}, {Name: "again", Ordinal: 2},
+			{Name: "listed", Ordinal: 3, Inputs: []string{"load"}}})
 	require.NoError(t, err)
 	b.cfg = pipeline.Config{Script: s, Run: b.run, Store: b.state, Parts: b.parts, Budget: shares, StateDir: "/state",
 		WorkDir: filepath.Join(dir, "work"), Remote: client, CopiesDir: filepath.Join(dir, "remote", "in")}
@@ -93,11 +95,16 @@ func newBench(t *testing.T, input string) *bench {
 // plan plans a node and stores its batches.
 func (b *bench) plan(name string) {
 	b.t.Helper()
+	b.planned(name, 1)
+}
+
+func (b *bench) planned(name string, batches int) {
+	b.t.Helper()
 	node, err := b.state.Node(b.t.Context(), b.key(name))
 	require.NoError(b.t, err)
 	plan, err := b.job.Plan(b.t.Context(), node)
 	require.NoError(b.t, err)
-	require.Len(b.t, plan.Batches, 1)
+	require.Len(b.t, plan.Batches, batches)
 	_, err = state.PlanNode(b.t.Context(), b.state, b.key(name), node.Epoch, plan, b.t.Name(), time.Now())
 	require.NoError(b.t, err)
 }

@@ -24,8 +24,8 @@ type backend interface {
 	stage(ctx context.Context, loc address.Location, u Upload) (Staged, error)
 	// abandon removes what a stage left whose publication never came.
 	abandon(ctx context.Context, loc address.Location, left Leftover) error
-	// remove removes a file; one that is not there is fine.
-	remove(ctx context.Context, loc address.Location) error
+	// remove removes a file that stat has just given as v; one that is not there is fine.
+	remove(ctx context.Context, loc address.Location, v Version) error
 	// list lists what is in a directory, at least what begins with a text; it
 	// tells l what has come.
 	list(ctx context.Context, loc address.Location, dir, begin string, l *lister) ([]entry, error)

@@ -12,6 +12,9 @@ import (
 	"thalweg/internal/fault"
 )
 
+// posixRename is the extension of servers that can rename to a name that is taken.
+const posixRename = "posix-rename@openssh.com"
+
 // sftpStaged is a file under a temporary name beside its final one.
 type sftpStaged struct {
 	b    *sftpBackend
@@ -114,17 +117,60 @@ func (s *sftpStaged) rename(c *sftpConn) error {
 		return named(err, "put the file in place")
 	}
 	s.sent = true
-	if _, ok := c.HasExtension("posix-rename@openssh.com"); ok {
+	if _, ok := c.HasExtension(posixRename); ok {
 		return s.renamed(c.PosixRename(s.temp, s.loc.Path))
 	}
 	err := c.Rename(s.temp, s.loc.Path)
 	if err == nil || !answered(err) {
 		return err
 	}
-	if err := c.Remove(s.loc.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	return s.replace(c)
+}
+
+// replace puts the file in the place of another one by a server that cannot rename to a name that
+// is taken. If it cannot be done, or somebody has removed the temporary file meanwhile, the
+// one that was there gets its name again.
+func (s *sftpStaged) replace(c *sftpConn) error {
+	old := s.temp + oldSuffix
+	if err := c.takeBack(s.temp, s.loc.Path); err != nil { // of an earlier try whose answer was lost
 		return named(err, "replace the file")
 	}
-	return s.renamed(c.Rename(s.temp, s.loc.Path))
+	if err := c.Rename(s.loc.Path, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return named(err, "replace the file")
+	}
+	if err := c.Rename(s.temp, s.loc.Path); err != nil {
+		return s.renamed(errors.Join(err, c.takeBack(s.temp, s.loc.Path)))
+	}
+	if err := absent(c.Remove(old)); err != nil {
+		return named(err, "remove the file that was replaced")
+	}
+	return nil
+}
+
+// oldSuffix is behind the temporary name of a file in the name that the one has which it replaces,
+// for the moment in which there is none.
+const oldSuffix = "-old"
+
+// takeBack ends what replace began: what was being replaced gets its name again, unless it is taken.
+func (c *sftpConn) takeBack(temp, final string) error {
+	old := temp + oldSuffix
+	if _, err := c.Lstat(old); err != nil {
+		return absent(err)
+	}
+	if _, err := c.Lstat(final); errors.Is(err, fs.ErrNotExist) {
+		return absent(c.Rename(old, final))
+	} else if err != nil {
+		return err
+	}
+	return absent(c.Remove(old))
+}
+
+// absent takes it for fine that something is not there.
+func absent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func (s *sftpStaged) renamed(err error) error {
@@ -150,7 +196,13 @@ func (b *sftpBackend) abandon(ctx context.Context, loc address.Location, left Le
 		ctx, watch := b.c.watch(ctx)
 		defer watch.stop()
 		return false, watch.explain(b.with(ctx, loc, func(c *sftpConn) error {
-			if err := c.Remove(path.Join(path.Dir(loc.Path), left.Temp)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			temp := path.Join(path.Dir(loc.Path), left.Temp)
+			if _, ok := c.HasExtension(posixRename); !ok {
+				if err := c.takeBack(temp, loc.Path); err != nil {
+					return named(err, "give the file back its name that an earlier attempt was replacing")
+				}
+			}
+			if err := c.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return named(err, "remove what an earlier attempt left")
 			}
 			return nil

@@ -326,6 +326,26 @@ func upload(t *testing.T, content string) remote.Upload {
 	return remote.Upload{Path: file, Bytes: int64(len(content)), Checksum: "sum-of-it", Temp: ".x.thalweg-abc.tmp"}
 }
 
+func TestAnotherVersionIsNotRemoved(t *testing.T) {
+	writable(t, func(t *testing.T, w *world) {
+		none, err := w.client.Look(t.Context(), w.url("a"), nil)
+		require.NoError(t, err)
+		require.Nil(t, none)
+		w.put("a", "one")
+		was, err := w.client.Look(t.Context(), w.url("a"), nil)
+		require.NoError(t, err)
+		w.put("a", "another")
+		require.NoError(t, w.client.RemoveVersion(t.Context(), w.url("a"), *was, nil))
+		require.Equal(t, []string{"a"}, w.names())
+		was, err = w.client.Look(t.Context(), w.url("a"), nil)
+		require.NoError(t, err)
+		for range 2 {
+			require.NoError(t, w.client.RemoveVersion(t.Context(), w.url("a"), *was, nil))
+			require.Empty(t, w.names())
+		}
+	})
+}
+
 func TestStageShowsNothingUntilPublish(t *testing.T) {
 	writable(t, func(t *testing.T, w *world) {
 		content := noise(20 << 20)

@@ -33,6 +33,12 @@ func (v Version) same(w Version) bool {
 	return v.Sum != "" && v.Sum == w.Sum
 }
 
+// identical reports whether nothing that the server says of two versions is different: the same
+// content may have been written again.
+func (v Version) identical(w Version) bool {
+	return v.Bytes == w.Bytes && v.ETag == w.ETag && v.ModTime.Equal(w.ModTime)
+}
+
 // String is the version for people.
 func (v Version) String() string {
 	s := fmt.Sprintf("%d bytes", v.Bytes)
