@@ -91,7 +91,7 @@ func tableProgram(t *script.PyTable, layout Layout) *python.Program {
 		prog.Inputs = append(prog.Inputs, python.Column{Name: name, Type: types[name], Nullable: c.Nullable})
 	}
 	for _, f := range t.Returns {
-		prog.Fields = append(prog.Fields, python.Field{Name: f.Name, Type: f.Type, Nullable: f.Nullable})
+		prog.Fields = append(prog.Fields, python.Field{Name: f.Name, Type: f.Type, Nullable: f.Nullable, Round: f.Round})
 	}
 	return prog
 }

@@ -76,6 +76,8 @@ func (f *failure) text() string {
 
 func resultHint(prog *program, field *Field, category string) string {
 	switch {
+	case category == "digits":
+		return "round the value"
 	case category == "none":
 		return "return a value, or declare that the field may be NULL"
 	case field.Type == expr.DateTime && prog.Datetimes == Plain && (category == "type" || category == "value"):

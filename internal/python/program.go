@@ -40,6 +40,9 @@ type Field struct {
 	Type     expr.Type // a column type
 	Expr     string    // a Python expression over r.* and earlier p.*
 	Nullable bool      // None is NULL; otherwise None is an error
+	// Round says that digits which the type does not keep are rounded off, those of times cut; else they are an error,
+	// but in a decimal2 or datetime of a formula, which never says it.
+	Round bool
 }
 
 // Form chooses between the two Python types of a column type.
@@ -151,6 +154,7 @@ type valueSpec struct {
 	Kind     wireKind `json:"kind"`
 	Expr     string   `json:"expr"`
 	Nullable bool     `json:"nullable"`
+	Round    bool     `json:"round"`
 }
 
 // prepare checks p and encodes it. collect: rows go on after one has failed.
@@ -172,7 +176,7 @@ func prepare(p *Program, collect bool) (*program, error) {
 		spec.Inputs = append(spec.Inputs, v)
 	}
 	for _, f := range p.Fields {
-		v := valueSpec{Name: f.Name, Kind: p.kind(f.Type, false), Expr: strings.TrimSpace(f.Expr), Nullable: f.Nullable}
+		v := valueSpec{Name: f.Name, Kind: p.kind(f.Type, false), Expr: strings.TrimSpace(f.Expr), Nullable: f.Nullable, Round: f.Round}
 		if v.Kind == "" || seen["p."+f.Name] {
 			return nil, fault.New(fault.Bug, "Python field p.%s of type %s is given twice or has no such type", f.Name, f.Type)
 		}

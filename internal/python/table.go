@@ -322,6 +322,8 @@ func resultFault(prog *program, f *failure) *fault.Error {
 		out.Hint = "pass fewer columns with p.columns, group by more columns, or allow a Python process more memory"
 	case f.Category == "timeout":
 		out.Hint = hintCallTime
+	case f.Category == "digits":
+		out.Hint = "round it in the function, or say round: true of the column in p.returns"
 	case f.Category == "none":
 		out.Hint = "return a value, or declare the column nullable: true in p.returns"
 	case f.Type == "":

@@ -255,7 +255,7 @@ type failure struct {
 	Row       int    `json:"row"`      // of the chunk
 	Field     int    `json:"field"`    // -1: unknown
 	Move      string `json:"move"`     // a fault.Kind
-	Category  string `json:"category"` // exception, memory, timeout, type, value, none
+	Category  string `json:"category"` // exception, memory, timeout, type, value, digits, none
 	Type      string `json:"type"`
 	Message   string `json:"message"`
 	Traceback string `json:"traceback"`

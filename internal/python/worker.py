@@ -296,8 +296,21 @@ def as_cents(value):
     return cents
 
 
-def quick_cents(values):
-    """Return cents for floats and ints that are easy, all of them, or None."""
+def as_exact_cents(value):
+    """As as_cents, but nothing is rounded."""
+    cents = as_cents(value)
+    exact = decimal.Decimal(repr(float(value))) if isinstance(value, float) else value
+    if decimal.Decimal(cents).scaleb(-2, WIDE) != exact:
+        raise too_fine(value, "the 2 digits behind the point of a decimal2")
+    return cents
+
+
+def too_fine(value, what):
+    return BadValue("digits", "%s has more than %s" % (short_repr(value), what))
+
+
+def quick_cents(values, exact):
+    """Return cents for floats and ints that are easy, all of them, or None. exact: none is rounded."""
     try:
         scaled = [value * 100.0 for value in values]
         if not -FAST_ROUND_LIMIT < min(scaled) <= max(scaled) < FAST_ROUND_LIMIT:
@@ -305,10 +318,35 @@ def quick_cents(values):
         cents = list(map(round, scaled))
     except (ValueError, OverflowError):  # NaN or infinity
         return None
+    if exact:
+        return cents if all(map(operator.eq, values, [each / 100 for each in cents])) else None
     away = list(map(operator.sub, scaled, cents))
     if max(-min(away), max(away)) < 0.5 - FAST_ROUND_MARGIN:
         return cents
     return None  # something is too near to halfway between two cents
+
+
+class FineTime(datetime.datetime):
+    """A time of a library with digits below the microsecond, beside what Python's own holds of it."""
+
+    nanosecond = 0
+    text = ""
+
+    def __repr__(self):
+        return self.text
+
+    __str__ = __repr__
+
+
+FineTime.__name__ = "datetime"
+
+
+def fine_time(value, text):
+    """Return a datetime that says that it has more digits than it holds: those of text."""
+    whole = (value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond, value.tzinfo)
+    fine = FineTime(*whole, fold=value.fold)
+    fine.nanosecond, fine.text = 1, text
+    return fine
 
 
 def as_ms(value):
@@ -319,9 +357,18 @@ def as_ms(value):
     return (value - EPOCH) // MILLISECOND
 
 
+def as_exact_ms(value):
+    """As as_ms, but nothing is cut off."""
+    ms = as_ms(value)
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=datetime.timezone.utc)
+    if getattr(value, "nanosecond", 0) or aware - EPOCH != MILLISECOND * ms:
+        raise too_fine(value, "the milliseconds of a datetime")
+    return ms
+
+
 def as_day(value):
     if isinstance(value, datetime.datetime):  # of libraries that have no dates
-        if value.time() != datetime.time() or value.utcoffset():
+        if value.time() != datetime.time() or getattr(value, "nanosecond", 0) or value.utcoffset():
             raise BadValue("value", "%s has a time of the day, which a date does not have" % value)
         value = value.date()
     elif not isinstance(value, datetime.date):
@@ -346,8 +393,8 @@ FIRST_US = (datetime.datetime(1, 1, 1, tzinfo=datetime.timezone.utc) - EPOCH) //
 END_US = (datetime.datetime.max.replace(tzinfo=datetime.timezone.utc) - EPOCH) // MICROSECOND + 1
 
 
-def as_exact(digits, scale):
-    """Return what checks values of a decimal with so many digits, and makes text of them."""
+def as_exact(digits, scale, rounded):
+    """Return what checks values of a decimal with so many digits, and makes text of them. rounded: half away from zero."""
     context = decimal.Context(prec=2 * 38 + 2)
     unit = decimal.Decimal(1).scaleb(-scale)
     end = decimal.Decimal(10) ** (digits - scale)
@@ -364,18 +411,20 @@ def as_exact(digits, scale):
             raise BadValue("value", "%s is not a number that a field can hold" % value)
         if not -end < value < end:
             raise BadValue("value", "%s does not fit into a %s" % (short_repr(value), name))
-        kept = value.quantize(unit, decimal.ROUND_HALF_EVEN, context)
-        if kept != value:
-            raise BadValue("value", "%s has more than the %d digits behind the point of a %s: round it" % (short_repr(value), scale, name))
+        kept = value.quantize(unit, decimal.ROUND_HALF_UP, context)
+        if kept != value and not rounded:
+            raise too_fine(value, "the %d digits behind the point of a %s" % (scale, name))
+        if not -end < kept < end:
+            raise BadValue("value", "%s does not fit into a %s" % (short_repr(value), name))
         return format(kept, "f")
 
     return check
 
 
-def kind_of(name):
+def kind_of(name, rounded):
     """Return how results of a kind are checked and written."""
     digits = digits_of(name)
-    return Kind(None, as_exact(*digits), "0", write_strings) if digits else KINDS[name]
+    return Kind(None, as_exact(*digits, rounded), "0", write_strings) if digits else KINDS[name]
 
 
 def write_numbers(code):
@@ -435,7 +484,12 @@ def as_whole(value):
 
 NUMBERS = {float, int}  # the types of values that are numbers as they stand
 
-WHOLE = Kind(int, as_whole, 0, write_numbers("q"))
+# What functions over many rows return is not cut or rounded, unless the script says so.
+EXACT_KINDS = {
+    "int": Kind(int, as_whole, 0, write_numbers("q")),
+    "cents": Kind(None, as_exact_cents, 0, write_numbers("q")),
+    "datetime": Kind(None, as_exact_ms, 0, write_numbers("q")),
+}
 
 
 def write_column(field, values, failed):
@@ -452,8 +506,8 @@ def write_column(field, values, failed):
                 return [struct.pack("=Q", 0)] + kind.write(values), []
         except (OverflowError, UnicodeEncodeError, ValueError):
             pass  # the search below says which value it was
-    elif kind.check is as_cents and found <= NUMBERS:
-        cents = quick_cents(values)
+    elif kind.check in (as_cents, as_exact_cents) and found <= NUMBERS:
+        cents = quick_cents(values, kind.check is as_exact_cents)
         if cents is not None:
             return [struct.pack("=Q", 0)] + kind.write(cents), []
     checked = []
@@ -489,7 +543,7 @@ class Field:
         self.index = index
         self.name = spec["name"]
         self.expression = spec["expr"]
-        self.kind = kind_of(spec["kind"])
+        self.kind = kind_of(spec["kind"], spec["round"])
         self.nullable = spec["nullable"]
         self.first_line = 0  # of its expression in the generated function
 
@@ -820,14 +874,57 @@ def plain_values(value):
         missing = list(value.isna())
         return [None if gone else v for v, gone in zip(values, missing)] if any(missing) else values
     if library == "pyarrow" and hasattr(value, "to_pylist"):
-        return value.to_pylist()
+        return arrow_values(value)
     if library == "polars" and hasattr(value, "to_list"):
-        return value.to_list()
+        values = value.to_list()
+        return with_nanoseconds(values, value.to_physical().to_list()) if getattr(value.dtype, "time_unit", "") == "ns" else values
     if isinstance(value, array.array):
         return value.tolist()
     if isinstance(value, (list, tuple)):
         return list(value)
     raise BadResult("expected a list, a tuple or an array, got %s" % type(value).__name__)
+
+
+def arrow_values(value):
+    kind = str(value.type)
+    if not kind.startswith("timestamp[ns"):
+        return value.to_pylist()
+    pa = sys.modules["pyarrow"]  # which makes Timestamps of pandas of them, or fails where there is no pandas
+    coarse = value.cast(pa.timestamp("us", value.type.tz), safe=False).to_pylist()
+    return with_nanoseconds(coarse, value.cast(pa.int64()).to_pylist())
+
+
+def with_nanoseconds(values, nanoseconds):
+    """Return datetimes that know whether they have been cut, by the nanoseconds since 1970 that they have been made of."""
+    return [
+        value if ns is None or not ns % 1000 else fine_time(value, "%s and %d ns" % (value, ns % 1000))
+        for value, ns in zip(values, nanoseconds)
+    ]
+
+
+def numpy_times(np, data):
+    """Return datetimes in UTC, which those of numpy are in where they say anything: that is how it gets them.
+
+    Units finer than microseconds would become ints.
+    """
+    coarse = data.astype("datetime64[us]")
+    utc = datetime.timezone.utc
+    values = [value.replace(tzinfo=utc) if isinstance(value, datetime.datetime) else value for value in coarse.tolist()]
+    fine = np.datetime_data(data.dtype)[0] in ("us", "ns", "ps", "fs", "as")
+    lost = coarse != data if fine else coarse.astype(data.dtype) != data  # cut, or too far away for microseconds
+    for i in np.flatnonzero(lost & ~np.isnat(data)).tolist():
+        values[i] = fine_time(values[i], str(data[i])) if fine and isinstance(values[i], datetime.datetime) else data[i]
+    return values
+
+
+def numpy_floats(np, data):
+    """Return floats, and as they are those of a wider type that a float does not hold."""
+    coarse = data.astype(np.float64)
+    values = coarse.tolist()
+    if data.dtype.itemsize > 8:
+        for i in np.flatnonzero((coarse != data) & ~np.isnan(data)).tolist():
+            values[i] = data[i]
+    return values
 
 
 def numpy_values(value):
@@ -837,11 +934,10 @@ def numpy_values(value):
     data = value.data if isinstance(value, np.ma.MaskedArray) else value
     if value.dtype.kind == "M":
         missing = np.isnat(data)
-        # Finer units would become ints; floor is what datetimes of other libraries get, too.
-        values = np.asarray(data).astype("datetime64[us]").tolist()
+        values = numpy_times(np, np.asarray(data))
     elif value.dtype.kind == "f":
         missing = np.isnan(data)
-        values = np.asarray(data).astype(np.float64).tolist()
+        values = numpy_floats(np, np.asarray(data))
     else:
         missing = None
         values = np.asarray(data).tolist()
@@ -856,8 +952,11 @@ def numpy_values(value):
 def own_scalar(value):
     """Return a scalar of numpy as Python's own value; others as they are."""
     if library_of(value) == "numpy" and hasattr(value, "dtype") and hasattr(value, "item"):
+        np = sys.modules["numpy"]
         if value.dtype.kind == "M":
-            value = value.astype("datetime64[us]")
+            return None if np.isnat(value) else numpy_times(np, np.asarray([value]))[0]
+        if value.dtype.kind == "f":
+            return numpy_floats(np, np.asarray([value]))[0]
         return value.item()
     if library_of(value) == "pandas" and type(value).__name__ in ("NaTType", "NAType"):
         return None
@@ -875,9 +974,9 @@ class TableProgram:
             for column in spec["inputs"]
         ]
         self.fields = [Field(i, field) for i, field in enumerate(spec["fields"])]
-        for field in self.fields:
-            if field.kind is KINDS["int"]:
-                field.kind = WHOLE
+        for field, told in zip(self.fields, spec["fields"]):
+            if not told["round"] or told["kind"] == "int":
+                field.kind = EXACT_KINDS.get(told["kind"], field.kind)
         self.positions = {field.name: field.index for field in self.fields}
         self.directory = spec["dir"]
         self.module = types.ModuleType("thalweg_program_%d" % number)
@@ -1142,7 +1241,7 @@ def describe_bad_value(row, field, error, value):
     return {
         "row": row,
         "field": field,
-        "move": "user_data" if error.category == "value" else "script",
+        "move": "user_data" if error.category in ("value", "digits") else "script",
         "category": error.category,
         "type": "",
         "message": message_of(error),

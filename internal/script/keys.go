@@ -345,6 +345,7 @@ var (
 	pyReturnShape = &shape{name: "returned_column", keys: []key{
 		{name: "type", form: typeForm(), need: true, doc: "Type of the column."},
 		{name: "nullable", form: boolean(), doc: "None is NULL; otherwise None is an error."},
+		{name: "round", form: boolean(), doc: "Digits that the type does not keep are rounded off; otherwise they are an error."},
 	}}
 
 	tagShape = &shape{name: "tag_and_denormalize", doc: "Emits a row for each tag whose condition holds.", keys: []key{

@@ -482,6 +482,7 @@ type PyField struct {
 	Expr     string     // Python text in which r.x and p.x are references; "" in PyTable.Returns
 	Refs     []expr.Ref // r.* and p.* that it uses
 	Nullable bool       // None is NULL; otherwise None is an error
+	Round    bool       // of PyTable.Returns: digits that the type does not keep are rounded off
 }
 
 // Forms in which a py_table function gets its rows.

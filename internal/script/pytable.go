@@ -187,6 +187,9 @@ func (l *loader) pyTableReturns(d *nodeDraft, o *object, t *PyTable) {
 			if fo := l.object(e.Value, path, pyReturnShape); fo != nil {
 				fo.at = e.Key
 				f.Type, f.Nullable = l.columnType(fo, "type"), fo.boolean("nullable")
+				if f.Round = fo.boolean("round"); f.Round && !rounds(f.Type) && f.Type != expr.Invalid {
+					l.ErrorAt(fo.get("round"), fo.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(e.Name), article(f.Type)).Hint = "decimals and datetimes are"
+				}
 			}
 		} else {
 			f.Type = l.typeWord(e.Value, path)
