@@ -21,6 +21,7 @@ import (
 var interruptible = [][]string{
 	{"run", "script.yaml"}, {"run", "script.yaml", "--json"}, {"run", "hangs.yaml"}, {"run", "hangs.yaml", "--json"}, {"run", "HANG"},
 	{"validate", "script.yaml"}, {"validate", "hangs.yaml"}, {"validate", "hangs.yaml", "--json"}, {"validate", "script.yaml", "--params", "HANG"},
+	{"check", "script.yaml"}, {"check", "script.yaml", "--json"}, {"check", "hangs.yaml"},
 	{"test", "script.yaml"}, {"test", "script.yaml", "--json"}, {"test", "hangs.yaml", "--tests", "script.test.yaml"},
 	{"infer", "in.csv"}, {"infer", "in.csv", "--json"}, {"infer", "HANG"}, {"init", "project"},
 	{"explain", "script.yaml"}, {"explain", "hangs.yaml"}, {"explain", "hangs.yaml", "--json"},
@@ -60,7 +61,7 @@ func TestInterruptAnyCommand(t *testing.T) {
 	t.Chdir(t.TempDir())
 	hang := server.URL + "/x.csv"
 	for name, text := range map[string]string{
-		"script.yaml":      "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: t}\n",
+		"script.yaml":      "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {a: int}}, w: t, checks: [{rows: {min: 1}}]}\n",
 		"hangs.yaml":       "nodes:\n  read: {type: file_table, r: {urls: [" + hang + "], types: {}}, w: t}\n",
 		"script.test.yaml": "tests:\n  - {name: one, node: read, given: {read: \"a\\n1\\n\"}, expect: [{a: 1}]}\n",
 		"in.csv":           "a\n1\n2\n",

@@ -38,6 +38,7 @@ type cli struct {
 	environmentFlags
 
 	Validate validateCmd `cmd:"" group:"scripts" help:"Check a script without running it; list all problems at once."`
+	Check    checkCmd    `cmd:"" group:"scripts" help:"Make a script's checks over the tables of a run that is there, without running anything."`
 	Test     testCmd     `cmd:"" group:"scripts" help:"Run the tests beside a script: rows in, rows out, node by node."`
 	Init     initCmd     `cmd:"" group:"scripts" help:"Begin a project: a script with inputs and tests that runs as it is."`
 	Infer    inferCmd    `cmd:"" group:"scripts" help:"Propose a script for CSV or Parquet files, from all of their rows."`

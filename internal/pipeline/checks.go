@@ -36,7 +36,8 @@ func (x *attempt) prepareChecks(ctx context.Context) (err error) {
 	if !comparesRuns(x.node) {
 		return nil
 	}
-	x.batch.Checks.Measured, err = x.p.measuredBefore(ctx, x.claim.NodeKey)
+	same := func(r state.Run) bool { return x.p.cfg.Identify(r) == x.p.cfg.Identity }
+	x.batch.Checks.Measured, err = MeasuredBefore(ctx, x.p.cfg.Store, x.claim.NodeKey, same)
 	return err
 }
 
@@ -65,23 +66,23 @@ func comparesRuns(n *script.Node) bool {
 	return false
 }
 
-// measuredBefore is what the checks of a node measured in the latest complete
-// run of the script before this one that has the node, by the check's name.
-func (p *Pipeline) measuredBefore(ctx context.Context, key state.NodeKey) (map[string]string, error) {
-	runs, _, err := p.cfg.Store.Runs(ctx, key.Workspace, state.Page{From: key.Run, Limit: earlierRunsMax})
+// MeasuredBefore is what the checks of a node measured in the latest complete run before
+// another that is, as far as same says, of the same script, by the check's name.
+func MeasuredBefore(ctx context.Context, store state.Store, key state.NodeKey, same func(state.Run) bool) (map[string]string, error) {
+	runs, _, err := store.Runs(ctx, key.Workspace, state.Page{From: key.Run, Limit: earlierRunsMax})
 	if err != nil {
 		return nil, fmt.Errorf("look for the run before run %d: %w", key.Run, err)
 	}
 	for _, r := range runs {
-		if n, ok := r.Brief(key.Node); ok && n.Status == state.Succeeded && r.Status == state.Complete && p.cfg.Identify(r) == p.cfg.Identity {
-			return p.measuredIn(ctx, state.NodeKey{RunKey: r.RunKey, Node: key.Node})
+		if n, ok := r.Brief(key.Node); ok && n.Status == state.Succeeded && r.Status == state.Complete && same(r) {
+			return measuredIn(ctx, store, state.NodeKey{RunKey: r.RunKey, Node: key.Node})
 		}
 	}
 	return nil, nil
 }
 
-func (p *Pipeline) measuredIn(ctx context.Context, key state.NodeKey) (map[string]string, error) {
-	results, err := state.All(ctx, p.cfg.Store.Checks, key)
+func measuredIn(ctx context.Context, store state.Store, key state.NodeKey) (map[string]string, error) {
+	results, err := state.All(ctx, store.Checks, key)
 	if err != nil {
 		return nil, fmt.Errorf("read the checks of %s in run %d: %w", key.Node, key.Run, err)
 	}
