@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -108,43 +107,69 @@ func example(names []string, files map[string]string) *txtar.Archive {
 	return a
 }
 
-// TestReadmeCommands runs the README's commands as they are printed, from the
-// project's folder as it is after make build: each by itself (behind the run, if it
-// asks about a run), so that none leans on what another one happened to leave, and
-// then all of them in their order.
+// TestReadmeCommands runs the README's commands as they are printed, in their order: from the
+// project's folder as it is behind make build with bin in the PATH, and with a file of the reader's own.
 func TestReadmeCommands(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
-	block := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(string(text))
-	require.NotNil(t, block, "README.md has no block of commands")
-	examples, err := filepath.Abs("../../examples")
+	own, err := os.ReadFile("../../examples/orders/in/items.csv")
+	require.NoError(t, err)
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	var commands strings.Builder
+	for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+		commands.WriteString(block[1])
+	}
+	require.Contains(t, commands.String(), "thalweg infer sales.csv ")
+	const figures = `grep -o '>[^<]*</text>' | sed -E 's/[0-9.,]+ (ms|s|min|B|KiB)/FIGURE/g; s/begun .* UTC/begun/'`
+	archive := &txtar.Archive{
+		Comment: []byte("symlink examples -> " + root + "/examples\nexec sh -ex commands\n" +
+			"stdout '(?m)^run 1 in workspace main: complete in '\n" +
+			"stdout 'o-1 +Bulb E27 +4 +2.75'\n" +
+			"stdout 'sales.yaml: 2 nodes, no errors'\n" +
+			"stdout 'examples/orders/in/items.csv:4  o-2,Desk,1,249.00'\n" +
+			"stderr '6 tests passed'\n" +
+			"grep '<svg ' sales.svg\n" +
+			"exec sh -e picture\ncmp stdout shown\n"),
+		Files: []txtar.File{
+			{Name: "commands", Data: []byte(commands.String())},
+			{Name: "sales.csv", Data: own},
+			// The picture is that of the example's first run, but for its times and sizes.
+			{Name: "picture", Data: []byte("thalweg run examples/orders/short.yaml --params examples/orders/params.yaml --state new >ran\n" +
+				"thalweg show --state new --svg | " + figures + "\n" + "<" + root + "/docs/run.svg " + figures + " >shown\n")},
+		},
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "readme.txtar"), txtar.Format(archive), 0o600))
+	testscript.Run(t, testscript.Params{Dir: dir, RequireExplicitExec: true})
+
+	makefile, err := os.ReadFile("../../Makefile")
+	require.NoError(t, err)
+	targets := regexp.MustCompile(`(?m)^make ([a-z-]+)`).FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, targets)
+	for _, target := range targets {
+		require.Regexp(t, `(?m)^`+target[1]+`:`, string(makefile))
+	}
+}
+
+// The commands of the examples' pages run as they are printed, from the project's folder.
+func TestExamplesRunAsTheySay(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	dir := t.TempDir()
-	place := func(name string, commands []string, then string) {
+	for example, wrote := range map[string]string{"orders": "demo/orders/orders.csv demo/orders/orders.parquet", "lookup": "demo/lookup.svg"} {
+		text, err := os.ReadFile(filepath.Join(root, "examples", example, "README.md"))
+		require.NoError(t, err)
+		block := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindStringSubmatch(string(text))
+		require.NotNil(t, block, example)
 		archive := &txtar.Archive{
-			Comment: []byte("symlink examples -> " + examples + "\nchmod 755 bin/thalweg\nexec sh -e commands\n" + then),
-			Files: []txtar.File{
-				{Name: "commands", Data: []byte(strings.Join(commands, "\n") + "\n")},
-				{Name: "bin/thalweg", Data: []byte("#!/bin/sh\nexec thalweg \"$@\"\n")},
-			},
+			Comment: []byte("symlink examples -> " + root + "/examples\nexec sh -ex commands\nexists " + wrote + "\n"),
+			Files:   []txtar.File{{Name: "commands", Data: []byte(block[1])}},
 		}
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name+".txtar"), txtar.Format(archive), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, example+".txtar"), txtar.Format(archive), 0o600))
 	}
-	commands := strings.Split(strings.TrimSpace(block[1]), "\n")
-	aboutRuns := regexp.MustCompile(`^bin/thalweg (sql|runs|history|show|why|nodes|batches|checks)\b`)
-	begin := slices.IndexFunc(commands, func(c string) bool { return strings.HasPrefix(c, "bin/thalweg run ") })
-	require.GreaterOrEqual(t, begin, 0)
-	for i, command := range commands {
-		alone := []string{command}
-		if aboutRuns.MatchString(command) {
-			alone = []string{commands[begin], command}
-		}
-		place(fmt.Sprintf("readme_%02d", i), alone, "")
-	}
-	place("readme_all", commands, "stdout '(?m)^5 *$'\n"+
-		"stdout 'examples/orders/short.yaml: 5 nodes, no errors'\n"+
-		"exists demo/items.yaml demo/orders.svg demo/orders/orders.csv\n")
 	testscript.Run(t, testscript.Params{Dir: dir, RequireExplicitExec: true})
 }
 
