@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: help build demo test test-fast test-race lint fuzz chaos chaos-cluster bench bench-cluster services-up services-down services-status clean
+.PHONY: help build demo release release-check test test-fast test-race lint fuzz chaos chaos-cluster bench bench-cluster services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -28,6 +28,12 @@ bin/thalweg-generate: $(SOURCES)
 
 demo: bin/thalweg bin/thalweg-generate ## Build, generate a small portfolio, run it, show the result
 	@scripts/demo $(DEMO)
+
+release: ## Archives and checksums for each architecture, in dist/ (VERSION=1.2.3)
+	@VERSION=$(VERSION) scripts/release
+
+release-check: ## Check dist/: whole, runs where nothing else is, and two builds are equal
+	@VERSION=$(VERSION) scripts/release-check
 
 test: ## Everything that CI checks
 	@scripts/test
@@ -66,4 +72,4 @@ services-status: ## Say what of them runs, on which ports, and where the logs ar
 	@scripts/services status
 
 clean: ## Remove what was built and generated here
-	rm -rf bin $(DEMO)
+	rm -rf bin dist $(DEMO)
