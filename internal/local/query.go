@@ -80,10 +80,7 @@ func Query(ctx context.Context, home *Home, opts QueryOptions) (res QueryResult,
 		return res, err
 	}
 	if opts.Parquet != "" {
-		if err := in.Exec(ctx, "COPY ("+query+"\n) TO "+sqltext.String(opts.Parquet)+" (FORMAT parquet, COMPRESSION zstd)"); err != nil {
-			return res, queryFault(ctx, home, opts, err)
-		}
-		return res, nil
+		return res, copyParquet(ctx, in, home, opts, query)
 	}
 	rows, err := in.Query(ctx, query)
 	if err != nil {
