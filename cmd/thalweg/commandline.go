@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -9,68 +11,132 @@ import (
 	"thalweg/internal/state"
 )
 
-// commandPlace adds the place that a command line has named to the commands that
-// are proposed to people: theirs are typed in the same place.
+// commandPlace adds what a command line has said of the place to the commands that are
+// proposed to people, so that theirs can be typed as they are: which state, environment
+// and workspace, and which values a script has.
 type commandPlace struct {
-	words string          // " --cluster FILE"; "": the commands say all, by themselves or by the environment
-	takes map[string]bool // commands that can be told
+	typed  []typedFlag
+	script string                     // that was named, as a word for a shell; "": none
+	takes  map[string]map[string]bool // flags of each command
 }
 
-// placeOf reads which place was named on the command line.
-func placeOf(kctx *kong.Context, cluster string) commandPlace {
-	p := commandPlace{words: " --cluster " + shellWord(cluster), takes: map[string]bool{}}
+// typedFlag is a flag of the command line, with its value as it was typed.
+type typedFlag struct{ name, words string }
+
+// placeFlagNames are the flags that proposed commands have, too; scriptFlagNames those that they have about the same script.
+var (
+	placeFlagNames  = []string{"state", "cluster", "workspace", "env"}
+	scriptFlagNames = []string{"params", "param", "lenient"}
+)
+
+// placeOf reads what was said on the command line. config is the configuration that names the
+// cluster where --cluster does not; "": none.
+func placeOf(kctx *kong.Context, args []string, config string) commandPlace {
+	p := commandPlace{takes: map[string]map[string]bool{}}
+	for _, at := range kctx.Path {
+		switch {
+		case at.Flag != nil && !at.Resolved:
+			seen := slices.ContainsFunc(p.typed, func(f typedFlag) bool { return f.name == at.Flag.Name })
+			if !seen && (typedFlag{name: at.Flag.Name}).order() >= 0 {
+				p.typed = append(p.typed, asTyped(at.Flag, args)...)
+			}
+		case at.Positional != nil && at.Positional.Name == "script":
+			p.script = shellWord(at.Positional.Target.String())
+		}
+	}
+	if config != "" {
+		p.typed = append(p.typed, typedFlag{"cluster", " --cluster " + shellWord(config)})
+	}
+	slices.SortStableFunc(p.typed, func(a, b typedFlag) int { return cmp.Compare(a.order(), b.order()) })
 	for _, leaf := range kctx.Model.Leaves(true) {
+		flags := map[string]bool{}
 		for _, group := range leaf.AllFlags(true) {
 			for _, f := range group {
-				if f.Name == "cluster" {
-					p.takes[strings.Fields(leaf.Path())[0]] = true
-				}
+				flags[f.Name] = true
 			}
 		}
+		p.takes[commandWords(leaf)] = flags
 	}
 	return p
 }
 
-// inEnvironment adds the environment that was named on the command line to all commands: its
-// place of state goes with it.
-func (p *commandPlace) inEnvironment(kctx *kong.Context) {
-	for _, at := range kctx.Path {
-		if at.Flag == nil || at.Flag.Name != "env" {
-			continue
-		}
-		p.words += " --env " + shellWord(at.Flag.Target.String())
-		if p.takes == nil {
-			p.takes = map[string]bool{}
-		}
-		for _, leaf := range kctx.Model.Leaves(true) {
-			p.takes[strings.Fields(leaf.Path())[0]] = true
+// asTyped finds a flag among the arguments, each time that it is there.
+func asTyped(f *kong.Flag, args []string) (out []typedFlag) {
+	add := func(value string) { out = append(out, typedFlag{f.Name, " --" + f.Name + " " + shellWord(value)}) }
+	for i, arg := range args {
+		value, whole := strings.CutPrefix(arg, "--"+f.Name+"=")
+		switch {
+		case arg == "--":
+			return out
+		case arg == "--"+f.Name && f.IsBool():
+			out = append(out, typedFlag{f.Name, " " + arg})
+		case whole:
+			add(value)
+		case arg == "--"+f.Name && i+1 < len(args):
+			add(args[i+1])
 		}
 	}
+	return out
 }
 
-// proposed finds commands in what people are told: between accents, a text of
-// their own, or in a sentence.
-var proposed = regexp.MustCompile("`thalweg ([a-z]+)[^`]*`|^thalweg ([a-z]+)(?: .*)?$|\\bthalweg ([a-z]+)\\b(?: --(?:cluster|state) )?")
+func (f typedFlag) order() int {
+	return slices.Index(slices.Concat(scriptFlagNames, placeFlagNames), f.name)
+}
 
-// here adds the place to the commands of a text.
+// proposed finds commands in what people are told: between accents, or in a sentence.
+var proposed = regexp.MustCompile("`thalweg ((?:cluster |hooks )?[a-z]+)[^`]*`|\\bthalweg ((?:cluster |hooks )?[a-z]+)\\b")
+
+// here adds the place to the commands of a text: behind them where it can be seen where they end, else
+// behind their names.
 func (p commandPlace) here(text string) string {
-	if p.words == "" {
+	if len(p.typed) == 0 {
 		return text
 	}
-	return proposed.ReplaceAllStringFunc(text, func(found string) string {
-		m := proposed.FindStringSubmatch(found)
-		switch {
-		case !p.takes[m[1]+m[2]+m[3]] || strings.Contains(found, " --cluster ") || strings.Contains(found, " --state "):
-			return found
-		case strings.HasSuffix(found, "`"):
-			return strings.TrimSuffix(found, "`") + p.words + "`"
+	var b strings.Builder
+	from := 0
+	for _, m := range proposed.FindAllStringSubmatchIndex(text, -1) {
+		end := m[1]
+		var words string
+		if m[2] >= 0 {
+			end--
+			words = p.wordsFor(text[m[2]:m[3]], text[m[0]:end])
+		} else {
+			rest, _, _ := strings.Cut(text[m[4]:], "thalweg ")
+			words = p.wordsFor(text[m[4]:m[5]], rest)
 		}
-		return found + p.words
-	})
+		b.WriteString(text[from:end] + words)
+		from = end
+	}
+	return b.String() + text[from:]
+}
+
+// line adds the place to a text that is a command.
+func (p commandPlace) line(command string) string {
+	if m := proposed.FindStringSubmatch(command); m != nil {
+		return command + p.wordsFor(m[2], command)
+	}
+	return command
+}
+
+// wordsFor are the flags that a command has to be told, and does not say itself.
+func (p commandPlace) wordsFor(command, line string) (words string) {
+	flags := p.takes[command]
+	says := func(name string) bool { return strings.Contains(line+" ", " --"+name+" ") }
+	same := p.script != "" && strings.Contains(line+" ", " "+p.script+" ")
+	for _, f := range p.typed {
+		switch {
+		case !flags[f.name], says(f.name):
+		case slices.Contains(scriptFlagNames, f.name) && !same:
+		case (f.name == "cluster" || f.name == "state") && (says("cluster") || says("state")):
+		default:
+			words += f.words
+		}
+	}
+	return words
 }
 
 // command is a command about a run, as it is typed for this place.
-func (a *app) command(key state.RunKey, rest string) string { return a.at.here(key.Command(rest)) }
+func (a *app) command(key state.RunKey, rest string) string { return a.at.line(key.Command(rest)) }
 
 // shellWord quotes a word for a shell where it has to be.
 func shellWord(word string) string {

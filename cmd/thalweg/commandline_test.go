@@ -9,20 +9,26 @@ import (
 // TestProposedCommandsNameTheirPlace: a command that is proposed is typed where the one that proposes it was.
 func TestProposedCommandsNameTheirPlace(t *testing.T) {
 	t.Parallel()
-	p := commandPlace{words: " --cluster c.yaml", takes: map[string]bool{"resume": true, "runs": true, "sql": true, "worker": true}}
+	all := map[string]bool{"cluster": true, "state": true, "env": true, "workspace": true}
+	scripted := map[string]bool{"cluster": true, "state": true, "env": true, "workspace": true, "params": true, "param": true}
+	p := commandPlace{takes: map[string]map[string]bool{"resume": all, "runs": all, "sql": all, "worker": all, "cluster init": {"cluster": true}, "validate": scripted, "run": scripted},
+		script: "a.yaml", typed: []typedFlag{{"param", " --param 'x=1 2'"}, {"param", " --param y=3"}, {"cluster", " --cluster c.yaml"}, {"env", " --env prod"}}}
 	for text, want := range map[string]string{
-		"thalweg resume 3":                                   "thalweg resume 3 --cluster c.yaml",
-		"`thalweg resume 3` lets it go on":                   "`thalweg resume 3 --cluster c.yaml` lets it go on",
-		"see `thalweg resume 3`, or `thalweg runs`":          "see `thalweg resume 3 --cluster c.yaml`, or `thalweg runs --cluster c.yaml`",
-		`thalweg sql "SELECT * FROM run1.t" --workspace w`:   `thalweg sql "SELECT * FROM run1.t" --workspace w --cluster c.yaml`,
-		"the runs: thalweg runs lists them":                  "the runs: thalweg runs --cluster c.yaml lists them",
-		"`thalweg fmt a.yaml`":                               "`thalweg fmt a.yaml`",
-		"start one: `thalweg worker --cluster c.yaml`":       "start one: `thalweg worker --cluster c.yaml`",
-		"start one: thalweg worker --cluster c.yaml":         "start one: thalweg worker --cluster c.yaml",
-		"nothing of that: thalweg is a word, thalwegs, runs": "nothing of that: thalweg is a word, thalwegs, runs",
+		"`thalweg resume 3` lets it go on":                       "`thalweg resume 3 --cluster c.yaml --env prod` lets it go on",
+		"see `thalweg resume 3`, or `thalweg runs`":              "see `thalweg resume 3 --cluster c.yaml --env prod`, or `thalweg runs --cluster c.yaml --env prod`",
+		"thalweg sql 'FROM run1.t' shows it, thalweg runs":       "thalweg sql --cluster c.yaml --env prod 'FROM run1.t' shows it, thalweg runs --cluster c.yaml --env prod",
+		"the runs: thalweg runs lists them":                      "the runs: thalweg runs --cluster c.yaml --env prod lists them",
+		"`thalweg fmt a.yaml`":                                   "`thalweg fmt a.yaml`",
+		"start one: `thalweg worker --cluster c.yaml`":           "start one: `thalweg worker --cluster c.yaml --env prod`",
+		"`thalweg cluster init` makes them":                      "`thalweg cluster init --cluster c.yaml` makes them",
+		"`thalweg runs --state d --workspace w`":                 "`thalweg runs --state d --workspace w --env prod`",
+		"`thalweg validate a.yaml` says more":                    "`thalweg validate a.yaml --param 'x=1 2' --param y=3 --cluster c.yaml --env prod` says more",
+		"`thalweg run b.yaml`, `thalweg run a.yaml --param z=1`": "`thalweg run b.yaml --cluster c.yaml --env prod`, `thalweg run a.yaml --param z=1 --cluster c.yaml --env prod`",
+		"nothing of that: thalweg is a word, thalwegs, runs":     "nothing of that: thalweg is a word, thalwegs, runs",
 	} {
 		require.Equal(t, want, p.here(text))
 		require.Equal(t, text, commandPlace{}.here(text))
 	}
+	require.Equal(t, `thalweg sql "SELECT * FROM run1.t" --workspace w --cluster c.yaml --env prod`, p.line(`thalweg sql "SELECT * FROM run1.t" --workspace w`))
 	require.Equal(t, `'a b'\''c.yaml'`, shellWord("a b'c.yaml"))
 }

@@ -214,10 +214,9 @@ func run(ctx context.Context, args []string, a *app) int {
 	}
 	err = c.settle(a, kctx)
 	if err == nil {
-		a.at, err = settlePlace(kctx)
+		a.at, err = settlePlace(kctx, args)
 	}
 	if err == nil {
-		a.at.inEnvironment(kctx)
 		err = kctx.Run()
 	}
 	return a.written(a.report(ctx, err))

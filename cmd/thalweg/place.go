@@ -56,9 +56,8 @@ func (p placeFlags) hooksDir(a *app) (string, error) {
 }
 
 // settlePlace decides between a directory and a cluster where both are named: what is on
-// the command line counts, not what the environment has for other commands. It
-// answers with what is said of a cluster there.
-func settlePlace(kctx *kong.Context) (at commandPlace, err error) {
+// the command line counts, not what the environment has for other commands.
+func settlePlace(kctx *kong.Context, args []string) (at commandPlace, err error) {
 	said := map[string]bool{}
 	for _, p := range kctx.Path {
 		if p.Flag != nil {
@@ -83,9 +82,7 @@ func settlePlace(kctx *kong.Context) (at commandPlace, err error) {
 		cluster.Target.SetString(config)
 		said["cluster"] = true
 	}
-	if said["cluster"] && cluster != nil {
-		at = placeOf(kctx, cluster.Target.String())
-	}
+	at = placeOf(kctx, args, config)
 	if state == nil || cluster == nil {
 		return at, nil
 	}

@@ -363,7 +363,7 @@ func (a *app) showBatch(key state.RunKey, d history.BatchDetail) {
 			a.say(a.paint("error", red), f.Text())
 			a.say("value", f.Place.Value)
 			a.say("expression", f.Place.Expr)
-			a.say("hint", f.Hint)
+			a.say("hint", a.at.here(f.Hint))
 		}
 	}
 }

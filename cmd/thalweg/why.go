@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"thalweg/internal/budget"
@@ -44,7 +45,9 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 	}
 	answers := facts.Why()
 	for i, answer := range answers {
-		answers[i].Do = a.at.here(answer.Do)
+		if answers[i].Do = a.at.here(answer.Do); strings.HasPrefix(answer.Do, "thalweg ") { // it is a command by itself
+			answers[i].Do = a.at.line(answer.Do)
+		}
 	}
 	paces, err := pacesOf(ctx, home, run)
 	if err != nil {
