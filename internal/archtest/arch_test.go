@@ -27,6 +27,7 @@ var allowed = map[string]string{
 	"internal/archtest":                "",
 	"internal/conformance":             "",
 	"internal/property":                "",
+	"internal/roundtrip":               "",
 	"internal/fleet":                   "",
 	"internal/effort":                  "",
 	"internal/fault":                   "",

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -108,7 +109,7 @@ func (r *sheetRows) cell(at string, value any) error {
 		if v.style != 0 {
 			style = ` s="` + strconv.Itoa(v.style) + `"`
 		}
-		r.text(`<c r="` + at + `"` + style + `><v>` + strconv.FormatFloat(v.value, 'g', -1, 64) + "</v></c>")
+		r.text(`<c r="` + at + `"` + style + `><v>` + plainly(v.value) + "</v></c>")
 	case string:
 		r.text(`<c r="` + at + `" t="inlineStr"><is><t xml:space="preserve">` + sheetText.Replace(codeLike.ReplaceAllString(v, "_x005F$0")) + "</t></is></c>")
 	default:
@@ -121,3 +122,12 @@ func (r *sheetRows) cell(at string, value any) error {
 var codeLike = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
 
 var sheetText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\r", "&#13;")
+
+// plainly writes a number with an exponent only where it would be long without one: readers such
+// as openpyxl take 1e+06 for a float, and 1000000 for a whole number.
+func plainly(v float64) string {
+	if size := math.Abs(v); size < 1e15 && (size >= 1e-5 || size == 0) {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
