@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/alecthomas/kong"
 
@@ -16,8 +17,8 @@ import (
 // and workspace, and which values a script has.
 type commandPlace struct {
 	typed  []typedFlag
-	script string                     // that was named, as a word for a shell; "": none
-	takes  map[string]map[string]bool // flags of each command
+	script string                            // that was named, as a word for a shell; "": none
+	takes  func() map[string]map[string]bool // flags of each command
 }
 
 // typedFlag is a flag of the command line, with its value as it was typed.
@@ -31,8 +32,8 @@ var (
 
 // placeOf reads what was said on the command line. config is the configuration that names the
 // cluster where --cluster does not; "": none.
-func placeOf(kctx *kong.Context, args []string, config string) commandPlace {
-	p := commandPlace{takes: map[string]map[string]bool{}}
+func placeOf(commands func() *kong.Application, kctx *kong.Context, args []string, config string) commandPlace {
+	p := commandPlace{takes: sync.OnceValue(func() map[string]map[string]bool { return flagsOfAll(commands()) })}
 	for _, at := range kctx.Path {
 		switch {
 		case at.Flag != nil && !at.Resolved:
@@ -48,16 +49,22 @@ func placeOf(kctx *kong.Context, args []string, config string) commandPlace {
 		p.typed = append(p.typed, typedFlag{"cluster", " --cluster " + shellWord(config)})
 	}
 	slices.SortStableFunc(p.typed, func(a, b typedFlag) int { return cmp.Compare(a.order(), b.order()) })
-	for _, leaf := range kctx.Model.Leaves(true) {
+	return p
+}
+
+// flagsOfAll has the flags of each command, by its words.
+func flagsOfAll(model *kong.Application) map[string]map[string]bool {
+	takes := map[string]map[string]bool{}
+	for _, leaf := range model.Leaves(true) {
 		flags := map[string]bool{}
 		for _, group := range leaf.AllFlags(true) {
 			for _, f := range group {
 				flags[f.Name] = true
 			}
 		}
-		p.takes[commandWords(leaf)] = flags
+		takes[commandWords(leaf)] = flags
 	}
-	return p
+	return takes
 }
 
 // asTyped finds a flag among the arguments, each time that it is there.
@@ -120,7 +127,10 @@ func (p commandPlace) line(command string) string {
 
 // wordsFor are the flags that a command has to be told, and does not say itself.
 func (p commandPlace) wordsFor(command, line string) (words string) {
-	flags := p.takes[command]
+	if len(p.typed) == 0 {
+		return ""
+	}
+	flags := p.takes()[command]
 	says := func(name string) bool { return strings.Contains(line+" ", " --"+name+" ") }
 	same := p.script != "" && strings.Contains(line+" ", " "+p.script+" ")
 	for _, f := range p.typed {

@@ -11,7 +11,8 @@ func TestProposedCommandsNameTheirPlace(t *testing.T) {
 	t.Parallel()
 	all := map[string]bool{"cluster": true, "state": true, "env": true, "workspace": true}
 	scripted := map[string]bool{"cluster": true, "state": true, "env": true, "workspace": true, "params": true, "param": true}
-	p := commandPlace{takes: map[string]map[string]bool{"resume": all, "runs": all, "sql": all, "worker": all, "cluster init": {"cluster": true}, "validate": scripted, "run": scripted},
+	takes := map[string]map[string]bool{"resume": all, "runs": all, "sql": all, "worker": all, "cluster init": {"cluster": true}, "validate": scripted, "run": scripted}
+	p := commandPlace{takes: func() map[string]map[string]bool { return takes },
 		script: "a.yaml", typed: []typedFlag{{"param", " --param 'x=1 2'"}, {"param", " --param y=3"}, {"cluster", " --cluster c.yaml"}, {"env", " --env prod"}}}
 	for text, want := range map[string]string{
 		"`thalweg resume 3` lets it go on":                       "`thalweg resume 3 --cluster c.yaml --env prod` lets it go on",
@@ -31,4 +32,26 @@ func TestProposedCommandsNameTheirPlace(t *testing.T) {
 	}
 	require.Equal(t, `thalweg sql "SELECT * FROM run1.t" --workspace w --cluster c.yaml --env prod`, p.line(`thalweg sql "SELECT * FROM run1.t" --workspace w`))
 	require.Equal(t, `'a b'\''c.yaml'`, shellWord("a b'c.yaml"))
+}
+
+// TestEachCommandHasAGrammarOfItsOwn: it reads what that of all commands reads.
+func TestEachCommandHasAGrammarOfItsOwn(t *testing.T) {
+	t.Parallel()
+	var all cli
+	parser, err := newParser(t.Context(), &app{}, &all, func(int) {})
+	require.NoError(t, err)
+	for _, child := range parser.Model.Children {
+		if child.Name == "__complete" {
+			continue
+		}
+		grammar := grammarOf([]string{child.Name})
+		require.True(t, grammar.IsValid(), child.Name)
+		one, err := newParser(t.Context(), &app{}, grammar.Addr().Interface(), func(int) {})
+		require.NoError(t, err)
+		require.Len(t, one.Model.Children, 1)
+		require.Equal(t, flagsOfAll(parser.Model)[child.Name], flagsOfAll(one.Model)[child.Name], child.Name)
+	}
+	for _, args := range [][]string{nil, {"nothing"}, {"run", "--help"}, {"sql", "-h"}, {"__complete"}, {"--env", "prod", "run"}} {
+		require.False(t, grammarOf(args).IsValid(), args)
+	}
 }

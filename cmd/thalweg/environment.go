@@ -65,11 +65,11 @@ func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
 			return &fault.Error{Kind: fault.Script, Message: path + ": env has no name of a variable: " + document.Quote(v.Name), Err: err}
 		}
 	}
-	return apply(env, path, kctx)
+	return apply(env, path, a.commands, kctx)
 }
 
 // apply gives the flags of the command the environment's values, where the command line says nothing.
-func apply(env *environment.Environment, path string, kctx *kong.Context) error {
+func apply(env *environment.Environment, path string, commands func() *kong.Application, kctx *kong.Context) error {
 	said := map[string]bool{}
 	for _, p := range kctx.Path {
 		if p.Flag != nil && !p.Resolved {
@@ -77,7 +77,7 @@ func apply(env *environment.Environment, path string, kctx *kong.Context) error 
 		}
 	}
 	var known []string
-	for _, leaf := range kctx.Model.Leaves(true) {
+	for _, leaf := range commands().Leaves(true) {
 		for _, group := range leaf.AllFlags(true) {
 			for _, flag := range group {
 				known = append(known, flag.Name)

@@ -117,6 +117,7 @@ type app struct {
 	environment    *environment.Environment // that is chosen; nil: none
 	confirmed      bool                     // --yes has named it
 	outlet         *outlet                  // standard output; nil: tests'
+	commands       func() *kong.Application // all of them
 
 	cancelQuery atomic.Pointer[context.CancelFunc] // Ctrl-C ends this, and not the command
 	drain       chan struct{}                      // closed when SIGTERM asks a worker to drain
@@ -178,43 +179,24 @@ func lastResort() {
 // run parses args, executes the command and returns the exit code.
 func run(ctx context.Context, args []string, a *app) int {
 	a.discreet(args)
-	var c cli
-	exited := -1
-	parser, err := kong.New(&c,
-		kong.Name("thalweg"),
-		kong.Description("Turns raw files into customer-ready data: runs scripts of loads, lookups, formulas and outputs."),
-		kong.Vars{"state": local.DefaultDir, "workspace": local.DefaultWorkspace},
-		kong.Writers(a.stdout, a.stderr),
-		kong.Exit(func(code int) { exited = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: helpWidth}),
-		kong.ExplicitGroups(commandGroups),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(a),
-		kong.NamedMapper("path", kong.MapperFunc(decodePath)),
-		kong.PostBuild(func(k *kong.Kong) error { return kong.Visit(k.Model, ignoreEmptyVariable) }),
-	)
-	if err != nil {
-		fmt.Fprintln(a.stderr, "thalweg:", err)
-		return exitOurs
-	}
 	a.json = asksJSON(args)
-	args, err = rewritten(args)
+	args, err := rewritten(args)
 	if err != nil {
 		return a.report(ctx, err)
 	}
-	kctx, err := parser.Parse(args)
+	kctx, env, exited, err := a.parse(ctx, args)
 	if exited >= 0 {
 		return a.written(exited)
 	}
 	if err != nil {
-		return a.report(ctx, usageFault(parser, args, err))
+		return a.report(ctx, err)
 	}
 	if a.outlet != nil && goesOnUnread(kctx) {
 		a.outlet.gone = nil
 	}
-	err = c.settle(a, kctx)
+	err = env.settle(a, kctx)
 	if err == nil {
-		a.at, err = settlePlace(kctx, args)
+		a.at, err = settlePlace(a, kctx, args)
 	}
 	if err == nil {
 		err = kctx.Run()

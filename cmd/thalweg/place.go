@@ -57,7 +57,7 @@ func (p placeFlags) hooksDir(a *app) (string, error) {
 
 // settlePlace decides between a directory and a cluster where both are named: what is on
 // the command line counts, not what the environment has for other commands.
-func settlePlace(kctx *kong.Context, args []string) (at commandPlace, err error) {
+func settlePlace(a *app, kctx *kong.Context, args []string) (at commandPlace, err error) {
 	said := map[string]bool{}
 	for _, p := range kctx.Path {
 		if p.Flag != nil {
@@ -82,7 +82,7 @@ func settlePlace(kctx *kong.Context, args []string) (at commandPlace, err error)
 		cluster.Target.SetString(config)
 		said["cluster"] = true
 	}
-	at = placeOf(kctx, args, config)
+	at = placeOf(a.commands, kctx, args, config)
 	if state == nil || cluster == nil {
 		return at, nil
 	}

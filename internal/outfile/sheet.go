@@ -9,12 +9,11 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf16"
-
-	"github.com/xuri/excelize/v2"
 
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
@@ -24,10 +23,12 @@ import (
 const (
 	// sheetDigits is how many digits of a number Excel keeps.
 	sheetDigits = 15
-	lineTime    = "2006-01-02T15:04:05.999999999"
-	dayStyle    = "yyyy-mm-dd hh:mm:ss.000"
-	dateStyle   = "yyyy-mm-dd"
-	lineDate    = time.DateOnly
+	// sheetScaleMax is the most digits behind the point of a decimal.
+	sheetScaleMax = 38
+	lineTime      = "2006-01-02T15:04:05.999999999"
+	dayStyle      = "yyyy-mm-dd hh:mm:ss.000"
+	dateStyle     = "yyyy-mm-dd"
+	lineDate      = time.DateOnly
 )
 
 // sheetEpoch is the day 0 of Excel's dates as they are counted from March 1900 on: earlier
@@ -48,37 +49,27 @@ type sheetWriter struct {
 // sheet makes an Excel file of lines, each a list of values in JSON.
 func sheet(w *script.FileWriter, path string, lines io.Reader) (err error) {
 	s := &sheetWriter{w: w, styles: map[expr.Type]int{}}
-	file := excelize.NewFile()
-	defer func() { err = errors.Join(err, file.Close()) }()
-	if err := s.prepare(file); err != nil {
-		return err
+	for _, c := range w.Columns {
+		s.styles[c.Type] = slices.Index(sheetStyles(), styleOf(c.Type)) + 1
 	}
 	to, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
-	return writeSheet(to, file, func(rows *sheetRows) error {
+	return writeSheet(to, w.Sheet, func(rows *sheetRows) error {
 		s.rows = rows
 		return s.fill(lines)
 	})
 }
 
-// prepare names the sheet, and makes the styles of its columns.
-func (s *sheetWriter) prepare(file *excelize.File) (err error) {
-	if err := file.SetSheetName(file.GetSheetName(0), s.w.Sheet); err != nil {
-		return err
+// sheetStyles are the styles that the empty workbook has, from 1.
+func sheetStyles() []string {
+	styles := []string{dayStyle, dateStyle}
+	for digits := 1; digits <= sheetScaleMax; digits++ {
+		styles = append(styles, "0."+strings.Repeat("0", digits))
 	}
-	for _, c := range s.w.Columns {
-		format := styleOf(c.Type)
-		if _, known := s.styles[c.Type]; known || format == "" {
-			continue
-		}
-		if s.styles[c.Type], err = file.NewStyle(&excelize.Style{CustomNumFmt: &format}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return styles
 }
 
 // fill writes the header, and a row for each line.
@@ -152,7 +143,7 @@ func (s *sheetWriter) line(line []byte) error {
 	return s.add(cells)
 }
 
-// cell is a value as excelize takes it.
+// cell is a value as a row takes it.
 func (s *sheetWriter) cell(c *script.OutputColumn, value any) (any, error) {
 	switch v := value.(type) {
 	case nil:
