@@ -83,7 +83,7 @@ func stateSchema() object {
 		"directory": textAs("State directory, seen from this file: all workers are on one machine."),
 		"cassandra": section("A Cassandra cluster.", object{
 			"hosts":    object{"$ref": "#/$defs/hosts"},
-			"keyspace": textAs("Default: " + KeyspaceDefault + "."), "datacenter": textAs("The near one: requests wait for its nodes only."),
+			"keyspace": textAs("Default: " + KeyspaceDefault + "."), "datacenter": textAs("The datacenter that is near: requests wait for its nodes only."),
 			"replication": object{"description": "Copies of each row: a number, or numbers by datacenter.",
 				"oneOf": []any{count(1, replicasMax, ""), object{"type": "object", "minProperties": 1, "additionalProperties": count(1, replicasMax,
 					"")}}},

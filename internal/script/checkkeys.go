@@ -18,7 +18,7 @@ var (
 		{name: "expression", form: text(), doc: "Condition over w.* that must hold."},
 		{name: "reconcile", form: keysOf(checkReconcileShape), doc: "Totals that must agree with another table's."},
 		{name: "name", form: text(), doc: "Name of the check; default: made of what it checks."},
-		{name: "severity", form: text(SeverityError, SeverityWarn, SeverityApproval), doc: "error (default): the node fails; warn: it is counted and shown; approval: who reads the table waits until somebody has decided."},
+		{name: "severity", form: text(SeverityError, SeverityWarn, SeverityApproval), doc: "error (default): the node fails; warn: it is counted and shown; approval: the nodes that read the table wait until somebody has decided."},
 		{name: "max_rows", form: whole(0, MaxFailedRows), doc: "Failing rows that are kept at most; default 1000."},
 		{name: "where", form: text(), doc: "Condition over w.*: the rows that are checked."},
 	}}

@@ -157,7 +157,7 @@ var (
 		{name: "python", form: keysOf(requirementsShape), doc: "What the Python code needs of each machine that runs it."},
 		{name: "nodes", form: namesOf(keysOf(nodeShape)), doc: "Map of names to nodes: the steps of the script."},
 		{name: "notify", form: either(keysOf(hookShape), listOf(keysOf(hookShape))), doc: "Who is told what happens to runs: webhooks and commands."},
-		{name: "deadline", form: text(), doc: "When a run is to be over: 2h, 06:30 Europe/Berlin, or a moment. Who is told of late runs hears of it."},
+		{name: "deadline", form: text(), doc: "When a run is to be over: 2h, 06:30 Europe/Berlin, or a moment. If it is not, those who are told of late runs hear of it."},
 		{name: "schedule", form: either(text(), keysOf(scheduleShape), listOf(either(text(), keysOf(scheduleShape)))), doc: "When thalweg scheduler begins runs: cron expressions."},
 		{name: "watch", form: either(text(), keysOf(watchShape), listOf(either(text(), keysOf(watchShape)))), doc: "Files for each of which thalweg scheduler begins a run."},
 		{name: "dependency_policies", form: namesOf(keysOf(policyShape)), doc: "Map of names to dependency policies: which run's table a node reads."},
@@ -193,7 +193,7 @@ var (
 		{name: "query", form: text(), doc: "One SELECT of a sql node."},
 		{name: "query_url", form: text(), doc: "File with the SELECT of a sql node, instead of query."},
 		{name: "ordered", form: boolean(), doc: "false: the rows of a sql node come in any order; default true."},
-		{name: "by", form: either(text(), listOf(text())), doc: "Fields of all tables of a sql node: its query is evaluated for the rows of some of their values at a time."},
+		{name: "by", form: either(text(), listOf(text())), doc: "Fields that all tables of a sql node have: the query is run for the rows of some of their values at a time."},
 		{name: "r", form: either(text(), listOf(text()), keysOf(readerShape)), doc: "What is read: files or tables."},
 		{name: "l", form: keysOf(lookupShape), doc: "Lookup of a table_lookup_table."},
 		{name: "p", form: either(keysOf(pyCalcShape), keysOf(tagShape), keysOf(pyTableShape)), doc: "Processor of a table_custom_tfm_table or a py_table."},
@@ -212,9 +212,9 @@ var (
 		{name: "answers", form: namesOf(keysOf(answerShape)), doc: "Values that are asked for: parameters of the nodes behind the gate."},
 	}}
 
-	answerShape = &shape{name: "answer", doc: "A value that who approves may give: nodes behind the gate refer to it as a parameter.", keys: []key{
+	answerShape = &shape{name: "answer", doc: "A value that whoever approves may give: nodes behind the gate refer to it as a parameter.", keys: []key{
 		{name: "type", form: typeForm(), need: true, doc: "Type of the value."},
-		{name: "default", form: valueForms, need: true, doc: "The value until it is decided, and of who gives none."},
+		{name: "default", form: valueForms, need: true, doc: "The value until somebody decides, and if who decides gives no other."},
 		{name: "message", form: text(), doc: "What is asked, for people."},
 		{name: "min", form: valueForms, doc: "Least value that is allowed."},
 		{name: "max", form: valueForms, doc: "Greatest value that is allowed."},
@@ -418,7 +418,7 @@ var (
 	}}
 
 	outputColumnShape = &shape{name: "output_column", doc: "A column of an output file.", keys: []key{
-		{name: "name", form: text(), doc: "Name that having, order and top know it by, if they are to."},
+		{name: "name", form: text(), doc: "Name by which having, order and top refer to the column."},
 		{name: "expression", form: text(), need: true, doc: "Value of the column, over r.*."},
 		{name: "type", form: typeForm(), need: true, doc: "Type of the expression, exactly."},
 		{name: "nullable", form: boolean(), doc: "The column may be NULL."},

@@ -124,7 +124,7 @@ var (
 		{name: "name", form: text(), doc: "What it is known by; default: the cron expression. Under another name it is another schedule."},
 		{name: "cron", form: text(), need: true, doc: "minute hour day-of-month month day-of-week, or @daily and the like."},
 		{name: "timezone", form: text(), doc: "Zone of the list of time zones, e.g. Europe/Berlin; default: UTC."},
-		{name: "catch_up", form: text(CatchUpNone, CatchUpLast, CatchUpAll), doc: "Which moments are made up for at which no scheduler was there: none, the last (default), or all."},
+		{name: "catch_up", form: text(CatchUpNone, CatchUpLast, CatchUpAll), doc: "Of the moments at which no scheduler was there, which are made up for: none, the last (default), or all."},
 		{name: "overlap", form: text(OverlapSkip, OverlapQueue), doc: "If the run before is not over: skip the moment, or queue (default)."},
 		{name: "params", form: namesOf(text()), doc: "Parameters of its runs, beside {scheduled_time} and {scheduled_date}."},
 	}}
