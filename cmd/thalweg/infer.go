@@ -19,7 +19,7 @@ import (
 )
 
 type inferCmd struct {
-	Files     []string `arg:"" name:"file" help:"CSV files, or Parquet files by their names' endings: names, patterns, addresses."`
+	Files     []string `arg:"" name:"file" help:"CSV and JSON files, Excel workbooks, and Parquet files by their names' endings: names, patterns, addresses."`
 	Separator string   `help:"Separator of a CSV file; found out by default." placeholder:"CHAR"`
 	Header    *bool    `help:"Whether the first record of a CSV file is a header; found out by default." negatable:""`
 	Out       string   `help:"Write to FILE instead of standard output, with a schema for editors beside it." short:"o" placeholder:"FILE" type:"path"`
@@ -121,17 +121,18 @@ func inferredJSON(p *infer.Proposal) any {
 		Files     []string   `json:"files,omitempty"` // if there are several
 		Rows      int64      `json:"rows"`
 		BadRows   int64      `json:"bad_rows,omitempty"`
+		Format    string     `json:"format,omitempty"` // json, excel
 		Encoding  string     `json:"encoding,omitempty"`
 		Separator string     `json:"separator,omitempty"`
 		Decimal   string     `json:"decimal,omitempty"`
 		Thousands string     `json:"thousands,omitempty"`
 		Columns   []inferred `json:"columns"`
 		Notes     []string   `json:"notes,omitempty"`
-	}{File: p.URLs[0], Rows: p.Rows, BadRows: p.BadRows, Encoding: p.Encoding, Decimal: p.Decimal, Thousands: p.Thousands, Columns: []inferred{}, Notes: p.Notes}
+	}{File: p.URLs[0], Rows: p.Rows, BadRows: p.BadRows, Format: string(p.Format), Encoding: p.Encoding, Decimal: p.Decimal, Thousands: p.Thousands, Columns: []inferred{}, Notes: p.Notes}
 	if len(p.Files) > 1 {
 		out.Files = p.Files
 	}
-	if !p.Parquet {
+	if !p.Parquet && p.Format == "" {
 		out.Separator = string(p.Separator)
 	}
 	for _, col := range p.Columns {

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/script"
 )
 
 // headSampleBytes of a file's beginning say what it is.
@@ -128,4 +129,29 @@ func textFault(u, message, hint string) *fault.Error {
 	f := inputFault(fault.UserData, u, "%s", message)
 	f.Hint = hint
 	return f
+}
+
+// IsWorkbook reports whether a file begins as Excel's workbooks do, which are zip archives.
+func IsWorkbook(f io.ReaderAt) bool {
+	head := make([]byte, 4)
+	n, _ := f.ReadAt(head, 0) // whoever reads it all says what is wrong
+	return string(head[:n]) == "PK\x03\x04"
+}
+
+// Head is the beginning of a file's text: of a compressed one, of what it holds.
+func Head(path, u string, bytes int64) ([]byte, error) {
+	in, err := stat(script.FileURL{URL: u}, Places{Copies: map[string]Copy{u: {Path: path}}})
+	if err != nil {
+		return nil, err
+	}
+	f, err := openHead(&script.FileReader{}, in)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, bytes))
+	if err != nil {
+		return nil, OpenFault(u, err)
+	}
+	return text, nil
 }

@@ -16,6 +16,7 @@ import (
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
+	"thalweg/internal/records"
 	"thalweg/internal/script"
 )
 
@@ -55,19 +56,23 @@ type Proposal struct {
 	URLs      []string // as they were given: names and patterns
 	Files     []string // that they stand for, without those of another kind
 	Parquet   bool
-	Encoding  string // CSV: what the script has to say of it; "": UTF-8
-	Separator byte   // CSV
-	HasHeader bool   // CSV
-	Decimal   string // CSV: what is before the digits of numbers, if not a point
-	Thousands string // CSV: what is between thousands, if anything
-	Zone      string // CSV: of instants whose layout has none
+	Format    records.Format // of what records are taken from: JSON, sheets; "": none of both
+	Encoding  string         // CSV: what the script has to say of it; "": UTF-8
+	Separator byte           // CSV
+	HasHeader bool           // CSV
+	Decimal   string         // CSV: what is before the digits of numbers, if not a point
+	Thousands string         // CSV: what is between thousands, if anything
+	Zone      string         // CSV: of instants whose layout has none
 	Rows      int64
 	BadRows   int64 // of them; those that cannot be read with the types proposed
 	Columns   []Column
 	Notes     []string // about the files as a whole
 
 	seed         maphash.Seed
-	texts        map[string]string // where the plain text of each file is
+	texts        map[string]string // where the plain text of each file is, or the CSV that was made of it
+	plain        map[string]string // where the files are of which CSV was made
+	spec         records.Spec      // by which it is made
+	noHeader     bool              // of sheets
 	badStructure int64
 	firstBad     error
 }
@@ -107,6 +112,13 @@ func Files(ctx context.Context, urls []string, o Options) (*Proposal, error) {
 	p.Parquet = address.Parquet(p.Files[0])
 	if p.Parquet {
 		return p, p.parquet(ctx, o)
+	}
+	var err error
+	if p.Format, err = p.kindOf(p.Files[0]); err != nil {
+		return nil, err
+	}
+	if p.Format != "" {
+		return p, p.records(ctx, o)
 	}
 	return p, p.csv(ctx, o)
 }
@@ -157,10 +169,6 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // opening a pipe would wait for ever
 		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is not a regular file", Hint: "name one file"}
 	}
-	if what := address.Records(name); what != "" {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "infer reads CSV and Parquet, not " + what,
-			Hint: "a script takes the columns of such files itself: r: {urls: [" + filepath.Base(name) + "], types: {}}"}
-	}
 	p.texts[name] = path
 	return nil
 }
@@ -210,6 +218,9 @@ func (p *Proposal) reader() *script.FileReader {
 			one.Numbers = script.Numbers{Comma: p.Decimal == ",", Thousands: p.Thousands}
 		}
 		r.Columns = append(r.Columns, one)
+	}
+	if p.Format != "" {
+		p.spec = p.recordReader(r)
 	}
 	return r
 }

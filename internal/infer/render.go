@@ -13,6 +13,7 @@ import (
 	"thalweg/internal/address"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/records"
 )
 
 // SchemaFile is the name of a schema of scripts beside one, for editors.
@@ -101,6 +102,10 @@ func (p *Proposal) writeCSVKeys(b *strings.Builder) {
 	if p.Parquet {
 		return
 	}
+	if p.Format != "" {
+		p.writeRecordKeys(b)
+		return
+	}
 	var keys []string
 	switch {
 	case !p.HasHeader:
@@ -123,6 +128,20 @@ func (p *Proposal) writeCSVKeys(b *strings.Builder) {
 	add("thousands", p.Thousands)
 	add("zone", p.Zone)
 	fmt.Fprintf(b, "      csv: {%s}\n", strings.Join(keys, ", "))
+}
+
+// writeRecordKeys says what the names of files do not.
+func (p *Proposal) writeRecordKeys(b *strings.Builder) {
+	named := map[records.Format]string{records.JSON: "JSON", records.Workbooks: "an Excel workbook"}[p.Format]
+	if slices.ContainsFunc(p.Files, func(name string) bool { return address.Records(name) != named }) {
+		fmt.Fprintf(b, "      format: %s\n", p.Format)
+	}
+	if p.Encoding != "" {
+		fmt.Fprintf(b, "      csv: {encoding: %s}\n", plain(p.Encoding, true))
+	}
+	if p.noHeader {
+		b.WriteString("      excel: {header: false}\n")
+	}
 }
 
 // writeColumns lists the columns, each with what speaks for its type.

@@ -33,6 +33,11 @@ func (p *Proposal) verify(ctx context.Context, o Options) error {
 
 // readAll is one such reading. refused is the column that it fails at, if it is one's fault.
 func (p *Proposal) readAll(ctx context.Context, o Options) (refused *Column, err error) {
+	if p.Format != "" {
+		if err := p.typedCopies(ctx, o); err != nil {
+			return nil, err
+		}
+	}
 	if p.badStructure > 0 || p.anyMisfits() {
 		return nil, p.readSound(ctx, o)
 	}

@@ -363,6 +363,10 @@ func (x *excel) text(c cell, column Column) (string, error) {
 
 // LookExcel says which columns a sheet has, by its header and the first rows.
 func LookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec) (out []Found, err error) {
+	return lookExcel(ctx, in, size, spec, lookedRecordsMax)
+}
+
+func lookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most int) (out []Found, err error) {
 	book, err := openWorkbook(in, size)
 	if err != nil {
 		return nil, err
@@ -399,7 +403,7 @@ func LookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec) (out 
 				out[i].Value = together(out[i].Value, book.kindOf(cells[n]))
 			}
 		}
-		if rows++; rows == lookedRecordsMax {
+		if rows++; rows == most {
 			return errEnough
 		}
 		return nil

@@ -27,6 +27,8 @@ type Writer struct {
 	values [][]byte // of the columns; nil: none
 	text   []byte   // of the value that is being written
 
+	visit func(object []byte) error // nil: values are written
+
 	begun   bool
 	list    bool // the file is one list of records
 	ended   bool // and it is over
@@ -219,6 +221,9 @@ func (w *Writer) write(text []byte) error {
 		return w.bad(text, "it is not UTF-8 text")
 	case text[0] != '{':
 		return w.bad(text, "it is no object: a record has its values by their names")
+	}
+	if w.visit != nil {
+		return w.visit(text)
 	}
 	w.record++
 	clear(w.values)

@@ -59,7 +59,8 @@ func Look(text []byte) ([]Found, error) {
 		}
 		if rest[0] == '{' {
 			records++
-			look(rest[:end], func(key string, v Value) {
+			eachMember(rest[:end], func(key string, raw []byte) {
+				v := kindOf(raw)
 				i, ok := at[key]
 				if !ok {
 					i = len(out)
@@ -81,8 +82,8 @@ func Look(text []byte) ([]Found, error) {
 	return out, nil
 }
 
-// look visits the members of a sound object.
-func look(text []byte, visit func(key string, v Value)) {
+// eachMember visits the members of a sound object.
+func eachMember(text []byte, visit func(key string, raw []byte)) {
 	at := blanks(text, 1)
 	for text[at] != '}' {
 		if text[at] == ',' {
@@ -93,7 +94,7 @@ func look(text []byte, visit func(key string, v Value)) {
 		at = blanks(text, blanks(text, end)+1)
 		end, _ = value(text, at, 0)
 		if err == nil {
-			visit(string(key), kindOf(text[at:end]))
+			visit(string(key), text[at:end])
 		}
 		at = blanks(text, end)
 	}
@@ -128,4 +129,30 @@ func together(a, b Value) Value {
 		return Fraction
 	}
 	return Any
+}
+
+// Together is what values of two kinds are in one column.
+func Together(a, b Value) Value { return together(a, b) }
+
+// LooksJSON reports whether a text begins as one with records does: with an object that has a
+// member, or a list of some.
+func LooksJSON(head []byte) bool {
+	head = bytes.TrimPrefix(head, []byte("\ufeff"))
+	at := blanks(head, 0)
+	if at < len(head) && head[at] == '[' {
+		at = blanks(head, at+1)
+	}
+	if at == len(head) || head[at] != '{' {
+		return false
+	}
+	at = blanks(head, at+1)
+	if at == len(head) || head[at] != '"' {
+		return at < len(head) && head[at] == '}'
+	}
+	end, err := stringEnd(head, at)
+	if err != nil {
+		return false
+	}
+	at = blanks(head, end)
+	return at < len(head) && head[at] == ':'
 }

@@ -116,6 +116,10 @@ func (r *round) readOutputs(others bool) {
 			if strings.Contains(out.name, "json") {
 				seen = t.doubles()
 			}
+			if len(r.files(path)) == 0 {
+				require.Empty(r.t, t.Rows, "partitions of no rows are no files")
+				continue
+			}
 			if query := r.duck(seen, path, out); query != "" {
 				r.compare(seen, query, !out.hive, "output "+out.name+" by DuckDB")
 			}
@@ -129,7 +133,9 @@ func (r *round) readOutputs(others bool) {
 	r.run(nodes)
 	for n, of := range r.tables {
 		for _, out := range outputs() {
-			r.compare(of[out.how], "SELECT * FROM read_parquet("+sqltext.String(r.again(n, out))+")", !out.hive, "output "+out.name+" by Thalweg")
+			if len(r.files(r.path(n, "out", out.name))) > 0 {
+				r.compare(of[out.how], "SELECT * FROM read_parquet("+sqltext.String(r.again(n, out))+")", !out.hive, "output "+out.name+" by Thalweg")
+			}
 		}
 	}
 }
@@ -253,10 +259,6 @@ func (r *round) files(path string) (out []string) {
 // duck is how DuckDB reads an output; "" if it does not.
 func (r *round) duck(t table, path string, out output) string {
 	found := r.files(path)
-	if len(found) == 0 { // partitions of no rows
-		require.Empty(r.t, t.Rows)
-		return ""
-	}
 	var types, options []string
 	by, hive := r.by[path]
 	for _, c := range t.Columns {
@@ -307,9 +309,6 @@ func separator(out output) string {
 func (r *round) readJobs(n int, out output) []object {
 	path := r.path(n, "out", out.name)
 	found := r.files(path)
-	if len(found) == 0 {
-		return nil
-	}
 	job := object{"do": "read", "table": key(n, out.how), "paths": found, "compression": nil}
 	for end, is := range map[string]string{".gz": "gzip", ".zst": "zstd"} {
 		if strings.HasSuffix(out.name, end) {

@@ -1,0 +1,372 @@
+package infer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"thalweg/internal/address"
+	"thalweg/internal/expr"
+	"thalweg/internal/fault"
+	"thalweg/internal/files"
+	"thalweg/internal/records"
+	"thalweg/internal/script"
+)
+
+// Files of JSON and workbooks are looked at twice: for the keys of all records, or the header, and
+// for the values, of which CSV is made as a run does. What it is made of has types of its
+// own: a text is never proposed as a number.
+
+// recordFile is one file of records.
+type recordFile struct {
+	csvFile
+	keys []records.Found
+}
+
+// records looks at all of the files, then reads them with the types that follow.
+func (p *Proposal) records(ctx context.Context, o Options) error {
+	p.Separator, p.HasHeader, p.plain = ',', true, map[string]string{}
+	p.noHeader = p.Format == records.Workbooks && o.Header == HeaderNo
+	list, err := p.surveyAll(ctx, o)
+	if err != nil {
+		return err
+	}
+	columns, kinds := p.recordColumns(list)
+	if len(p.Columns) == 0 {
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]}, Message: "the file has no records", Hint: "name a file that has some"}
+	}
+	if len(p.Columns) > ColumnsMax {
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]}, Message: fmt.Sprintf("the records have %d values each; the limit is %d", len(p.Columns), ColumnsMax)}
+	}
+	days := orderOf(columns)
+	for i := range p.Columns {
+		c := &p.Columns[i]
+		c.Type = expr.String
+		c.choose(columns[i], 0, days)
+		c.keepKind(p.Format, kinds[i], columns[i])
+	}
+	plain := make([]csvFile, len(list))
+	for i, f := range list {
+		plain[i] = f.csvFile
+	}
+	p.sayMissing(plain)
+	p.nameColumns()
+	if err := p.verify(ctx, o); err != nil {
+		return err
+	}
+	for i := range p.Columns {
+		c := &p.Columns[i]
+		c.Evidence += c.behind + c.empty
+	}
+	return nil
+}
+
+// surveyAll looks at each file. Those of another kind than the first are left out.
+func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile, err error) {
+	kept := p.Files[:0:0]
+	for n, name := range p.Files {
+		kind := p.Format
+		if n > 0 {
+			if kind, err = p.kindOf(name); err != nil {
+				return nil, err
+			}
+		}
+		if kind != p.Format {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s is left out: it is of another kind than %s, so it needs a node of its own", name, p.Files[0]))
+			continue
+		}
+		if p.Format == records.JSON {
+			encoding, err := p.plainText(ctx, name, n, o)
+			if err != nil {
+				return nil, err
+			}
+			if p.Encoding = encoding; n > 0 && encoding != "" {
+				return nil, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "its text is in " + encoding, Hint: "name files of one encoding"}
+			}
+		}
+		p.plain[name] = p.texts[name]
+		f := recordFile{csvFile: csvFile{name: name, at: map[string]int{}}}
+		found, err := p.survey(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		f.keys = p.usable(name, found)
+		spec := records.Spec{Format: p.Format, NoHeader: p.noHeader}
+		for i, k := range f.keys {
+			f.at[k.Key] = i
+			spec.Columns = append(spec.Columns, records.Column{Path: k.Key, Kind: records.Text, Optional: true, Nulls: sheetErrors(p.Format)})
+		}
+		at, err := p.makeCSV(ctx, name, filepath.Join(o.WorkDir, fmt.Sprintf("records_%d", n)), spec)
+		if err != nil {
+			return nil, err
+		}
+		shape := shape{separator: ',', fields: spec.Fields()}
+		if f.found, err = scan(ctx, at, name, shape, o.Threads, p.seed, progressOf(name, at, o)); err != nil {
+			return nil, err
+		}
+		p.badStructure += f.found.bad
+		list, kept = append(list, f), append(kept, name)
+	}
+	p.Files = kept
+	return list, nil
+}
+
+// usable are the values that a script can ask for by their names.
+func (p *Proposal) usable(name string, found []records.Found) (out []records.Found) {
+	seen := map[string]bool{}
+	for i, f := range found {
+		switch {
+		case f.Key == "":
+			p.Notes = append(p.Notes, fmt.Sprintf("column %d of %s has no header: it is left out", i+1, name))
+		case seen[f.Key]:
+			p.Notes = append(p.Notes, fmt.Sprintf("column %d of %s has the header of another one, %q: it is left out", i+1, name, f.Key))
+		case strings.ContainsAny(f.Key, "{}"):
+			p.Notes = append(p.Notes, fmt.Sprintf("%q of %s is left out, because scripts have parameters in braces", f.Key, name))
+		default:
+			seen[f.Key] = true
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// sheetErrors are taken for missing values while a sheet is looked at.
+func sheetErrors(format records.Format) []string {
+	if format != records.Workbooks {
+		return nil
+	}
+	return []string{"#N/A", "#DIV/0!", "#NULL!", "#NAME?", "#NUM!", "#REF!", "#VALUE!"}
+}
+
+// survey lists what the records of a file have.
+func (p *Proposal) survey(ctx context.Context, name string) (found []records.Found, err error) {
+	f, err := os.Open(p.texts[name])
+	if err != nil {
+		return nil, openFault(name, err)
+	}
+	defer f.Close()
+	if p.Format == records.Workbooks {
+		st, err := f.Stat()
+		if err == nil {
+			found, err = records.SurveyExcel(ctx, f, st.Size(), records.Spec{Format: p.Format, NoHeader: p.noHeader})
+		}
+		return found, in(name, err)
+	}
+	s := records.NewSurvey()
+	_, err = io.Copy(s, &cancelled{ctx, f})
+	if err == nil {
+		err = s.Close()
+	}
+	return s.Found(), in(name, err)
+}
+
+// cancelled is a reader that ends with a context.
+type cancelled struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (c *cancelled) Read(b []byte) (int, error) {
+	if c.ctx.Err() != nil {
+		return 0, context.Cause(c.ctx)
+	}
+	return c.Reader.Read(b)
+}
+
+// in says of a failure which file it is in.
+func in(name string, err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return err
+	}
+	placed := *f
+	placed.Place.File = name
+	return &placed
+}
+
+// makeCSV makes CSV of a file's records, as a run does.
+func (p *Proposal) makeCSV(ctx context.Context, name, path string, spec records.Spec) (at string, err error) {
+	from, err := os.Open(p.plain[name])
+	if err != nil {
+		return "", openFault(name, err)
+	}
+	defer from.Close()
+	to, err := os.Create(path)
+	if err != nil {
+		return "", &fault.Error{Kind: fault.Environment, Message: "make a copy of the file's values", Err: err}
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	if p.Format == records.Workbooks {
+		st, err := from.Stat()
+		if err == nil {
+			_, err = records.Excel(ctx, to, from, st.Size(), spec)
+		}
+		return path, in(name, err)
+	}
+	w, err := records.NewWriter(to, spec)
+	if err != nil {
+		return "", err
+	}
+	if _, err = io.Copy(w, &cancelled{ctx, from}); err == nil {
+		err = w.Close()
+	}
+	return path, in(name, err)
+}
+
+// recordColumns are the columns of all files, in the order in which they are first seen.
+func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds []records.Value) {
+	at := map[string]int{}
+	for n, f := range list {
+		file := ""
+		if len(list) > 1 {
+			file = f.name
+		}
+		for i, key := range f.keys {
+			k, known := at[key.Key]
+			if !known {
+				k = len(columns)
+				at[key.Key] = k
+				columns, kinds = append(columns, newProfile(p.seed)), append(kinds, records.Nothing)
+				p.Columns = append(p.Columns, Column{Source: key.Key, Index: k, Optional: n > 0})
+			}
+			columns[k].merge(f.found.columns[1+i], file)
+			kinds[k] = records.Together(kinds[k], key.Value)
+			p.Columns[k].Optional = p.Columns[k].Optional || key.Missing
+		}
+		for key, k := range at {
+			if _, has := f.at[key]; !has {
+				p.Columns[k].Optional = true
+			}
+		}
+	}
+	return columns, kinds
+}
+
+// sayMissing names columns that not all files have.
+func (p *Proposal) sayMissing(list []csvFile) {
+	const namedMax = 3
+	for i := range p.Columns {
+		c := &p.Columns[i]
+		var without []string
+		for _, f := range list {
+			if _, has := f.at[c.Source]; !has {
+				without = append(without, f.name)
+			}
+		}
+		switch {
+		case len(without) > 0:
+			c.behind += "; not in " + listed(without, namedMax)
+		case c.Optional:
+			c.behind += "; some records are without it"
+		}
+	}
+}
+
+// keepKind leaves a column the kind that its values have in the file.
+func (c *Column) keepKind(format records.Format, kind records.Value, p *profile) {
+	texts := func() {
+		behind, empty := "", c.empty
+		*c = Column{Source: c.Source, Index: c.Index, Optional: c.Optional, Type: expr.String, behind: behind, empty: empty}
+		if c.Evidence = "no values"; p.filled() > 0 || len(p.nulls) > 0 {
+			c.Evidence = fmt.Sprintf("text, %s different in %s, %s … %s", grouped(int64(len(p.different))), rowsText(min(p.rows, sampleRows)), quoted(p.least), quoted(p.most))
+		}
+	}
+	timed := c.Type == expr.Date || c.Type == expr.DateTime || c.Type == expr.Instant
+	if kind == records.Any && (!timed || format == records.JSON && c.NullTexts != nil) {
+		texts()
+	}
+	if kind == records.Moment && timed {
+		c.Format = "" // cells that Excel shows as days
+	}
+	if c.Format == time.RFC3339 && c.Type == expr.Instant {
+		c.Format = ""
+	}
+	c.Nullable = false // all columns of such files can be NULL
+}
+
+// recordReader makes of a reader one of records, as the script's is.
+func (p *Proposal) recordReader(r *script.FileReader) records.Spec {
+	spec := records.Spec{Format: p.Format, NoHeader: p.noHeader}
+	r.CSV = script.CSVReader{HeaderRecord: -1, Separator: ',', Made: &records.Spec{Format: p.Format, NoHeader: p.noHeader}}
+	for _, c := range r.Columns {
+		c.Header, c.Nullable, c.NullTexts = "", true, []string{""}
+		c.Path = p.Columns[c.Index].Source
+		column := records.Column{Path: c.Path, Optional: c.Optional, Nulls: p.Columns[c.Index].NullTexts}
+		switch {
+		case c.Type == expr.DateTime && c.Format == "" && p.Format == records.JSON:
+			c.Format = time.RFC3339
+		case c.Type == expr.DateTime && c.Format == "":
+			c.Format = records.ExcelLayout
+		}
+		switch {
+		case c.Type == expr.DateTime, c.Type == expr.Date, c.Type == expr.Instant:
+			column.Kind = records.Time
+			if p.Format == records.Workbooks {
+				column.Layout = c.Format
+				if column.Layout == "" {
+					column.Layout = c.Type.TimeLayout()
+				}
+			}
+		case c.Type == expr.Bool:
+			column.Kind = records.Bool
+		case c.Type == expr.Int:
+			column.Kind = records.Whole
+		case c.Type.IsNumber():
+			column.Kind = records.Number
+		default:
+			column.Kind = records.Text
+		}
+		spec.Columns = append(spec.Columns, column)
+		c.Index = len(spec.Columns)
+	}
+	r.Records, _ = spec.Encode() // of texts and truth values
+	return spec
+}
+
+// typedCopies makes the CSV that a run would read of the files.
+func (p *Proposal) typedCopies(ctx context.Context, o Options) error {
+	p.reader() // says what is made of them now
+	for n, name := range p.Files {
+		at, err := p.makeCSV(ctx, name, filepath.Join(o.WorkDir, fmt.Sprintf("typed_%d", n)), p.spec)
+		if err != nil {
+			return err
+		}
+		p.texts[name] = at
+	}
+	return nil
+}
+
+// kindOf says what the records of a file are taken from, by what is in it; "": CSV, or Parquet.
+func (p *Proposal) kindOf(name string) (records.Format, error) {
+	f, err := os.Open(p.texts[name])
+	if err != nil {
+		return "", openFault(name, err)
+	}
+	workbook := files.IsWorkbook(f)
+	if err := f.Close(); err != nil {
+		return "", openFault(name, err)
+	}
+	if workbook {
+		return records.Workbooks, nil
+	}
+	head, err := files.Head(p.texts[name], name, jsonHeadBytes)
+	if err != nil {
+		return "", err
+	}
+	if records.LooksJSON(head) {
+		return records.JSON, nil
+	}
+	if what := address.Records(name); what != "" {
+		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file's name says " + what + ", but what is in it is none",
+			Hint: "JSON files begin with an object, or a list of some; if it is CSV, give it a name that ends in .csv"}
+	}
+	return "", nil
+}
+
+// jsonHeadBytes of a text say whether it is JSON.
+const jsonHeadBytes = 64 << 10
