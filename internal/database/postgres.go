@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"slices"
@@ -36,8 +35,19 @@ const settings = "SET datestyle = 'ISO, YMD'; SET timezone = 'UTC'; SET interval
 
 // postgres is a session with PostgreSQL.
 type postgres struct {
-	conn *pgconn.PgConn
+	conn  *pgconn.PgConn
+	login func(context.Context) (*postgres, error) // for another one like it
+
+	begun    bool   // something has been read
+	snapshot string // by which others see the same; "": they cannot
+	server   string // which one it is, if snapshot is given
+	version  int
+	other    *postgres // sees the same
+	alone    bool      // there can be no other
 }
+
+// beginReading begins a transaction that sees one moment.
+const beginReading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 // postgres logs in. The password and certificates are found where psql finds them.
 func (c Client) postgres(ctx context.Context, loc address.Location) (session, error) {
@@ -45,7 +55,7 @@ func (c Client) postgres(ctx context.Context, loc address.Location) (session, er
 	if err != nil {
 		return nil, err
 	}
-	if err := p.exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"); err != nil {
+	if err := p.exec(ctx, beginReading); err != nil {
 		p.Close()
 		return nil, err
 	}
@@ -96,7 +106,7 @@ func (c Client) login(ctx context.Context, loc address.Location) (*postgres, err
 	if err != nil {
 		return nil, postgresFault(err)
 	}
-	p := &postgres{conn: conn}
+	p := &postgres{conn: conn, login: func(ctx context.Context) (*postgres, error) { return c.login(ctx, loc) }}
 	if err := p.exec(ctx, settings); err != nil {
 		p.Close()
 		return nil, err
@@ -115,6 +125,9 @@ func (c Client) trust(t *tls.Config) error {
 }
 
 func (p *postgres) Close() {
+	if p.other != nil {
+		p.other.Close()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
 	_ = p.conn.Close(ctx) // the server rolls back, whatever becomes of it
@@ -153,23 +166,6 @@ func (p *postgres) selectOf(src Source) string {
 		return "SELECT * FROM " + sqltext.Path(src.Table)
 	}
 	return trimmed(src.Query)
-}
-
-// Copy implements Snapshot.
-func (p *postgres) Copy(ctx context.Context, src Source, to io.Writer) (int64, error) {
-	columns, err := p.columns(ctx, src)
-	if err != nil {
-		return 0, err
-	}
-	query := p.selectOf(src)
-	if items, changed := copied(columns, src.Millis); changed {
-		query = "SELECT " + strings.Join(items, ", ") + " FROM (\n" + query + "\n) AS q"
-	}
-	tag, err := p.conn.CopyTo(ctx, to, "COPY (\n"+query+"\n) TO STDOUT (FORMAT csv, HEADER)")
-	if err != nil {
-		return 0, postgresFault(err)
-	}
-	return tag.RowsAffected(), nil
 }
 
 // copied renders what is copied of columns, and whether that is anything but all of them as they are.

@@ -172,9 +172,13 @@ func ScanExactSQL(t Type, format, sql string, how Exactly) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return r.bind(r.exactTime(format, scan, sql), false, func(v string) string {
+		exact := r.bind(r.exactTime(format, scan, sql), false, func(v string) string {
 			return "CASE WHEN " + v + " = date_trunc('millisecond', " + v + ") THEN " + v + " END"
-		}), nil
+		})
+		if swift := swiftTimeSQL(format, parseLayout(format), sql); swift != "" { // half the time, and nothing to check
+			exact = "coalesce(" + swift + ", " + exact + ")"
+		}
+		return exact, nil
 	}
 	return ScanSQL(t, format, sql)
 }

@@ -227,23 +227,33 @@ func (r *renderer) parseTimeSQL(layout, v string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	switch {
-	case layout == "2006-01-02":
-		return fmt.Sprintf("coalesce(CASE WHEN strlen(%[1]s) = 10 AND CAST(TRY_CAST(%[1]s AS DATE) AS VARCHAR) = %[1]s"+
-			" THEN CAST(TRY_CAST(%[1]s AS DATE) AS TIMESTAMP) END, %[2]s)", v, general), nil
-	case layout == "2006-01-02 15:04:05":
-		return fmt.Sprintf("coalesce(CASE WHEN strlen(%[1]s) = 19 AND CAST(TRY_CAST(%[1]s AS TIMESTAMP) AS VARCHAR) = %[1]s"+
-			" THEN TRY_CAST(%[1]s AS TIMESTAMP) END, %[2]s)", v, general), nil
-	}
-	if format, width, ok := fixedWidth(elements); ok {
-		oneBlank := "" // strptime reads any number of blanks for one, so that shorter fields would fit the length
-		if strings.Contains(format, " ") {
-			oneBlank = " AND NOT contains(" + v + ", '  ')"
-		}
-		return fmt.Sprintf("coalesce(CASE WHEN strlen(%[1]s) = %[2]d AND %[1]s >= '0' AND %[1]s < ':' AND NOT (%[3]s)%[6]s"+
-			" THEN try_strptime(%[1]s, %[4]s) END, %[5]s)", v, width, endsInBlank(v), sqltext.String(format), general, oneBlank), nil
+	if swift := swiftTimeSQL(layout, elements, v); swift != "" {
+		return "coalesce(" + swift + ", " + general + ")", nil
 	}
 	return general, nil
+}
+
+// swiftTimeSQL is what DuckDB's own parsers read of a layout, all of it without
+// fractions of a second: NULL for the rest; "" if they read nothing.
+func swiftTimeSQL(layout string, elements []element, v string) string {
+	switch layout {
+	case "2006-01-02":
+		return fmt.Sprintf("CASE WHEN strlen(%[1]s) = 10 AND CAST(TRY_CAST(%[1]s AS DATE) AS VARCHAR) = %[1]s"+
+			" THEN CAST(TRY_CAST(%[1]s AS DATE) AS TIMESTAMP) END", v)
+	case "2006-01-02 15:04:05":
+		return fmt.Sprintf("CASE WHEN strlen(%[1]s) = 19 AND CAST(TRY_CAST(%[1]s AS TIMESTAMP) AS VARCHAR) = %[1]s"+
+			" THEN TRY_CAST(%[1]s AS TIMESTAMP) END", v)
+	}
+	format, width, ok := fixedWidth(elements)
+	if !ok {
+		return ""
+	}
+	oneBlank := "" // strptime reads any number of blanks for one, so that shorter fields would fit the length
+	if strings.Contains(format, " ") {
+		oneBlank = " AND NOT contains(" + v + ", '  ')"
+	}
+	return fmt.Sprintf("CASE WHEN strlen(%[1]s) = %[2]d AND %[1]s >= '0' AND %[1]s < ':' AND NOT (%[3]s)%[5]s"+
+		" THEN try_strptime(%[1]s, %[4]s) END", v, width, endsInBlank(v), sqltext.String(format), oneBlank)
 }
 
 // endsInBlank: the blanks that DuckDB's parsers forgive at the end of text.

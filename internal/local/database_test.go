@@ -152,3 +152,38 @@ func requireSignal(t *testing.T, err error) {
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, -1, exit.ExitCode(), "it was killed")
 }
+
+// Times of a database are read as the types that scripts give them, in the form in which it
+// writes them; what a type does not keep is refused, or cut where the script says so.
+func TestTimesOfTables(t *testing.T) {
+	t.Parallel()
+	for kind, url := range databases(t) {
+		columns := map[string]string{"PostgreSQL": "timestamp '2024-01-01 00:00:00.123456' AS a, timestamptz '2024-01-01 01:00:00.123456+01' AS b",
+			"MariaDB": "cast('2024-01-01 00:00:00.123456' AS datetime(6)) AS a, cast('2024-01-01 00:00:00.123456' AS datetime(6)) AS b"}[kind]
+		if columns == "" {
+			continue // SQLite has texts
+		}
+		for _, c := range []struct{ types, want, refused string }{
+			{"a: timestamptz, b: timestamptz", "a,b\n2024-01-01T00:00:00.123456Z,2024-01-01T00:00:00.123456Z\n", ""},
+			{"a: {type: datetime, round: true}, b: {type: datetime, round: true}", "a,b\n2024-01-01 00:00:00.123,2024-01-01 00:00:00.123\n", ""},
+			{"b: timestamptz", "", "column a: \"2024-01-01 00:00:00.123456\" has digits below the millisecond"},
+		} {
+			t.Run(kind+" "+c.types, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				script := fmt.Sprintf("nodes:\n  read: {type: file_table, r: {urls: [%q], query: %q, types: {%s}}, w: rows}\n  write: {type: table_file, r: rows, w: out.csv}\n",
+					url, "SELECT "+columns, c.types)
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(script), 0o600))
+				text, err := victimCmd(t, dir, "run", false).CombinedOutput()
+				if c.refused != "" {
+					require.Contains(t, string(text), c.refused)
+					return
+				}
+				require.NoError(t, err, string(text))
+				got, err := os.ReadFile(filepath.Join(dir, "out.csv"))
+				require.NoError(t, err)
+				require.Equal(t, c.want, string(got))
+			})
+		}
+	}
+}

@@ -141,7 +141,7 @@ func (p *Pipeline) wanted(r *script.FileReader, u string) (w copies.Want, ok boo
 	if r.Database() {
 		w.URL, w.Table, w.Query, w.Charset = address.DatabaseIn(p.cfg.Dir, u), r.Table, r.Query, unpack.UTF8
 		for _, c := range r.Columns {
-			if c.Type == expr.DateTime {
+			if c.Type == expr.DateTime && !c.Short { // short forms refuse what is finer when they read it
 				w.Millis = append(w.Millis, c.Header)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"thalweg/internal/address"
 	"thalweg/internal/document"
+	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 )
 
@@ -131,13 +132,13 @@ func (l *loader) tableColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		}
 		if e := declaredType(declared, c.Name, names[i]); e != nil {
 			used[e.Name] = true
-			if !isText(e.Value) {
+			if !isText(e.Value) && !isShortMap(e.Value) {
 				l.ErrorAt(e.Value, join(o.keyPath("types"), e.Name), "a column's type is text, found %s", e.Value.Kind)
 				continue
 			}
-			given := parseShortColumn(e.Value)
-			if given.layout == nil && given.typ.Text == short.typ.Text {
-				given.layout = short.layout
+			given := l.shortColumn(e.Value, join(o.keyPath("types"), e.Name))
+			if t, _ := expr.ParseType(given.typ.Text); given.layout == nil && (t == expr.DateTime || t == expr.Instant || t == c.Type) {
+				given.layout = short.layout // in which the database writes it
 			}
 			short, key = given, e.Key
 		}

@@ -48,11 +48,12 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 		f.CSV.Made = l.made(o)
 	}
 	d.numbers = l.numbers(csv)
-	if !csv.has("separator") && o.inShort() {
+	if !csv.has("separator") && o.inShort() && !f.Database() {
 		f.CSV.Separator = namedSeparator(f.URLs)
 	}
 	switch {
 	case f.Database():
+		f.CSV.Zone = "UTC" // that of the sessions
 		l.tableColumns(ctx, d, f)
 	case f.CSV.Made != nil:
 		l.jsonColumns(ctx, d, f)

@@ -196,7 +196,7 @@ const requirements = "requirements.txt"
 // servicesOf are the processes of the services that a program asks: scripts/services
 // says which they are.
 func servicesOf(p program) (pids []int) {
-	if !p.service {
+	if !p.service && !p.postgres {
 		return nil
 	}
 	for _, text := range strings.Fields(os.Getenv("THALWEG_SERVICES_PIDS")) {
