@@ -25,6 +25,21 @@ func Cases() []Case {
 			checks: []check{{name: "whole", figure: "wall", side: "thalweg", bar: noMore(0.15, "s")}},
 		},
 		{
+			Name: "coldstart", What: "what a start costs: thalweg version, and a script of three nodes over a small file beside duckdb -c of the same work",
+			input: "small", size: 1000, runs: smallRuns,
+			sides: []side{
+				{name: "version", program: "version"},
+				{name: "three nodes", program: "thalweg", file: "bench/steps/small/script.yaml"},
+				{name: "duckdb -c", program: "duckdb -c"},
+			},
+			checks: []check{
+				{name: "thalweg version", figure: "wall", side: "version", bar: noMore(0.03, "s")},
+				{name: "three nodes", figure: "wall", side: "three nodes", bar: noMore(0.15, "s")},
+				{name: "duckdb -c", figure: "wall", side: "duckdb -c"},
+				{name: "three nodes, against duckdb -c", figure: "wall", side: "three nodes", over: "duckdb -c"},
+			},
+		},
+		{
 			Name: "six", What: "generated portfolio of six accounts, a new state directory each time", input: inputPortfolio, size: 6, runs: smallRuns,
 			sides: []side{
 				{name: "rows", program: "thalweg", file: rowsScript},

@@ -34,6 +34,12 @@ type program struct {
 // run is the product's command line for a script.
 const runScript = "{thalweg} run {file} --params {params} --workspace bench --json --python {python}"
 
+// smallByHand is the work of bench/steps/small.
+const smallByHand = `CREATE TABLE items AS SELECT id, name, price
+  FROM read_csv('{in}/items.csv', header = true, columns = {id: 'BIGINT', name: 'VARCHAR', price: 'DECIMAL(18, 2)'});
+CREATE TABLE dear AS SELECT id, replace(name, ' ', '-') AS name, price + price AS total FROM items WHERE price + price > 10;
+COPY dear TO '{out}/dear.csv' (HEADER);`
+
 var programs = map[string]program{
 	"thalweg":  {args: strings.Fields(runScript), limit: []string{"--memory", "{memory}"}, ours: true},
 	"one core": {args: strings.Fields("taskset -c 0 " + runScript + " --cores 1"), limit: []string{"--memory", "{memory}"}, ours: true},
@@ -86,8 +92,11 @@ var programs = map[string]program{
 		args: strings.Fields("{python} {root}/bench/steps/postgres/measure.py thalweg {dir} {rows} {timings} {thalweg} {root}/bench/steps/postgres/script.yaml"), silent: true, postgres: true,
 		needs: "psql: Debian: apt-get install postgresql-client",
 	},
-	"validate": {args: []string{"{thalweg}", "validate", "{in}/wide.yaml"}, silent: true},
-	"duckdb":   {args: strings.Fields("{env:duckdb}/bin/python3 {root}/bench/peers/duckdb/portfolio_duckdb.py --params {params} --out {out} --python {cores} --plan fused --json {timings}")},
+	"version": {args: []string{"{thalweg}", "version"}, silent: true},
+	// The program itself: the one that pip makes beside it starts Python first.
+	"duckdb -c": {args: []string{"sh", "-c", `exec {env:duckdb}/lib/python3*/site-packages/duckdb_cli/duckdb -c "$1"`, "sh", smallByHand}},
+	"validate":  {args: []string{"{thalweg}", "validate", "{in}/wide.yaml"}, silent: true},
+	"duckdb":    {args: strings.Fields("{env:duckdb}/bin/python3 {root}/bench/peers/duckdb/portfolio_duckdb.py --params {params} --out {out} --python {cores} --plan fused --json {timings}")},
 	"sql": {
 		args:  strings.Fields("{env:duckdb}/bin/python3 {root}/bench/peers/duckdb/sql.py {file} --in {in} --out {out} --rows {rows} --json {timings}"),
 		limit: []string{"--memory", "{memory}"},
