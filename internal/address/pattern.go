@@ -3,6 +3,7 @@ package address
 import (
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -77,4 +78,17 @@ func unescapeGlob(text string) string {
 		b.WriteByte(text[i])
 	}
 	return b.String()
+}
+
+// AnyLevels is a part of a pattern that stands for any number of directories, also none.
+const AnyLevels = "**"
+
+// EachLevel gives the parts of a pattern as they are matched: one AnyLevels where several follow each
+// other, and behind one at the end any file.
+func EachLevel(parts []string) []string {
+	parts = slices.CompactFunc(slices.Clone(parts), func(a, b string) bool { return a == AnyLevels && b == AnyLevels })
+	if parts[len(parts)-1] == AnyLevels {
+		parts = append(parts, "*")
+	}
+	return parts
 }

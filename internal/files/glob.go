@@ -23,7 +23,7 @@ import (
 const MaxMatchedFilesCount = 100_000
 
 // isPattern reports whether a name may stand for several files: it contains * (any
-// characters but /) or ? (one of them). Web servers do not list theirs, and databases have none.
+// characters but /), ? (one of them) or ** (as a part: directories, any number of them). Web servers do not list theirs, and databases have none.
 func isPattern(u string) bool {
 	return strings.ContainsAny(u, "*?") && (!address.Remote(u) || RemotePattern(u))
 }
@@ -80,9 +80,9 @@ func (at Places) listed(u script.FileURL) ([]string, error) {
 
 func noMatch(u script.FileURL) error {
 	err := fault.New(fault.UserData, "no file matches %s", address.Redact(u.URL))
-	err.Hint = "* stands for any characters but /, ? for one; check the directory the command runs in"
+	err.Hint = "* stands for any characters but /, ? for one, **/ for any directories; check the directory the command runs in"
 	if address.Remote(u.URL) {
-		err.Hint = "* stands for any characters but /, ? for one, and neither for a dot at the beginning of a name"
+		err.Hint = "* stands for any characters but /, ? for one, **/ for any directories, and none of them for a dot at the beginning of a name"
 	}
 	return placed(u, err)
 }
@@ -101,8 +101,15 @@ func matches(ctx context.Context, base string, u script.FileURL) ([]string, erro
 	if parts[0] == "" {
 		parts, found = parts[1:], []string{"/"}
 	}
+	parts = address.EachLevel(parts)
 	for i, part := range parts {
 		if part == "" {
+			continue
+		}
+		if part == address.AnyLevels {
+			if found, err = descend(ctx, base, found); err != nil {
+				return nil, placed(u, fault.Of(err))
+			}
 			continue
 		}
 		var next []string
@@ -125,7 +132,36 @@ func matches(ctx context.Context, base string, u script.FileURL) ([]string, erro
 		return nil, noMatch(u)
 	}
 	slices.Sort(found)
-	return found, nil
+	return slices.Compact(found), nil // by two ** a file may be found twice
+}
+
+// descend lists directories, and all that are below them. Those that begin with a dot are left out,
+// and links to directories are not followed: they may lead back.
+func descend(ctx context.Context, base string, dirs []string) (out []string, err error) {
+	seen := map[string]bool{}
+	for len(dirs) > 0 {
+		dir := dirs[len(dirs)-1]
+		if dirs = dirs[:len(dirs)-1]; seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		if out = append(out, dir); len(out) > MaxMatchedFilesCount {
+			return nil, fault.New(fault.UserData, "more than %d directories would be looked through for **", MaxMatchedFilesCount)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		entries, err := os.ReadDir(address.Seen(base, cmp.Or(dir, ".")))
+		if err != nil && !notThere(err) {
+			return nil, &fault.Error{Kind: fault.Environment, Message: "look through the directories for **", Err: err, Hint: "check the permissions of the directory, or write a narrower pattern"}
+		}
+		for _, e := range entries {
+			if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+				dirs = append(dirs, dir+e.Name()+"/")
+			}
+		}
+	}
+	return out, nil
 }
 
 // matchIn lists what is in dir, seen from base, under names that match one part of a pattern.

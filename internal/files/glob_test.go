@@ -52,6 +52,34 @@ func TestExpand(t *testing.T) {
 	require.Equal(t, urls, got, "a * in a remote address is its own")
 }
 
+// ** looks through directories of any depth, but through no hidden one and no link.
+func TestExpandThroughDirectories(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"a/x.csv", "a/b/x.csv", "a/b/c/x.csv", "a/b/c/y.txt", "a/.git/x.csv", "a/b/.x.csv", "d.csv/x.csv", "x.csv", "e/b/f/b/x.csv"} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(t, os.WriteFile(name, nil, 0o644))
+	}
+	require.NoError(t, os.Symlink("..", "a/b/up"))
+	require.NoError(t, os.Symlink("x.csv", "a/link.csv"))
+	for pattern, want := range map[string]string{
+		"a/**/*.csv":    "a/b/c/x.csv a/b/x.csv a/link.csv a/x.csv",
+		"a/**":          "a/b/c/x.csv a/b/c/y.txt a/b/x.csv a/link.csv a/x.csv",
+		"**/x.csv":      "a/b/c/x.csv a/b/x.csv a/x.csv d.csv/x.csv e/b/f/b/x.csv x.csv",
+		"**/b/**/x.csv": "a/b/c/x.csv a/b/x.csv e/b/f/b/x.csv",
+		"**/**/c/*.csv": "a/b/c/x.csv",
+		"a/b**/*.csv":   "a/b/x.csv",
+		"a/b/up/*.csv":  "a/b/up/link.csv a/b/up/x.csv",
+	} {
+		got, err := Expand(t.Context(), Places{}, []script.FileURL{{URL: pattern}})
+		require.NoError(t, err, pattern)
+		var names []string
+		for _, u := range got {
+			names = append(names, u.URL)
+		}
+		require.Equal(t, want, strings.Join(names, " "), pattern)
+	}
+}
+
 func TestExpandInWorkingDirectory(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

@@ -177,8 +177,12 @@ func bothAdd(a, b *script.Node) bool {
 // globPattern writes * and ? of a path as a regular expression. As in
 // files.Expand they do not stand for a dot at the beginning of a name.
 func globPattern(at string) string {
-	parts := strings.Split(at, "/")
+	parts := address.EachLevel(strings.Split(at, "/"))
 	for i, part := range parts {
+		if part == address.AnyLevels {
+			parts[i] = "(?:[^/.][^/]*/)*" // and no / behind it
+			continue
+		}
 		quoted := strings.NewReplacer(`\*`, "[^/]*", `\?`, "[^/]").Replace(regexp.QuoteMeta(part))
 		if rest, ok := strings.CutPrefix(quoted, "[^/]*"); ok {
 			quoted = "(?:[^/.][^/]*)?" + rest
@@ -187,7 +191,7 @@ func globPattern(at string) string {
 		}
 		parts[i] = quoted
 	}
-	return strings.Join(parts, "/")
+	return strings.ReplaceAll(strings.Join(parts, "/"), "(?:[^/.][^/]*/)*/", "(?:[^/.][^/]*/)*")
 }
 
 // checkFiles refuses, before a run exists, files of schemes that cannot be

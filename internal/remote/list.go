@@ -30,7 +30,8 @@ type File struct {
 
 // List lists the files that match a pattern, of s3 or sftp, in the order of
 // their paths. Its parts are matched one by one, as those of files of this
-// machine are: * stands for no /, and for no dot at the beginning of a name. More
+// machine are: * stands for no /, and for no dot at the beginning of a name, ** for any number
+// of directories that are neither hidden nor links. More
 // than most files are an error. The versions are those that listings tell, and are
 // to be compared with each other only.
 func (c *Client) List(ctx context.Context, pattern string, most int) ([]File, error) {
@@ -48,12 +49,12 @@ func (c *Client) List(ctx context.Context, pattern string, most int) ([]File, er
 	if err != nil {
 		return nil, placed(err, p.Location)
 	}
-	l := &lister{c: c, b: b, pattern: p, most: most, left: listedEntriesMax}
+	l := &lister{c: c, b: b, pattern: p, most: most, left: listedEntriesMax, known: map[string][]entry{}}
 	if err := l.walk(ctx); err != nil {
 		return nil, placed(err, p.Location)
 	}
 	slices.SortFunc(l.out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	return l.out, nil
+	return slices.CompactFunc(l.out, func(a, b File) bool { return a.Path == b.Path }), nil // by two ** a file may be found twice
 }
 
 // Matching lists the addresses of the files that match the name of an input, in which * and
@@ -74,6 +75,7 @@ func asGlob(name string) string { return strings.NewReplacer(`\`, `\\`, "[", `\[
 type entry struct {
 	name    string
 	dir     bool
+	link    bool // to what it is
 	version Version
 }
 
@@ -86,13 +88,22 @@ type lister struct {
 	left    int // entries that may be looked at yet
 	watch   *watchdog
 	out     []File
+	known   map[string][]entry // of directories that are looked through
 }
 
 // walk goes through the pattern part by part.
 func (l *lister) walk(ctx context.Context) error {
-	parts := strings.Split(l.pattern.Glob, "/")
+	parts := address.EachLevel(strings.Split(l.pattern.Glob, "/"))
 	dirs, wild := []string{""}, false
 	for i, part := range parts {
+		if part == address.AnyLevels {
+			var err error
+			if dirs, err = l.descend(ctx, dirs, wild); err != nil {
+				return err
+			}
+			wild = true
+			continue
+		}
 		begin, all := literal(part)
 		if last := i == len(parts)-1; !last && all {
 			for at := range dirs {
@@ -116,6 +127,36 @@ func (l *lister) walk(ctx context.Context) error {
 		dirs, wild = next, true
 	}
 	return nil
+}
+
+// descend gives directories, and all that are below them, but for hidden ones and links, which may
+// lead back. What was listed is not listed again.
+func (l *lister) descend(ctx context.Context, dirs []string, wild bool) (out []string, err error) {
+	seen := map[string]bool{}
+	for len(dirs) > 0 {
+		dir := dirs[len(dirs)-1]
+		if dirs = dirs[:len(dirs)-1]; seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		entries, err := l.list(ctx, dir, "")
+		if errors.Is(err, fs.ErrNotExist) && (wild || len(out) > 0) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if out = append(out, dir); len(out) > listedDirsMax {
+			return nil, tooMany("more than %d directories match", listedDirsMax)
+		}
+		l.known[dir] = entries
+		for _, e := range entries {
+			if e.dir && !e.link && !strings.HasPrefix(e.name, ".") {
+				dirs = append(dirs, dir+e.name+"/")
+			}
+		}
+	}
+	return out, nil
 }
 
 // choose takes what matches a part: files behind the last one, else directories.
@@ -146,6 +187,9 @@ func tooMany(format string, args ...any) error {
 
 // list lists a directory: at least what begins with a text.
 func (l *lister) list(ctx context.Context, dir, begin string) (entries []entry, err error) {
+	if entries, ok := l.known[dir]; ok {
+		return entries, nil
+	}
 	left := l.left
 	err = l.c.retry(ctx, l.pattern.Location, func(ctx context.Context) (bool, error) {
 		ctx, l.watch = l.c.watch(ctx)

@@ -82,6 +82,21 @@ func TestListThroughABadNetwork(t *testing.T) {
 	})
 }
 
+// ** looks through directories of any depth, but through no hidden one and no link.
+func TestListThroughDirectories(t *testing.T) {
+	writable(t, func(t *testing.T, w *world) {
+		for _, name := range []string{"in/x.csv", "in/a/x.csv", "in/a/b/x.csv", "in/a/b/y.txt", "in/.h/x.csv", "in/a/.x.csv", "other/x.csv"} {
+			w.put(name, "x")
+		}
+		if _, dir, ok := strings.Cut(w.url(""), w.proxy.Addr); ok {
+			require.NoError(t, os.Symlink("..", filepath.Join(dir, "in", "a", "up")))
+		}
+		require.Equal(t, []string{"in/a/b/x.csv", "in/a/x.csv", "in/x.csv"}, listed(t, w, "in/**/*.csv"))
+		require.Equal(t, []string{"in/a/b/x.csv", "in/a/x.csv", "in/x.csv"}, listed(t, w, "in/**/**/x.csv"))
+		require.Equal(t, []string{"in/a/b/x.csv", "in/a/b/y.txt"}, listed(t, w, "in/**/b/**"))
+	})
+}
+
 func TestListWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	w := sftpWorld(t)

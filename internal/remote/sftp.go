@@ -165,7 +165,8 @@ func (b *sftpBackend) list(ctx context.Context, loc address.Location, dir, _ str
 			return err
 		}
 		for _, st := range all {
-			if st.Mode()&fs.ModeSymlink != 0 {
+			link := st.Mode()&fs.ModeSymlink != 0
+			if link {
 				if st, err = c.Stat(dir + st.Name()); errors.Is(err, fs.ErrNotExist) {
 					continue
 				} else if err != nil {
@@ -173,7 +174,7 @@ func (b *sftpBackend) list(ctx context.Context, loc address.Location, dir, _ str
 				}
 			}
 			if st.IsDir() || st.Mode().IsRegular() {
-				out = append(out, entry{name: st.Name(), dir: st.IsDir(), version: versionOfInfo(st)})
+				out = append(out, entry{name: st.Name(), dir: st.IsDir(), link: link, version: versionOfInfo(st)})
 			}
 		}
 		return l.came(len(all))

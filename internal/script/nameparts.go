@@ -48,6 +48,9 @@ func ParseNamePattern(name string) NamePattern {
 				case strings.HasPrefix(text[i:], "**/"):
 					s.WriteString("(?:.*/)?")
 					i += len("**/") - 1
+				case text[i:] == "**" && (i == 0 || text[i-1] == '/'):
+					s.WriteString(".*")
+					i++
 				case text[i] == '*':
 					s.WriteString("[^/]*")
 				case text[i] == '?':
