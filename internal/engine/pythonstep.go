@@ -273,6 +273,8 @@ func zeroOf(f python.Field) driver.Value {
 		return time.Time{}.Unix() / secondsOfDay
 	case f.Type == expr.Instant:
 		return time.Time{}.UnixMicro()
+	case f.Type.Nested():
+		return nil
 	case transportType(f.Type) == "VARCHAR":
 		return "0"
 	}

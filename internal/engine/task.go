@@ -183,6 +183,14 @@ const (
 // as cents, or as text if they have other digits, datetimes as milliseconds, dates as days and timestamptz as microseconds,
 // so that no big.Int or time.Time is made per cell.
 func TransportSQL(t expr.Type, sql string) string {
+	if t.Nested() {
+		return "CAST(to_json(" + t.EachSQL(sql, func(t expr.Type, sql string) string {
+			if !t.IsDecimal() { // whose text has all of its digits
+				sql = TransportSQL(t, sql)
+			}
+			return "CAST(" + sql + " AS VARCHAR)"
+		}) + ") AS VARCHAR)"
+	}
 	switch t {
 	case expr.Decimal:
 		// The product of a small one fits into 18 digits, in which DuckDB computes forty times as fast as in more.
@@ -204,7 +212,7 @@ func TransportSQL(t expr.Type, sql string) string {
 // transportType is the SQL type of what TransportSQL gives.
 func transportType(t expr.Type) string {
 	switch _, _, exact := t.Exact(); {
-	case exact:
+	case exact, t.Nested():
 		return "VARCHAR"
 	case t == expr.Decimal || t == expr.DateTime || t == expr.Date || t == expr.Instant:
 		return "BIGINT"
@@ -214,6 +222,21 @@ func transportType(t expr.Type) string {
 
 // untransportSQL is the reverse of TransportSQL.
 func untransportSQL(t expr.Type, sql string) string {
+	if t.Nested() {
+		texts := "CAST(CAST(" + sql + " AS JSON) AS " + t.TextsSQL() + ")"
+		return "CAST(" + t.EachSQL(texts, func(t expr.Type, sql string) string {
+			if transportType(t) == "BIGINT" && !t.IsDecimal() {
+				sql = "CAST(" + sql + " AS BIGINT)"
+			}
+			if t == expr.Float {
+				return expr.UnsignedSQL("CAST(" + sql + " AS DOUBLE)")
+			}
+			if t.IsDecimal() {
+				return "CAST(" + sql + " AS " + t.SQL() + ")"
+			}
+			return "CAST(" + untransportSQL(t, sql) + " AS " + t.SQL() + ")"
+		}) + " AS " + t.SQL() + ")"
+	}
 	switch t {
 	case expr.Decimal:
 		return "CAST(" + sql + " AS DECIMAL(18,0)) * CAST(0.01 AS DECIMAL(3,2))" // is a DECIMAL(18,2)

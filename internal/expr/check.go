@@ -423,6 +423,8 @@ func (c *checker) compare(n *node, at span) (*node, *Error) {
 		n.args = []*node{asDateTime(a), asDateTime(b)}
 	case a.typ != b.typ || a.typ == Month || a.typ == Location:
 		return nil, mismatch(n, at)
+	case a.typ.Nested():
+		return nil, at.errorf("lists and structs are not compared").hint("is_null(…) says whether there is one; compare what is within them in a sql node")
 	case a.typ == Bool && n.tok != token.EQL && n.tok != token.NEQ:
 		return nil, at.errorf("bools can only be compared with == and !=")
 	}

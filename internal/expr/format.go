@@ -392,6 +392,9 @@ func DefaultSQL(t Type, text, csvFormat string) (string, error) {
 	if t == String {
 		return sqltext.String(text), nil
 	}
+	if t.Nested() {
+		return "", whole.errorf("a list or struct has no default").hint("it is NULL where there is none: make the column nullable")
+	}
 	value, err := defaultValue(t, trimmed, csvFormat)
 	if err != nil {
 		return "", whole.errorf("%q is not %s", trimmed, t.phrase()).hint("%s", err.Error())

@@ -22,14 +22,17 @@ func setOf(types ...Type) typeSet {
 func (s typeSet) has(t Type) bool { return s&t.bit() != 0 }
 
 // kinds are the types that sets tell apart.
-func kinds() [13]Type {
-	return [...]Type{String, Int, Float, Bool, DateTime, Decimal, anyExact, Date, Instant, Month, Location, GoInt, Null}
+func kinds() [14]Type {
+	return [...]Type{String, Int, Float, Bool, DateTime, Decimal, anyExact, Date, Instant, Month, Location, GoInt, Null, anyNested}
 }
 
 // bit is the place of t in sets, 0 for what is in none.
 func (t Type) bit() typeSet {
-	if t.exact() {
+	switch {
+	case t.exact():
 		t = anyExact
+	case t.Nested():
+		t = anyNested
 	}
 	for i, k := range kinds() {
 		if t == k {
@@ -54,7 +57,7 @@ func (s typeSet) String() string {
 		return "datetime, timestamptz or date"
 	case toTimes():
 		return "datetime, timestamptz, date or string"
-	case anyValue(), printable():
+	case anyValue(), printable(), anyValue() | setOf(anyNested):
 		return "any"
 	case setOf(Int, GoInt):
 		return "int"
@@ -220,6 +223,10 @@ func checkArguments(f *function, n *node) *Error {
 		p := params[min(i, want-1)]
 		if p.types.has(a.typ) || a.typ == Null && f.takesNull && p.types != only(Bool) {
 			continue
+		}
+		if a.typ.Nested() {
+			return a.at.errorf("argument %d of %s cannot be a list or struct, and `%s` is one", i+1, f.name, shorten(a.text)).
+				hint("expressions pass them on as they are, and is_null(…) says whether there is one; compute with what is within them in a sql node")
 		}
 		err := a.at.errorf("argument %d of %s must be %s, but `%s` is %s", i+1, f.name, p.types, shorten(a.text), a.typ)
 		if a.typ == GoInt && p.types.has(Int) {

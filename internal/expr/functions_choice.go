@@ -92,7 +92,7 @@ func (r *renderer) choice(n *node, render func(*node) string) string {
 
 func nullFunctions() []*function {
 	return []*function{
-		{name: "is_null", group: "NULL", params: []param{{"x", anyValue()}}, result: Bool, handlesNull: true,
+		{name: "is_null", group: "NULL", params: []param{{"x", anyValue() | setOf(anyNested)}}, result: Bool, handlesNull: true,
 			doc:      "Whether x is NULL; itself never NULL. Beyond Capillaries.",
 			nullable: func(*node) bool { return false },
 			sql:      func(r *renderer, n *node) string { return "(" + r.sql(n.args[0]) + " IS NULL)" }},

@@ -138,6 +138,9 @@ func (p *orderParser) item() (OrderItem, *Error) {
 	if !ok {
 		return OrderItem{}, at.errorf("there is no field %s", name).didYouMean(name, slices.Sorted(maps.Keys(p.fields)))
 	}
+	if t.Nested() {
+		return OrderItem{}, at.errorf("field %s is %s: lists and structs are no keys and have no order", name, t.phrase()).hint("%s", keyHint)
+	}
 	item := OrderItem{Field: name, Offset: at.off}
 	if !p.take('(') {
 		return item, nil

@@ -32,7 +32,8 @@ const (
 	GoInt    Type = "go int"   // what len() returns: an integer in comparisons and arithmetic, but not an int field
 	Null     Type = "null"     // the literal null before it has taken the type of what stands beside it
 
-	anyExact Type = "decimal" // in sets of types: the decimals with digits
+	anyExact  Type = "decimal"        // in sets of types: the decimals with digits
+	anyNested Type = "list or struct" // likewise
 )
 
 // MaxDecimalDigits is how many digits a decimal has at most.
@@ -92,12 +93,16 @@ func (t Type) TimeLayout() string {
 const InstantLayout = "2006-01-02T15:04:05.999999Z07:00"
 
 // ParseType returns the column type that a script calls name: string, int,
-// float, bool, datetime, decimal2, date, timestamptz, decimal(digits,scale).
+// float, bool, datetime, decimal2, date, timestamptz, decimal(digits,scale),
+// list(type), struct(name type, …).
 func ParseType(name string) (Type, bool) {
 	for _, t := range ColumnTypes() {
 		if string(t) == name {
 			return t, true
 		}
+	}
+	if t, problem := parseNestedType(name); t != Invalid || problem != "" {
+		return t, problem == ""
 	}
 	t, problem := parseDecimalType(name)
 	return t, t != Invalid && problem == ""
@@ -106,7 +111,9 @@ func ParseType(name string) (Type, bool) {
 // TypeProblem says what is wrong with the name of a type that ParseType does
 // not know but that looks like one with parameters; "" for others.
 func TypeProblem(name string) (problem string) {
-	_, problem = parseDecimalType(name)
+	if _, problem = parseNestedType(name); problem == "" {
+		_, problem = parseDecimalType(name)
+	}
 	return problem
 }
 
@@ -176,8 +183,11 @@ func (t Type) SQL() string {
 	case Instant:
 		return "TIMESTAMP WITH TIME ZONE"
 	}
-	if t.exact() {
+	switch {
+	case t.exact():
 		return strings.ToUpper(string(t))
+	case t.Nested():
+		return t.nestedSQL(Type.SQL)
 	}
 	return ""
 }

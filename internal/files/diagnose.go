@@ -127,7 +127,7 @@ func (p *parquetPlan) diagnoseColumn(ctx context.Context, db Querier, i int) err
 		}
 		return fixedFault(s.URL, c, cell)
 	}
-	if _, err := queryRow(ctx, db, "SELECT CAST(max(hash("+viewName(i)+")) AS VARCHAR)"+from); err != nil {
+	if _, err := queryRow(ctx, db, "SELECT CAST(max(hash("+s.viewed(i)+")) AS VARCHAR)"+from); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -138,7 +138,7 @@ func (p *parquetPlan) diagnoseColumn(ctx context.Context, db Querier, i int) err
 		return err
 	}
 	query := "SELECT CAST(" + s.rowNumber() + " AS VARCHAR), left(" + s.text(p.r, i) + ", " + fmtInt(shownValueRunes+1) + ")" + from +
-		" WHERE " + viewName(i) + " IS NOT NULL AND TRY(" + value + ") IS NULL LIMIT 1"
+		" WHERE " + s.viewed(i) + " IS NOT NULL AND TRY(" + value + ") IS NULL LIMIT 1"
 	row, err := queryRow(ctx, db, query)
 	if err != nil || row == nil {
 		return nil

@@ -74,6 +74,9 @@ func planQuery(s Slice, foot *parquetfile.Footer, view string) (parquetSlice, er
 		if why := queryRefuses(c, foot); why != "" {
 			return one, queryFault(s.URL, c.Name, why)
 		}
+		if c.Kind == parquetfile.Nested && foot.ByteStreamSplit(i, one.from, one.to) {
+			return one, queryFault(s.URL, c.Name, splitInside)
+		}
 		if !queryNative(c) {
 			viewed = &foot.Columns[i]
 		}
@@ -101,6 +104,8 @@ func planQuery(s Slice, foot *parquetfile.Footer, view string) (parquetSlice, er
 	one.view = view
 	return one, nil
 }
+
+const splitInside = "inside of it numbers are encoded as BYTE_STREAM_SPLIT, which is not known to be read rightly there"
 
 // ownName reports names that hide columns of DuckDB, or get another name.
 func ownName(name string) bool {

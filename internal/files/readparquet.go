@@ -47,6 +47,8 @@ type parquetColumn struct {
 	index int        // in the file
 	split bool       // has pages in BYTE_STREAM_SPLIT, which DuckDB knows of floats only
 	fixed *fixedCell // it is not in the file; nil: it is
+
+	element parquetfile.Element // the tree of a nested column
 }
 
 // planParquet looks into the footers. With views every slice is read through
@@ -89,7 +91,10 @@ func planParquet(r *script.FileReader, slices []Slice, dir string, views bool) (
 			whole := c.fixed == nil && (c.Physical == parquetfile.Int32 || c.Physical == parquetfile.Int64)
 			one.columns[k].split = whole && feet[i].ByteStreamSplit(c.index, one.from, one.to)
 		}
-		if inFile := one.inFile(); len(inFile) > 0 && views || !one.native() {
+		if err := one.nestedReadable(r); err != nil {
+			return nil, err
+		}
+		if inFile := one.inFile(); len(inFile) > 0 && views && !one.nested() || !one.native() {
 			one.view = filepath.Join(dir, fmt.Sprintf("%06d.parquet", i))
 		}
 		p.slices[i] = one
@@ -158,11 +163,14 @@ func wantedColumns(r *script.FileReader, f *parquetfile.Footer, u string, fixed 
 			e.Hint = "which one is meant cannot be said: write the file with different names"
 			return nil, e
 		}
-		have := parquetColumn{Column: f.Columns[at], index: at}
+		have := parquetColumn{Column: f.Columns[at], index: at, element: f.Element(at)}
 		if have.Contradiction != "" {
 			return nil, refuse("column %q is described twice in the file, and differently: %s", c.Parquet, have.Contradiction)
 		}
 		if _, err := parquetValue(c, have, "x", false); err != nil {
+			if have.Kind == parquetfile.Nested {
+				have.Type = have.Shape
+			}
 			return nil, refuse("column %q is %s in the file, which cannot be read as %s (column %s of the script): %s",
 				c.Parquet, have.Type, c.Type, c.Name, err)
 		}
@@ -397,10 +405,13 @@ func (s *parquetSlice) value(r *script.FileReader, i int) (string, error) {
 	return parquetValue(r.Columns[i], s.columns[i], sqltext.Ident(s.columns[i].Name), false)
 }
 
-// viewed is column i of a view, with the type of the bytes in the file.
+// viewed is column i of a view, with the type of the bytes in the file; that of
+// the file itself where there is no view.
 func (s *parquetSlice) viewed(i int) string {
 	col := sqltext.Ident(viewName(i))
 	switch {
+	case s.view == "":
+		return unguessed(sqltext.Ident(s.columns[i].Name))
 	case s.columns[i].split && s.columns[i].Physical == parquetfile.Int32:
 		return "CAST(CAST(" + col + " AS BIT) AS INTEGER)"
 	case s.columns[i].split:
@@ -453,6 +464,8 @@ func (s *parquetSlice) text(r *script.FileReader, i int) string {
 	}
 	bare := "CAST(" + col + " AS VARCHAR)"
 	switch {
+	case s.view == "": // it is as readers see it
+		return bare
 	case have.Kind == parquetfile.Int96:
 		return "CAST(" + bytesOf(col) + " AS VARCHAR)"
 	case have.Kind == parquetfile.Decimal && have.Physical != parquetfile.Int32 && have.Physical != parquetfile.Int64 && !wideView(have):
@@ -489,5 +502,8 @@ func shownNumber(have parquetColumn, text string) string {
 
 // unfit says that a value of a column of a file cannot be converted.
 func unfit(c *script.InputColumn, have parquetColumn, value string) string {
+	if have.Kind == parquetfile.Nested {
+		have.Type = have.Shape
+	}
 	return fmt.Sprintf("value %q of column %q (%s) does not fit %s", shorten(value), c.Parquet, have.Type, c.Type)
 }

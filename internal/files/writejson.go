@@ -43,6 +43,30 @@ func jsonCopy(w *script.FileWriter, source, path string) (sqltext.Copy, error) {
 	}, nil
 }
 
+// nestedJSON is the text of lists and structs, whose values are as outside of them.
+func nestedJSON(t expr.Type, value string, depth int) string {
+	orNull := func(text string) string { return "coalesce(" + text + ", 'null')" }
+	if inner, ok := t.Element(); ok {
+		one := fmt.Sprintf("e%d", depth)
+		return fmt.Sprintf("'[' || array_to_string(list_transform(%s, lambda %s: %s), ',') || ']'", value, one, orNull(nestedJSON(inner, one, depth+1)))
+	}
+	if t.Members() == nil {
+		return jsonValue(t, value)
+	}
+	parts := []string{"'{'"}
+	for i, m := range t.Members() {
+		key, err := jsonText(m.Name)
+		if err != nil { // of a text there is none
+			return "error(" + sqltext.String(err.Error()) + ")"
+		}
+		if i > 0 {
+			key = "," + key
+		}
+		parts = append(parts, sqltext.String(key+":"), orNull(nestedJSON(m.Type, expr.MemberSQL(value, m.Name), depth)))
+	}
+	return "CASE WHEN " + value + " IS NOT NULL THEN concat(" + strings.Join(append(parts, "'}'"), ", ") + ") END"
+}
+
 // jsonText is a text in JSON.
 func jsonText(s string) (string, error) {
 	var b strings.Builder
@@ -55,6 +79,9 @@ func jsonText(s string) (string, error) {
 // jsonValue is the text of a value in JSON; NULL of NULL. Numbers have all of their digits,
 // times are as in ISO 8601; of floats those that JSON has no number for are texts.
 func jsonValue(t expr.Type, value string) string {
+	if t.Nested() {
+		return nestedJSON(t, value, 0)
+	}
 	text := "CAST(" + value + " AS VARCHAR)"
 	switch name := t.String(); {
 	case t == expr.Float:

@@ -75,7 +75,7 @@ func TestParquetAsItIsRead(t *testing.T) {
 func TestParquetOfNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "in.parquet")
-	makeParquet(t, path, "SELECT [1] AS list, TIME '10:00' AS noon")
+	makeParquet(t, path, "SELECT map([1], [2]) AS list, TIME '10:00' AS noon")
 	_, err := Files(t.Context(), []string{path}, options(t))
 	require.ErrorContains(t, err, `no column of the file can be read; the first, "list": nested or repeated in the file cannot be read`)
 	require.Equal(t, fault.UserData, fault.Of(err).Kind)

@@ -28,8 +28,11 @@ type Footer struct {
 	Groups   []Group
 	Nested   []NestedLeaf
 
-	leafColumn []int // for each leaf its column, -1 inside nested ones
-	dataEnd    int64 // where the footer starts
+	leafColumn []int     // for each leaf its column, -1 inside nested ones
+	leaves     []Column  // for each leaf itself
+	leafOf     []int     // for each leaf its column, the nested one too
+	elements   []Element // of Columns
+	dataEnd    int64     // where the footer starts
 }
 
 // DataEnd is where the footer starts.
@@ -55,6 +58,8 @@ type Group struct {
 // Chunk is a column of a row group.
 type Chunk struct {
 	Column int // index in Columns
+	leaf   int
+	nested bool // it is within a nested column: its rows have any number of values
 
 	codec             Codec
 	values            int64
@@ -239,8 +244,20 @@ func (f *Footer) describe(schema []schemaElement) error {
 			}
 			column = none
 		}
+		top := len(f.Columns) - 1
+		f.elements = append(f.elements, Element{Column: f.Columns[top]})
+		if f.Columns[top].Kind == Nested {
+			f.elements[top] = elementOf(schema, at)
+			f.Columns[top].Shape = f.elements[top].String()
+		}
 		for range leaves {
 			f.leafColumn = append(f.leafColumn, column)
+			f.leafOf = append(f.leafOf, top)
+		}
+		for _, inner := range schema[at:next] {
+			if inner.leaf() {
+				f.leaves = append(f.leaves, inner.describeLeaf())
+			}
 		}
 		at = next
 	}
@@ -275,12 +292,15 @@ func (f *Footer) addGroup(r *thriftReader, wanted []bool) {
 		switch id {
 		case 1:
 			r.list(t, thriftStruct, func() {
-				column := none
+				column, within := none, none
 				if leaf < len(f.leafColumn) {
-					column = f.leafColumn[leaf]
+					column, within = f.leafColumn[leaf], f.leafOf[leaf]
+				}
+				c := f.decodeChunk(r, column)
+				if c.leaf = leaf; column == none && within != none {
+					column, c.Column, c.nested = within, within, true
 				}
 				leaf++
-				c := f.decodeChunk(r, column)
 				columnBytes += c.compressed
 				g.spread(c)
 				if column != none && wanted[column] {

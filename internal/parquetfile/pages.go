@@ -58,7 +58,10 @@ type Pages struct {
 // walkChunk visits the pages of a chunk until they have as many values as the
 // row group has rows. Nothing is visited that lies outside of the file's data.
 func (f *Footer) walkChunk(ctx context.Context, r io.ReaderAt, g Group, c Chunk, visit func(page) error) (Pages, error) {
-	col := f.Columns[c.Column]
+	col, total := f.described(c), g.Rows
+	if c.nested {
+		total = c.values
+	}
 	out := Pages{Start: c.dataAt, DataAt: c.dataAt}
 	if err := f.plausible(g, c); err != nil {
 		return out, err
@@ -68,13 +71,13 @@ func (f *Footer) walkChunk(ctx context.Context, r io.ReaderAt, g Group, c Chunk,
 	}
 	out.End = out.Start
 	values := int64(0)
-	for n := 0; values < g.Rows; n++ {
+	for n := 0; values < total; n++ {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
 		p, err := f.readHeader(r, out.End)
 		if err == nil {
-			err = col.checkPage(p, c, n, g.Rows-values)
+			err = col.checkPage(p, c, n, total-values)
 		}
 		if err == nil {
 			err = visit(p)
@@ -113,9 +116,19 @@ func inPage(err error, n int) error {
 	return err
 }
 
+// described is what is known of a chunk's values. Within a nested column each may be missing.
+func (f *Footer) described(c Chunk) Column {
+	if !c.nested {
+		return f.Columns[c.Column]
+	}
+	leaf := f.leaves[c.leaf]
+	leaf.Required = false
+	return leaf
+}
+
 // plausible compares what the footer says of a chunk with the rest of it.
 func (f *Footer) plausible(g Group, c Chunk) error {
-	col := f.Columns[c.Column]
+	col := f.described(c)
 	switch {
 	case c.encrypted:
 		return unsupported("it is encrypted, which is not supported yet")
@@ -123,7 +136,7 @@ func (f *Footer) plausible(g Group, c Chunk) error {
 		return unsupported("its data is in another file, which is not supported")
 	case c.codec == lzo, c.codec == oldLZ4:
 		return unsupported("its codec %s is not supported", map[Codec]string{lzo: "LZO", oldLZ4: "LZ4 (the old one: LZ4_RAW is)"}[c.codec])
-	case c.values != g.Rows:
+	case c.nested && c.values < g.Rows, !c.nested && c.values != g.Rows:
 		return damaged("it has %d values, its row group %d rows", c.values, g.Rows)
 	case c.raw < 0 || c.compressed < 0 || c.dictAt < 0:
 		return damaged("it has a negative size")
@@ -131,6 +144,7 @@ func (f *Footer) plausible(g Group, c Chunk) error {
 		return damaged("it says that it begins at byte %d, behind the file's data", c.dataAt)
 	case col.Required && c.nullCount > 0:
 		return damaged("it has NULLs, and the schema says that it has none")
+	case c.nested:
 	case c.histogram == 2 && col.Required, c.histogram == 1 && !col.Required, c.histogram > 2:
 		return damaged("it has %d levels, which is not what the schema says", c.histogram)
 	}
@@ -253,7 +267,7 @@ func (col Column) checkPage(p page, c Chunk, n int, left int64) error {
 		return col.checkWidth(p.values, p.raw)
 	case pageData:
 	case pageDataV2:
-		if p.rows != p.values || p.nulls < 0 || p.nulls > p.values || p.levelBytes > p.raw || p.levelBytes > p.compressed || col.Required && p.levelBytes+p.nulls > 0 {
+		if p.rows != p.values && !c.nested || p.nulls < 0 || p.nulls > p.values || p.levelBytes > p.raw || p.levelBytes > p.compressed || col.Required && p.levelBytes+p.nulls > 0 {
 			return damaged("its header contradicts itself or the schema")
 		}
 		if !p.compressedData && p.raw != p.compressed {
@@ -269,7 +283,7 @@ func (col Column) checkPage(p page, c Chunk, n int, left int64) error {
 		return unsupported("its encoding BYTE_STREAM_SPLIT of FIXED_LEN_BYTE_ARRAY is not supported")
 	}
 	switch {
-	case p.encoding != encodingPlain:
+	case p.encoding != encodingPlain, c.nested:
 	case p.kind == pageDataV2:
 		return col.checkWidth(p.values-p.nulls, p.raw-p.levelBytes)
 	case col.Required: // else levels take an unknown part of the bytes

@@ -23,6 +23,8 @@ type Column struct {
 	// Contradiction says in which way the file's two descriptions of the column
 	// differ; "" if they agree.
 	Contradiction string
+
+	Shape string // of nested columns: their Element in words, which tells them apart
 }
 
 // Kind is what a column's values are, as far as reading them goes.
@@ -79,6 +81,9 @@ const (
 // logical types.
 const (
 	convertedUTF8            = 0
+	convertedMap             = 1
+	convertedMapKeyValue     = 2
+	convertedList            = 3
 	convertedEnum            = 4
 	convertedDecimal         = 5
 	convertedDate            = 6
@@ -91,6 +96,8 @@ const (
 	convertedJSON            = 19
 
 	logicalString    = 1
+	logicalMap       = 2
+	logicalList      = 3
 	logicalEnum      = 4
 	logicalDecimal   = 5
 	logicalDate      = 6
@@ -270,10 +277,12 @@ func (e schemaElement) contradiction() string {
 	return ""
 }
 
+const nestedText = "nested or repeated"
+
 // describe classifies a top-level element.
 func (e schemaElement) describe() Column {
 	if !e.leaf() || e.repetition == repetitionRepeated {
-		return Column{Name: e.name, Kind: Nested, Type: "nested or repeated", Required: e.repetition == repetitionRequired}
+		return Column{Name: e.name, Kind: Nested, Type: nestedText, Required: e.repetition == repetitionRequired}
 	}
 	return e.describeLeaf()
 }

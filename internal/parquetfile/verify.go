@@ -27,7 +27,7 @@ const (
 // have: a page's own, and where it has none, that of gzip, whose bytes DuckDB
 // unpacks without a look at it.
 func (f *Footer) VerifyChunk(ctx context.Context, r io.ReaderAt, group int, c Chunk) (Pages, error) {
-	v := verifier{r: r, codec: c.codec, required: f.Columns[c.Column].Required}
+	v := verifier{r: r, codec: c.codec, nested: c.nested, required: f.Columns[c.Column].Required}
 	found, err := f.walkChunk(ctx, r, f.Groups[group], c, v.page)
 	if err == nil && found.Checked > 0 {
 		err = f.sealed(c, found, v)
@@ -64,6 +64,7 @@ func (f *Footer) sealed(c Chunk, found Pages, v verifier) error {
 type verifier struct {
 	r               io.ReaderAt
 	codec           Codec
+	nested          bool // within a nested column
 	required        bool
 	block           []byte
 	unpacker        *gzip.Reader // of the pages before
@@ -87,7 +88,7 @@ func (v *verifier) page(p page) error {
 	body := io.NewSectionReader(v.r, p.at, p.compressed)
 	switch {
 	case p.checked:
-		if err := v.checksum(p, body); err != nil || p.kind != pageDataV2 || v.required {
+		if err := v.checksum(p, body); err != nil || p.kind != pageDataV2 || v.required || v.nested {
 			return err
 		}
 		return v.levels(p)

@@ -318,7 +318,7 @@ func resultQuery(n *script.Node, layout Layout, b Batch) string {
 // unsignedSQL is a float without the sign of its zero, and with one NaN. DuckDB
 // takes them for equal and gives whichever it has seen first, so that in a query
 // (package query sees to what it computes) they would tell the order of rows.
-func unsignedSQL(float string) string { return "thalweg_unsigned(" + float + ")" }
+func unsignedSQL(float string) string { return expr.UnsignedSQL(float) }
 
 // Kinds of errors about a column of a query's rows, which is their subject.
 const (
@@ -331,6 +331,15 @@ const (
 func fittedSQL(f *script.Field, c script.QueryColumn, value string) string {
 	fail := func(kind, message string, texts ...string) string {
 		return expr.Raised{Kind: kind, Subject: f.Name, Message: "column " + f.Name + message}.SQL(texts...)
+	}
+	if f.Type.Nested() {
+		return f.Type.EachSQL(value, func(t expr.Type, value string) string {
+			if t == expr.Float {
+				return unsignedSQL("CAST(" + value + " AS " + t.SQL() + ")")
+			}
+			inner := &script.Field{Name: f.Name, Type: t, Nullable: true}
+			return fittedSQL(inner, script.QueryColumn{}, value)
+		})
 	}
 	stored := value
 	var cases []string

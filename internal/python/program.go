@@ -83,6 +83,7 @@ const (
 	wireDate    wireKind = "date"     // days since 1970
 	wireInstant wireKind = "instant"  // microseconds since 1970
 	wireDecimal wireKind = "decimal:" // with its digits: text
+	wireNested  wireKind = "nested:"  // with its tree: JSON
 
 	wireCentsAsNumber  wireKind = "cents_number" // inputs only
 	wireCentsAsDecimal wireKind = "cents_decimal"
@@ -90,10 +91,13 @@ const (
 
 // text reports whether values travel as texts.
 func (k wireKind) text() bool {
-	return k == wireString || strings.HasPrefix(string(k), string(wireDecimal))
+	return k == wireString || strings.HasPrefix(string(k), string(wireDecimal)) || strings.HasPrefix(string(k), string(wireNested))
 }
 
 func (p *Program) kind(t expr.Type, input bool) wireKind {
+	if t.Nested() {
+		return nestedKind(t)
+	}
 	if digits, scale, ok := t.Exact(); ok {
 		return wireKind(fmt.Sprintf("%s%d:%d", wireDecimal, digits, scale))
 	}

@@ -149,7 +149,7 @@ func (c *columnEncoder) add(row Row, i, before int) error {
 	if c.nulls != nil {
 		c.nulls = append(c.nulls, 0)
 	}
-	if c.kind.text() && c.column.Type.IsDecimal() {
+	if c.kind.text() && (c.column.Type.IsDecimal() || c.column.Type.Nested()) {
 		return c.addText(row.Text(i))
 	}
 	switch c.column.Type {

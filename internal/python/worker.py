@@ -194,7 +194,54 @@ def digits_of(kind):
 
 def of_kind(table, kind):
     """Look a kind up; decimals with digits are all one."""
+    tree = tree_of(kind)
+    if tree is not None:
+        return table["nested"](tree)
     return table["decimal" if digits_of(kind) else kind]
+
+
+# Lists and structs travel as JSON, with a text for each value that is neither.
+
+NESTED = "nested:"
+
+
+def tree_of(kind):
+    """Return how lists and structs are made: {"list": tree}, {"struct": [[name, tree], …]} or a kind; None for other kinds."""
+    return json.loads(kind[len(NESTED) :]) if kind.startswith(NESTED) else None
+
+
+def value_maker(tree):
+    """Return what makes Python's own value of JSON's."""
+    if isinstance(tree, str):
+        if digits_of(tree):
+            make = decimal.Decimal
+        else:
+            make = {
+                "string": str,
+                "int": int,
+                "float": float,
+                "bool": "true".__eq__,
+                "datetime": lambda text: EPOCH + MILLISECOND * int(text),
+                "instant": lambda text: EPOCH + MICROSECOND * int(text),
+                "date": lambda text: datetime.date.fromordinal(EPOCH_DAY + int(text)),
+            }[tree]
+        return lambda value: None if value is None else make(value)
+    if "list" in tree:
+        each = value_maker(tree["list"])
+        return lambda value: None if value is None else list(map(each, value))
+    members = [(name, value_maker(inner)) for name, inner in tree["struct"]]
+    return lambda value: None if value is None else {name: make(value[name]) for name, make in members}
+
+
+def nested_of(tree):
+    """Return what makes values of a column's texts; "" stands for NULL."""
+    make = value_maker(tree)
+    return lambda texts: [make(json.loads(text)) if text else None for text in texts]
+
+
+def read_nested(tree):
+    make = nested_of(tree)
+    return lambda reader: make(read_strings(reader))
 
 
 READERS = {
@@ -208,6 +255,7 @@ READERS = {
     "cents_number": read_cents_as_numbers,
     "cents_decimal": read_cents_as_decimals,
     "datetime": read_datetimes,
+    "nested": read_nested,
 }
 
 
@@ -423,7 +471,9 @@ def as_exact(digits, scale, rounded):
 
 def kind_of(name, rounded):
     """Return how results of a kind are checked and written."""
-    digits = digits_of(name)
+    digits, tree = digits_of(name), tree_of(name)
+    if tree is not None:
+        return Kind(None, as_nested(tree), "", write_strings)
     return Kind(None, as_exact(*digits, rounded), "0", write_strings) if digits else KINDS[name]
 
 
@@ -480,6 +530,67 @@ def as_whole(value):
     if isinstance(value, float) and math.isfinite(value) and not value.is_integer():
         raise BadValue("value", "%r is not a whole number" % (value,))
     return as_int(value)
+
+
+def as_nested(tree):
+    """Return what checks lists and structs, and makes JSON of them."""
+    convert = nested_checker(tree)
+    return lambda value: json.dumps(convert(value), ensure_ascii=False)
+
+
+def nested_checker(tree):
+    if isinstance(tree, str):
+        digits = digits_of(tree)
+        check = as_exact(*digits, False) if digits else EXACT_KINDS.get(tree, KINDS.get(tree)).check
+        text = {"bool": lambda flag: "true" if flag else "false", "float": repr}.get(tree, str)
+        return lambda value: None if value is None else text(check(value))
+    if "list" in tree:
+        return list_checker(nested_checker(tree["list"]))
+    return struct_checker([(name, nested_checker(inner)) for name, inner in tree["struct"]])
+
+
+def list_checker(each):
+    def check(value):
+        if value is None:
+            return None
+        if isinstance(value, (str, bytes, dict)):
+            raise wrong_type("a list", value)
+        try:
+            values = plain_values(value)
+        except BadResult:
+            raise wrong_type("a list", value) from None
+        return [within("[%d]" % i, each, one) for i, one in enumerate(values)]
+
+    return check
+
+
+def struct_checker(members):
+    names = {name for name, _ in members}
+
+    def check(value):
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            raise wrong_type("a dict", value)
+        for name in value:
+            if name not in names:
+                raise BadValue("type", "its struct has no member %s" % short_repr(name))
+        for name in names:
+            if name not in value:
+                raise BadValue("type", "its member %s is missing" % short_repr(name))
+        return {name: within("." + name, convert, value[name]) for name, convert in members}
+
+    return check
+
+
+def within(place, check, value):
+    """Check a value within another, and say of a bad one where it is."""
+    try:
+        return check(own_scalar(value))
+    except BadValue as error:
+        text = str(error)
+        path, mark, rest = text.partition(" of it: ")
+        raise BadValue(error.category, (place + text) if mark and path[0] in ".[" else "%s of it: %s" % (place, text)) from None
 
 
 NUMBERS = {float, int}  # the types of values that are numbers as they stand
@@ -731,14 +842,16 @@ LIST_MAKERS = {
     "date": dates_of,
     "instant": instants_of,
     "decimal": exact_of,
+    "nested": nested_of,
 }
 
 
 def numpy_array(np, kind, values):
     """Return values as an array; those that stand for NULL are still fillers."""
-    if kind == "string" or digits_of(kind):
+    if kind == "string" or digits_of(kind) or tree_of(kind) is not None:
         array_of_objects = np.empty(len(values), dtype=object)
-        array_of_objects[:] = values if kind == "string" else exact_of(values)
+        for i, value in enumerate(of_kind(LIST_MAKERS, kind)(values)):  # one by one: lists would be taken for dimensions
+            array_of_objects[i] = value
         return array_of_objects
     if kind == "bool":
         return np.array(values, dtype=bool)
@@ -775,7 +888,7 @@ def make_pandas(program, columns):
             series = pd.Series(values if nulls is None else with_nulls(values, nulls), dtype="string")
         elif kind in ("datetime", "instant"):
             series = pd.Series(numpy_array(np, kind, values)).dt.tz_localize("UTC")
-        elif kind == "date" or digits_of(kind):  # as pandas itself has them: objects
+        elif kind == "date" or digits_of(kind) or tree_of(kind) is not None:  # as pandas itself has them: objects
             values = of_kind(LIST_MAKERS, kind)(values)
             series = pd.Series(values if nulls is None else with_nulls(values, nulls), dtype=object)
             missing = None
@@ -805,19 +918,45 @@ def make_polars(program, columns):
     }
     out = []
     for name, kind, nulls, values in columns:
-        digits = digits_of(kind)
-        values = of_kind(LIST_MAKERS, kind)(values) if kind in ("cents", "date") or digits else list(values)
+        digits, tree = digits_of(kind), tree_of(kind)
+        values = of_kind(LIST_MAKERS, kind)(values) if kind in ("cents", "date") or digits or tree is not None else list(values)
         if nulls is not None:
             values = with_nulls(values, nulls)
         if kind in ("datetime", "instant"):
             unit = "ms" if kind == "datetime" else "us"
             series = pl.Series(name, values, dtype=pl.Int64).cast(pl.Datetime(unit)).dt.replace_time_zone("UTC")
+        elif tree is not None:
+            series = pl.Series(name, values, dtype=polars_type(pl, tree))
         elif digits:
             series = pl.Series(name, values, dtype=pl.Decimal(*digits))
         else:
             series = pl.Series(name, values, dtype=types[kind])
         out.append(series)
     return pl.DataFrame(out)
+
+
+def polars_type(pl, tree):
+    if isinstance(tree, dict):
+        if "list" in tree:
+            return pl.List(polars_type(pl, tree["list"]))
+        return pl.Struct({name: polars_type(pl, inner) for name, inner in tree["struct"]})
+    if digits_of(tree):
+        return pl.Decimal(*digits_of(tree))
+    if tree in ("datetime", "instant"):
+        return pl.Datetime("ms" if tree == "datetime" else "us", "UTC")
+    return {"string": pl.String, "int": pl.Int64, "float": pl.Float64, "bool": pl.Boolean, "date": pl.Date}[tree]
+
+
+def arrow_type(pa, tree):
+    if isinstance(tree, dict):
+        if "list" in tree:
+            return pa.list_(arrow_type(pa, tree["list"]))
+        return pa.struct([(name, arrow_type(pa, inner)) for name, inner in tree["struct"]])
+    if digits_of(tree):
+        return pa.decimal128(*digits_of(tree))
+    if tree in ("datetime", "instant"):
+        return pa.timestamp("ms" if tree == "datetime" else "us", tz="UTC")
+    return {"string": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "date": pa.date32()}[tree]
 
 
 def make_arrow(program, columns):
@@ -834,13 +973,15 @@ def make_arrow(program, columns):
     }
     arrays, names = [], []
     for name, kind, nulls, values in columns:
-        digits = digits_of(kind)
-        if kind == "cents" or kind == "date" or digits:
+        digits, tree = digits_of(kind), tree_of(kind)
+        if kind == "cents" or kind == "date" or digits or tree is not None:
             values = of_kind(LIST_MAKERS, kind)(values)
         if nulls is not None:
             values = with_nulls(values, nulls)
         elif kind in ("int", "float"):
             values = memoryview(values)
+        if tree is not None:
+            types[kind] = arrow_type(pa, tree)
         arrays.append(pa.array(values, type=pa.decimal128(*digits) if digits else types[kind]))
         names.append(name)
     return pa.Table.from_arrays(arrays, names=names)
@@ -876,6 +1017,8 @@ def plain_values(value):
     if library == "pyarrow" and hasattr(value, "to_pylist"):
         return arrow_values(value)
     if library == "polars" and hasattr(value, "to_list"):
+        if value.dtype.is_nested() and "time_unit='ns'" in str(value.dtype):
+            raise BadResult("its times within lists and structs have nanoseconds, which would be cut: cast them to microseconds")
         values = value.to_list()
         return with_nanoseconds(values, value.to_physical().to_list()) if getattr(value.dtype, "time_unit", "") == "ns" else values
     if isinstance(value, array.array):
@@ -1115,6 +1258,7 @@ TABLE_READERS = {
     "date": read_numbers("q"),
     "instant": read_numbers("q"),
     "decimal": read_strings,
+    "nested": lambda tree: read_strings,
 }
 
 

@@ -44,6 +44,9 @@ func fits(sqlType string) []expr.Type {
 	if strings.HasPrefix(sqlType, "ENUM(") {
 		return []expr.Type{expr.String}
 	}
+	if t := nestedType(sqlType); t != expr.Invalid {
+		return []expr.Type{t}
+	}
 	switch scale, ok := decimalScale(sqlType); {
 	case ok && scale == 0:
 		return []expr.Type{expr.Decimal, expr.Int}

@@ -208,6 +208,11 @@ func (l *loader) madeFile(f *FileReader, drafts []*columnDraft) {
 		if c.o == nil {
 			continue
 		}
+		if c.column.Type.Nested() {
+			l.ErrorAt(c.key, c.path, "column %s is %s, which only Parquet files have", document.Quote(c.column.Name), article(c.column.Type)).Hint =
+				"read the values within it, with a column for each: {type: int, path: items[0].id}"
+			continue
+		}
 		v := c.o.text("path")
 		if v == nil {
 			l.ErrorAt(c.key, c.path, "column %s has no path to its values in the records", document.Quote(c.column.Name)).Hint =

@@ -107,7 +107,7 @@ func optional(keys []key) []key {
 // typeForm is the name of a type.
 func typeForm() form {
 	f := text(typeWords()...)
-	f.pattern = `^decimal\s*\(\s*[0-9]+\s*(,\s*[0-9]+\s*)?\)$`
+	f.pattern = `^(decimal\s*\(\s*[0-9]+\s*(,\s*[0-9]+\s*)?|(list|struct)\s*\(.*)\)$`
 	return f
 }
 

@@ -177,7 +177,7 @@ func (l *loader) answer(e *document.Entry, path string) *Answer {
 	if t == expr.Invalid {
 		return nil
 	}
-	if t == expr.Date || t == expr.Instant || t.IsDecimal() && t != expr.Decimal {
+	if t == expr.Date || t == expr.Instant || t.Nested() || t.IsDecimal() && t != expr.Decimal {
 		l.ErrorAt(o.get("type"), o.keyPath("type"), "an answer is not %s", article(t)).Hint = "ask for a datetime, a decimal2 or a string"
 		return nil
 	}

@@ -163,6 +163,9 @@ func (c *checkDraft) readKind() bool {
 	case CheckNotNull, CheckUnique:
 		c.check.Fields = c.fields(c.o, c.key, c.w)
 		c.needless()
+		if c.check.Kind == CheckUnique && !c.keys(c.check.Fields) {
+			return false
+		}
 		return len(c.check.Fields) > 0
 	case CheckExpression:
 		v := c.o.one(c.key, "a condition over w.*")
@@ -273,6 +276,16 @@ func (c *checkDraft) fields(o *object, key string, of *rowShape) []string {
 	return out
 }
 
+// keys refuses lists and structs.
+func (c *checkDraft) keys(names []string) bool {
+	for _, name := range names {
+		if !c.l.isKey(c.o.get(c.key), c.o.keyPath(c.key), name, c.w.types[name]) {
+			return false
+		}
+	}
+	return true
+}
+
 // field reads the name of one field and gives its type.
 func (c *checkDraft) field(o *object) (expr.Type, bool) {
 	v := o.one("field", "name the field that is checked")
@@ -282,6 +295,9 @@ func (c *checkDraft) field(o *object) (expr.Type, bool) {
 	t, known := c.w.types[v.Text]
 	if !known {
 		c.l.ErrorAt(v, o.keyPath("field"), "%s has no field %s", c.w.what, document.Quote(v.Text)).Hint = document.DidYouMean(v.Text, c.w.names)
+		return t, false
+	}
+	if !c.l.isKey(v, o.keyPath("field"), v.Text, t) {
 		return t, false
 	}
 	c.check.Fields = []string{v.Text}

@@ -205,6 +205,10 @@ func (l *loader) nameColumn(c *columnDraft, f *FileReader) {
 		c.column.File = name
 		c.column.Part = true
 	}
+	if c.column.Type.Nested() {
+		l.ErrorAt(c.key, c.path, "column %s is %s, which names of files do not have", document.Quote(c.column.Name), article(c.column.Type)).Hint = "it is a string there"
+		return
+	}
 	c.o.ignored("the column is taken from the files' names", "parquet", "optional")
 	l.columnFormat(c)
 	l.columnNulls(c)

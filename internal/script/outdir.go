@@ -88,6 +88,8 @@ func (l *loader) partitionBy(o *object, w *FileWriter) {
 		case seen[c]:
 			l.ErrorAt(name.at, at, "column %s is there twice", name.name)
 			continue
+		case !l.isKey(name.at, at, name.name, c.Type):
+			continue
 		case c.Type == expr.Float:
 			l.ErrorAt(name.at, at, "column %s is a float, which no directory can be named by exactly", name.name).Hint = "partition by a text, a whole number, a decimal or a time made of it"
 			continue

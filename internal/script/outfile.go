@@ -130,6 +130,7 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 				return types
 			}
 		}
+		l.nestedOutput(c, w, col)
 		switch w.Form {
 		case FormParquet:
 			l.parquetOutput(c, parquet, col, headers)
@@ -163,7 +164,7 @@ func (l *loader) outputColumn(c *object, sc scope, infer bool) *OutputColumn {
 	} else {
 		col.Type = l.columnType(c, "type")
 	}
-	col.Nullable = c.boolean("nullable")
+	col.Nullable = c.boolean("nullable") || col.Type.Nested()
 	if v := c.one("expression", "a column needs an expression"); v != nil {
 		path := c.keyPath("expression")
 		col.Expr = l.compile(v, path, sc, expr.Mode{Round: true, Null: col.Type})
@@ -171,6 +172,20 @@ func (l *loader) outputColumn(c *object, sc scope, infer bool) *OutputColumn {
 		l.fieldNull(v, path, "column", col.Nullable, col.Expr)
 	}
 	return col
+}
+
+// nestedOutput refuses lists and structs where files and databases have none.
+func (l *loader) nestedOutput(c *object, w *FileWriter, col *OutputColumn) {
+	if !col.Type.Nested() || w.Target == nil && (w.Form == FormParquet || w.Form == FormJSON) {
+		return
+	}
+	what := "the tables of databases"
+	if w.Target == nil {
+		what = map[FileForm]string{FormCSV: "CSV files", FormExcel: "Excel sheets"}[w.Form]
+	}
+	l.ErrorAt(c.where(), c.path, "column %s is %s, which %s do not have", document.Quote(col.Name), article(col.Type), what).Hint =
+		"write Parquet or .ndjson, or list other columns: w.columns; a sql node takes values out of it or makes a text of it"
+	col.Type = expr.Invalid
 }
 
 // nameOutput gives a column its name. One that has none, none that can be

@@ -69,7 +69,7 @@ func (l *loader) pyCalc(ctx context.Context, d *nodeDraft) {
 		if fo != nil {
 			fo.at = e.Key
 			f.field.Type = l.columnType(fo, "type")
-			f.field.Nullable = fo.boolean("nullable")
+			f.field.Nullable = fo.boolean("nullable") || f.field.Type.Nested()
 			f.v = fo.one("expression", "a calculated field needs a Python expression")
 		}
 		d.calcs[e.Name] = f.field.Type

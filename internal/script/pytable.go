@@ -132,7 +132,7 @@ func (l *loader) pyTableGroups(d *nodeDraft, o *object, t *PyTable) {
 			l.ErrorAt(v, path, "group_by has an empty name")
 		case seen[name]:
 			l.ErrorAt(v, path, "group_by names %s twice", document.Quote(name))
-		case l.readable(d, v, path, name):
+		case l.readable(d, v, path, name) && l.isKey(v, path, name, d.reads[name]):
 			t.GroupBy = append(t.GroupBy, name)
 		}
 		seen[name] = true
@@ -194,6 +194,7 @@ func (l *loader) pyTableReturns(d *nodeDraft, o *object, t *PyTable) {
 		} else {
 			f.Type = l.typeWord(e.Value, path)
 		}
+		f.Nullable = f.Nullable || f.Type.Nested()
 		t.Returns = append(t.Returns, f)
 		d.calcs[e.Name] = f.Type
 		d.calcsOrder = append(d.calcsOrder, e.Name)

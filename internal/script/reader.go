@@ -258,7 +258,7 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 			c.column.Short = c.o.v.Made
 			c.column.Type = l.columnType(c.o, "col_type")
 			c.column.Default = c.o.str("col_default_value")
-			c.column.Nullable = c.o.boolean("nullable")
+			c.column.Nullable = c.o.boolean("nullable") || c.column.Type.Nested()
 			c.column.Optional = c.o.boolean("optional")
 			if c.column.Round = c.o.boolean("round"); c.column.Round && !rounds(c.column.Type) && c.column.Type != expr.Invalid {
 				l.ErrorAt(c.o.get("round"), c.o.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(e.Name), article(c.column.Type)).Hint = "decimals and datetimes are"
@@ -359,6 +359,9 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft,
 		return
 	}
 	switch {
+	case c.column.Type.Nested():
+		l.ErrorAt(c.key, c.path, "column %s is %s, which only Parquet files have", document.Quote(c.column.Name), article(c.column.Type)).Hint = "read the values within it, with a column for each; JSON has them by path"
+		return
 	case byHeader != nil && c.column.Header == "":
 		d := l.ErrorAt(c.key, c.path, "column %s is found by index, but other columns are found by header", document.Quote(c.column.Name))
 		d.Hint = "give all columns csv.col_hdr, or all of them csv.col_idx"

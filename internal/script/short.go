@@ -260,7 +260,7 @@ func trueAt(v *document.Value) *document.Value {
 
 // typeAndRest cuts a column's type off what follows it: parameters of a type may have blanks.
 func typeAndRest(text string) (word, rest string) {
-	if open, end := strings.IndexByte(text, '('), strings.IndexByte(text, ')'); open > 0 && end > open && !strings.Contains(text[:open], " ") {
+	if open, end := strings.IndexByte(text, '('), closing(text); open > 0 && end > open && !strings.Contains(text[:open], " ") {
 		end++
 		if strings.HasPrefix(text[end:], "?") {
 			end++
@@ -269,6 +269,25 @@ func typeAndRest(text string) (word, rest string) {
 	}
 	word, rest, _ = strings.Cut(text, " ")
 	return word, rest
+}
+
+// closing is where the first parenthesis of a type ends, -1 if it does not. Names in quotes may have some.
+func closing(text string) int {
+	depth, quoted := 0, false
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '(':
+			depth++
+		case c == ')':
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
 }
 
 // columnEntry is the long form of a column that is found by its header, by its

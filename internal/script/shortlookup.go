@@ -81,6 +81,15 @@ func trimmedPart(v *document.Value, start, end int) *document.Value {
 	return partAt(v, start, start+len(strings.TrimSpace(text)))
 }
 
+// isKey refuses lists and structs as keys.
+func (l *loader) isKey(v *document.Value, path, name string, t expr.Type) bool {
+	problem, hint := t.KeyProblem()
+	if problem != "" {
+		l.ErrorAt(v, path, "field %s %s", document.Quote(name), problem).Hint = hint
+	}
+	return problem == ""
+}
+
 // joinSide takes the alias off one side of an equality and looks for its field.
 func (l *loader) joinSide(d *nodeDraft, side **document.Value, alias string, fields map[string]expr.Type, known bool) bool {
 	v, path := *side, d.l.keyPath("on")
@@ -93,6 +102,10 @@ func (l *loader) joinSide(d *nodeDraft, side **document.Value, alias string, fie
 	}
 	if _, ok := fields[bare.Text]; known && !ok {
 		l.ErrorSpan(v.Src, v.Off, v.End, path, "%s has no field %s", alias, document.Quote(bare.Text)).Hint = document.SuggestKey(bare.Text, fields)
+		return false
+	}
+	if problem, hint := fields[bare.Text].KeyProblem(); problem != "" {
+		l.ErrorSpan(v.Src, v.Off, v.End, path, "field %s %s", document.Quote(bare.Text), problem).Hint = hint
 		return false
 	}
 	return true

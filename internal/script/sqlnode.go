@@ -135,6 +135,9 @@ func (l *loader) queryKey(key namedAt, path string, q *SQLQuery) bool {
 				"convert it in the w.fields of one of them"
 			return false
 		}
+		if !l.isKey(key.at, path, key.name, f.Type) {
+			return false
+		}
 		first = f
 	}
 	return true

@@ -63,7 +63,7 @@ func (l *loader) declareFields(d *nodeDraft, w *TableWriter) {
 				f.Type = l.columnType(draft.o, "type")
 			}
 			f.Default = draft.o.str("default_value")
-			f.Nullable = draft.o.boolean("nullable")
+			f.Nullable = draft.o.boolean("nullable") || f.Type.Nested()
 		}
 		d.fields = append(d.fields, draft)
 	}
@@ -443,7 +443,7 @@ func (l *loader) field(d *nodeDraft, f *fieldDraft, sc scope) {
 	grouped := lookup != nil && lookup.Group
 	if f.infer {
 		f.field.Type = l.inferType(f.o, sc, expr.Mode{Round: true, Aggregates: grouped, MeanFloat: true})
-		f.field.Nullable = f.o.boolean("nullable")
+		f.field.Nullable = f.o.boolean("nullable") || f.field.Type.Nested()
 		if f.field.Type == expr.Invalid {
 			return
 		}
