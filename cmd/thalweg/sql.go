@@ -20,6 +20,7 @@ type sqlCmd struct {
 	Format string `help:"${enum}. ndjson is json: an object a line." enum:"table,csv,json,ndjson,parquet" default:"table"`
 	Output string `short:"o" help:"File to write to, instead of standard output." type:"path" placeholder:"FILE"`
 	Limit  int    `help:"Rows to print at most, 0 for all; default: 1000. Parquet has all." default:"1000"`
+	JSON   bool   `name:"json" help:"As --format json; with another format only failures are JSON."`
 	Memory string `help:"Memory for the query." default:"2GB" placeholder:"SIZE"`
 	stateFlags
 }
@@ -32,11 +33,17 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) (err error) {
 	if err != nil {
 		return err
 	}
+	if c.JSON && c.Format == "table" {
+		c.Format = "json"
+	}
 	query := c.Query
 	if query == "-" {
-		data, err := io.ReadAll(io.LimitReader(os.Stdin, queryBytesMax))
+		data, err := io.ReadAll(io.LimitReader(os.Stdin, queryBytesMax+1))
 		if err != nil {
 			return &fault.Error{Kind: fault.Environment, Message: "read the query from standard input", Err: err}
+		}
+		if len(data) > queryBytesMax {
+			return fault.New(fault.Script, "the query on standard input is longer than %d bytes", queryBytesMax)
 		}
 		query = string(data)
 	}
