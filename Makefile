@@ -10,7 +10,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SOURCES := $(shell find cmd internal bench/cmd bench/generate -name '*.go' -o -name '*.py' -o -name '*.sql') go.mod go.sum
 DEMO    ?= demo
 
-.PHONY: help build demo release release-check test test-fast test-race lint fuzz chaos chaos-cluster bench bench-cluster services-up services-down services-status clean
+.PHONY: help build demo release release-check python-test test test-fast test-race lint fuzz chaos chaos-cluster bench bench-cluster services-up services-down services-status clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -34,6 +34,9 @@ release: ## Archives and checksums for each architecture, in dist/ (VERSION=1.2.
 
 release-check: ## Check dist/: whole, runs where nothing else is, and two builds are equal
 	@VERSION=$(VERSION) scripts/release-check
+
+python-test: bin/thalweg ## The package for Python: types, and tests from an installed wheel
+	@scripts/python-test
 
 test: ## Everything that CI checks
 	@scripts/test

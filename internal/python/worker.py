@@ -1908,4 +1908,5 @@ def main():
     worker.serve(limit_memory(settings["memory_bytes"]))
 
 
-main()
+if __name__ == "__main__":  # the package for Python (python/) imports this file, for tests of formulas
+    main()

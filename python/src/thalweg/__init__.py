@@ -1,0 +1,46 @@
+"""Thalweg from Python: run scripts, wait for them, read their tables.
+
+    from thalweg import Thalweg
+
+    project = Thalweg(cwd="project")
+    project.run("script.yaml", params={"month": "2026-01"})
+    project.polars("SELECT shop, sum(value) AS value FROM sales GROUP BY shop")
+
+`thalweg.testing` calls the formulas of a script as a run does.
+"""
+
+from ._client import Event, NodeResult, OutputFile, Param, Run, RunInfo, RunResult, Thalweg, Validation
+from ._errors import (
+    BugError,
+    DataError,
+    InterruptedRun,
+    MachineError,
+    Place,
+    Problem,
+    ScriptError,
+    ThalwegError,
+    WaitingRun,
+)
+from ._program import find_program
+
+__all__ = [
+    "BugError",
+    "DataError",
+    "Event",
+    "InterruptedRun",
+    "MachineError",
+    "NodeResult",
+    "OutputFile",
+    "Param",
+    "Place",
+    "Problem",
+    "Run",
+    "RunInfo",
+    "RunResult",
+    "ScriptError",
+    "Thalweg",
+    "ThalwegError",
+    "Validation",
+    "WaitingRun",
+    "find_program",
+]

@@ -1,0 +1,1 @@
+../../../internal/python/worker.py

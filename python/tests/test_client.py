@@ -1,0 +1,186 @@
+"""The client, with real runs of the program."""
+
+import datetime
+import importlib.util
+import math
+import tempfile
+import textwrap
+import unittest
+from decimal import Decimal
+from pathlib import Path
+from typing import List
+
+from thalweg import DataError, Event, InterruptedRun, Param, ScriptError, Thalweg
+
+SCRIPT = """
+nodes:
+  read:
+    type: file_table
+    r: {urls: ["{file}"], types: {day: date, price: "decimal(10,4)", at: timestamptz, n: int, f: float}}
+    w: rows
+  write: {type: table_file, r: rows, w: out.csv}
+"""
+ROWS = """
+name,day,price,at,n,f
+é,2024-02-29,0.1001,2024-01-01T02:00:00.123456+02:00,9007199254740993,
+b,0001-01-01,-123456.7890,1969-12-31T23:59:59Z,,0.1
+"""
+SLOW = """
+nodes:
+  read: {type: file_table, r: {urls: [in.csv], types: {n: int}}, w: numbers}
+  slow:
+    type: table_custom_tfm_table
+    custom_proc_type: py_calc
+    r: {table: numbers}
+    p:
+      python_code_urls: [slow.py]
+      calculated_fields: {m: {expression: wait(r.n), type: int}}
+    w: {name: slow, fields: {m: {expression: p.m, type: int}}}
+"""
+ECHO = """
+nodes:
+  read: {type: file_table, r: {urls: [in.csv], types: {}}, w: rows}
+  write: {type: table_file, r: rows, w: {url_template: echo.csv, top: {limit: 1}, columns: [{v: '"{v}"'}]}}
+"""
+
+
+def has(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+class Client(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.dir = Path(folder.name)
+        self.write("script.yaml", SCRIPT)
+        self.write("in.csv", ROWS)
+        self.thalweg = Thalweg(cwd=self.dir)
+
+    def write(self, name: str, text: str) -> None:
+        (self.dir / name).write_text(textwrap.dedent(text).lstrip("\n"), encoding="utf-8")
+
+    def run_it(self) -> None:
+        self.thalweg.run("script.yaml", params={"file": "in.csv"})
+
+    def test_a_run_and_its_history(self) -> None:
+        events: List[Event] = []
+        done = self.thalweg.run("script.yaml", params={"file": "in.csv"}, on_event=events.append, flags=["--cores", "1"])
+        self.assertEqual((done.run, done.status), (1, "complete"))
+        self.assertEqual([(n.name, n.rows_out) for n in done.nodes], [("read", 2), ("write", 2)])
+        self.assertEqual([(Path(f.url).name, f.rows) for f in done.files], [("out.csv", 2)])
+        self.assertEqual((events[0].kind, events[-1].kind), ("run_started", "run_finished"))
+        self.assertIn(("batch_finished", "write"), [(e.kind, e.node) for e in events])
+        (info,) = self.thalweg.history()
+        self.assertEqual((info.run, info.status, info.script), (1, "complete", "script.yaml"))
+        self.assertLess(abs(datetime.datetime.now(datetime.timezone.utc) - info.created), datetime.timedelta(minutes=5))
+
+    def test_problems_of_a_script(self) -> None:
+        self.assertTrue(self.thalweg.validate("script.yaml", params={"file": "in.csv"}).ok)
+        self.write("bad.yaml", "nodes:\n  a: {type: file_table, r: {urlz: [x.csv], types: {}}, w: t}\n")
+        said = self.thalweg.validate("bad.yaml")
+        self.assertFalse(said.ok)
+        (problem,) = [p for p in said.problems if "urlz" in p.message]
+        self.assertEqual((problem.file, problem.line, problem.column), ("bad.yaml", 2, 29))
+        with self.assertRaises(ScriptError) as caught:
+            self.thalweg.run("bad.yaml")
+        self.assertEqual((caught.exception.exit_code, caught.exception.place.line), (2, 2))
+        self.assertIn(problem, caught.exception.problems)
+
+    def test_a_bad_row(self) -> None:
+        self.write("in.csv", ROWS + "c,2024-01-01,1.00001,2024-01-01T00:00:00Z,1,1\n")
+        with self.assertRaises(DataError) as caught:
+            self.run_it()
+        error = caught.exception
+        self.assertEqual((error.exit_code, error.node, error.run, error.place.line, error.place.value), (2, "read", 1, 4, "1.00001"))
+        self.assertTrue(error.place.file.endswith("in.csv"))
+        self.assertTrue(error.hint)
+
+    @unittest.skipUnless(has("pyarrow"), "pyarrow is not there")
+    def test_rows_keep_their_types(self) -> None:
+        self.run_it()
+        want = [
+            {
+                "name": "é",
+                "day": datetime.date(2024, 2, 29),
+                "price": Decimal("0.1001"),
+                "at": datetime.datetime(2024, 1, 1, 0, 0, 0, 123456, datetime.timezone.utc),
+                "n": 9007199254740993,
+                "f": None,
+            },
+            {
+                "name": "b",
+                "day": datetime.date(1, 1, 1),
+                "price": Decimal("-123456.7890"),
+                "at": datetime.datetime(1969, 12, 31, 23, 59, 59, 0, datetime.timezone.utc),
+                "n": None,
+                "f": 0.1,
+            },
+        ]
+        self.assertEqual(self.thalweg.table("rows", run=1).to_pylist(), want)
+        self.assertEqual(self.thalweg.arrow("FROM rows -- all").to_pylist(), want)
+        (total,) = self.thalweg.arrow("SELECT sum(n) AS n FROM rows").to_pylist()
+        self.assertEqual(total, {"n": Decimal(9007199254740993)})
+        self.assertEqual(self.thalweg.arrow("SELECT * FROM rows WHERE false").num_rows, 0)
+        self.assertEqual(self.thalweg.arrow("FROM range(2500)").num_rows, 2500)
+        if has("polars"):
+            frame = self.thalweg.polars("FROM rows")
+            self.assertEqual([{**row, "at": row["at"].astimezone(datetime.timezone.utc)} for row in frame.to_dicts()], want)
+        if has("pandas"):
+            data = self.thalweg.pandas("FROM rows")
+            self.assertEqual(data["n"].tolist()[0], 9007199254740993)
+            self.assertEqual((data["price"].tolist(), data["day"].tolist()), ([r["price"] for r in want], [r["day"] for r in want]))
+            self.assertEqual(data["f"].isna().tolist(), [True, False])
+
+    @unittest.skipUnless(has("pyarrow"), "pyarrow is not there")
+    def test_a_query_that_is_wrong(self) -> None:
+        self.run_it()
+        with self.assertRaises(ScriptError) as caught:
+            self.thalweg.arrow("SELECT * FROM nope")
+        self.assertIn("nope", caught.exception.message)
+        self.assertIn("tables: rows", caught.exception.hint)
+        with self.assertRaises(ScriptError):
+            self.thalweg.arrow("SELECT INTERVAL 1 DAY AS i")
+        with self.assertRaises(ValueError):
+            self.thalweg.arrow("-" * (1 << 20) + "\nSELECT 1")
+        with self.assertRaisesRegex(ScriptError, "no run 7|run7"):
+            self.thalweg.table("rows", run=7)
+
+    def test_parameters(self) -> None:
+        self.write("echo.yaml", ECHO)
+        values: List[Param] = ["a b=ü", 3, True, Decimal("1.10"), datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, 3, 4)]
+        for value, want in zip(values, ["a b=ü", "3", "true", "1.10", "2024-01-02", "2024-01-02 03:04:00"]):
+            self.thalweg.run("echo.yaml", params={"v": value})
+            self.assertEqual((self.dir / "echo.csv").read_text().split("\n")[1].strip(), want)
+        with self.assertRaisesRegex(ValueError, "commas"):
+            self.thalweg.run("script.yaml", params={"file": ["a,b", "c"]})
+        with self.assertRaises(TypeError):
+            self.thalweg.run("script.yaml", params={"file": None})  # type: ignore[dict-item]
+
+    def test_an_interrupted_run_goes_on(self) -> None:
+        self.write("slow.yaml", SLOW)
+        self.write("in.csv", "n\n1\n")
+        # The file that the formula waits for is made only behind the interruption.
+        self.write("slow.py", "import os, time\ndef wait(n):\n    while not os.path.exists('go'):\n        time.sleep(0.01)\n    return n\n")
+        with self.thalweg.start("slow.yaml") as run:
+            for event in run.events():
+                if (event.kind, event.node) == ("batch_started", "slow"):
+                    with self.assertRaises(TimeoutError):
+                        run.wait(timeout=0)
+                    run.interrupt()
+            with self.assertRaises(InterruptedRun) as caught:
+                run.wait()
+        self.assertEqual((caught.exception.exit_code, caught.exception.run), (130, 1))
+        self.write("go", "")
+        self.assertEqual(self.thalweg.resume(1).status, "complete")
+
+    def test_what_cannot_be_begun(self) -> None:
+        with self.assertRaises(ScriptError):
+            self.thalweg.run("script.yaml", params={"file": "in.csv"}, flags=["--no-such-flag"])
+        with self.assertRaises(FileNotFoundError):
+            Thalweg(program=self.dir / "nothing").version()
+        self.assertFalse(math.isnan(len(self.thalweg.version())))
+
+
+if __name__ == "__main__":
+    unittest.main()
