@@ -22,16 +22,16 @@ func (n Nested) MarshalJSON() ([]byte, error) { return []byte(n), nil }
 // typedCell is a cell whose text depends on more than the driver's value: on
 // the column's type, or on values within it.
 func typedCell(v any, typ string) (any, error) {
-	clock := timesOfDay(typ)
+	k := moments{clock: timesOfDay(typ), zoned: instants(typ)}
 	switch v.(type) {
 	case []any, map[string]any, duckdb.OrderedMap, duckdb.Union:
-		text, err := jsonText(within(v, clock))
+		text, err := jsonText(within(v, k))
 		return Nested(text), err
 	}
 	if raw, ok := v.([]byte); ok && typ == "UUID" && len(raw) == 16 {
 		return fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:]), nil
 	}
-	return simpleCell(v, clock), nil
+	return simpleCell(v, k), nil
 }
 
 // timesOfDay reports whether a type is, or is made of, times of day, which the
@@ -41,9 +41,24 @@ func timesOfDay(typ string) bool {
 	return strings.Contains(strings.ReplaceAll(typ, "TIMESTAMP", ""), "TIME")
 }
 
-func simpleCell(v any, clock bool) any {
+// instants reports whether all that a type has of days and times are instants.
+func instants(typ string) bool {
+	rest := strings.NewReplacer("TIMESTAMP WITH TIME ZONE", "", "TIMESTAMPTZ", "").Replace(typ)
+	return rest != typ && !strings.Contains(rest, "TIME") && !strings.Contains(rest, "DATE")
+}
+
+// moments say what the times of the driver are, which it gives alike.
+type moments struct {
+	clock bool // some are times of day
+	zoned bool // all are instants
+}
+
+func simpleCell(v any, k moments) any {
 	t, ok := v.(time.Time)
-	if !ok || !clock || t.Year() != 1 || t.YearDay() != 1 {
+	if ok && k.zoned && infinity(t) == "" {
+		return t.UTC().Format("2006-01-02 15:04:05.999999999+00")
+	}
+	if !ok || !k.clock || t.Year() != 1 || t.YearDay() != 1 {
 		return plainCell(v)
 	}
 	if t.Location() != time.UTC {
@@ -53,30 +68,30 @@ func simpleCell(v any, clock bool) any {
 }
 
 // within is a value inside a nested one.
-func within(v any, clock bool) any {
+func within(v any, k moments) any {
 	switch v := v.(type) {
 	case []any:
 		list := make([]any, len(v))
 		for i, e := range v {
-			list[i] = within(e, clock)
+			list[i] = within(e, k)
 		}
 		return list
 	case map[string]any:
 		fields := make(map[string]any, len(v))
-		for k, e := range v {
-			fields[k] = within(e, clock)
+		for name, e := range v {
+			fields[name] = within(e, k)
 		}
 		return fields
 	case duckdb.OrderedMap:
 		var m orderedJSON
-		for i, k := range v.Keys() {
-			m.keys, m.values = append(m.keys, fmt.Sprint(within(k, clock))), append(m.values, within(v.Values()[i], clock))
+		for i, key := range v.Keys() {
+			m.keys, m.values = append(m.keys, fmt.Sprint(within(key, k))), append(m.values, within(v.Values()[i], k))
 		}
 		return m
 	case duckdb.Union:
-		return within(v.Value, clock)
+		return within(v.Value, k)
 	}
-	v = simpleCell(v, clock)
+	v = simpleCell(v, k)
 	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
 		return JSONFloat(f)
 	}
