@@ -86,6 +86,12 @@ func (l *loader) compile(v *document.Value, path string, sc scope, mode expr.Mod
 	if l.foreignAlias(v, path, sc, e.Refs()) {
 		return nil
 	}
+	if note := e.Comment(); note != nil {
+		d := l.exprError(v, path, note)
+		if !mode.MeanFloat { // Capillaries' forms have comments
+			d.Severity = document.Warning
+		}
+	}
 	mode.Nullable = func(r expr.Ref) bool { return sc.nulls[r] }
 	mode.Zoned = func(r expr.Ref) string { return sc.zones[r] }
 	mode.Unstored = func(r expr.Ref) bool { return sc.unstored[r] }
