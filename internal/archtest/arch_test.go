@@ -60,7 +60,7 @@ var allowed = map[string]string{
 	"internal/message":                 "",
 	"internal/calendar":                "",
 	"internal/script":                  "address calendar document expr fault message records secret similar unpack",
-	"internal/files":                   "address document expr fault parquetfile records script sqltext unpack",
+	"internal/files":                   "address document expr fault parquetfile records script similar sqltext unpack",
 	"internal/parquetfile":             "",
 	"internal/keeper":                  "",
 	"internal/python":                  "expr fault keeper",

@@ -56,7 +56,25 @@ func yamlError(src *Source, err error) *SyntaxError {
 			out.hint = "YAML is indented with blanks, not tabs"
 		}
 	}
+	if out.hint == "" {
+		out.hint = yamlHint(out.Message)
+	}
 	return out
+}
+
+// yamlHint is the usual reason for what the parser says.
+func yamlHint(message string) string {
+	switch {
+	case strings.Contains(message, "no documents"):
+		return "thalweg infer FILE proposes a script for a file, thalweg init begins a project"
+	case strings.Contains(message, "mapping values are not allowed"):
+		return "a text with a colon and a blank in it stands between quotes"
+	case strings.Contains(message, "flow mapping"), strings.Contains(message, "flow sequence"), strings.Contains(message, "flow node"):
+		return "see whether each { and [ is closed, and a comma is between its items"
+	case strings.Contains(message, "quoted scalar"):
+		return "a quote is not closed"
+	}
+	return "see whether the line is indented as those beside it, and whether texts with : # { [ * & ! % @ in them stand between quotes"
 }
 
 type yamlReader struct {

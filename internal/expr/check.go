@@ -239,7 +239,7 @@ func (c *checker) selector(n *node, x *ast.SelectorExpr) (*node, *Error) {
 		for f := range fields {
 			names = append(names, alias+"."+f)
 		}
-		return nil, err.didYouMean(alias+"."+field, names)
+		return nil, err.nearest(alias+"."+field, names)
 	}
 	n.op, n.ref, n.typ, n.zone = opRef, Ref{alias, field}, t, time.UTC
 	n.dec = decimalType{scale: columnScale}
@@ -356,7 +356,11 @@ func noOperand(n *node, tok token.Token) *Error {
 func (c *checker) logic(n *node, at span) (*node, *Error) {
 	for _, a := range n.args {
 		if a.typ != Bool {
-			return nil, a.at.errorf("%s needs bools, but `%s` is %s", n.tok, shorten(a.text), a.typ)
+			err := a.at.errorf("%s needs bools, but `%s` is %s", n.tok, shorten(a.text), a.typ)
+			if a.typ == String && n.tok == token.LOR {
+				return nil, err.hint("texts are put together with +")
+			}
+			return nil, err.hint("write a comparison, such as %s == …", shorten(a.text))
 		}
 	}
 	n.typ, n.op = Bool, opAnd

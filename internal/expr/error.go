@@ -2,6 +2,8 @@ package expr
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"thalweg/internal/similar"
 )
@@ -39,6 +41,22 @@ func (s span) errorf(format string, args ...any) *Error {
 func (e *Error) hint(format string, args ...any) *Error {
 	e.Hint = fmt.Sprintf(format, args...)
 	return e
+}
+
+// maxListed bounds how many names a hint lists.
+const maxListed = 12
+
+// nearest is didYouMean that lists the names if none of them is near.
+func (e *Error) nearest(name string, names []string) *Error {
+	if e.didYouMean(name, names); e.Hint != "" || len(names) == 0 {
+		return e
+	}
+	slices.Sort(names)
+	more := ""
+	if len(names) > maxListed {
+		names, more = names[:maxListed], " …"
+	}
+	return e.hint("there are %s%s", strings.Join(names, ", "), more)
 }
 
 // didYouMean adds the nearest of names as a hint, if one is near enough.

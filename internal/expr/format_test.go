@@ -250,7 +250,7 @@ func TestPrintErrors(t *testing.T) {
 		format, want string
 	}{
 		{expr.Int, "%1001d", "%1001d is wider than 1000 characters (supported: flags - + 0 and blank, width, .precision, and one of d x X o b f F e E g G s v t)"},
-		{expr.DateTime, "YYYY-MM-DD", `the layout "YYYY-MM-DD" names no part of a time (Go layouts are written with 2006-01-02 15:04:05, not "YYYY-MM-DD")`},
+		{expr.DateTime, "YYYY-MM-DD", `the layout "YYYY-MM-DD" names no part of a time (Go layouts are written with 2006-01-02 15:04:05: this one is 2006-01-02)`},
 	} {
 		_, err := expr.PrintSQL(c.typ, c.format, "x")
 		require.EqualError(t, err, c.want)

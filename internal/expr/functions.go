@@ -155,8 +155,7 @@ func (c *checker) call(n *node, x *ast.CallExpr) (*node, *Error) {
 	}
 	f, ok := c.functions[name]
 	if !ok {
-		err := c.e.span(x.Fun).errorf("there is no function %s", name)
-		return nil, err.didYouMean(name, slices.Sorted(maps.Keys(c.functions)))
+		return nil, c.noFunction(c.e.span(x.Fun), name)
 	}
 	if f.aggregate {
 		if err := c.aggregateAllowed(n, name); err != nil {
@@ -191,9 +190,22 @@ func (c *checker) call(n *node, x *ast.CallExpr) (*node, *Error) {
 	return n, nil
 }
 
+// noFunction says what was meant: a name of elsewhere, else the nearest of ours.
+func (c *checker) noFunction(at span, name string) *Error {
+	err := at.errorf("there is no function %s", name)
+	if hint, known := foreignHint(name); known {
+		return err.hint("%s", hint)
+	}
+	if err.didYouMean(name, slices.Sorted(maps.Keys(c.functions))); err.Hint == "" {
+		err.hint("docs/expressions.md lists the functions; others are in sql nodes, and in Python with py_calc")
+	}
+	return err
+}
+
 func (c *checker) aggregateAllowed(n *node, name string) *Error {
 	if !c.mode.Aggregates {
-		return n.at.errorf("%s is an aggregate: it can only be used in a field of a lookup with group: true", name)
+		return n.at.errorf("%s is an aggregate: it can only be used in a field of a lookup with group: true", name).
+			hint("look the table up in itself with group: true, or write a sql node with GROUP BY")
 	}
 	if c.nested > 0 {
 		return n.at.errorf("%s is an aggregate: it must be the whole expression", name).

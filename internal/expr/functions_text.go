@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"fmt"
 	"regexp/syntax"
 	"strings"
 	"time"
@@ -292,5 +291,5 @@ func layoutOf(n *node) (string, *Error) {
 		}
 	}
 	return "", n.at.errorf("the layout %q names no part of a time", layout).
-		hint("Go layouts are written with 2006-01-02 15:04:05, not %s", fmt.Sprintf("%q", "YYYY-MM-DD"))
+		hint("Go layouts are written with 2006-01-02 15:04:05: %s", goLayout(layout))
 }

@@ -136,7 +136,7 @@ func (p *orderParser) item() (OrderItem, *Error) {
 	}
 	t, ok := p.fields[name]
 	if !ok {
-		return OrderItem{}, at.errorf("there is no field %s", name).didYouMean(name, slices.Sorted(maps.Keys(p.fields)))
+		return OrderItem{}, at.errorf("there is no field %s", name).nearest(name, slices.Sorted(maps.Keys(p.fields)))
 	}
 	if t.Nested() {
 		return OrderItem{}, at.errorf("field %s is %s: lists and structs are no keys and have no order", name, t.phrase()).hint("%s", keyHint)

@@ -86,10 +86,66 @@ func syntaxError(src string, err error) *Error {
 		out.hint("text is written between double quotes or back-ticks")
 	case strings.HasPrefix(rest, "="):
 		out.hint("equality is written ==")
+	case strings.TrimSpace(rest) == "" && openParentheses(src) > 0:
+		out.Message = "a parenthesis is not closed"
+		out.hint("each ( needs a )")
 	default:
-		out.Hint = wordHint(rest)
+		foreignSyntax(out, src, rest)
 	}
 	return out
+}
+
+// openParentheses counts those that are not closed.
+func openParentheses(src string) (open int) {
+	eachToken(src, func(_ span, tok token.Token) bool {
+		switch tok {
+		case token.LPAREN:
+			open++
+		case token.RPAREN:
+			open--
+		}
+		return true
+	})
+	return open
+}
+
+// foreignWords are operators of SQL and Python, and what they are here.
+var foreignWords = map[string]string{
+	"and": "and is written &&", "or": "or is written ||", "not": "not is written !",
+	"is": "NULL is found by is_null(x)", "when": caseHint, "then": caseHint, "case": caseHint,
+	"if": "it is written iif(condition, x, y)", "else": "it is written iif(condition, x, y)",
+	"in": "x IN (1, 2) is written x == 1 || x == 2", "like": "LIKE is re.MatchString(pattern, s), strings.Contains(s, part) or strings.HasPrefix(s, part)",
+	"ilike": "re.MatchString(`(?i)…`, s)", "between": "x BETWEEN a AND b is written x >= a && x <= b",
+	"over": "windows are written in a sql node", "as": "the name is the key in front of the expression",
+}
+
+const caseHint = "CASE WHEN condition THEN x ELSE y END is written iif(condition, x, y)"
+
+// foreignSyntax explains what is an expression in other languages.
+func foreignSyntax(err *Error, src, rest string) {
+	word := rest
+	if i := strings.IndexFunc(rest, func(r rune) bool { return !unicode.IsLetter(r) }); i >= 0 {
+		word = rest[:i]
+	}
+	if hint := foreignWords[strings.ToLower(word)]; hint != "" {
+		err.Length = len(word)
+		err.Message = `"` + word + `" is no word of expressions`
+		err.Hint = hint
+		return
+	}
+	switch {
+	case strings.HasPrefix(rest, "?"):
+		err.Message = "? is no operator"
+		err.hint("c ? x : y is written iif(c, x, y)")
+	case strings.HasPrefix(rest, ">") && strings.HasSuffix(src[:err.Offset], "<"):
+		err.Offset, err.Length = err.Offset-1, len("<>")
+		err.Message = "<> is no operator"
+		err.hint("inequality is written !=")
+	case strings.HasPrefix(rest, ":"):
+		err.hint("a value gets another type by int(x), float(x), decimal2(x) or string(x)")
+	default:
+		err.Hint = "an expression consists of operators, literals, fields such as r.name, and function calls"
+	}
 }
 
 // eachToken calls visit for the tokens of an expression until it says false.
@@ -127,25 +183,6 @@ func keywordName(src string) (name span, found bool) {
 	return name, found
 }
 
-// wordHint translates operators of SQL and Python.
-func wordHint(rest string) string {
-	word := rest
-	if i := strings.IndexFunc(rest, func(r rune) bool { return !unicode.IsLetter(r) }); i >= 0 {
-		word = rest[:i]
-	}
-	switch strings.ToLower(word) {
-	case "and":
-		return "and is written &&"
-	case "or":
-		return "or is written ||"
-	case "not":
-		return "not is written !"
-	case "is":
-		return "NULL is found by is_null(x)"
-	}
-	return "an expression consists of operators, literals, fields such as r.name, and function calls"
-}
-
 func (e *Expr) span(n ast.Node) span {
 	off := min(max(int(n.Pos())-e.base, 0), len(e.src))
 	end := min(max(int(n.End())-e.base, off), len(e.src))
@@ -178,6 +215,9 @@ func (e *Expr) walk(n ast.Expr, depth int) *Error {
 		return e.walkSelector(n)
 	case *ast.CallExpr:
 		return e.walkCall(n, depth)
+	}
+	if _, power := n.(*ast.StarExpr); power {
+		return at.errorf("** is no operator").hint("x to the power of 2 is x * x; other powers are computed in a sql node, or in Python with py_calc")
 	}
 	return at.errorf("%s is not supported", describe(n)).
 		hint("an expression consists of operators, literals, fields such as r.name, and function calls")
@@ -270,7 +310,11 @@ func (e *Expr) walkCall(n *ast.CallExpr, depth int) *Error {
 	case *ast.Ident:
 	case *ast.SelectorExpr:
 		if _, ok := f.X.(*ast.Ident); !ok {
-			return e.span(f).errorf("methods of values cannot be called").hint("functions are name(…) or package.Name(…)")
+			err := e.span(f).errorf("methods of values cannot be called").hint("functions are name(…) or package.Name(…)")
+			if hint, known := foreignHint(f.Sel.Name); known {
+				err.Hint = hint
+			}
+			return err
 		}
 	default:
 		return e.span(n.Fun).errorf("%s cannot be called", describe(n.Fun)).hint("functions are name(…) or package.Name(…)")

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"thalweg/internal/address"
@@ -14,6 +15,7 @@ import (
 	"thalweg/internal/fault"
 	"thalweg/internal/parquetfile"
 	"thalweg/internal/script"
+	"thalweg/internal/similar"
 )
 
 // Copy is a local copy of a remote file, or what its server says of the file
@@ -125,7 +127,7 @@ func stat(u script.FileURL, at Places) (Input, error) {
 		return Input{}, OpenFault(u.URL, err)
 	}
 	if !st.Mode().IsRegular() {
-		return Input{}, inputFault(fault.Environment, u.URL, "is not a regular file (%s)", st.Mode().Type())
+		return Input{}, irregular(u.URL, st)
 	}
 	return Input{URL: u.URL, Copy: copied, Path: path, Bytes: st.Size(), Rows: -1, RawBytes: st.Size(), ModTime: st.ModTime()}, nil
 }
@@ -155,6 +157,18 @@ func PathOf(dir, name string) (string, error) {
 	return resolved(path)
 }
 
+// irregular is what is no file to read, such as a folder.
+func irregular(u string, st fs.FileInfo) *fault.Error {
+	if !st.IsDir() {
+		f := inputFault(fault.Environment, u, "it is not a regular file (%s)", st.Mode().Type())
+		f.Hint = "name a file, not a pipe or a device"
+		return f
+	}
+	f := inputFault(fault.UserData, u, "it is a folder, not a file")
+	f.Hint = "name the files in it: " + strings.TrimSuffix(u, "/") + "/*.csv"
+	return f
+}
+
 // OpenFault classifies the failure to open or read an input that people know as u.
 func OpenFault(u string, err error) error {
 	f := inputFault(fault.Environment, u, "cannot read input file")
@@ -163,6 +177,12 @@ func OpenFault(u string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		f.Kind = fault.UserData // whoever names a file can mend its name
 		f.Message, f.Hint = "input file does not exist", "check urls in the script and the directory the command runs in"
+		var p *fs.PathError
+		if errors.As(err, &p) {
+			if near := similar.File(p.Path); near != "" {
+				f.Hint = "did you mean " + near + "? " + f.Hint
+			}
+		}
 	case errors.Is(err, fs.ErrPermission):
 		f.Hint = "check the file's permissions"
 	default:

@@ -34,7 +34,7 @@ func TestInspect(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 
 	_, err = Inspect(t.Context(), csvByHeader("a|int", dir), Places{})
-	require.ErrorContains(t, err, "not a regular file")
+	require.ErrorContains(t, err, "it is a folder")
 	_, err = Inspect(t.Context(), csvByHeader("a|int", "s3://b/k"), Places{})
 	require.Equal(t, fault.Place{File: "s.yaml", Line: 10, Column: 5}, fault.Of(err).Place)
 }

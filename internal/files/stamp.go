@@ -63,7 +63,7 @@ func StampOf(path, u string) (s Stamp, err error) {
 		return s, OpenFault(u, err)
 	}
 	if !st.Mode().IsRegular() {
-		return s, inputFault(fault.Environment, u, "is not a regular file (%s)", st.Mode().Type())
+		return s, irregular(u, st)
 	}
 	s.Bytes, s.ModTime = st.Size(), st.ModTime().UTC()
 	if s.Digest, err = digestEdges(path, s.Bytes); err != nil {

@@ -15,6 +15,7 @@ import (
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/secret"
+	"thalweg/internal/similar"
 )
 
 // Sources says where a script comes from.
@@ -239,7 +240,7 @@ func (l *loader) fetchFirst(ctx context.Context, key string, places []string, at
 	}
 	if err != nil {
 		l.fetched[key] = fetched{}
-		l.unreadable(shown, at, where, err)
+		l.unreadable(shown, found, at, where, err)
 		return nil
 	}
 	l.src.Known.Learn(string(text))
@@ -270,7 +271,7 @@ func (l *loader) read(ctx context.Context, places []string) (text []byte, found 
 	return text, found, l.script.hideError(err)
 }
 
-func (l *loader) unreadable(shown string, at *document.Value, where string, err error) {
+func (l *loader) unreadable(shown, found string, at *document.Value, where string, err error) {
 	var d *document.Diagnostic
 	if at == nil {
 		d = l.AddFile(document.Error, shown, where, "the file cannot be read: "+err.Error()) // its name comes before
@@ -283,6 +284,12 @@ func (l *loader) unreadable(shown string, at *document.Value, where string, err 
 		err = f
 	}
 	d.Cause, d.Hint = err, f.Hint
+	if d.Hint == "" && errors.Is(err, fs.ErrNotExist) {
+		d.Hint = "check the name, and the directory the command runs in"
+		if near := similar.File(found); near != "" && !address.Remote(found) {
+			d.Hint = "did you mean " + near + "?"
+		}
+	}
 }
 
 // parse reads a source as its name says. nil after an error.

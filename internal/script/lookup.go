@@ -105,7 +105,9 @@ func (l *loader) joinComponent(d *nodeDraft, k *Lookup, src *document.Source, fr
 	}
 	left, right := d.reads[k.JoinOn[i]], d.looks[k.Index.Key[i].Field]
 	if left != right && left != expr.Invalid && right != expr.Invalid {
-		l.ErrorSpan(src, from, to, path, "r.%s is %s, but field %s of index %s is %s", k.JoinOn[i], article(left),
-			document.Quote(k.Index.Key[i].Field), document.Quote(k.Index.Name), article(right)).Related = []document.Pos{k.Index.Pos}
+		at := l.ErrorSpan(src, from, to, path, "r.%s is %s, but field %s of index %s is %s", k.JoinOn[i], article(left),
+			document.Quote(k.Index.Key[i].Field), document.Quote(k.Index.Name), article(right))
+		at.Related = []document.Pos{k.Index.Pos}
+		at.Hint = "give both the same type where they are read, or convert one of them in the node before"
 	}
 }

@@ -347,6 +347,9 @@ func (l *loader) typeWord(v *document.Value, path string) expr.Type {
 		if d.Hint = expr.TypeProblem(v.Text); d.Hint == "" {
 			d.Hint = document.DidYouMean(v.Text, typeNames())
 		}
+		if ours := foreignType(v.Text); ours != "" {
+			d.Hint = "here it is " + ours
+		}
 		return expr.Invalid
 	}
 	return t

@@ -195,6 +195,8 @@ func (o *object) integer(key string, def, low, high int) int {
 		hint := ""
 		if ok {
 			hint = "write it without quotes"
+		} else {
+			hint = rangeHint(low, high)
 		}
 		d.Hint = o.typedHint(v, "number", hint)
 		return def

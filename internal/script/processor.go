@@ -165,6 +165,7 @@ func (l *loader) pyCall(v *document.Value, path string, call *pyCall, e *pyExpre
 	default:
 		if why := f.accepts(call); why != "" {
 			at := l.pyError(v, path, call.start, call.end, "function "+document.Quote(call.name)+" "+why)
+			at.Hint = "change the call, or the parameters of the function"
 			if f.pos.Line > 0 && at.Severity != "" {
 				at.Related = append(at.Related, f.pos)
 			}

@@ -211,6 +211,7 @@ func (l *loader) tableName(d *nodeDraft, w *TableWriter) {
 	if other := l.tables[lower]; other != nil {
 		at := l.ErrorAt(v, path, "table %s is created twice: node %s creates it too", document.Quote(name), document.Quote(other.Name))
 		at.Related = append(at.Related, other.Table.Pos)
+		at.Hint = "give one of them another name; one node can read several files: urls: [a.csv, b.csv]"
 		return
 	}
 	l.tables[lower] = d.node

@@ -3,7 +3,13 @@
 // the names are; it cannot fail.
 package similar
 
-import "strings"
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
 
 // These bound the work of finding a similar name.
 const (
@@ -100,4 +106,19 @@ func editCost(a, b string, limit int) int {
 		before, row, next = row, next, before
 	}
 	return row[len(b)]
+}
+
+// File finds the name of a file beside path that was probably meant, "" if there is none:
+// path is not there.
+func File(path string) string {
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return ""
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(MaxNames + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return ""
+	}
+	return Mistyped(filepath.Base(path), names)
 }
