@@ -171,7 +171,7 @@ func roundHint(c *script.InputColumn) string {
 	case c.Type == expr.DateTime:
 		return "declare it as timestamptz, which keeps microseconds, or cut the digits off with {type: datetime, round: true}"
 	case c.Type.IsDecimal():
-		return fmt.Sprintf("declare a type with more digits, such as decimal(38,10), or round it with {type: %q, round: true}", c.Type)
+		return fmt.Sprintf("declare a type with more digits behind the point, as far as decimal(38,37) goes, or round it with {type: %q, round: true}", c.Type)
 	}
 	return ""
 }

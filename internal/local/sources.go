@@ -98,21 +98,9 @@ func tableColumns(columns []database.Column, err error) ([]script.FileColumn, er
 
 // typeOfTable is the type of a column by the name that package database has for it.
 func typeOfTable(name string) (expr.Type, bool) {
-	if t, ok := expr.ParseType(name); ok {
-		return t, true
+	var digits, scale int
+	if _, err := fmt.Sscanf(name, "decimal(%d,%d)", &digits, &scale); err == nil && digits == scale {
+		name = expr.DecimalOf(scale+1, scale).String() // a type has a digit before the point
 	}
-	var precision, scale int
-	switch _, err := fmt.Sscanf(name, "decimal(%d,%d)", &precision, &scale); {
-	case name == "date":
-		return expr.DateTime, true
-	case err == nil && scale <= decimal2Scale && precision-scale <= decimal2Whole:
-		return expr.Decimal, true
-	}
-	return expr.Invalid, false
+	return expr.ParseType(name)
 }
-
-// What decimal2 holds: 18 digits, two of them behind the point.
-const (
-	decimal2Scale = 2
-	decimal2Whole = 16
-)
