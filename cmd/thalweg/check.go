@@ -65,7 +65,9 @@ func (c *checkCmd) Run(ctx context.Context, a *app) error {
 	if !c.JSON {
 		a.printDiagnostics(diags.Warnings())
 	}
-	found, err := local.Check(ctx, home, s, local.CheckOptions{Run: r, ScriptPath: c.Script, Nodes: c.Node, MemoryBytes: memory, RowsMax: c.Limit})
+	found, err := local.Check(ctx, home, s, local.CheckOptions{
+		Run: r, ScriptPath: c.Script, Nodes: c.Node, MemoryBytes: memory, RowsMax: c.Limit,
+	})
 	if err != nil {
 		return err
 	}

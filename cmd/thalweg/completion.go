@@ -241,6 +241,10 @@ func (l *completion) valuesOf(ctx context.Context, a *app, name, enum, kind stri
 			return list(nodesOf(text))
 		}
 		return l.nodes(ctx, a)
+	case "table":
+		return list(l.tables(ctx))
+	case "file-or-table":
+		list(l.tables(ctx)) // and files, below
 	}
 	if kind == "path" || slices.Contains([]string{"script", "scripts", "params", "file", "files", "file-or-table", "tests", "costs", "compare", "output", "config", "known-hosts", "ca-file", "python", "hooks"}, name) {
 		l.directive = completeFiles
@@ -365,6 +369,20 @@ func (l *completion) runs(ctx context.Context, _ *app) (out []candidate) {
 		out = append(out, candidate{lastRun, "the latest"})
 	}
 	return out
+}
+
+// tables lists the tables that a query can read.
+func (l *completion) tables(ctx context.Context) []string {
+	home, workspace := l.open(ctx)
+	if home == nil {
+		return nil
+	}
+	defer home.Close()
+	names, err := local.Tables(ctx, home, workspace)
+	if err != nil {
+		return nil
+	}
+	return names
 }
 
 // nodes lists the nodes of the run that was named, or of the last one.

@@ -39,7 +39,8 @@ func Check(ctx context.Context, home *Home, s *script.Script, opts CheckOptions)
 	if err != nil {
 		return nil, err
 	}
-	c := checker{home: home, opts: opts, left: pipeline.Left{Store: home.State, Run: opts.Run.RunKey}, identity: home.identity(s.Name, opts.ScriptPath)}
+	c := checker{home: home, opts: opts, identity: home.identity(s.Name, opts.ScriptPath)}
+	c.left = pipeline.Left{Store: home.State, Run: opts.Run.RunKey}
 	if c.planner.Budget, err = share(opts.MemoryBytes, 0, false); err != nil {
 		return nil, err
 	}
@@ -86,14 +87,16 @@ func checkedNodes(s *script.Script, names []string) (out []*script.Node, err err
 			for _, one := range s.Nodes {
 				known = append(known, one.Name)
 			}
-			f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the script has no node %q", name), Hint: "`thalweg explain " + s.Path + "` lists its nodes"}
+			f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the script has no node %q", name),
+				Hint: "`thalweg explain " + s.Path + "` lists its nodes"}
 			if near := similar.Nearest(name, known); near != "" {
 				f.Hint = "did you mean " + near + "?"
 			}
 			return nil, f
 		}
 		if !plan.HasChecks(n) {
-			return nil, &fault.Error{Kind: fault.Script, Message: "node " + name + " has no checks", Hint: "write some below its key checks: docs/checks.md has all kinds"}
+			return nil, &fault.Error{Kind: fault.Script, Message: "node " + name + " has no checks",
+				Hint: "write some below its key checks: docs/checks.md has all kinds"}
 		}
 		if !slices.Contains(out, n) {
 			out = append(out, n)
@@ -108,7 +111,8 @@ func checkedNodes(s *script.Script, names []string) (out []*script.Node, err err
 		}
 	}
 	if len(out) == 0 {
-		return nil, &fault.Error{Kind: fault.Script, Message: "the script has no checks", Hint: "write some below the key checks of a node: docs/checks.md has all kinds"}
+		return nil, &fault.Error{Kind: fault.Script, Message: "the script has no checks",
+			Hint: "write some below the key checks of a node: docs/checks.md has all kinds"}
 	}
 	return out, nil
 }
@@ -166,8 +170,8 @@ func (c *checker) check(ctx context.Context, r plan.Recheck) (out []CheckFound, 
 		return nil, err
 	}
 	b := c.planner.Budget
-	_, err = engine.Execute(ctx, engine.InstanceConfig{MemoryBytes: b.SlotEngineBytes * int64(b.Slots), Threads: b.Cores, SpillDir: filepath.Join(work, "check-spill"),
-		SpillBytes: b.SpillBytes}, nil, task)
+	_, err = engine.Execute(ctx, engine.InstanceConfig{MemoryBytes: b.SlotEngineBytes * int64(b.Slots), Threads: b.Cores,
+		SpillDir: filepath.Join(work, "check-spill"), SpillBytes: b.SpillBytes}, nil, task)
 	return out, err
 }
 

@@ -75,7 +75,8 @@ func (l Left) table(ctx context.Context, source, reader *script.Node) (*plan.Tab
 			return nil, err
 		}
 		if !whole {
-			return nil, l.notLeft(source, fmt.Sprintf("run %d has not written all of table %s: its node %s is %s", node.Run, source.Table.Name, node.Name, node.Status))
+			return nil, l.notLeft(source, fmt.Sprintf("run %d has not written all of table %s: its node %s is %s",
+				node.Run, source.Table.Name, node.Name, node.Status))
 		}
 	}
 	t, err := readTable(ctx, l.Store, node)
@@ -83,7 +84,8 @@ func (l Left) table(ctx context.Context, source, reader *script.Node) (*plan.Tab
 		return nil, err
 	}
 	if t.ComputedIn != "" {
-		return nil, l.notLeft(source, fmt.Sprintf("run %d did not store table %s: it was computed in node %s", node.Run, source.Table.Name, t.ComputedIn))
+		return nil, l.notLeft(source, fmt.Sprintf("run %d did not store table %s: it was computed in node %s",
+			node.Run, source.Table.Name, t.ComputedIn))
 	}
 	t.Node = source
 	return t, fits(t, source)

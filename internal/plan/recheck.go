@@ -73,7 +73,8 @@ func (r Recheck) failing(check string, limit int) string {
 		}
 	}
 	cols = append(cols, failedMessage)
-	query := fmt.Sprintf("SELECT %s FROM %s WHERE %s = %s ORDER BY rowid", strings.Join(cols, ", "), failedTable, failedCheck, sqltext.String(check))
+	query := fmt.Sprintf("SELECT %s FROM %s WHERE %s = %s ORDER BY rowid",
+		strings.Join(cols, ", "), failedTable, failedCheck, sqltext.String(check))
 	if limit > 0 {
 		query += fmt.Sprintf(" LIMIT %d", limit)
 	}
