@@ -51,17 +51,16 @@ func (c *connection) look(ctx context.Context) error {
 		for _, r := range n.FileReaders() {
 			for _, u := range r.URLs {
 				if r.Database() {
-					c.databaseInput(ctx, n, u.URL, r)
+					c.add("input", n.Name, address.Redact(u.URL)+": it can be read", local.CheckSource(ctx, c.client, c.s, r, u.URL), "")
 					continue
 				}
 				c.input(ctx, n, u.URL)
 			}
 		}
 		switch {
-		case n.Out == nil:
-		case n.Out.Target != nil:
-			c.databaseOutput(ctx, n)
-		default:
+		case n.Out != nil && n.Out.Target != nil:
+			c.add("output", n.Name, address.Redact(n.Out.URL)+": can be written", local.CheckTarget(ctx, c.client, c.s, n), "")
+		case n.Out != nil:
 			c.output(ctx, n, n.Out.URL)
 		}
 		python = python || n.PyCalc != nil || n.PyTable != nil
@@ -111,23 +110,6 @@ func (c *connection) input(ctx context.Context, n *script.Node, url string) {
 		err = c.client.Sample(ctx, url, connectBytes, filepath.Join(dir, "sample"), c.s)
 	}
 	c.add("input", n.Name, shown+": it can be read", err, "")
-}
-
-// databaseInput asks a database what the table or query has: that takes the login, and what may be read.
-func (c *connection) databaseInput(ctx context.Context, n *script.Node, url string, r *script.FileReader) {
-	columns, err := local.DatabaseColumns(ctx, c.client, c.s, url, r)
-	c.add("input", n.Name, address.Redact(url)+": "+counted(columns, "column", "columns"), err, "")
-}
-
-// databaseOutput logs in where rows are written. Whether the table takes them is not tried. A file
-// of SQLite need not be there yet.
-func (c *connection) databaseOutput(ctx context.Context, n *script.Node) {
-	if file := local.NewDatabaseFile(n.Out.URL); file != "" {
-		c.output(ctx, n, file)
-		return
-	}
-	err := local.DatabaseAnswers(ctx, c.client, c.s, n.Out.URL)
-	c.add("output", n.Name, address.Redact(n.Out.URL)+": the database lets in", err, "")
 }
 
 // output looks whether an output file could be written. Nothing is: of other machines, the

@@ -212,13 +212,13 @@ func readLine(ctx context.Context, from io.Reader) (string, error) {
 	}
 }
 
-// outputsThere lists the output files of nodes that are there already, of this machine or others.
-func (w *workplace) outputsThere(ctx context.Context, nodes []*script.Node) (out []replaced, err error) {
+// outputsThere lists the output files and tables of nodes that are there already, of this machine or others.
+func (w *workplace) outputsThere(ctx context.Context, s *script.Script, nodes []*script.Node) (out []replaced, err error) {
 	for _, n := range nodes {
 		if n.Out == nil {
 			continue
 		}
-		found, err := local.OutputsThere(ctx, w.client, n)
+		found, err := local.OutputsThere(ctx, w.client, s, n)
 		if err != nil {
 			return nil, err
 		}
@@ -227,6 +227,8 @@ func (w *workplace) outputsThere(ctx context.Context, nodes []*script.Node) (out
 			switch {
 			case f.Unsure != nil:
 				one.Note = "it may be there: " + f.Unsure.Error()
+			case f.Mode != "":
+				one.Note = "a table: mode " + f.Mode
 			case !f.Modified.IsZero() && f.Bytes >= 0:
 				one.Note = fmt.Sprintf("%s of %s", size(f.Bytes), f.Modified.Local().Format(time.DateTime))
 			}
@@ -257,7 +259,7 @@ func (c *runCmd) confirmOutputs(ctx context.Context, a *app, place *workplace, o
 	if err != nil {
 		return err
 	}
-	what, err := place.outputsThere(ctx, nodes)
+	what, err := place.outputsThere(ctx, s, nodes)
 	if err != nil {
 		return err
 	}

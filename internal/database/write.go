@@ -275,12 +275,21 @@ func twiceFault(key []string, value string) error {
 
 // create makes the table.
 func (s *staged) create(ctx context.Context) error {
+	items, err := s.definition()
+	if err != nil {
+		return err
+	}
+	return s.w.exec(ctx, "CREATE TABLE "+s.w.path(s.t.Table)+" ("+strings.Join(items, ", ")+")"+s.w.traits().created)
+}
+
+// definition is what a table that is made has.
+func (s *staged) definition() ([]string, error) {
 	items := make([]string, 0, len(s.t.Columns)+1)
 	for _, c := range s.t.Columns {
 		key := slices.Contains(s.t.Key, c.Name)
 		kind := s.w.typeOf(c, key)
 		if kind == "" {
-			return fault.New(fault.Script, "column %s: %s has no type that holds a %s exactly", c.Name, s.w.traits().name, c.Type)
+			return nil, fault.New(fault.Script, "column %s: %s has no type that holds a %s exactly", c.Name, s.w.traits().name, c.Type)
 		}
 		if !c.Nullable || key {
 			kind += " NOT NULL"
@@ -290,7 +299,7 @@ func (s *staged) create(ctx context.Context) error {
 	if len(s.t.Key) > 0 {
 		items = append(items, "PRIMARY KEY ("+strings.Join(s.quoted(s.t.Key), ", ")+")")
 	}
-	return s.w.exec(ctx, "CREATE TABLE "+s.w.path(s.t.Table)+" ("+strings.Join(items, ", ")+")"+s.w.traits().created)
+	return items, nil
 }
 
 // check compares the columns that come with those of the table.

@@ -20,15 +20,19 @@ type OutputThere struct {
 	URL      string
 	Bytes    int64     // -1: not known
 	Modified time.Time // zero: not known
+	Mode     string    // of a table of a database: what becomes of its rows
 	Unsure   error     // why it could not be looked at: it may not be there
 }
 
 // outputsThereMax is how many files of one node are listed.
 const outputsThereMax = 10_000
 
-// OutputsThere lists what is there already of the files that a node may write: those of all
-// runs and batches, where its url_template names them. What cannot be looked at is listed, too.
-func OutputsThere(ctx context.Context, client *remote.Client, n *script.Node) ([]OutputThere, error) {
+// OutputsThere lists what is there already of the files or the table that a node may write:
+// files of all runs and batches, where its url_template names them. What cannot be looked at is listed, too.
+func OutputsThere(ctx context.Context, client *remote.Client, s *script.Script, n *script.Node) ([]OutputThere, error) {
+	if n.Out.Target != nil {
+		return tableThere(ctx, client, s, n)
+	}
 	t, err := outputTarget(n)
 	if err != nil {
 		return nil, err
