@@ -80,3 +80,15 @@ func TestParquetOfNothing(t *testing.T) {
 	require.ErrorContains(t, err, `no column of the file can be read; the first, "list": nested or repeated in the file cannot be read`)
 	require.Equal(t, fault.UserData, fault.Of(err).Kind)
 }
+
+// TestParquetOfLists: the proposed script has lists and structs, and writes them to a file that takes them.
+func TestParquetOfLists(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "in.parquet")
+	makeParquet(t, path, "SELECT 1 AS id, ['x'] AS tags, {'a b': 1.5::DOUBLE} AS s")
+	p, err := Files(t.Context(), []string{path}, options(t))
+	require.NoError(t, err)
+	require.Equal(t, "list(string)", p.Columns[1].Type.String())
+	require.Equal(t, `struct("a b" float)`, p.Columns[2].Type.String())
+	loads(t, p)
+}

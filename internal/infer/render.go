@@ -47,7 +47,7 @@ func (p *Proposal) WriteScript(w io.Writer, schema bool) error {
 	fmt.Fprintf(&b, "    r:\n      urls: [%s]\n", strings.Join(list, ", "))
 	p.writeCSVKeys(&b)
 	p.writeColumns(&b)
-	fmt.Fprintf(&b, "    w: %s\n\n  write_%s:\n    type: table_file\n    r: %s\n    w: %s\n", table, table, table, plain("out/"+table+".csv", false))
+	fmt.Fprintf(&b, "    w: %s\n\n  write_%s:\n    type: table_file\n    r: %s\n    w: %s\n", table, table, table, plain("out/"+table+p.outputEnd(), false))
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write the script: %w", err)
 	}
@@ -273,4 +273,14 @@ func oneLine(s string) string {
 		return r
 	}, s)
 	return s
+}
+
+// outputEnd is how the file's name ends that a proposed script writes: CSV has no lists and structs.
+func (p *Proposal) outputEnd() string {
+	for _, c := range p.Columns {
+		if c.Type.Nested() {
+			return ".parquet"
+		}
+	}
+	return ".csv"
 }
