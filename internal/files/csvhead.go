@@ -284,9 +284,19 @@ func resolveHeader(r *script.FileReader, record []string, u string, line int64) 
 	case len(record) > 1 || !strings.ContainsAny(record[0], ";,\t| "):
 		f.Hint = "if files may be without it, say optional: true of the column"
 	default:
-		f.Hint = fmt.Sprintf("the header is one field: is the separator really %q?", r.CSV.Separator)
+		f.Hint = separatorHint(r.CSV.Separator, record[0])
 	}
 	return nil, f
+}
+
+// separatorHint is what to do about a header that is one field.
+func separatorHint(separator byte, header string) string {
+	for _, other := range []byte(";\t|,") {
+		if other != separator && strings.IndexByte(header, other) >= 0 {
+			return fmt.Sprintf("the header is one field: say csv: {separator: %q} on the node that reads it", string(other))
+		}
+	}
+	return fmt.Sprintf("the header is one field: is the separator really %q?", separator)
 }
 
 // SharedHeaders lists the columns of r whose headers are in an input of

@@ -1,0 +1,41 @@
+package files
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+
+	"thalweg/internal/expr"
+	"thalweg/internal/script"
+)
+
+var (
+	commaNumber = regexp.MustCompile(`^[-+]?[0-9]+,[0-9]+$`)
+	pointNumber = regexp.MustCompile(`^[-+]?[0-9]*\.[0-9]+$`)
+	digitsOnly  = regexp.MustCompile(`^[-+]?[0-9]+$`)
+	nullWord    = regexp.MustCompile(`^(?i:null|none|nil|n/?a|nan|-|\\n|#n/a)$`)
+)
+
+// valueHint says what can be done about a text that is no value of its column, and where
+// the script has the column.
+func valueHint(r *script.FileReader, c *script.InputColumn, value string) string {
+	hint := "correct the input, or read the column as a string"
+	switch number := c.Type == expr.Int || c.Type == expr.Float || c.Type.IsDecimal(); {
+	case nullWord.MatchString(value) && r.Records == "":
+		hint = fmt.Sprintf("if it stands for no value, say csv.null_text: %q of the column", value)
+	case number && commaNumber.MatchString(value) && r.Records == "" && c.Numbers == (script.Numbers{}):
+		hint = `if it has a decimal comma, say csv: {decimal: ","} on the node that reads it`
+	case c.Type == expr.Int && pointNumber.MatchString(value):
+		hint = "read the column as a decimal2 or a float"
+	case c.Type == expr.Int && digitsOnly.MatchString(value):
+		hint = "an int has 64 bits: read the column as decimal(38,0)"
+	case c.Type == expr.Bool:
+		hint = "read the column as a string, and compare it"
+	case c.Format != "" && (c.Type == expr.DateTime || c.Type == expr.Date || c.Type == expr.Instant):
+		hint = "correct the input, or write the layout of its texts with the parts of 2006-01-02 15:04:05"
+	}
+	if c.Pos.Line == 0 {
+		return hint
+	}
+	return fmt.Sprintf("%s; the script has it at %s:%d:%d", hint, cmp.Or(c.Pos.File, r.Pos.File), c.Pos.Line, c.Pos.Col)
+}
