@@ -34,6 +34,8 @@ func TestErrors(t *testing.T) {
 		{"r.qty > 0 ⟦and⟧ r.ok", "\"and\" is no word of expressions (and is written &&)", field},
 		{"r.qty > 0 ⟦OR⟧ r.ok", "\"OR\" is no word of expressions (or is written ||)", field},
 		{"r.order_id ⟦is⟧ null", "\"is\" is no word of expressions (NULL is found by is_null(x))", field},
+		{"⟦*r.qty⟧", "a pointer * is not supported (an expression consists of operators, literals, fields such as r.name, and function calls)", field},
+		{"r.qty *⟦* 2⟧", "** is no operator (x to the power of 2 is x * x; other powers are computed in a sql node, or in Python with py_calc)", field},
 		{"r.qty ⟦=⟧ 0", "expected '==', found '=' (equality is written ==)", field},
 		{"r.order_id == ⟦'⟧xy'", "text cannot stand between single quotes (text is written between double quotes or back-ticks)", field},
 		{"r.qty ⟦&⟧ 1", "operator & is not supported (did you mean &&?)", field},

@@ -216,7 +216,7 @@ func (e *Expr) walk(n ast.Expr, depth int) *Error {
 	case *ast.CallExpr:
 		return e.walkCall(n, depth)
 	}
-	if _, power := n.(*ast.StarExpr); power {
+	if _, star := n.(*ast.StarExpr); star && strings.HasSuffix(e.src[:at.off], "*") {
 		return at.errorf("** is no operator").hint("x to the power of 2 is x * x; other powers are computed in a sql node, or in Python with py_calc")
 	}
 	return at.errorf("%s is not supported", describe(n)).
