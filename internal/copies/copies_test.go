@@ -118,7 +118,7 @@ func TestWhatCannotBeCopied(t *testing.T) {
 		{at + "/none", "404", fault.UserData},
 		{at + "/cut", "ends too early", fault.UserData},
 		{filepath.Join(dir, "none"), "does not exist", fault.UserData},
-		{dir, "not a regular file", fault.Environment},
+		{dir, "a folder, not a file", fault.UserData},
 		{big, "more than 1 MiB", fault.Environment},
 	} {
 		_, err := copies.New(filepath.Join(dir, "copies"), c, nil).EnsureAll(t.Context(), []copies.Want{{URL: at + "/a", Text: true}, {URL: bad.url, Text: true}})
