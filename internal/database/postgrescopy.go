@@ -22,6 +22,8 @@ const (
 	rangeVersion  = 140_000              // of the server, from which on it finds pages by their numbers
 	chunkBytes    = 256 << 10            // that are written at a time
 	chunksOfRange = 8 << 20 / chunkBytes // that wait to be written
+
+	companionLockMillis = 100 // that the second session waits for a lock, before one session copies alone
 )
 
 // Copy implements Snapshot.
@@ -39,9 +41,13 @@ func (p *postgres) Copy(ctx context.Context, src Source, to io.Writer) (int64, e
 	}
 	sessions := []*postgres{p}
 	if len(ranges) > 1 {
-		if other := p.companion(ctx, src); other != nil {
+		other, err := p.companion(ctx, src)
+		switch {
+		case err != nil:
+			return 0, err
+		case other != nil:
 			sessions = append(sessions, other)
-		} else {
+		default:
 			ranges = []string{""}
 		}
 	}
@@ -109,30 +115,37 @@ func (p *postgres) ranges(ctx context.Context, src Source) ([]string, error) {
 	return out, nil
 }
 
-// companion is another session that sees the same moment, and has the table: somebody who
-// wants it alone would otherwise stand between the two. nil: there is none to be had.
-func (p *postgres) companion(ctx context.Context, src Source) *postgres {
+// companion is another session that sees the same moment, and has all that a copy locks:
+// somebody who wants the table alone, or an index of it, would otherwise stand between the
+// two, and the server sees no deadlock where one session waits for us. Planning takes the
+// locks, in the first session with waiting, as its copy would. nil: there is none to be had.
+func (p *postgres) companion(ctx context.Context, src Source) (*postgres, error) {
 	if p.other == nil {
 		if p.alone {
-			return nil
+			return nil, nil
 		}
 		p.alone = true // unless it works
 		other, err := p.login(ctx)
 		if err != nil {
-			return nil
+			return nil, nil
 		}
 		if !other.joins(ctx, p) {
 			other.Close()
-			return nil
+			return nil, nil
 		}
 		p.other, p.alone = other, false
 	}
-	if err := p.other.exec(ctx, "LOCK TABLE "+sqltext.Path(src.Table)+" IN ACCESS SHARE MODE NOWAIT"); err != nil {
+	plan := "EXPLAIN " + p.selectOf(src)
+	if err := p.exec(ctx, plan); err != nil {
+		return nil, err
+	}
+	if err := p.other.exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = '%dms'; LOCK TABLE %s IN ACCESS SHARE MODE NOWAIT; %s; SET LOCAL lock_timeout = 0",
+		companionLockMillis, sqltext.Path(src.Table), plan)); err != nil {
 		p.other.Close()
 		p.other, p.alone = nil, true // its transaction has ended
-		return nil
+		return nil, nil
 	}
-	return p.other
+	return p.other, nil
 }
 
 // joins begins a transaction of the moment of another session, if it is one of the same server.

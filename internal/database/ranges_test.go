@@ -78,30 +78,14 @@ func TestLargeTableWithoutASecondSession(t *testing.T) {
 		prevent func(t *testing.T, s server) (server, func())
 	}{
 		{"no more connections", func(t *testing.T, s server) (server, func()) { return alone(t, s), func() {} }},
-		// Whoever wants the table alone stands between the sessions: the second would wait for
-		// him, and he for the first.
+		// Whoever wants the table or an index alone stands between the sessions: the second
+		// would wait for him, and he for the first.
 		{"somebody wants the table alone", func(t *testing.T, s server) (server, func()) {
-			conn, err := pgconn.Connect(t.Context(), s.url)
-			require.NoError(t, err)
-			done := make(chan error, 1)
-			return s, func() {
-				go func() {
-					_, err := conn.Exec(context.WithoutCancel(t.Context()), "ALTER TABLE large ADD COLUMN more int").ReadAll()
-					done <- err
-				}()
-				t.Cleanup(func() {
-					require.NoError(t, <-done)
-					require.NoError(t, conn.Close(context.Background()))
-				})
-				waits := func() bool {
-					snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)
-					require.NoError(t, err)
-					defer snapshot.Close()
-					text, _ := csvOf(t, snapshot, database.Source{URL: s.url, Query: "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"})
-					return strings.Contains(text, "\n1,")
-				}
-				require.Eventually(t, waits, 10*time.Second, 10*time.Millisecond)
-			}
+			return s, waitsFor(t, s, "ALTER TABLE large ADD COLUMN more int")
+		}},
+		{"somebody wants an index alone", func(t *testing.T, s server) (server, func()) {
+			s.exec(t, "CREATE INDEX large_index ON large ((1))")
+			return s, waitsFor(t, s, "REINDEX INDEX large_index")
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -143,4 +127,29 @@ func TestFailingCopyOfALargeTable(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprint(io.ErrShortWrite))
 	snapshot.Close()
 	require.Eventually(t, func() bool { return sessions(t, s, "large") == "0" }, 10*time.Second, 10*time.Millisecond)
+}
+
+// waitsFor gives what begins a statement in another session, and returns when it waits for a lock.
+func waitsFor(t *testing.T, s server, statement string) func() {
+	conn, err := pgconn.Connect(t.Context(), s.url)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	return func() {
+		go func() {
+			_, err := conn.Exec(context.WithoutCancel(t.Context()), statement).ReadAll()
+			done <- err
+		}()
+		t.Cleanup(func() {
+			require.NoError(t, <-done)
+			require.NoError(t, conn.Close(context.Background()))
+		})
+		waits := func() bool {
+			snapshot, err := database.Client{}.Snapshot(t.Context(), s.url)
+			require.NoError(t, err)
+			defer snapshot.Close()
+			text, _ := csvOf(t, snapshot, database.Source{URL: s.url, Query: "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"})
+			return strings.Contains(text, "\n1,")
+		}
+		require.Eventually(t, waits, 10*time.Second, 10*time.Millisecond)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"thalweg/internal/engine"
@@ -26,8 +25,8 @@ func copyParquet(ctx context.Context, in *engine.Instance, home *Home, opts Quer
 }
 
 // exactInParquet gives a query whose columns Parquet holds as they are. The engine
-// writes whole numbers of 128 bits as floats, and intervals without what is below a
-// millisecond: such numbers become decimals of as many digits as there are, which a
+// writes whole numbers of 128 bits as floats, intervals without what is below a
+// millisecond, and times of day without their zone: such numbers become decimals of as many digits as there are, which a
 // larger one does not fit into, and what is left is refused.
 func exactInParquet(ctx context.Context, in *engine.Instance, query string) (string, error) {
 	names, types, err := columnsOf(ctx, in, query)
@@ -37,10 +36,8 @@ func exactInParquet(ctx context.Context, in *engine.Instance, query string) (str
 	inner, outer := make([]string, len(names)), make([]string, len(names))
 	changed := false
 	for i, name := range names {
-		inner[i] = sqltext.Ident(name)
-		if slices.Contains(names[:i], name) {
-			inner[i] = sqltext.Ident(fmt.Sprintf("%s (column %d)", name, i+1))
-		}
+		// With its place: names that differ only in case are one name to the engine.
+		inner[i] = sqltext.Ident(fmt.Sprintf("%s (column %d)", name, i+1))
 		outer[i] = inner[i] + " AS " + sqltext.Ident(name)
 		if wide.MatchString(types[i]) {
 			changed = true
@@ -59,7 +56,7 @@ func exactInParquet(ctx context.Context, in *engine.Instance, query string) (str
 
 var (
 	wide    = regexp.MustCompile(`^U?HUGEINT$`)
-	inexact = regexp.MustCompile(`\bU?HUGEINT\b|\bINTERVAL\b`)
+	inexact = regexp.MustCompile(`\bU?HUGEINT\b|\bINTERVAL\b|\bTIME WITH TIME ZONE\b`)
 	quoted  = regexp.MustCompile(`"(?:[^"]|"")*"|'(?:[^']|'')*'`) // names in types, and the words of enums
 )
 

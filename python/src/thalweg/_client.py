@@ -253,7 +253,10 @@ class Run:
             if line is None:
                 self._lines.put(None)
                 return
-            said = json.loads(line)
+            try:
+                said = json.loads(line)
+            except ValueError:  # the program was killed within a line: how it ended says more
+                continue
             self.number = int(said.get("run") or self.number)
             if said["event"] == "run_finished":
                 self._last = said

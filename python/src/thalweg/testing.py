@@ -50,8 +50,10 @@ class _Type:
     """A type of the script, and how its values travel."""
 
     def __init__(self, said: str, table: bool) -> None:
-        name, _, null = said.strip().partition(" ")
-        if null.strip() not in ("", "null"):
+        name, null = said.strip(), ""
+        if name.endswith(" null"):
+            name, null = name[: -len(" null")].rstrip(), "null"
+        if " " in name.replace(", ", ","):
             raise ValueError("%r is no type: write one like `int` or `int null`" % said)
         self.name = name
         self.nullable = bool(null)
