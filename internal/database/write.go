@@ -417,13 +417,17 @@ func (s *staged) publish(ctx context.Context) error {
 	if there { // a dead attempt, while the rows came
 		return s.w.exec(ctx, "ROLLBACK")
 	}
-	for _, stmt := range []string{
-		"DELETE FROM " + s.records + s.where(),
+	stmts := []string{
 		fmt.Sprintf("INSERT INTO %s (run, node, batch, attempt, rows_written, digest) VALUES (%s, %s, %d, %d, %d, %s)",
 			s.records, textSQL(s.a.Run), textSQL(s.nodeAndTable()), s.a.Batch, s.a.Attempt, s.a.Rows, textSQL(s.a.Digest)),
 		"DELETE FROM " + s.records + " WHERE " + sql.old,
 		"COMMIT",
-	} {
+	}
+	if s.t.Mode != Append {
+		// An earlier attempt's. One that came since the look above stays, and the key refuses ours.
+		stmts = slices.Insert(stmts, 0, "DELETE FROM "+s.records+s.where()+fmt.Sprintf(" AND attempt < %d", s.a.Attempt))
+	}
+	for _, stmt := range stmts {
 		if err := s.w.exec(ctx, stmt); err != nil {
 			return retried(err)
 		}

@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/database"
@@ -130,6 +132,46 @@ func TestTwoAtOnce(t *testing.T) {
 			require.NoError(t, second.Publish(t.Context()))
 			require.NoError(t, first.Publish(t.Context()), "it finds that it is done")
 			require.Equal(t, "0,\"\",\n1,\"\",\n", goods(t, s))
+		})
+	}
+}
+
+// An attempt that commits between another one's look at the records and its commit is not
+// forgotten: the other one's rows are taken back.
+func TestCommitBehindTheLook(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{database.Append, database.Replace, database.Merge} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			s := postgres(t)
+			write(t, target(s, database.Merge), "0", 1, "0,\"\",\n")
+			to := target(s, mode)
+			to.Table = "late"
+			late, err := stage(t, to, "1", 1, "1,\"\",\n")
+			require.NoError(t, err)
+			// Lets others look, and makes them wait when they change something.
+			ctx := t.Context()
+			conn, err := pgconn.Connect(ctx, s.url)
+			require.NoError(t, err)
+			defer conn.Close(context.Background())
+			do := func(sql string) {
+				t.Helper()
+				_, err := conn.Exec(ctx, sql).ReadAll()
+				require.NoError(t, err, sql)
+			}
+			do("BEGIN; LOCK TABLE thalweg_commits IN SHARE ROW EXCLUSIVE MODE")
+			done := make(chan error, 1)
+			go func() { done <- late.Publish(ctx) }()
+			require.Eventually(t, func() bool {
+				got := conn.ExecParams(ctx, "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'thalweg_commits'::regclass", nil, nil, nil, nil).Read()
+				return got.Err == nil && len(got.Rows) > 0
+			}, time.Minute, 10*time.Millisecond)
+			do("INSERT INTO thalweg_commits (run, node, batch, attempt, rows_written, digest) VALUES ('1', 'n > late', 0, 2, 1, '1,\"\",\n'); COMMIT")
+			require.Error(t, <-done)
+			require.NoError(t, late.Discard(ctx))
+			got := conn.ExecParams(ctx, "SELECT attempt, to_regclass('late') IS NULL FROM thalweg_commits WHERE run = '1'", nil, nil, nil, nil).Read()
+			require.NoError(t, got.Err)
+			require.Equal(t, [][][]byte{{[]byte("2"), []byte("t")}}, got.Rows)
 		})
 	}
 }
