@@ -72,6 +72,10 @@ func (w *postgresWriter) typeOf(c TargetColumn, _ bool) string {
 	return ""
 }
 
+// rewritesTexts are types that take some texts and give others back: 007 is 7 in a number,
+// yes is true, and blanks are added or lost.
+var rewritesTexts = []string{"character", "smallint", "integer", "bigint", "oid", "numeric", "real", "double precision", "money", "boolean", "date", "interval", "bit", "bit varying", "bytea"}
+
 func (w *postgresWriter) fits(c TargetColumn, kind string) bool {
 	if w.typeOf(c, false) == kind {
 		return true
@@ -79,7 +83,7 @@ func (w *postgresWriter) fits(c TargetColumn, kind string) bool {
 	base, mod, _ := strings.Cut(kind, "(")
 	switch c.Type {
 	case "string": // what the server cannot take as such it refuses
-		return base != "character" && base != "numeric" && base != "real" && base != "double precision" && !strings.HasPrefix(base, "time") && base != "date" && base != "interval"
+		return !slices.Contains(rewritesTexts, base) && !strings.HasPrefix(base, "time")
 	case "int":
 		return kind == "integer" || kind == "smallint" || kind == "numeric" || base == "numeric" && !strings.Contains(mod, "-")
 	case "datetime":

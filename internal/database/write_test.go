@@ -210,3 +210,24 @@ func TestWritingIsCancelled(t *testing.T) {
 	_, err := database.Client{}.Stage(ctx, target(s, database.Append), database.Attempt{Run: "1"}, "none")
 	require.Equal(t, fault.Canceled, fault.Of(err).Kind)
 }
+
+// A text stays what it is: 007 would be 7 in a number, and yes true.
+func TestTextsKeepTheirBytes(t *testing.T) {
+	t.Parallel()
+	s := postgres(t)
+	to := database.Target{URL: s.url, Table: "texts", Mode: database.Append, Columns: []database.TargetColumn{{Name: "a", Type: "string"}}}
+	for kind, ok := range map[string]bool{
+		"text": true, "varchar(3)": true, "json": true, "uuid": true, "inet": true, "text[]": true,
+		"int": false, "smallint": false, "bigint": false, "numeric": false, "float8": false, "boolean": false, "char(3)": false, "bytea": false,
+		"date": false, "time": false, "timestamptz": false, "interval": false, "bit(3)": false, "money": false,
+	} {
+		s.exec(t, "DROP TABLE IF EXISTS texts; CREATE TABLE texts (a "+kind+")")
+		staged, err := stage(t, to, kind, 1, "")
+		if !ok {
+			require.ErrorContains(t, err, "does not hold every string", kind)
+			continue
+		}
+		require.NoError(t, err, kind)
+		require.NoError(t, staged.Discard(t.Context()))
+	}
+}
