@@ -129,10 +129,10 @@ func mysqlParts(name string) (schema, table string) {
 
 func (w *mysqlWriter) unique(ctx context.Context, name string, key []string) (bool, error) {
 	schema, table := mysqlParts(name)
-	found, err := w.rows(ctx, `SELECT group_concat(column_name ORDER BY column_name) FROM information_schema.statistics
-		WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ? AND non_unique = 0 AND sub_part IS NULL GROUP BY index_name`, schema, table)
-	want := strings.Join(slices.Sorted(slices.Values(key)), ",")
-	return slices.ContainsFunc(found, func(r []string) bool { return r[0] == want }), err
+	// A part of a column, or an expression, is no column: it gives a name that none has.
+	found, err := w.rows(ctx, `SELECT index_name, CASE WHEN sub_part IS NULL THEN column_name END FROM information_schema.statistics
+		WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ? AND non_unique = 0`, schema, table)
+	return someIndexOf(found, key), err
 }
 
 func (w *mysqlWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) error {

@@ -128,10 +128,9 @@ func (w *postgresWriter) table(ctx context.Context, name string) ([]tableColumn,
 }
 
 func (w *postgresWriter) unique(ctx context.Context, table string, key []string) (bool, error) {
-	found, err := w.rows(ctx, `SELECT (SELECT string_agg(a.attname, ',' ORDER BY a.attname) FROM pg_attribute a WHERE a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey))
-		FROM pg_index i WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = i.indnatts`, w.path(table))
-	want := slices.Sorted(slices.Values(key))
-	return slices.ContainsFunc(found, func(r []string) bool { return r[0] == strings.Join(want, ",") }), err
+	found, err := w.rows(ctx, `SELECT i.indexrelid::text, a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+		WHERE i.indrelid = to_regclass($1) AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = i.indnatts`, w.path(table))
+	return someIndexOf(found, key), err
 }
 
 func (w *postgresWriter) clear(ctx context.Context, table string) error {

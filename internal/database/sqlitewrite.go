@@ -104,11 +104,10 @@ func sqlitePath(name string) (schema, table string) {
 
 func (w *sqliteWriter) unique(ctx context.Context, name string, key []string) (bool, error) {
 	schema, table := sqlitePath(name)
-	found, err := w.rows(ctx, `SELECT group_concat(name) FROM (SELECT name FROM pragma_table_info(?, ?) WHERE pk > 0 ORDER BY name)
-		UNION ALL SELECT (SELECT group_concat(name) FROM (SELECT name FROM pragma_index_info(l.name, ?) ORDER BY name)) FROM pragma_index_list(?, ?) AS l WHERE l."unique" AND NOT l.partial`,
-		table, schema, schema, table, schema)
-	want := strings.Join(slices.Sorted(slices.Values(key)), ",")
-	return slices.ContainsFunc(found, func(r []string) bool { return r[0] == want }), err
+	found, err := w.rows(ctx, `SELECT '', name FROM pragma_table_info(?, ?) WHERE pk > 0
+		UNION ALL SELECT l.name, i.name FROM pragma_index_list(?, ?) AS l, pragma_index_info(l.name, ?) AS i WHERE l."unique" AND NOT l.partial`,
+		table, schema, table, schema, schema)
+	return someIndexOf(found, key), err
 }
 
 func (w *sqliteWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) error {

@@ -106,6 +106,22 @@ type writer interface {
 	traits() traits
 }
 
+// someIndexOf reports whether one of several indexes is of just the columns of a key. Each
+// row has an index and one of its columns, none for what is no column.
+func someIndexOf(rows [][]string, key []string) bool {
+	indexes := map[string][]string{}
+	for _, r := range rows {
+		indexes[r[0]] = append(indexes[r[0]], r[1])
+	}
+	want := slices.Sorted(slices.Values(key))
+	for _, columns := range indexes {
+		if slices.Equal(slices.Sorted(slices.Values(columns)), want) {
+			return true
+		}
+	}
+	return false
+}
+
 // traits say how a database differs.
 type traits struct {
 	name         string

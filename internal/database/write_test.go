@@ -231,3 +231,32 @@ func TestTextsKeepTheirBytes(t *testing.T) {
 		require.NoError(t, staged.Discard(t.Context()))
 	}
 }
+
+// Rows are merged by an index of just the key's columns, whatever their names are.
+func TestKeysOfTables(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds() {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			s := k.server(t)
+			quote := map[bool]string{true: "`", false: `"`}[k.name == "MariaDB"]
+			to := database.Target{URL: s.url, Table: "keys", Mode: database.Merge, Key: []string{"B", "a", "c,d"}}
+			for _, name := range append(to.Key, "x") {
+				to.Columns = append(to.Columns, database.TargetColumn{Name: name, Type: "int", Nullable: name == "x"})
+			}
+			quoted := strings.NewReplacer("'", quote)
+			for index, ok := range map[string]bool{"('B', 'a', 'c,d')": true, "('a', 'c,d')": false, "('a', 'B', 'c,d', 'x')": false, "('c,d', 'B', 'a')": true} {
+				s.exec(t, quoted.Replace("DROP TABLE IF EXISTS 'keys'"))
+				s.exec(t, quoted.Replace("CREATE TABLE 'keys' ('B' bigint NOT NULL, 'a' bigint NOT NULL, 'c,d' bigint NOT NULL, 'x' bigint)"))
+				s.exec(t, quoted.Replace("CREATE UNIQUE INDEX i ON 'keys' "+index))
+				staged, err := stage(t, to, index, 1, "1,2,3,4\n")
+				if !ok {
+					require.ErrorContains(t, err, "no unique index", index)
+					continue
+				}
+				require.NoError(t, err, index)
+				require.NoError(t, staged.Publish(t.Context()))
+			}
+		})
+	}
+}
