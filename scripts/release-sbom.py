@@ -1,7 +1,8 @@
-"""Completes a list of what is linked in: release-sbom.py FILE VERSION ARCH.
+"""Completes a list of what is linked in: release-sbom.py FILE VERSION ARCH GCC.
 
-The tool that makes it knows Go modules. DuckDB itself is an archive inside one of
-them, and the program has the version of its release.
+The tool that makes it knows Go modules. DuckDB is an archive inside one of them, and has
+others' code in it (deploy/duckdb/parts.json, which a test holds to be whole); C++'s
+library is the compiler's. The program has the version of its release.
 """
 
 import json
@@ -9,7 +10,7 @@ import pathlib
 import re
 import sys
 
-path, version, arch = sys.argv[1:]
+path, version, arch, gcc = sys.argv[1:]
 bom = json.loads(pathlib.Path(path).read_text())
 main = bom["metadata"]["component"]
 old, main["version"] = main["bom-ref"], version
@@ -27,27 +28,42 @@ engine = pathlib.Path("internal/engine")
 said = {m for f in engine.glob("*.go") for m in re.findall(r'Version\s*=\s*"duckdb-([0-9.]+)"', f.read_text())}
 if len(said) != 1:
     sys.exit("internal/engine does not say which DuckDB it is: %s" % sorted(said))
-duckdb = "pkg:github/duckdb/duckdb@v%s" % said.pop()
+version_of_duckdb = said.pop()
+listed = json.loads(pathlib.Path("deploy/duckdb/parts.json").read_text())
+if listed["duckdb"] != version_of_duckdb:
+    sys.exit("deploy/duckdb/parts.json is of DuckDB %s, not %s" % (listed["duckdb"], version_of_duckdb))
 bindings = [c["bom-ref"] for c in bom["components"] if c["name"].endswith("duckdb-go-bindings/lib/linux-" + arch)]
 if len(bindings) != 1:
     sys.exit("the binary does not name DuckDB's archive: %s" % bindings)
-bom["components"].append(
-    {
-        "bom-ref": duckdb,
-        "type": "library",
-        "name": "duckdb",
-        "version": duckdb.rpartition("@v")[2],
-        "scope": "required",
-        "purl": duckdb,
-        "licenses": [{"license": {"id": "MIT"}}],
-    }
-)
-for d in bom["dependencies"]:
+needs = {d["ref"]: d for d in bom["dependencies"]}
+
+
+def add(ref, by, name, license, **more):
+    """Add what is no Go module, and who needs it."""
+    bom["components"].append({"bom-ref": ref, "type": "library", "name": name, "scope": "required", "licenses": [license], **more})
+    needs[ref] = {"ref": ref}
+    needs[by].setdefault("dependsOn", []).append(ref)
+
+
+duckdb = "pkg:github/duckdb/duckdb@v" + version_of_duckdb
+add(duckdb, bindings[0], "duckdb", {"license": {"id": "MIT"}}, version=version_of_duckdb, purl=duckdb)
+for part in listed["parts"]:
+    more = {"version": part["version"]} if "version" in part else {}
+    if "repository" in part:
+        more["externalReferences"] = [{"type": "vcs", "url": "https://github.com/" + part["repository"]}]
+        # A commit that nobody has written down is no version: then who looks for the package finds all of them.
+        more["purl"] = "pkg:github/" + part["repository"].lower() + ("@" + part["version"] if "version" in part else "")
+    # What has no name among SPDX's is spelled out.
+    license = {"name": "TPC"} if part["license"] == "TPC" else {"id": part["license"]}
+    add("%s#%s" % (duckdb, part["name"].replace(" ", "-")), duckdb, part["name"], {"license": license}, **more)
+for name in ("libstdc++", "libgcc"):
+    purl = "pkg:generic/%s@%s" % (name.replace("+", "%2B"), gcc)
+    add(purl, old, name, {"expression": "GPL-3.0-or-later WITH GCC-exception-3.1"}, version=gcc, purl=purl)
+
+for d in needs.values():
     if d["ref"] == old:
         d["ref"] = main["bom-ref"]
-    if d["ref"] == bindings[0]:
-        d["dependsOn"] = d.get("dependsOn", []) + [duckdb]
-bom["dependencies"].append({"ref": duckdb})
+bom["dependencies"] = list(needs.values())
 bom["compositions"] = [
     dict(c, **{k: [main["bom-ref"] if r == old else r for r in c[k]] for k in ("assemblies", "dependencies") if k in c})
     for c in bom.get("compositions", [])
