@@ -3,6 +3,9 @@
 import datetime
 import importlib.util
 import math
+import re
+import subprocess
+import sys
 import tempfile
 import textwrap
 import unittest
@@ -10,7 +13,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import List
 
-from thalweg import DataError, Event, InterruptedRun, Param, ScriptError, Thalweg
+import thalweg
+from thalweg import DataError, Event, InterruptedRun, Param, ScriptError, Thalweg, ThalwegError
 
 SCRIPT = """
 nodes:
@@ -148,8 +152,8 @@ class Client(unittest.TestCase):
 
     def test_parameters(self) -> None:
         self.write("echo.yaml", ECHO)
-        values: List[Param] = ["a b=ü", 3, True, Decimal("1.10"), datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, 3, 4)]
-        for value, want in zip(values, ["a b=ü", "3", "true", "1.10", "2024-01-02", "2024-01-02 03:04:00"]):
+        values: List[Param] = ["a b=ü", 3, True, Decimal("1.10"), Decimal("1E+3"), datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, 3, 4), Path("a/b")]
+        for value, want in zip(values, ["a b=ü", "3", "true", "1.10", "1000", "2024-01-02", "2024-01-02 03:04:00", "a/b"]):
             self.thalweg.run("echo.yaml", params={"v": value})
             self.assertEqual((self.dir / "echo.csv").read_text().split("\n")[1].strip(), want)
         with self.assertRaisesRegex(ValueError, "commas"):
@@ -173,6 +177,83 @@ class Client(unittest.TestCase):
         self.assertEqual((caught.exception.exit_code, caught.exception.run), (130, 1))
         self.write("go", "")
         self.assertEqual(self.thalweg.resume(1).status, "complete")
+
+    def test_a_run_that_is_asked_for_late(self) -> None:
+        self.write("slow.yaml", SLOW)
+        self.write("in.csv", "n\n1\n")
+        self.write("slow.py", "import threading\ndef wait(n):\n    threading.Event().wait()\n")
+        with self.thalweg.start("slow.yaml") as run:
+            pass
+        with self.assertRaises(InterruptedRun):
+            run.wait()
+
+    def test_a_failed_run_is_tried_again(self) -> None:
+        self.write("in.csv", ROWS + "c,2024-01-01,x,2024-01-01T00:00:00Z,1,1\n")
+        with self.assertRaises(DataError):
+            self.run_it()
+        self.write("in.csv", ROWS)
+        self.assertEqual(self.thalweg.retry(1).status, "complete")
+
+    def test_a_run_is_stopped_by_another(self) -> None:
+        self.write("slow.yaml", SLOW)
+        self.write("in.csv", "n\n1\n")
+        self.write("slow.py", "import threading\ndef wait(n):\n    threading.Event().wait()\n")
+        with self.thalweg.start("slow.yaml") as run:
+            for event in run.events():
+                if (event.kind, event.node) == ("batch_started", "slow"):
+                    self.thalweg.stop(run.number, reason="a test")
+            with self.assertRaises(InterruptedRun):
+                run.wait()
+
+    @unittest.skipUnless(has("pyarrow"), "pyarrow is not there")
+    def test_more_rows_than_memory(self) -> None:
+        self.run_it()
+        rows = self.thalweg.batches("SELECT range AS n FROM range(300000)", rows=1000)
+        sizes = [(batch.num_rows, batch.schema.metadata) for batch in rows]
+        self.assertEqual((sum(n for n, _ in sizes), max(n for n, _ in sizes), {m for _, m in sizes}), (300000, 1000, {None}))
+        first = next(self.thalweg.batches("FROM rows"))
+        self.assertEqual(first.to_pylist(), self.thalweg.table("rows").to_pylist())
+
+    @unittest.skipUnless(has("pyarrow"), "pyarrow is not there")
+    def test_lists_and_extremes(self) -> None:
+        self.run_it()
+        texts = {
+            "12345678901234567890123456789012345678::DECIMAL(38,0)": Decimal("12345678901234567890123456789012345678"),
+            "-0.0000000001::DECIMAL(38,10)": Decimal("-1E-10"),
+            "TIMESTAMP '2024-01-01 00:00:00.123456'": datetime.datetime(2024, 1, 1, 0, 0, 0, 123456),
+            "DATE '9999-12-31'": datetime.date(9999, 12, 31),
+            "TIME '23:59:59.999999'": datetime.time(23, 59, 59, 999999),
+            "[{'b': [1, NULL]}, NULL]": [{"b": [1, None]}, None],
+            "[]::INT[]": [],
+            "'x'::BLOB": b"x",
+            "18446744073709551615::UBIGINT": 2**64 - 1,
+        }
+        columns = ", ".join("%s AS c%d" % (text, i) for i, text in enumerate(texts))
+        query = "SELECT %s UNION ALL SELECT %s" % (columns, ", ".join(["NULL"] * len(texts)))
+        want = [list(texts.values()), [None] * len(texts)]
+        self.assertEqual([list(row.values()) for row in self.thalweg.arrow(query).to_pylist()], want)
+        if has("polars"):
+            self.assertEqual([list(row.values()) for row in self.thalweg.polars(query).to_dicts()], want)
+        if has("pandas"):
+            frame = self.thalweg.pandas(query)
+            self.assertEqual(list(frame.iloc[0]), want[0])
+            self.assertTrue(frame.iloc[1].isna().all())
+
+    @unittest.skipUnless(has("pyarrow"), "pyarrow is not there")
+    def test_a_query_that_does_not_end(self) -> None:
+        self.run_it()
+        with self.assertRaises(TimeoutError):
+            for _ in self.thalweg.batches("SELECT count(*) FROM range(10000000) a, range(10000000) b", timeout=0.1):
+                pass
+
+    def test_another_program(self) -> None:
+        for program in ("/bin/true", "/bin/echo"):
+            with self.assertRaisesRegex(ThalwegError, "is it thalweg %s" % re.escape(thalweg.__version__)):
+                Thalweg(program=program).version()
+
+    def test_nothing_is_loaded_that_is_not_asked_for(self) -> None:
+        code = "import sys, thalweg, thalweg.testing; print([m for m in ('numpy', 'pandas', 'polars', 'pyarrow') if m in sys.modules])"
+        self.assertEqual(subprocess.check_output([sys.executable, "-c", code], text=True).strip(), "[]")
 
     def test_what_cannot_be_begun(self) -> None:
         with self.assertRaises(ScriptError):

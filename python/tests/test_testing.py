@@ -2,6 +2,7 @@
 
 import datetime
 import importlib.util
+import pickle
 import tempfile
 import unittest
 from decimal import Decimal
@@ -85,6 +86,8 @@ nodes:
         self.assertEqual((caught.exception.row, caught.exception.field), (1, "y"))
         self.assertIn("ZeroDivisionError", caught.exception.message)
         self.assertIn("Traceback", caught.exception.traceback)
+        again = pickle.loads(pickle.dumps(caught.exception))  # as tests in several processes do
+        self.assertEqual((str(again), again.row, again.field), (str(caught.exception), 1, "y"))
         for expression, kind in [("'a'", "int"), ("None", "int"), ("2**63", "int"), ("1.23456", "decimal(10,4)"), ("True", "int")]:
             with self.subTest(expression=expression), self.assertRaises(FormulaError):
                 Formulas([self.code], inputs={"x": "int"}, fields={"y": (expression, kind)}).row(x=1)

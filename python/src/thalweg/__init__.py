@@ -21,6 +21,7 @@ from ._errors import (
     ThalwegError,
     WaitingRun,
 )
+from ._program import VERSION as __version__
 from ._program import find_program
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Thalweg",
     "ThalwegError",
     "Validation",
+    "__version__",
     "WaitingRun",
     "find_program",
 ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import json
+import numbers
 import os
 import queue
 import signal
@@ -17,17 +19,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
-from ._errors import Problem, ThalwegError, error_of
-from ._program import find_program
+from ._errors import BugError, Problem, ThalwegError, error_of
+from ._program import VERSION, find_program
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
 
-One = Union[str, int, float, bool, decimal.Decimal, datetime.date]
-Param = Union[One, Sequence[One]]
 AnyPath = Union[str, "os.PathLike[str]"]
+One = Union[AnyPath, int, float, bool, decimal.Decimal, datetime.date]
+Param = Union[One, Sequence[One]]
 
 QUERY_BYTES_MAX = 1 << 20  # the program's own limit
 
@@ -102,17 +104,19 @@ class RunInfo:
 
 
 class Thalweg:
-    """Runs scripts of one state directory, and reads their tables.
+    """Runs scripts of one state directory or cluster, and reads their tables.
 
-    state, workspace and env are those of the command line; where they are not given, the
-    program's own rules hold: THALWEG_STATE, THALWEG_ENV, `.thalweg` of the working
-    directory. cwd is the directory that relative names are seen from.
+    state, cluster, workspace and env are those of the command line; where they are not
+    given, the program's own rules hold: THALWEG_STATE, THALWEG_ENV, `.thalweg` of the
+    working directory. cwd is the directory that relative names are seen from; variables
+    are added to the environment.
     """
 
     def __init__(
         self,
         state: Optional[AnyPath] = None,
         *,
+        cluster: Optional[AnyPath] = None,
         workspace: Optional[str] = None,
         env: Optional[str] = None,
         cwd: Optional[AnyPath] = None,
@@ -124,6 +128,8 @@ class Thalweg:
         self._environment = None if variables is None else {**os.environ, **variables}
         self._env = ["--env", env] if env is not None else []
         self._state = ["--state", os.fspath(state)] if state is not None else []
+        if cluster is not None:
+            self._state += ["--cluster", os.fspath(cluster)]
         if workspace is not None:
             self._state += ["--workspace", workspace]
 
@@ -158,43 +164,77 @@ class Thalweg:
         """Begin a run, and return while it works. Leaving the `with` block interrupts one that is not over."""
         return self._begin(["run", "--json", *self._env, *self._state, *_params(params), *flags, "--", os.fspath(script)])
 
-    def resume(self, run: int, *, flags: Sequence[str] = (), on_event: Optional[Callable[[Event], None]] = None) -> RunResult:
-        """Go on with a run that was stopped or has failed, until it is over."""
-        with self._begin(["resume", "--json", *self._env, *self._state, *flags, "--", str(run)]) as again:
-            return again.wait(on_event=on_event)
+    def resume(
+        self, run: int, *, flags: Sequence[str] = (), on_event: Optional[Callable[[Event], None]] = None, timeout: Optional[float] = None
+    ) -> RunResult:
+        """Go on with a run that was stopped or has failed, from its own sources, until it is over."""
+        return self._again("resume", run, flags, on_event, timeout)
+
+    def retry(
+        self, run: int, *, flags: Sequence[str] = (), on_event: Optional[Callable[[Event], None]] = None, timeout: Optional[float] = None
+    ) -> RunResult:
+        """Do again what failed in a run, in a new one where the script or its inputs have changed."""
+        return self._again("retry", run, flags, on_event, timeout)
+
+    def _again(
+        self, verb: str, run: int, flags: Sequence[str], on_event: Optional[Callable[[Event], None]], timeout: Optional[float]
+    ) -> RunResult:
+        with self._begin([verb, "--json", *self._env, *self._state, *flags, "--", str(run)]) as again:
+            return again.wait(timeout=timeout, on_event=on_event)
+
+    def stop(self, run: int, *, reason: str = "") -> None:
+        """Stop a run, whichever processes work on it. One that was begun here is stopped by `Run.interrupt`, too."""
+        self._json(["stop", "--json", *self._env, *self._state, *(["--reason", reason] if reason else []), "--", str(run)])
 
     def history(self, limit: int = 20) -> List[RunInfo]:
         """Return the latest runs, the last of them last."""
         said = self._json(["history", "--json", "--limit", str(limit), *self._env, *self._state])
         return [_run_info(one) for one in said]
 
-    def arrow(self, query: str, *, memory: Optional[str] = None) -> "pyarrow.Table":
+    def arrow(self, query: str, *, memory: Optional[str] = None, timeout: Optional[float] = None) -> "pyarrow.Table":
         """Return all rows of a query as an Arrow table, with the types that they have."""
         import pyarrow.parquet
 
-        table: "pyarrow.Table" = self._parquet(query, memory, lambda path: pyarrow.parquet.read_table(path, memory_map=False))
+        with self._parquet(query, memory, timeout) as path:
+            table: "pyarrow.Table" = pyarrow.parquet.read_table(path, memory_map=False)
         # What is left of Parquet says nothing about the rows.
         return table.replace_schema_metadata(None)
 
-    def pandas(self, query: str, *, memory: Optional[str] = None) -> "pandas.DataFrame":
+    def batches(
+        self, query: str, *, rows: int = 65536, memory: Optional[str] = None, timeout: Optional[float] = None
+    ) -> Iterator["pyarrow.RecordBatch"]:
+        """Give the rows of a query in batches of Arrow, at most so many rows each: for what is larger than memory.
+
+        They lie in a temporary file until the last is given, or the iterator is closed.
+        """
+        import pyarrow
+        import pyarrow.parquet
+
+        with self._parquet(query, memory, timeout) as path, pyarrow.parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=rows):
+                yield pyarrow.RecordBatch.from_arrays(batch.columns, schema=batch.schema.remove_metadata())
+
+    def pandas(self, query: str, *, memory: Optional[str] = None, timeout: Optional[float] = None) -> "pandas.DataFrame":
         """Return all rows of a query as a DataFrame of Arrow's types: decimals, dates and missing values stay what they are."""
         import pandas
 
-        frame: "pandas.DataFrame" = self.arrow(query, memory=memory).to_pandas(types_mapper=pandas.ArrowDtype)
+        frame: "pandas.DataFrame" = self.arrow(query, memory=memory, timeout=timeout).to_pandas(types_mapper=pandas.ArrowDtype)
         return frame
 
-    def polars(self, query: str, *, memory: Optional[str] = None) -> "polars.DataFrame":
+    def polars(self, query: str, *, memory: Optional[str] = None, timeout: Optional[float] = None) -> "polars.DataFrame":
         """Return all rows of a query as a DataFrame of polars."""
         import polars
 
-        frame: "polars.DataFrame" = self._parquet(query, memory, lambda path: polars.read_parquet(path, memory_map=False))
+        with self._parquet(query, memory, timeout) as path:
+            frame: "polars.DataFrame" = polars.read_parquet(path, memory_map=False)
         return frame
 
     def table(self, name: str, *, run: Optional[int] = None) -> "pyarrow.Table":
         """Return a table of the last run that completed it, or of one run."""
         return self.arrow("FROM %s%s" % ("" if run is None else "run%d." % run, quote(name)))
 
-    def _parquet(self, query: str, memory: Optional[str], read: Callable[[str], Any]) -> Any:
+    @contextlib.contextmanager
+    def _parquet(self, query: str, memory: Optional[str], timeout: Optional[float]) -> Iterator[str]:
         data = query.encode()
         if len(data) > QUERY_BYTES_MAX:
             raise ValueError("the query is longer than %d bytes" % QUERY_BYTES_MAX)
@@ -203,19 +243,32 @@ class Thalweg:
             args = ["sql", "--json", "--format", "parquet", "-o", path, *self._env, *self._state]
             if memory is not None:
                 args += ["--memory", memory]
-            self._call([*args, "--", "-"], data)
-            return read(path)
+            self._call([*args, "--", "-"], data, timeout=timeout)
+            yield path
 
     def _json(self, args: Sequence[str], codes: Tuple[int, ...] = (0,)) -> Any:
-        return json.loads(self._call(args, codes=codes))
+        said = self._call(args, codes=codes)
+        try:
+            return json.loads(said)
+        except ValueError:
+            text = said.decode("utf-8", "replace").strip()
+            raise BugError("%s answers %s with what this package does not know: is it thalweg %s?" % (self.program, args[0], VERSION), detail=text) from None
 
-    def _call(self, args: Sequence[str], data: bytes = b"", codes: Tuple[int, ...] = (0,)) -> bytes:
-        done = subprocess.run(
-            [self.program, *args], input=data, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.cwd, env=self._environment, check=False
-        )
-        if done.returncode not in codes or (done.returncode and not done.stdout):
-            raise error_of(*_failure(done.stderr), exit_code=done.returncode)
-        return done.stdout
+    def _call(self, args: Sequence[str], data: bytes = b"", codes: Tuple[int, ...] = (0,), timeout: Optional[float] = None) -> bytes:
+        with subprocess.Popen(
+            [self.program, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.cwd, env=self._environment
+        ) as process:
+            try:
+                said, words = process.communicate(data, timeout)
+            except subprocess.TimeoutExpired:
+                _end(process)
+                raise TimeoutError("thalweg %s has not ended after %s s" % (args[0], timeout)) from None
+            except BaseException:
+                _end(process)
+                raise
+        if process.returncode not in codes or (process.returncode and not said):
+            raise error_of(*_failure(words), exit_code=process.returncode)
+        return said
 
     def _begin(self, args: Sequence[str]) -> "Run":
         return Run([self.program, *args], self.cwd, self._environment)
@@ -227,6 +280,7 @@ class Run:
     def __init__(self, args: Sequence[str], cwd: Optional[str], environment: Optional[Mapping[str, str]]) -> None:
         self.number = 0  # until it has begun
         self._last: Mapping[str, Any] = {}
+        self._said = b""  # of them, behind the end
         self._words: IO[bytes] = tempfile.TemporaryFile()
         # A session of its own: Ctrl-C is passed on by who waits, once.
         self._process = subprocess.Popen(
@@ -278,8 +332,10 @@ class Run:
             self._process.send_signal(signal.SIGINT)
 
     def _error(self, code: int) -> ThalwegError:
-        self._words.seek(0)
-        return error_of(*_failure(self._words.read()), exit_code=code, run=self.number)
+        if not self._words.closed:
+            self._words.seek(0)
+            self._said = self._words.read()
+        return error_of(*_failure(self._said), exit_code=code, run=self.number)
 
     def __enter__(self) -> "Run":
         return self
@@ -290,7 +346,16 @@ class Run:
         self._reader.join()
         assert self._process.stdout is not None
         self._process.stdout.close()
-        self._words.close()
+        if not self._words.closed:
+            self._words.seek(0)
+            self._said = self._words.read()
+            self._words.close()
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End a command as Ctrl-C does, so that it leaves nothing behind, and wait for it."""
+    process.send_signal(signal.SIGINT)
+    process.communicate()
 
 
 def quote(name: str) -> str:
@@ -325,7 +390,15 @@ def _text(name: str, value: Param) -> str:
         return "true" if value else "false"
     if isinstance(value, datetime.datetime):
         return value.isoformat(" ")
-    if isinstance(value, (str, int, float, decimal.Decimal, datetime.date)):
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, numbers.Integral):  # numpy's, too
+        return str(int(value))
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, decimal.Decimal):
+        return format(value, "f")  # without an exponent
+    if isinstance(value, (float, datetime.date)):
         return str(value)
     raise TypeError("parameter %s: a value cannot be of type %s" % (name, type(value).__name__))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 from typing import Any, Mapping, Optional, Sequence
 
@@ -124,7 +125,9 @@ def error_of(said: Optional[Mapping[str, Any]], words: str, *, exit_code: int, r
     """Return the exception for a failure as JSON, or for an ending without one: words is what was printed."""
     if said is None:
         if exit_code < 0:
-            return BugError("thalweg was ended by signal %d" % -exit_code, exit_code=exit_code, run=run, detail=words)
+            # An interruption that came before the program was ready for one has no other sign.
+            ended = InterruptedRun if -exit_code in (signal.SIGINT, signal.SIGTERM) else BugError
+            return ended("thalweg was ended by signal %d" % -exit_code, exit_code=exit_code, run=run, detail=words)
         kind = _CODES.get(exit_code, BugError)
         return kind(words or "thalweg ended with code %d" % exit_code, exit_code=exit_code, run=run)
     kind = _KINDS.get(str(said.get("kind")), BugError)

@@ -1,20 +1,27 @@
-"""Where the program is."""
+"""Where the program is, and what version this package has."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import shutil
 import sysconfig
 from pathlib import Path
+from typing import Iterator
+
+try:
+    VERSION = importlib.metadata.version("thalweg")
+except importlib.metadata.PackageNotFoundError:  # the sources, not installed
+    VERSION = "0.0.0"
 
 
 def find_program() -> str:
-    """Return the program of this package; else THALWEG_PROGRAM, or what the PATH has."""
+    """Return what THALWEG_PROGRAM names, the program of this package, or what the PATH has."""
     named = os.environ.get("THALWEG_PROGRAM")
     if named:
         return named
-    for folder in (sysconfig.get_path("scripts"), sysconfig.get_path("scripts", _user_scheme())):
-        own = Path(folder) / "thalweg"
+    for folder in _folders():
+        own = folder / "thalweg"
         if own.is_file():
             return str(own)
     found = shutil.which("thalweg")
@@ -23,5 +30,11 @@ def find_program() -> str:
     return found
 
 
-def _user_scheme() -> str:
-    return "%s_user" % os.name
+def _folders() -> Iterator[Path]:
+    """Give where pip puts programs: of an environment, of a user, and with --target and --prefix."""
+    yield Path(sysconfig.get_path("scripts"))
+    yield Path(sysconfig.get_path("scripts", "%s_user" % os.name))
+    packages = Path(__file__).resolve().parent.parent
+    yield packages / "bin"
+    if len(packages.parents) > 2:
+        yield packages.parents[2] / "bin"  # PREFIX/lib/python3.x/site-packages

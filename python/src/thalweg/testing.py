@@ -45,6 +45,13 @@ class FormulaError(Exception):
         self.field = field
         self.traceback = traceback
 
+    def __reduce__(self) -> Tuple[Any, ...]:  # tests may run in other processes
+        return _failed, (self.message, self.row, self.field, self.traceback)
+
+
+def _failed(message: str, row: int, field: str, traceback: str) -> FormulaError:
+    return FormulaError(message, row=row, field=field, traceback=traceback)
+
 
 class _Type:
     """A type of the script, and how its values travel."""
