@@ -31,10 +31,10 @@ def find_program() -> str:
 
 
 def _folders() -> Iterator[Path]:
-    """Give where pip puts programs: of an environment, of a user, and with --target and --prefix."""
+    """Give where pip puts programs: beside this package first, which may be in a folder of its own (--target, --prefix)."""
+    packages = Path(__file__).absolute().parent.parent
+    yield packages / "bin"
+    if packages.name in ("site-packages", "dist-packages"):
+        yield packages.parents[2] / "bin"  # PREFIX/lib/python3.x/site-packages
     yield Path(sysconfig.get_path("scripts"))
     yield Path(sysconfig.get_path("scripts", "%s_user" % os.name))
-    packages = Path(__file__).resolve().parent.parent
-    yield packages / "bin"
-    if len(packages.parents) > 2:
-        yield packages.parents[2] / "bin"  # PREFIX/lib/python3.x/site-packages
