@@ -26,7 +26,7 @@ func (c Client) CheckSource(ctx context.Context, src Source, wanted []string) er
 	defer s.Close()
 	columns, err := s.columns(ctx, src)
 	if p, ok := s.(*postgres); ok && err == nil {
-		err = p.exec(ctx, "SELECT FROM (\n"+p.selectOf(src)+"\n) AS q LIMIT 0") // what describes a query asks for no rights
+		err = queryFault(p.exec(ctx, "SELECT FROM (\n"+p.selectOf(src)+"\n) AS q LIMIT 0")) // what describes a query asks for no rights
 	}
 	if err == nil {
 		err = lacking(columns, wanted)
@@ -180,7 +180,11 @@ func (w *postgresWriter) rights(ctx context.Context, table, wanted string) error
 		if right == "TRUNCATE" || right == "DELETE" { // columns have none
 			ask = "has_table_privilege(to_regclass($1), $2)"
 		}
-		got, err := w.rows(ctx, "SELECT ("+ask+")::text", table, right)
+		enough := right
+		if right == "TRUNCATE" { // rows are removed one by one then
+			enough = "TRUNCATE, DELETE"
+		}
+		got, err := w.rows(ctx, "SELECT ("+ask+")::text", table, enough)
 		if err != nil {
 			return err
 		}

@@ -31,6 +31,7 @@ type inserter struct {
 	fault   func(error) error
 	noNaN   bool // the database has none
 	noInf   bool
+	instant func(text string) string // a timestamptz of PostgreSQL's form
 	rowsMax int
 
 	stmt   *sql.Stmt // of rowsMax rows
@@ -87,6 +88,12 @@ func (in *inserter) value(c TargetColumn, text string, null bool) (any, error) {
 	switch {
 	case null:
 		return nil, nil
+	case c.limit != nil:
+		if what := c.limit.refuses(text); what != "" {
+			return nil, rowFault(in.row, c.Name, what)
+		}
+	case c.Type == "timestamptz":
+		return in.instant(text), nil
 	case c.Type == "int":
 		return strconv.ParseInt(text, 10, 64)
 	case c.Type == "bool":
@@ -97,7 +104,7 @@ func (in *inserter) value(c TargetColumn, text string, null bool) (any, error) {
 	case c.Type == "float":
 		v, err := strconv.ParseFloat(text, 64)
 		if err == nil && (in.noNaN && math.IsNaN(v) || in.noInf && math.IsInf(v, 0)) {
-			err = &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("row %d: column %s: the database has no %s", in.row, c.Name, text), Hint: "make it NULL before, or leave the row out"}
+			err = &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("row %d of what is written: column %s: the database has no %s", in.row, c.Name, text), Hint: "make it NULL before, or leave the row out"}
 		}
 		return v, err
 	}
@@ -111,8 +118,7 @@ func (in *inserter) flush(ctx context.Context) (err error) {
 	}
 	stmt := in.stmt
 	if stmt == nil || rows < in.rowsMax {
-		one := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(in.columns)), ", ") + ")"
-		stmt, err = in.conn.PrepareContext(ctx, "INSERT INTO "+in.table+" ("+strings.Join(in.names, ", ")+") VALUES "+strings.TrimSuffix(strings.Repeat(one+", ", rows), ", "))
+		stmt, err = in.conn.PrepareContext(ctx, in.insert(rows))
 		if err != nil {
 			return in.fault(err)
 		}
@@ -123,11 +129,54 @@ func (in *inserter) flush(ctx context.Context) (err error) {
 		}
 	}
 	_, err = stmt.ExecContext(ctx, in.values...)
-	in.values, in.bytes = in.values[:0], 0
 	if err != nil {
-		return in.fault(err)
+		err = in.first(ctx, in.fault(err), rows)
 	}
-	return nil
+	in.values, in.bytes = in.values[:0], 0
+	return err
+}
+
+// first finds the row that the database refuses among those of an INSERT, whose words about
+// it name a place among them at best. What it puts in is taken back.
+func (in *inserter) first(ctx context.Context, failed error, rows int) error {
+	var f *fault.Error
+	if !errors.As(failed, &f) || f.Kind != fault.UserData {
+		return failed
+	}
+	const before, after = "SAVEPOINT thalweg_row", "ROLLBACK TO SAVEPOINT thalweg_row"
+	if _, err := in.conn.ExecContext(ctx, before); err != nil {
+		return failed
+	}
+	defer func() { _, _ = in.conn.ExecContext(ctx, after) }() // what follows is a rollback in any case
+	width := len(in.columns)
+	for i := range rows {
+		_, err := in.conn.ExecContext(ctx, in.insert(1), in.values[i*width:(i+1)*width]...)
+		if err == nil {
+			continue
+		}
+		var one *fault.Error
+		if !errors.As(in.fault(err), &one) || one.Kind != fault.UserData {
+			return failed
+		}
+		found := *one
+		found.Message = fmt.Sprintf("row %d of what is written: %s", in.row-int64(rows)+int64(i)+1, strings.TrimSuffix(one.Message, " at row 1"))
+		return &found
+	}
+	return failed
+}
+
+// insert is an INSERT of so many rows.
+func (in *inserter) insert(rows int) string {
+	one := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(in.columns)), ", ") + ")"
+	return "INSERT INTO " + in.table + " (" + strings.Join(in.names, ", ") + ") VALUES " + strings.TrimSuffix(strings.Repeat(one+", ", rows), ", ")
+}
+
+// Forms of an instant, which comes as 2006-01-02 15:04:05.999999+00.
+
+func mysqlInstant(text string) string { return strings.TrimSuffix(text, "+00") }
+
+func sqliteInstant(text string) string {
+	return strings.Replace(strings.TrimSuffix(text, "+00"), " ", "T", 1) + "Z"
 }
 
 // cells reads values of CSV in which everything that is no number, time or truth has quotes.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,6 +52,13 @@ func (c Client) mysqlConfig(loc address.Location) (*mysql.Config, error) {
 	} else {
 		cfg.Passwd = os.Getenv("MYSQL_PWD")
 	}
+	for name := range u.Query() {
+		if name != "socket" && name != "ssl-mode" {
+			f := fault.New(fault.Script, "?%s=… of the address means nothing", name)
+			f.Hint = "there are ?socket=… and ?ssl-mode=…"
+			return nil, f
+		}
+	}
 	cfg.Collation = "utf8mb4_bin"
 	cfg.Logger = &mysql.NopLogger{}
 	cfg.Params = map[string]string{"time_zone": "'+00:00'", "sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"}
@@ -93,11 +101,12 @@ func (c Client) mysqlLogin(ctx context.Context, loc address.Location) (*sqlSessi
 		_ = db.Close()
 		return nil, mysqlFault(err)
 	}
-	s := &sqlSession{db: db, conn: conn, describe: mysqlColumn, fault: mysqlFault, source: func(src Source) string {
+	s := &sqlSession{kind: MySQL, db: db, conn: conn, describe: mysqlColumn, fault: mysqlFault, source: func(src Source) string {
 		if src.Table != "" {
 			return "SELECT * FROM " + mysqlPath(src.Table)
 		}
-		return trimmed(src.Query)
+		text, _ := statement(src.Query, MySQL)
+		return text
 	}}
 	var id int64
 	if err := conn.QueryRowContext(ctx, "SELECT connection_id()").Scan(&id); err != nil {
@@ -160,9 +169,22 @@ const (
 	mysqlDenied      = 1044
 	mysqlLoginDenied = 1045
 	mysqlNoDatabase  = 1049
+	mysqlThere       = 1050 // a table that is to be made
 	mysqlLockTimeout = 1205
 	mysqlDeadlock    = 1213
+	mysqlPacket      = 1153
 )
+
+// mysqlValues are numbers of errors about values whose states do not say so.
+var mysqlValues = []uint16{
+	1265, // the value is cut
+	1364, // there is no value
+	1366, // not of the type, or not in the character set
+	3819, // a check
+}
+
+// mysqlGenerated are numbers of errors about columns that the server computes.
+var mysqlGenerated = []uint16{1906, 3105}
 
 func mysqlFault(err error) error {
 	var known *fault.Error
@@ -175,12 +197,25 @@ func mysqlFault(err error) error {
 	}
 	f := &fault.Error{Kind: fault.Environment, Message: "MySQL: " + said.Message}
 	switch state := string(said.SQLState[:]); {
-	case said.Number == mysqlDenied || said.Number == mysqlLoginDenied || said.Number == mysqlNoDatabase:
+	case slices.Contains(mysqlValues, said.Number):
+		f.Kind = fault.UserData
+	case slices.Contains(mysqlGenerated, said.Number):
+		f.Kind, f.Hint = fault.Script, "leave the column out: the database computes it"
+	case said.Number == mysqlNoDatabase:
+		f.Hint = "check the database in the address, and before a point in the table's name"
+	case said.Number == mysqlPacket:
+		f.Hint = "let max_allowed_packet of the server be larger than the longest value"
+	case said.Number == mysqlThere: // two sessions have made a table at the same moment
+		f.Retryable = true
+	case said.Number == mysqlDenied || said.Number == mysqlLoginDenied:
 		f.Hint = "check user, password and database: passwords are taken from MYSQL_PWD, or a secret in the address"
 	case said.Number == mysqlLockTimeout || said.Number == mysqlDeadlock:
 		f.Retryable = true
 	case strings.HasPrefix(state, "42"):
-		f.Kind, f.Hint = fault.Script, "check the names of tables and columns, and the rights of the user"
+		f.Kind = fault.Script
+		if !strings.Contains(said.Message, syntaxError) {
+			f.Hint = "check the names of tables and columns, and the rights of the user"
+		}
 	case strings.HasPrefix(state, "22") || strings.HasPrefix(state, "23"):
 		f.Kind = fault.UserData
 	case strings.HasPrefix(state, "08"):

@@ -47,7 +47,65 @@ func (w *mysqlWriter) transaction(ctx context.Context) error {
 	if err := w.exec(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {
 		return err
 	}
+	// A machine that is gone frees what its session holds.
+	if err := w.exec(ctx, "SET SESSION wait_timeout = "+strconv.Itoa(idleSeconds)); err != nil {
+		return err
+	}
 	return w.exec(ctx, "START TRANSACTION READ WRITE")
+}
+
+// idleSeconds is how long a transaction stays open in which nothing happens.
+const idleSeconds = 600
+
+// aloneSeconds is how long an attempt waits for another one that writes the same table.
+const aloneSeconds = 60
+
+func (w *mysqlWriter) alone(ctx context.Context, name string) error {
+	schema, table := mysqlParts(name)
+	found, err := w.rows(ctx, "SELECT get_lock(concat('thalweg.', sha1(concat(coalesce(nullif(?, ''), database()), '.', ?))), "+strconv.Itoa(aloneSeconds)+")", schema, table)
+	if err == nil && found[0][0] != "1" {
+		err = &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("table %s is being written by another attempt for more than %d s", name, aloneSeconds), Hint: "let it end; SHOW PROCESSLIST tells whose it is"}
+	}
+	return err
+}
+
+func (w *mysqlWriter) direct(context.Context, string) (bool, error) { return true, nil }
+
+// empty: rows that nobody sees yet may be there; removing them waits for whoever has them.
+func (w *mysqlWriter) empty(context.Context, string) (bool, error) { return false, nil }
+
+func (w *mysqlWriter) alike(_ context.Context, _ string, key []string) ([]string, error) {
+	return idents(w, key), nil
+}
+
+// limit: beyond it blanks at the end are cut off, and a text of digits is a place in an enum.
+func (w *mysqlWriter) limit(kind string) *limit {
+	base, _, _ := strings.Cut(kind, "(")
+	switch base {
+	case "tinytext":
+		return &limit{kind: kind, bytes: 1<<8 - 1}
+	case "text":
+		return &limit{kind: kind, bytes: 1<<16 - 1}
+	case "mediumtext":
+		return &limit{kind: kind, bytes: 1<<24 - 1}
+	case "enum":
+		return &limit{kind: kind, words: enumWords(kind)}
+	}
+	return charLimit(kind, "varchar")
+}
+
+// enumWords are the values of an enum such as enum('a','it”s').
+func enumWords(kind string) []string {
+	words := []string{}
+	for rest := strings.TrimPrefix(kind, "enum("); strings.HasPrefix(rest, "'"); rest = strings.TrimPrefix(rest, ",") {
+		n := 0
+		for n < len(rest) && rest[n] == '\'' {
+			n += quoted(rest[n:], '\'', false)
+		}
+		words = append(words, strings.ReplaceAll(rest[1:n-1], "''", "'"))
+		rest = rest[n:]
+	}
+	return words
 }
 
 func (w *mysqlWriter) typeOf(c TargetColumn, key bool) string {
@@ -65,6 +123,8 @@ func (w *mysqlWriter) typeOf(c TargetColumn, key bool) string {
 		return "tinyint(1)"
 	case "datetime":
 		return "datetime(3)"
+	case "timestamptz": // as it is in UTC
+		return "datetime(6)"
 	case "decimal2":
 		return "decimal(18,2)"
 	case "date":
@@ -88,8 +148,11 @@ func (w *mysqlWriter) fits(c TargetColumn, kind string) bool {
 		return strings.HasSuffix(base, "int")
 	case "float":
 		return base == "double"
-	case "datetime":
-		return kind == "datetime(3)" || kind == "datetime(4)" || kind == "datetime(5)" || kind == "datetime(6)"
+	case "datetime": // the server refuses those that are outside of a timestamp's years
+		precision := strings.TrimPrefix(strings.TrimPrefix(kind, "datetime"), "timestamp")
+		return slices.Contains([]string{"(3)", "(4)", "(5)", "(6)"}, precision)
+	case "timestamptz":
+		return kind == "datetime(6)" || kind == "timestamp(6)"
 	case "date":
 		return base == "date"
 	}
@@ -105,9 +168,12 @@ func (w *mysqlWriter) table(ctx context.Context, name string) ([]tableColumn, er
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	engine, err := w.rows(ctx, "SELECT engine FROM information_schema.tables WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ?", schema, table)
+	engine, err := w.rows(ctx, "SELECT engine, table_type FROM information_schema.tables WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ?", schema, table)
 	if err != nil {
 		return nil, err
+	}
+	if len(engine) == 1 && engine[0][1] == "VIEW" {
+		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s is a view, of which it is not known how its rows are kept", name), Hint: "name the table that it shows"}
 	}
 	if len(engine) == 1 && (engine[0][0] == "MyISAM" || engine[0][0] == "Aria" || engine[0][0] == "MEMORY" || engine[0][0] == "CSV" || engine[0][0] == "") {
 		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s is kept by %q, which has no transactions: rows could be there in part", name, engine[0][0]),
@@ -137,7 +203,7 @@ func (w *mysqlWriter) unique(ctx context.Context, name string, key []string) (bo
 
 func (w *mysqlWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) error {
 	defer w.watch(ctx)()
-	in := &inserter{conn: w.conn, table: table, columns: columns, fault: w.fault, noNaN: true, noInf: true}
+	in := &inserter{conn: w.conn, table: table, columns: columns, fault: w.fault, noNaN: true, noInf: true, instant: mysqlInstant}
 	for _, c := range columns {
 		in.names = append(in.names, w.ident(c.Name))
 	}
@@ -145,7 +211,16 @@ func (w *mysqlWriter) load(ctx context.Context, table string, columns []TargetCo
 }
 
 func (w *mysqlWriter) clear(ctx context.Context, table string) error {
-	return w.exec(ctx, "DELETE FROM "+table)
+	schema, name := mysqlParts(table)
+	found, err := w.rows(ctx, `SELECT table_name FROM information_schema.referential_constraints
+		WHERE unique_constraint_schema = coalesce(nullif(?, ''), database()) AND referenced_table_name = ? AND table_name <> referenced_table_name AND delete_rule NOT IN ('RESTRICT', 'NO ACTION') LIMIT 1`, schema, name)
+	if err == nil && len(found) > 0 {
+		err = cascadeFault(table, found[0][0])
+	}
+	if err != nil {
+		return err
+	}
+	return keptFault(w.exec(ctx, "DELETE FROM "+w.path(table)))
 }
 
 // merge changes the rows that are there and adds the others. ON DUPLICATE KEY would go by

@@ -165,7 +165,8 @@ func (p *postgres) selectOf(src Source) string {
 	if src.Table != "" {
 		return "SELECT * FROM " + sqltext.Path(src.Table)
 	}
-	return trimmed(src.Query)
+	text, _ := statement(src.Query, Postgres)
+	return text
 }
 
 // copied renders what is copied of columns, and whether that is anything but all of them as they are.
@@ -190,9 +191,12 @@ const padding = "__thalweg"
 
 // columns describes a source without running it.
 func (p *postgres) columns(ctx context.Context, src Source) ([]Column, error) {
+	if err := one(src, Postgres); err != nil {
+		return nil, err
+	}
 	d, err := p.conn.Prepare(ctx, "", p.selectOf(src), nil)
 	if err != nil {
-		return nil, postgresFault(err)
+		return nil, queryFault(postgresFault(err))
 	}
 	switch {
 	case len(d.ParamOIDs) > 0:
@@ -284,6 +288,8 @@ func postgresFault(err error) error {
 	switch class := said.Code[:min(2, len(said.Code))]; {
 	case said.Code == "42501": // insufficient_privilege
 		f.Hint = "give the user of the address the right to do so"
+	case said.Code == "42P07", said.Code == "23505" && said.SchemaName == "pg_catalog": // two sessions have made a table at the same moment
+		f.Retryable = true
 	case said.Code == "42P01", said.Code == "3F000", said.Code == "42703":
 		f.Kind = fault.Script
 		if f.Hint == "" {
@@ -298,7 +304,7 @@ func postgresFault(err error) error {
 		if said.Where != "" {
 			f.Message += " (" + strings.SplitN(said.Where, "\n", 2)[0] + ")"
 		}
-	case class == "08", class == "40", class == "53", class == "55", class == "57":
+	case class == "08", class == "40", class == "53", said.Code == "55006", said.Code == "55P03", class == "57":
 		f.Retryable = true
 	}
 	return f

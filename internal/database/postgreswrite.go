@@ -32,6 +32,9 @@ func (w *postgresWriter) transaction(ctx context.Context) error {
 }
 
 func (w *postgresWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) error {
+	if err := checkLimits(path, columns); err != nil {
+		return err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return &fault.Error{Kind: fault.Environment, Message: "read the rows to write", Err: err}
@@ -63,7 +66,7 @@ func (w *postgresWriter) typeOf(c TargetColumn, _ bool) string {
 		return "numeric(18,2)"
 	case "date":
 		return "date"
-	case "instant":
+	case "timestamptz":
 		return "timestamp with time zone"
 	}
 	if strings.HasPrefix(c.Type, "decimal(") {
@@ -74,7 +77,7 @@ func (w *postgresWriter) typeOf(c TargetColumn, _ bool) string {
 
 // rewritesTexts are types that take some texts and give others back: 007 is 7 in a number,
 // yes is true, and blanks are added or lost.
-var rewritesTexts = []string{"character", "smallint", "integer", "bigint", "oid", "numeric", "real", "double precision", "money", "boolean", "date", "interval", "bit", "bit varying", "bytea"}
+var rewritesTexts = []string{"character", "smallint", "integer", "bigint", "oid", "numeric", "real", "double precision", "money", "boolean", "date", "interval", "bit", "bit varying", "bytea", "name", `"char"`}
 
 func (w *postgresWriter) fits(c TargetColumn, kind string) bool {
 	if w.typeOf(c, false) == kind {
@@ -92,8 +95,8 @@ func (w *postgresWriter) fits(c TargetColumn, kind string) bool {
 			base += rest
 		}
 		return (base == "timestamp without time zone" || base == "timestamp with time zone" || base == "timestamp") && (!some || precision >= "3")
-	case "instant":
-		return kind == "timestamp without time zone"
+	case "timestamptz":
+		return kind == "timestamp without time zone" || kind == "timestamp(6) with time zone" || kind == "timestamp(6) without time zone"
 	}
 	_, scale, ok := decimalOf(c.Type)
 	if !ok || base != "numeric" {
@@ -133,8 +136,59 @@ func (w *postgresWriter) unique(ctx context.Context, table string, key []string)
 	return someIndexOf(found, key), err
 }
 
+func (w *postgresWriter) limit(kind string) *limit { return charLimit(kind, "character varying") }
+
+// alone: locks of the transaction see to that.
+func (w *postgresWriter) alone(context.Context, string) error { return nil }
+
+// direct: COPY knows no views.
+func (w *postgresWriter) direct(ctx context.Context, table string) (bool, error) {
+	view, err := w.rows(ctx, "SELECT 1 FROM pg_class WHERE oid = to_regclass($1) AND relkind = 'v'", w.path(table))
+	return len(view) == 0, err
+}
+
+// empty looks again behind a lock: another attempt may have rows there that nobody sees yet.
+func (w *postgresWriter) empty(ctx context.Context, table string) (bool, error) {
+	some := "SELECT 1 FROM " + w.path(table) + " LIMIT 1"
+	found, err := w.rows(ctx, some)
+	if err != nil || len(found) > 0 {
+		return false, err
+	}
+	if table, err := w.direct(ctx, table); err != nil || !table {
+		return false, err
+	}
+	if err := w.exec(ctx, "LOCK TABLE "+w.path(table)+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+		return false, err
+	}
+	found, err = w.rows(ctx, some)
+	return len(found) == 0, err
+}
+
+func (w *postgresWriter) alike(_ context.Context, _ string, key []string) ([]string, error) {
+	return idents(w, key), nil
+}
+
+// clear removes rows one by one where the table cannot be emptied at once: others refer to
+// it, it is a view, or the user may not.
 func (w *postgresWriter) clear(ctx context.Context, table string) error {
-	return w.exec(ctx, "TRUNCATE "+table)
+	got, err := w.rows(ctx, `SELECT (c.relkind = 'v')::text, has_table_privilege(c.oid, 'TRUNCATE')::text, (f.conrelid IS NOT NULL)::text, coalesce(f.conrelid::regclass::text, ''), coalesce(f.confdeltype NOT IN ('a', 'r'), false)::text
+		FROM pg_class c LEFT JOIN pg_constraint f ON f.confrelid = c.oid AND f.contype = 'f' AND f.conrelid <> c.oid
+		WHERE c.oid = to_regclass($1) ORDER BY 5 DESC LIMIT 1`, w.path(table))
+	if err != nil {
+		return err
+	}
+	view, allowed, referred, other, cascades := got[0][0] == "true", got[0][1] == "true", got[0][2] == "true", got[0][3], got[0][4] == "true"
+	switch {
+	case cascades:
+		return cascadeFault(table, other)
+	case !view && allowed && !referred:
+		return w.exec(ctx, "TRUNCATE "+w.path(table))
+	case !view:
+		if err := w.exec(ctx, "LOCK TABLE "+w.path(table)+" IN SHARE ROW EXCLUSIVE MODE"); err != nil {
+			return err
+		}
+	}
+	return keptFault(w.exec(ctx, "DELETE FROM "+w.path(table)))
 }
 
 func (w *postgresWriter) merge(ctx context.Context, from string, t Target) error {

@@ -18,6 +18,7 @@ import (
 
 // sqlSession is a session by way of package database/sql.
 type sqlSession struct {
+	kind     string
 	db       *sql.DB
 	conn     *sql.Conn
 	describe func(t *sql.ColumnType) Column
@@ -51,9 +52,12 @@ func (s *sqlSession) watch(ctx context.Context) (stop func()) {
 
 func (s *sqlSession) columns(ctx context.Context, src Source) ([]Column, error) {
 	defer s.watch(ctx)()
+	if err := one(src, s.kind); err != nil {
+		return nil, err
+	}
 	rows, err := s.conn.QueryContext(ctx, "SELECT * FROM (\n"+s.source(src)+"\n) AS q LIMIT 0")
 	if err != nil {
-		return nil, s.fault(err)
+		return nil, queryFault(s.fault(err))
 	}
 	defer rows.Close()
 	types, err := rows.ColumnTypes()
@@ -124,7 +128,7 @@ func (s *sqlSession) Copy(ctx context.Context, src Source, to io.Writer) (n int6
 			if text, ok := v.([]byte); ok && columns[i].Layout == layoutTime && slices.Contains(src.Millis, columns[i].Name) {
 				v = millis(string(text))
 			}
-			w.value(v, binary(columns[i].Kind))
+			w.value(v, s.kind == SQLite || binary(columns[i].Kind)) // SQLite gives texts as such
 		}
 		if w.alone {
 			w.value(int64(0), false)

@@ -66,16 +66,14 @@ func openSQLite(ctx context.Context, path, mode string) (*sqlSession, error) {
 		_ = db.Close()
 		return nil, sqliteFault(err)
 	}
-	return &sqlSession{db: db, conn: conn, describe: sqliteColumn, fault: sqliteFault, plain: undeclared, source: func(src Source) string {
+	return &sqlSession{kind: SQLite, db: db, conn: conn, describe: sqliteColumn, fault: sqliteFault, plain: undeclared, source: func(src Source) string {
 		if src.Table != "" {
 			return "SELECT * FROM " + sqltext.Path(src.Table)
 		}
-		return trimmed(src.Query)
+		text, _ := statement(src.Query, SQLite)
+		return text
 	}}, nil
 }
-
-// trimmed is a query without what ends it.
-func trimmed(query string) string { return strings.TrimRight(strings.TrimSpace(query), "; \n\t") }
 
 // undeclared selects the same values without declared types, by which the driver would
 // make times of texts.
@@ -120,13 +118,16 @@ func sqliteFault(err error) error {
 	}
 	switch said.Code() & 0xff {
 	case sqlite3.SQLITE_ERROR:
-		f.Kind, f.Hint = fault.Script, "check the names of tables and columns"
+		f.Kind = fault.Script
+		if text := said.Error(); strings.Contains(text, "no such") || strings.Contains(text, "unknown database") {
+			f.Hint = "check the names of tables and columns"
+		}
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG:
 		f.Kind = fault.UserData
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		f.Retryable, f.Hint = true, "another process writes the file"
 	case sqlite3.SQLITE_NOTADB:
-		f.Hint = "the file is no SQLite database"
+		f.Kind, f.Hint = fault.UserData, "the file is no SQLite database, or is encrypted"
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
 		f.Hint = "check the file's permissions, and those of its directory"
 	}

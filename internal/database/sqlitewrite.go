@@ -17,6 +17,10 @@ func (c Client) sqliteWriter(ctx context.Context, loc address.Location) (writer,
 	if err != nil {
 		return nil, err
 	}
+	if _, err := s.conn.ExecContext(ctx, "PRAGMA foreign_keys = ON"); err != nil {
+		s.Close()
+		return nil, sqliteFault(err)
+	}
 	return &sqliteWriter{sqlWriter{s}}, nil
 }
 
@@ -33,12 +37,39 @@ func (w *sqliteWriter) records() recordsSQL {
 }
 
 // transaction begins one that is the only one to write from its beginning on.
-func (w *sqliteWriter) transaction(ctx context.Context) error { return w.exec(ctx, "BEGIN IMMEDIATE") }
+// Whether rows that are referred to are there is looked at when it ends.
+func (w *sqliteWriter) transaction(ctx context.Context) error {
+	return w.exec(ctx, "BEGIN IMMEDIATE; PRAGMA defer_foreign_keys = ON")
+}
+
+// What follows needs no care where a transaction is the only one that writes.
+
+func (w *sqliteWriter) alone(context.Context, string) error          { return nil }
+func (w *sqliteWriter) empty(context.Context, string) (bool, error)  { return false, nil }
+func (w *sqliteWriter) direct(context.Context, string) (bool, error) { return true, nil }
+
+// limit: columns have none.
+func (w *sqliteWriter) limit(string) *limit { return nil }
+
+// alike: the copy of the rows has not the columns' collations.
+func (w *sqliteWriter) alike(ctx context.Context, name string, key []string) ([]string, error) {
+	schema, table := sqlitePath(name)
+	found, err := w.rows(ctx, `SELECT DISTINCT x.name, x.coll FROM pragma_index_list(?, ?) AS l, pragma_index_xinfo(l.name, ?) AS x WHERE l."unique" AND x."key"`, table, schema, schema)
+	out := idents(w, key)
+	for i, k := range key {
+		for _, r := range found {
+			if r[0] == k && r[1] != "BINARY" {
+				out[i] += " COLLATE " + w.ident(r[1])
+			}
+		}
+	}
+	return out, err
+}
 
 // typeOf: SQLite makes floating point of numbers unless a type's name has TEXT in it.
 func (w *sqliteWriter) typeOf(c TargetColumn, _ bool) string {
 	switch c.Type {
-	case "string", "datetime", "date", "instant":
+	case "string", "datetime", "date", "timestamptz":
 		return "TEXT"
 	case "int":
 		return "INTEGER"
@@ -111,7 +142,7 @@ func (w *sqliteWriter) unique(ctx context.Context, name string, key []string) (b
 }
 
 func (w *sqliteWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) error {
-	in := &inserter{conn: w.conn, table: table, columns: columns, fault: w.fault, noNaN: true} // it keeps NaN as NULL
+	in := &inserter{conn: w.conn, table: table, columns: columns, fault: w.fault, noNaN: true, instant: sqliteInstant} // it keeps NaN as NULL
 	for _, c := range columns {
 		in.names = append(in.names, w.ident(c.Name))
 	}
@@ -119,7 +150,16 @@ func (w *sqliteWriter) load(ctx context.Context, table string, columns []TargetC
 }
 
 func (w *sqliteWriter) clear(ctx context.Context, table string) error {
-	return w.exec(ctx, "DELETE FROM "+table)
+	schema, name := sqlitePath(table)
+	found, err := w.rows(ctx, `SELECT m.name FROM `+w.ident(schema)+`.sqlite_schema AS m, pragma_foreign_key_list(m.name, ?) AS f
+		WHERE m.type = 'table' AND lower(f."table") = lower(?) AND lower(m.name) <> lower(?) AND f.on_delete NOT IN ('NO ACTION', 'RESTRICT') LIMIT 1`, schema, name, name)
+	if err == nil && len(found) > 0 {
+		err = cascadeFault(table, found[0][0])
+	}
+	if err != nil {
+		return err
+	}
+	return keptFault(w.exec(ctx, "DELETE FROM "+w.path(table)))
 }
 
 func (w *sqliteWriter) merge(ctx context.Context, from string, t Target) error {

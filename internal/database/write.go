@@ -40,6 +40,8 @@ type TargetColumn struct {
 	Name     string
 	Type     string // the name of a script's type
 	Nullable bool
+
+	limit *limit // of the column there; nil: the server refuses what does not fit
 }
 
 // Attempt is who writes what: the rows of a batch of a node of a run.
@@ -92,13 +94,24 @@ type writer interface {
 	typeOf(c TargetColumn, key bool) string
 	// fits reports whether a column that is there holds the values of one that comes, exactly.
 	fits(c TargetColumn, kind string) bool
+	// limit is what a column that is there takes of texts.
+	limit(kind string) *limit
 	// table describes a table; none: it is not there.
 	table(ctx context.Context, name string) ([]tableColumn, error)
 	// unique reports whether columns are a key of a table.
 	unique(ctx context.Context, table string, key []string) (bool, error)
 	records() recordsSQL
+	// alone lets no other attempt replace or merge the rows of a table until the session
+	// ends, where transactions do not see to that.
+	alone(ctx context.Context, table string) error
 	// transaction begins one. In MySQL it has to be after all statements that make tables.
 	transaction(ctx context.Context) error
+	// empty reports whether a table has no rows, and will have none but ours until the transaction ends.
+	empty(ctx context.Context, table string) (bool, error)
+	// direct reports whether rows can be loaded into a table as they come.
+	direct(ctx context.Context, table string) (bool, error)
+	// alike renders the columns of a key so that those are equal which the table's key takes for equal.
+	alike(ctx context.Context, table string, key []string) ([]string, error)
 	// merge puts the rows of one table into another by key.
 	merge(ctx context.Context, from string, t Target) error
 	// clear removes all rows of a table.
@@ -172,15 +185,20 @@ func (s *staged) stage(ctx context.Context, path string) error {
 		s.w.Close()
 		return nil
 	}
-	have, err := s.w.table(ctx, s.t.Table)
-	if err != nil {
-		return err
-	}
 	commits := s.w.traits().tablesCommit
+	if s.t.Mode != Append {
+		if err := s.w.alone(ctx, s.t.Table); err != nil {
+			return err
+		}
+	}
 	if !commits {
 		if err := s.w.transaction(ctx); err != nil {
 			return err
 		}
+	}
+	have, err := s.w.table(ctx, s.t.Table)
+	if err != nil {
+		return err
 	}
 	created := len(have) == 0
 	if created {
@@ -205,19 +223,24 @@ func (s *staged) stage(ctx context.Context, path string) error {
 // fill brings the rows in.
 func (s *staged) fill(ctx context.Context, path string, created bool) error {
 	table := s.w.path(s.t.Table)
-	empty := created
-	if !empty && s.t.Mode == Replace {
-		some, err := s.w.rows(ctx, "SELECT 1 FROM "+table+" LIMIT 1")
-		if err != nil {
-			return err
-		}
-		empty = len(some) == 0
+	if created {
+		return s.w.load(ctx, table, s.t.Columns, path)
+	}
+	empty, direct := false, true
+	var err error
+	if s.t.Mode != Merge {
+		direct, err = s.w.direct(ctx, s.t.Table)
+	}
+	if err == nil && s.t.Mode == Replace {
+		empty, err = s.w.empty(ctx, s.t.Table)
 	}
 	switch {
-	case s.t.Mode == Append, created, s.t.Mode == Replace && empty:
+	case err != nil:
+		return err
+	case s.t.Mode == Append && direct, empty && direct:
 		return s.w.load(ctx, table, s.t.Columns, path)
 	case s.t.Mode == Replace && !s.w.traits().swift:
-		if err := s.w.clear(ctx, table); err != nil {
+		if err := s.w.clear(ctx, s.t.Table); err != nil {
 			return err
 		}
 		return s.w.load(ctx, table, s.t.Columns, path)
@@ -230,11 +253,13 @@ func (s *staged) fill(ctx context.Context, path string, created bool) error {
 	if err := s.w.load(ctx, s.w.ident(shadowTable), s.t.Columns, path); err != nil {
 		return err
 	}
-	if s.t.Mode == Merge {
+	switch s.t.Mode {
+	case Merge:
 		return s.merge(ctx)
-	}
-	if err := s.w.clear(ctx, table); err != nil {
-		return err
+	case Replace:
+		if err := s.w.clear(ctx, s.t.Table); err != nil {
+			return err
+		}
 	}
 	names := s.names(s.t.Columns)
 	return s.w.exec(ctx, "INSERT INTO "+table+" ("+names+") SELECT "+names+" FROM "+s.w.ident(shadowTable))
@@ -255,26 +280,22 @@ func (s *staged) names(columns []TargetColumn) string {
 	return strings.Join(out, ", ")
 }
 
-func (s *staged) quoted(names []string) []string {
-	out := make([]string, len(names))
-	for i, n := range names {
-		out[i] = s.w.ident(n)
-	}
-	return out
-}
-
 // merge refuses rows that would hit each other, and puts the others in.
 func (s *staged) merge(ctx context.Context) error {
-	keys := s.quoted(s.t.Key)
+	keys := idents(s.w, s.t.Key)
 	list, shadow := strings.Join(keys, ", "), s.w.ident(shadowTable)
 	null, err := s.w.rows(ctx, "SELECT count(*) FROM "+shadow+" WHERE "+strings.Join(keys, " IS NULL OR ")+" IS NULL")
 	if err != nil {
 		return err
 	}
 	if null[0][0] != "0" {
-		return &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("%s rows have NULL in the key %s: which row they are cannot be said", null[0][0], strings.Join(s.t.Key, ", ")), Hint: "leave them out with having, or name another key"}
+		return &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("%s of the rows have NULL in the key %s: which row of the table that is cannot be said", null[0][0], strings.Join(s.t.Key, ", ")), Hint: "leave them out with having, or name another key"}
 	}
-	twice, err := s.w.rows(ctx, "SELECT "+list+", count(*) FROM "+shadow+" GROUP BY "+list+" HAVING count(*) > 1 LIMIT 1")
+	alike, err := s.w.alike(ctx, s.t.Table, s.t.Key)
+	if err != nil {
+		return err
+	}
+	twice, err := s.w.rows(ctx, "SELECT "+list+", count(*) FROM "+shadow+" GROUP BY "+strings.Join(alike, ", ")+" HAVING count(*) > 1 LIMIT 1")
 	if err != nil {
 		return err
 	}
@@ -305,7 +326,9 @@ func (s *staged) definition() ([]string, error) {
 		key := slices.Contains(s.t.Key, c.Name)
 		kind := s.w.typeOf(c, key)
 		if kind == "" {
-			return nil, fault.New(fault.Script, "column %s: %s has no type that holds a %s exactly", c.Name, s.w.traits().name, c.Type)
+			f := fault.New(fault.Script, "column %s: %s has no type that holds a %s exactly", c.Name, s.w.traits().name, c.Type)
+			f.Hint = "make a text of it in a sql node before, or leave it out with columns"
+			return nil, f
 		}
 		if !c.Nullable || key {
 			kind += " NOT NULL"
@@ -313,7 +336,7 @@ func (s *staged) definition() ([]string, error) {
 		items = append(items, s.w.ident(c.Name)+" "+kind)
 	}
 	if len(s.t.Key) > 0 {
-		items = append(items, "PRIMARY KEY ("+strings.Join(s.quoted(s.t.Key), ", ")+")")
+		items = append(items, "PRIMARY KEY ("+strings.Join(idents(s.w, s.t.Key), ", ")+")")
 	}
 	return items, nil
 }
@@ -322,7 +345,8 @@ func (s *staged) definition() ([]string, error) {
 func (s *staged) check(ctx context.Context, have []tableColumn) error {
 	var wrong []string
 	known := map[string]bool{}
-	for _, c := range s.t.Columns {
+	s.t.Columns = slices.Clone(s.t.Columns)
+	for n, c := range s.t.Columns {
 		known[c.Name] = true
 		i := slices.IndexFunc(have, func(h tableColumn) bool { return h.name == c.Name })
 		switch {
@@ -330,6 +354,8 @@ func (s *staged) check(ctx context.Context, have []tableColumn) error {
 			wrong = append(wrong, fmt.Sprintf("it has no column %s (%s)", c.Name, cmp.Or(s.w.typeOf(c, false), c.Type)))
 		case !s.w.fits(c, have[i].kind):
 			wrong = append(wrong, fmt.Sprintf("column %s is %s there, which does not hold every %s; %s does", c.Name, have[i].kind, c.Type, cmp.Or(s.w.typeOf(c, false), "nothing")))
+		case c.Type == "string":
+			s.t.Columns[n].limit = s.w.limit(have[i].kind)
 		}
 	}
 	for _, h := range have {
@@ -437,7 +463,7 @@ func (s *staged) publish(ctx context.Context) error {
 		fmt.Sprintf("INSERT INTO %s (run, node, batch, attempt, rows_written, digest) VALUES (%s, %s, %d, %d, %d, %s)",
 			s.records, textSQL(s.a.Run), textSQL(s.nodeAndTable()), s.a.Batch, s.a.Attempt, s.a.Rows, textSQL(s.a.Digest)),
 		"DELETE FROM " + s.records + " WHERE " + sql.old,
-		"COMMIT",
+		commit,
 	}
 	if s.t.Mode != Append {
 		// An earlier attempt's. One that came since the look above stays, and the key refuses ours.
@@ -445,16 +471,20 @@ func (s *staged) publish(ctx context.Context) error {
 	}
 	for _, stmt := range stmts {
 		if err := s.w.exec(ctx, stmt); err != nil {
-			return retried(err)
+			return retried(err, stmt == commit)
 		}
 	}
 	return nil
 }
 
-// retried is a failure at the commit: the next attempt finds out what became of it.
-func retried(err error) error {
+// commit ends a transaction.
+const commit = "COMMIT"
+
+// retried is a failure at the commit: the next attempt finds out what became of it. But rows
+// that a server refuses then, because it checks constraints at last, it refuses again.
+func retried(err error, committing bool) error {
 	var f *fault.Error
-	if !errors.As(err, &f) {
+	if !errors.As(err, &f) || committing && f.Kind == fault.UserData {
 		return err
 	}
 	again := *f
