@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -188,6 +189,9 @@ func (c Client) hidden(at, text string) string {
 func connectFault(err error) *fault.Error {
 	f := &fault.Error{Kind: fault.Environment, Message: "cannot connect to the database", Err: err, Retryable: true,
 		Hint: "check the host and the port, and that the server runs"}
+	if lines := strings.Split(err.Error(), "\n"); len(lines) > 1 { // of several ways to connect, which fail alike
+		f.Err = errors.New(strings.Join(slices.Compact(lines), "\n"))
+	}
 	var unknown x509.UnknownAuthorityError
 	var host x509.HostnameError
 	var dns *net.DNSError
@@ -196,6 +200,8 @@ func connectFault(err error) *fault.Error {
 		f.Retryable, f.Hint = false, "the server's certificate is signed by an authority that is not trusted here: name it with --ca-file"
 	case errors.As(err, &host):
 		f.Retryable, f.Hint = false, "the server's certificate is for another name: use that one in the address"
+	case strings.Contains(err.Error(), "server refused TLS connection"):
+		f.Retryable, f.Hint = false, "the server speaks no TLS: set it up there, or write ?sslmode=disable behind the address if the way to it is safe"
 	case errors.As(err, &dns):
 		f.Retryable, f.Hint = dns.IsTemporary, "check the host in the address"
 	}

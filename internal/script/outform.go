@@ -2,6 +2,8 @@ package script
 
 import (
 	"strings"
+	"unicode"
+	"unicode/utf16"
 
 	"thalweg/internal/address"
 	"thalweg/internal/document"
@@ -130,12 +132,18 @@ func (l *loader) formKeys(o, csv *object, w *FileWriter) {
 	}
 }
 
+// sheetName reports whether Excel opens a workbook with a sheet of that name.
+func sheetName(name string) bool {
+	return len(utf16.Encode([]rune(name))) <= sheetNameMax && !strings.ContainsAny(name, sheetNameExcludes) && !strings.HasPrefix(name, "'") && !strings.HasSuffix(name, "'") &&
+		!strings.EqualFold(name, "History") && !strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || r >= 0xfffe && r <= 0xffff })
+}
+
 // sheetOutput reads how an Excel file is written.
 func (l *loader) sheetOutput(o, excel *object, w *FileWriter) {
 	w.Sheet = sheetNameDefault
 	if v := excel.text("sheet"); v != nil && v.Text != "" {
-		if w.Sheet = v.Text; len([]rune(v.Text)) > sheetNameMax || strings.ContainsAny(v.Text, sheetNameExcludes) || strings.HasPrefix(v.Text, "'") || strings.HasSuffix(v.Text, "'") {
-			l.ErrorAt(v, excel.keyPath("sheet"), "%s cannot name a sheet", document.Quote(v.Text)).Hint = "at most 31 characters, none of []:*?/\\, no ' at its ends"
+		if w.Sheet = v.Text; !sheetName(v.Text) {
+			l.ErrorAt(v, excel.keyPath("sheet"), "%s cannot name a sheet", document.Quote(v.Text)).Hint = "at most 31 characters, none of []:*?/\\, no ' at its ends, not History"
 		}
 	}
 	if n := len(w.Columns); n > SheetColumnsMax {
