@@ -2,7 +2,7 @@ package files
 
 import (
 	"regexp"
-	"strings"
+	"slices"
 
 	"thalweg/internal/address"
 	"thalweg/internal/expr"
@@ -134,39 +134,32 @@ func Lacking(r *script.FileReader, list []Slice) (out []string, err error) {
 		if s.Offset > 0 || s.FirstRow > 0 || s.FileBytes == 0 { // it is said once of a file
 			continue
 		}
-		have, err := s.names(r)
+		has, err := s.columns(r)
 		if err != nil {
 			return nil, err
 		}
-		var lacks []string
+		var missing []string
 		for _, c := range optional {
-			if name := c.Header + c.Parquet; !have[name] {
-				lacks = append(lacks, name)
+			if !has(c) {
+				missing = append(missing, c.Header+c.Parquet)
 			}
 		}
-		if len(lacks) > 0 {
-			out = append(out, "input file "+s.URL+" has no column "+quoteList(lacks)+", which may be missing: it is as if its cells were empty")
+		if len(missing) > 0 {
+			out = append(out, "input file "+s.URL+" has no column "+quoteList(missing)+", which may be missing: it is as if its cells were empty")
 		}
 	}
 	return out, nil
 }
 
-// names are those of the columns of a slice's file.
-func (s Slice) names(r *script.FileReader) (map[string]bool, error) {
-	out := map[string]bool{}
+// columns reports of columns of the reader whether a slice's file has them.
+func (s Slice) columns(r *script.FileReader) (func(c *script.InputColumn) bool, error) {
 	if r.Parquet {
 		f, err := readFooter(s.Path, s.URL, nil)
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range f.Names() {
-			out[name] = true
-		}
-		return out, nil
+		return func(c *script.InputColumn) bool { return !lacks(c, f) }, nil
 	}
 	header, err := headerRecord(r, s)
-	for _, name := range header {
-		out[strings.Clone(name)] = true
-	}
-	return out, err
+	return func(c *script.InputColumn) bool { return slices.Contains(header, c.Header) }, err
 }

@@ -107,6 +107,9 @@ func parquetValue(c *script.InputColumn, have parquetColumn, col string, view bo
 	if !view {
 		col = unguessed(col)
 	}
+	if len(have.steps) > 0 {
+		return convertWithin(c, have, col)
+	}
 	if have.Kind == parquetfile.Nested || c.Type.Nested() {
 		return convertNested(c, have, col)
 	}

@@ -15,6 +15,7 @@ import (
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/parquetfile"
+	"thalweg/internal/records"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
 )
@@ -49,6 +50,7 @@ type parquetColumn struct {
 	fixed *fixedCell // it is not in the file; nil: it is
 
 	element parquetfile.Element // the tree of a nested column
+	steps   []records.Step      // from the column to the value within it
 }
 
 // planParquet looks into the footers. With views every slice is read through
@@ -62,7 +64,7 @@ func planParquet(r *script.FileReader, slices []Slice, dir string, views bool) (
 	wanted := map[string]bool{}
 	for _, c := range r.Columns {
 		if c.InFile() {
-			wanted[c.Parquet] = true
+			wanted[c.Parquet], wanted[head(c.Parquet)] = true, true
 		}
 	}
 	names := newNamer(r)
@@ -147,9 +149,9 @@ func wantedColumns(r *script.FileReader, f *parquetfile.Footer, u string, fixed 
 		if out[i].fixed = fixed[i]; fixed[i] != nil {
 			continue
 		}
-		at, found := f.Find(c.Parquet)
+		at, found, steps := find(c, f)
 		switch {
-		case found == 0 && c.Optional:
+		case c.Optional && lacks(c, f):
 			out[i].fixed = &fixedCell{empty: true}
 			continue
 		case found == 0:
@@ -159,20 +161,22 @@ func wantedColumns(r *script.FileReader, f *parquetfile.Footer, u string, fixed 
 			}
 			return nil, e
 		case found > 1:
-			e := fault.Of(refuse("the file has %d columns %q", found, c.Parquet))
+			e := fault.Of(refuse("the file has %d columns %q", found, f.Columns[at].Name))
 			e.Hint = "which one is meant cannot be said: write the file with different names"
 			return nil, e
 		}
-		have := parquetColumn{Column: f.Columns[at], index: at, element: f.Element(at)}
+		have := parquetColumn{Column: f.Columns[at], index: at, element: f.Element(at), steps: steps}
 		if have.Contradiction != "" {
 			return nil, refuse("column %q is described twice in the file, and differently: %s", c.Parquet, have.Contradiction)
 		}
 		if _, err := parquetValue(c, have, "x", false); err != nil {
-			if have.Kind == parquetfile.Nested {
-				have.Type = have.Shape
+			e := fault.Of(refuse("column %q is %s in the file, which cannot be read as %s (column %s of the script): %s",
+				c.Parquet, have.shape(), c.Type, c.Name, err))
+			if lacks(c, f) {
+				e.Message = fmt.Sprintf("missing column %q: %s", c.Parquet, err)
+				e.Hint = "if files may be without it, say optional: true of the column"
 			}
-			return nil, refuse("column %q is %s in the file, which cannot be read as %s (column %s of the script): %s",
-				c.Parquet, have.Type, c.Type, c.Name, err)
+			return nil, e
 		}
 		out[i] = have
 	}
@@ -355,7 +359,7 @@ func mergeable(a, b *parquetSlice) bool {
 	}
 	for i := range a.columns {
 		x, y := a.columns[i], b.columns[i]
-		if x.Column != y.Column || x.split != y.split || (x.fixed == nil) != (y.fixed == nil) || x.fixed != nil && *x.fixed != *y.fixed {
+		if x.Column != y.Column || len(x.steps) != len(y.steps) || x.split != y.split || (x.fixed == nil) != (y.fixed == nil) || x.fixed != nil && *x.fixed != *y.fixed {
 			return false
 		}
 	}
@@ -411,7 +415,7 @@ func (s *parquetSlice) viewed(i int) string {
 	col := sqltext.Ident(viewName(i))
 	switch {
 	case s.view == "":
-		return unguessed(sqltext.Ident(s.columns[i].Name))
+		return s.columns[i].reached(unguessed(sqltext.Ident(s.columns[i].Name)))
 	case s.columns[i].split && s.columns[i].Physical == parquetfile.Int32:
 		return "CAST(CAST(" + col + " AS BIT) AS INTEGER)"
 	case s.columns[i].split:
@@ -502,8 +506,5 @@ func shownNumber(have parquetColumn, text string) string {
 
 // unfit says that a value of a column of a file cannot be converted.
 func unfit(c *script.InputColumn, have parquetColumn, value string) string {
-	if have.Kind == parquetfile.Nested {
-		have.Type = have.Shape
-	}
-	return fmt.Sprintf("value %q of column %q (%s) does not fit %s", shorten(value), c.Parquet, have.Type, c.Type)
+	return fmt.Sprintf("value %q of column %q (%s) does not fit %s", shorten(value), c.Parquet, have.shape(), c.Type)
 }

@@ -367,7 +367,7 @@ func (w *Writer) cell(i int, c Column) error {
 
 // nullAbove reports whether what leads to a column is null in the record.
 func (w *Writer) nullAbove(c Column) bool {
-	steps, err := parsePath(c.Path)
+	steps, err := ParsePath(c.Path)
 	if err != nil {
 		return false
 	}

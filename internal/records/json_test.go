@@ -151,9 +151,9 @@ func TestPaths(t *testing.T) {
 	}
 	require.Equal(t, `"a.b"`, KeyPath("a.b"))
 	for _, key := range []string{"a", "a.b", `x"y`, "", `\`, "[0]"} {
-		steps, err := parsePath(KeyPath(key))
+		steps, err := ParsePath(KeyPath(key))
 		require.NoError(t, err)
-		require.Equal(t, []step{{key, -1}}, steps)
+		require.Equal(t, []Step{{key, -1}}, steps)
 	}
 }
 

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// step is a key of an object, or an element of a list.
-type step struct {
-	key   string
-	index int // -1: it is a key
+// Step is a key of an object, or an element of a list.
+type Step struct {
+	Key   string
+	Index int // -1: it is a key
 }
 
 // CheckPath says what is wrong with a path to a value: keys with points between them,
 // elements as [0], keys with such characters in quotes: address.city, items[0].sku, "a.b".
 func CheckPath(path string) error {
-	_, err := parsePath(path)
+	_, err := ParsePath(path)
 	return err
 }
 
@@ -29,8 +29,9 @@ func KeyPath(key string) string {
 
 const indexMax = 1_000_000
 
-func parsePath(path string) ([]step, error) {
-	var out []step
+// ParsePath takes a path apart; see CheckPath.
+func ParsePath(path string) ([]Step, error) {
+	var out []Step
 	rest := path
 	for first := true; rest != "" || first; first = false {
 		var err error
@@ -44,7 +45,7 @@ func parsePath(path string) ([]step, error) {
 			if failed != nil || n < 0 || n > indexMax {
 				return nil, fmt.Errorf("in path %q, [%s] is no element of a list: the first is [0]", path, rest[1:end])
 			}
-			out = append(out, step{index: n})
+			out = append(out, Step{Index: n})
 			rest = rest[end+1:]
 			continue
 		case !first && !strings.HasPrefix(rest, "."):
@@ -67,7 +68,7 @@ func parsePath(path string) ([]step, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, step{key: key, index: -1})
+		out = append(out, Step{Key: key, Index: -1})
 	}
 	return out, nil
 }
@@ -101,7 +102,7 @@ type node struct {
 func tree(columns []Column) (*node, []*node, error) {
 	root, leaves := &node{}, make([]*node, len(columns))
 	for i, c := range columns {
-		steps, err := parsePath(c.Path)
+		steps, err := ParsePath(c.Path)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -115,27 +116,27 @@ func tree(columns []Column) (*node, []*node, error) {
 	return root, leaves, nil
 }
 
-func (n *node) child(s step) *node {
-	if s.index >= 0 {
+func (n *node) child(s Step) *node {
+	if s.Index >= 0 {
 		if n.items == nil {
 			n.items = map[int]*node{}
 		}
-		if n.items[s.index] == nil {
-			n.items[s.index] = &node{path: fmt.Sprintf("%s[%d]", n.path, s.index)}
+		if n.items[s.Index] == nil {
+			n.items[s.Index] = &node{path: fmt.Sprintf("%s[%d]", n.path, s.Index)}
 		}
-		return n.items[s.index]
+		return n.items[s.Index]
 	}
 	if n.keys == nil {
 		n.keys = map[string]*node{}
 	}
-	if n.keys[s.key] == nil {
-		path := KeyPath(s.key)
+	if n.keys[s.Key] == nil {
+		path := KeyPath(s.Key)
 		if n.path != "" {
 			path = n.path + "." + path
 		}
-		n.keys[s.key] = &node{path: path}
+		n.keys[s.Key] = &node{path: path}
 	}
-	return n.keys[s.key]
+	return n.keys[s.Key]
 }
 
 func (n *node) leads() bool { return n.keys != nil || n.items != nil }

@@ -12,6 +12,7 @@ import (
 	"thalweg/internal/document"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/records"
 )
 
 // FileColumn is a column that an input file has.
@@ -106,8 +107,12 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 			continue
 		}
 		l.warnNumbered(at, o.keyPath("types"), c.Name, names[i])
-		short.required = c.Required && single
-		m.Entries = append(m.Entries, columnEntry(names[i], key, short, c.Name, 0, parquet))
+		short.required = c.Required && single && short.path == nil
+		header := c.Name
+		if short.path != nil {
+			header = l.pathHeader(short, join(o.keyPath("types"), key.Text), false, parquet)
+		}
+		m.Entries = append(m.Entries, columnEntry(names[i], key, short, header, 0, parquet))
 	}
 	if ok && len(m.Entries) == 0 && len(declared) == 0 {
 		const shownMax = 5
@@ -129,8 +134,12 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		if used[e.Name] {
 			continue
 		}
-		if short := l.lacking(e, o); short != nil {
-			m.Entries = append(m.Entries, columnEntry(identifier(e.Name), e.Key, *short, e.Name, 0, parquet))
+		if short := l.lacking(e, o, parquet); short != nil {
+			header := e.Name
+			if short.path != nil {
+				header = l.pathHeader(*short, join(o.keyPath("types"), e.Name), false, parquet)
+			}
+			m.Entries = append(m.Entries, columnEntry(identifier(e.Name), e.Key, *short, header, 0, parquet))
 		} else {
 			l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first file has no column %s", document.Quote(e.Name)).Hint = document.DidYouMean(e.Name, headers)
 		}
@@ -141,12 +150,14 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 	}
 }
 
-// lacking is an optional column that the first file has not got; nil if it is none.
-func (l *loader) lacking(e *document.Entry, o *object) *shortColumn {
-	if !isShortMap(e.Value) {
+// lacking is a column that is not one of the first file's own: an optional one, or one by a path; nil if it is none.
+func (l *loader) lacking(e *document.Entry, o *object, parquet bool) *shortColumn {
+	steps, err := records.ParsePath(e.Name)
+	within := parquet && err == nil && len(steps) > 1
+	if !isShortMap(e.Value) && !(within && isText(e.Value)) {
 		return nil
 	}
-	if short := l.shortColumn(e.Value, join(o.keyPath("types"), e.Name)); short.optional != nil {
+	if short := l.shortColumn(e.Value, join(o.keyPath("types"), e.Name)); short.optional != nil || short.path != nil || within {
 		return &short
 	}
 	return nil

@@ -220,7 +220,7 @@ func (l *loader) madeFile(f *FileReader, drafts []*columnDraft) {
 			continue
 		}
 		if err := records.CheckPath(v.Text); json && err != nil {
-			l.ErrorAt(v, c.o.keyPath("path"), "%s", err).Hint = `keys with points between them, elements of lists as [0]: address.city, items[0].sku, "a.b"`
+			l.ErrorAt(v, c.o.keyPath("path"), "%s", err).Hint = pathHint
 			continue
 		}
 		c.column.Path = v.Text

@@ -10,6 +10,7 @@ import (
 	"thalweg/internal/address"
 	"thalweg/internal/document"
 	"thalweg/internal/expr"
+	"thalweg/internal/records"
 )
 
 // Short forms are replaced, in the document itself, by the long form that they
@@ -363,9 +364,28 @@ func (l *loader) shortColumns(d *nodeDraft) {
 				at = k
 			}
 		}
-		*c = *columnEntry(names[i], c.Key, l.shortColumn(c.Value, join(o.keyPath("columns"), c.Name)), header, at, parquet)
+		given := l.shortColumn(c.Value, join(o.keyPath("columns"), c.Name))
+		if given.path != nil {
+			header = l.pathHeader(given, join(o.keyPath("columns"), c.Name), byIndex, parquet)
+		}
+		*c = *columnEntry(names[i], c.Key, given, header, at, parquet)
 	}
 }
+
+// pathHeader is what finds a column of a file that is given by a path: in Parquet files a name, or a way
+// to a value within; in CSV files the header.
+func (l *loader) pathHeader(c shortColumn, path string, byIndex, parquet bool) string {
+	if parquet {
+		if err := records.CheckPath(c.path.Text); err != nil {
+			l.ErrorAt(c.path, join(path, "path"), "%s", err).Hint = pathHint
+		}
+	} else if byIndex {
+		l.ErrorAt(c.path, join(path, "path"), "a file without a header has no column by that name").Hint = "columns are counted: list them in the order of the file"
+	}
+	return c.path.Text
+}
+
+const pathHint = `keys with points between them, elements of lists as [0]: address.city, items[0].sku, "a.b"`
 
 // namesParquet reports whether a column in long form says that it is one of a
 // Parquet file.
