@@ -1,6 +1,7 @@
 package unpack
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -69,11 +70,12 @@ func (s *source) Read(p []byte) (int, error) {
 func (c Compression) expand(from *source) (_ io.Reader, end func(), err error) {
 	switch c {
 	case Gzip:
-		z, err := gzip.NewReader(from)
-		if err != nil {
+		z := &members{from: bufio.NewReader(from)}
+		if z.one, err = gzip.NewReader(z.from); err != nil {
 			return nil, nil, c.damaged(from, err)
 		}
-		return &expanded{z, c, from}, func() { _ = z.Close() }, nil
+		z.one.Multistream(false)
+		return &expanded{z, c, from}, func() { _ = z.one.Close() }, nil
 	case Zstd:
 		z, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindowBytesMax))
 		if err != nil {
@@ -83,6 +85,58 @@ func (c Compression) expand(from *source) (_ io.Reader, end func(), err error) {
 	}
 	return from, func() {}, nil
 }
+
+// members are those of a gzip file, one behind the other. Behind the last there may be zeros, to fill a block.
+type members struct {
+	one  *gzip.Reader
+	from *bufio.Reader
+}
+
+// errBehind is what is behind the last member and is none.
+var errBehind = errors.New("bytes behind the gzip data that are none")
+
+func (m *members) Read(p []byte) (int, error) {
+	for {
+		n, err := m.one.Read(p)
+		if !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		if err := m.next(); err != nil || n > 0 {
+			return n, err
+		}
+	}
+}
+
+// next goes on to the next member; io.EOF: there is none.
+func (m *members) next() error {
+	filled := false
+	for {
+		head, err := m.from.Peek(1)
+		switch {
+		case err != nil:
+			return err
+		case head[0] == 0:
+			filled = true
+			if _, err := m.from.Discard(1); err != nil {
+				return err
+			}
+			continue
+		case head[0] != gzipFirst || filled:
+			return errBehind
+		}
+		if err := m.one.Reset(m.from); err != nil {
+			if errors.Is(err, io.EOF) {
+				return io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		m.one.Multistream(false)
+		return nil
+	}
+}
+
+// gzipFirst is the first byte of a member.
+const gzipFirst = 0x1f
 
 // expanded says what is wrong with the data in words of ours.
 type expanded struct {
@@ -105,6 +159,9 @@ func (c Compression) damaged(from *source, err error) error {
 	switch {
 	case from.err != nil:
 		return from.err
+	case errors.Is(err, errBehind):
+		f.Message = "behind its gzip data are bytes that are no gzip: something was appended to the file, or it is damaged"
+		f.Err = nil
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		f.Message = "its " + string(c) + " data ends too early: the file was not written or copied whole"
 		f.Err = nil

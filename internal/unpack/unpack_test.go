@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -99,6 +100,32 @@ func TestSeveralStreams(t *testing.T) {
 		got, err := text(t, bytes.NewReader(data), unpack.Form{Compression: c})
 		require.NoError(t, err)
 		require.Equal(t, "a\n1\n2\n", got)
+	}
+}
+
+// Behind gzip data there may be zeros, as gunzip has it, and nothing else, which would be left out.
+func TestBehindGzip(t *testing.T) {
+	t.Parallel()
+	data := packed(t, unpack.Gzip, "a\n1\n")
+	two := slices.Concat(data, packed(t, unpack.Gzip, ""), data)
+	for _, c := range []struct{ behind, fails string }{
+		{"\x00", ""}, {strings.Repeat("\x00", 10_000), ""},
+		{"x", "behind its gzip data are bytes that are no gzip"}, {strings.Repeat("garbage", 1000), "behind its gzip data"},
+		{"\x00\x00x", "behind its gzip data"}, {"\x00\x1f\x8b\x08\x00", "behind its gzip data"},
+		{"\x1f", "ends too early"}, {string(data[:9]), "ends too early"}, {string(data[:len(data)-1]), "ends too early"},
+		{"\x1fgarbage and more of it", "its gzip data is damaged"},
+	} {
+		for _, whole := range [][]byte{data, two} {
+			for _, from := range []io.Reader{strings.NewReader(string(whole) + c.behind), iotest.OneByteReader(strings.NewReader(string(whole) + c.behind))} {
+				got, err := text(t, from, unpack.Form{Compression: unpack.Gzip})
+				if c.fails != "" {
+					require.ErrorContains(t, err, c.fails, "%.20q", c.behind)
+					continue
+				}
+				require.NoError(t, err)
+				require.Equal(t, strings.Repeat("a\n1\n", min(2, len(whole)/len(data))), got)
+			}
+		}
 	}
 }
 
