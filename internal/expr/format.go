@@ -166,7 +166,16 @@ func ScanExactSQL(t Type, format, sql string, how Exactly) (string, error) {
 	case t.IsDecimal() && format == "":
 		return r.exactScan(t, n, how.Round), nil
 	case t == Instant:
+		if how.Round {
+			n.raw = "regexp_replace(" + sql + ", '([.,][0-9]{6})[0-9]+', '\\1')"
+		}
 		return r.scanInstant(n, format, how.Zone)
+	case t == Float && format == "":
+		macro := "thalweg_scan_exact_float"
+		if how.Round {
+			macro = "thalweg_scan_plain_float"
+		}
+		return r.let(n, func(v string) string { return macro + "(" + v + ")" }), nil
 	case t == DateTime && !how.Round:
 		scan, err := ScanSQL(t, format, sql)
 		if err != nil {
@@ -254,12 +263,6 @@ func PrintInSQL(t Type, format, zone, sql string) (string, error) {
 	r := &renderer{}
 	n := &node{op: opRaw, raw: sql, typ: t, text: sql, zone: time.UTC}
 	return goFormatIn + "(" + r.sql(r.asTime(n)) + ", " + sqltext.String(format) + ", " + sqltext.String(zone) + ")", nil
-}
-
-// ScanPlainFloatSQL is ScanSQL of a float that has no underscores between its digits.
-func ScanPlainFloatSQL(sql string) string {
-	r := &renderer{}
-	return r.let(&node{op: opRaw, raw: sql, typ: String, text: sql}, func(v string) string { return "thalweg_scan_plain_float(" + v + ")" })
 }
 
 func (r *renderer) scanTime(n *node, layout string) (string, error) {

@@ -84,6 +84,13 @@ func scanMacros() []string {
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_plain_float(x) AS
 			CASE WHEN thalweg_plain_number(x) AND isfinite(TRY_CAST(x AS DOUBLE)) THEN TRY_CAST(x AS DOUBLE)
 				WHEN NOT contains(x, '_') THEN thalweg_scan_float(x) END`,
+		// The same, but no whole number whose digits a float does not keep (2^53 + 1), and no zero of a number that is none.
+		// The digits of a float are those of its value, or the shortest that read back, with zeros behind them.
+		`CREATE OR REPLACE TEMP MACRO thalweg_scan_exact_float(x) AS
+			CASE WHEN thalweg_scan_plain_float(x) = 0 THEN CASE WHEN NOT regexp_matches(x, '^[+-]?[0.]*[1-9]') THEN thalweg_scan_plain_float(x) END
+				WHEN strlen(x) < 16 OR NOT regexp_full_match(x, '[+-]?[0-9]{16,}(\.0*)?') THEN thalweg_scan_plain_float(x)
+				WHEN ltrim(regexp_extract(x, '[0-9]+'), '0') IN (printf('%.0f', abs(thalweg_scan_plain_float(x))),
+					regexp_extract(thalweg_float_plain(abs(thalweg_scan_plain_float(x))), '^[0-9]+')) THEN thalweg_scan_plain_float(x) END`,
 		// Exact decimal, rounded half away from zero to two digits.
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_decimal(x) AS
 			CASE WHEN thalweg_plain_number(x) THEN TRY_CAST(thalweg_without_exponent(x) AS DECIMAL(18,2)) END`,

@@ -6,7 +6,7 @@ import (
 )
 
 // plainNumber renders a number with a decimal point and without separators, and the
-// condition that the text has them in their places: 1.23.456 is no number, and 1.5 is none
+// condition that the text has them in their places: 1.23.456 is no number, and 1.5 and 0.125 are none
 // where the point is between thousands.
 func plainNumber(n script.Numbers, text string) (plain, is string) {
 	point := `\.`
@@ -33,7 +33,7 @@ func plainNumber(n script.Numbers, text string) (plain, is string) {
 	// What is behind a number's digits is the scan's to judge: exponents, and what else floats may have.
 	whole := `[0-9]*`
 	if group != "" {
-		whole = `(?:[0-9]*|[0-9]{1,3}(?:` + group + `[0-9]{3})+)`
+		whole = `(?:[0-9]*|[1-9][0-9]{0,2}(?:` + group + `[0-9]{3})+)`
 	}
 	is = "regexp_full_match(" + text + ", " + sqltext.String(`[+-]?`+whole+`(?:`+point+`[0-9]*)?(?:[eE][+-]?[0-9]+)?`) + ")"
 	return plain, is

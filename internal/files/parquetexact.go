@@ -1,8 +1,12 @@
 package files
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"math/big"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -113,7 +117,7 @@ func wholeMillis(have parquetColumn, col string, view bool) (string, error) {
 }
 
 // convertInstant reads timestamps as timestamptz; those that are not adjusted to UTC are taken for UTC.
-func convertInstant(have parquetColumn, col string, view bool) (string, error) {
+func convertInstant(c *script.InputColumn, have parquetColumn, col string, view bool) (string, error) {
 	if have.Kind == parquetfile.Date {
 		return "", mismatch("it has no time of the day; declare it as date")
 	}
@@ -123,7 +127,7 @@ func convertInstant(have parquetColumn, col string, view bool) (string, error) {
 	}
 	value = quiet(value)
 	test := expr.InstantOfTable(value)
-	if fine := subMicros(have, col, view); fine != "" {
+	if fine := subMicros(have, col, view); fine != "" && !c.Round {
 		test = fine + " AND " + test
 	}
 	return exactly(col, test, expr.InstantSQL(value), expr.Instant), nil
@@ -157,9 +161,19 @@ func tooFine(c *script.InputColumn, value string) (problem, hint string) {
 		if _, err := time.Parse(c.Format, value); err == nil && c.Format != "" {
 			return "has digits below the millisecond, which a datetime does not keep", roundHint(c)
 		}
+	case c.Type == expr.Instant:
+		if _, err := time.Parse(cmp.Or(c.Format, time.RFC3339), value); err == nil && subMicroText.MatchString(value) {
+			return "has digits below the microsecond, which a timestamptz does not keep", roundHint(c)
+		}
+	case c.Type == expr.Float:
+		if v, err := strconv.ParseFloat(value, 64); err == nil && !math.IsInf(v, 0) && c.Numbers == (script.Numbers{}) && !strings.Contains(value, "_") {
+			return "has digits that a float does not keep", roundHint(c)
+		}
 	}
 	return "", ""
 }
+
+var subMicroText = regexp.MustCompile(`[.,][0-9]{6}[0-9]*[1-9]`)
 
 func article(t expr.Type) string { return "a " + t.String() }
 
@@ -170,6 +184,12 @@ func roundHint(c *script.InputColumn) string {
 		return ""
 	case c.Type == expr.DateTime:
 		return "declare it as timestamptz, which keeps microseconds, or cut the digits off with {type: datetime, round: true}"
+	case c.Type == expr.Instant:
+		return "cut the digits off with {type: timestamptz, round: true}"
+	case c.Type == expr.Int:
+		return "an int has 64 bits, one of them for the sign: declare it as decimal(20,0), or as decimal(38,0)"
+	case c.Type == expr.Float:
+		return "declare it as decimal(38,0), which keeps them, or round it with {type: float, round: true}"
 	case c.Type.IsDecimal():
 		return fmt.Sprintf("declare a type with more digits behind the point, as far as decimal(38,37) goes, or round it with {type: %q, round: true}", c.Type)
 	}

@@ -179,7 +179,7 @@ func convertParquet(c *script.InputColumn, have parquetColumn, col string, view 
 	case expr.Date:
 		return convertDate(have, col, view)
 	case expr.Instant:
-		return convertInstant(have, col, view)
+		return convertInstant(c, have, col, view)
 	}
 	if c.Type.IsDecimal() {
 		return convertExact(c, have, col, view)

@@ -283,9 +283,6 @@ func scanSQL(c *script.InputColumn, text string) (string, error) {
 
 func plainScan(c *script.InputColumn, text string) (string, error) {
 	scan, err := c.ScanSQL(text)
-	if err == nil && c.Short && c.Type == expr.Float && c.Format == "" {
-		scan = expr.ScanPlainFloatSQL(text) // the long form takes what Go takes: 1_000
-	}
 	if err != nil {
 		return "", scriptFault(c.Pos, c.Name, "format %q of column %s: %s", c.Format, c.Name, err)
 	}

@@ -476,11 +476,13 @@ func (s *parquetSlice) text(r *script.FileReader, i int) string {
 		return "'0x' || hex(" + col + ")"
 	case have.Kind == parquetfile.Decimal:
 		return "coalesce(TRY(CAST(" + exactDecimal(have, col, true) + " AS VARCHAR)), CASE WHEN " + col + " IS NOT NULL THEN 'more than 38 digits' END)"
+	case have.Unit == parquetfile.Nanoseconds:
+		return "CAST(make_timestamp_ns(" + col + ") AS VARCHAR)"
 	case have.Kind == parquetfile.Int:
 		return "CAST(" + wholeNumber(have, col, true) + " AS VARCHAR)"
 	}
 	rounded := *r.Columns[i] // what it does not keep is shown, too
-	rounded.Round = rounded.Type == expr.DateTime
+	rounded.Round = rounded.Type == expr.DateTime || rounded.Type == expr.Instant
 	if value, err := parquetValue(&rounded, have, col, true); err == nil {
 		return "coalesce(CAST(TRY(" + value + ") AS VARCHAR), " + bare + ")"
 	}

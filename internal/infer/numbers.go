@@ -69,7 +69,7 @@ func wholeDigits(text []byte, thousands byte, d *digits) (rest []byte, first byt
 		if size == 0 {
 			return rest, first, true
 		}
-		if countDigits(rest[size:]) != 3 {
+		if countDigits(rest[size:]) != 3 || first == '0' {
 			return rest, first, false
 		}
 		d.whole, rest = d.whole+3, rest[size+3:]

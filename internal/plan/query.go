@@ -352,8 +352,8 @@ func fittedSQL(f *script.Field, c script.QueryColumn, value string) string {
 	case c.SQLType == f.Type.SQL() && f.Type != expr.DateTime && f.Type != expr.Date && f.Type != expr.Instant:
 	case f.Type == expr.Date:
 		stored, lost = tried, fmt.Sprintf("(%[1]s IS NULL OR NOT (%[2]s))", tried, expr.DayOfTable(tried))
-	case f.Type == expr.Instant:
-		stored, lost = tried, fmt.Sprintf("(%[1]s IS NULL OR NOT (%[2]s))", tried, expr.InstantOfTable("make_timestamp(epoch_us("+tried+"))"))
+	case f.Type == expr.Instant: // of infinity there are no microseconds
+		stored, lost = tried, fmt.Sprintf("(%[1]s IS NULL OR (%[2]s) IS NOT TRUE)", tried, expr.InstantOfTable("make_timestamp(epoch_us("+tried+"))"))
 	case f.Type == expr.DateTime:
 		stored, lost = tried, fmt.Sprintf("(%[1]s IS NULL OR NOT %[2]s OR %[1]s <> date_trunc('millisecond', %[1]s))", tried, expr.OfTable(tried))
 	default:

@@ -69,6 +69,7 @@ func TestTableResultsAreNotCut(t *testing.T) {
 	pools := newModulePools(t)
 	const fine = "2024-01-02T03:04:05.123456"
 	ms := time.Date(2024, 1, 2, 3, 4, 5, 123e6, time.UTC)
+	us := int64(1704164645123456)
 	wide := expr.DecimalOf(38, 20)
 	narrow := expr.DecimalOf(5, 2)
 	for _, c := range []struct {
@@ -88,10 +89,14 @@ func TestTableResultsAreNotCut(t *testing.T) {
 		{"polars", "polars.Series([None, '2024-01-02T03:04:05.123000001']).str.to_datetime(time_unit='ns')", expr.DateTime, "has more than the milliseconds", ms},
 		{"pyarrow", "pyarrow.array([None, 1704164645123000001], pyarrow.timestamp('ns'))", expr.DateTime, "has more than the milliseconds", ms},
 
-		{"numpy", "numpy.array(['NaT', '2024-01-02T03:04:05.123456789'], dtype='datetime64[ns]')", expr.Instant, "has digits below the microsecond", nil},
-		{"polars", "polars.Series([None, '2024-01-02T03:04:05.123456789']).str.to_datetime(time_unit='ns').dt.replace_time_zone('UTC')", expr.Instant, "has digits below the microsecond", nil},
-		{"pyarrow", "pyarrow.array([None, 1704164645123456789], pyarrow.timestamp('ns', 'UTC'))", expr.Instant, "has digits below the microsecond", nil},
-		{"pandas", "[None, pandas.Timestamp('2024-01-02T03:04:05.123456789Z')]", expr.Instant, "has digits below the microsecond", nil},
+		{"numpy", "numpy.array(['NaT', '2024-01-02T03:04:05.123456789'], dtype='datetime64[ns]')", expr.Instant, "has digits below the microsecond", us},
+		{"polars", "polars.Series([None, '2024-01-02T03:04:05.123456789']).str.to_datetime(time_unit='ns').dt.replace_time_zone('UTC')", expr.Instant, "has digits below the microsecond", us},
+		{"pyarrow", "pyarrow.array([None, 1704164645123456789], pyarrow.timestamp('ns', 'UTC'))", expr.Instant, "has digits below the microsecond", us},
+		{"pandas", "[None, pandas.Timestamp('2024-01-02T03:04:05.123456789Z')]", expr.Instant, "has digits below the microsecond", us},
+		{"math", "[None, 2**53 + 1]", expr.Float, "9007199254740993 has more than the digits of a float", float64(1 << 53)},
+		{"math", "[1.5, -2**60 - 1]", expr.Float, "has more than the digits of a float", float64(-1 << 60)},
+		{"numpy", "numpy.array([1, 2**53 + 1])", expr.Float, "has more than the digits of a float", float64(1 << 53)},
+		{"pandas", "pandas.Series([pandas.NA, 2**53 + 1], dtype='Int64')", expr.Float, "has more than the digits of a float", float64(1 << 53)},
 		{"datetime", "[None, datetime.datetime(2024, 1, 2)]", expr.Instant, "has no time zone", nil},
 
 		{"datetime", "[None, datetime.datetime(2024, 1, 2, 3)]", expr.Date, "has a time of the day", nil},

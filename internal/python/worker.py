@@ -312,6 +312,17 @@ def as_float(value):
         raise BadValue("value", "%s does not fit into a float" % short_repr(value)) from None
 
 
+EXACT_INTS = 2**53  # up to here a float holds every whole number
+
+
+def as_exact_float(value):
+    """As as_float, but a whole number keeps its digits."""
+    number = as_float(value)
+    if isinstance(value, int) and number != value:
+        raise too_fine(value, "the digits of a float")
+    return number
+
+
 def as_bool(value):
     if not isinstance(value, bool):
         raise wrong_type("a bool", value)
@@ -430,7 +441,14 @@ def as_us(value):
     if value.tzinfo is None:
         raise BadValue("value", "%s has no time zone: write value.replace(tzinfo=datetime.timezone.utc) if it is UTC" % value)
     if getattr(value, "nanosecond", 0):
-        raise BadValue("value", "%s has digits below the microsecond" % value)
+        raise BadValue("digits", "%s has digits below the microsecond" % value)
+    return as_rounded_us(value)
+
+
+def as_rounded_us(value):
+    """As as_us, but digits below the microsecond are cut off."""
+    if not isinstance(value, datetime.datetime) or value.tzinfo is None:
+        return as_us(value)  # which refuses it
     us = (value - EPOCH) // MICROSECOND
     if not FIRST_US <= us < END_US:
         raise BadValue("value", "%s is not of the years 1 to 9999 in UTC" % value)
@@ -595,9 +613,18 @@ def within(place, check, value):
 
 NUMBERS = {float, int}  # the types of values that are numbers as they stand
 
+
+def plain_floats(kind, values, found):
+    """Tell whether values are floats as they stand, or become some without a loss where it is to be an error."""
+    if kind.exact is not float or not found <= NUMBERS:
+        return False
+    return kind.check is as_float or -EXACT_INTS <= min(values) <= max(values) <= EXACT_INTS
+
+
 # What functions over many rows return is not cut or rounded, unless the script says so.
 EXACT_KINDS = {
     "int": Kind(int, as_whole, 0, write_numbers("q")),
+    "float": Kind(float, as_exact_float, 0.0, write_numbers("d")),
     "cents": Kind(None, as_exact_cents, 0, write_numbers("q")),
     "datetime": Kind(None, as_exact_ms, 0, write_numbers("q")),
 }
@@ -610,7 +637,7 @@ def write_column(field, values, failed):
     """
     kind = field.kind
     found = set(map(type, values))
-    if found == {kind.exact} or not values or kind.exact is float and found <= NUMBERS:
+    if found == {kind.exact} or not values or plain_floats(kind, values, found):
         try:
             # A sum is finite only if all of its terms are.
             if kind.exact is not float or math.isfinite(sum(values)):
@@ -1120,6 +1147,8 @@ class TableProgram:
         for field, told in zip(self.fields, spec["fields"]):
             if not told["round"] or told["kind"] == "int":
                 field.kind = EXACT_KINDS.get(told["kind"], field.kind)
+            elif told["kind"] == "instant":
+                field.kind = Kind(None, as_rounded_us, 0, write_numbers("q"))
         self.positions = {field.name: field.index for field in self.fields}
         self.directory = spec["dir"]
         self.module = types.ModuleType("thalweg_program_%d" % number)

@@ -86,6 +86,10 @@ func parseRange(text string) (a area, err error) {
 
 // number writes a number with the digits that it needs.
 func number(text string) string {
+	const digitsMax = 38 // that a column can keep
+	if digits := strings.TrimPrefix(text, "-"); digits != "" && len(digits) <= digitsMax && strings.Trim(digits, "0123456789") == "" && digits[0] != '0' {
+		return text // all of its digits, which are more than Excel keeps if another program wrote them
+	}
 	v, err := strconv.ParseFloat(text, 64)
 	const plainMax, plainMin = 1e21, 1e-7
 	switch size := math.Abs(v); {

@@ -133,10 +133,10 @@ func (s *sheetReader) cell(d *xml.Decoder, e xml.StartElement, name string) (c c
 
 func (s *sheetReader) valueOf(c cell, kind, value string, has, formula bool, name string) (cell, error) {
 	switch {
-	case !has && formula:
-		c.kind = 'f'
-		return c, nil
 	case !has, value == "" && kind != "str" && kind != "inlineStr":
+		if formula { // other programs write an empty value where they have computed none
+			c.kind = 'f'
+		}
 		return c, nil
 	}
 	c.text = value

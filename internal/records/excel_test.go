@@ -81,6 +81,24 @@ func TestSheets(t *testing.T) {
 	}
 }
 
+// Whole numbers have all of the digits that a program wrote, and a formula beside an empty value has none.
+func TestCells(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"9007199254740993": "9007199254740993", "-12345678901234567890": "-12345678901234567890", "0": "0", "007": "7",
+		"1.1000000000000001": "1.1", "9.0071992547409905E+15": "9007199254740990", "-0": "-0"} {
+		require.Equal(t, want, number(text), text)
+	}
+	for _, c := range []struct {
+		kind, value  string
+		has, formula bool
+		want         byte
+	}{{"", "", true, true, 'f'}, {"", "", false, true, 'f'}, {"n", "", true, true, 'f'}, {"str", "", true, true, 's'}, {"", "", true, false, 0}, {"", "2", true, true, 'n'}} {
+		got, err := (&sheetReader{}).valueOf(cell{}, c.kind, c.value, c.has, c.formula, "A1")
+		require.NoError(t, err)
+		require.Equal(t, c.want, got.kind, "%+v", c)
+	}
+}
+
 // Random tables that another program has written are read as they are.
 func TestSheetsOfOthers(t *testing.T) {
 	t.Parallel()

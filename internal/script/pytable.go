@@ -188,7 +188,7 @@ func (l *loader) pyTableReturns(d *nodeDraft, o *object, t *PyTable) {
 				fo.at = e.Key
 				f.Type, f.Nullable = l.columnType(fo, "type"), fo.boolean("nullable")
 				if f.Round = fo.boolean("round"); f.Round && !rounds(f.Type) && f.Type != expr.Invalid {
-					l.ErrorAt(fo.get("round"), fo.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(e.Name), article(f.Type)).Hint = "decimals and datetimes are"
+					l.ErrorAt(fo.get("round"), fo.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(e.Name), article(f.Type)).Hint = roundedTypes
 				}
 			}
 		} else {

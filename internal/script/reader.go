@@ -92,7 +92,7 @@ func (l *loader) rounded(o *object, f *FileReader) {
 			}
 			l.ErrorAt(name, o.keyPath("round"), "there is no column %s", document.Quote(name.Text)).Hint = document.DidYouMean(name.Text, names)
 		case !rounds(f.Columns[i].Type) && f.Columns[i].Type != expr.Invalid:
-			l.ErrorAt(name, o.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(name.Text), article(f.Columns[i].Type)).Hint = "decimals and datetimes are"
+			l.ErrorAt(name, o.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(name.Text), article(f.Columns[i].Type)).Hint = roundedTypes
 		default:
 			f.Columns[i].Round = true
 		}
@@ -100,7 +100,11 @@ func (l *loader) rounded(o *object, f *FileReader) {
 }
 
 // rounds reports the types whose values can be rounded when they are read.
-func rounds(t expr.Type) bool { return t.IsDecimal() || t == expr.DateTime }
+func rounds(t expr.Type) bool {
+	return t.IsDecimal() || t == expr.DateTime || t == expr.Instant || t == expr.Float
+}
+
+const roundedTypes = "decimals, floats, datetimes and timestamptz are"
 
 // inShort reports whether a reader of files has columns of Thalweg's short forms.
 func (o *object) inShort() bool {
@@ -261,7 +265,7 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 			c.column.Nullable = c.o.boolean("nullable") || c.column.Type.Nested()
 			c.column.Optional = c.o.boolean("optional")
 			if c.column.Round = c.o.boolean("round"); c.column.Round && !rounds(c.column.Type) && c.column.Type != expr.Invalid {
-				l.ErrorAt(c.o.get("round"), c.o.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(e.Name), article(c.column.Type)).Hint = "decimals and datetimes are"
+				l.ErrorAt(c.o.get("round"), c.o.keyPath("round"), "column %s is %s, which is not rounded", document.Quote(e.Name), article(c.column.Type)).Hint = roundedTypes
 			}
 			c.column.File = c.o.str("file")
 			c.csv = l.object(c.o.get("csv"), c.o.keyPath("csv"), csvColumnShape)
