@@ -33,6 +33,7 @@ type Writer struct {
 	list    bool // the file is one list of records
 	ended   bool // and it is over
 	between bool // a comma has to come before the next record
+	behind  bool // a comma has come, and a record has to
 	bytes   int64
 }
 
@@ -136,7 +137,7 @@ func (w *Writer) one(last bool) (end int, err error) {
 	var bad *syntaxError
 	switch {
 	case err == nil:
-		w.between = w.list
+		w.between, w.behind = w.list, false
 		return end, w.write(text[:end])
 	case errors.Is(err, errMore) && !last && !long:
 		return 0, errMore
@@ -165,13 +166,15 @@ func (w *Writer) separator() (int, error) {
 	switch c := w.rest()[0]; {
 	case w.ended:
 		return 0, w.broken("%s is behind the end of the list of records", shown(w.rest()))
+	case c == ']' && w.behind:
+		return 0, w.broken("%s is no JSON: a record is expected behind the comma", shown(w.rest()))
 	case c == ']':
 		w.ended = true
 		return 1, nil
 	case w.between && c != ',':
 		return 0, w.broken("%s is no JSON: a comma or ] is expected", shown(w.rest()))
 	case w.between:
-		w.between = false
+		w.between, w.behind = false, true
 		return 1, nil
 	}
 	return 0, nil

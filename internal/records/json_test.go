@@ -76,6 +76,7 @@ func TestShapes(t *testing.T) {
 		"list, cut":     {"[{\"n\":1},\n{\"n\":2}", "1,1\n2,2\n", "2: the list of records is not closed"},
 		"list, broken":  {"[{\"n\":1},\n{\"n\":x}]", "1,1\n", `2: "x}]" is no JSON`},
 		"list, no ,":    {"[{\"n\":1}\n{\"n\":2}]", "1,1\n", "2: .*a comma or ] is expected"},
+		"list, then ,":  {"[{\"n\":1},\n]", "1,1\n", "2: .*a record is expected behind the comma"},
 		"list and more": {"[{\"n\":1}]\n{\"n\":2}", "1,1\n", "2: .* is behind the end"},
 	} {
 		for _, piece := range []int{1, 5, 1 << 20} {
