@@ -78,11 +78,41 @@ func asTexts(t table) string {
 	return "SELECT " + strings.Join(out, ", ") + " FROM (" + t.query() + ")"
 }
 
+// grouped is a table whose numbers are texts as people write them: with a decimal point or comma, and with
+// something between the thousands of whole numbers and decimals.
+func grouped(comma bool, between string) func(t table) string {
+	return func(t table) string {
+		out := make([]string, len(t.Columns))
+		for i, c := range t.Columns {
+			name := sqltext.Ident(c.Name)
+			out[i] = name
+			point := "."
+			if comma {
+				point = ","
+			}
+			text := "CAST(" + name + " AS VARCHAR)"
+			switch c.Kind {
+			case "float":
+				out[i] = "replace(" + text + ", '.', " + sqltext.String(point) + ") AS " + name
+			case "int", "decimal":
+				whole := "regexp_extract(" + text + ", '[0-9]+')"
+				groups := "reverse(rtrim(regexp_replace(reverse(" + whole + "), '([0-9]{3})', '\\1~', 'g'), '~'))"
+				out[i] = "regexp_extract(" + text + ", '^-?') || replace(" + groups + ", '~', " + sqltext.String(between) + ") || replace(regexp_extract(" + text +
+					", '[.].*'), '.', " + sqltext.String(point) + ") AS " + name
+			}
+		}
+		return "SELECT " + strings.Join(out, ", ") + " FROM (" + t.query() + ")"
+	}
+}
+
 // inputs are all forms that are read.
 func inputs() []input {
 	const strict = "FORMAT csv, HEADER, FORCE_QUOTE *"
 	csv := object{"csv": object{}}
 	encoded := func(name string) object { return object{"csv": object{"encoding": name}} }
+	numbers := func(separator, decimal, thousands string) object {
+		return object{"csv": object{"separator": separator, "decimal": decimal, "thousands": thousands}}
+	}
 	return []input{
 		{name: "duck.csv", how: anything, in: inCSV, reader: csv, sql: copyTo("FORMAT csv, HEADER, DELIMITER ','")},
 		{name: "duckquoted.csv", how: anything, in: inCSV, reader: object{"csv": object{"separator": ";"}}, sql: copyTo(strict + ", DELIMITER ';'")},
@@ -96,6 +126,11 @@ func inputs() []input {
 		{name: "windows-1252.csv", how: western, in: inCSV, reader: encoded("windows-1252"), sql: copyTo("FORMAT csv, HEADER"), pack: encode("windows-1252")},
 		{name: "utf-16.csv", how: anything, in: inCSV, reader: encoded("utf-16"), sql: copyTo("FORMAT csv, HEADER"), pack: encode("utf-16")},
 		{name: "utf-16be.csv", how: anything, in: inCSV, reader: encoded("utf-16be"), sql: copyTo("FORMAT csv, HEADER"), pack: encode("utf-16be")},
+
+		{name: "comma.csv", how: anything, in: inCSV, reader: numbers(";", ",", "."), sql: copyTo("FORMAT csv, HEADER, DELIMITER ';'"), view: grouped(true, ".")},
+		{name: "commas.csv.gz", how: anything, in: inCSV, reader: numbers(",", ".", ","), sql: copyTo("FORMAT csv, HEADER, COMPRESSION gzip"), view: grouped(false, ",")},
+		{name: "spaces.csv", how: anything, in: inCSV, reader: numbers(",", ",", " "), sql: copyTo("FORMAT csv, HEADER"), view: grouped(true, "\u202f")},
+		{name: "packed.utf-16.csv", how: anything, in: inCSV, reader: encoded("utf-16"), sql: copyTo("FORMAT csv, HEADER"), pack: squeezed(encode("utf-16"))},
 
 		{name: "pandas.csv", how: anything, null: "<null>", in: inCSV, reader: csv},
 		{name: "pandas.csv.gz", how: anything, null: "<null>", in: inCSV, reader: csv},
