@@ -1,6 +1,7 @@
 package roundtrip
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -15,7 +16,7 @@ import (
 // column is one of a table that is generated.
 type column struct {
 	Name  string `json:"name"`
-	Kind  string `json:"kind"` // string, int, float, bool, decimal, date, datetime, timestamptz
+	Kind  string `json:"kind"` // string, int, float, bool, decimal, date, datetime, timestamptz; with texts in JSON: list, texts, struct
 	P     int    `json:"p,omitempty"`
 	Scale int    `json:"scale"`
 }
@@ -28,11 +29,24 @@ func (c column) typ() string {
 	case c.Kind == "decimal":
 		return fmt.Sprintf("decimal(%d,%d)", c.P, c.Scale)
 	}
+	if of, ok := within[c.Kind]; ok {
+		return of.typ
+	}
 	return c.Kind
+}
+
+// within are the kinds of lists and structs: for scripts, for DuckDB, and how it reads their JSON.
+var within = map[string]struct{ typ, sql, json string }{
+	"list":   {"list(int)", "BIGINT[]", `["BIGINT"]`},
+	"texts":  {"list(string)", "VARCHAR[]", `["VARCHAR"]`},
+	"struct": {"struct(n int, t string, d date, l list(struct(x int)))", "STRUCT(n BIGINT, t VARCHAR, d DATE, l STRUCT(x BIGINT)[])", `{"n":"BIGINT","t":"VARCHAR","d":"DATE","l":[{"x":"BIGINT"}]}`},
 }
 
 // sql is its type in DuckDB.
 func (c column) sql() string {
+	if of, ok := within[c.Kind]; ok {
+		return of.sql
+	}
 	return map[string]string{"string": "VARCHAR", "int": "BIGINT", "float": "DOUBLE", "bool": "BOOLEAN", "date": "DATE", "datetime": "TIMESTAMP",
 		"timestamptz": "TIMESTAMP WITH TIME ZONE", "decimal": fmt.Sprintf("DECIMAL(%d,%d)", c.P, c.Scale)}[c.Kind]
 }
@@ -51,6 +65,7 @@ const (
 	anything manner = "any"
 	western  manner = "western" // texts of the characters that latin-1 and windows-1252 have
 	sheets   manner = "sheet"   // what Excel can hold exactly
+	nested   manner = "nested"  // lists and structs, too
 )
 
 // names are those of the columns, in their order.
@@ -76,6 +91,9 @@ func (t table) doubles() table {
 func draw(rnd *rand.Rand, how manner) table {
 	t := table{Columns: []column{{Name: "id", Kind: "int"}}, Rows: [][]*string{}}
 	kinds := []string{"string", "string", "int", "float", "bool", "decimal", "decimal", "date", "datetime", "timestamptz"}
+	if how == nested {
+		kinds = []string{"list", "texts", "struct", "struct", "string", "decimal", "timestamptz"}
+	}
 	columns := rnd.IntN(9)
 	if rnd.IntN(25) == 0 {
 		columns = 60
@@ -130,6 +148,8 @@ func (c column) value(rnd *rand.Rand, how manner) string {
 		return pick(rnd, "true", "false")
 	case "decimal":
 		return c.decimal(rnd, how)
+	case "list", "texts", "struct":
+		return c.inner(rnd)
 	case "date":
 		days := []string{"2024-02-29", "1970-01-01", "2000-12-31", time.Unix(rnd.Int64N(4e9), 0).UTC().Format(time.DateOnly)}
 		if how == sheets {
@@ -140,6 +160,52 @@ func (c column) value(rnd *rand.Rand, how manner) string {
 		return c.instant(rnd, how)
 	}
 	return texts(rnd, how)
+}
+
+// inner makes a list or a struct, as JSON.
+func (c column) inner(rnd *rand.Rand) string {
+	part := func(kind string) any {
+		if rnd.IntN(4) == 0 {
+			return nil
+		}
+		value := column{Kind: kind}.value(rnd, nested)
+		if kind == "int" {
+			return json.Number(value)
+		}
+		return value
+	}
+	several := func(kind string) any {
+		out := []any{}
+		for range rnd.IntN(4) {
+			out = append(out, part(kind))
+		}
+		return out
+	}
+	var of any
+	switch c.Kind {
+	case "list":
+		of = several("int")
+	case "texts":
+		of = several("string")
+	default:
+		members := map[string]any{"n": part("int"), "t": part("string"), "d": part("date"), "l": nil}
+		if rnd.IntN(3) > 0 {
+			list := []any{}
+			for range rnd.IntN(3) {
+				list = append(list, map[string]any{"x": part("int")})
+			}
+			if rnd.IntN(3) == 0 {
+				list = append(list, nil)
+			}
+			members["l"] = list
+		}
+		of = members
+	}
+	raw, err := json.Marshal(of)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
 }
 
 // decimal has at most p digits, s of them behind the point; sheets keep 15.
@@ -221,6 +287,9 @@ func (t table) query() string {
 			value := "NULL"
 			if row != nil && row[i] != nil {
 				value = sqltext.String(*row[i])
+				if of, ok := within[c.Kind]; ok {
+					value = "from_json(" + value + ", " + sqltext.String(of.json) + ")"
+				}
 			}
 			out[i] = "CAST(" + value + " AS " + c.sql() + ") AS " + sqltext.Ident(c.Name)
 		}

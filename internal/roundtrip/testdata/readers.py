@@ -55,7 +55,16 @@ def value(kind, text):
         if (t.tzinfo is not None) != (kind == "timestamptz"):
             raise ValueError(f"{text!r} is no {kind}")
         return t
+    if kind in ("list", "texts"):
+        return json.loads(text)
+    if kind == "struct":
+        return dated(json.loads(text))
     return text
+
+
+def dated(of):
+    """A struct with its date."""
+    return {name: of[name] if name != "d" or of[name] is None else dt.date.fromisoformat(of[name]) for name in ("n", "t", "d", "l")}
 
 
 def rows_of(table):
@@ -65,6 +74,8 @@ def rows_of(table):
 def arrow_type(c):
     return {
         "string": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "date": pa.date32(),
+        "list": pa.list_(pa.int64()), "texts": pa.list_(pa.string()),
+        "struct": pa.struct([("n", pa.int64()), ("t", pa.string()), ("d", pa.date32()), ("l", pa.list_(pa.struct([("x", pa.int64())])))]),
         "datetime": pa.timestamp("ms"), "timestamptz": pa.timestamp("us", "UTC"),
     }.get(c["kind"]) or pa.decimal128(c["p"], c["scale"])
 
@@ -194,6 +205,8 @@ def read_json(job, table, path):
                 x = decimal.Decimal(x)
             elif c["kind"] in ("date", "datetime", "timestamptz") and x is not None:
                 x = value(c["kind"], x)
+            elif c["kind"] == "struct" and x is not None:
+                x = dated(x)
             row.append(x)
         rows.append(row)
     return rows
@@ -215,7 +228,7 @@ def read_parquet(job, table, path):
         if c["kind"] == "datetime":
             fits = pa.types.is_timestamp(field.type) and field.type.tz is None
         else:
-            fits = field.type in (want, pa.large_string())
+            fits = field.type in (want, pa.large_string()) or pa.types.is_nested(want) and pa.types.is_nested(field.type)
         if not fits:
             raise ValueError(f"column {c['name']} is {field.type}, not {want}")
     columns = []
@@ -296,7 +309,7 @@ def differs(table, got, blank, ordered):
     return ""
 
 
-WRITE = {"pandas": write_pandas, "pyarrow.csv": write_pyarrow_csv, "pyarrow.csv.zst": write_pyarrow_csv, "pyarrow.parquet": write_pyarrow_parquet,
+WRITE = {"pandas": write_pandas, "pyarrow.csv": write_pyarrow_csv, "pyarrow.csv.zst": write_pyarrow_csv, "pyarrow.parquet": write_pyarrow_parquet, "pyarrow.nested.parquet": write_pyarrow_parquet,
          "pyarrow.hive": write_hive, "python": write_json, "openpyxl": write_openpyxl}
 READ = {"csv": [("pandas", read_csv_pandas, True), ("pyarrow", read_csv_pyarrow, False)], "json": [("json", read_json, False)],
         "parquet": [("pyarrow", read_parquet, False)], "xlsx": [("openpyxl", read_openpyxl, False), ("pandas", read_excel_pandas, False)]}
