@@ -62,6 +62,9 @@ func (a *app) follow(ctx context.Context, home *local.Home, key state.RunKey, f 
 	err = history.Follow(ctx, history.NewStream(store, key, 0), history.FollowOptions{Stay: f.wait, Abandoned: looked.abandoned, Every: followPause}, events.tell)
 	view.close()
 	if ctx.Err() != nil {
+		if a.unread() { // who closed standard output has seen enough
+			return errReported{exitOK}
+		}
 		fmt.Fprintf(a.stderr, "run %d is not followed any more, and goes on if it is not over; `%s` comes back to it\n", key.Run, a.command(key, fmt.Sprintf("attach %d", key.Run)))
 		return errReported{exitInterrupted}
 	}

@@ -192,7 +192,7 @@ func run(ctx context.Context, args []string, a *app) int {
 		return a.report(ctx, err)
 	}
 	if a.outlet != nil && goesOnUnread(kctx) {
-		a.outlet.gone = nil
+		a.outlet.keepsOn()
 	}
 	err = env.settle(a, kctx)
 	if err == nil {
@@ -239,7 +239,7 @@ func (a *app) report(ctx context.Context, err error) int {
 	switch reported := errors.As(err, &done); {
 	case err == nil:
 		return exitOK
-	case a.unread():
+	case a.unread(), a.outlet.isFailureOf(err): // written tells of the latter
 		return exitOK
 	case ctx.Err() != nil:
 		if done.code != exitInterrupted && done.code != exitStopped {

@@ -118,15 +118,28 @@ func (c *runCmd) swept(ctx context.Context, a *app, cells []local.CellState, too
 		fmt.Fprintln(a.stderr, "the same command goes on with the cells that are not complete")
 		return errReported{exitInterrupted}
 	case first != nil:
-		a.printFailure(first.Cell+": "+first.Failure.Text(), first.Failure.Place, first.Failure.Hint, first.Failure.Detail)
-		fmt.Fprintln(a.stderr, "when the cause is gone, the same command does again what is missing or failed")
-		return errReported{exitCode(first.Failure.Kind)}
+		return a.cellFailed(*first)
 	case waits:
 		return errReported{exitWaiting}
 	case stopped:
 		return errReported{exitStopped}
 	}
 	return nil
+}
+
+// cellFailed tells of the first cell that failed, and gives the command's result.
+func (a *app) cellFailed(s local.CellState) error {
+	const next = "when the cause is gone, the same command does again what is missing or failed"
+	code := exitCode(s.Failure.Kind)
+	if a.json {
+		failure := *s.Failure
+		failure.Message = s.Cell + ": " + failure.Message
+		a.printTwin(errorTwin{Failure: failure, ExitCode: code, Next: next})
+		return errReported{code}
+	}
+	a.printFailure(s.Cell+": "+s.Failure.Text(), s.Failure.Place, s.Failure.Hint, s.Failure.Detail)
+	fmt.Fprintln(a.stderr, next)
+	return errReported{code}
 }
 
 func printCells(a *app, cells []local.CellState) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"syscall"
@@ -10,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/worker"
 )
 
 // errNobodyReads ends a command that only shows something once nobody reads it any more.
@@ -18,8 +18,9 @@ var errNobodyReads = errors.New("nobody reads the output any more")
 // outlet is standard output. It remembers what went wrong there, because few of
 // those who print look at each line.
 type outlet struct {
-	to   io.Writer
-	gone func() // called once when nobody reads any more; may be nil
+	to     io.Writer
+	gone   func() // called once when nobody reads any more; may be nil
+	goesOn bool   // the command's work is worth more than its output: who writes is told of no failure
 
 	mu  sync.Mutex
 	err error
@@ -29,14 +30,16 @@ type outlet struct {
 func (o *outlet) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.err != nil {
-		return 0, o.err
+	n := 0
+	if o.err == nil {
+		if n, o.err = o.to.Write(p); errors.Is(o.err, syscall.EPIPE) && o.gone != nil {
+			o.gone()
+		}
 	}
-	n, err := o.to.Write(p)
-	if o.err = err; errors.Is(err, syscall.EPIPE) && o.gone != nil {
-		o.gone()
+	if o.goesOn {
+		return len(p), nil
 	}
-	return n, err
+	return n, o.err
 }
 
 func (o *outlet) failure() error {
@@ -57,6 +60,19 @@ func goesOnUnread(kctx *kong.Context) bool {
 	return false
 }
 
+// keepsOn makes the command go on whatever becomes of its output.
+func (o *outlet) keepsOn() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.gone, o.goesOn = nil, true
+}
+
+// isFailureOf reports whether a command failed because standard output could not be written.
+func (o *outlet) isFailureOf(err error) bool {
+	failure := o.failure()
+	return failure != nil && errors.Is(err, failure)
+}
+
 // unread reports whether nobody reads standard output any more, as behind `| head`: who
 // closed it has what was wanted.
 func (a *app) unread() bool {
@@ -69,7 +85,11 @@ func (a *app) written(code int) int {
 	if err == nil || errors.Is(err, syscall.EPIPE) || code != exitOK {
 		return code
 	}
-	f := &fault.Error{Kind: fault.Environment, Message: "write standard output", Err: err}
-	a.printFailure(fmt.Sprint(f), fault.Place{}, "what was printed is not whole", "")
+	f := &fault.Error{Kind: fault.Environment, Message: "write standard output", Err: err, Hint: "what was printed is not whole"}
+	if a.json {
+		a.printTwin(errorTwin{Failure: worker.FailureOf(f, noBatch), ExitCode: exitOurs})
+		return exitOurs
+	}
+	a.printFailure(f.Error(), fault.Place{}, f.Hint, "")
 	return exitOurs
 }
