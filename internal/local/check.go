@@ -181,7 +181,7 @@ func readFailing(ctx context.Context, db engine.Querier, query string, into *Que
 		return err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	return readRows(rows, 0, into)
+	return readRows(rows, nil, 0, into) // of the types of scripts, which the driver gives as they are
 }
 
 // before is what the run's own checks of a node found, by their names.

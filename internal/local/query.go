@@ -21,6 +21,7 @@ import (
 	"thalweg/internal/fault"
 	"thalweg/internal/pipeline"
 	"thalweg/internal/plan"
+	"thalweg/internal/query"
 	"thalweg/internal/sqltext"
 	"thalweg/internal/state"
 )
@@ -75,22 +76,40 @@ func Query(ctx context.Context, home *Home, opts QueryOptions) (res QueryResult,
 			return res, fmt.Errorf("open the tables: %w", err)
 		}
 	}
-	query, err := readOnly(ctx, in, opts.SQL)
+	text, err := readOnly(ctx, in, opts.SQL)
 	if err != nil {
 		return res, err
 	}
 	if opts.Parquet != "" {
-		return res, copyParquet(ctx, in, home, opts, query)
+		return res, copyParquet(ctx, in, home, opts, text)
 	}
-	rows, err := in.Query(ctx, query)
+	text, types := exactInCells(ctx, in, text)
+	rows, err := in.Query(ctx, text)
 	if err != nil {
 		return res, queryFault(ctx, home, opts, err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	if err := readRows(rows, opts.RowsMax, &res); err != nil {
+	if err := readRows(rows, types, opts.RowsMax, &res); err != nil {
 		return res, queryFault(ctx, home, opts, err)
 	}
 	return res, nil
+}
+
+// exactInCells gives a query whose values the driver gives as they are, and the
+// types of its columns before. One that the engine refuses is left to be refused.
+func exactInCells(ctx context.Context, in *engine.Instance, text string) (string, []query.SQLType) {
+	names, list, err := columnsOf(ctx, in, text)
+	if err != nil {
+		return text, nil
+	}
+	casts, types := make([]string, len(list)), make([]query.SQLType, len(list))
+	for i, name := range list {
+		types[i] = query.ParseSQLType(name)
+		if to, other := givable(types[i]); other {
+			casts[i] = to
+		}
+	}
+	return recast(text, names, casts), types
 }
 
 // readOnly refuses everything but one query: what may read the parts may not
@@ -366,17 +385,23 @@ func sideTables(ctx context.Context, home *Home, n state.Node, np plan.NodePlan,
 }
 
 // readRows reads up to limit rows.
-func readRows(rows *sql.Rows, limit int, res *QueryResult) error {
+func readRows(rows *sql.Rows, types []query.SQLType, limit int, res *QueryResult) error {
 	var err error
 	if res.Columns, err = rows.Columns(); err != nil {
 		return err
 	}
-	types, err := rows.ColumnTypes()
-	if err != nil {
-		return err
+	if len(types) != len(res.Columns) { // the engine does not describe it
+		described, err := rows.ColumnTypes()
+		if err != nil {
+			return err
+		}
+		types = nil
+		for _, t := range described {
+			types = append(types, query.ParseSQLType(t.DatabaseTypeName()))
+		}
 	}
 	for _, t := range types {
-		res.Text = append(res.Text, isText(t.DatabaseTypeName()))
+		res.Text = append(res.Text, isText(t.Name))
 	}
 	for rows.Next() {
 		if limit > 0 && len(res.Rows) == limit {
@@ -392,7 +417,7 @@ func readRows(rows *sql.Rows, limit int, res *QueryResult) error {
 			return err
 		}
 		for i, v := range row {
-			if row[i], err = typedCell(v, types[i].DatabaseTypeName()); err != nil {
+			if row[i], err = typedCell(v, types[i]); err != nil {
 				return fmt.Errorf("column %s: %w", res.Columns[i], err)
 			}
 		}

@@ -11,91 +11,149 @@ import (
 	"time"
 
 	duckdb "github.com/duckdb/duckdb-go/v2"
+
+	"thalweg/internal/query"
+	"thalweg/internal/sqltext"
 )
 
-// Nested is a list, struct or map as JSON.
+// Nested is a list, struct, map or JSON value as JSON.
 type Nested string
 
 // MarshalJSON gives what it holds.
 func (n Nested) MarshalJSON() ([]byte, error) { return []byte(n), nil }
 
-// typedCell is a cell whose text depends on more than the driver's value: on
-// the column's type, or on values within it.
-func typedCell(v any, typ string) (any, error) {
-	k := moments{clock: timesOfDay(typ), zoned: instants(typ)}
-	switch v.(type) {
-	case []any, map[string]any, duckdb.OrderedMap, duckdb.Union:
-		text, err := jsonText(within(v, k))
-		return Nested(text), err
+// typedCell is a value of the driver as what can be printed, by its type: the driver
+// gives times of day, instants and others alike.
+func typedCell(v any, t query.SQLType) (any, error) {
+	if t.Kind == query.Single && t.Name != "JSON" {
+		return simpleCell(v, t.Name), nil
 	}
-	if raw, ok := v.([]byte); ok && typ == "UUID" && len(raw) == 16 {
-		return fmt.Sprintf("%x-%x-%x-%x-%x", raw[:4], raw[4:6], raw[6:8], raw[8:10], raw[10:]), nil
+	if v == nil {
+		return nil, nil
 	}
-	return simpleCell(v, k), nil
+	text, err := jsonText(within(v, t))
+	return Nested(text), err
 }
 
-// timesOfDay reports whether a type is, or is made of, times of day, which the
-// driver gives as times of the first day of the year 1.
-func timesOfDay(typ string) bool {
-	typ = strings.ReplaceAll(typ, "TIMESTAMP WITH TIME ZONE", "")
-	return strings.Contains(strings.ReplaceAll(typ, "TIMESTAMP", ""), "TIME")
-}
-
-// instants reports whether all that a type has of days and times are instants.
-func instants(typ string) bool {
-	rest := strings.NewReplacer("TIMESTAMP WITH TIME ZONE", "", "TIMESTAMPTZ", "").Replace(typ)
-	return rest != typ && !strings.Contains(rest, "TIME") && !strings.Contains(rest, "DATE")
-}
-
-// moments say what the times of the driver are, which it gives alike.
-type moments struct {
-	clock bool // some are times of day
-	zoned bool // all are instants
-}
-
-func simpleCell(v any, k moments) any {
-	t, ok := v.(time.Time)
-	if ok && k.zoned && infinity(t) == "" {
-		return t.UTC().Format("2006-01-02 15:04:05.999999999+00")
+// simpleCell is a value that has no parts.
+func simpleCell(v any, typ string) any {
+	switch v := v.(type) {
+	case time.Time:
+		return timeCell(v, typ)
+	case []byte:
+		if typ == "UUID" && len(v) == 16 {
+			return fmt.Sprintf("%x-%x-%x-%x-%x", v[:4], v[4:6], v[6:8], v[8:10], v[10:])
+		}
 	}
-	if !ok || !k.clock || t.Year() != 1 || t.YearDay() != 1 {
-		return plainCell(v)
-	}
-	if t.Location() != time.UTC {
-		return t.Format("15:04:05.999999-07:00:00")
-	}
-	return t.Format("15:04:05.999999")
+	return plainCell(v)
 }
 
-// within is a value inside a nested one.
-func within(v any, k moments) any {
+func timeCell(v time.Time, typ string) any {
+	switch {
+	case typ == "TIME", typ == "TIME_NS":
+		return v.Format("15:04:05.999999999")
+	case typ == "TIME WITH TIME ZONE":
+		return v.Format("15:04:05.999999-07:00:00")
+	case typ == "TIMESTAMP WITH TIME ZONE" && infinity(v) == "":
+		return v.UTC().Format("2006-01-02 15:04:05.999999999+00")
+	}
+	return plainCell(v)
+}
+
+// within is a value as JSON can carry it: of a nested type, or inside of one.
+func within(v any, t query.SQLType) any {
 	switch v := v.(type) {
 	case []any:
 		list := make([]any, len(v))
 		for i, e := range v {
-			list[i] = within(e, k)
+			list[i] = within(e, t.Members[0].Type)
 		}
 		return list
 	case map[string]any:
-		fields := make(map[string]any, len(v))
-		for name, e := range v {
-			fields[name] = within(e, k)
-		}
-		return fields
+		return structJSON(v, t)
 	case duckdb.OrderedMap:
 		var m orderedJSON
 		for i, key := range v.Keys() {
-			m.keys, m.values = append(m.keys, fmt.Sprint(within(key, k))), append(m.values, within(v.Values()[i], k))
+			m.keys, m.values = append(m.keys, keyText(key, t.Members[0].Type)), append(m.values, within(v.Values()[i], t.Members[1].Type))
 		}
 		return m
 	case duckdb.Union:
-		return within(v.Value, k)
+		return within(v.Value, t.Members[max(0, slices.IndexFunc(t.Members, func(m query.SQLMember) bool { return m.Name == v.Tag }))].Type)
+	case string:
+		if t.Name == "JSON" && json.Valid([]byte(v)) { // the engine takes NaN for JSON, too
+			return json.RawMessage(v)
+		}
+		return v
 	}
-	v = simpleCell(v, k)
+	v = simpleCell(v, t.Name)
 	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
 		return JSONFloat(f)
 	}
 	return v
+}
+
+// keyText is a key of a map as the name of an object's member.
+func keyText(key any, t query.SQLType) string {
+	if text, ok := key.(string); ok {
+		return text
+	}
+	return fmt.Sprint(within(key, t))
+}
+
+// structJSON is an object whose fields have the order of the type; an array if they have no names.
+func structJSON(v map[string]any, t query.SQLType) any {
+	var m orderedJSON
+	for i, member := range t.Members {
+		name := fieldName(member, i)
+		m.keys, m.values = append(m.keys, name), append(m.values, within(v[name], member.Type))
+	}
+	if t.Members[0].Name == "" {
+		return m.values
+	}
+	return m
+}
+
+// fieldName is the name of a struct's field; row() gives none.
+func fieldName(m query.SQLMember, at int) string {
+	if m.Name != "" {
+		return m.Name
+	}
+	return fmt.Sprintf("v%d", at+1)
+}
+
+// givable is the type as which the driver gives all that a value has, and whether it is another
+// one: the driver reads JSON into floats, and knows neither VARIANT, nor keys of maps
+// that have parts, nor structs without names.
+func givable(t query.SQLType) (string, bool) {
+	if t.Name == "JSON" || t.Name == "VARIANT" {
+		return "VARCHAR", true
+	}
+	other := false
+	parts := make([]string, len(t.Members))
+	for i, m := range t.Members {
+		changed := false
+		parts[i], changed = givable(m.Type)
+		if t.Kind == query.Struct || t.Kind == query.Union {
+			parts[i] = sqltext.Ident(fieldName(m, i)) + " " + parts[i]
+			changed = changed || m.Name == ""
+		}
+		if t.Kind == query.Map && i == 0 && m.Type.Kind != query.Single {
+			parts[i], changed = "VARCHAR", true
+		}
+		other = other || changed
+	}
+	list := strings.Join(parts, ", ")
+	switch t.Kind {
+	case query.List:
+		return list + t.Name[strings.LastIndexByte(t.Name, '['):], other
+	case query.Struct:
+		return "STRUCT(" + list + ")", other
+	case query.Union:
+		return "UNION(" + list + ")", other
+	case query.Map:
+		return "MAP(" + list + ")", other
+	}
+	return t.Name, false
 }
 
 // jsonText is a value as JSON, with <, > and & as they are.

@@ -33,25 +33,36 @@ func exactInParquet(ctx context.Context, in *engine.Instance, query string) (str
 	if err != nil {
 		return "", err
 	}
-	inner, outer := make([]string, len(names)), make([]string, len(names))
-	changed := false
+	casts := make([]string, len(names))
 	for i, name := range names {
-		// With its place: names that differ only in case are one name to the engine.
-		inner[i] = sqltext.Ident(fmt.Sprintf("%s (column %d)", name, i+1))
-		outer[i] = inner[i] + " AS " + sqltext.Ident(name)
 		if wide.MatchString(types[i]) {
-			changed = true
-			outer[i] = "CAST(" + inner[i] + " AS DECIMAL(38,0)) AS " + sqltext.Ident(name)
+			casts[i] = "DECIMAL(38,0)"
 		} else if at := inexact.FindString(quoted.ReplaceAllString(types[i], "")); at != "" {
 			return "", &fault.Error{Kind: fault.Script, Place: fault.Place{Field: name},
 				Message: fmt.Sprintf("column %q has a value of type %s, which Parquet cannot hold exactly", name, at),
 				Hint:    "cast it, e.g. CAST(… AS VARCHAR), or take --format json"}
 		}
 	}
-	if !changed {
-		return query, nil
+	return recast(query, names, casts), nil
+}
+
+// recast gives a query whose columns are cast to other types where there is one.
+func recast(query string, names, casts []string) string {
+	inner, outer := make([]string, len(names)), make([]string, len(names))
+	changed := false
+	for i, name := range names {
+		// With its place: names that differ only in case are one name to the engine.
+		inner[i] = sqltext.Ident(fmt.Sprintf("%s (column %d)", name, i+1))
+		outer[i] = inner[i] + " AS " + sqltext.Ident(name)
+		if casts[i] != "" {
+			changed = true
+			outer[i] = "CAST(" + inner[i] + " AS " + casts[i] + ") AS " + sqltext.Ident(name)
+		}
 	}
-	return "SELECT " + strings.Join(outer, ", ") + " FROM (" + query + "\n) AS q(" + strings.Join(inner, ", ") + ")", nil
+	if !changed {
+		return query
+	}
+	return "SELECT " + strings.Join(outer, ", ") + " FROM (" + query + "\n) AS q(" + strings.Join(inner, ", ") + ")"
 }
 
 var (

@@ -50,12 +50,14 @@ func withinType(sqlType string) expr.Type {
 
 // splitTypes cuts a struct's members at the commas between them.
 func splitTypes(text string) (parts []string) {
-	depth, quoted, start := 0, false, 0
+	depth, quote, start := 0, byte(0), 0
 	for i := range len(text) {
 		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted:
+		case c == quote: // a doubled one closes and opens again
+			quote = 0
+		case quote != 0:
+		case c == '"', c == '\'': // a name, a word of an enum
+			quote = c
 		case c == '(':
 			depth++
 		case c == ')':
