@@ -226,7 +226,7 @@ func (l *completion) valuesOf(ctx context.Context, a *app, name, enum, kind stri
 			return nil
 		}
 		return list(environment.Names(environment.Find(dir)))
-	case "param":
+	case "param", "matrix":
 		for _, p := range script.Parameters(l.scriptText()) {
 			out = append(out, candidate{p.Name + "=", p.Type})
 		}
@@ -243,11 +243,28 @@ func (l *completion) valuesOf(ctx context.Context, a *app, name, enum, kind stri
 		return l.nodes(ctx, a)
 	case "table":
 		return list(l.tables(ctx))
+	case "column":
+		l.directive = completeNoSpace
+		return list(endingIn(l.tables(ctx), "."))
+	case "batch":
+		l.directive = completeNoSpace
+		for _, n := range l.nodes(ctx, a) {
+			out = append(out, candidate{n.word + ":", n.what})
+		}
+		return out
 	case "file-or-table":
 		list(l.tables(ctx)) // and files, below
 	}
 	if kind == "path" || slices.Contains([]string{"script", "scripts", "params", "file", "files", "file-or-table", "tests", "costs", "compare", "output", "config", "known-hosts", "ca-file", "python", "hooks"}, name) {
 		l.directive = completeFiles
+	}
+	return out
+}
+
+// endingIn are words with a mark behind each.
+func endingIn(words []string, mark string) (out []string) {
+	for _, word := range words {
+		out = append(out, word+mark)
 	}
 	return out
 }

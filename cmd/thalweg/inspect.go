@@ -74,7 +74,7 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 	if len(checks) > 0 {
 		headers = append(headers, "checks")
 	}
-	t := a.newTable(headers...).leaves("failed", "batches", "bytes out", "type", "time")
+	t := a.newTable(headers...).leaves("failed", "batches", "bytes out", "type", "time", "rows in")
 	rightAligned(t, 4, 5, 6, 7, 8, 9)
 	for _, n := range nodes {
 		row := []any{n.Name, n.Kind, nodeStatus(a, n, computedIn), batchText(n, computedIn), n.BatchesFailed, count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))}

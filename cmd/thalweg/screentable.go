@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -14,12 +15,13 @@ import (
 const (
 	columnGap   = 2
 	textLeast   = 32 // that the last column has at least before others are left out for it
+	cellLeast   = 8  // to which columns are narrowed, and go on below themselves, where leaving out does not do
 	screenLeast = 40 // narrower terminals are taken for this
 )
 
 // screenTable is a table of the house's look that fits the terminal: columns that
 // matter less are left out, and the last one, which has what failed, goes on below
-// itself; nothing of a text is cut. Cells stay in their lines, whatever texts of
+// itself, in narrow terminals others, too; nothing of a text is cut. Cells stay in their lines, whatever texts of
 // others are in them: a comment must not look like a row of its own.
 type screenTable struct {
 	a      *app
@@ -74,15 +76,16 @@ func (t *screenTable) widths() []int {
 	return out
 }
 
-// fit decides which columns are shown, which are left out, and how wide the last one may be; 0: as it is.
-func (t *screenTable) fit() (shown []int, left []string, last int) {
+// fit decides which columns are shown, which are left out, and how wide those may be
+// that do not fit as they are.
+func (t *screenTable) fit() (shown []int, left []string, limits map[int]int) {
 	widths := t.widths()
 	for i := range widths {
 		shown = append(shown, i)
 	}
 	room := max(t.a.width, screenLeast)
 	if t.a.width == 0 || len(widths) == 0 {
-		return shown, nil, 0
+		return shown, nil, nil
 	}
 	end := len(widths) - 1
 	needed := func() (sum int) {
@@ -101,14 +104,46 @@ func (t *screenTable) fit() (shown []int, left []string, last int) {
 		shown = slices.DeleteFunc(shown, func(i int) bool { return i == spare[0] })
 		spare = spare[1:]
 	}
-	rest := room
-	for _, i := range shown[:len(shown)-1] {
-		rest -= widths[i] + columnGap
+	return shown, left, narrowed(widths, shown, room)
+}
+
+// narrowed are the columns, of those that are shown, that do not fit as they are, and how wide they may be:
+// the last one first, down to half of what it has at least, then always the widest.
+func narrowed(widths, shown []int, room int) map[int]int {
+	limits := map[int]int{}
+	width := func(i int) int {
+		if limit, ok := limits[i]; ok {
+			return limit
+		}
+		return widths[i]
 	}
-	if tail := shown[len(shown)-1]; widths[tail] > rest {
-		last = max(rest, textLeast/2)
+	room -= (len(shown) - 1) * columnGap
+	for _, i := range shown {
+		room -= widths[i]
 	}
-	return shown, left, last
+	tail := shown[len(shown)-1]
+	if give := min(-room, widths[tail]-textLeast/2); give > 0 {
+		limits[tail] = widths[tail] - give
+		room += give
+	}
+	for ; room < 0; room++ {
+		widest := slices.MaxFunc(shown, func(a, b int) int { return cmp.Compare(width(a), width(b)) })
+		if width(widest) <= cellLeast {
+			break
+		}
+		limits[widest] = width(widest) - 1
+	}
+	return limits
+}
+
+// wrapped breaks a cell into lines. The library's lines may be a column too wide: a
+// character of two columns that begins in the last one.
+func wrapped(cell string, width int) string {
+	lines := text.WrapSoft(cell, width)
+	if text.LongestLineLen(lines) > width {
+		return text.WrapSoft(cell, width-1)
+	}
+	return lines
 }
 
 // spareColumns are the columns that may be left out, in that order.
@@ -129,7 +164,7 @@ func (t *screenTable) spareColumns() (out []int) {
 
 // Render prints the table, and says what is left out.
 func (t *screenTable) Render() {
-	shown, left, last := t.fit()
+	shown, left, limits := t.fit()
 	w := table.NewWriter()
 	w.SetOutputMirror(t.out)
 	style := table.StyleLight
@@ -153,8 +188,8 @@ func (t *screenTable) Render() {
 		if slices.Contains(t.right, i+1) {
 			c.Align, c.AlignHeader = text.AlignRight, text.AlignRight
 		}
-		if at == len(shown)-1 && last > 0 {
-			c.WidthMax, c.WidthMaxEnforcer = last, text.WrapSoft
+		if limit, narrow := limits[i]; narrow {
+			c.WidthMax, c.WidthMaxEnforcer = limit, wrapped
 		}
 		configs = append(configs, c)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/fault"
@@ -57,17 +58,45 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		table.AppendRow([]any{22, "failed", "2026-11-24 01:58:37", "3 B", "somewhere/orders.yaml", failure})
 		table.Render()
 		text := out.String()
-		if width >= 60 {
+		if width > 0 {
 			for line := range strings.Lines(text) {
 				require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), width, text)
 			}
 		}
-		require.Equal(t, strings.Join(strings.Fields(failure), ""), joinedTail(text, "22  failed"), "width %d: %s", width, text)
+		if width != 40 { // there the moment goes on below itself, too
+			require.Equal(t, strings.Join(strings.Fields(failure), ""), joinedTail(text, "22  failed"), "width %d: %s", width, text)
+		}
 		whole := width == 0 || width == 200
 		require.Equal(t, whole, strings.Contains(text, "12 B"), text)
 		require.Equal(t, whole, said.Len() == 0, said.String())
 		if !whole {
 			require.Contains(t, said.String(), "not shown for lack of room: bytes")
+		}
+	}
+}
+
+// Where leaving out does not do, other columns go on below themselves: no line is wider than
+// the terminal, and no character is lost.
+func TestWideCellsGoOnBelowThemselves(t *testing.T) {
+	t.Parallel()
+	cells := []string{"a_node_with_a_name_as_long_as_some_people_like_them", "日本語の状態でとても長いもの", "2026-11-24 01:58:37",
+		"in/orders_1.csv:2:35: column 価格: \"日本語テキスト\" is not an int"}
+	for _, width := range []int{40, 60, 80, 100} {
+		var out bytes.Buffer
+		a := &app{stdout: &out, width: width}
+		table := a.newTable("node", "status", "started", "what happened").leaves("nothing")
+		table.AppendRow([]any{cells[0], cells[1], cells[2], cells[3]})
+		table.Render()
+		printed := map[rune]int{}
+		for line := range strings.Lines(out.String()) {
+			require.LessOrEqual(t, text.StringWidthWithoutEscSequences(strings.TrimRight(line, "\n")), width, out.String())
+			for _, c := range line {
+				printed[c]++
+			}
+		}
+		for _, c := range strings.Join(cells, "") {
+			printed[c]--
+			require.True(t, c == ' ' || printed[c] >= 0, "%c is missing: %s", c, out.String())
 		}
 	}
 }
