@@ -225,7 +225,10 @@ func (r *reader) seenFrom(path string) string {
 
 func (r *reader) text(v *document.Value, path string) (string, bool) {
 	if !v.Present() || !v.Scalar() || strings.TrimSpace(v.Text) == "" {
-		r.ErrorAt(v, path, "%s is a text", path)
+		d := r.ErrorAt(v, path, "%s must be a text", path)
+		if strings.HasSuffix(path, ".params") {
+			d.Hint = "it is the name of a file; parameters by name are below the key values"
+		}
 		return "", false
 	}
 	return v.Text, true
