@@ -156,6 +156,9 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 		return head.withoutSkipped(r, w, u)
 	}
 	for i := range skipped {
+		if i <= r.CSV.HeaderRecord || !r.CSV.ByHeader {
+			w.fields = 0 // titles above the header are no records of its table
+		}
 		rec, ok, err := headRecord(r, w, u)
 		if err != nil {
 			return head, err
@@ -348,7 +351,6 @@ func headerRecord(r *script.FileReader, s Slice) ([]string, error) {
 		if i == r.CSV.HeaderRecord {
 			return rec.shape.values(rec.text), nil
 		}
-		w.fields = len(rec.shape.fields)
 	}
 }
 

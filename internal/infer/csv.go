@@ -57,7 +57,7 @@ func (p *Proposal) lookThrough(ctx context.Context, o Options) (list []csvFile, 
 		}
 		f := csvFile{name: name, shape: s, at: map[string]int{}}
 		if len(list) == 0 {
-			p.Encoding, p.Separator, p.HasHeader = encoding, s.separator, s.header
+			p.Encoding, p.Separator, p.HasHeader, p.Above = encoding, s.separator, s.header, s.skip
 			p.Notes = append(p.Notes, s.notes...)
 		} else if why := p.unlike(list[0], f, encoding); why != "" {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s is left out: %s, so it needs a node of its own", name, why))
@@ -89,6 +89,8 @@ func (p *Proposal) unlike(first, f csvFile, encoding string) string {
 		return "its first record is no header"
 	case f.shape.header != first.shape.header:
 		return "its first record seems to be a header"
+	case f.shape.skip != first.shape.skip:
+		return fmt.Sprintf("%s above its header", linesAre(f.shape.skip))
 	case !f.shape.header && f.shape.fields != first.shape.fields:
 		return fmt.Sprintf("it has %s, %s has %d", counted(int64(f.shape.fields), "column"), first.name, first.shape.fields)
 	}
@@ -120,7 +122,7 @@ func (p *Proposal) union(list []csvFile) (columns []*profile) {
 				k = len(columns)
 				at[key] = k
 				columns = append(columns, newProfile(p.seed))
-				p.Columns = append(p.Columns, Column{Source: header, Index: i, Optional: n > 0})
+				p.Columns = append(p.Columns, Column{Source: header, Index: i, Optional: n > 0, label: f.shape.label(i)})
 			}
 			columns[k].merge(f.found.columns[i], file)
 		}
@@ -137,12 +139,20 @@ func (p *Proposal) union(list []csvFile) (columns []*profile) {
 func unique(names []string) bool {
 	seen := map[string]bool{}
 	for _, name := range names {
-		if seen[name] {
+		if seen[name] || name == "" {
 			return false
 		}
 		seen[name] = true
 	}
 	return true
+}
+
+// label is what the header calls a column that can only be found by its index.
+func (s shape) label(i int) string {
+	if !s.header || unique(s.names) {
+		return ""
+	}
+	return s.names[i]
 }
 
 // sayNumbers keeps what the script has to say of numbers.

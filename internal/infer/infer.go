@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -60,6 +61,7 @@ type Proposal struct {
 	Encoding  string         // CSV: what the script has to say of it; "": UTF-8
 	Separator byte           // CSV
 	HasHeader bool           // CSV
+	Above     int            // CSV: records above the header
 	Decimal   string         // CSV: what is before the digits of numbers, if not a point
 	Thousands string         // CSV: what is between thousands, if anything
 	Zone      string         // CSV: of instants whose layout has none
@@ -89,6 +91,7 @@ type Column struct {
 	Optional  bool     // some of the files are without it
 	Evidence  string
 
+	label         string // what the header calls a column that is found by its index
 	behind, empty string // of the evidence
 	misfits       int64
 }
@@ -179,7 +182,7 @@ func (p *Proposal) nameColumns() {
 	for i, c := range p.Columns {
 		headers[i] = c.Source
 		if c.Source == "" {
-			headers[i] = fmt.Sprintf("col_%d", i)
+			headers[i] = cmp.Or(strings.TrimSpace(c.label), fmt.Sprintf("col_%d", i))
 		}
 	}
 	for i, name := range script.Identifiers(headers) {
@@ -194,7 +197,7 @@ func (p *Proposal) reader() *script.FileReader {
 		r.URLs = append(r.URLs, script.FileURL{URL: name})
 	}
 	if p.HasHeader {
-		r.CSV.HeaderRecord, r.CSV.FirstDataRecord, r.CSV.ByHeader = 0, 1, p.byHeader()
+		r.CSV.HeaderRecord, r.CSV.FirstDataRecord, r.CSV.ByHeader = p.Above, p.Above+1, p.byHeader()
 	}
 	for i, c := range p.Columns {
 		if c.Type == expr.Invalid {

@@ -113,6 +113,16 @@ func TestLateValue(t *testing.T) {
 	require.Equal(t, `int: 1 … 1; 1 value of another kind, e.g. "none of your business" in line 6002`, one(p.Columns[0]))
 }
 
+// TestUnreadable: a type that the values only look like makes no bad rows of them all.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	text := "day\n" + strings.Repeat("2024-04-09T01:20:38.192345218\n", 100) + "soon\n"
+	p, err := Files(t.Context(), []string{write(t, "in.csv", text)}, options(t))
+	require.NoError(t, err)
+	require.Equal(t, "string: text: most values cannot be read as timestamptz", one(p.Columns[0]))
+	require.Zero(t, p.BadRows)
+}
+
 func TestShape(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -127,7 +137,17 @@ func TestShape(t *testing.T) {
 		"no header":       {"1,2\n3,4\n", ',', false, "col_0 col_1"},
 		"two line ends":   {"\"a\r\nb\",c\r\n1,2\r\n", ',', true, "a_b c"},
 		"equal names":     {"a,A b,a-b\n1,2,3\n", ',', true, "a A_b a_b_2"},
-		"twice the same":  {"a,a\n1,2\n", ',', false, "col_0 col_1"},
+		"twice the same":  {"a,a\n1,2\n", ',', true, "a a_2"},
+		"an index":        {",a,b\n0,x,1\n1,y,2\n", ',', true, "col_0 a b"},
+		"years":           {"country,2019,2020\nCH,1,2\nDE,,4\n", ',', true, "country _2019 _2020"},
+		"years as data":   {"CH,2019\nDE,2020\n", ',', false, "col_0 col_1"},
+		"a true name":     {"true,day\nx,2024-01-02\n", ',', true, "true day"},
+		"carets":          {"a^b\n1^2,5\n", '^', true, "a b"},
+		"a title":         {"Sales, of 2024\n# by us\n\na;b;c\n1,5;2;3\n", ';', true, "a b c"},
+		"a filled title":  {"Sales,,\n,,\na,b,c\nx,y,2\n", ',', true, "a b c"},
+		"decimal commas":  {"1,5;2,25\n3,5;4,75\n", ';', false, "col_0 col_1"},
+		"comma and tab":   {"1,5\tx\n2,5\ty\n", '\t', false, "col_0 col_1"},
+		"a first gap":     {"x,,\ny,1,2\n", ',', false, "col_0 col_1 col_2"},
 		"one column":      {"name\nx\ny\n", ',', false, "col_0"},
 		"free text":       {"name\nSmith, J\nx\n", ';', false, "col_0"},
 		"one of numbers":  {"count\n1\n2\n", ',', true, "count"},

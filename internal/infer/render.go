@@ -111,9 +111,9 @@ func (p *Proposal) writeCSVKeys(b *strings.Builder) {
 	case !p.HasHeader:
 		keys = append(keys, "hdr_line_idx: -1, first_data_line_idx: 0")
 	case !p.byHeader():
-		keys = append(keys, "hdr_line_idx: -1, first_data_line_idx: 1")
+		keys = append(keys, fmt.Sprintf("hdr_line_idx: -1, first_data_line_idx: %d", p.Above+1))
 	default:
-		keys = append(keys, "hdr_line_idx: 0, first_data_line_idx: 1")
+		keys = append(keys, fmt.Sprintf("hdr_line_idx: %d, first_data_line_idx: %d", p.Above, p.Above+1))
 	}
 	add := func(name, value string) {
 		if value != "" {

@@ -81,7 +81,7 @@ func (out *scanned) cut(ctx context.Context, f *os.File, size int64, u string, s
 	err := files.EachCells(ctx, f, size, s.separator, s.fields, u, func(c *files.Cells) error {
 		records++
 		switch {
-		case records == 1 && s.header:
+		case records <= s.skip || records == s.skip+1 && s.header:
 			return nil
 		case c.Bad != nil:
 			if out.bad++; out.first == nil {

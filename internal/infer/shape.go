@@ -27,6 +27,7 @@ const (
 // shape is how a CSV file is to be cut.
 type shape struct {
 	separator byte
+	skip      int // records above the header, such as titles
 	fields    int
 	header    bool
 	names     []string // of the columns; numbers without a header
@@ -43,14 +44,14 @@ func shapeOf(ctx context.Context, text, path string, o Options) (shape, error) {
 	if err := isText(f, path); err != nil {
 		return shape{}, err
 	}
-	candidates := []byte(",;\t|")
+	candidates := []byte(",;\t|^~")
 	if o.Separator != "" {
 		if len(o.Separator) != 1 || o.Separator[0] >= 0x80 || strings.ContainsAny(o.Separator, "\"\r\n\x00") {
 			return shape{}, fault.New(fault.Script, "the separator %q is not one ASCII character other than a quote or a line end", o.Separator)
 		}
 		candidates = []byte(o.Separator)
 	}
-	s, records, err := evenest(ctx, f, path, candidates)
+	s, records, err := evenest(ctx, f, path, candidates, o)
 	if err != nil {
 		return s, err
 	}
@@ -109,7 +110,7 @@ const unevenMax = 10 // of 100
 
 // evenest finds the separator that cuts all records but a few into the most fields of an
 // equal number.
-func evenest(ctx context.Context, f *os.File, path string, candidates []byte) (s shape, records [][]string, err error) {
+func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o Options) (s shape, records [][]string, err error) {
 	st, err := f.Stat()
 	if err != nil {
 		return s, nil, openFault(path, err)
@@ -131,8 +132,14 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte) (s
 			}
 			continue
 		}
-		if records == nil || len(cut[0]) > len(records[0]) {
+		if records == nil || len(cut[0]) > len(records[0]) || s.separator == ',' && len(cut[0]) > 1 && commasInNumbers(cut) {
 			s.separator, records = c, cut
+		}
+	}
+	if o.Header != HeaderNo && (records == nil || len(records[0]) == 1 || isTitle(records[0], len(records[0]))) {
+		titled, below, err := untitled(ctx, f, st.Size(), path, candidates, o)
+		if err != nil || below != nil {
+			return titled, below, err
 		}
 	}
 	switch {
@@ -143,6 +150,23 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte) (s
 	}
 	s.fields = len(records[0])
 	return s, records, nil
+}
+
+// commasInNumbers reports whether commas that were left in values are all between digits: then
+// they are decimal commas, and cut no records.
+func commasInNumbers(records [][]string) (some bool) {
+	for _, rec := range records {
+		for _, value := range rec {
+			if !strings.Contains(value, ",") {
+				continue
+			}
+			if strings.Trim(value, "0123456789.,'-+ \u00a0") != "" {
+				return false
+			}
+			some = true
+		}
+	}
+	return some
 }
 
 // badRecord says what can be done about a record that fits no separator.
@@ -187,34 +211,15 @@ func tooUneven(first error, bad, good int) error {
 	return nil
 }
 
-// looksLikeHeader: names are there, different, and no numbers or dates.
-func looksLikeHeader(records [][]string) bool {
-	seen := map[string]bool{}
-	for _, name := range records[0] {
-		name = strings.TrimSpace(name)
-		if name == "" || seen[name] || looksLikeValue(name) {
-			return false
-		}
-		seen[name] = true
-	}
-	if len(records) == 1 || len(records[0]) > 1 {
-		return true
-	}
-	// One column of texts: the first is a header only if something differs.
-	for _, r := range records[1:] {
-		if looksLikeValue(strings.TrimSpace(r[0])) {
-			return true
-		}
-	}
-	return false
-}
-
 // looksLikeValue tells numbers, dates and truth values from names.
 func looksLikeValue(s string) bool {
 	if _, err := strconv.ParseFloat(s, 64); err == nil {
 		return true
 	}
 	if _, err := strconv.ParseBool(s); err == nil && len(s) > 1 {
+		return true
+	}
+	if strings.Trim(s, "0123456789.,+-' ") == "" && strings.ContainsAny(s, "0123456789") {
 		return true
 	}
 	digits := 0

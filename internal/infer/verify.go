@@ -22,11 +22,15 @@ import (
 func (p *Proposal) verify(ctx context.Context, o Options) error {
 	for range p.Columns {
 		refused, err := p.readAll(ctx, o)
-		if err == nil || refused == nil {
+		if refused == nil {
 			return err
 		}
+		why := "most values cannot be read as " + refused.Type.String()
+		if err != nil {
+			why = fault.Of(err).Error()
+		}
 		refused.Type, refused.Format, refused.Nullable, refused.NullTexts = expr.String, "", false, nil
-		refused.Evidence, refused.behind, refused.misfits = "text: "+fault.Of(err).Error(), "", 0
+		refused.Evidence, refused.behind, refused.misfits = "text: "+why, "", 0
 	}
 	return nil
 }
@@ -39,7 +43,7 @@ func (p *Proposal) readAll(ctx context.Context, o Options) (refused *Column, err
 		}
 	}
 	if p.badStructure > 0 || p.anyMisfits() {
-		return nil, p.readSound(ctx, o)
+		return p.readSound(ctx, o)
 	}
 	s, err := p.open(ctx, o)
 	if err != nil {
@@ -73,11 +77,11 @@ func extremes(value string) []string {
 	return []string{"CAST(min(" + value + ") AS VARCHAR)", "CAST(max(" + value + ") AS VARCHAR)"}
 }
 
-// readSound reads all but bad rows, and counts those.
-func (p *Proposal) readSound(ctx context.Context, o Options) (err error) {
+// readSound reads all but bad rows, and counts those. refused is a column that makes many rows bad.
+func (p *Proposal) readSound(ctx context.Context, o Options) (refused *Column, err error) {
 	s, err := p.source(ctx, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	typed := p.typed()
 	used := map[string]bool{}
@@ -89,14 +93,14 @@ func (p *Proposal) readSound(ctx context.Context, o Options) (err error) {
 	}
 	t, err := files.ReadTolerant(s.reader, s.slices, s.scratch, func(name string) bool { return used[name] })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.BadRows = 0
 	if err := t.Prepare(ctx, func(files.BadRecord) error { p.BadRows++; return nil }); err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.start(ctx, o); err != nil {
-		return err
+		return nil, err
 	}
 	defer closing(s.Instance, &err)
 	var bad, cols []string
@@ -107,6 +111,7 @@ func (p *Proposal) readSound(ctx context.Context, o Options) (err error) {
 	}
 	for _, i := range typed {
 		cols = append(cols, extremes(p.plainValue(s.reader, i, files.TolerantColumn(i)+"[1]"))...)
+		cols = append(cols, "count(*) FILTER (WHERE "+files.TolerantColumn(i)+" IS NULL)")
 	}
 	cols = append([]string{"count(*)", "count(*) FILTER (WHERE " + strings.Join(bad, " OR ") + ")"}, cols...)
 	var cells []sql.NullString
@@ -115,12 +120,22 @@ func (p *Proposal) readSound(ctx context.Context, o Options) (err error) {
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
+	}
+	var ends []sql.NullString
+	const each = 3 // the extremes, and how many values cannot be read
+	for k, i := range typed {
+		of := cells[2+each*k : 2+each*(k+1)]
+		c := &p.Columns[i]
+		if bad := number(of[each-1]); bad > c.misfits && !tolerable(bad, number(cells[0])) {
+			return c, nil
+		}
+		ends = append(ends, of[:each-1]...)
 	}
 	p.Rows = number(cells[0]) + p.BadRows
 	p.BadRows += number(cells[1])
-	p.describeTyped(typed, cells[2:])
-	return nil
+	p.describeTyped(typed, ends)
+	return nil, nil
 }
 
 // typed are the columns that are more than text.

@@ -1,0 +1,159 @@
+package infer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"thalweg/internal/files"
+)
+
+// titlesMax is how many records may lie above a header.
+const titlesMax = 20
+
+// untitled finds a header below titles and comments, as reports have them: a record of names
+// above many of as many fields, where fewer are filled in all records before it. No records: there is none.
+func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candidates []byte, o Options) (s shape, records [][]string, err error) {
+	for _, separator := range candidates {
+		all, err := loose(ctx, f, size, path, separator)
+		if err != nil {
+			return s, nil, err
+		}
+		fields := commonLength(all)
+		at := slices.IndexFunc(all, func(rec []string) bool { return !isTitle(rec, fields) })
+		if at < 1 || at > titlesMax || fields < 2 || records != nil && fields <= len(records[0]) {
+			continue
+		}
+		below := slices.DeleteFunc(all[at:], func(rec []string) bool { return len(rec) != fields })
+		uneven := len(all) - at - len(below)
+		if len(below) < 2 || 100*uneven > unevenMax*len(below) || o.Header == HeaderGuess && !looksLikeHeader(below) {
+			continue
+		}
+		records = below
+		s = shape{separator: separator, skip: at, fields: fields, notes: []string{fmt.Sprintf("%s above the header: see hdr_line_idx", linesAre(at))}}
+	}
+	return s, records, nil
+}
+
+func linesAre(n int) string {
+	if n == 1 {
+		return "a line is"
+	}
+	return fmt.Sprintf("%d lines are", n)
+}
+
+// loose cuts the records of a file's head, whatever their number of fields.
+func loose(ctx context.Context, f io.ReaderAt, size int64, path string, separator byte) (all [][]string, err error) {
+	err = files.EachCells(ctx, f, size, separator, 0, path, func(c *files.Cells) error {
+		if c.Offset >= headBytes || len(all) >= headRecords {
+			return io.EOF
+		}
+		var rec []string
+		for i := 0; c.Bad == nil && i < c.Len(); i++ {
+			rec = append(rec, string(c.Value(i)))
+		}
+		all = append(all, rec)
+		return nil
+	})
+	if err == io.EOF { //nolint:errorlint // it is ours
+		err = nil
+	}
+	return all, err
+}
+
+// commonLength is the number of fields that most records have.
+func commonLength(all [][]string) (most int) {
+	count := map[int]int{}
+	for _, rec := range all {
+		if count[len(rec)]++; count[len(rec)] > count[most] || count[len(rec)] == count[most] && len(rec) > most {
+			most = len(rec)
+		}
+	}
+	return most
+}
+
+// isTitle reports a record of which hardly a field is filled, above ones of so many.
+func isTitle(rec []string, fields int) bool {
+	filled := 0
+	for _, value := range rec {
+		if strings.TrimSpace(value) != "" {
+			filled++
+		}
+	}
+	if len(rec) == fields {
+		return fields > 2 && filled <= 1 // an index without a name leaves more
+	}
+	return filled <= max(1, fields/2)
+}
+
+// looksLikeHeader: the first record has names. They are all there, different, and no
+// numbers or dates, or columns of such values lie below some of them.
+func looksLikeHeader(records [][]string) bool {
+	names, seen, plain, years := records[0], map[string]bool{}, true, 0
+	for _, name := range names {
+		name = strings.TrimSpace(name)
+		if isYear(name) && !seen[name] {
+			years++
+		} else if name == "" || seen[name] || looksLikeValue(name) {
+			plain = false
+		}
+		seen[name] = true
+	}
+	switch {
+	case len(records) == 1 || plain && years == 0 && len(names) > 1:
+		return plain && years == 0
+	case plain && years > 0 && years < len(names) && !yearsBelow(records):
+		return true
+	}
+	// A text above numbers is a name, whatever the other columns have there.
+	return slices.ContainsFunc(indexes(names), func(i int) bool { return nameAboveValues(records, i) })
+}
+
+func indexes(names []string) []int {
+	out := make([]int, len(names))
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// isYear reports a name as tables have them that go on to the right.
+func isYear(name string) bool {
+	n, err := strconv.Atoi(name)
+	return err == nil && len(name) == 4 && n >= 1900 && n <= 2100
+}
+
+// yearsBelow reports whether there are years, too, where the first record has them.
+func yearsBelow(records [][]string) bool {
+	for i, name := range records[0] {
+		if isYear(strings.TrimSpace(name)) && len(records) > 1 && isYear(strings.TrimSpace(records[1][i])) {
+			return true
+		}
+	}
+	return false
+}
+
+// nameAboveValues reports a column whose first value is a text and whose others are none,
+// but for few.
+func nameAboveValues(records [][]string, i int) bool {
+	name := strings.TrimSpace(records[0][i])
+	if name == "" || looksLikeValue(name) || standsForNothing(name) {
+		return false
+	}
+	values, texts := 0, 0
+	for _, rec := range records[1:] {
+		switch value := strings.TrimSpace(rec[i]); {
+		case value == "" || standsForNothing(value):
+		case looksLikeValue(value):
+			values++
+		default:
+			texts++
+		}
+	}
+	return values > 0 && texts*fiftyOne <= values
+}
+
+func standsForNothing(value string) bool { return slices.Contains(nullLike(), value) }
