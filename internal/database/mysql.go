@@ -15,6 +15,7 @@ import (
 
 	"thalweg/internal/address"
 	"thalweg/internal/fault"
+	"thalweg/internal/sqltext"
 )
 
 // mysql begins a transaction whose reads are of one moment, of tables that the server
@@ -105,7 +106,7 @@ func (c Client) mysqlLogin(ctx context.Context, loc address.Location) (*sqlSessi
 		if src.Table != "" {
 			return "SELECT * FROM " + mysqlPath(src.Table)
 		}
-		text, _ := statement(src.Query, MySQL)
+		text, _ := sqltext.Statement(src.Query, sqltext.MySQL)
 		return text
 	}}
 	var id int64

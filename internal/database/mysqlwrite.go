@@ -9,6 +9,7 @@ import (
 
 	"thalweg/internal/address"
 	"thalweg/internal/fault"
+	"thalweg/internal/sqltext"
 )
 
 // mysqlKeyChars is how long a text may be that is part of a key in a table that is made.
@@ -97,13 +98,11 @@ func (w *mysqlWriter) limit(kind string) *limit {
 // enumWords are the values of an enum such as enum('a','it”s').
 func enumWords(kind string) []string {
 	words := []string{}
-	for rest := strings.TrimPrefix(kind, "enum("); strings.HasPrefix(rest, "'"); rest = strings.TrimPrefix(rest, ",") {
-		n := 0
-		for n < len(rest) && rest[n] == '\'' {
-			n += quoted(rest[n:], '\'', false)
+	list := strings.TrimSuffix(strings.TrimPrefix(kind, "enum("), ")")
+	for _, t := range sqltext.Tokens(list) {
+		if word := list[t.Start:t.End]; word != "," {
+			words = append(words, strings.ReplaceAll(word[1:len(word)-1], "''", "'"))
 		}
-		words = append(words, strings.ReplaceAll(rest[1:n-1], "''", "'"))
-		rest = rest[n:]
 	}
 	return words
 }

@@ -165,7 +165,7 @@ func (p *postgres) selectOf(src Source) string {
 	if src.Table != "" {
 		return "SELECT * FROM " + sqltext.Path(src.Table)
 	}
-	text, _ := statement(src.Query, Postgres)
+	text, _ := sqltext.Statement(src.Query, sqltext.Postgres)
 	return text
 }
 

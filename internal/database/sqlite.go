@@ -70,7 +70,7 @@ func openSQLite(ctx context.Context, path, mode string) (*sqlSession, error) {
 		if src.Table != "" {
 			return "SELECT * FROM " + sqltext.Path(src.Table)
 		}
-		text, _ := statement(src.Query, SQLite)
+		text, _ := sqltext.Statement(src.Query, sqltext.SQLite)
 		return text
 	}}, nil
 }

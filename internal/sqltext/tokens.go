@@ -53,7 +53,7 @@ func lex(text string, at int) (end int, kind tokenKind) {
 		}
 		return len(text), blankToken
 	case strings.HasPrefix(rest, "/*"):
-		return at + comment(rest), blankToken
+		return at + comment(rest, true), blankToken
 	case c == '\'' || c == '"':
 		return at + quoted(rest, c, false), quotedToken
 	case (c == 'e' || c == 'E') && strings.HasPrefix(rest[1:], "'"):
@@ -77,13 +77,15 @@ func isWordByte(c byte) bool {
 	return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80
 }
 
-// comment is the length of a block comment; they nest.
-func comment(s string) int {
+// comment is the length of a block comment, which may have others in it.
+func comment(s string, nested bool) int {
 	depth := 0
 	for i := 0; i+1 < len(s); i++ {
 		switch s[i : i+2] {
 		case "/*":
-			depth++
+			if depth == 0 || nested {
+				depth++
+			}
 			i++
 		case "*/":
 			if depth--; depth == 0 {

@@ -1,4 +1,4 @@
-package database
+package sqltext
 
 import (
 	"testing"
@@ -9,8 +9,9 @@ import (
 func TestStatement(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		kind, query, want string
-		more              bool
+		d           Dialect
+		query, want string
+		more        bool
 	}{
 		{Postgres, "SELECT 1", "SELECT 1", false},
 		{Postgres, " SELECT 1 ;; \n", " SELECT 1", false},
@@ -33,13 +34,8 @@ func TestStatement(t *testing.T) {
 		{SQLite, "SELECT '\\' AS [a;b]; -- x", "SELECT '\\' AS [a;b]", false},
 		{SQLite, "SELECT 'it''s;'; SELECT 2", "SELECT 'it''s;'", true},
 	} {
-		got, more := statement(c.query, c.kind)
+		got, more := Statement(c.query, c.d)
 		require.Equal(t, c.want, got, c.query)
 		require.Equal(t, c.more, more, c.query)
 	}
-}
-
-func TestEnumWords(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, []string{"a", "it's", "", "x,y", "'"}, enumWords("enum('a','it''s','','x,y','''')"))
 }
