@@ -181,7 +181,11 @@ func decimalType(c parquetfile.Column) expr.Type {
 	if c.Scale <= columnScale && c.Precision-c.Scale <= wholeDigits {
 		return expr.Decimal
 	}
-	t, _ := expr.ParseType(expr.DecimalOf(min(max(c.Precision, c.Scale+1), wideDigits), c.Scale).String())
+	scale := c.Scale
+	if scale == wideDigits { // no type has so many behind the point: a value that uses the last is an error
+		scale--
+	}
+	t, _ := expr.ParseType(expr.DecimalOf(min(max(c.Precision, scale+1), wideDigits), scale).String())
 	return t
 }
 

@@ -43,8 +43,12 @@ func convertExact(c *script.InputColumn, have parquetColumn, col string, view bo
 	default:
 		return "", mismatch("only decimals and whole numbers can be read as a decimal")
 	}
-	if have.Scale < 0 || have.Scale >= wideDigits {
-		return "", mismatch(fmt.Sprintf("its %d digits after the point are not between 0 and %d", have.Scale, wideDigits-1))
+	finest := wideDigits - 1
+	if wideView(have) { // as DuckDB has it, which needs no product
+		finest = wideDigits
+	}
+	if have.Scale < 0 || have.Scale > finest {
+		return "", mismatch(fmt.Sprintf("its %d digits after the point are not between 0 and %d", have.Scale, finest))
 	}
 	// DuckDB takes for granted that a value has no more digits than the type of
 	// its column: so its own text is what is looked at and converted.

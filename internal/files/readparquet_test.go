@@ -55,6 +55,8 @@ func TestReadParquetTypes(t *testing.T) {
 		"float64":          {"CAST(0.1 AS DOUBLE)", "float", "0.1", false},
 		"int32 as float":   {"CAST(7 AS INTEGER)", "float", "7.0", false},
 		"bool":             {"true", "bool", "true", false},
+		"all digits":       {"CAST('-0.12345678901234567890123456789012345670' AS DECIMAL(38,38))", "decimal(38,37)", "-0.1234567890123456789012345678901234567", false},
+		"a digit too many": {"CAST('0.12345678901234567890123456789012345678' AS DECIMAL(38,38))", "decimal(38,37)", "!does not fit decimal(38,37)", false},
 		"decimal in int32": {"CAST(-1.5 AS DECIMAL(4,1))", "decimal2", "-1.50", false},
 		"decimal in int64": {"CAST(-1234567890.25 AS DECIMAL(18,2))", "decimal2", "-1234567890.25", false},
 		"decimal fixed":    {"CAST(-1.25 AS DECIMAL(38,2))", "decimal2", "-1.25", false},
@@ -98,8 +100,11 @@ func TestReadParquetTypes(t *testing.T) {
 			require.NoError(t, err)
 			typ, _ := expr.ParseType(test.typ)
 			zero := map[expr.Type]string{expr.String: "", expr.Int: "0", expr.Float: "0.0", expr.Bool: "false", expr.Decimal: "0.00", expr.DateTime: "0001-01-01 00:00:00"}[typ]
-			if name == "decimal 4 digits" {
+			switch name {
+			case "decimal 4 digits":
 				zero = "0.0000"
+			case "all digits":
+				zero = "0." + strings.Repeat("0", 37)
 			}
 			require.Equal(t, [][]string{{test.want}, {zero}, {test.want}}, got)
 		})
@@ -107,6 +112,37 @@ func TestReadParquetTypes(t *testing.T) {
 }
 
 // TestReadParquetOfOtherWriter reads what DuckDB does not write: INT96, required columns.
+// What a type does not hold says what it is, and the way out: another type, or round: true.
+func TestReadParquetExactly(t *testing.T) {
+	t.Parallel()
+	db := openDB(t, 2)
+	for _, c := range []struct {
+		value, typ  string
+		fails, hint string
+		rounded     string // with round: true; "": there is no such thing
+	}{
+		{"CAST('2024-01-02 03:04:05.123456789' AS TIMESTAMP_NS)", "timestamptz", "2024-01-02 03:04:05.123456789", "{type: timestamptz, round: true}", "2024-01-02 08:49:05.123456+05:45"},
+		{"CAST('1969-12-31 23:59:59.999999999' AS TIMESTAMP_NS)", "timestamptz", "1969-12-31 23:59:59.999999999", "round: true", "1970-01-01 05:29:59.999999+05:30"},
+		{"CAST('2024-01-02 03:04:05.123456789' AS TIMESTAMP_NS)", "datetime", "2024-01-02 03:04:05.123456789", "declare it as timestamptz", "2024-01-02 03:04:05.123456"},
+		{"CAST(18446744073709551615 AS UBIGINT)", "int", "18446744073709551615", "declare it as decimal(20,0)", ""},
+		{"CAST(1.085 AS DECIMAL(10,3))", "decimal2", "1.085", `round it with {type: "decimal2", round: true}`, "1.085"}, // expressions see all digits: it is rounded when it is stored
+	} {
+		path := filepath.Join(t.TempDir(), "in.parquet")
+		exec(t, db, "COPY (SELECT "+c.value+" AS c) TO '"+path+"' (FORMAT parquet)")
+		r := parquetReader("c|"+c.typ, path)
+		r.Columns[0].Short = true
+		_, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
+		require.ErrorContains(t, err, `value "`+c.fails+`" of column "c"`)
+		require.Contains(t, fault.Of(err).Hint, c.hint)
+		if c.rounded != "" {
+			r.Columns[0].Round = true
+			got, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
+			require.NoError(t, err)
+			require.Equal(t, [][]string{{c.rounded}}, got)
+		}
+	}
+}
+
 func TestReadParquetOfOtherWriter(t *testing.T) {
 	t.Parallel()
 	type row struct {

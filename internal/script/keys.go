@@ -271,7 +271,7 @@ var (
 	shortColumnShape = &shape{name: "short_column", doc: "A column in short form, with more than its type.", keys: []key{
 		{name: "type", form: text(), need: true, doc: "What the short form says as text: int, string?, datetime 2006-01-02, int = 0."},
 		{name: "optional", form: boolean(), doc: "A file, or a record of JSON, may be without the column: it is NULL there, or what = says."},
-		{name: "path", form: text(), doc: "JSON: to the value in a record: key, key.key, list[0].key. Excel: its header. Default: the column's name."},
+		{name: "path", form: text(), doc: "JSON and Parquet: to the value: key, key.key, list[0].key. CSV and Excel: its header. Default: the column's name."},
 		{name: "null_text", form: either(text(), listOf(text())), doc: "CSV: text or texts that mean NULL; default: the empty cell without quotes."},
 		{name: "round", form: boolean(), doc: "Digits that the type does not keep are rounded off; otherwise they are an error."},
 	}}
@@ -286,7 +286,7 @@ var (
 	}}
 
 	parquetColumnShape = &shape{name: "parquet_input_column", keys: []key{
-		{name: "col_name", form: text(), doc: "Name of the column in the file."},
+		{name: "col_name", form: text(), doc: "Name of the column in the file, or a path to a value within: address.city, items[0].sku."},
 		{name: "default_value", form: text(), doc: "Value of a null, if the column is not nullable; default: the type's zero value."},
 	}}
 
