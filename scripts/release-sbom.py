@@ -8,6 +8,7 @@ library is the compiler's. The program has the version of its release.
 import json
 import pathlib
 import re
+import subprocess
 import sys
 
 path, version, arch, gcc = sys.argv[1:]
@@ -60,6 +61,29 @@ for name in ("libstdc++", "libgcc"):
     purl = "pkg:generic/%s@%s" % (name.replace("+", "%2B"), gcc)
     add(purl, old, name, {"expression": "GPL-3.0-or-later WITH GCC-exception-3.1"}, version=gcc, purl=purl)
 
+# Words of licences whose texts the tool did not know, the more particular first.
+WORDS = [
+    ("Apache-2.0", r"Apache License,?\s+Version 2\.0"),
+    ("MIT", r"Permission is hereby granted, free of charge"),
+    ("BSD-3-Clause", r"Redistribution and use[\s\S]*(Neither the name|contributors may)"),
+    ("BSD-2-Clause", r"Redistribution and use"),
+]
+
+
+def licence_of(module):
+    """Return the licence in a module's folder, as those who wrote it say."""
+    command = ["go", "env", "GOROOT"] if module == "std" else ["go", "list", "-m", "-f", "{{.Dir}}", module]
+    folder = pathlib.Path(subprocess.run(command, check=True, stdout=subprocess.PIPE, universal_newlines=True).stdout.strip())
+    texts = [f.read_text(errors="replace") for f in sorted([*folder.glob("LICEN[CS]E*"), *folder.glob("COPYING*")])]
+    for name, words in WORDS:
+        if any(re.search(words, text) for text in texts):
+            return name
+    sys.exit("%s: no known licence in %s" % (module, folder))
+
+
+for c in bom["components"]:
+    if not c.get("licenses") and not c.get("evidence", {}).get("licenses"):
+        c["licenses"] = [{"license": {"id": licence_of(c["name"])}}]
 for d in needs.values():
     if d["ref"] == old:
         d["ref"] = main["bom-ref"]
