@@ -72,6 +72,16 @@ type Error struct {
 	Err       error  // cause
 }
 
+// OtherForm is the failure to read what is stored in another form than this program's:
+// what is it of, has is its number, knows is the highest that this program reads.
+func OtherForm(what string, has, knows int) *Error {
+	f := New(Environment, "%s has form %d, and this program knows forms up to %d", what, has, knows)
+	if f.Hint = "use the newer program that wrote it, or another state"; has <= knows {
+		f.Hint = "use the program that wrote it, or another state"
+	}
+	return f
+}
+
 // Error prints place, message and cause.
 func (e *Error) Error() string {
 	s := e.Message

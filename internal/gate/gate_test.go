@@ -55,7 +55,7 @@ func TestDigest(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, same, read)
 	_, err = gate.Decode([]byte(`{"version":2,"gate":"orders"}`))
-	require.ErrorContains(t, err, "its format is 2")
+	require.ErrorContains(t, err, "what gate orders asks has form 2, and this program knows forms up to 1")
 }
 
 // People name a digest by its first digits, but not by a few.

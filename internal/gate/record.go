@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/fault"
 	"thalweg/internal/state"
 )
 
@@ -180,7 +181,7 @@ func Decode(data []byte) (Record, error) {
 		return r, fmt.Errorf("read what a gate asks: %w", err)
 	}
 	if r.Version != version {
-		return r, fmt.Errorf("read what gate %s asks: its format is %d, this binary knows %d", r.Gate, r.Version, version)
+		return r, fault.OtherForm(fmt.Sprintf("what gate %s asks", r.Gate), r.Version, version)
 	}
 	return r, nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"thalweg/internal/fault"
 	"thalweg/internal/gate"
 	"thalweg/internal/message"
 	"thalweg/internal/script"
@@ -96,7 +97,7 @@ func parseRecord(text []byte) (*record, error) {
 		return nil, fmt.Errorf("read what was told: %w", err)
 	}
 	if rec.Version != recordVersion {
-		return nil, fmt.Errorf("read what was told: it is of version %d", rec.Version)
+		return nil, fault.OtherForm("the record of who was told of a run", rec.Version, recordVersion)
 	}
 	if rec.Seen == nil {
 		rec.Seen = map[string]int64{}

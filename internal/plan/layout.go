@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"thalweg/internal/expr"
+	"thalweg/internal/fault"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
 	"thalweg/internal/state"
@@ -279,7 +280,7 @@ func DecodeNodePlan(data []byte) (NodePlan, error) {
 		return p, fmt.Errorf("read a node's plan: %w", err)
 	}
 	if p.Version != formatVersion && p.Version != ephemeralVersion {
-		return p, fmt.Errorf("read a node's plan: its format is %d, this binary knows %d and %d", p.Version, formatVersion, ephemeralVersion)
+		return p, fault.OtherForm("the plan of a node", p.Version, max(formatVersion, ephemeralVersion))
 	}
 	return p, nil
 }

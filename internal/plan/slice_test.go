@@ -129,7 +129,7 @@ func TestNodePlanOfAnotherFormatIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "t", plan.Table)
 	_, err = DecodeNodePlan([]byte(`{"version": 99}`))
-	require.ErrorContains(t, err, "format is 99")
+	require.ErrorContains(t, err, "form 99")
 	_, err = DecodeNodePlan([]byte(`{`))
 	require.Error(t, err)
 }

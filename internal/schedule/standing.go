@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"thalweg/internal/calendar"
+	"thalweg/internal/fault"
 	"thalweg/internal/script"
 )
 
@@ -89,7 +90,7 @@ func parseStanding(text []byte) (*Standing, error) {
 		return nil, fmt.Errorf("read the record of a schedule: %w", err)
 	}
 	if s.Version != standingVersion {
-		return nil, fmt.Errorf("read the record of a schedule: it is of version %d", s.Version)
+		return nil, fault.OtherForm("the record of a schedule", s.Version, standingVersion)
 	}
 	return s, nil
 }

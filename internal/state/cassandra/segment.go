@@ -103,7 +103,7 @@ func (s segment) append(to []byte) []byte {
 	return to
 }
 
-var errSegment = fault.New(fault.Environment, "what is stored in the state of a node's batches is damaged, or written by a newer program")
+var errSegment = fault.New(fault.Environment, "what is stored in the state of a node's batches is damaged")
 
 // parseSegment reads what append has written; nothing is an empty segment.
 func parseSegment(stored []byte) (s segment, err error) {
@@ -111,7 +111,7 @@ func parseSegment(stored []byte) (s segment, err error) {
 		return s, nil
 	}
 	if stored[0] != segmentVersion {
-		return s, errSegment
+		return s, fault.OtherForm("the state of a node's batches", int(stored[0]), segmentVersion)
 	}
 	r := numbers{rest: stored[1:]}
 	s.era = r.signed()
