@@ -7,6 +7,7 @@ import (
 
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
+	"thalweg/internal/similar"
 	"thalweg/internal/state"
 )
 
@@ -118,7 +119,7 @@ func (c *batchesCmd) Run(ctx context.Context, a *app) error {
 	defer home.Close()
 	batches, err := state.All(ctx, home.State.Batches, state.NodeKey{RunKey: r.RunKey, Node: c.Node})
 	if errors.Is(err, state.ErrNotFound) {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, c.Node), Hint: "`thalweg nodes` lists them"}
+		return noNode(ctx, home, r, c.Node)
 	}
 	if err != nil {
 		return err
@@ -145,4 +146,21 @@ func (c *batchesCmd) Run(ctx context.Context, a *app) error {
 	}
 	t.Render()
 	return nil
+}
+
+// noNode says of a run that it has not got a node.
+func noNode(ctx context.Context, home *local.Home, r state.Run, name string) error {
+	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d has no node %s", r.Run, name), Hint: fmt.Sprintf("`thalweg nodes --run %d` lists them", r.Run)}
+	nodes, err := home.State.Nodes(ctx, r.RunKey)
+	if err != nil {
+		return f // the list says it, too
+	}
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = n.Node
+	}
+	if near := similar.Nearest(name, names); near != "" {
+		f.Hint = "did you mean " + near + "? " + f.Hint
+	}
+	return f
 }

@@ -104,7 +104,11 @@ type said struct {
 // whenRun is a time at which a test was run.
 var whenRun = regexp.MustCompile(`20[2-9]\d-\d\d-\d\d[T ]\d\d:\d\d:\d\dZ?`)
 
+// interpreterPath is where a machine has its Python.
+var interpreterPath = regexp.MustCompile(`interpreter /\S*/python3[.\d]*`)
+
 func steady(text, work string) string {
+	text = interpreterPath.ReplaceAllString(text, "interpreter $$PYTHON")
 	return strings.ReplaceAll(whenRun.ReplaceAllString(passing.ReplaceAllString(text, ""), "TIME"), work, "$WORK")
 }
 

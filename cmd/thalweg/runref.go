@@ -11,6 +11,7 @@ import (
 
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
+	"thalweg/internal/similar"
 	"thalweg/internal/state"
 )
 
@@ -80,7 +81,7 @@ func (r runRef) find(ctx context.Context, home *local.Home, workspace string) (s
 		return state.Run{}, fmt.Errorf("read the runs of workspace %s: %w", workspace, err)
 	}
 	if len(runs) <= back {
-		return state.Run{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has %s: there is no %s", workspace, counted(len(runs), "run", "runs"), r), Hint: "`thalweg runs` lists them"}
+		return state.Run{}, fewRuns(ctx, home, workspace, len(runs), r)
 	}
 	run, err := home.State.Run(ctx, runs[back].RunKey)
 	if errors.Is(err, state.ErrNotFound) {
@@ -127,4 +128,23 @@ func (a *app) findOpen(ctx context.Context, home *local.Home, workspace string) 
 
 func (r runRef) notOne() error {
 	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q does not name a run", string(r)), Hint: "write a run's number, last, or last~1 for the one before the last"}
+}
+
+// fewRuns says that a workspace has no such run, and, of an empty one, which others there are.
+func fewRuns(ctx context.Context, home *local.Home, workspace string, runs int, r runRef) error {
+	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("workspace %s has %s: there is no %s", workspace, counted(runs, "run", "runs"), r), Hint: "`thalweg runs` lists them"}
+	if runs > 0 {
+		return f
+	}
+	f.Message, f.Hint = fmt.Sprintf("workspace %s has no runs", workspace), "run a script first, or name another workspace with --workspace"
+	others, err := home.State.Workspaces(ctx)
+	if err != nil || len(others) == 0 {
+		return f // what the hint says is right without them
+	}
+	const named = 5
+	f.Hint += ": there is " + strings.Join(others[:min(len(others), named)], ", ")
+	if near := similar.Nearest(workspace, others); near != "" {
+		f.Hint = "did you mean " + near + "? " + f.Hint
+	}
+	return f
 }

@@ -13,6 +13,7 @@ import (
 
 	"thalweg/internal/fault"
 	"thalweg/internal/script"
+	"thalweg/internal/similar"
 )
 
 // csvHead is what the start of a CSV file says: how many fields a record has,
@@ -285,9 +286,15 @@ func resolveHeader(r *script.FileReader, record []string, u string, line int64) 
 	switch {
 	case f.Hint != "":
 	case len(record) > 1 || !strings.ContainsAny(record[0], ";,\t| "):
-		f.Hint = "if files may be without it, say optional: true of the column"
+		f.Hint = lackingHint(missing[0], record)
 	default:
 		f.Hint = separatorHint(r.CSV.Separator, record[0])
+	}
+	for _, c := range r.Columns {
+		if c.Header == missing[0] && c.InFile() {
+			f.Hint = atColumn(f.Hint, r, c)
+			break
+		}
 	}
 	return nil, f
 }
@@ -352,6 +359,15 @@ func headerRecord(r *script.FileReader, s Slice) ([]string, error) {
 			return rec.shape.values(rec.text), nil
 		}
 	}
+}
+
+// lackingHint is what to do about a column that a file has not got.
+func lackingHint(want string, have []string) string {
+	const optional = "if files may be without it, say optional: true of the column"
+	if near := similar.Nearest(want, have); near != "" {
+		return fmt.Sprintf("did you mean %q? %s", near, optional)
+	}
+	return optional
 }
 
 // nearHint points at a name that differs only in case and blanks.

@@ -146,7 +146,7 @@ func (p *parquetPlan) diagnoseColumn(ctx context.Context, db Querier, i int) err
 	n, _ := strconv.ParseInt(row[0].String, 10, 64)
 	text := shownNumber(s.columns[i], row[1].String)
 	e := inputFault(fault.UserData, s.URL, "%s", unfit(c, s.columns[i], text))
-	e.Hint = roundHint(c)
+	e.Hint = roundHint(p.r, c)
 	e.Place.Record, e.Place.Field, e.Place.Value = n+1, c.Parquet, shorten(text)
 	return e
 }

@@ -144,7 +144,7 @@ func (c *csvCopy) valueFault(ctx context.Context, record int64, i int) error {
 		}
 		value := string(rec.shape.value(rec.text, c.head.index[i]))
 		f = inputFault(fault.UserData, c.slice.URL, "%s", notOfType(col, value))
-		if _, f.Hint = tooFine(col, value); f.Hint == "" {
+		if _, f.Hint = tooFine(c.r, col, value); f.Hint == "" {
 			f.Hint = valueHint(c.r, col, value)
 		}
 		c.place(f, rec, i, value)

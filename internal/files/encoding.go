@@ -23,6 +23,8 @@ type signature struct {
 const (
 	decompress = "decompress it first, for example with "
 	convert    = "convert it first, for example with iconv -f "
+	noTable    = "name a file of CSV, JSON, Excel or Parquet"
+	webPage    = "fetch the data itself: this may be the page of a login, or of an error"
 	sayIt      = "say so on the node that reads it: csv: {encoding: "
 )
 
@@ -39,6 +41,16 @@ func signatures() []signature {
 		{"PK\x03\x04", "the file is a zip archive or a spreadsheet", "say format: excel of a workbook (.xlsx); other archives are unpacked first with unzip, other spreadsheets saved as CSV in UTF-8"},
 		// PAR1 alone may be a header; the first byte of a page or of the footer may not.
 		{"PAR1\x15", "the file is a Parquet file", "let its name end in .parquet, or give its columns parquet instead of csv"},
+		{"\x89PNG", "the file is a picture", noTable},
+		{"\xff\xd8\xff", "the file is a picture", noTable},
+		{"%PDF-", "the file is a PDF document", "save its tables as CSV: a PDF says where characters stand, not which columns they are"},
+		{"\xd0\xcf\x11\xe0", "the file is an old document of Excel or Word", "open it in Excel or LibreOffice and save it as .xlsx, which format: excel reads, or as CSV"},
+		{"\x7fELF", "the file is a program", noTable},
+		{"SQLite format 3\x00", "the file is a SQLite database", "name it as urls: [\"sqlite://FILE\"] with table: NAME"},
+		{"<!DOCTYPE html", "the file is a web page", webPage},
+		{"<!doctype html", "the file is a web page", webPage},
+		{"<html", "the file is a web page", webPage},
+		{"<?xml", "the file is XML", "convert it to CSV or JSON first"},
 		{"\xff\xfe\x00\x00", "the file is text in UTF-32, not in UTF-8", convert + "utf-32 -t utf-8"},
 		{"\x00\x00\xfe\xff", "the file is text in UTF-32, not in UTF-8", convert + "utf-32 -t utf-8"},
 		{"\xff\xfe", "the file is text in UTF-16, not in UTF-8", sayIt + "utf-16}"},

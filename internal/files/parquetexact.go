@@ -152,26 +152,26 @@ func convertDate(have parquetColumn, col string, view bool) (string, error) {
 
 // tooFine says what of a CSV cell's value a column's type does not keep, and
 // what to do; "" if the value is none of the type at all.
-func tooFine(c *script.InputColumn, value string) (problem, hint string) {
+func tooFine(r *script.FileReader, c *script.InputColumn, value string) (problem, hint string) {
 	if !c.Exact() {
 		return "", ""
 	}
 	switch {
 	case c.Type.IsDecimal():
 		if _, ok := new(big.Rat).SetString(value); ok && c.Numbers == (script.Numbers{}) && !strings.ContainsAny(value, "/xX_pP") {
-			return "needs more digits than " + article(c.Type) + " has", roundHint(c)
+			return "needs more digits than " + article(c.Type) + " has", roundHint(r, c)
 		}
 	case c.Type == expr.DateTime:
 		if _, err := time.Parse(c.Format, value); err == nil && c.Format != "" {
-			return "has digits below the millisecond, which a datetime does not keep", roundHint(c)
+			return "has digits below the millisecond, which a datetime does not keep", roundHint(r, c)
 		}
 	case c.Type == expr.Instant:
 		if _, err := time.Parse(cmp.Or(c.Format, time.RFC3339), value); err == nil && subMicroText.MatchString(value) {
-			return "has digits below the microsecond, which a timestamptz does not keep", roundHint(c)
+			return "has digits below the microsecond, which a timestamptz does not keep", roundHint(r, c)
 		}
 	case c.Type == expr.Float:
-		if v, err := strconv.ParseFloat(value, 64); err == nil && !math.IsInf(v, 0) && c.Numbers == (script.Numbers{}) && !strings.Contains(value, "_") {
-			return "has digits that a float does not keep", roundHint(c)
+		if v, err := strconv.ParseFloat(value, 64); err == nil && !math.IsInf(v, 0) && c.Format == "" && c.Numbers == (script.Numbers{}) && !strings.Contains(value, "_") {
+			return "has digits that a float does not keep", roundHint(r, c)
 		}
 	}
 	return "", ""
@@ -182,20 +182,20 @@ var subMicroText = regexp.MustCompile(`[.,][0-9]{6}[0-9]*[1-9]`)
 func article(t expr.Type) string { return "a " + t.String() }
 
 // roundHint is what to do for a value with more digits than its type keeps.
-func roundHint(c *script.InputColumn) string {
+func roundHint(r *script.FileReader, c *script.InputColumn) string {
 	switch {
 	case !c.Exact():
 		return ""
 	case c.Type == expr.DateTime:
-		return "declare it as timestamptz, which keeps microseconds, or cut the digits off with {type: datetime, round: true}"
+		return atColumn("declare it as timestamptz, which keeps microseconds, or cut the digits off with {type: datetime, round: true}", r, c)
 	case c.Type == expr.Instant:
-		return "cut the digits off with {type: timestamptz, round: true}"
+		return atColumn("cut the digits off with {type: timestamptz, round: true}", r, c)
 	case c.Type == expr.Int:
-		return "an int has 64 bits, one of them for the sign: declare it as decimal(20,0), or as decimal(38,0)"
+		return atColumn("an int has 64 bits, one of them for the sign: declare it as decimal(20,0), or as decimal(38,0)", r, c)
 	case c.Type == expr.Float:
-		return "declare it as decimal(38,0), which keeps them, or round it with {type: float, round: true}"
+		return atColumn("declare it as decimal(38,0), which keeps them, or round it with {type: float, round: true}", r, c)
 	case c.Type.IsDecimal():
-		return fmt.Sprintf("declare a type with more digits behind the point, as far as decimal(38,37) goes, or round it with {type: %q, round: true}", c.Type)
+		return atColumn(fmt.Sprintf("declare a type with more digits behind the point, as far as decimal(38,37) goes, or round it with {type: %q, round: true}", c.Type), r, c)
 	}
 	return ""
 }

@@ -157,8 +157,9 @@ func wantedColumns(r *script.FileReader, f *parquetfile.Footer, u string, fixed 
 		case found == 0:
 			e := fault.Of(refuse("missing column %q; the file has: %s", c.Parquet, quoteList(f.Names())))
 			if e.Hint = nearHint(c.Parquet, f.Names()); e.Hint == "" {
-				e.Hint = "if files may be without it, say optional: true of the column"
+				e.Hint = lackingHint(c.Parquet, f.Names())
 			}
+			e.Hint = atColumn(e.Hint, r, c)
 			return nil, e
 		case found > 1:
 			e := fault.Of(refuse("the file has %d columns %q", found, f.Columns[at].Name))

@@ -121,7 +121,7 @@ func (s Slice) unchanged() error {
 
 func changed(url, format string, args ...any) *fault.Error {
 	f := inputFault(fault.UserData, url, "the input file changed after the run planned it ("+format+")", args...)
-	f.Hint = "start a new run: what this one has read of the file does not belong to the rest"
+	f.Hint = "what this run has read of the file does not belong to the rest: `thalweg retry RUN`, or a run without --resume, begins a new one, which takes over what has not changed; with --fresh it computes everything"
 	return f
 }
 

@@ -119,7 +119,7 @@ func (t *Tolerant) sliceIndex(s Slice) int {
 
 // notOfType says that a value cannot be converted.
 func notOfType(c *script.InputColumn, value string) string {
-	if problem, _ := tooFine(c, value); problem != "" {
+	if problem, _ := tooFine(nil, c, value); problem != "" {
 		return fmt.Sprintf("column %s: %q %s", c.Name, shorten(value), problem)
 	}
 	return fmt.Sprintf("column %s: %q is not %s", c.Name, shorten(value), describeType(c))

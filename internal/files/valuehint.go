@@ -1,7 +1,6 @@
 package files
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 
@@ -34,8 +33,25 @@ func valueHint(r *script.FileReader, c *script.InputColumn, value string) string
 	case c.Format != "" && (c.Type == expr.DateTime || c.Type == expr.Date || c.Type == expr.Instant):
 		hint = "correct the input, or write the layout of its texts with the parts of 2006-01-02 15:04:05"
 	}
-	if c.Pos.Line == 0 {
+	return atColumn(hint, r, c)
+}
+
+// atColumn adds to a hint where the script has a column.
+func atColumn(hint string, r *script.FileReader, c *script.InputColumn) string {
+	file := c.Pos.File
+	if file == "" && r != nil {
+		file = r.Pos.File
+	}
+	if c.Pos.Line == 0 || file == "" {
 		return hint
 	}
-	return fmt.Sprintf("%s; the script has it at %s:%d:%d", hint, cmp.Or(c.Pos.File, r.Pos.File), c.Pos.Line, c.Pos.Col)
+	return fmt.Sprintf("%s; the script has it at %s:%d:%d", hint, file, c.Pos.Line, c.Pos.Col)
+}
+
+// atReader adds to a hint where the script has the reader.
+func atReader(hint string, r *script.FileReader) string {
+	if r.Pos.Line == 0 || r.Pos.File == "" {
+		return hint
+	}
+	return fmt.Sprintf("%s; the script reads it at %s:%d:%d", hint, r.Pos.File, r.Pos.Line, r.Pos.Col)
 }

@@ -159,6 +159,9 @@ func (p *Proposal) expand(ctx context.Context, o Options) error {
 func (p *Proposal) locate(ctx context.Context, name string, o Options) (err error) {
 	path := name
 	switch {
+	case address.Database(name):
+		return &fault.Error{Kind: fault.Script, Place: fault.Place{File: address.Redact(name)}, Message: "it is the address of a database, whose tables say their types",
+			Hint: "a script reads one without infer: r: {urls: [ADDRESS], table: NAME, types: {}}; `thalweg validate --connect SCRIPT` tries it"}
 	case address.Remote(name) && o.Fetch == nil:
 		return &fault.Error{Kind: fault.Bug, Place: fault.Place{File: name}, Message: "there is nobody to fetch remote files"}
 	case address.Remote(name):
@@ -170,7 +173,10 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 		return err
 	}
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // opening a pipe would wait for ever
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is not a regular file", Hint: "name one file"}
+		if st.IsDir() {
+			return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is a folder, not a file", Hint: "name the files in it, in quotes: '" + strings.TrimSuffix(name, "/") + "/*.csv'"}
+		}
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is not a regular file", Hint: "name a file, not a pipe or a device"}
 	}
 	p.texts[name] = path
 	return nil

@@ -32,7 +32,7 @@ func (p *Proposal) WriteScript(w io.Writer, schema bool) error {
 	table := tableName(p.URLs[0])
 	fmt.Fprintf(&b, "# Proposed for %s, after a look at %s.\n", oneLine(p.names()), allRows(p.Rows))
 	for _, n := range p.Notes {
-		fmt.Fprintf(&b, "# %s%s.\n", strings.ToUpper(n[:1]), oneLine(n[1:]))
+		fmt.Fprintf(&b, "# %s.\n", oneLine(p.sentence(n)))
 	}
 	fmt.Fprintf(&b, "nodes:\n  read_%s:\n    type: file_table\n", table)
 	p.writeBadRows(&b)
@@ -52,6 +52,16 @@ func (p *Proposal) WriteScript(w io.Writer, schema bool) error {
 		return fmt.Errorf("write the script: %w", err)
 	}
 	return nil
+}
+
+// sentence begins a note in capitals, if not with the name of a file.
+func (p *Proposal) sentence(note string) string {
+	for name := range p.texts {
+		if strings.HasPrefix(note, name) {
+			return note
+		}
+	}
+	return strings.ToUpper(note[:1]) + note[1:]
 }
 
 func allRows(n int64) string {

@@ -15,6 +15,7 @@ import (
 
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
+	"thalweg/internal/similar"
 )
 
 // headBytes of a file decide on its separator and header; types are decided
@@ -47,7 +48,8 @@ func shapeOf(ctx context.Context, text, path string, o Options) (shape, error) {
 	candidates := []byte(",;\t|^~")
 	if o.Separator != "" {
 		if len(o.Separator) != 1 || o.Separator[0] >= 0x80 || strings.ContainsAny(o.Separator, "\"\r\n\x00") {
-			return shape{}, fault.New(fault.Script, "the separator %q is not one ASCII character other than a quote or a line end", o.Separator)
+			return shape{}, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the separator %q is not one ASCII character other than a quote or a line end", o.Separator),
+				Hint: "write --separator=';', or a tab as --separator=$'\\t'"}
 		}
 		candidates = []byte(o.Separator)
 	}
@@ -81,7 +83,7 @@ func isText(f io.ReaderAt, path string) error {
 	}
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	if len(bytes.TrimSpace(head)) == 0 {
-		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file is empty"}
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file is empty", Hint: "nothing is known of its columns: name another file, or write the script by hand"}
 	}
 	if !utf8.Valid(head[:lastLine(head)]) {
 		return files.NotUTF8(path)
@@ -90,11 +92,20 @@ func isText(f io.ReaderAt, path string) error {
 }
 
 func openFault(path string, err error) error {
-	kind := fault.Environment
-	if errors.Is(err, fs.ErrNotExist) {
-		kind = fault.UserData
+	f := &fault.Error{Kind: fault.Environment, Place: fault.Place{File: path}, Message: "cannot read the file", Err: err}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.Kind, f.Hint = fault.UserData, "check its name, and the directory the command runs in"
+		var p *fs.PathError
+		if errors.As(err, &p) {
+			if near := similar.File(p.Path); near != "" {
+				f.Hint = "did you mean " + near + "? " + f.Hint
+			}
+		}
+	case errors.Is(err, fs.ErrPermission):
+		f.Hint = "check the file's permissions"
 	}
-	return &fault.Error{Kind: kind, Place: fault.Place{File: path}, Message: "cannot read the file", Err: err}
+	return f
 }
 
 // lastLine is where the last whole line ends, or the end.

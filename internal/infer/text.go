@@ -36,7 +36,7 @@ func (p *Proposal) plainText(ctx context.Context, name string, number int, o Opt
 			p.Notes = append(p.Notes, fmt.Sprintf("the file is compressed with %s, which needs no saying", form.Compression))
 		}
 	}
-	if encoding, err = encodingOf(p.texts[name]); err != nil || encoding == "" {
+	if encoding, err = encodingOf(p.texts[name], name); err != nil || encoding == "" {
 		return "", err
 	}
 	charset, ok := unpack.ParseCharset(encoding)
@@ -60,17 +60,17 @@ const (
 )
 
 // encodingOf says what a text is written in; "": UTF-8.
-func encodingOf(path string) (string, error) {
+func encodingOf(path, name string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", openFault(path, err)
+		return "", openFault(name, err)
 	}
 	defer f.Close()
 	if wide := files.UTF16Of(f); wide != "" {
 		return wide, nil
 	}
 	const blockBytes = 1 << 20
-	block, kept, windows, broken := make([]byte, blockBytes), 0, false, false
+	block, kept, windows, broken, zeros := make([]byte, blockBytes), 0, false, false, false
 	for {
 		n, err := io.ReadFull(f, block[kept:])
 		end := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
@@ -85,6 +85,7 @@ func encodingOf(path string) (string, error) {
 		if !end {
 			whole-- // a character that may go on in the next block
 		}
+		zeros = zeros || bytes.IndexByte(text, 0) >= 0
 		broken = broken || !utf8.Valid(text[:whole])
 		windows = windows || bytes.ContainsFunc(text[:whole], func(r rune) bool { return r == utf8.RuneError }) && hasC1(text[:whole])
 		if kept = copy(block, text[whole:]); end {
@@ -94,6 +95,11 @@ func encodingOf(path string) (string, error) {
 	switch {
 	case !broken:
 		return "", nil
+	case zeros:
+		if err := files.CheckText(f, name); err != nil {
+			return "", err
+		}
+		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file is no text", Hint: "name a file of CSV, JSON, Excel or Parquet"}
 	case windows:
 		return guessedWindows, nil
 	}

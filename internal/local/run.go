@@ -565,11 +565,12 @@ func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
 	case done && r.opts.Pinned:
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume", key.Run), Hint: "`" + key.Command(fmt.Sprintf("retry %d --node NODE", key.Run)) + "` does parts of it again"}
 	case done:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume", key.Run), Hint: "leave --resume out to start a new run"}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume", key.Run), Hint: "without --resume a new run starts, with --fresh it computes everything again; `" + key.Command(fmt.Sprintf("retry %d --node NODE", key.Run)) + "` does parts of this one again"}
 	case run.Fingerprint != r.script.Fingerprint:
 		return &fault.Error{Kind: fault.Script,
 			Message: fmt.Sprintf("the script, its parameters or its Python code changed since run %d: its finished batches may no longer be right", key.Run),
-			Hint:    "start a new run without --resume, or bring the old version back"}
+			Hint: "`" + key.Command(fmt.Sprintf("retry %d", key.Run)) + "` begins a new run, which takes over what has not changed; without --resume, --start NODE begins at a node and --fresh computes everything; " +
+				"or bring the old version back"}
 	}
 	r.identity, r.opts.From = r.home.identityOf(run), run.Sources
 	if r.begun, err = settingsOf(ctx, r.store, run); err == nil && r.begun != nil {

@@ -259,13 +259,32 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 		if err != nil || prepare(ctx) != nil {
 			return nil
 		}
-		return explainExpressions(n, relation{from: positioned + " AS r"}, b.Work.Files)(ctx, db, cause)
+		return atLine(ctx, db, n.Files, b, explainExpressions(n, relation{from: positioned + " AS r"}, b.Work.Files)(ctx, db, cause))
 	}
 	rel := relation{from: sql + " AS r"}
 	if b.Trace {
 		rel.order = fileOrder()
 	}
 	return rel, nil
+}
+
+// atLine adds to a failure at a row of a file the line at which people find it.
+func atLine(ctx context.Context, db engine.Querier, r *script.FileReader, b Batch, err error) error {
+	var f *fault.Error
+	if !errors.As(err, &f) || r.Parquet || f.Place.Line > 0 || f.Place.Record == 0 {
+		return err
+	}
+	for _, s := range b.Work.Files {
+		if s.URL != f.Place.File {
+			continue
+		}
+		at := []files.Place{{File: s.File, Row: f.Place.Record - 1}}
+		if files.Locate(ctx, db, r, b.Work.Files, b.Scratch, at, func(l files.Located) error { f.Place.Line = l.Line; return nil }) != nil {
+			f.Place.Line = 0 // the row says it, too
+		}
+		break
+	}
+	return err
 }
 
 // partOutput says how a table's rows lie in the batch's part. Rows that are

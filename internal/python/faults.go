@@ -87,7 +87,7 @@ func resultHint(prog *program, field *Field, category string) string {
 }
 
 // loadFault is the failure to import a program's files or to compile an expression.
-func loadFault(prog *program, f *failure) *fault.Error {
+func loadFault(prog *program, f *failure, interpreter string) *fault.Error {
 	out := fault.New(fault.Script, "the Python code cannot be used: %s", f.text())
 	out.Place = fault.Place{File: f.File, Line: f.Line}
 	out.Detail = f.Traceback
@@ -101,7 +101,7 @@ func loadFault(prog *program, f *failure) *fault.Error {
 	}
 	switch {
 	case f.Type == "ModuleNotFoundError":
-		out.Hint = "install the module for the interpreter that runs formulas"
+		out.Hint = fmt.Sprintf("install the module for the interpreter %s, name one that has it with --python, or look whether its name is right", interpreter)
 	case f.Category == "memory":
 		out.Hint = hintMemory
 	case f.Category == "timeout":

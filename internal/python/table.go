@@ -366,5 +366,5 @@ func (s *slot) loadFault(prog *program, f *failure) *fault.Error {
 	if prog.Table != nil && f.Category == "module" {
 		return s.moduleFault(prog, f)
 	}
-	return loadFault(prog, f)
+	return loadFault(prog, f, s.pool.path)
 }

@@ -337,7 +337,7 @@ func (w *Writer) cell(i int, c Column) error {
 	raw := w.values[i]
 	switch {
 	case raw == nil && !c.Optional && !w.nullAbove(c):
-		return fmt.Errorf("it has no %s", c.Path)
+		return fmt.Errorf("it has no value at %q", c.Path)
 	case raw == nil, raw[0] == 'n':
 		return nil
 	}

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,6 +81,10 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		headers[i] = c.Name
 	}
 	names := identifiers(headers)
+	otherSeparator := oneFieldHint(f.CSV.Separator, parquet, headers)
+	if otherSeparator != "" && len(declared) == 0 {
+		l.WarnAt(o.get("urls").Items[0], join(o.keyPath("urls"), "0"), "the file has one column, %s", document.Quote(headers[0])).Hint = otherSeparator
+	}
 	var unread []string                                                     // columns, each with its type in the file
 	single := len(f.URLs) == 1 && !strings.ContainsAny(f.URLs[0].URL, "*?") // of other files nobody has seen the schema
 	at, ok := o.keys["types"].Key, true
@@ -141,13 +146,26 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 			}
 			m.Entries = append(m.Entries, columnEntry(identifier(e.Name), e.Key, *short, header, 0, parquet))
 		} else {
-			l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first file has no column %s", document.Quote(e.Name)).Hint = document.DidYouMean(e.Name, headers)
+			l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first file has no column %s", document.Quote(e.Name)).Hint = cmp.Or(otherSeparator, document.DidYouMean(e.Name, headers))
 		}
 	}
 	if ok && len(m.Entries) > 0 {
 		o.drop("types")
 		o.add("columns", m)
 	}
+}
+
+// oneFieldHint says of a header with one field that another separator may be meant; "" if it is not so.
+func oneFieldHint(separator byte, parquet bool, headers []string) string {
+	if parquet || len(headers) != 1 {
+		return ""
+	}
+	for _, other := range []byte(";\t|,") {
+		if other != separator && strings.IndexByte(headers[0], other) >= 0 {
+			return fmt.Sprintf("the header is one field: say csv: {separator: %q} beside urls", string(other))
+		}
+	}
+	return ""
 }
 
 // lacking is a column that is not one of the first file's own: an optional one, or one by a path; nil if it is none.
