@@ -104,7 +104,7 @@ var allowed = map[string]string{
 	"internal/compare":                 "budget engine expr fault parts pipeline plan similar sqltext state",
 	"internal/lineage":                 "address engine expr fault figures files parts pipeline plan query script similar sqltext state",
 	"internal/starter":                 "fault",
-	"internal/infer":                   "address engine expr fault figures files records script sqltext unpack",
+	"internal/infer":                   "address engine expr fault figures files records script similar sqltext unpack",
 	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state unpack",
 	"internal/slot":                    "budget copies fault keeper parts remote state worker",
 	"internal/cluster":                 "document fault pace secret",

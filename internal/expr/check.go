@@ -385,6 +385,10 @@ func mismatch(n *node, at span) *Error {
 		err.hint("time.Parse(layout, %s) makes a datetime", shorten(b.text))
 	case b.typ == DateTime && a.typ == String:
 		err.hint("time.Parse(layout, %s) makes a datetime", shorten(a.text))
+	case (a.typ == DateTime || a.typ == Date || a.typ == Instant) && b.typ.numeric() && n.tok != token.ADD && n.tok != token.SUB:
+		err.hint("a day is written time.Parse(`2006-01-02`, `2024-12-31`)")
+	case (a.typ == Bool) != (b.typ == Bool) && a.op != 0:
+		err.hint("a < b < c is written a < b && b < c")
 	default:
 		hintTimes(err, a, b)
 	}

@@ -30,7 +30,7 @@ func TestErrors(t *testing.T) {
 		{"⟦  ⟧", "the expression is empty", field},
 		{"r.qty > 0 && r.⟦select⟧ > 1", "select is a word of the language of expressions: no field can be called that in one (give the column or field another name where it is defined; columns taken from a file's header are called select_)", field},
 		{"sum(l.⟦range⟧)", "range is a word of the language of expressions: no field can be called that in one (give the column or field another name where it is defined; columns taken from a file's header are called range_)", field},
-		{"r.qty +⟦⟧", "expected operand, found 'EOF' (an expression consists of operators, literals, fields such as r.name, and function calls)", field},
+		{"r.qty +⟦⟧", "expected operand, found the end of the expression (an expression consists of operators, literals, fields such as r.name, and function calls)", field},
 		{"r.qty > 0 ⟦and⟧ r.ok", "\"and\" is no word of expressions (and is written &&)", field},
 		{"r.qty > 0 ⟦OR⟧ r.ok", "\"OR\" is no word of expressions (or is written ||)", field},
 		{"r.order_id ⟦is⟧ null", "\"is\" is no word of expressions (NULL is found by is_null(x))", field},

@@ -193,6 +193,9 @@ func (c *checker) call(n *node, x *ast.CallExpr) (*node, *Error) {
 // noFunction says what was meant: a name of elsewhere, else the nearest of ours.
 func (c *checker) noFunction(at span, name string) *Error {
 	err := at.errorf("there is no function %s", name)
+	if hint := foreignWords[strings.ToLower(name)]; hint != "" { // AND(a, b) of sheets, not (a) of SQL
+		return err.hint("%s", hint)
+	}
 	if hint, known := foreignHint(name); known {
 		return err.hint("%s", hint)
 	}

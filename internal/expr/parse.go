@@ -76,6 +76,7 @@ func syntaxError(src string, err error) *Error {
 		at.len = 1
 	}
 	out := at.errorf("%s", first.Msg)
+	out.Message = strings.NewReplacer("'EOF'", "the end of the expression", "expected selector or type assertion", "expected the name of a field").Replace(out.Message)
 	switch rest := src[at.off:]; {
 	case insideText(src, at.off): // nothing is wrong inside of a text but an escape
 		out.hint("backslashes are not interpreted; write the text between back-ticks")
@@ -84,8 +85,25 @@ func syntaxError(src string, err error) *Error {
 	case strings.HasPrefix(rest, "'"):
 		out.Message = "text cannot stand between single quotes"
 		out.hint("text is written between double quotes or back-ticks")
+	case strings.HasPrefix(rest, "=") && strings.TrimSpace(src[:at.off]) == "":
+		out.hint("an expression begins without =")
 	case strings.HasPrefix(rest, "="):
 		out.hint("equality is written ==")
+	case strings.HasPrefix(rest, ")") && openParentheses(src) < 0:
+		out.Message = "a ) has no ( before it"
+		out.hint("each ) needs a (")
+	case strings.HasPrefix(rest, "$"):
+		out.hint("a field is written r.name, without $")
+	case strings.HasPrefix(rest, "~"):
+		out.Message = "~ is no operator"
+		out.hint("a pattern is looked for by re.MatchString(pattern, s)")
+	case strings.HasPrefix(rest, "\"") && strings.HasSuffix(src[:at.off], "f"):
+		out.Message = "texts with values in them are not written f\"…\""
+		out.hint("put them together with +, or write fmt.Sprintf(`%%s of %%d`, r.name, r.id)")
+	case first.Msg == "string literal not terminated":
+		out.hint("a text ends with the quote that it begins with")
+	case strings.HasPrefix(rest, "[") || strings.HasPrefix(rest, "\""):
+		out.hint("a field is written r.name, without quotes and brackets")
 	case strings.TrimSpace(rest) == "" && openParentheses(src) > 0:
 		out.Message = "a parenthesis is not closed"
 		out.hint("each ( needs a )")

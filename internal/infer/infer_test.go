@@ -190,7 +190,7 @@ func TestFaults(t *testing.T) {
 		"odd quote":   {write(t, "in.csv", "a;b\n1;\"x\"y\nz\";2\n"), ":2: field 2 begins with a quote that is not closed"},
 		"old lines":   {write(t, "in.csv", "a,b\r1,2\r3,4\r"), "its lines seem to end in a carriage return alone"},
 		"empty":       {write(t, "in.csv", "\n\n"), "the file is empty"},
-		"directory":   {t.TempDir(), "it is not a regular file"},
+		"directory":   {t.TempDir(), "it is a folder, not a file"},
 		"not parq":    {write(t, "in.pq", "a,b\n"), "not a readable Parquet file"},
 		"missing":     {filepath.Join(t.TempDir(), "no.csv"), "cannot read the file"},
 		"not parquet": {write(t, "in.parquet", "a,b\n"), "not a readable Parquet file"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"thalweg/internal/document"
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
@@ -380,6 +381,14 @@ func badPython(n *script.Node, t *Table, b Batch) func(*fault.Error, string) (fa
 	}
 }
 
+// atPos is a place of a script for people.
+func atPos(p document.Pos) string {
+	if p.Line == 0 || p.File == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
+}
+
 // PythonProgram is what the interpreters run for a py_calc that reads a table
 // of this layout.
 func PythonProgram(calc *script.PyCalc, layout Layout) *python.Program {
@@ -390,7 +399,7 @@ func PythonProgram(calc *script.PyCalc, layout Layout) *python.Program {
 	var refs []expr.Ref
 	for _, f := range calc.Fields {
 		refs = append(refs, f.Refs...)
-		prog.Fields = append(prog.Fields, python.Field{Name: f.Name, Type: f.Type, Expr: f.Expr, Nullable: f.Nullable})
+		prog.Fields = append(prog.Fields, python.Field{Name: f.Name, Type: f.Type, Expr: f.Expr, Nullable: f.Nullable, At: atPos(f.Pos)})
 	}
 	types := layout.types()
 	for _, name := range usedFields(layout, "r", refs) {

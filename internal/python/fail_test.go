@@ -35,7 +35,7 @@ func TestExceptionOnOneRow(t *testing.T) {
 		require.ErrorContains(t, err, "first.py:4: p.bad of row 778: ZeroDivisionError: ")
 		require.Equal(t, fault.UserData, f.Kind)
 		require.False(t, f.Retryable)
-		require.Equal(t, fault.Place{File: "first.py", Line: 4, Record: 778, Field: "bad", Expr: "outer(r.n) + p.half"}, f.Place)
+		require.Equal(t, fault.Place{File: "first.py", Line: 4, Record: 778, Field: "bad", Value: "r.n = 777", Expr: "outer(r.n) + p.half"}, f.Place)
 		require.Contains(t, f.Detail, `File "https://example.org/second.py", line 2, in outer`)
 		require.Contains(t, f.Detail, "return 100 // (n - 777)")
 		require.Contains(t, f.Detail, "outer(r.n) + p.half", "the expression is shown as a line of the traceback")

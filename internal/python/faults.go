@@ -50,11 +50,16 @@ func rowFault(prog *program, f *failure, first int64) *fault.Error {
 		out.Hint = resultHint(prog, field, f.Category)
 	}
 	out.Message = subject + ": " + f.text()
-	switch f.Category {
-	case "memory":
+	switch {
+	case f.Category == "memory":
 		out.Hint = hintMemory
-	case "timeout":
+	case f.Category == "timeout":
 		out.Hint = hintRowTime
+	case out.Hint == "":
+		out.Hint = "correct the formula, or the input"
+	}
+	if f.Field >= 0 && f.Field < len(prog.Fields) && prog.Fields[f.Field].At != "" {
+		out.Hint += "; the script has it at " + prog.Fields[f.Field].At
 	}
 	return out
 }

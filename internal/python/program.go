@@ -43,6 +43,7 @@ type Field struct {
 	// Round says that digits which the type does not keep are rounded off, those of times cut; else they are an error,
 	// but in a decimal2 or datetime of a formula, which never says it.
 	Round bool
+	At    string // where the script has it, for people: "s.yaml:7:9"; "" if that is not known
 }
 
 // Form chooses between the two Python types of a column type.

@@ -1810,6 +1810,8 @@ def compute(program, page, columns, rows):
                 failures[row] = fatal
             else:
                 failures[row] = describe(program, error, row)
+            if not program.collect:
+                failures[row]["value"] = row_values(program, failures[row]["field"], columns, row - start)
         for out, field in zip(outs, program.fields):
             del out[row:]
             out.append(field.kind.filler)
@@ -1832,6 +1834,17 @@ def compute(program, page, columns, rows):
     if ordered and not program.collect:
         return ordered[:1], []
     return ordered, buffers
+
+
+def row_values(program, field, columns, row):
+    """Show the columns of a row that an expression names, or all of them."""
+    expression = program.fields[field].expression if field >= 0 else ""
+    shown = [(name, column) for name, column in zip(program.inputs, columns) if "r." + name in expression]
+    try:
+        text = ", ".join("r.%s = %s" % (name, short_repr(column[row])) for name, column in shown)
+    except BaseException:  # the failure itself is told, whatever its row is like
+        return ""
+    return shorten(text, MAX_VALUE_CHARS * 2)
 
 
 def stack_text(frame):
