@@ -35,7 +35,7 @@ func TestUnchangedSeesTheEnds(t *testing.T) {
 			write(at)
 			err := Unchanged([]Slice{s})
 			require.ErrorContains(t, err, "its contents are not", "byte %d of %d", at, size)
-			require.Contains(t, fault.Of(err).Hint, "start a new run")
+			require.Contains(t, fault.Of(err).Hint, "begins a new one")
 		}
 	}
 }
