@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"thalweg/internal/address"
 	"thalweg/internal/fault"
 )
@@ -189,7 +192,10 @@ func (c Client) hidden(at, text string) string {
 func connectFault(err error) *fault.Error {
 	f := &fault.Error{Kind: fault.Environment, Message: "cannot connect to the database", Err: err, Retryable: true,
 		Hint: "check the host and the port, and that the server runs"}
-	if lines := strings.Split(err.Error(), "\n"); len(lines) > 1 { // of several ways to connect, which fail alike
+	if connect := (*pgconn.ConnectError)(nil); errors.As(err, &connect) {
+		f.Err = connect.Unwrap() // without the address
+	}
+	if lines := strings.Split(f.Err.Error(), "\n"); len(lines) > 1 { // of several ways to connect, which fail alike
 		f.Err = errors.New(strings.Join(slices.Compact(lines), "\n"))
 	}
 	var unknown x509.UnknownAuthorityError
@@ -200,12 +206,21 @@ func connectFault(err error) *fault.Error {
 		f.Retryable, f.Hint = false, "the server's certificate is signed by an authority that is not trusted here: name it with --ca-file"
 	case errors.As(err, &host):
 		f.Retryable, f.Hint = false, "the server's certificate is for another name: use that one in the address"
-	case strings.Contains(err.Error(), "server refused TLS connection"):
-		f.Retryable, f.Hint = false, "the server speaks no TLS: set it up there, or write ?sslmode=disable behind the address if the way to it is safe"
+	case errors.Is(err, mysql.ErrNoTLS) || answersWithoutTLS(err):
+		f.Retryable, f.Hint = false, "the server speaks no TLS: set it up there, or write ?sslmode=disable (MySQL: ?ssl-mode=disabled) behind the address if the way to it is safe"
 	case errors.As(err, &dns):
 		f.Retryable, f.Hint = dns.IsTemporary, "check the host in the address"
 	}
 	return f
+}
+
+// answersWithoutTLS reports whether a server of PostgreSQL was reached and said no: what the
+// driver has no type for is that, where no connection failed and the server told no error.
+func answersWithoutTLS(err error) bool {
+	var connect *pgconn.ConnectError
+	var network net.Error
+	var said *pgconn.PgError
+	return errors.As(err, &connect) && !errors.As(err, &network) && !errors.As(err, &said) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // local reports whether a server is on this machine: its traffic need not be encrypted.

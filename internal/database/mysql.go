@@ -173,6 +173,7 @@ const (
 	mysqlThere       = 1050 // a table that is to be made
 	mysqlLockTimeout = 1205
 	mysqlDeadlock    = 1213
+	mysqlSyntax      = 1064
 	mysqlPacket      = 1153
 )
 
@@ -213,9 +214,9 @@ func mysqlFault(err error) error {
 	case said.Number == mysqlLockTimeout || said.Number == mysqlDeadlock:
 		f.Retryable = true
 	case strings.HasPrefix(state, "42"):
-		f.Kind = fault.Script
-		if !strings.Contains(said.Message, syntaxError) {
-			f.Hint = "check the names of tables and columns, and the rights of the user"
+		f.Kind, f.Hint = fault.Script, "check the names of tables and columns, and the rights of the user"
+		if said.Number == mysqlSyntax {
+			f.Hint = onlySelect
 		}
 	case strings.HasPrefix(state, "22") || strings.HasPrefix(state, "23"):
 		f.Kind = fault.UserData

@@ -1,6 +1,7 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -196,7 +197,7 @@ func (p *postgres) columns(ctx context.Context, src Source) ([]Column, error) {
 	}
 	d, err := p.conn.Prepare(ctx, "", p.selectOf(src), nil)
 	if err != nil {
-		return nil, queryFault(postgresFault(err))
+		return nil, postgresFault(err)
 	}
 	switch {
 	case len(d.ParamOIDs) > 0:
@@ -277,11 +278,7 @@ func postgresFault(err error) error {
 		return err
 	}
 	var said *pgconn.PgError
-	var connect *pgconn.ConnectError
 	if !errors.As(err, &said) {
-		if errors.As(err, &connect) {
-			err = connect.Unwrap()
-		}
 		return connectFault(err)
 	}
 	f := &fault.Error{Kind: fault.Environment, Message: "PostgreSQL: " + said.Message, Detail: said.Detail, Hint: said.Hint}
@@ -297,6 +294,8 @@ func postgresFault(err error) error {
 		}
 	case class == "28" || class == "3D":
 		f.Hint = "check user, password and database: passwords are taken from PGPASSWORD, ~/.pgpass, or a secret in the address"
+	case said.Code == "42601": // syntax_error
+		f.Kind, f.Hint = fault.Script, cmp.Or(f.Hint, onlySelect)
 	case class == "42" || class == "0A" || said.Code == "25006":
 		f.Kind = fault.Script
 	case class == "22" || class == "23":

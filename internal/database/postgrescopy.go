@@ -201,7 +201,7 @@ func (c *copying) produce(ctx context.Context, p *postgres) error {
 			err = w.flush()
 		}
 		if err != nil {
-			return queryFault(postgresFault(err))
+			return postgresFault(err)
 		}
 		c.rows.Add(tag.RowsAffected())
 		close(w.to)

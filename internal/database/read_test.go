@@ -228,6 +228,17 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// A server without TLS says so at once, and the hint is what may be written instead.
+func TestServersWithoutTLS(t *testing.T) {
+	t.Parallel()
+	for kind, at := range map[string]string{"PostgreSQL": postgres(t).url + "?sslmode=require", "MariaDB": mariadb(t).url + "?ssl-mode=required"} {
+		err := database.Client{}.Check(t.Context(), at)
+		require.Error(t, err, kind)
+		require.Contains(t, fault.Of(err).Hint, "disable", "%s: %v", kind, err)
+		require.False(t, fault.Of(err).Retryable, kind)
+	}
+}
+
 // A query that is cancelled ends at the server as well.
 func TestCancel(t *testing.T) {
 	t.Parallel()

@@ -57,7 +57,7 @@ func (s *sqlSession) columns(ctx context.Context, src Source) ([]Column, error) 
 	}
 	rows, err := s.conn.QueryContext(ctx, "SELECT * FROM (\n"+s.source(src)+"\n) AS q LIMIT 0")
 	if err != nil {
-		return nil, queryFault(s.fault(err))
+		return nil, s.fault(err)
 	}
 	defer rows.Close()
 	types, err := rows.ColumnTypes()

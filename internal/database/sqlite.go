@@ -119,8 +119,11 @@ func sqliteFault(err error) error {
 	switch said.Code() & 0xff {
 	case sqlite3.SQLITE_ERROR:
 		f.Kind = fault.Script
-		if text := said.Error(); strings.Contains(text, "no such") || strings.Contains(text, "unknown database") {
+		switch text := said.Error(); { // which has one code for all of it
+		case strings.Contains(text, "no such"), strings.Contains(text, "unknown database"):
 			f.Hint = "check the names of tables and columns"
+		case strings.Contains(text, "syntax error"):
+			f.Hint = onlySelect
 		}
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_TOOBIG:
 		f.Kind = fault.UserData
