@@ -86,11 +86,15 @@ func scanMacros() []string {
 				WHEN NOT contains(x, '_') THEN thalweg_scan_float(x) END`,
 		// The same, but no whole number whose digits a float does not keep (2^53 + 1), and no zero of a number that is none.
 		// The digits of a float are those of its value, or the shortest that read back, with zeros behind them.
+		// What is neither zero nor as large as 2^53 comes first: looking at all digits takes 270 ns more,
+		// and each use of a macro in another one makes the plan of every batch longer.
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_exact_float(x) AS
-			CASE WHEN thalweg_scan_plain_float(x) = 0 THEN CASE WHEN NOT regexp_matches(x, '^[+-]?[0.]*[1-9]') THEN thalweg_scan_plain_float(x) END
-				WHEN strlen(x) < 16 OR NOT regexp_full_match(x, '[+-]?[0-9]{16,}(\.0*)?') THEN thalweg_scan_plain_float(x)
-				WHEN ltrim(regexp_extract(x, '[0-9]+'), '0') IN (printf('%.0f', abs(thalweg_scan_plain_float(x))),
-					regexp_extract(thalweg_float_plain(abs(thalweg_scan_plain_float(x))), '^[0-9]+')) THEN thalweg_scan_plain_float(x) END`,
+			CASE WHEN thalweg_plain_number(x) AND abs(TRY_CAST(x AS DOUBLE)) BETWEEN 1e-300 AND 9007199254740991 THEN TRY_CAST(x AS DOUBLE)
+				WHEN x = '0' OR x = '0.0' OR x = '0.00' THEN CAST(0 AS DOUBLE)
+				ELSE list_transform([thalweg_scan_plain_float(x)], lambda v:
+					CASE WHEN v = 0 THEN CASE WHEN NOT regexp_matches(x, '^[+-]?[0.]*[1-9]') THEN v END
+						WHEN strlen(x) < 16 OR NOT regexp_full_match(x, '[+-]?[0-9]{16,}(\.0*)?') THEN v
+						WHEN ltrim(regexp_extract(x, '[0-9]+'), '0') IN (printf('%.0f', abs(v)), regexp_extract(thalweg_float_plain(abs(v)), '^[0-9]+')) THEN v END)[1] END`,
 		// Exact decimal, rounded half away from zero to two digits.
 		`CREATE OR REPLACE TEMP MACRO thalweg_scan_decimal(x) AS
 			CASE WHEN thalweg_plain_number(x) THEN TRY_CAST(thalweg_without_exponent(x) AS DECIMAL(18,2)) END`,
