@@ -45,15 +45,15 @@ const (
 func (m *Metrics) makeAll() {
 	m.batches = m.counter("thalweg_batches_total", "attempts at batches", "Attempts at batches that ended here.",
 		Label{"outcome", "succeeded, failed, retried (failed and will be tried again), released (given back untried)"})
-	m.batchSeconds = m.histogram("thalweg_batch_seconds", batchBounds, "How long attempts took that succeeded or failed, from claim to commit.",
+	m.batchSeconds = m.histogram("thalweg_batch_seconds", batchBounds, "Time of attempts that succeeded or failed, from claim to commit.",
 		Label{"outcome", "succeeded, failed, retried"})
 	m.stageSeconds = m.histogram("thalweg_batch_stage_seconds", batchBounds, "How long batches spent in a stage. Stages overlap; Python is summed over interpreters.",
 		Label{"stage", "slot (waiting for a free one), wait (for memory), read (inputs), engine (DuckDB), python, write (results), commit (files under their names)"})
 	m.rows = m.counter("thalweg_rows_total", "rows", "Rows that batches have read and made.", Label{"direction", "in, out"})
 	m.bytes = m.counter("thalweg_bytes_total", "bytes", "Bytes of inputs and results of batches, as stored.", Label{"direction", "in, out"})
 	m.runs = m.counter("thalweg_runs_finished_total", "runs", "Runs that this worker has seen end.", Label{"status", "complete, failed, stopped, paused, waiting"})
-	m.inFlight = m.gauge("thalweg_batches_in_flight", "batches", "Batches that are claimed here now: the concurrency in force.")
-	m.leasesLost = m.counter("thalweg_leases_lost_total", "claims", "Claims that were lost while their batch was executed: its work was dropped here.")
+	m.inFlight = m.gauge("thalweg_batches_in_flight", "batches", "Batches that this worker has claimed now.")
+	m.leasesLost = m.counter("thalweg_leases_lost_total", "claims", "Claims that this worker lost while it executed the batch; it dropped the work.")
 
 	m.stateCalls = m.counter("thalweg_state_calls_total", "calls", "Calls of the state. Claims are operation=\"claim\".",
 		Label{"operation", "a method of state.Store, in snake case"}, Label{"outcome", stateOutcomes})
@@ -63,9 +63,9 @@ func (m *Metrics) makeAll() {
 	m.partsSeconds = m.histogram("thalweg_parts_seconds", requestBounds, "How long calls of the part store took; open ends before the bytes are read.", Label{"operation", "as above"})
 	m.partsBytes = m.counter("thalweg_parts_bytes_total", "bytes", "Bytes of parts that were put and read.", Label{"operation", "put, open"})
 
-	m.copies = m.counter("thalweg_part_copies_total", "parts", "Parts that were wanted on this machine, and those that were put where others find them.",
+	m.copies = m.counter("thalweg_part_copies_total", "parts", "Parts that this machine needed, and parts that it put where other machines find them.",
 		Label{"outcome", "found (its copy was here), copied, failed, written (put), unwritten (could not be put)"})
-	m.copiesBytes = m.counter("thalweg_part_copies_bytes_total", "bytes", "Bytes of them.", Label{"outcome", "found, copied, written"})
+	m.copiesBytes = m.counter("thalweg_part_copies_bytes_total", "bytes", "Bytes of the parts that thalweg_part_copies_total counts.", Label{"outcome", "found, copied, written"})
 
 	m.requests = m.counter("thalweg_requests_total", "requests", "Requests to services of the fleet.",
 		Label{"service", "cassandra, s3, rabbitmq"}, Label{"request", "what was asked, as the backend names it"},
@@ -73,25 +73,25 @@ func (m *Metrics) makeAll() {
 	m.requestSeconds = m.histogram("thalweg_request_seconds", requestBounds, "How long requests to services took, retries apart.",
 		Label{"service", "as above"}, Label{"request", "as above"})
 
-	m.conditionals = m.counter("thalweg_conditional_writes_total", "requests", "Conditional writes to the state's service; thalweg_requests_total has them, too.",
+	m.conditionals = m.counter("thalweg_conditional_writes_total", "requests", "Conditional writes to the state's service; thalweg_requests_total counts them, too.",
 		Label{"service", "cassandra"}, Label{"outcome", "done, lost (somebody else was first), failed"})
 
-	m.deliveries = m.counter("thalweg_queue_deliveries_total", "hints", "Hints of batches that were taken from the queue. All but used ones were useless, and those handed on because their class is at a forced number here.",
+	m.deliveries = m.counter("thalweg_queue_deliveries_total", "hints", "Hints of batches that were taken from the queue. A used hint led to a claim; a handed one was passed on, because its class is at a fixed number here; all others were useless.",
 		Label{"fate", "used (its batch was claimed), refused (it could not be claimed any more), handed (given to others), unknown (of no run that is worked on), broken (state did not answer)"})
-	m.slotEnds = m.counter("thalweg_slot_ends_total", "processes", "Processes of slots that ended and were not told to.",
+	m.slotEnds = m.counter("thalweg_slot_ends_total", "processes", "Processes of slots that ended without being told to.",
 		Label{"why", "memory (the system had none for it), killed (it stood still, or did not stop), died"})
 	m.batchCPU = m.counter("thalweg_batch_cpu_seconds_total", "seconds", "Processor time of batches that succeeded, in slots that are processes, too.",
 		Label{"stage", "engine (DuckDB, and the process around it while it works), python"})
 	m.hints = m.sampled("thalweg_queue_hints", Gauge, "hints", "Hints of batches that wait in the queue, of all runs.", Label{"priority", "high, normal, low"})
 	m.slots = m.sampled("thalweg_slots", Gauge, "batches", "Batches that may be in flight at once, by memory and cores.")
-	m.concurrency = m.sampled("thalweg_concurrency", Gauge, "at once", "How much is done at once, for each class of work: what is in force now.",
+	m.concurrency = m.sampled("thalweg_concurrency", Gauge, "at once", "How much of each class of work is done at once, at the moment.",
 		Label{"class", classes}, Label{"knob", knobs})
-	m.decisions = m.counter("thalweg_concurrency_changes_total", "changes", "How often that was changed. The log says why, and so does `thalweg why`.",
+	m.decisions = m.counter("thalweg_concurrency_changes_total", "changes", "How often a number of thalweg_concurrency was changed. The log and `thalweg why` say why.",
 		Label{"class", classes}, Label{"knob", knobs})
 	m.budget = m.sampled("thalweg_memory_budget_bytes", Gauge, "bytes", "Memory that this worker may use, by share; nothing while it works on no run.",
 		Label{"share", "total, engine (DuckDB's limits), interpreters, go"})
-	m.resident = m.sampled("thalweg_memory_resident_bytes", Gauge, "bytes", "Memory that is resident.", Label{"process", processes})
-	m.cpu = m.sampled("thalweg_cpu_seconds_total", Counter, "seconds", "Processor time that was used: interpreters and slots are children.", Label{"process", processes})
+	m.resident = m.sampled("thalweg_memory_resident_bytes", Gauge, "bytes", "Resident memory.", Label{"process", processes})
+	m.cpu = m.sampled("thalweg_cpu_seconds_total", Counter, "seconds", "Used processor time. Interpreters and slots are children.", Label{"process", processes})
 	m.info = m.sampled("thalweg_worker_info", Gauge, "1", "Always 1.", Label{"version", "of the program"})
 }
 

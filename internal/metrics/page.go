@@ -26,7 +26,7 @@ func labels(list []Label) string {
 
 const pageHead = `# Metrics of a worker
 
-` + "`thalweg worker --metrics :9464`" + ` (in a cluster also ` + "`worker: {metrics: \":9464\"}`" + ` of its configuration) serves, on loopback unless a host is named:
+` + "`thalweg worker --metrics :9464`" + ` (or, in a cluster, ` + "`worker: {metrics: \":9464\"}`" + ` in its configuration) answers at these paths, on loopback unless you name a host:
 
 | path | what |
 | --- | --- |
@@ -35,18 +35,18 @@ const pageHead = `# Metrics of a worker
 | ` + "`/healthz`" + ` | 200 while the process answers |
 | ` + "`/readyz`" + ` | 200 while it reaches the state and the queue and was not asked to end, else 503 with the reason |
 
-There is no password: whoever reaches the port reads figures, and no names or values of users' data. ` +
-	"`deploy/grafana.json`" + ` is a dashboard and ` + "`deploy/alerts.yaml`" + ` are alert rules over them.
+There is no password. Whoever can reach the port can read the figures; they contain no names or values of users' data. ` +
+	"`deploy/grafana.json`" + ` has a dashboard for these metrics, and ` + "`deploy/alerts.yaml`" + ` alert rules.
 
 ## Inventory
 
-This page is made from the code (` + "`go test ./internal/metrics -update`" + `). A metric without samples has not moved yet.
+This page is made from the code (` + "`go test ./internal/metrics -update`" + `). A metric without samples has not changed yet.
 
 | name | kind, unit | labels | meaning |
 | --- | --- | --- | --- |
 `
 
 const pageFoot = `
-Stages and calls are measured by the clock, processor time by process: a batch's stages overlap, and while several batches are in flight
-their seconds add up to more than the clock's. Figures are of one worker since it began; sums over a fleet are Prometheus' to make.
+Stages and calls are measured by the clock, processor time for each process. The stages of a batch overlap, and several batches may be in flight,
+so their seconds add up to more than the time that has passed. Each figure is that of one worker since it began; let Prometheus add them up for a fleet.
 `
