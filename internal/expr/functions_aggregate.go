@@ -25,15 +25,15 @@ func aggregateFunctions() []*function {
 		}
 		out = append(out, plain, &with)
 	}
-	add("count", nil, Int, "", "Number of rows; with x, of those in which x is not NULL. Never NULL.", nil, sqlCount)
+	add("count", nil, Int, "", "Number of rows; with x, of the rows in which x is not NULL. Never NULL.", nil, sqlCount)
 	for i, other := range [][]param{{{"x", anyValue()}}, {{"x", anyValue()}, cond}} {
 		out[i].other, out[i].nullable = other, func(*node) bool { return false }
 	}
-	add("sum", []param{{"x", numeric()}}, Invalid, "type of x", "Sum; 0 over no value; of a decimal(p,s) a decimal(38,s). An int sum beyond 64 bits is an error; floats are added in the order of the rows.", checkAggregate, sqlSum)
-	add("avg", []param{{"x", numeric()}}, Invalid, "type of x", "Average; 0 over no value. Ints round down to an int in the long form, and give a float in fields that are only an expression; a decimal2 is rounded to 2 digits, a decimal(p,s) gives a decimal(38,16) rounded to 16, half away from zero.", checkAverage, sqlAverage)
-	add("min", []param{{"x", ordered()}}, Invalid, "type of x", "Smallest value; 0, \"\" or the first of January of the year 1 over no value. NaN counts only where there is nothing else.", checkAggregate, extreme("min"))
-	add("max", []param{{"x", ordered()}}, Invalid, "type of x", "Largest value; 0, \"\" or the first of January of the year 1 over no value. NaN counts only where there is nothing else.", checkAggregate, extreme("max"))
-	add("string_agg", []param{text("s"), text("sep")}, String, "", "Texts joined in the order of the rows with sep, which must be a literal. Empty texts at the start are dropped without a separator; \"\" over no value.", checkJoin, sqlJoin)
+	add("sum", []param{{"x", numeric()}}, Invalid, "type of x", "Sum; 0 without values. The sum of a decimal(p,s) is a decimal(38,s). An int sum beyond 64 bits is an error; floats are added in the order of the rows.", checkAggregate, sqlSum)
+	add("avg", []param{{"x", numeric()}}, Invalid, "type of x", "Average; 0 without values. The average of ints is an int, rounded down, in the long form, and a float in fields that are only an expression. That of a decimal2 is rounded to 2 digits; that of a decimal(p,s) is a decimal(38,16), rounded to 16 digits, half away from zero.", checkAverage, sqlAverage)
+	add("min", []param{{"x", ordered()}}, Invalid, "type of x", "Smallest value; without values 0, \"\" or the first of January of the year 1. NaN only if all values are NaN.", checkAggregate, extreme("min"))
+	add("max", []param{{"x", ordered()}}, Invalid, "type of x", "Largest value; without values 0, \"\" or the first of January of the year 1. NaN only if all values are NaN.", checkAggregate, extreme("max"))
+	add("string_agg", []param{text("s"), text("sep")}, String, "", "Texts in the order of the rows, with sep, which must be a literal, between them. Empty texts at the start are left out, with their separators. \"\" without values.", checkJoin, sqlJoin)
 	return out
 }
 

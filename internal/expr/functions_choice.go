@@ -93,12 +93,12 @@ func (r *renderer) choice(n *node, render func(*node) string) string {
 func nullFunctions() []*function {
 	return []*function{
 		{name: "is_null", group: "NULL", params: []param{{"x", anyValue() | setOf(anyNested)}}, result: Bool, handlesNull: true,
-			doc:      "Whether x is NULL; itself never NULL. Beyond Capillaries.",
+			doc:      "Whether x is NULL; the result is never NULL. Beyond Capillaries.",
 			nullable: func(*node) bool { return false },
 			sql:      func(r *renderer, n *node) string { return "(" + r.sql(n.args[0]) + " IS NULL)" }},
 		{name: "coalesce", group: "NULL", params: []param{{"x", anyValue()}, {"y", anyValue()}}, variadic: true, resultDoc: "type of x",
 			takesNull: true, handlesNull: true,
-			doc:   "The first of the values that is not NULL; all of the same type. Those behind it are not evaluated. Never NULL if one of them cannot be. Beyond Capillaries.",
+			doc:   "The first value that is not NULL; all must have the same type. Values after it are not evaluated. The result is never NULL if one of the values cannot be NULL. Beyond Capillaries.",
 			check: func(_ *checker, n *node) *Error { return oneOfThem(n, n.args) },
 			nullable: func(n *node) bool {
 				for _, a := range n.args {
