@@ -3,6 +3,7 @@ package database
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"thalweg/internal/address"
@@ -32,7 +33,7 @@ func (w *sqliteWriter) records() recordsSQL {
 	return recordsSQL{
 		create: "CREATE TABLE IF NOT EXISTS %s (run TEXT NOT NULL, node TEXT NOT NULL, batch INTEGER NOT NULL, attempt INTEGER NOT NULL, rows_written INTEGER NOT NULL, " +
 			"digest TEXT NOT NULL, committed_at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (run, node, batch))",
-		old: "committed_at < datetime('now', '-400 days')",
+		old: "committed_at < datetime('now', '-" + strconv.Itoa(keepDays) + " days')",
 	}
 }
 

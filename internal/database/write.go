@@ -378,7 +378,7 @@ func (s *staged) check(ctx context.Context, have []tableColumn) error {
 	return err
 }
 
-// ensureRecords makes the table of records, and forgets what is old.
+// ensureRecords makes the table of records.
 func (s *staged) ensureRecords(ctx context.Context, name string) error {
 	have, err := s.w.table(ctx, name)
 	if err != nil {
@@ -459,10 +459,12 @@ func (s *staged) publish(ctx context.Context) error {
 	if there { // a dead attempt, while the rows came
 		return s.w.exec(ctx, "ROLLBACK")
 	}
+	if err := s.forget(ctx); err != nil {
+		return retried(err, false)
+	}
 	stmts := []string{
 		fmt.Sprintf("INSERT INTO %s (run, node, batch, attempt, rows_written, digest) VALUES (%s, %s, %d, %d, %d, %s)",
 			s.records, textSQL(s.a.Run), textSQL(s.nodeAndTable()), s.a.Batch, s.a.Attempt, s.a.Rows, textSQL(s.a.Digest)),
-		"DELETE FROM " + s.records + " WHERE " + sql.old,
 		commit,
 	}
 	if s.t.Mode != Append {
@@ -472,6 +474,24 @@ func (s *staged) publish(ctx context.Context) error {
 	for _, stmt := range stmts {
 		if err := s.w.exec(ctx, stmt); err != nil {
 			return retried(err, stmt == commit)
+		}
+	}
+	return nil
+}
+
+// forget removes records that are old. They are found by a reading that takes no locks, and
+// removed by their keys: a DELETE that looks at all rows waits in MySQL for those that other
+// batches have just inserted, and these for ours, which is a deadlock.
+func (s *staged) forget(ctx context.Context) error {
+	const atOnce = 100
+	old, err := s.w.rows(ctx, fmt.Sprintf("SELECT run, node, batch FROM %s WHERE %s ORDER BY run, node, batch LIMIT %d", s.records, s.w.records().old, atOnce))
+	if err != nil {
+		return err
+	}
+	for _, r := range old {
+		err := s.w.exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE run = %s AND node = %s AND batch = %s", s.records, textSQL(r[0]), textSQL(r[1]), r[2]))
+		if err != nil {
+			return err
 		}
 	}
 	return nil
