@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"thalweg/internal/fault"
 	"thalweg/internal/sqltext"
 )
 
@@ -63,7 +64,27 @@ func (p *postgres) Copy(ctx context.Context, src Source, to io.Writer) (int64, e
 		}
 		c.pieces = append(c.pieces, &piece{sql: "COPY (\n" + query + "\n) TO STDOUT (" + options + ")", chunks: make(chan []byte, chunksOfRange)})
 	}
-	return c.run(ctx, sessions, to)
+	rows, err := c.run(ctx, sessions, to)
+	if err == nil {
+		err = p.unemptied(ctx)
+	}
+	return rows, err
+}
+
+// unemptied refuses what was read of a table that somebody has emptied with TRUNCATE, or made
+// anew with ALTER TABLE, since the session's moment: the server gives none of its rows then.
+// The catalog shows the file of the table as it was at that moment, the function as it is now.
+func (p *postgres) unemptied(ctx context.Context) error {
+	if p.snapshot == "" { // another server that speaks the language of PostgreSQL, which may have no such catalog
+		return nil
+	}
+	got, err := p.rows(ctx, `SELECT c.oid::regclass::text FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+		WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND c.relfilenode <> 0 AND c.relfilenode <> pg_relation_filenode(c.oid) LIMIT 1`)
+	if err != nil || len(got) == 0 {
+		return err
+	}
+	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "PostgreSQL: table " + got[0][0] + " was emptied or made anew since the moment of which it is read",
+		Hint: "let the node run when nobody replaces the table"}
 }
 
 // export makes the moment of the session known to others. It is the first that is read: a
