@@ -22,6 +22,11 @@ import (
 // connectTimeout is for the connection, TLS and the login together.
 const connectTimeout = 15 * time.Second
 
+// lockSeconds is the longest that a statement waits for a lock on a table; PostgreSQL counts
+// locks on rows alike. It is as long as a transaction may stay open in which nothing happens,
+// so that a machine that is gone is not waited for in vain.
+const lockSeconds = 600
+
 // ColumnsMax is the most columns that a table or query may have.
 const ColumnsMax = 1600
 

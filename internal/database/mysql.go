@@ -62,7 +62,8 @@ func (c Client) mysqlConfig(loc address.Location) (*mysql.Config, error) {
 	}
 	cfg.Collation = "utf8mb4_bin"
 	cfg.Logger = &mysql.NopLogger{}
-	cfg.Params = map[string]string{"time_zone": "'+00:00'", "sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"}
+	cfg.Params = map[string]string{"time_zone": "'+00:00'", "sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
+		"lock_wait_timeout": strconv.Itoa(lockSeconds)}
 	if err := c.mysqlTLS(cfg, u); err != nil {
 		return nil, err
 	}
@@ -97,7 +98,9 @@ func (c Client) mysqlLogin(ctx context.Context, loc address.Location) (*sqlSessi
 		return nil, &fault.Error{Kind: fault.Script, Message: "the address cannot be used", Err: err, Hint: "write mysql://user@host:3306/database"}
 	}
 	db := sql.OpenDB(connector)
-	conn, err := db.Conn(ctx)
+	login, cancel := context.WithTimeout(ctx, connectTimeout) // the driver's own is for the connection alone
+	defer cancel()
+	conn, err := db.Conn(login)
 	if err != nil {
 		_ = db.Close()
 		return nil, mysqlFault(err)

@@ -56,7 +56,7 @@ func (w *mysqlWriter) transaction(ctx context.Context) error {
 }
 
 // idleSeconds is how long a transaction stays open in which nothing happens.
-const idleSeconds = 600
+const idleSeconds = lockSeconds
 
 // aloneSeconds is how long an attempt waits for another one that writes the same table.
 const aloneSeconds = 60
@@ -146,7 +146,7 @@ func (w *mysqlWriter) fits(c TargetColumn, kind string) bool {
 	case "bool":
 		return strings.HasSuffix(base, "int")
 	case "float":
-		return base == "double"
+		return base == "double" && !strings.Contains(kind, "(") // double(5,2) rounds
 	case "datetime": // the server refuses those that are outside of a timestamp's years
 		precision := strings.TrimPrefix(strings.TrimPrefix(kind, "datetime"), "timestamp")
 		return slices.Contains([]string{"(3)", "(4)", "(5)", "(6)"}, precision)

@@ -30,7 +30,7 @@ const endTimeout = 2 * time.Second
 
 // settings make texts that mean the same everywhere, and an order of rows that does not
 // depend on other sessions. A machine that is gone frees what its session holds.
-const settings = "SET datestyle = 'ISO, YMD'; SET timezone = 'UTC'; SET intervalstyle = 'iso_8601'; SET bytea_output = 'hex'; " +
+var settings = "SET lock_timeout = '" + strconv.Itoa(lockSeconds) + "s'; SET datestyle = 'ISO, YMD'; SET timezone = 'UTC'; SET intervalstyle = 'iso_8601'; SET bytea_output = 'hex'; " +
 	"SET extra_float_digits = 1; SET synchronize_seqscans = off; SET max_parallel_workers_per_gather = 0; SET statement_timeout = 0; " +
 	"SET idle_in_transaction_session_timeout = 0; SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 3"
 
@@ -303,7 +303,9 @@ func postgresFault(err error) error {
 		if said.Where != "" {
 			f.Message += " (" + strings.SplitN(said.Where, "\n", 2)[0] + ")"
 		}
-	case class == "08", class == "40", class == "53", said.Code == "55006", said.Code == "55P03", class == "57":
+	case said.Code == "55P03": // lock_not_available
+		f.Retryable, f.Hint = true, cmp.Or(f.Hint, "another session has the table or its rows: SELECT pid, pg_blocking_pids(pid) FROM pg_stat_activity tells which")
+	case class == "08", class == "40", class == "53", said.Code == "55006", class == "57":
 		f.Retryable = true
 	}
 	return f

@@ -28,7 +28,7 @@ func (w *postgresWriter) records() recordsSQL {
 
 // transaction begins one that does not hold locks for ever if this machine stands still.
 func (w *postgresWriter) transaction(ctx context.Context) error {
-	return w.exec(ctx, "SET idle_in_transaction_session_timeout = '10min'; BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+	return w.exec(ctx, "SET idle_in_transaction_session_timeout = '"+strconv.Itoa(idleSeconds)+"s'; BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 }
 
 func (w *postgresWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) error {

@@ -51,6 +51,7 @@ func TestRowsThatAreRefused(t *testing.T) {
 		{"MariaDB", "a reference", "CREATE TABLE p (v bigint PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE x (v bigint, FOREIGN KEY (v) REFERENCES p (v))", number, database.Append, "1\n2\n", "row 2"},
 		{"MariaDB", "a generated column", "CREATE TABLE x (a bigint, v bigint AS (a) STORED)", number, database.Append, "1\n", "has been ignored"},
 		{"MariaDB", "a cascade", "CREATE TABLE x (v bigint PRIMARY KEY); INSERT INTO x VALUES (5); CREATE TABLE other (v bigint, FOREIGN KEY (v) REFERENCES x (v) ON DELETE SET NULL); INSERT INTO other VALUES (5)", number, database.Replace, "5\n", "other refers to them"},
+		{"MariaDB", "a number that is rounded", "CREATE TABLE x (v double(5,2))", []database.TargetColumn{{Name: "v", Type: "float", Nullable: true}}, database.Append, "1.2345\n", "column v is double(5,2) there"},
 		{"MariaDB", "a view", "CREATE TABLE y (v bigint); CREATE VIEW x AS SELECT v FROM y", number, database.Append, "1\n", "x is a view"},
 		{"SQLite", "a check", "CREATE TABLE x (v TEXT CHECK (length(v) < 6))", text, database.Append, "\"a\"\n\"abcdef\"\n", "row 2 of what is written: SQLite"},
 		{"SQLite", "a check that ends the transaction", "CREATE TABLE x (v TEXT UNIQUE ON CONFLICT ROLLBACK)", text, database.Append, "\"a\"\n\"b\"\n\"a\"\n", "UNIQUE constraint failed"},
