@@ -44,8 +44,14 @@ func (w *mysqlWriter) records() recordsSQL {
 	}
 }
 
-func (w *mysqlWriter) transaction(ctx context.Context) error {
-	if err := w.exec(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"); err != nil {
+// transaction begins one that locks what it looks at to remove it, and the gaps between, if
+// rows are replaced: what others append meanwhile comes behind it, and is not removed in part.
+func (w *mysqlWriter) transaction(ctx context.Context, mode string) error {
+	level := "READ COMMITTED"
+	if mode == Replace {
+		level = "REPEATABLE READ"
+	}
+	if err := w.exec(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL "+level); err != nil {
 		return err
 	}
 	// A machine that is gone frees what its session holds.

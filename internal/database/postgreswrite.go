@@ -27,7 +27,7 @@ func (w *postgresWriter) records() recordsSQL {
 }
 
 // transaction begins one that does not hold locks for ever if this machine stands still.
-func (w *postgresWriter) transaction(ctx context.Context) error {
+func (w *postgresWriter) transaction(ctx context.Context, _ string) error {
 	return w.exec(ctx, "SET idle_in_transaction_session_timeout = '"+strconv.Itoa(idleSeconds)+"s'; BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 }
 

@@ -39,7 +39,7 @@ func (w *sqliteWriter) records() recordsSQL {
 
 // transaction begins one that is the only one to write from its beginning on.
 // Whether rows that are referred to are there is looked at when it ends.
-func (w *sqliteWriter) transaction(ctx context.Context) error {
+func (w *sqliteWriter) transaction(ctx context.Context, _ string) error {
 	return w.exec(ctx, "BEGIN IMMEDIATE; PRAGMA defer_foreign_keys = ON")
 }
 

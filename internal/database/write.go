@@ -105,7 +105,7 @@ type writer interface {
 	// ends, where transactions do not see to that.
 	alone(ctx context.Context, table string) error
 	// transaction begins one. In MySQL it has to be after all statements that make tables.
-	transaction(ctx context.Context) error
+	transaction(ctx context.Context, mode string) error
 	// empty reports whether a table has no rows, and will have none but ours until the transaction ends.
 	empty(ctx context.Context, table string) (bool, error)
 	// direct reports whether rows can be loaded into a table as they come.
@@ -168,12 +168,8 @@ type staged struct {
 }
 
 func (s *staged) stage(ctx context.Context, path string) error {
-	schema := ""
-	if i := strings.LastIndexByte(s.t.Table, '.'); i >= 0 {
-		schema = s.t.Table[:i+1]
-	}
-	s.records = s.w.path(schema + RecordsTable)
-	if err := s.ensureRecords(ctx, schema+RecordsTable); err != nil {
+	s.records = s.w.path(s.recordsName())
+	if err := s.ensureRecords(ctx, s.recordsName()); err != nil {
 		return err
 	}
 	there, err := s.committed(ctx, "")
@@ -192,7 +188,7 @@ func (s *staged) stage(ctx context.Context, path string) error {
 		}
 	}
 	if !commits {
-		if err := s.w.transaction(ctx); err != nil {
+		if err := s.w.transaction(ctx, s.t.Mode); err != nil {
 			return err
 		}
 	}
@@ -211,13 +207,18 @@ func (s *staged) stage(ctx context.Context, path string) error {
 			err = s.shadow(ctx)
 		}
 		if err == nil {
-			err = s.w.transaction(ctx)
+			err = s.w.transaction(ctx, s.t.Mode)
 		}
 	}
 	if err != nil {
 		return err
 	}
 	return s.fill(ctx, path, created)
+}
+
+// recordsName is the table of records in the schema of the table.
+func (s *staged) recordsName() string {
+	return s.t.Table[:strings.LastIndexByte(s.t.Table, '.')+1] + RecordsTable
 }
 
 // fill brings the rows in.
@@ -452,6 +453,11 @@ func (s *staged) Publish(ctx context.Context) error {
 
 func (s *staged) publish(ctx context.Context) error {
 	sql := s.w.records()
+	if s.t.Mode == Replace { // looking for a record that is not there locks a gap in MySQL, for several at once, in which then none can put its own
+		if err := s.w.alone(ctx, s.recordsName()); err != nil {
+			return err
+		}
+	}
 	there, err := s.committed(ctx, sql.lock)
 	if err != nil {
 		return err
