@@ -155,6 +155,7 @@ func ExpressionReason(err error, source string) (reason, subject, hint string) {
 // Diagnosis is what DuckDB says of a query that it cannot bind.
 type Diagnosis struct {
 	Message    string // its first line
+	Full       string // all lines
 	Advice     string // what follows, in one line
 	Position   int    // byte of the query; -1: not known
 	Missing    Missing
@@ -176,12 +177,12 @@ const (
 
 // Diagnose takes the failure of a query in an instance with JSONErrors apart.
 func Diagnose(err error) Diagnosis {
-	d := Diagnosis{Message: err.Error(), Position: -1}
+	d := Diagnosis{Message: err.Error(), Full: err.Error(), Position: -1}
 	var db *duckdb.Error
 	if !errors.As(err, &db) {
 		return d
 	}
-	d.Message = db.Msg
+	d.Message, d.Full = db.Msg, db.Msg
 	var e struct {
 		Message    string `json:"exception_message"`
 		Position   string `json:"position"`
@@ -195,7 +196,7 @@ func Diagnose(err error) Diagnosis {
 	}
 	d.Name = e.Name
 	message, rest, _ := strings.Cut(strings.TrimSpace(e.Message), "\n")
-	d.Message = message
+	d.Message, d.Full = message, e.Message
 	switch {
 	case e.Subtype == "COLUMN_NOT_FOUND":
 		d.Missing = ColumnMissing

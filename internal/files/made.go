@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"strconv"
 
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
@@ -44,19 +43,28 @@ func (c *csvCopy) lineOf(rec csvRecord) int64 {
 
 func madeLine(rec csvRecord) int64 {
 	text, _, _ := bytes.Cut(rec.text, []byte{','})
-	line, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil {
-		return 0
-	}
+	line, _ := records.BadPlace(text)
 	return line
 }
 
-// badMade says what package records says of a record: its fields are the line, that, and
+// badMade says what package records says of a record: its fields are its place, that, and
 // its text.
-func badMade(u string, rec csvRecord) *fault.Error {
-	f := inputFault(fault.UserData, u, "the record cannot be read: %s", rec.shape.value(rec.text, 1))
-	f.Place.Line, f.Place.Record = madeLine(rec), rec.row+1
-	f.Hint = "correct that record; if records may be without a value, say optional: true of its column"
+func badMade(r *script.FileReader, u string, rec csvRecord) *fault.Error {
+	what := rec.shape.value(rec.text, 1)
+	f := inputFault(fault.UserData, u, "the record cannot be read: %s", what)
+	text, _, _ := bytes.Cut(rec.text, []byte{','})
+	line, at := records.BadPlace(text)
+	f.Place.Line, f.Place.Record = line, rec.row+1
+	f.Hint = "correct that record"
+	if bytes.HasPrefix(what, []byte(records.NoValue)) {
+		f.Hint += "; if records may be without a value, say optional: true of its column"
+	}
+	for _, c := range r.Columns {
+		if c.InFile() && c.Index == at+1 && at >= 0 {
+			f.Place.Field, f.Hint = c.Name, atColumn(f.Hint, r, c)
+			return f
+		}
+	}
 	return f
 }
 
@@ -78,7 +86,7 @@ func madeFault(r *script.FileReader, s Slice, bad csvBadRecord) *fault.Error {
 			return fault.Of(OpenFault(s.URL, err))
 		}
 		if rec.row == bad.record {
-			found := badMade(s.URL, rec)
+			found := badMade(r, s.URL, rec)
 			found.Place.Record = s.FirstRecord + rec.row + 1
 			return found
 		}

@@ -167,7 +167,7 @@ func (c *tolerantCSV) writeFixed(out *bufio.Writer, cell *fixedCell) {
 // check finds what no reading of values can survive, as a failure with its place.
 func (c *tolerantCSV) check(p *csvCopy, rec csvRecord) *fault.Error {
 	if rec.flaw != flawNone && c.r.Records != "" {
-		return badMade(p.slice.URL, rec)
+		return badMade(c.r, p.slice.URL, rec)
 	}
 	if rec.flaw != flawNone {
 		return p.fault(rec.bad())

@@ -3,12 +3,15 @@ package files
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	"thalweg/internal/expr"
 	"thalweg/internal/script"
 )
 
 var (
+	thousands   = regexp.MustCompile(`^[-+]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?$`)
+	percent     = regexp.MustCompile(`^[-+]?[0-9.,]+\s*%$`)
 	commaNumber = regexp.MustCompile(`^[-+]?[0-9]+,[0-9]+$`)
 	pointNumber = regexp.MustCompile(`^[-+]?[0-9]*\.[0-9]+$`)
 	digitsOnly  = regexp.MustCompile(`^[-+]?[0-9]+$`)
@@ -22,6 +25,10 @@ func valueHint(r *script.FileReader, c *script.InputColumn, value string) string
 	switch number := c.Type == expr.Int || c.Type == expr.Float || c.Type.IsDecimal(); {
 	case nullWord.MatchString(value) && r.Records == "":
 		hint = fmt.Sprintf("if it stands for no value, say csv.null_text: %q of the column", value)
+	case number && thousands.MatchString(value) && r.Records == "" && c.Numbers == (script.Numbers{}):
+		hint = thousandsHint(c, value)
+	case number && percent.MatchString(value):
+		hint = "read the column as a string, and take the % off with replace(…) in an expression"
 	case number && commaNumber.MatchString(value) && r.Records == "" && c.Numbers == (script.Numbers{}):
 		hint = `if it has a decimal comma, say csv: {decimal: ","} on the node that reads it`
 	case c.Type == expr.Int && pointNumber.MatchString(value):
@@ -36,6 +43,15 @@ func valueHint(r *script.FileReader, c *script.InputColumn, value string) string
 	return atColumn(hint, r, c)
 }
 
+// thousandsHint is for a number with commas, each before three digits.
+func thousandsHint(c *script.InputColumn, value string) string {
+	hint := `if its commas part thousands, say csv: {thousands: ","} on the node that reads it`
+	if c.Type != expr.Int && strings.Count(value, ",") == 1 && !strings.Contains(value, ".") {
+		hint += `; if it has a decimal comma, csv: {decimal: ","}`
+	}
+	return hint
+}
+
 // atColumn adds to a hint where the script has a column.
 func atColumn(hint string, r *script.FileReader, c *script.InputColumn) string {
 	file := c.Pos.File
@@ -46,12 +62,4 @@ func atColumn(hint string, r *script.FileReader, c *script.InputColumn) string {
 		return hint
 	}
 	return fmt.Sprintf("%s; the script has it at %s:%d:%d", hint, file, c.Pos.Line, c.Pos.Col)
-}
-
-// atReader adds to a hint where the script has the reader.
-func atReader(hint string, r *script.FileReader) string {
-	if r.Pos.Line == 0 || r.Pos.File == "" {
-		return hint
-	}
-	return fmt.Sprintf("%s; the script reads it at %s:%d:%d", hint, r.Pos.File, r.Pos.Line, r.Pos.Col)
 }

@@ -9,10 +9,12 @@ import (
 	"maps"
 	"math/big"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	duckdb "github.com/duckdb/duckdb-go/v2"
 
@@ -22,6 +24,7 @@ import (
 	"thalweg/internal/pipeline"
 	"thalweg/internal/plan"
 	"thalweg/internal/query"
+	"thalweg/internal/similar"
 	"thalweg/internal/sqltext"
 	"thalweg/internal/state"
 )
@@ -129,6 +132,7 @@ func readOnly(ctx context.Context, in *engine.Instance, query string) (string, e
 		Error      bool              `json:"error"`
 		Kind       string            `json:"error_type"`
 		Message    string            `json:"error_message"`
+		Position   string            `json:"position"`
 		Statements []json.RawMessage `json:"statements"`
 	}
 	var text string
@@ -142,11 +146,49 @@ func readOnly(ctx context.Context, in *engine.Instance, query string) (string, e
 	}
 	switch {
 	case parsed.Error && parsed.Kind == "parser":
-		return "", &fault.Error{Kind: fault.Script, Message: parsed.Message, Hint: "the query is SQL as DuckDB understands it"}
+		return "", syntaxFault(query, parsed.Position, parsed.Message)
 	case parsed.Error || len(parsed.Statements) != 1:
 		return "", &fault.Error{Kind: fault.Script, Message: "one query that only reads is needed", Hint: "write SELECT, FROM, WITH, VALUES, DESCRIBE or SUMMARIZE"}
 	}
 	return query, nil
+}
+
+// syntaxFault is a text that is no SQL, with where in it.
+func syntaxFault(text, position, message string) error {
+	n, _ := strconv.Atoi(position)
+	at, what, hint := query.SyntaxWords(text, n, message)
+	before := text[:min(at, len(text))]
+	line := 1 + strings.Count(before, "\n")
+	column := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("line %d, column %d of the query: %s", line, column, what), Hint: hint}
+}
+
+var (
+	missingTable    = regexp.MustCompile(`Table with name (\S+) does not exist!`)
+	missingFunction = regexp.MustCompile(`Function with name "?(\S+?)"? does not exist!(?:\s+Did you mean "(.+)")?`)
+	missingColumn   = regexp.MustCompile(`Referenced column "(.*)" (?:not found in FROM clause!|was not found)`)
+	kindOfError     = regexp.MustCompile(`^[A-Z][A-Za-z -]* Error: `)
+	shownPlace      = regexp.MustCompile(`(?s)\nLINE \d+: .*$`)
+)
+
+// sqlFault says in our words what DuckDB says of a query, with the line that it shows.
+func sqlFault(message string) *fault.Error {
+	out := &fault.Error{Kind: fault.Script, Detail: strings.Trim(shownPlace.FindString(message), "\n")}
+	message = kindOfError.ReplaceAllString(shownPlace.ReplaceAllString(message, ""), "")
+	out.Message, out.Hint = engine.QueryWords(message)
+	if m := missingFunction.FindStringSubmatch(message); m != nil {
+		out.Message, out.Hint = fmt.Sprintf("there is no function %q", m[1]), query.FunctionHint(m[1], strings.Split(m[2], `", "`))
+	}
+	if m := missingColumn.FindStringSubmatch(message); m != nil {
+		out.Message = fmt.Sprintf("there is no column %q here", m[1])
+	}
+	if out.Hint == "" {
+		if _, advice, ok := strings.Cut(strings.TrimSpace(message), "\n"); ok {
+			out.Hint, _, _ = strings.Cut(strings.TrimSpace(advice), "\n")
+			out.Hint = strings.TrimSpace(out.Hint)
+		}
+	}
+	return out
 }
 
 func queryFault(ctx context.Context, home *Home, opts QueryOptions, err error) error {
@@ -157,10 +199,17 @@ func queryFault(ctx context.Context, home *Home, opts QueryOptions, err error) e
 	if !errors.As(err, &db) || db.Type == duckdb.ErrorTypeInternal || db.Type == duckdb.ErrorTypeFatal {
 		return err
 	}
-	out := &fault.Error{Kind: fault.Script, Message: db.Msg}
+	out := sqlFault(db.Msg)
+	switch missing := missingTable.FindStringSubmatch(db.Msg); {
+	case missing != nil:
+		out.Message, out.Hint = fmt.Sprintf("there is no table %q", missing[1]), knownTables(ctx, home, opts)
+		if tables, err := Tables(ctx, home, opts.Workspace); err == nil {
+			if near := similar.Nearest(missing[1], tables); near != "" {
+				out.Hint = "did you mean " + near + "? " + out.Hint
+			}
+		}
+	}
 	switch db.Type {
-	case duckdb.ErrorTypeCatalog:
-		out.Hint = knownTables(ctx, home, opts)
 	case duckdb.ErrorTypePermission:
 		out.Hint = "a query reads the tables of runs and nothing else; a sql node of a script can read files, with scan_file"
 	}

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -351,15 +352,26 @@ func starts(nodes []*script.Node, s *script.Script) (n int) {
 	return n
 }
 
-// inNode says which node a failure belongs to that was met before the run.
+// inNode says which node a failure belongs to that was met before the run, and where the
+// script has it.
 func inNode(err error, n *script.Node) error {
 	var f *fault.Error
-	if !errors.As(err, &f) || n.PyTable == nil {
+	if !errors.As(err, &f) {
 		return err
 	}
+	pos := n.Pos
+	if n.PyTable != nil {
+		pos = n.PyTable.Pos
+	}
+	if pos.File == "" {
+		pos.File = n.Pos.File
+	}
 	f.Message = fmt.Sprintf("node %s: %s", n.Name, f.Message)
-	if f.Place.File == "" {
-		f.Place.File, f.Place.Line, f.Place.Column = n.PyTable.Pos.File, int64(n.PyTable.Pos.Line), n.PyTable.Pos.Col
+	switch {
+	case f.Place.File == "":
+		f.Place.File, f.Place.Line, f.Place.Column = pos.File, int64(pos.Line), pos.Col
+	case f.Place.File != pos.File && !strings.Contains(f.Hint, "the script ") && pos.Line > 0:
+		f.Hint = strings.TrimPrefix(fmt.Sprintf("%s; the script has the node at %s", f.Hint, pos), "; ")
 	}
 	return f
 }

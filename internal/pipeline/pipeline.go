@@ -140,7 +140,7 @@ func New(cfg Config) *Pipeline {
 // Plan implements worker.Job.
 func (p *Pipeline) Plan(ctx context.Context, node state.Node) (state.Plan, error) {
 	plan, err := p.plan(ctx, node)
-	return plan, p.planAgain(ctx, err)
+	return plan, inScript(p.cfg.Script, node.Name, p.planAgain(ctx, err))
 }
 
 func (p *Pipeline) plan(ctx context.Context, node state.Node) (state.Plan, error) {
@@ -458,7 +458,7 @@ func (p *Pipeline) Execute(ctx context.Context, c state.Claim) (out worker.Resul
 	if err = p.planAgain(ctx, err); errors.Is(err, errPlannedAgain) {
 		err = &fault.Error{Kind: fault.Canceled, Message: "it is not wanted any more", Err: err}
 	}
-	return out, err
+	return out, inScript(p.cfg.Script, c.Node, err)
 }
 
 func (p *Pipeline) executeBatch(ctx context.Context, c state.Claim) (out worker.Result, err error) {

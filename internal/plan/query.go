@@ -376,8 +376,12 @@ func explainQuery(n *script.Node) func(context.Context, engine.Querier, error) e
 			return nil
 		}
 		pos := n.Query.Pos
-		f := &fault.Error{Kind: fault.UserData, Message: engine.Reason(cause),
-			Place: fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col}, Hint: "change the query, or correct the rows that it meets; thalweg sql tries queries on the same tables"}
+		const tries = "; thalweg sql tries queries on the same tables"
+		message, hint := engine.Reason(cause), "change the query, or correct the rows that it meets"
+		if what, way := engine.QueryWords(message); way != "" {
+			message, hint = what, way
+		}
+		f := &fault.Error{Kind: fault.UserData, Message: message, Place: fault.Place{File: pos.File, Line: int64(pos.Line), Column: pos.Col}, Hint: hint + tries}
 		switch raised, _ := engine.Raised(cause); raised.Kind {
 		case raisedNull:
 			f.Place.Field, f.Hint = raised.Subject, "write coalesce(…, value) in the query, or declare the field with nullable: true"

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"thalweg/internal/files"
 	"thalweg/internal/script"
 	"thalweg/internal/similar"
+	"thalweg/internal/sqltext"
 )
 
 // describer implements script.Describer.
@@ -101,8 +103,9 @@ func (d *describer) Describe(ctx context.Context, ask script.QueryText) (*script
 	c := newChecker(src, ask, d)
 	switch {
 	case p.Error && p.Kind == "parser":
-		at, _ := strconv.Atoi(p.Position)
-		c.problem(at, "the query is SQL as DuckDB understands it", "%s", p.Message)
+		position, _ := strconv.Atoi(p.Position)
+		at, what, hint := SyntaxWords(text, position, p.Message)
+		c.problem(at, hint, "%s", what)
 	case p.Error || len(p.Statements) != 1:
 		c.problem(0, "write one SELECT, WITH, FROM or VALUES", "a sql node has one query that only reads")
 	default:
@@ -339,13 +342,16 @@ func (c *checker) bindProblem(err error) {
 	e := engine.Diagnose(err)
 	at := max(e.Position-len(describeWord), 0)
 	message, hint := e.Message, e.Advice
+	if words, way := engine.QueryWords(e.Full); way != "" || words != "" && e.Missing == engine.NothingMissing {
+		message, hint = words, cmp.Or(way, hint)
+	}
 	switch e.Missing {
 	case engine.ColumnMissing:
-		message, hint = "there is no column "+quote(e.Name)+" here", c.columnHint(e.Name)
+		message, hint = "there is no column "+quote(e.Name)+" here", c.missingColumnHint(at, e.Name)
 	case engine.FunctionMissing:
-		message = "there is no function " + quote(e.Name)
-		if near := similar.Nearest(e.Name, e.Candidates); near != "" {
-			hint = "did you mean " + quote(near) + "?"
+		message, hint = "there is no function "+quote(e.Name), FunctionHint(e.Name, e.Candidates)
+		if strings.Contains(e.Name, "`") {
+			message = "the query is not understood at \"`\""
 		}
 	case engine.FieldMissing:
 		if start, end := c.src.span(at); start < end {
@@ -353,10 +359,20 @@ func (c *checker) bindProblem(err error) {
 				hint = c.columnHint(strings.Trim(c.src.tokenText(i+2), `"`))
 			}
 		}
-	case engine.OverloadMissing:
-		hint = "convert the arguments with CAST"
 	}
 	c.problem(at, hint, "%s", message)
+}
+
+// missingColumnHint says what can be done about a column that is not there.
+func (c *checker) missingColumnHint(at int, name string) string {
+	hint := c.columnHint(name)
+	switch i := c.src.at(at); {
+	case !slices.ContainsFunc(c.src.tokens, func(t sqltext.Token) bool { return strings.EqualFold(c.src.text[t.Start:t.End], "from") }):
+		return "the query has no FROM"
+	case hint == "" && strings.HasPrefix(c.src.tokenText(i), `"`):
+		return "texts stand between '…', names between \"…\""
+	}
+	return hint
 }
 
 // columnHint finds the column that was probably meant, among all tables and files.

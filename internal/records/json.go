@@ -189,7 +189,10 @@ func nextObject(text []byte) int {
 }
 
 // bad writes a record that cannot be read: its line, why, and its text.
-func (w *Writer) bad(text []byte, what string) error {
+func (w *Writer) bad(text []byte, what string) error { return w.badColumn(text, -1, what) }
+
+// badColumn is bad for the value of a column: its number stands behind the line and a colon.
+func (w *Writer) badColumn(text []byte, column int, what string) error {
 	raw := bytes.TrimRight(text, " \r\n")
 	if len(raw) > rawBytesMax {
 		raw = raw[:rawBytesMax]
@@ -202,6 +205,9 @@ func (w *Writer) bad(text []byte, what string) error {
 		return r
 	}, raw)
 	w.out = strconv.AppendInt(w.out[:0], w.line, 10)
+	if column >= 0 {
+		w.out = strconv.AppendInt(append(w.out, ':'), int64(column), 10)
+	}
 	w.out = appendText(append(w.out, ','), []byte(what))
 	w.out = appendText(append(w.out, ','), raw)
 	for range w.spec.Fields() - 2 {
@@ -237,7 +243,7 @@ func (w *Writer) write(text []byte) error {
 	for i, c := range w.spec.Columns {
 		w.out = append(w.out, ',')
 		if err := w.cell(i, c); err != nil {
-			return w.bad(text, err.Error())
+			return w.badColumn(text, i, err.Error())
 		}
 	}
 	if len(w.out) > RecordBytesMax {
@@ -337,7 +343,7 @@ func (w *Writer) cell(i int, c Column) error {
 	raw := w.values[i]
 	switch {
 	case raw == nil && !c.Optional && !w.nullAbove(c):
-		return fmt.Errorf("it has no value at %q", c.Path)
+		return fmt.Errorf("%s %q", NoValue, c.Path)
 	case raw == nil, raw[0] == 'n':
 		return nil
 	}

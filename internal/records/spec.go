@@ -1,8 +1,10 @@
 package records
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 )
 
 // Kind is what values a column takes.
@@ -63,6 +65,23 @@ func Decode(text string) (s Spec, err error) {
 		return s, fmt.Errorf("read what is taken from records: %w", err)
 	}
 	return s, nil
+}
+
+// NoValue begins what is said of a record without a value that its column must have.
+const NoValue = "it has no value at"
+
+// BadPlace takes apart the first field of a record that cannot be read: the line at
+// which it begins and, of a bad value, its column; -1: it is not of a column.
+func BadPlace(field []byte) (line int64, column int) {
+	at, of, found := bytes.Cut(field, []byte{':'})
+	line, err := strconv.ParseInt(string(at), 10, 64)
+	if err != nil {
+		return 0, -1
+	}
+	if column, err = strconv.Atoi(string(of)); !found || err != nil {
+		column = -1
+	}
+	return line, column
 }
 
 // Fields is how many fields a record has in CSV: its line, and the columns. A bad one has one more.
