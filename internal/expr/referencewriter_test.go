@@ -107,8 +107,8 @@ An argument must have exactly the type that is given here. *number* is int, floa
 `
 
 const referenceEnd = `
-An aggregate is the whole expression of a field in a lookup with ` + "`group: true`" + `: the field cannot compute anything else with it. Aggregates skip NULLs. Without any
-value they are NULL in a nullable field, else the zero value.
+An aggregate is the whole expression of a field in a lookup with ` + "`group: true`" + `: the field cannot compute anything else with it. [NULL](scripts.md#null) says what aggregates do with
+NULLs, and without any value.
 
 ## How long texts can be
 
@@ -129,11 +129,8 @@ length for each function), for results of Python formulas, and in ` + "`sql`" + 
 
 ## Order expressions and indexes
 
-An order is a list of fields with modifiers: ` + "`field, field(desc), field(ignore_case, 128)`" + `. The modifiers are ` + "`asc`" + ` (default) or ` + "`desc`" + `; ` + "`nulls_last`" + ` (default, also with ` + "`desc`" + `) or
-` + "`nulls_first`" + `; for strings also ` + "`case_sensitive`" + ` (default) or
-` + "`ignore_case`" + `, and a length in bytes (at least 16, less means 16; at most 1024). An order compares strings without diacritics, up to that
-length (64 bytes by default), without blanks at the end. Rows that are equal in all fields of the order are sorted by the exact strings. An index is such a list in ` + "`unique(…)`" + ` or ` + "`non_unique(…)`" + `.
-In an index values are equal only if they are the same byte for byte, unless ` + "`ignore_case`" + ` or a length says otherwise: see [Keys](scripts.md#keys).
+An order is a list of fields with modifiers: ` + "`field, field(desc), field(ignore_case, 128)`" + `. [Orders](scripts.md#orders) lists the modifiers, and says how values are sorted.
+An index is such a list in ` + "`unique(…)`" + ` or ` + "`non_unique(…)`" + `. [Keys](scripts.md#keys) says which values are equal in an index.
 
 ## Differences from Capillaries
 
