@@ -12,6 +12,7 @@ import unittest
 from decimal import Decimal
 from pathlib import Path
 from typing import List
+from unittest import mock
 
 import thalweg
 from thalweg import DataError, Event, InterruptedRun, Param, ScriptError, Thalweg, ThalwegError
@@ -245,6 +246,13 @@ class Client(unittest.TestCase):
         with self.assertRaises(TimeoutError):
             for _ in self.thalweg.batches("SELECT count(*) FROM range(10000000) a, range(10000000) b", timeout=0.1):
                 pass
+
+    def test_a_program_that_is_not_interrupted(self) -> None:
+        self.write("deaf", "#!/bin/sh\ntrap '' INT\nexec sleep 600\n")
+        deaf = self.dir / "deaf"
+        deaf.chmod(0o700)
+        with mock.patch("thalweg._client.END_SECONDS", 0.1), self.assertRaises(TimeoutError):
+            Thalweg(program=deaf).arrow("SELECT 1", timeout=0.1)
 
     def test_another_program(self) -> None:
         for program in ("/bin/true", "/bin/echo"):

@@ -31,6 +31,7 @@ AnyPath = Union[str, "os.PathLike[str]"]
 One = Union[AnyPath, int, float, bool, decimal.Decimal, datetime.date]
 Param = Union[One, Sequence[One]]
 
+END_SECONDS = 30.0  # that a command has to end when it is interrupted, before it is killed
 QUERY_BYTES_MAX = 1 << 20  # the program's own limit
 
 
@@ -353,9 +354,13 @@ class Run:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a command as Ctrl-C does, so that it leaves nothing behind, and wait for it."""
+    """End a command as Ctrl-C does, so that it leaves nothing behind. One that does not end is killed."""
     process.send_signal(signal.SIGINT)
-    process.communicate()
+    try:
+        process.communicate(timeout=END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def quote(name: str) -> str:
