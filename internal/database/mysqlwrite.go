@@ -106,7 +106,7 @@ func enumWords(kind string) []string {
 	words := []string{}
 	list := strings.TrimSuffix(strings.TrimPrefix(kind, "enum("), ")")
 	for _, t := range sqltext.Tokens(list) {
-		if word := list[t.Start:t.End]; word != "," {
+		if word := list[t.Start:t.End]; len(word) > 1 && word[0] == '\'' { // what else a server says of the type is no value
 			words = append(words, strings.ReplaceAll(word[1:len(word)-1], "''", "'"))
 		}
 	}
