@@ -132,18 +132,11 @@ func parquetColumns(in Input) ([]script.FileColumn, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Lists and structs are not read beside columns that need a view: those come first.
-	flat := true
-	for _, c := range f.Columns {
-		flat = flat && (c.Kind == parquetfile.Nested || columnType(c) == expr.Invalid || nativeReads(parquetColumn{Column: c}))
-	}
 	out := make([]script.FileColumn, len(f.Columns))
 	for i, c := range f.Columns {
 		out[i] = script.FileColumn{Name: c.Name, Type: columnType(c), Kind: c.Type, Required: c.Required}
 		if c.Kind == parquetfile.Nested {
-			if out[i].Required = false; flat {
-				out[i].Type = nestedType(f.Element(i))
-			}
+			out[i].Required, out[i].Type = false, nestedType(f.Element(i))
 		}
 	}
 	return out, nil

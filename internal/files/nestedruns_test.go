@@ -21,7 +21,7 @@ import (
 type nestedGen struct{ *rand.Rand }
 
 func (g nestedGen) typ(depth int) expr.Type {
-	leaves := append(expr.ColumnTypes(), expr.DecimalOf(9, 3), expr.DecimalOf(38, 10))
+	leaves := append(expr.ColumnTypes(), expr.DecimalOf(2, 1), expr.DecimalOf(4, 3), expr.DecimalOf(9, 3), expr.DecimalOf(38, 10))
 	switch n := g.IntN(4); {
 	case depth == 0 || depth < 3 && n < 2:
 		return leaves[g.IntN(len(leaves))]

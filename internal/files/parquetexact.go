@@ -86,7 +86,10 @@ func wholeCents(have parquetColumn, col string, view bool) (string, error) {
 func subMicros(have parquetColumn, col string, view bool) string {
 	switch {
 	case have.Kind == parquetfile.Int96:
-		return "(" + nanosOfDay(bytesOf(col)) + ") % 1000 = 0"
+		if !have.inside {
+			col = bytesOf(col)
+		}
+		return "(" + nanosOfDay(col) + ") % 1000 = 0"
 	case have.Unit != parquetfile.Nanoseconds:
 		return ""
 	case view:

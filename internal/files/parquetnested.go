@@ -5,56 +5,42 @@ import (
 	"strings"
 
 	"thalweg/internal/expr"
-	"thalweg/internal/fault"
 	"thalweg/internal/parquetfile"
 	"thalweg/internal/script"
 )
 
-// Views have no nested columns: these are read as DuckDB does, and each value
-// within is converted, and looked at, as a column of its type would be.
+// Each value within a nested column is converted, and looked at, as a column of
+// its type would be. Where DuckDB reads a leaf wrongly there is a view, which
+// has that leaf in another form, and the others as they are.
 
-// nested reports whether a nested column is read.
-func (s *parquetSlice) nested() bool {
-	for _, c := range s.inFile() {
-		if c.Kind == parquetfile.Nested {
-			return true
-		}
+// leavesBelow are the numbers of the leaves of an element.
+func leavesBelow(e parquetfile.Element) (list []int) {
+	if e.Shape == parquetfile.Value {
+		return []int{e.Leaf}
 	}
-	return false
+	for _, inner := range e.Inner {
+		list = append(list, leavesBelow(inner)...)
+	}
+	return list
 }
 
-// nestedReadable refuses nested columns beside others that DuckDB reads wrongly
-// unless through a view, which has no nested ones.
-func (s *parquetSlice) nestedReadable(r *script.FileReader) error {
-	if !s.nested() {
-		return nil
+// nativeLeaves reports whether DuckDB reads what is wanted of a nested column
+// rightly.
+func nativeLeaves(c parquetColumn) bool {
+	e, _, err := within(c.element, c.steps, "")
+	if err != nil {
+		return true // refused before
 	}
-	refuse := func(c parquetColumn, format string, args ...any) error {
-		e := inputFault(fault.UserData, s.URL, "column %q "+format, append([]any{c.Name}, args...)...)
-		e.Place.Field = c.Name
-		return e
-	}
-	for _, c := range s.inFile() {
-		if c.Kind == parquetfile.Nested && s.foot.ByteStreamSplit(c.index, s.from, s.to) {
-			return refuse(c, "cannot be read: %s", splitInside)
-		}
-		if c.Kind != parquetfile.Nested && !nativeReads(c) {
-			e := fault.Of(refuse(c, "is %s, which is read in a way that there is not for lists and structs", c.Type))
-			e.Hint = "read it and the lists and structs in two file_table nodes, and put them together by a key"
-			return e
+	for _, i := range leavesBelow(e) {
+		if !nativeReads(c.leaves[i]) {
+			return false
 		}
 	}
-	if !s.native() {
-		e := fault.Of(inputFault(fault.UserData, s.URL,
-			"two columns of the file differ in case only, or have a name of DuckDB's own: lists and structs cannot be read beside them"))
-		e.Hint = "write the file with other names"
-		return e
-	}
-	return nil
+	return true
 }
 
 // convertNested converts lists and structs to the declared type.
-func convertNested(c *script.InputColumn, have parquetColumn, col string) (string, error) {
+func convertNested(c *script.InputColumn, have parquetColumn, col string, view bool) (string, error) {
 	switch {
 	case have.Kind != parquetfile.Nested:
 		return "", mismatch("it is no list or struct")
@@ -64,7 +50,7 @@ func convertNested(c *script.InputColumn, have parquetColumn, col string) (strin
 		}
 		return "", mismatch(nestedAdvice(have.element))
 	}
-	plan := nestedPlan{column: c}
+	plan := nestedPlan{column: c, leaves: have.leaves, view: view}
 	value, err := plan.convert(c.Type, have.element, col, 0)
 	if err != nil {
 		return "", err
@@ -90,6 +76,8 @@ func nestedAdvice(e parquetfile.Element) string {
 
 type nestedPlan struct {
 	column *script.InputColumn
+	leaves []parquetColumn
+	view   bool
 }
 
 func (p *nestedPlan) convert(t expr.Type, e parquetfile.Element, value string, depth int) (string, error) {
@@ -139,16 +127,17 @@ func (p *nestedPlan) members(t expr.Type, e parquetfile.Element, value string, d
 
 // leaf converts a value that is not nested, as a column of the short form.
 func (p *nestedPlan) leaf(t expr.Type, e parquetfile.Element, value string) (string, error) {
-	have := parquetColumn{Column: e.Column}
-	switch {
-	case e.Contradiction != "":
+	have := p.leaves[e.Leaf]
+	if e.Contradiction != "" {
 		return "", mismatch(fmt.Sprintf("within it %q is described twice, and differently: %s", e.Name, e.Contradiction))
-	case !nativeReads(have):
-		return "", mismatch(fmt.Sprintf("within it %q is %s, which is not known to be read rightly there", e.Name, e.Type))
+	}
+	view := p.view && have.form() != parquetfile.Kept
+	if view {
+		value = have.joined(value)
 	}
 	c := *p.column
 	c.Type, c.Short, c.Name = t, true, e.Name
-	sql, err := convertParquet(&c, have, value, false)
+	sql, err := convertParquet(&c, have, value, view)
 	if err != nil {
 		return "", mismatch(fmt.Sprintf("within it %q is %s: %s", e.Name, e.Type, err))
 	}
@@ -163,8 +152,12 @@ func (p *nestedPlan) leaf(t expr.Type, e parquetfile.Element, value string) (str
 func nestedType(e parquetfile.Element) expr.Type {
 	switch e.Shape {
 	case parquetfile.Value:
-		if !nativeReads(parquetColumn{Column: e.Column}) || e.Contradiction != "" {
+		if e.Contradiction != "" {
 			return expr.Invalid
+		}
+		if e.Kind == parquetfile.Int && e.IntBits() > 64 { // whose largest no int holds
+			const digits = 20
+			return expr.DecimalOf(digits, 0)
 		}
 		return columnType(e.Column)
 	case parquetfile.List:

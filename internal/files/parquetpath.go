@@ -86,7 +86,7 @@ func (c parquetColumn) reached(col string) string {
 }
 
 // convertWithin converts what a path leads to, as a column of the short form would be.
-func convertWithin(c *script.InputColumn, have parquetColumn, col string) (string, error) {
+func convertWithin(c *script.InputColumn, have parquetColumn, col string, view bool) (string, error) {
 	e, value, err := within(have.element, have.steps, col)
 	if err != nil {
 		return "", err
@@ -97,7 +97,7 @@ func convertWithin(c *script.InputColumn, have parquetColumn, col string) (strin
 		}
 		return "", mismatch(nestedAdvice(e))
 	}
-	plan := nestedPlan{column: c}
+	plan := nestedPlan{column: c, leaves: have.leaves, view: view}
 	if value, err = plan.convert(c.Type, e, value, 0); err != nil {
 		return "", err
 	}

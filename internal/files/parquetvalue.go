@@ -30,6 +30,8 @@ func nativeReads(c parquetColumn) bool {
 		return false
 	}
 	switch c.Kind {
+	case parquetfile.Nested:
+		return nativeLeaves(c)
 	case parquetfile.Decimal:
 		return nativeDecimal(c)
 	case parquetfile.Int:
@@ -73,16 +75,67 @@ func nativeDecimal(c parquetColumn) bool {
 // viewColumns are the columns of a view that one of the file is read from.
 func viewColumns(c parquetColumn, name string) []parquetfile.ViewColumn {
 	switch {
+	case c.Kind == parquetfile.Nested:
+		one := parquetfile.ViewColumn{Name: name, Column: c.index, Leaves: make([]parquetfile.Form, len(c.leaves))}
+		for i, leaf := range c.leaves {
+			one.Leaves[i] = leaf.form()
+		}
+		return []parquetfile.ViewColumn{one}
+	case c.kept:
+		return []parquetfile.ViewColumn{{Name: name, Column: c.index, As: parquetfile.Kept}}
 	case c.Kind == parquetfile.Int96:
 		return []parquetfile.ViewColumn{
 			{Name: name, Column: c.index, As: parquetfile.OldTimestamp},
 			{Name: name + bytesSuffix, Column: c.index, As: parquetfile.WideDecimal}}
-	case c.split:
-		return []parquetfile.ViewColumn{{Name: name, Column: c.index, As: parquetfile.AsFloat}}
-	case wideView(c):
-		return []parquetfile.ViewColumn{{Name: name, Column: c.index, As: parquetfile.WideDecimal}}
 	}
-	return []parquetfile.ViewColumn{{Name: name, Column: c.index}}
+	return []parquetfile.ViewColumn{{Name: name, Column: c.index, As: c.changed()}}
+}
+
+// changed is the form in which a view has a column whose type it changes.
+func (c parquetColumn) changed() parquetfile.Form {
+	switch {
+	case c.split:
+		return parquetfile.AsFloat
+	case wideView(c), c.Kind == parquetfile.Int96:
+		return parquetfile.WideDecimal
+	}
+	return parquetfile.Plain
+}
+
+// form is the form in which a view has a leaf of a nested column: as it is where
+// DuckDB reads it rightly.
+func (c parquetColumn) form() parquetfile.Form {
+	if nativeReads(c) || c.kept {
+		return parquetfile.Kept
+	}
+	return c.changed()
+}
+
+// sameForm reports whether views have two leaves alike.
+func sameForm(a, b parquetColumn) bool { return a.Column == b.Column && a.split == b.split }
+
+// leavesOf are the leaves of a nested column.
+func leavesOf(f *parquetfile.Footer, column int) (list []parquetColumn) {
+	for _, leaf := range f.Nested {
+		if leaf.Of == column {
+			list = append(list, parquetColumn{Column: leaf.Column, index: column, inside: true})
+		}
+	}
+	return list
+}
+
+// findSplit looks for BYTE_STREAM_SPLIT in row groups [from, to).
+func (c *parquetColumn) findSplit(f *parquetfile.Footer, from, to int) {
+	whole := func(c parquetfile.Column) bool {
+		return c.Physical == parquetfile.Int32 || c.Physical == parquetfile.Int64
+	}
+	if c.Kind != parquetfile.Nested {
+		c.split = whole(c.Column) && f.ByteStreamSplit(c.index, from, to)
+		return
+	}
+	for i, split := range f.SplitLeaves(c.index, from, to) {
+		c.leaves[i].split = split && whole(c.leaves[i].Column)
+	}
 }
 
 // bytesSuffix names the second reading of an INT96 column: its twelve bytes as
@@ -108,10 +161,10 @@ func parquetValue(c *script.InputColumn, have parquetColumn, col string, view bo
 		col = unguessed(col)
 	}
 	if len(have.steps) > 0 {
-		return convertWithin(c, have, col)
+		return convertWithin(c, have, col, view)
 	}
 	if have.Kind == parquetfile.Nested || c.Type.Nested() {
-		return convertNested(c, have, col)
+		return convertNested(c, have, col, view)
 	}
 	return convertParquet(c, have, col, view)
 }
@@ -302,12 +355,25 @@ func convertTime(have parquetColumn, col string, view bool) (string, error) {
 		// Only in views. The last of the twelve bytes is the highest of the
 		// day, those 16 bits before the day's are the highest of its
 		// nanoseconds: if they are 0, nothing leaves 64 bits on the way.
+		if have.inside {
+			return oldTime(col), nil
+		}
 		bytes := "CAST(" + bytesOf(col) + " AS HUGEINT)"
 		return "CASE WHEN (" + bytes + " & 255) + ((" + bytes + " >> 32) & 65535) = 0 OR " + col + " IS NULL THEN " + col + " ELSE " + noTime + " END", nil
 	case parquetfile.Int:
 		return "", mismatch("its numbers are not marked as time; declare it as int")
 	}
 	return "", mismatch("only timestamps and dates can be read as datetime")
+}
+
+// oldTime is the time of an INT96 of which there are but the bytes, as one number.
+func oldTime(number string) string {
+	const epoch = 2_440_588 // the Julian day of 1970-01-01
+	bytes := "CAST(" + number + " AS HUGEINT)"
+	days := fmt.Sprintf("(((%[1]s >> 24) & 255) + ((%[1]s >> 16) & 255) * 256 + ((%[1]s >> 8) & 255) * 65536 - %[2]d)", bytes, epoch)
+	micros := fmt.Sprintf("(%s * 86400000000 + (%s) // 1000)", days, nanosOfDay(number))
+	return fmt.Sprintf("CASE WHEN (%[1]s & 255) + ((%[1]s >> 32) & 65535) = 0 AND %[2]s BETWEEN %[3]d AND %[4]d THEN make_timestamp(CAST(%[2]s AS BIGINT)) WHEN %[1]s IS NOT NULL THEN %[5]s END",
+		bytes, micros, int64(expr.FirstMicro), int64(expr.LastMicro), noTime)
 }
 
 // bytesOf is the second reading of an INT96 column.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/parquetfile"
 	"thalweg/internal/script"
@@ -65,47 +66,35 @@ func planQuery(s Slice, foot *parquetfile.Footer, view string) (parquetSlice, er
 	if foot.SharedNames() {
 		return one, queryFault(s.URL, "", "two of its columns have the same name, or differ in case only")
 	}
-	var viewed, unviewed *parquetfile.Column // columns that DuckDB reads wrongly, and that no view can have
-	reserved := ""
+	viewed := false // a column is there that DuckDB reads wrongly
 	for i := range foot.Columns {
-		c := parquetColumn{Column: foot.Columns[i], index: i}
-		whole := c.Physical == parquetfile.Int32 || c.Physical == parquetfile.Int64
-		c.split = whole && foot.ByteStreamSplit(i, one.from, one.to)
-		if why := queryRefuses(c, foot); why != "" {
+		c := parquetColumn{Column: foot.Columns[i], index: i, element: foot.Element(i), leaves: leavesOf(foot, i)}
+		c.findSplit(foot, one.from, one.to)
+		c.keep()
+		if why := queryRefuses(c); why != "" {
 			return one, queryFault(s.URL, c.Name, why)
 		}
-		if c.Kind == parquetfile.Nested && foot.ByteStreamSplit(i, one.from, one.to) {
-			return one, queryFault(s.URL, c.Name, splitInside)
-		}
-		if !queryNative(c) {
-			viewed = &foot.Columns[i]
-		}
-		if _, ok := queryViewed(c, ""); !ok && unviewed == nil {
-			unviewed = &foot.Columns[i]
-		}
-		if ownName(c.Name) {
-			reserved = c.Name
-		}
+		viewed = viewed || !queryNative(c) || ownName(c.Name)
 		one.columns = append(one.columns, c)
 	}
-	if viewed == nil && reserved == "" {
-		return one, nil
+	if viewed {
+		one.view = view
 	}
-	if unviewed != nil && viewed != nil {
-		return one, queryFault(s.URL, viewed.Name, fmt.Sprintf("it is %s, of which DuckDB cuts values "+
-			"unless they are read in another way, which there is not for %s of column %s",
-			viewed.Type, unviewed.Type, quoteList([]string{unviewed.Name})))
-	}
-	if unviewed != nil {
-		return one, queryFault(s.URL, reserved, fmt.Sprintf("DuckDB has a column of this name itself, "+
-			"and there is no other way to read %s of column %s",
-			unviewed.Type, quoteList([]string{unviewed.Name})))
-	}
-	one.view = view
 	return one, nil
 }
 
-const splitInside = "inside of it numbers are encoded as BYTE_STREAM_SPLIT, which is not known to be read rightly there"
+// keep marks what views are to leave as it is: DuckDB reads it rightly, and there
+// is no other way.
+func (c *parquetColumn) keep() {
+	if c.Kind != parquetfile.Nested {
+		_, ok := queryViewed(*c, "")
+		c.kept = !ok && queryNative(*c)
+	}
+	for i := range c.leaves {
+		leaf := &c.leaves[i]
+		leaf.kept = queryNative(*leaf)
+	}
+}
 
 // ownName reports names that hide columns of DuckDB, or get another name.
 func ownName(name string) bool {
@@ -128,7 +117,7 @@ func queryFault(u, column, what string) error {
 
 // queryRefuses says why a column can be read neither by DuckDB nor through a
 // view; "" if it can.
-func queryRefuses(c parquetColumn, foot *parquetfile.Footer) string {
+func queryRefuses(c parquetColumn) string {
 	if c.Name == "" {
 		return "it has no name"
 	}
@@ -141,14 +130,19 @@ func queryRefuses(c parquetColumn, foot *parquetfile.Footer) string {
 		}
 		return ""
 	}
-	for _, leaf := range foot.Nested {
-		if leaf.Of != c.index {
-			continue
+	reached := leavesBelow(c.element)
+	for i, leaf := range c.leaves {
+		ok := queryNative(leaf)
+		if slices.Contains(reached, i) { // it can be looked at by itself
+			_, viewed := queryViewed(leaf, "x")
+			ok = ok || viewed
+		} else {
+			ok = ok && queryCheck(leaf, "x", false) == ""
 		}
-		switch inner := (parquetColumn{Column: leaf.Column}); {
+		switch {
 		case leaf.Contradiction != "":
 			return "it is described twice, and differently: " + leaf.Contradiction
-		case hasInfinity(inner) || leaf.Kind == parquetfile.Time || !queryNative(inner):
+		case !ok:
 			return fmt.Sprintf("inside of it %q is %s, which is not known to be read rightly there", leaf.Name, leaf.Type)
 		}
 	}
@@ -159,7 +153,9 @@ func queryRefuses(c parquetColumn, foot *parquetfile.Footer) string {
 // own. What is not known to be is not.
 func queryNative(c parquetColumn) bool {
 	switch c.Kind {
-	case parquetfile.Null, parquetfile.Nested, parquetfile.Half, parquetfile.UUID, parquetfile.Fixed, parquetfile.Time:
+	case parquetfile.Nested:
+		return !slices.ContainsFunc(c.leaves, func(leaf parquetColumn) bool { return !queryNative(leaf) })
+	case parquetfile.Null, parquetfile.Half, parquetfile.UUID, parquetfile.Fixed, parquetfile.Time:
 		return !c.split
 	case parquetfile.Other:
 		return false
@@ -317,25 +313,76 @@ func (p *parquetPlan) querySQL() string {
 
 // queryValue is column i with DuckDB's type.
 func (s *parquetSlice) queryValue(i int) string {
-	c := s.columns[i]
-	if s.view != "" {
-		value, _ := queryViewed(c, s.viewed(i))
+	c, col := s.columns[i], ""
+	if s.view == "" {
+		col = unguessed(sqltext.Ident(c.Name))
+	} else {
+		col = s.viewed(i)
+	}
+	switch {
+	case c.Kind == parquetfile.Nested:
+		value, _ := c.queryWithin(c.element, col, 0)
+		return value
+	case s.view != "" && !c.kept:
+		value, _ := queryViewed(c, col)
 		return value
 	}
-	col := unguessed(sqltext.Ident(c.Name))
-	check := ""
-	switch {
-	case hasInfinity(c):
-		check = "isfinite(" + col + ")"
-	case c.Kind == parquetfile.Time:
-		check = col + " BETWEEN TIME '00:00:00' AND TIME '24:00:00'"
-	case c.Kind == parquetfile.Decimal:
-		// The bytes may hold more digits than declared, which DuckDB neither
-		// looks for nor prints.
-		most := decimalText(strings.Repeat("9", c.Precision), c.Scale)
-		check = fmt.Sprintf("%[1]s BETWEEN CAST('-%[2]s' AS %[3]s) AND CAST('%[2]s' AS %[3]s)", col, most, queryType(c))
-	default:
+	return queryNativeValue(c, col, true)
+}
+
+// queryNativeValue is a column as DuckDB reads it, without what it would take for
+// infinity, and decimals with no more digits than declared.
+func queryNativeValue(c parquetColumn, col string, decimals bool) string {
+	check := queryCheck(c, col, decimals)
+	if check == "" {
 		return col
 	}
 	return fmt.Sprintf("CASE WHEN %[1]s THEN %[2]s WHEN %[2]s IS NOT NULL THEN CAST('out of range' AS %[3]s) END", check, col, queryType(c))
+}
+
+// queryCheck is the condition that a value is what the file has; "": it always is.
+func queryCheck(c parquetColumn, col string, decimals bool) string {
+	switch {
+	case hasInfinity(c):
+		return "isfinite(" + col + ")"
+	case c.Kind == parquetfile.Time:
+		return col + " BETWEEN TIME '00:00:00' AND TIME '24:00:00'"
+	case c.Kind == parquetfile.Decimal && decimals:
+		// The bytes may hold more digits than declared, which DuckDB neither
+		// looks for nor prints.
+		most := decimalText(strings.Repeat("9", c.Precision), c.Scale)
+		return fmt.Sprintf("%[1]s BETWEEN CAST('-%[2]s' AS %[3]s) AND CAST('%[2]s' AS %[3]s)", col, most, queryType(c))
+	}
+	return ""
+}
+
+// queryWithin is an element of a nested column; changed is false if it is what
+// DuckDB reads.
+func (c parquetColumn) queryWithin(e parquetfile.Element, value string, depth int) (sql string, changed bool) {
+	switch e.Shape {
+	case parquetfile.Value:
+		leaf := c.leaves[e.Leaf]
+		if leaf.form() == parquetfile.Kept {
+			sql = queryNativeValue(leaf, value, true)
+			return sql, sql != value
+		}
+		sql, _ = queryViewed(leaf, leaf.joined(value))
+		return sql, true
+	case parquetfile.List:
+		one := fmt.Sprintf("e%d", depth)
+		if each, changed := c.queryWithin(e.Inner[0], one, depth+1); changed {
+			return fmt.Sprintf("list_transform(%s, lambda %s: %s)", value, one, each), true
+		}
+	case parquetfile.Struct:
+		var members []expr.Member
+		made := map[string]string{}
+		for _, inner := range e.Inner {
+			part, other := c.queryWithin(inner, expr.MemberSQL(value, inner.Name), depth)
+			members, made[inner.Name], changed = append(members, expr.Member{Name: inner.Name}), part, changed || other
+		}
+		if changed {
+			return expr.PackSQL(value, members, made), true
+		}
+	}
+	return value, false
 }

@@ -50,7 +50,10 @@ type parquetColumn struct {
 	fixed *fixedCell // it is not in the file; nil: it is
 
 	element parquetfile.Element // the tree of a nested column
+	leaves  []parquetColumn     // of a nested column, by their numbers in its tree
 	steps   []records.Step      // from the column to the value within it
+	inside  bool                // it is a leaf of a nested column
+	kept    bool                // views leave it as it is, even if file_tables would not read it so
 }
 
 // planParquet looks into the footers. With views every slice is read through
@@ -90,13 +93,11 @@ func planParquet(r *script.FileReader, slices []Slice, dir string, views bool) (
 			return nil, err
 		}
 		for k, c := range one.columns {
-			whole := c.fixed == nil && (c.Physical == parquetfile.Int32 || c.Physical == parquetfile.Int64)
-			one.columns[k].split = whole && feet[i].ByteStreamSplit(c.index, one.from, one.to)
+			if c.fixed == nil {
+				one.columns[k].findSplit(feet[i], one.from, one.to)
+			}
 		}
-		if err := one.nestedReadable(r); err != nil {
-			return nil, err
-		}
-		if inFile := one.inFile(); len(inFile) > 0 && views && !one.nested() || !one.native() {
+		if len(one.inFile()) > 0 && views || !one.native() {
 			one.view = filepath.Join(dir, fmt.Sprintf("%06d.parquet", i))
 		}
 		p.slices[i] = one
@@ -166,7 +167,7 @@ func wantedColumns(r *script.FileReader, f *parquetfile.Footer, u string, fixed 
 			e.Hint = "which one is meant cannot be said: write the file with different names"
 			return nil, e
 		}
-		have := parquetColumn{Column: f.Columns[at], index: at, element: f.Element(at), steps: steps}
+		have := parquetColumn{Column: f.Columns[at], index: at, element: f.Element(at), leaves: leavesOf(f, at), steps: steps}
 		if have.Contradiction != "" {
 			return nil, refuse("column %q is described twice in the file, and differently: %s", c.Parquet, have.Contradiction)
 		}
@@ -286,7 +287,7 @@ func (s *parquetSlice) verify(ctx context.Context, f *os.File) (map[[2]int]parqu
 	checked, unchecked := map[int]bool{}, map[int]bool{}
 	for i, j := range jobs {
 		c := s.foot.Groups[j.group].Chunks[j.chunk]
-		found[[2]int{j.group, c.Column}] = pages[i]
+		found[[2]int{j.group, c.Leaf()}] = pages[i]
 		checked[j.group] = checked[j.group] || pages[i].Checked > 0
 		unchecked[j.group] = unchecked[j.group] || pages[i].Unchecked > 0
 		if checked[j.group] && unchecked[j.group] {
@@ -305,7 +306,7 @@ func (s *parquetSlice) writeView(ctx context.Context, f *os.File, found map[[2]i
 		}
 		list = append(list, viewColumns(c, viewName(i))...)
 	}
-	err := s.foot.WriteView(ctx, f, s.view, s.from, s.to, list, func(group, column int) parquetfile.Pages { return found[[2]int{group, column}] })
+	err := s.foot.WriteView(ctx, f, s.view, s.from, s.to, list, func(group, leaf int) parquetfile.Pages { return found[[2]int{group, leaf}] })
 	if err != nil && !ctxDone(err) {
 		return scratchFault(err)
 	}
@@ -360,7 +361,7 @@ func mergeable(a, b *parquetSlice) bool {
 	}
 	for i := range a.columns {
 		x, y := a.columns[i], b.columns[i]
-		if x.Column != y.Column || len(x.steps) != len(y.steps) || x.split != y.split || (x.fixed == nil) != (y.fixed == nil) || x.fixed != nil && *x.fixed != *y.fixed {
+		if x.Column != y.Column || len(x.steps) != len(y.steps) || x.split != y.split || !slices.EqualFunc(x.leaves, y.leaves, sameForm) || (x.fixed == nil) != (y.fixed == nil) || x.fixed != nil && *x.fixed != *y.fixed {
 			return false
 		}
 	}
@@ -417,12 +418,19 @@ func (s *parquetSlice) viewed(i int) string {
 	switch {
 	case s.view == "":
 		return s.columns[i].reached(unguessed(sqltext.Ident(s.columns[i].Name)))
-	case s.columns[i].split && s.columns[i].Physical == parquetfile.Int32:
-		return "CAST(CAST(" + col + " AS BIT) AS INTEGER)"
-	case s.columns[i].split:
-		return "CAST(CAST(" + col + " AS BIT) AS BIGINT)"
 	}
-	return col
+	return s.columns[i].joined(col)
+}
+
+// joined is a column of a view whose whole numbers it has as the bits of floats.
+func (c parquetColumn) joined(col string) string {
+	switch {
+	case !c.split:
+		return col
+	case c.Physical == parquetfile.Int32:
+		return "CAST(CAST(" + col + " AS BIT) AS INTEGER)"
+	}
+	return "CAST(CAST(" + col + " AS BIT) AS BIGINT)"
 }
 
 // rowNumber counts from the file's first row.
@@ -468,6 +476,9 @@ func (s *parquetSlice) text(r *script.FileReader, i int) string {
 		return fixedText(r.Columns[i], have.fixed)
 	}
 	bare := "CAST(" + col + " AS VARCHAR)"
+	if s.view != "" && have.Kind == parquetfile.Nested {
+		bare = "CAST(" + have.reached(col) + " AS VARCHAR)"
+	}
 	switch {
 	case s.view == "": // it is as readers see it
 		return bare

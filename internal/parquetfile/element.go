@@ -22,6 +22,7 @@ type Element struct {
 	Column
 	Shape Shape
 	Inner []Element // of a list its element, of a struct its members
+	Leaf  int       // of a Value: which leaf of the whole column it is, counted from 0
 }
 
 // Element gives the tree of a column.
@@ -56,7 +57,7 @@ func elementOf(schema []schemaElement, at int) Element {
 	}
 	switch {
 	case e.leaf():
-		return Element{Column: e.describeLeaf()}
+		return Element{Column: e.describeLeaf(), Leaf: e.leafIndex}
 	case e.logical == logicalMap, e.converted == convertedMap, e.converted == convertedMapKeyValue:
 		out.Shape = Map
 	case e.logical == logicalList, e.logical == none && e.converted == convertedList:

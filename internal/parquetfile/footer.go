@@ -32,7 +32,10 @@ type Footer struct {
 	leaves     []Column  // for each leaf itself
 	leafOf     []int     // for each leaf its column, the nested one too
 	elements   []Element // of Columns
-	dataEnd    int64     // where the footer starts
+	schema     []schemaElement
+	rootOf     []int // for each column its element in the schema
+	leafFrom   []int // for each column its first leaf
+	dataEnd    int64 // where the footer starts
 }
 
 // DataEnd is where the footer starts.
@@ -42,7 +45,8 @@ func (f *Footer) DataEnd() int64 { return f.dataEnd }
 // described by itself.
 type NestedLeaf struct {
 	Column
-	Of int // index in Columns
+	Of   int // index in Columns
+	Leaf int // in the column, from 0
 }
 
 // Group is a row group.
@@ -224,9 +228,11 @@ func (f *Footer) describe(schema []schemaElement) error {
 	if schema[0].children < 0 || schema[0].children > len(schema) {
 		return fmt.Errorf("schema element %q has %d children", schema[0].name, schema[0].children)
 	}
+	f.schema = schema
 	at := 1
 	for at < len(schema) {
 		e := schema[at]
+		f.rootOf, f.leafFrom = append(f.rootOf, at), append(f.leafFrom, len(f.leaves))
 		if e.repetition < repetitionRequired || e.repetition > repetitionRepeated {
 			return fmt.Errorf("schema element %q does not say whether it is required", e.name)
 		}
@@ -236,10 +242,17 @@ func (f *Footer) describe(schema []schemaElement) error {
 		if err != nil {
 			return err
 		}
+		leaf := 0
+		for i := at; i < next; i++ {
+			if schema[i].leaf() {
+				schema[i].leafIndex = leaf
+				leaf++
+			}
+		}
 		if f.Columns[column].Kind == Nested {
 			for _, inner := range schema[at:next] {
 				if inner.leaf() {
-					f.Nested = append(f.Nested, NestedLeaf{Column: inner.describeLeaf(), Of: column})
+					f.Nested = append(f.Nested, NestedLeaf{Column: inner.describeLeaf(), Of: column, Leaf: inner.leafIndex})
 				}
 			}
 			column = none
@@ -490,6 +503,32 @@ func (f *Footer) ByteStreamSplit(column, from, to int) bool {
 	}
 	return false
 }
+
+// SplitLeaves says of each leaf of a column whether it has pages in the encoding
+// BYTE_STREAM_SPLIT in row groups [from, to).
+func (f *Footer) SplitLeaves(column, from, to int) []bool {
+	var out []bool
+	for leaf, of := range f.leafOf {
+		if of == column {
+			out = append(out, f.splitLeaf(leaf, from, to))
+		}
+	}
+	return out
+}
+
+func (f *Footer) splitLeaf(leaf, from, to int) bool {
+	for _, g := range f.Groups[from:to] {
+		for _, c := range g.Chunks {
+			if c.leaf == leaf && c.encodings&(1<<encodingByteStreamSplit) != 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Leaf is the leaf of the file that the chunk has values of.
+func (c Chunk) Leaf() int { return c.leaf }
 
 // Names lists the columns' names.
 func (f *Footer) Names() []string {

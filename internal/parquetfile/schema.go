@@ -129,6 +129,9 @@ type schemaElement struct {
 	unit                            Unit
 	bits                            int // of integers
 	signed                          bool
+
+	logicalBytes []byte // the whole LogicalType, as the file has it
+	leafIndex    int    // of leaves, in the column that they are of
 }
 
 // decodeElement reads a SchemaElement.
@@ -159,7 +162,9 @@ func decodeElement(r *thriftReader) schemaElement {
 				r.fail(errThriftType)
 				return true
 			}
+			from := r.data
 			r.structure(func(id int64, t thriftType) bool { return e.decodeLogical(r, int(id), t) })
+			e.logicalBytes = from[:len(from)-len(r.data)]
 		default: // what it says of the values would be lost
 			r.fail(errThriftStrange)
 		}

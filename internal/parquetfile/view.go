@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 // ViewColumn is a column of a view.
 type ViewColumn struct {
 	Name   string
-	Column int  // index in the file's columns
-	As     Form //
+	Column int    // index in the file's columns
+	As     Form   // of a column that is not nested
+	Leaves []Form // of a nested one, for each of its leaves
 }
 
 // Form is what a view says of the type of a column's bytes.
@@ -33,18 +35,21 @@ const (
 	// AsFloat makes a FLOAT of INT32 and a DOUBLE of INT64, whose bits are the
 	// number: BYTE_STREAM_SPLIT lays their bytes out alike.
 	AsFloat
+	// Kept has the type and the annotation of the file.
+	Kept
 )
 
 // WriteView writes to path a Parquet file with columns of row groups
 // [from, to): the bytes of their chunks are copied from file. pages finds the
-// bytes of a chunk, as VerifyChunk found them.
-func (f *Footer) WriteView(ctx context.Context, file *os.File, path string, from, to int, columns []ViewColumn, pages func(group, column int) Pages) (err error) {
+// bytes of a leaf's chunk, as VerifyChunk found them.
+func (f *Footer) WriteView(ctx context.Context, file *os.File, path string, from, to int, columns []ViewColumn, pages func(group, leaf int) Pages) (err error) {
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	v := view{f: f, columns: columns, at: magicBytes}
+	v.describe()
 	if _, err := out.WriteString("PAR1"); err != nil {
 		return err
 	}
@@ -66,9 +71,45 @@ func (f *Footer) WriteView(ctx context.Context, file *os.File, path string, from
 type view struct {
 	f       *Footer
 	columns []ViewColumn
+	schema  []viewElement // of the columns, without the root
+	leaves  []viewElement
 	at      int64
-	groups  [][]viewChunk // by row group and column
+	groups  [][]viewChunk // by row group and leaf
 	rows    []int64
+}
+
+// viewElement is an element of the schema of a view.
+type viewElement struct {
+	schemaElement
+	path []string
+	leaf int // of the file
+	as   Form
+}
+
+// describe makes the schema.
+func (v *view) describe() {
+	for _, col := range v.columns {
+		v.subtree(v.f.rootOf[col.Column], []string{col.Name}, col)
+	}
+}
+
+// subtree adds an element of the file and all below it, and gives the next.
+func (v *view) subtree(at int, path []string, col ViewColumn) (next int) {
+	e := viewElement{schemaElement: v.f.schema[at], path: path, leaf: none, as: Kept}
+	e.name = path[len(path)-1]
+	if e.schemaElement.leaf() {
+		e.leaf, e.as = v.f.leafFrom[col.Column]+e.leafIndex, col.As
+		if col.Leaves != nil {
+			e.as = col.Leaves[e.leafIndex]
+		}
+		v.leaves = append(v.leaves, e)
+	}
+	v.schema = append(v.schema, e)
+	at++
+	for range e.children {
+		at = v.subtree(at, append(slices.Clone(path), v.f.schema[at].name), col)
+	}
+	return at
 }
 
 // viewChunk is a chunk at its new place.
@@ -78,26 +119,26 @@ type viewChunk struct {
 }
 
 // copyGroup copies the chunks of a row group, each once.
-func (v *view) copyGroup(ctx context.Context, out, file *os.File, group int, pages func(group, column int) Pages) ([]viewChunk, error) {
+func (v *view) copyGroup(ctx context.Context, out, file *os.File, group int, pages func(group, leaf int) Pages) ([]viewChunk, error) {
 	copied := map[int]viewChunk{}
-	list := make([]viewChunk, len(v.columns))
-	for i, col := range v.columns {
-		c, ok := copied[col.Column]
+	list := make([]viewChunk, len(v.leaves))
+	for i, e := range v.leaves {
+		c, ok := copied[e.leaf]
 		if !ok {
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			source, err := v.f.chunk(group, col.Column)
+			source, err := v.f.chunk(group, e.leaf)
 			if err != nil {
 				return nil, err
 			}
-			p := pages(group, col.Column)
+			p := pages(group, e.leaf)
 			// From file to file the kernel copies by itself.
 			if _, err := file.Seek(p.Start, io.SeekStart); err != nil {
 				return nil, err
 			}
 			if _, err := io.CopyN(out, file, p.End-p.Start); err != nil {
-				return nil, fmt.Errorf("copy column %q: %w", v.f.Columns[col.Column].Name, err)
+				return nil, fmt.Errorf("copy column %q: %w", v.f.Columns[v.f.leafOf[e.leaf]].Name, err)
 			}
 			c = viewChunk{source, p.End - p.Start}
 			c.dataAt = v.at + p.DataAt - p.Start
@@ -106,21 +147,21 @@ func (v *view) copyGroup(ctx context.Context, out, file *os.File, group int, pag
 				c.dictAt = v.at + p.DictAt - p.Start
 			}
 			v.at += c.bytes
-			copied[col.Column] = c
+			copied[e.leaf] = c
 		}
 		list[i] = c
 	}
 	return list, nil
 }
 
-// chunk finds the chunk of a column.
-func (f *Footer) chunk(group, column int) (Chunk, error) {
+// chunk finds the chunk of a leaf.
+func (f *Footer) chunk(group, leaf int) (Chunk, error) {
 	for _, c := range f.Groups[group].Chunks {
-		if c.Column == column {
+		if c.leaf == leaf {
 			return c, nil
 		}
 	}
-	return Chunk{}, fmt.Errorf("row group %d was read without column %d", group, column)
+	return Chunk{}, fmt.Errorf("row group %d was read without leaf %d", group, leaf)
 }
 
 // footer serialises the view's FileMetaData.
@@ -128,14 +169,14 @@ func (v *view) footer() []byte {
 	w := &thriftWriter{}
 	w.structure(func(s *thriftStructWriter) {
 		s.integer(1, thriftI32, 1)
-		s.list(2, thriftStruct, 1+len(v.columns), func(i int) {
+		s.list(2, thriftStruct, 1+len(v.schema), func(i int) {
 			w.structure(func(s *thriftStructWriter) {
 				if i == 0 {
 					s.text(4, "view")
 					s.integer(5, thriftI32, int64(len(v.columns)))
 					return
 				}
-				v.element(s, v.columns[i-1])
+				v.schema[i-1].write(s)
 			})
 		})
 		total := int64(0)
@@ -148,43 +189,60 @@ func (v *view) footer() []byte {
 	return w.data
 }
 
-// physical is the type that a view gives to a column.
-func (col ViewColumn) physical(c Column) (physical Physical, length int) {
+// stored is the physical type that a view gives to a leaf.
+func (e viewElement) stored() (physical Physical, length int) {
 	const oldBytes = 12
+	own := Physical(e.physical)
 	switch {
-	case c.Physical == Old96 && col.As != OldTimestamp:
+	case own == Old96 && e.as != OldTimestamp && e.as != Kept:
 		return FixedBytes, oldBytes
-	case c.Physical == Int32 && col.As == AsFloat:
+	case own == Int32 && e.as == AsFloat:
 		return Float32, 0
-	case c.Physical == Int64 && col.As == AsFloat:
+	case own == Int64 && e.as == AsFloat:
 		return Float64, 0
 	}
-	return c.Physical, c.Length
+	return own, e.length
 }
 
-// element writes a SchemaElement.
-func (v *view) element(s *thriftStructWriter, col ViewColumn) {
-	c := v.f.Columns[col.Column]
-	physical, length := col.physical(c)
-	s.integer(1, thriftI32, int64(physical))
-	if physical == FixedBytes {
-		s.integer(2, thriftI32, int64(length))
+// write writes a SchemaElement.
+func (e viewElement) write(s *thriftStructWriter) {
+	if e.leaf != none {
+		physical, length := e.stored()
+		s.integer(1, thriftI32, int64(physical))
+		if physical == FixedBytes {
+			s.integer(2, thriftI32, int64(length))
+		}
 	}
-	repetition := int64(repetitionOptional)
-	if c.Required {
-		repetition = repetitionRequired
+	s.integer(3, thriftI32, int64(e.repetition))
+	s.text(4, e.name)
+	if e.leaf == none {
+		s.integer(5, thriftI32, int64(e.children))
 	}
-	s.integer(3, thriftI32, repetition)
-	s.text(4, col.Name)
-	if col.As == WideDecimal {
+	switch e.as {
+	case WideDecimal:
 		const digitsMax = 38
 		scale := int64(0)
-		if c.Physical != Old96 {
-			scale = int64(c.Scale)
+		if Physical(e.physical) != Old96 {
+			scale = int64(e.settled().scale)
 		}
 		s.integer(6, thriftI32, convertedDecimal)
 		s.integer(7, thriftI32, scale)
 		s.integer(8, thriftI32, digitsMax)
+	case Kept:
+		e.annotate(s)
+	}
+}
+
+// annotate writes what the file says of the meaning of an element.
+func (e viewElement) annotate(s *thriftStructWriter) {
+	for i, value := range []int{e.converted, e.scale, e.precision} {
+		if value != none {
+			s.integer(6+i, thriftI32, int64(value))
+		}
+	}
+	if e.logical != none {
+		s.head(10, thriftStruct)
+		s.w.data = append(s.w.data, e.logicalBytes...)
 	}
 }
 
@@ -196,7 +254,7 @@ func (v *view) group(w *thriftWriter, chunks []viewChunk, rows int64) {
 			total += chunks[i].raw
 			w.structure(func(s *thriftStructWriter) {
 				s.integer(2, thriftI64, 0)
-				s.structure(3, func(s *thriftStructWriter) { v.chunk(s, chunks[i], v.columns[i]) })
+				s.structure(3, func(s *thriftStructWriter) { v.chunk(s, chunks[i], v.leaves[i]) })
 			})
 		})
 		s.integer(2, thriftI64, total)
@@ -205,8 +263,8 @@ func (v *view) group(w *thriftWriter, chunks []viewChunk, rows int64) {
 }
 
 // chunk writes a ColumnMetaData.
-func (v *view) chunk(s *thriftStructWriter, c viewChunk, col ViewColumn) {
-	physical, _ := col.physical(v.f.Columns[col.Column])
+func (v *view) chunk(s *thriftStructWriter, c viewChunk, e viewElement) {
+	physical, _ := e.stored()
 	var encodings []int64
 	for e := range int64(32) {
 		if c.encodings&(1<<e) != 0 {
@@ -215,7 +273,7 @@ func (v *view) chunk(s *thriftStructWriter, c viewChunk, col ViewColumn) {
 	}
 	s.integer(1, thriftI32, int64(physical))
 	s.list(2, thriftI32, len(encodings), func(i int) { s.w.varint(encodings[i]) })
-	s.list(3, thriftBinary, 1, func(int) { s.w.text(col.Name) })
+	s.list(3, thriftBinary, len(e.path), func(i int) { s.w.text(e.path[i]) })
 	s.integer(4, thriftI32, int64(c.codec))
 	s.integer(5, thriftI64, c.values)
 	s.integer(6, thriftI64, c.raw)

@@ -104,9 +104,6 @@ func draw(rnd *rand.Rand, how manner) table {
 			c.P, c.Scale = 18, 2
 			if rnd.IntN(2) == 0 {
 				c.P = 1 + rnd.IntN(38)
-				if how == nested { // fewer digits are not read beside lists: docs/parquet.md
-					c.P = max(c.P, 5)
-				}
 				c.Scale = rnd.IntN(c.P)
 			}
 		}
