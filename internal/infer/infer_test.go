@@ -234,7 +234,7 @@ func TestParquet(t *testing.T) {
 		"f float?: DOUBLE, no values; 1 NULL",
 		"d4 decimal(9,4): INT32 DECIMAL(9,4), 1.2345 … 1.2345",
 		"day date: INT32 DATE, 2024-01-31 … 2024-01-31",
-		"list invalid: nested or repeated in the file cannot be read",
+		"list list(int): nested or repeated, [1] … [1]",
 		"big int: INT64 UINT_64, 1 … 1",
 	}, got)
 	loads(t, p)
