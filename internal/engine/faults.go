@@ -209,7 +209,7 @@ func Diagnose(err error) Diagnosis {
 		d.Message, _, _ = strings.Cut(message, " You might need")
 	default:
 		if advice := firstLine(strings.ReplaceAll(rest, "* SET", "* ")); !strings.HasPrefix(advice, "LINE ") {
-			d.Advice = advice
+			d.Advice = strings.Replace(advice, "Did you mean", "did you mean", 1)
 		}
 	}
 	if e.Candidates != "" {

@@ -127,6 +127,16 @@ func names(text, path string) bool {
 	}
 }
 
+// InScript adds to a hint where the script has what failed: it does so ("reads it") at a place.
+func InScript(hint, does, at string) string {
+	return strings.TrimPrefix(hint+"; the script "+does+" at "+at, "; ")
+}
+
+// NamesScript reports whether the hint says where in a script of that name.
+func (e *Error) NamesScript(file string) bool {
+	return strings.Contains(e.Hint, " at "+file+":")
+}
+
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -285,6 +286,8 @@ func resolveHeader(r *script.FileReader, record []string, u string, line int64) 
 	f.Hint = nearHint(missing[0], record)
 	switch {
 	case f.Hint != "":
+	case !slices.ContainsFunc(record, func(h string) bool { return !looksLikeValue(h) }):
+		f.Hint = "if the file has no header, say csv: {hdr_line_idx: -1, first_data_line_idx: 0} on the node that reads it: its columns are counted then"
 	case len(record) > 1 || !strings.ContainsAny(record[0], ";,\t| "):
 		f.Hint = lackingHint(missing[0], record)
 	default:
@@ -298,6 +301,11 @@ func resolveHeader(r *script.FileReader, record []string, u string, line int64) 
 	}
 	return nil, f
 }
+
+// looksLikeValue says of a cell of a header that it is a number or a time rather than a name.
+func looksLikeValue(cell string) bool { return valueLike.MatchString(strings.TrimSpace(cell)) }
+
+var valueLike = regexp.MustCompile(`^[-+]?[0-9][0-9.,:/TZ +-]*$`)
 
 // separatorHint is what to do about a header that is one field.
 func separatorHint(separator byte, header string) string {

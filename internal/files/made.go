@@ -43,24 +43,22 @@ func (c *csvCopy) lineOf(rec csvRecord) int64 {
 
 func madeLine(rec csvRecord) int64 {
 	text, _, _ := bytes.Cut(rec.text, []byte{','})
-	line, _ := records.BadPlace(text)
-	return line
+	return records.ParsePlace(text).Line
 }
 
 // badMade says what package records says of a record: its fields are its place, that, and
 // its text.
 func badMade(r *script.FileReader, u string, rec csvRecord) *fault.Error {
-	what := rec.shape.value(rec.text, 1)
-	f := inputFault(fault.UserData, u, "the record cannot be read: %s", what)
+	f := inputFault(fault.UserData, u, "the record cannot be read: %s", rec.shape.value(rec.text, 1))
 	text, _, _ := bytes.Cut(rec.text, []byte{','})
-	line, at := records.BadPlace(text)
-	f.Place.Line, f.Place.Record = line, rec.row+1
+	at := records.ParsePlace(text)
+	f.Place.Line, f.Place.Record = at.Line, rec.row+1
 	f.Hint = "correct that record"
-	if bytes.HasPrefix(what, []byte(records.NoValue)) {
+	if at.Lacks {
 		f.Hint += "; if records may be without a value, say optional: true of its column"
 	}
 	for _, c := range r.Columns {
-		if c.InFile() && c.Index == at+1 && at >= 0 {
+		if c.InFile() && at.Column >= 0 && c.Index == at.Column+1 {
 			f.Place.Field, f.Hint = c.Name, atColumn(f.Hint, r, c)
 			return f
 		}

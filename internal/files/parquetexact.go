@@ -162,7 +162,7 @@ func tooFine(r *script.FileReader, c *script.InputColumn, value string) (problem
 	switch {
 	case c.Type.IsDecimal():
 		if _, ok := new(big.Rat).SetString(value); ok && c.Numbers == (script.Numbers{}) && !strings.ContainsAny(value, "/xX_pP") {
-			return "needs more digits than " + article(c.Type) + " has", roundHint(r, c)
+			return "needs more digits than " + article(c.Type) + " has", digitsHint(r, c, value)
 		}
 	case c.Type == expr.DateTime:
 		if _, err := time.Parse(c.Format, value); err == nil && c.Format != "" {
@@ -183,6 +183,20 @@ func tooFine(r *script.FileReader, c *script.InputColumn, value string) (problem
 var subMicroText = regexp.MustCompile(`[.,][0-9]{6}[0-9]*[1-9]`)
 
 func article(t expr.Type) string { return "a " + t.String() }
+
+// digitsHint is what to do for a number with more digits than its decimal has, before its
+// point or behind it.
+func digitsHint(r *script.FileReader, c *script.InputColumn, value string) string {
+	p, s := c.Type.Digits()
+	whole, _, _ := strings.Cut(strings.TrimLeft(value, "+-0"), ".")
+	if strings.ContainsAny(value, "eE") || len(whole) <= p-s {
+		return roundHint(r, c)
+	}
+	if len(whole)+s > 38 {
+		return atColumn(fmt.Sprintf("it has %d digits before the point: declare a type with fewer behind it, or a float", len(whole)), r, c)
+	}
+	return atColumn(fmt.Sprintf("it has %d digits before the point, and the type has room for %d: declare it as decimal(%d,%d) or larger", len(whole), p-s, len(whole)+s, s), r, c)
+}
 
 // roundHint is what to do for a value with more digits than its type keeps.
 func roundHint(r *script.FileReader, c *script.InputColumn) string {

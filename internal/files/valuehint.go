@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"thalweg/internal/expr"
+	"thalweg/internal/fault"
 	"thalweg/internal/script"
 )
 
@@ -15,6 +16,7 @@ var (
 	commaNumber = regexp.MustCompile(`^[-+]?[0-9]+,[0-9]+$`)
 	pointNumber = regexp.MustCompile(`^[-+]?[0-9]*\.[0-9]+$`)
 	digitsOnly  = regexp.MustCompile(`^[-+]?[0-9]+$`)
+	withoutZone = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?$`)
 	nullWord    = regexp.MustCompile(`^(?i:null|none|nil|n/?a|nan|-|\\n|#n/a)$`)
 )
 
@@ -28,7 +30,7 @@ func valueHint(r *script.FileReader, c *script.InputColumn, value string) string
 	case number && thousands.MatchString(value) && r.Records == "" && c.Numbers == (script.Numbers{}):
 		hint = thousandsHint(c, value)
 	case number && percent.MatchString(value):
-		hint = "read the column as a string, and take the % off with replace(…) in an expression"
+		hint = "read the column as a string, and take the % off with strings.ReplaceAll(r." + c.Name + ", `%`, ``)"
 	case number && commaNumber.MatchString(value) && r.Records == "" && c.Numbers == (script.Numbers{}):
 		hint = `if it has a decimal comma, say csv: {decimal: ","} on the node that reads it`
 	case c.Type == expr.Int && pointNumber.MatchString(value):
@@ -37,6 +39,8 @@ func valueHint(r *script.FileReader, c *script.InputColumn, value string) string
 		hint = "an int has 64 bits: read the column as decimal(38,0)"
 	case c.Type == expr.Bool:
 		hint = "read the column as a string, and compare it"
+	case c.Type == expr.Instant && withoutZone.MatchString(value) && c.Zone == "" && r.Records == "" && c.Format == "":
+		hint = "it has no zone: say which clock it is of, with a layout: {type: timestamptz " + layoutOf(value) + ", csv: {zone: Europe/Berlin}}, or read it as a datetime"
 	case c.Format != "" && (c.Type == expr.DateTime || c.Type == expr.Date || c.Type == expr.Instant):
 		hint = "correct the input, or write the layout of its texts with the parts of 2006-01-02 15:04:05"
 	}
@@ -52,6 +56,9 @@ func thousandsHint(c *script.InputColumn, value string) string {
 	return hint
 }
 
+// layoutOf is the layout of a time without a zone.
+func layoutOf(value string) string { return "2006-01-02" + value[10:11] + "15:04:05" }
+
 // atColumn adds to a hint where the script has a column.
 func atColumn(hint string, r *script.FileReader, c *script.InputColumn) string {
 	file := c.Pos.File
@@ -61,5 +68,5 @@ func atColumn(hint string, r *script.FileReader, c *script.InputColumn) string {
 	if c.Pos.Line == 0 || file == "" {
 		return hint
 	}
-	return fmt.Sprintf("%s; the script has it at %s:%d:%d", hint, file, c.Pos.Line, c.Pos.Col)
+	return fault.InScript(hint, "has it", fmt.Sprintf("%s:%d:%d", file, c.Pos.Line, c.Pos.Col))
 }

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math/big"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,34 +162,6 @@ func syntaxFault(text, position, message string) error {
 	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("line %d, column %d of the query: %s", line, column, what), Hint: hint}
 }
 
-var (
-	missingTable    = regexp.MustCompile(`Table with name (\S+) does not exist!`)
-	missingFunction = regexp.MustCompile(`Function with name "?(\S+?)"? does not exist!(?:\s+Did you mean "(.+)")?`)
-	missingColumn   = regexp.MustCompile(`Referenced column "(.*)" (?:not found in FROM clause!|was not found)`)
-	kindOfError     = regexp.MustCompile(`^[A-Z][A-Za-z -]* Error: `)
-	shownPlace      = regexp.MustCompile(`(?s)\nLINE \d+: .*$`)
-)
-
-// sqlFault says in our words what DuckDB says of a query, with the line that it shows.
-func sqlFault(message string) *fault.Error {
-	out := &fault.Error{Kind: fault.Script, Detail: strings.Trim(shownPlace.FindString(message), "\n")}
-	message = kindOfError.ReplaceAllString(shownPlace.ReplaceAllString(message, ""), "")
-	out.Message, out.Hint = engine.QueryWords(message)
-	if m := missingFunction.FindStringSubmatch(message); m != nil {
-		out.Message, out.Hint = fmt.Sprintf("there is no function %q", m[1]), query.FunctionHint(m[1], strings.Split(m[2], `", "`))
-	}
-	if m := missingColumn.FindStringSubmatch(message); m != nil {
-		out.Message = fmt.Sprintf("there is no column %q here", m[1])
-	}
-	if out.Hint == "" {
-		if _, advice, ok := strings.Cut(strings.TrimSpace(message), "\n"); ok {
-			out.Hint, _, _ = strings.Cut(strings.TrimSpace(advice), "\n")
-			out.Hint = strings.TrimSpace(out.Hint)
-		}
-	}
-	return out
-}
-
 func queryFault(ctx context.Context, home *Home, opts QueryOptions, err error) error {
 	if ctx.Err() != nil {
 		return &fault.Error{Kind: fault.Canceled, Message: "the query was interrupted", Err: context.Cause(ctx)}
@@ -199,15 +170,18 @@ func queryFault(ctx context.Context, home *Home, opts QueryOptions, err error) e
 	if !errors.As(err, &db) || db.Type == duckdb.ErrorTypeInternal || db.Type == duckdb.ErrorTypeFatal {
 		return err
 	}
-	out := sqlFault(db.Msg)
-	switch missing := missingTable.FindStringSubmatch(db.Msg); {
-	case missing != nil:
-		out.Message, out.Hint = fmt.Sprintf("there is no table %q", missing[1]), knownTables(ctx, home, opts)
+	said := engine.Said(db)
+	out := &fault.Error{Kind: fault.Script, Message: said.What, Hint: said.Hint, Detail: said.Line}
+	switch {
+	case said.Table != "":
+		out.Message, out.Hint = fmt.Sprintf("there is no table %q", said.Table), knownTables(ctx, home, opts)
 		if tables, err := Tables(ctx, home, opts.Workspace); err == nil {
-			if near := similar.Nearest(missing[1], tables); near != "" {
+			if near := similar.Nearest(said.Table, tables); near != "" {
 				out.Hint = "did you mean " + near + "? " + out.Hint
 			}
 		}
+	case said.Function != "":
+		out.Message, out.Hint = fmt.Sprintf("there is no function %q", said.Function), query.FunctionHint(said.Function, said.Near)
 	}
 	switch db.Type {
 	case duckdb.ErrorTypePermission:

@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -370,8 +369,8 @@ func inNode(err error, n *script.Node) error {
 	switch {
 	case f.Place.File == "":
 		f.Place.File, f.Place.Line, f.Place.Column = pos.File, int64(pos.Line), pos.Col
-	case f.Place.File != pos.File && !strings.Contains(f.Hint, "the script ") && pos.Line > 0:
-		f.Hint = strings.TrimPrefix(fmt.Sprintf("%s; the script has the node at %s", f.Hint, pos), "; ")
+	case f.Place.File != pos.File && !f.NamesScript(pos.File) && pos.Line > 0:
+		f.Hint = fault.InScript(f.Hint, "has the node", pos.String())
 	}
 	return f
 }

@@ -2,8 +2,6 @@ package pipeline
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 
 	"thalweg/internal/fault"
 	"thalweg/internal/script"
@@ -20,7 +18,7 @@ func inScript(s *script.Script, node string, err error) error {
 		node = f.Place.Node
 	}
 	n := s.Node(node)
-	if n == nil || f.Place.File == n.Pos.File || strings.Contains(f.Hint, "the script ") {
+	if n == nil || f.Place.File == n.Pos.File || f.NamesScript(n.Pos.File) {
 		return err
 	}
 	does, pos := "has the node", n.Pos
@@ -31,7 +29,7 @@ func inScript(s *script.Script, node string, err error) error {
 		return err
 	}
 	known := *f
-	known.Hint = strings.TrimPrefix(fmt.Sprintf("%s; the script %s at %s", f.Hint, does, pos), "; ")
+	known.Hint = fault.InScript(f.Hint, does, pos.String())
 	return &placedError{known: &known, err: err}
 }
 

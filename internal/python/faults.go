@@ -41,6 +41,9 @@ func rowFault(prog *program, f *failure, first int64) *fault.Error {
 	record := first + int64(f.Row) + 1
 	out := fault.New(fault.Kind(f.Move), "")
 	out.Place = fault.Place{File: f.File, Line: f.Line, Record: record, Value: f.Value}
+	if f.Given != "" {
+		out.Place.Value += " of " + f.Given
+	}
 	out.Detail = f.Traceback
 	subject := fmt.Sprintf("row %d", record)
 	if f.Field >= 0 && f.Field < len(prog.Fields) {

@@ -262,6 +262,7 @@ type failure struct {
 	File      string `json:"file"`
 	Line      int64  `json:"line"`
 	Value     string `json:"value"`
+	Given     string `json:"given"`      // the values of the row that gave Value
 	ResultRow int    `json:"result_row"` // of a function over many rows, from 1; 0: unknown
 }
 

@@ -1794,6 +1794,7 @@ def compute(program, page, columns, rows):
     """
     outs = [[] for _ in program.fields]
     appends = [out.append for out in outs]
+    whole = columns
     failures = {}  # row -> description
     fatal = None
     start = 0
@@ -1832,6 +1833,9 @@ def compute(program, page, columns, rows):
             failures.setdefault(row, describe_bad_value(row, index, error, value))
     ordered = [failures[row] for row in sorted(failures)]
     if ordered and not program.collect:
+        first = ordered[0]
+        if first["field"] >= 0 and "value" in first and first["category"] in ("type", "value", "digits", "none"):
+            first["given"] = row_values(program, first["field"], whole, first["row"])
         return ordered[:1], []
     return ordered, buffers
 

@@ -15,14 +15,14 @@ var keywords = []string{"select", "distinct", "from", "where", "group", "having"
 // done about it. position and message are DuckDB's, whose place is where its parser
 // gave up: what is wrong stands before that in most cases.
 func SyntaxWords(text string, position int, message string) (at int, what, hint string) {
-	if what, hint = engine.QueryWords(message); hint != "" {
+	if what, hint = engine.QueryWords(message); hint != "" || !engine.ParserLost(message) {
 		return position, what, hint
 	}
 	src := newSource(text)
 	if len(src.tokens) == 0 {
 		return 0, "there is no query", "write one SELECT, WITH, FROM or VALUES"
 	}
-	ends := strings.HasSuffix(message, "at end of input") || position >= len(text)
+	ends := engine.ParserEnded(message) || position >= len(text)
 	i := src.at(min(position, len(text)-1))
 	if ends {
 		i = len(src.tokens)

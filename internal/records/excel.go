@@ -224,7 +224,7 @@ func (x *excel) row(row int, cells map[int]cell) error {
 	for i, c := range x.spec.Columns {
 		x.out = append(x.out, ',')
 		if err := x.value(cells[x.at[i]], c); err != nil {
-			return x.badColumn([]byte(x.raw(cells)), i, fmt.Sprintf("cell %s%d of sheet %q: %s", columnLetters(x.at[i]), row, x.sheet, err))
+			return x.badAt([]byte(x.raw(cells)), Place{x.line, i, false}, fmt.Sprintf("cell %s%d of sheet %q: %s", columnLetters(x.at[i]), row, x.sheet, err))
 		}
 	}
 	if len(x.out) > RecordBytesMax {

@@ -54,10 +54,10 @@ func TestSheets(t *testing.T) {
 		want, fails string
 	}{
 		"range":      {Spec{Columns: columns, Sheet: "Data", Range: "B3:E6"}, "4,\"1.5\",\"x\n\"\"y\"\"\",\"true\",\"2024-01-31 10:05:06.500\"\n6,\"123456789012345\",\"0.1\",\"false\",\n", ""},
-		"all":        {Spec{Columns: columns[:1], Number: 2}, "4,\"1.5\"\n6,\"123456789012345\"\n7,\"cell B7 of sheet \"\"Data\"\": \"\"x\"\" is no number\",\"B: \"\"x\"\", C: \"\"\"\"\"\n", ""},
-		"whole":      {Spec{Columns: []Column{{Path: "n", Kind: Whole}}, Number: 2, Range: "A:C4"}, "4,\"cell B4 of sheet \"\"Data\"\": 1.5 is no whole number\",\"B: \"\"1.5\"\", C: \"\"x\\n\\\"\"y\\\"\"\"\"\"\n", ""},
-		"formula":    {Spec{Columns: columns[1:2], Sheet: "Data", Range: "B3:C7"}, "4,\"x\n\"\"y\"\"\"\n6,\"0.1\"\n7,\"cell C7 of sheet \"\"Data\"\": it has a formula without a value: open the file in Excel or LibreOffice and save it\",\"B: \"\"x\"\", C: \"\"\"\"\"\n", ""},
-		"day only":   {Spec{Columns: []Column{{Path: "d", Kind: Time, Layout: "2006-01-02"}}, Sheet: "Data", Range: "B3:E4"}, "4,\"cell E4 of sheet \"\"Data\"\": 2024-01-31 10:05:06.500 is more than \"\"2006-01-02\"\" can say\",\"B: \"\"1.5\"\", C: \"\"x\\n\\\"\"y\\\"\"\"\", D: \"\"true\"\", E: \"\"2024-01-31 10:05:06.5\"\"\"\n", ""},
+		"all":        {Spec{Columns: columns[:1], Number: 2}, "4,\"1.5\"\n6,\"123456789012345\"\n7:0,\"cell B7 of sheet \"\"Data\"\": \"\"x\"\" is no number\",\"B: \"\"x\"\", C: \"\"\"\"\"\n", ""},
+		"whole":      {Spec{Columns: []Column{{Path: "n", Kind: Whole}}, Number: 2, Range: "A:C4"}, "4:0,\"cell B4 of sheet \"\"Data\"\": 1.5 is no whole number\",\"B: \"\"1.5\"\", C: \"\"x\\n\\\"\"y\\\"\"\"\"\"\n", ""},
+		"formula":    {Spec{Columns: columns[1:2], Sheet: "Data", Range: "B3:C7"}, "4,\"x\n\"\"y\"\"\"\n6,\"0.1\"\n7:0,\"cell C7 of sheet \"\"Data\"\": it has a formula without a value: open the file in Excel or LibreOffice and save it\",\"B: \"\"x\"\", C: \"\"\"\"\"\n", ""},
+		"day only":   {Spec{Columns: []Column{{Path: "d", Kind: Time, Layout: "2006-01-02"}}, Sheet: "Data", Range: "B3:E4"}, "4:0,\"cell E4 of sheet \"\"Data\"\": 2024-01-31 10:05:06.500 is more than \"\"2006-01-02\"\" can say\",\"B: \"\"1.5\"\", C: \"\"x\\n\\\"\"y\\\"\"\"\", D: \"\"true\"\", E: \"\"2024-01-31 10:05:06.5\"\"\"\n", ""},
 		"first":      {Spec{Columns: []Column{{Path: "a", Kind: Whole}}}, "2,\"7\"\n", ""},
 		"letters":    {Spec{Columns: []Column{{Path: "B", Kind: Text}}, Sheet: "Data", Range: "B4", NoHeader: true}, "4,\"1.5\"\n6,\"123456789012345\"\n7,\"x\"\n", ""},
 		"optional":   {Spec{Columns: []Column{{Path: "a", Kind: Whole}, {Path: "z", Kind: Text, Optional: true}}}, "2,\"7\",\n", ""},

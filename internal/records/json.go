@@ -189,10 +189,10 @@ func nextObject(text []byte) int {
 }
 
 // bad writes a record that cannot be read: its line, why, and its text.
-func (w *Writer) bad(text []byte, what string) error { return w.badColumn(text, -1, what) }
+func (w *Writer) bad(text []byte, what string) error { return w.badAt(text, Place{w.line, -1, false}, what) }
 
-// badColumn is bad for the value of a column: its number stands behind the line and a colon.
-func (w *Writer) badColumn(text []byte, column int, what string) error {
+// badAt is bad for the value of a column.
+func (w *Writer) badAt(text []byte, at Place, what string) error {
 	raw := bytes.TrimRight(text, " \r\n")
 	if len(raw) > rawBytesMax {
 		raw = raw[:rawBytesMax]
@@ -204,10 +204,7 @@ func (w *Writer) badColumn(text []byte, column int, what string) error {
 		}
 		return r
 	}, raw)
-	w.out = strconv.AppendInt(w.out[:0], w.line, 10)
-	if column >= 0 {
-		w.out = strconv.AppendInt(append(w.out, ':'), int64(column), 10)
-	}
+	w.out = at.append(w.out[:0])
 	w.out = appendText(append(w.out, ','), []byte(what))
 	w.out = appendText(append(w.out, ','), raw)
 	for range w.spec.Fields() - 2 {
@@ -243,7 +240,7 @@ func (w *Writer) write(text []byte) error {
 	for i, c := range w.spec.Columns {
 		w.out = append(w.out, ',')
 		if err := w.cell(i, c); err != nil {
-			return w.badColumn(text, i, err.Error())
+			return w.badAt(text, Place{w.line, i, errors.Is(err, errLacks)}, err.Error())
 		}
 	}
 	if len(w.out) > RecordBytesMax {
@@ -338,12 +335,15 @@ func what(c byte) string {
 	return "a number"
 }
 
+// errLacks says that a record has no value where its column must have one.
+var errLacks = errors.New("it has no value")
+
 // cell appends the value of a column.
 func (w *Writer) cell(i int, c Column) error {
 	raw := w.values[i]
 	switch {
 	case raw == nil && !c.Optional && !w.nullAbove(c):
-		return fmt.Errorf("%s %q", NoValue, c.Path)
+		return fmt.Errorf("%w at %q", errLacks, c.Path)
 	case raw == nil, raw[0] == 'n':
 		return nil
 	}

@@ -67,21 +67,38 @@ func Decode(text string) (s Spec, err error) {
 	return s, nil
 }
 
-// NoValue begins what is said of a record without a value that its column must have.
-const NoValue = "it has no value at"
+// Place is what the first field of a record that cannot be read says.
+type Place struct {
+	Line   int64 // at which it begins; 0: not known
+	Column int   // whose value is bad; -1: it is not of a column
+	Lacks  bool  // the column has no value
+}
 
-// BadPlace takes apart the first field of a record that cannot be read: the line at
-// which it begins and, of a bad value, its column; -1: it is not of a column.
-func BadPlace(field []byte) (line int64, column int) {
+// append writes the place: its line, behind a colon the column, and a ? if it has no value.
+func (p Place) append(out []byte) []byte {
+	out = strconv.AppendInt(out, p.Line, 10)
+	if p.Column >= 0 {
+		out = strconv.AppendInt(append(out, ':'), int64(p.Column), 10)
+	}
+	if p.Lacks {
+		out = append(out, '?')
+	}
+	return out
+}
+
+// ParsePlace reads the first field of a record.
+func ParsePlace(field []byte) Place {
 	at, of, found := bytes.Cut(field, []byte{':'})
-	line, err := strconv.ParseInt(string(at), 10, 64)
-	if err != nil {
-		return 0, -1
+	of, lacks := bytes.CutSuffix(of, []byte{'?'})
+	p := Place{Column: -1, Lacks: lacks}
+	var err error
+	if p.Line, err = strconv.ParseInt(string(at), 10, 64); err != nil {
+		return Place{Column: -1}
 	}
-	if column, err = strconv.Atoi(string(of)); !found || err != nil {
-		column = -1
+	if n, err := strconv.Atoi(string(of)); found && err == nil {
+		p.Column = n
 	}
-	return line, column
+	return p
 }
 
 // Fields is how many fields a record has in CSV: its line, and the columns. A bad one has one more.
