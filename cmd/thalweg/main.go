@@ -41,7 +41,7 @@ type cli struct {
 	Check    checkCmd    `cmd:"" group:"scripts" help:"Make a script's checks over the tables of a run that is there, without running anything."`
 	Test     testCmd     `cmd:"" group:"scripts" help:"Run the tests beside a script: rows in, rows out, node by node."`
 	Init     initCmd     `cmd:"" group:"scripts" help:"Begin a project: a script with inputs and tests that runs as it is."`
-	Infer    inferCmd    `cmd:"" group:"scripts" help:"Propose a script for CSV or Parquet files, from all of their rows."`
+	Infer    inferCmd    `cmd:"" group:"scripts" help:"Propose a script for CSV, Parquet, JSON or Excel files, from all of their rows."`
 	Explain  explainCmd  `cmd:"" group:"scripts" help:"Show how a run would go about a script: layouts, batches, memory, SQL."`
 	Graph    graphCmd    `cmd:"" group:"scripts" help:"Draw a script: SVG or Graphviz DOT."`
 	Fmt      fmtCmd      `cmd:"" group:"scripts" help:"Put scripts and parameters files into the canonical layout."`

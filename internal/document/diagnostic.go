@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -147,13 +148,18 @@ func (d Diagnostic) Render() string {
 	if len(d.Params) > 0 {
 		fmt.Fprintf(&b, "  note: the text comes from parameter %s\n", strings.Join(d.Params, ", "))
 	}
-	for _, p := range d.Related {
+	for _, p := range d.elsewhere() {
 		fmt.Fprintf(&b, "  see also: %s\n", p)
 	}
 	if d.Hint != "" {
 		fmt.Fprintf(&b, "  hint: %s\n", d.Hint)
 	}
 	return b.String()
+}
+
+// elsewhere are the places that take part and are not the diagnostic's own.
+func (d Diagnostic) elsewhere() []Pos {
+	return slices.DeleteFunc(slices.Clone(d.Related), func(p Pos) bool { return p == d.Pos })
 }
 
 // excerpt cuts the source line to a width that fits a screen and makes the
@@ -231,7 +237,7 @@ func (d Diagnostic) MarshalJSON() ([]byte, error) {
 	out := jsonDiagnostic{Severity: d.Severity, jsonPos: jsonPos{d.Pos.File, d.Pos.Line, d.Pos.Col},
 		EndLine: d.End.Line, EndCol: d.End.Col, Path: d.Path, Message: d.Message, Hint: d.Hint,
 		Params: d.Params, Source: Shorten(d.Source, 4*maxRenderedLineChars)}
-	for _, p := range d.Related {
+	for _, p := range d.elsewhere() {
 		out.Related = append(out.Related, jsonPos{p.File, p.Line, p.Col})
 	}
 	if d.Cause != nil {

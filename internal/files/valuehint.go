@@ -40,7 +40,7 @@ func valueHint(r *script.FileReader, c *script.InputColumn, value string) string
 	case c.Type == expr.Bool:
 		hint = "read the column as a string, and compare it"
 	case c.Type == expr.Instant && withoutZone.MatchString(value) && c.Zone == "" && r.Records == "" && c.Format == "":
-		hint = "it has no zone: say which clock it is of, with a layout: {type: timestamptz " + layoutOf(value) + ", csv: {zone: Europe/Berlin}}, or read it as a datetime"
+		hint = "it has no zone: declare it as timestamptz " + layoutOf(value) + " and say of which clock it is, csv: {zone: Europe/Berlin} on the node that reads it; or read it as a datetime"
 	case c.Format != "" && (c.Type == expr.DateTime || c.Type == expr.Date || c.Type == expr.Instant):
 		hint = "correct the input, or write the layout of its texts with the parts of 2006-01-02 15:04:05"
 	}

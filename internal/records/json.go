@@ -189,7 +189,9 @@ func nextObject(text []byte) int {
 }
 
 // bad writes a record that cannot be read: its line, why, and its text.
-func (w *Writer) bad(text []byte, what string) error { return w.badAt(text, Place{w.line, -1, false}, what) }
+func (w *Writer) bad(text []byte, what string) error {
+	return w.badAt(text, Place{w.line, -1, false}, what)
+}
 
 // badAt is bad for the value of a column.
 func (w *Writer) badAt(text []byte, at Place, what string) error {
