@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	duckdb "github.com/duckdb/duckdb-go/v2"
 )
 
 // ParserEnded reports whether DuckDB's parser came to the end of a text and wanted more.
@@ -175,43 +173,6 @@ var typeWords = map[string]string{
 	"BIGINT": "an int", "INT64": "an int", "INTEGER_LITERAL": "an int", "INTEGER": "an INTEGER (32 bits)", "INT32": "an INTEGER (32 bits)", "SMALLINT": "a SMALLINT (16 bits)",
 	"INT16": "a SMALLINT (16 bits)", "TINYINT": "a TINYINT (8 bits)", "INT8": "a TINYINT (8 bits)", "HUGEINT": "a HUGEINT (128 bits)", "INT128": "a HUGEINT (128 bits)",
 	"UINT64": "a UBIGINT", "UINT32": "a UINTEGER", "UINT16": "a USMALLINT", "UINT8": "a UTINYINT", "UINT128": "a UHUGEINT",
-}
-
-// Saying is what DuckDB says of a query in an instance without JSONErrors.
-type Saying struct {
-	What, Hint string   // see QueryWords
-	Line       string   // of the query, with a mark below what is wrong; "": not known
-	Table      string   // that is not there
-	Function   string   // that is not there
-	Near       []string // functions with names like it
-}
-
-var (
-	missingTable    = regexp.MustCompile(`Table with name (\S+) does not exist!`)
-	missingFunction = regexp.MustCompile(`Function with name "?(\S+?)"? does not exist!(?:\s+Did you mean "(.+)")?`)
-	missingColumn   = regexp.MustCompile(`Referenced column "(.*)" (?:not found in FROM clause!|was not found)`)
-	kindOfError     = regexp.MustCompile(`^[A-Z][A-Za-z -]* Error: `)
-	shownPlace      = regexp.MustCompile(`(?s)\nLINE \d+: .*$`)
-)
-
-// Said takes apart what DuckDB says of a query.
-func Said(db *duckdb.Error) Saying {
-	out := Saying{Line: strings.Trim(shownPlace.FindString(db.Msg), "\n")}
-	message := kindOfError.ReplaceAllString(shownPlace.ReplaceAllString(db.Msg, ""), "")
-	if out.What, out.Hint = QueryWords(message); out.Hint == "" {
-		_, advice, _ := strings.Cut(strings.TrimSpace(message), "\n")
-		out.Hint = strings.Replace(firstLine(advice), "Did you mean", "did you mean", 1)
-	}
-	if m := missingTable.FindStringSubmatch(message); m != nil {
-		out.Table = m[1]
-	}
-	if m := missingFunction.FindStringSubmatch(message); m != nil {
-		out.Function, out.Near = m[1], strings.Split(m[2], `", "`)
-	}
-	if m := missingColumn.FindStringSubmatch(message); m != nil {
-		out.What = fmt.Sprintf("there is no column %q here", m[1])
-	}
-	return out
 }
 
 // typeWord names a type with its article.
