@@ -32,6 +32,7 @@ One = Union[AnyPath, int, float, bool, decimal.Decimal, datetime.date]
 Param = Union[One, Sequence[One]]
 
 END_SECONDS = 30.0  # that a command has to end when it is interrupted, before it is killed
+AGAIN_SECONDS = 5.0  # after which it is interrupted again; one that has heard it needs two at most
 QUERY_BYTES_MAX = 1 << 20  # the program's own limit
 
 
@@ -262,10 +263,10 @@ class Thalweg:
             try:
                 said, words = process.communicate(data, timeout)
             except subprocess.TimeoutExpired:
-                _end(process)
+                _end(process, lambda seconds: process.communicate(timeout=seconds))
                 raise TimeoutError("thalweg %s has not ended after %s s" % (args[0], timeout)) from None
             except BaseException:
-                _end(process)
+                _end(process, lambda seconds: process.communicate(timeout=seconds))
                 raise
         if process.returncode not in codes or (process.returncode and not said):
             raise error_of(*_failure(words), exit_code=process.returncode)
@@ -342,8 +343,7 @@ class Run:
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
-        self.interrupt()
-        self._process.wait()
+        _end(self._process, self._process.wait)
         self._reader.join()
         assert self._process.stdout is not None
         self._process.stdout.close()
@@ -353,14 +353,21 @@ class Run:
             self._words.close()
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a command as Ctrl-C does, so that it leaves nothing behind. One that does not end is killed."""
-    process.send_signal(signal.SIGINT)
-    try:
-        process.communicate(timeout=END_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def _end(process: "subprocess.Popen[bytes]", wait: Callable[[float], object]) -> None:
+    """End a command as Ctrl-C does, so that it leaves nothing behind. One that does not end is killed.
+
+    An interruption that comes before the program is ready for one is lost if this process was started to
+    ignore them, as a shell does behind &: so it is repeated.
+    """
+    until = time.monotonic() + END_SECONDS
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            wait(min(AGAIN_SECONDS, END_SECONDS))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= until:
+                process.kill()
+                process.wait()
 
 
 def quote(name: str) -> str:
