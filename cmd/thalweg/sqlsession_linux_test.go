@@ -86,7 +86,7 @@ func TestSessionAtATerminal(t *testing.T) {
 	typed("WHERE am\t", "WHERE amount")
 	typed(" = 7;\r", "42")
 	wait("sql> ")
-	typed("SELECT nosuch;\r", "Binder Error")
+	typed("SELECT nosuch;\r", "there is no column")
 	wait("sql> ")
 	typed("\\d sales\r", "BIGINT")
 	wait("sql> ")
