@@ -91,8 +91,11 @@ def write_pandas(job, table):
     names = [c["name"] for c in table["columns"]]
     frame = pd.DataFrame(table["rows"], columns=names, dtype=object)
     encoding = {"pandas.latin1.csv": "latin-1", "pandas.cp1252.csv.gz": "cp1252", "pandas.utf-16.csv": "utf-16"}.get(job["form"], "utf-8")
+    # The writer quotes a carriage return only where lines end in one, and a text's last would be a part of the line's end.
+    returns = any(isinstance(value, str) and "\r" in value for name in frame for value in frame[name])
+    end = random.choice(["\n", "\r\n"])
     frame.to_csv(job["path"], index=False, na_rep="<null>", encoding=encoding,
-                 compression="gzip" if job["path"].endswith(".gz") else None, lineterminator=random.choice(["\n", "\r\n"]))
+                 compression="gzip" if job["path"].endswith(".gz") else None, lineterminator="\r\n" if returns else end)
 
 
 def write_pyarrow_csv(job, table):
