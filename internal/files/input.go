@@ -176,13 +176,7 @@ func OpenFault(u string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		f.Kind = fault.UserData // whoever names a file can mend its name
-		f.Message, f.Hint = "input file does not exist", "check urls in the script and the directory the command runs in"
-		var p *fs.PathError
-		if errors.As(err, &p) {
-			if near := similar.File(p.Path); near != "" {
-				f.Hint = "did you mean " + near + "? " + f.Hint
-			}
-		}
+		f.Message, f.Hint = "input file does not exist", similar.FileHint(err, "check urls in the script and the directory the command runs in")
 	case errors.Is(err, fs.ErrPermission):
 		f.Hint = "check the file's permissions"
 	default:

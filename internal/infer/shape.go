@@ -95,13 +95,7 @@ func openFault(path string, err error) error {
 	f := &fault.Error{Kind: fault.Environment, Place: fault.Place{File: path}, Message: "cannot read the file", Err: err}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.Kind, f.Hint = fault.UserData, "check its name, and the directory the command runs in"
-		var p *fs.PathError
-		if errors.As(err, &p) {
-			if near := similar.File(p.Path); near != "" {
-				f.Hint = "did you mean " + near + "? " + f.Hint
-			}
-		}
+		f.Kind, f.Hint = fault.UserData, similar.FileHint(err, "check its name, and the directory the command runs in")
 	case errors.Is(err, fs.ErrPermission):
 		f.Hint = "check the file's permissions"
 	}

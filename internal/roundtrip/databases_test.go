@@ -2,7 +2,6 @@ package roundtrip
 
 import (
 	"context"
-	"database/sql"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/duckdb/duckdb-go/v2"
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/effort"
@@ -168,13 +166,7 @@ func TestChaosDatabases(t *testing.T) {
 	const seed, most = 37, 200
 	tablesInRound := effort.Of(2, 3, 5)
 	rounds := effort.Of(1, 1, most/tablesInRound)
-	connector, err := duckdb.NewConnector("", nil)
-	require.NoError(t, err)
-	db := sql.OpenDB(connector)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	db.SetMaxOpenConns(1)
-	_, err = db.ExecContext(t.Context(), "SET TimeZone = 'UTC'")
-	require.NoError(t, err)
+	db := openDuckDB(t)
 	known := clients(t)
 	for n := range rounds {
 		r := &round{t: t, dir: t.TempDir(), db: db, rnd: rand.New(rand.NewPCG(seed, uint64(n))), by: map[string][]column{}, known: map[*column][][]string{}}

@@ -45,15 +45,7 @@ func TestChaosRoundTrips(t *testing.T) {
 	const seed, most = 31, 200
 	tablesInRound := effort.Of(1, 2, 5)
 	rounds := effort.Of(1, 1, most/tablesInRound)
-	connector, err := duckdb.NewConnector("", nil)
-	require.NoError(t, err)
-	db := sql.OpenDB(connector)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	db.SetMaxOpenConns(1)
-	for _, set := range []string{"SET threads = 1", "SET TimeZone = 'UTC'"} {
-		_, err = db.ExecContext(t.Context(), set)
-		require.NoError(t, err)
-	}
+	db := openDuckDB(t)
 	for n := range rounds {
 		r := &round{t: t, dir: t.TempDir(), db: db, rnd: rand.New(rand.NewPCG(seed, uint64(n))), by: map[string][]column{}, known: map[*column][][]string{}}
 		for range tablesInRound {
@@ -65,6 +57,21 @@ func TestChaosRoundTrips(t *testing.T) {
 		}
 		require.NoError(t, os.RemoveAll(r.dir))
 	}
+}
+
+// openDuckDB opens the engine that reads and writes beside Thalweg.
+func openDuckDB(t *testing.T) *sql.DB {
+	t.Helper()
+	connector, err := duckdb.NewConnector("", nil)
+	require.NoError(t, err)
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	db.SetMaxOpenConns(1)
+	for _, set := range []string{"SET threads = 1", "SET TimeZone = 'UTC'"} {
+		_, err = db.ExecContext(t.Context(), set)
+		require.NoError(t, err)
+	}
+	return db
 }
 
 func (r *round) path(n int, parts ...string) string {

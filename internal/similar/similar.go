@@ -6,6 +6,7 @@ package similar
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,6 +107,18 @@ func editCost(a, b string, limit int) int {
 		before, row, next = row, next, before
 	}
 	return row[len(b)]
+}
+
+// FileHint puts before a hint the name of the file that was probably meant, if err says that a
+// file is not there and there is one like it.
+func FileHint(err error, hint string) string {
+	var p *fs.PathError
+	if errors.Is(err, fs.ErrNotExist) && errors.As(err, &p) {
+		if near := File(p.Path); near != "" {
+			return "did you mean " + near + "? " + hint
+		}
+	}
+	return hint
 }
 
 // File finds the name of a file beside path that was probably meant, "" if there is none:
