@@ -101,7 +101,7 @@ func (w *mysqlWriter) limit(kind string) *limit {
 	return charLimit(kind, "varchar")
 }
 
-// enumWords are the values of an enum such as enum('a','it”s').
+// enumWords are the values of the type of an enum, in which a quote is written twice.
 func enumWords(kind string) []string {
 	words := []string{}
 	list := strings.TrimSuffix(strings.TrimPrefix(kind, "enum("), ")")
