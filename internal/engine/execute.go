@@ -149,7 +149,8 @@ func (x *execution) run(ctx context.Context) error {
 	return x.judge(ctx)
 }
 
-// judge lets those who have the last word have it.
+// judge calls the task's Judge on what was written, after that of the bad rows. It fails
+// the batch if one of them does.
 func (x *execution) judge(ctx context.Context) error {
 	judges := []func(context.Context, Querier, Result) error{x.task.Judge}
 	if x.bad.count > 0 {

@@ -512,8 +512,8 @@ func (x *attempt) unchanged() error {
 	return files.Unchanged(slices.Concat(x.batch.Work.FileLists()...))
 }
 
-// placeInTable makes a row that a failure counts within the batch a row of the
-// table that the node reads.
+// placeInTable gives a failed row its number in the table that the node reads. Until
+// here the failure has the row's number in the batch.
 func (x *attempt) placeInTable(err error) {
 	var f *fault.Error
 	if !errors.As(err, &f) || x.in.Reader == nil || x.node.PyTable != nil || len(x.batch.Work.Parts) == 0 {

@@ -38,10 +38,10 @@ type CheckContext struct {
 	Report   func([]state.CheckResult) // called with what was found, before the batch fails for it
 }
 
-// indexKind is the kind of the check that a unique index of a table is.
+// indexKind is the kind of check for a table's unique index.
 const indexKind = "unique_index"
 
-// checkRows bounds for indexes, which say none.
+// indexFailedRows is how many failing rows are kept for a unique index, which has no key of its own for it.
 const indexFailedRows = script.DefaultFailedRows
 
 // rule is a check in terms of SQL over w.
