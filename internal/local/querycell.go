@@ -56,6 +56,8 @@ func timeCell(v time.Time, typ string) any {
 		return v.Format("15:04:05.999999-07:00:00")
 	case typ == "TIMESTAMP WITH TIME ZONE" && infinity(v) == "":
 		return v.UTC().Format("2006-01-02 15:04:05.999999999+00")
+	case strings.HasPrefix(typ, "TIMESTAMP") && infinity(v) == "": // midnight, too: a column has one form
+		return v.Format("2006-01-02 15:04:05.999999999")
 	}
 	return plainCell(v)
 }
