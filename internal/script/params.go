@@ -392,11 +392,20 @@ func (s *substitution) unknown(start, end int, name string) {
 	if givenBy(name) != "" {
 		hint = byHand(name)
 	}
+	if s.withinFileName(start) {
+		hint = "if it stands for a part of the files' names, write <" + name + ">, which becomes a column; " + hint
+	}
 	message := "parameter " + document.Quote(name) + " has no value"
 	if s.params.broken {
 		message = "" // what keeps the file from being read is reported
 	}
 	s.issue(start, end, message, hint)
+}
+
+// withinFileName reports whether a reference stands behind the beginning of a name of input files.
+func (s *substitution) withinFileName(start int) bool {
+	line := s.src.Original[strings.LastIndexByte(s.src.Original[:start], '\n')+1 : start]
+	return strings.Contains(line, "urls") && strings.HasSuffix(line, "/")
 }
 
 func (s *substitution) enclosed(start, end int) bool {
