@@ -37,6 +37,8 @@ type Place struct {
 	Expr   string `json:"expr,omitempty"`   // expression as written
 	Node   string `json:"node,omitempty"`   // whose work it was, if not that of the node that failed: its table is computed inside that
 	Table  string `json:"-"`                // of which Record counts the rows; see PutInTable
+	Sorted int64  `json:"-"`                // 1-based place of the row in the canonical order of a batch's rows, where the table's rows have no numbers
+	Origin *Place `json:"origin,omitempty"` // the record of an input file that the row of a table comes from
 }
 
 // PutInTable says that p is a row of a table of the script, from 1; 0: which one is
@@ -49,14 +51,18 @@ func (p *Place) PutInTable(table string, row int64) {
 
 // String renders the place as file:line:column, with what else is known behind it.
 func (p Place) String() string {
+	switch {
+	case p.Line > 0 && p.Column > 0:
+		return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+	case p.Line > 0:
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	}
 	s := p.File
-	if p.Line > 0 {
-		s += fmt.Sprintf(":%d", p.Line)
-		if p.Column > 0 {
-			s += fmt.Sprintf(":%d", p.Column)
-		}
-	} else if p.Record > 0 {
+	if p.Record > 0 {
 		s += fmt.Sprintf(" (row %d)", p.Record)
+	}
+	if p.Origin != nil {
+		s += ", from " + p.Origin.String()
 	}
 	return s
 }

@@ -10,6 +10,7 @@ import (
 
 	"thalweg/internal/fault"
 	"thalweg/internal/figures"
+	"thalweg/internal/pipeline"
 	"thalweg/internal/plan"
 	"thalweg/internal/sqltext"
 	"thalweg/internal/state"
@@ -201,6 +202,9 @@ func (t *tracer) expand(ctx context.Context, n *traced, keys string) error {
 			return err
 		}
 	}
+	if t.single && (n.Node.Query != nil || n.Node.PyTable != nil) {
+		return nil
+	}
 	if err := t.materialize(ctx, n, keys); err != nil {
 		return err
 	}
@@ -225,7 +229,14 @@ func (t *tracer) expand(ctx context.Context, n *traced, keys string) error {
 		}
 		return t.records(ctx, n, n.Node.Files, plan.RoleRow, of, files)
 	}
-	steps := plan.TraceSteps(n.Node, n.In, n.Plan.Layout, rows, t.paths)
+	of := func() []plan.TraceStep {
+		steps := plan.TraceSteps(n.Node, n.In, n.Plan.Layout, rows, t.paths)
+		if t.single {
+			steps = singly(steps)
+		}
+		return steps
+	}
+	steps := of()
 	for _, table := range n.sources() {
 		if slices.ContainsFunc(steps, func(s plan.TraceStep) bool { return s.Scans }) {
 			if err := t.fetch(ctx, table, nil); err != nil {
@@ -233,7 +244,7 @@ func (t *tracer) expand(ctx context.Context, n *traced, keys string) error {
 			}
 		}
 	}
-	for _, step := range plan.TraceSteps(n.Node, n.In, n.Plan.Layout, rows, t.paths) {
+	for _, step := range of() { // with the paths of what was fetched
 		if err := t.step(ctx, n, step); err != nil {
 			return err
 		}
@@ -306,7 +317,7 @@ func (t *tracer) again(ctx context.Context, n *traced, keys string) (string, fil
 	lists := fileLists{}
 	var selects []string
 	for _, batch := range slices.Sorted(maps.Keys(byBatch)) {
-		traced, err := n.job.TraceBatch(ctx, n.key, specs[batch], nil, t.cfg.Dir)
+		traced, err := n.job.TraceBatch(ctx, n.key, specs[batch], pipeline.Again{Dir: t.cfg.Dir, Beside: t.cfg.Beside})
 		if err != nil {
 			return "", nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
 	"thalweg/internal/figures"
+	"thalweg/internal/pipeline"
 	"thalweg/internal/plan"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
@@ -85,7 +86,7 @@ func (t *tracer) startFile(ctx context.Context, n *traced, file state.File) erro
 	if err != nil {
 		return err
 	}
-	again, err := n.job.TraceBatch(ctx, n.key, specs[file.Batch], nil, t.cfg.Dir)
+	again, err := n.job.TraceBatch(ctx, n.key, specs[file.Batch], pipeline.Again{Dir: t.cfg.Dir, Beside: t.cfg.Beside})
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type Config struct {
 	Dir      string   // private to the call
 	Reach    []string // directories of the parts
 	Engine   engine.InstanceConfig
+	Beside   bool              // other batches are at work: see pipeline.Again
 	Progress func(node string) // before a node's rows are followed; may be nil
 }
 
@@ -92,6 +93,8 @@ type tracer struct {
 	paths plan.Paths
 	tree  *Tree
 	names int // of temporary tables
+	// single: only the one row is wanted that each is computed from.
+	single bool
 
 	release []func()
 }
@@ -127,18 +130,11 @@ type edge struct {
 
 // Trace follows rows of the target back to the files.
 func Trace(ctx context.Context, cfg Config, target Target, opts Options) (_ *Tree, err error) {
-	dir, err := os.MkdirTemp(cfg.Dir, "trace-")
+	t, err := open(ctx, cfg, opts)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for tracing", Err: err, Hint: "check the state directory's permissions and free space"}
-	}
-	cfg.Dir = dir
-	t := &tracer{cfg: cfg, opts: opts, nodes: map[state.NodeKey]*traced{}, paths: plan.Paths{}, tree: &Tree{}}
-	defer func() { err = errors.Join(err, t.close()) }()
-	ours := cfg.Engine
-	ours.SpillDir, ours.Paths = filepath.Join(dir, "spill"), append([]string{dir}, cfg.Reach...)
-	if t.in, err = engine.OpenInstance(ctx, ours); err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, t.close()) }()
 	start, err := t.visit(ctx, target.Node)
 	if err != nil {
 		return nil, err
@@ -161,6 +157,22 @@ func Trace(ctx context.Context, cfg Config, target Target, opts Options) (_ *Tre
 		n.sort(t.tree)
 	}
 	return t.tree, nil
+}
+
+// open makes a tracer that somebody has to close.
+func open(ctx context.Context, cfg Config, opts Options) (_ *tracer, err error) {
+	dir, err := os.MkdirTemp(cfg.Dir, "trace-")
+	if err != nil {
+		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for tracing", Err: err, Hint: "check the state directory's permissions and free space"}
+	}
+	cfg.Dir = dir
+	t := &tracer{cfg: cfg, opts: opts, nodes: map[state.NodeKey]*traced{}, paths: plan.Paths{}, tree: &Tree{}}
+	ours := cfg.Engine
+	ours.SpillDir, ours.Paths = filepath.Join(dir, "spill"), append([]string{dir}, cfg.Reach...)
+	if t.in, err = engine.OpenInstance(ctx, ours); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return t, nil
 }
 
 // sort puts what the rows are made of in the order in which the node reads it,
@@ -215,7 +227,7 @@ func (t *tracer) visit(ctx context.Context, key state.NodeKey) (*traced, error) 
 		return nil, err
 	}
 	for _, source := range n.sources() {
-		if _, err := t.visit(ctx, state.NodeKey{RunKey: source.Run, Node: source.Writer}); err != nil {
+		if _, err := t.visit(ctx, nodeOf(source)); err != nil {
 			return nil, err
 		}
 	}
@@ -273,6 +285,11 @@ func (n *traced) sources() []*plan.Table {
 		}
 	}
 	return out
+}
+
+// nodeOf is the node that has written a table.
+func nodeOf(table *plan.Table) state.NodeKey {
+	return state.NodeKey{RunKey: table.Run, Node: table.Writer}
 }
 
 // of is the node that has written a table which another one reads.

@@ -281,6 +281,6 @@ func (t *tools) job(j jobOf) *pipeline.Pipeline {
 		room = t.shares.Room()
 	}
 	return pipeline.New(pipeline.Config{Answered: t.answered(j), Script: j.script, Run: j.run, Identity: j.identity, Identify: t.home.identityOf, From: j.from, Reuse: j.reuse, Chosen: j.chosen, Surroundings: j.python, Store: t.store, Parts: t.home.Parts,
-		Budget: t.budget, Room: room, Planning: j.planning, Fuse: j.ephemeral, Pool: t.pool, Engine: executor, Dir: j.dir, StateDir: t.home.Dir, Meter: &t.meter, Observe: t.opts.Observe, WorkDir: t.work, Remote: t.opts.Remote,
+		Budget: t.budget, Room: room, Planning: j.planning, Fuse: j.ephemeral, Pool: t.pool, Engine: executor, Dir: j.dir, StateDir: t.home.Dir, Meter: &t.meter, Observe: t.opts.Observe, RecordOf: t.recordOf, WorkDir: t.work, Remote: t.opts.Remote,
 		CopiesDir: copies, Copies: copier, Files: t.home.files, Logger: t.opts.Logger})
 }

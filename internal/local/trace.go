@@ -64,8 +64,9 @@ func Trace(ctx context.Context, home *Home, opts TraceOptions) (_ *lineage.Tree,
 
 // tracedRuns opens runs as they were begun, to look at them.
 type tracedRuns struct {
-	tools *tools
-	jobs  map[state.RunKey]*pipeline.Pipeline
+	tools   *tools
+	jobs    map[state.RunKey]*pipeline.Pipeline
+	working bool // the tools are at work on a run and stay as they are: without Python if it has none
 }
 
 func (r *tracedRuns) close() {
@@ -84,7 +85,7 @@ func (r *tracedRuns) job(ctx context.Context, key state.RunKey) (*pipeline.Pipel
 		return nil, err
 	}
 	sc := rec.script
-	if t.budget.Slots == 0 || needsPython(sc.Nodes) && t.pool == nil {
+	if !r.working && (t.budget.Slots == 0 || needsPython(sc.Nodes) && t.pool == nil) {
 		if t.budget, err = t.split(t.opts.MemoryBytes, needsPython(sc.Nodes)); err != nil {
 			return nil, err
 		}

@@ -36,7 +36,7 @@ func (p *Pipeline) execute(ctx context.Context, x *attempt, task engine.Task) (e
 	}
 	res, err := p.executeWith(ctx, x, task, cfg, alone)
 	if !errors.Is(err, engine.ErrOutOfMemory) {
-		x.placeInTable(err)
+		x.placeInTable(ctx, err)
 		return res, err
 	}
 	if works := x.pieces(task); len(works) > 1 {

@@ -65,9 +65,12 @@ type Config struct {
 	// CopiesDir keeps copies of remote inputs: private to this process and the
 	// run.
 	CopiesDir string
-	Observe   func(worker.Event) // nil: nobody is told how copying goes
-	Copies    Copier             // of remote inputs that batches read; nil: those in CopiesDir
-	Logger    *slog.Logger
+	// RecordOf finds the record of an input file that a row of a table comes from, as
+	// far as there is one; nil: failures do not name it.
+	RecordOf func(context.Context, *Pipeline, ReadRow) (*fault.Place, error)
+	Observe  func(worker.Event) // nil: nobody is told how copying goes
+	Copies   Copier             // of remote inputs that batches read; nil: those in CopiesDir
+	Logger   *slog.Logger
 }
 
 // Room is the memory that batches take in turn; see budget.Room.
@@ -510,29 +513,6 @@ func (p *Pipeline) executeBatch(ctx context.Context, c state.Claim) (out worker.
 func (x *attempt) unchanged() error {
 	defer during(&x.strain.measured.read)()
 	return files.Unchanged(slices.Concat(x.batch.Work.FileLists()...))
-}
-
-// placeInTable gives a failed row its number in the table that the node reads. Until
-// here the failure has the row's number in the batch.
-func (x *attempt) placeInTable(err error) {
-	var f *fault.Error
-	if !errors.As(err, &f) || x.in.Reader == nil || x.node.PyTable != nil || len(x.batch.Work.Parts) == 0 {
-		return
-	}
-	table := x.in.Reader.Name()
-	switch inFile := f.Place.File != ""; {
-	case f.Place.Table != "":
-		return // it counts a table's rows already
-	case x.in.Reader.Scattered(): // its rows have no numbers that would be the same each time
-		if f.Place.Record = 0; !inFile && f.Place.Field != "" {
-			f.Place.PutInTable(table, 0)
-		}
-	case f.Place.Record > 0:
-		f.Place.PutInTable(table, f.Place.Record+plan.FirstRow(x.in.Reader, x.batch.Work))
-		if inFile {
-			f.Message += fmt.Sprintf(" (row %d of table %s)", f.Place.Record, table)
-		}
-	}
 }
 
 // shortSQL keeps a query with a thousand file names readable in the log.

@@ -25,6 +25,9 @@ type TracedNode struct {
 // asTraced stands for the epoch of nodes that are only looked at.
 const asTraced = -1
 
+// Run is the run whose content p is.
+func (p *Pipeline) Run() state.RunKey { return p.cfg.Run }
+
 // TracedNode finds a node and the tables that it has read.
 func (p *Pipeline) TracedNode(ctx context.Context, name string) (t TracedNode, err error) {
 	if p, err = p.behind(ctx, name, asTraced); err != nil {
@@ -54,10 +57,15 @@ type TracedBatch struct {
 	Scans [][]files.Slice // of queries: by the files that they name
 }
 
-// TraceBatch executes a batch once more, for what its rows are made of: those of
-// its node, or of an ephemeral table inside, to which the names of tables lead.
-// The file is in dir.
-func (p *Pipeline) TraceBatch(ctx context.Context, key state.NodeKey, spec state.BatchSpec, inside []string, dir string) (out TracedBatch, err error) {
+// Again says how a batch is executed once more.
+type Again struct {
+	Inside []string // names of tables that lead to an ephemeral one inside; none: the rows of its node
+	Dir    string   // of the file
+	Beside bool     // it has the memory of one slot, as other batches have; else that of all
+}
+
+// TraceBatch executes a batch once more, for what its rows are made of.
+func (p *Pipeline) TraceBatch(ctx context.Context, key state.NodeKey, spec state.BatchSpec, how Again) (out TracedBatch, err error) {
 	if p, err = p.behind(ctx, key.Node, asTraced); err != nil {
 		return out, err
 	}
@@ -67,7 +75,7 @@ func (p *Pipeline) TraceBatch(ctx context.Context, key state.NodeKey, spec state
 	}
 	defer x.cleanup()
 	work, in, n, np := &x.batch.Work, x.in, x.node, x.plan
-	for _, name := range inside {
+	for _, name := range how.Inside {
 		t := in.Reader
 		if !t.Ephemeral() || t.Node.Table.Name != name {
 			t = in.Lookup
@@ -77,7 +85,7 @@ func (p *Pipeline) TraceBatch(ctx context.Context, key state.NodeKey, spec state
 		}
 		work, in, n, np = work.Inner[name], *t.Inner, t.Node, plan.NodePlan{Layout: t.Layout}
 	}
-	return x.trace(ctx, n, in, np, *work, "", dir)
+	return x.trace(ctx, n, in, np, *work, "", how)
 }
 
 // TraceQuery executes a query once more, over whole tables: traced is it with
@@ -102,21 +110,21 @@ func (p *Pipeline) TraceQuery(ctx context.Context, key state.NodeKey, spec state
 	}
 	defer release()
 	x.batch.Paths = paths
-	out, err = x.trace(ctx, x.node, x.in, x.plan, whole, traced, dir)
+	out, err = x.trace(ctx, x.node, x.in, x.plan, whole, traced, Again{Dir: dir})
 	out.Scans = whole.Scans
 	return out, err
 }
 
 // trace executes work of a batch for what its rows are made of.
-func (x *attempt) trace(ctx context.Context, n *script.Node, in plan.Inputs, np plan.NodePlan, work plan.Work, query, dir string) (out TracedBatch, err error) {
+func (x *attempt) trace(ctx context.Context, n *script.Node, in plan.Inputs, np plan.NodePlan, work plan.Work, query string, how Again) (out TracedBatch, err error) {
 	out.Files = slices.Concat(work.FileLists()...)
 	if err := files.Unchanged(out.Files); err != nil {
 		return out, err
 	}
 	b := x.batch
-	b.Work, b.StageDir, b.Traced = work, dir, query
+	b.Work, b.StageDir, b.Traced = work, how.Dir, query
 	b.Stage = func(context.Context) (string, error) {
-		f, err := os.CreateTemp(dir, "rows-*.parquet")
+		f, err := os.CreateTemp(how.Dir, "rows-*.parquet")
 		if err != nil {
 			return "", fmt.Errorf("make a file for traced rows: %w", err)
 		}
@@ -126,7 +134,7 @@ func (x *attempt) trace(ctx context.Context, n *script.Node, in plan.Inputs, np 
 	if err != nil {
 		return out, err
 	}
-	res, err := x.p.executeWith(ctx, x, task, x.instance(), true)
+	res, err := x.p.executeWith(ctx, x, task, x.instance(), !how.Beside)
 	if err != nil {
 		return out, err
 	}

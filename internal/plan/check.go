@@ -482,8 +482,11 @@ func (x *inspection) explain(ctx context.Context, db engine.Querier, cause error
 	rel := relation{from: x.rows.from, aliases: columns{"w": x.rows.layout}, order: x.rows.order, unknown: x.rows.unknown}
 	found := find(ctx, db, x.node, rel, suspects, nil, cause)
 	var f *fault.Error
-	if errors.As(found, &f) && f.Place.File == "" && x.node.Table != nil {
-		f.Place.PutInTable(x.node.Table.Name, f.Place.Record)
+	if errors.As(found, &f) {
+		f.Place.Sorted = 0 // it counts the node's own rows
+		if f.Place.File == "" && x.node.Table != nil {
+			f.Place.PutInTable(x.node.Table.Name, f.Place.Record)
+		}
 	}
 	return found
 }

@@ -252,7 +252,7 @@ func (e *evidence) place(ctx context.Context, s suspect, at int64, slices []file
 		}
 	}
 	if e.rel.unknown {
-		p.Record = 0
+		p.Record, p.Sorted = 0, at+1
 	}
 	return p, err
 }

@@ -284,6 +284,31 @@ func BatchRows(t *Table, w Work, n int64, paths Paths) string {
 	return fmt.Sprintf("SELECT CAST(%d AS BIGINT) AS n, %s FROM (%s) AS s", n, strings.Join(prefixed("s", s.orderCols()), ", "), s.sql())
 }
 
+// RowAt is n, which is 1, and the order columns of a row of a table, counted from 1.
+// The table is not scattered. "": it has fewer rows.
+func RowAt(t *Table, row int64) string {
+	for i, p := range t.Parts {
+		if row <= p.Rows {
+			return fmt.Sprintf("SELECT CAST(1 AS BIGINT) AS n, CAST(%d AS BIGINT) AS __o0", int64(i)*orderStride+row-1)
+		}
+		row -= p.Rows
+	}
+	return ""
+}
+
+// BatchRowAt is RowAt for one of the rows that a batch reads of a scattered table: as
+// they come or, where sorted, in canonical order. "": it cannot be told.
+func BatchRowAt(t *Table, w Work, row int64, sorted bool, paths Paths) string {
+	if w.Ranged || len(w.Parts) == 0 {
+		return ""
+	}
+	rows := BatchRows(t, w, 1, paths)
+	if sorted {
+		return fmt.Sprintf("%s ORDER BY %s LIMIT 1 OFFSET %d", rows, strings.Join(orderColumns(t.width()), ", "), row-1)
+	}
+	return fmt.Sprintf("SELECT * EXCLUDE (nth) FROM (SELECT *, row_number() OVER () AS nth FROM (%s)) WHERE nth = %d", rows, row)
+}
+
 // Rowids numbers a table's rows from 0 as a query's table of them does, in
 // order: column rid beside the order columns.
 func (t *Table) Rowids(paths Paths) string {

@@ -102,6 +102,22 @@ class Client(unittest.TestCase):
         self.assertTrue(error.place.file.endswith("in.csv"))
         self.assertTrue(error.hint)
 
+    def test_a_bad_row_of_a_table(self) -> None:
+        self.write("numbers.csv", "n\n1\n0\n")
+        self.write(
+            "halves.yaml",
+            "nodes:\n"
+            "  read: {type: file_table, r: {urls: [numbers.csv], columns: {n: int}}, w: numbers}\n"
+            "  half: {type: table_table, r: numbers, w: {name: halves, fields: [{half: 10 / r.n}]}}\n",
+        )
+        with self.assertRaises(DataError) as caught:
+            self.thalweg.run("halves.yaml")
+        place = caught.exception.place
+        self.assertEqual((place.file, place.record, place.value), ("table numbers", 2, "r.n = 0"))
+        assert place.origin is not None
+        self.assertEqual((place.origin.file, place.origin.line), ("numbers.csv", 3))
+        self.assertEqual(str(place), "table numbers row 2, from numbers.csv:3")
+
     @unittest.skipUnless(has("pyarrow"), "pyarrow is not there")
     def test_rows_keep_their_types(self) -> None:
         self.run_it()

@@ -19,10 +19,14 @@ class Place:
     value: str = ""
     expr: str = ""
     node: str = ""
+    origin: Optional["Place"] = None  # the record of an input file that the row of a table comes from
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> "Place":
-        return cls(**{name: said[name] for name in cls.__dataclass_fields__ if name in said})
+        known = {name: said[name] for name in cls.__dataclass_fields__ if name in said}
+        if known.get("origin") is not None:
+            known["origin"] = cls.of(known["origin"])
+        return cls(**known)
 
     def __str__(self) -> str:
         parts = [self.file]
@@ -33,6 +37,8 @@ class Place:
         text = ":".join(part for part in parts if part)
         if self.record and not self.line:
             text += " row %d" % self.record
+        if self.origin is not None and not self.line:
+            text += ", from %s" % self.origin
         return text
 
 
