@@ -36,6 +36,14 @@ type Diagnostic struct {
 	Cause    error    // why a file could not be read; nil otherwise
 
 	markFrom, markTo int // columns of the mark in Source, where they are not those of Pos and End
+	because          []string
+}
+
+// Because names what the problem would come of: where one of them is reported as well
+// (see Report.Explains), this one says nothing new and is left out.
+func (d *Diagnostic) Because(causes ...string) *Diagnostic {
+	d.because = append(d.because, causes...)
+	return d
 }
 
 // String is the one-line form: file:line:col: error: message.

@@ -2,6 +2,7 @@ package document
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"thalweg/internal/secret"
@@ -11,6 +12,8 @@ import (
 type Report struct {
 	diags []*Diagnostic
 	full  bool // MaxDiagnosticsCount was reached: no need to look on
+
+	causes map[string]bool // see Explains
 }
 
 // IsFull reports whether no more problems are kept: there is no need to look on.
@@ -27,6 +30,15 @@ func (r *Report) Errors() (count int) {
 		}
 	}
 	return count
+}
+
+// Explains says that an error that is reported is the cause of others, which name it
+// with Diagnostic.Because: one mistake is told once.
+func (r *Report) Explains(cause string) {
+	if r.causes == nil {
+		r.causes = map[string]bool{}
+	}
+	r.causes[cause] = true
 }
 
 // ErrorSpan reports an error at src.Text[start:end]. What it returns may be
@@ -91,9 +103,13 @@ func (r *Report) add(d *Diagnostic) *Diagnostic {
 }
 
 // Result sorts the diagnostics by the ranks of their files and by their places, and drops
-// repeated ones (an aliased value is checked once for each place where it is used). name is
+// repeated ones (an aliased value is checked once for each place where it is used) and
+// what comes of others (see Diagnostic.Because). name is
 // of the file that is to blame when there are too many of them.
 func (r *Report) Result(name string, rank func(file string) int, known *secret.Known) Diagnostics {
+	r.diags = slices.DeleteFunc(r.diags, func(d *Diagnostic) bool {
+		return slices.ContainsFunc(d.because, func(cause string) bool { return r.causes[cause] })
+	})
 	sort.SliceStable(r.diags, func(i, j int) bool {
 		a, b := r.diags[i], r.diags[j]
 		if x, y := rank(a.Pos.File), rank(b.Pos.File); x != y {

@@ -86,7 +86,7 @@ func wantsDisk(db *duckdb.Error) bool {
 
 func diskFull(err error, task Task) error {
 	return &fault.Error{Kind: fault.Environment, Retryable: true, Message: task.Name + ": the disk is full", Err: err,
-		Hint: "free space where the state, the spill or the output directory is, then continue with --resume"}
+		Hint: "free space where the state, the spill or the output directory is"}
 }
 
 // foundIn reports whether a statement failed by a guard of ours, which raises mark.

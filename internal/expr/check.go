@@ -108,7 +108,7 @@ func (e *Expr) Check(scope Scope, mode Mode) (*Compiled, error) {
 	}
 	if root.typ == Null {
 		if mode.Null == Invalid {
-			return nil, root.at.errorf("null has no type here")
+			return nil, root.at.errorf("null has no type here").hint("give it one, as in int(null) or string(null)")
 		}
 		root.typedNull(mode.Null)
 	}

@@ -7,6 +7,7 @@ import (
 	"go/scanner"
 	"go/token"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 )
@@ -107,6 +108,9 @@ func syntaxError(src string, err error) *Error {
 	case strings.TrimSpace(rest) == "" && openParentheses(src) > 0:
 		out.Message = "a parenthesis is not closed"
 		out.hint("each ( needs a )")
+	case strings.TrimSpace(rest) == "" && strings.HasSuffix(strings.TrimSpace(src), "%"):
+		out.Message = "% is no percentage"
+		out.hint("10 percent of x is written x / 10.0, or x * 0.1; %% between two whole numbers is the remainder")
 	default:
 		foreignSyntax(out, src, rest)
 	}
@@ -237,8 +241,23 @@ func (e *Expr) walk(n ast.Expr, depth int) *Error {
 	if _, star := n.(*ast.StarExpr); star && strings.HasSuffix(e.src[:at.off], "*") {
 		return at.errorf("** is no operator").hint("x to the power of 2 is x * x; other powers are computed in a sql node, or in Python with py_calc")
 	}
+	if index, ok := n.(*ast.IndexExpr); ok {
+		return at.errorf("%s is not supported", describe(n)).hint("%s", indexHint(index))
+	}
 	return at.errorf("%s is not supported", describe(n)).
 		hint("an expression consists of operators, literals, fields such as r.name, and function calls")
+}
+
+// indexHint says how what somebody wanted of an index is written.
+func indexHint(n *ast.IndexExpr) string {
+	alias, isName := n.X.(*ast.Ident)
+	if key, ok := n.Index.(*ast.BasicLit); ok && isName && key.Kind == token.STRING {
+		if name, err := strconv.Unquote(key.Value); err == nil && token.IsIdentifier(name) {
+			return "the field is written " + alias.Name + "." + name
+		}
+		return "a field is written " + alias.Name + ".name, without quotes and brackets"
+	}
+	return "what is within a list or a struct is a column of its own where the file is read: its path is items[0] or address.city"
 }
 
 func (e *Expr) walkBinary(n *ast.BinaryExpr, depth int) *Error {

@@ -55,7 +55,7 @@ func (p *csvPlan) prepare(ctx context.Context) error {
 func scratchFault(err error) error {
 	f := fault.New(fault.Environment, "cannot write to the scratch directory")
 	f.Err, f.Retryable = err, true
-	f.Hint = "free space where the state directory is (large CSV files are cut into batches there), then continue with --resume"
+	f.Hint = "free space where the state directory is (large CSV files are cut into batches there)"
 	return f
 }
 

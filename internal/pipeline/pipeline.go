@@ -817,7 +817,7 @@ func (x *attempt) putParts(ctx context.Context, out *worker.Result, written []en
 	if err := errors.Join(errs...); err != nil {
 		out.Discard()
 		out.Discard = nil
-		return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "store the parts of " + x.node.Name, Err: err, Hint: "check free space and permissions of the state directory, then continue with --resume"}
+		return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "store the parts of " + x.node.Name, Err: err, Hint: "check free space and permissions of the state directory"}
 	}
 	out.Outcome.Parts = parts
 	for _, p := range parts {

@@ -19,5 +19,5 @@ func denied(format string, args ...any) *fault.Error {
 
 // localFault is the fault of this machine's disk.
 func localFault(what string, err error) error {
-	return &fault.Error{Kind: fault.Environment, Message: what, Err: err, Hint: "check free space and permissions of the state directory, then continue with --resume"}
+	return &fault.Error{Kind: fault.Environment, Message: what, Err: err, Hint: "check free space and permissions of the state directory"}
 }

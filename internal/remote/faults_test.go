@@ -399,8 +399,8 @@ func TestS3Answers(t *testing.T) {
 		{404, "NoSuchBucket", fault.Script, false, "NoSuchBucket: file does not exist", "--s3-endpoint"},
 		{301, "PermanentRedirect", fault.Environment, false, "another region: eu-west-9", "AWS_REGION"},
 		{400, "InvalidRequest", fault.Environment, false, "InvalidRequest: because", "--s3-endpoint"},
-		{503, "SlowDown", fault.Environment, true, "503 SlowDown: because (tried 6 times)", "--resume"},
-		{500, "InternalError", fault.Environment, true, "tried 6 times", "--resume"},
+		{503, "SlowDown", fault.Environment, true, "503 SlowDown: because (tried 6 times)", "check the network and the server"},
+		{500, "InternalError", fault.Environment, true, "tried 6 times", "check the network and the server"},
 	} {
 		answer(test.status, test.code)
 		before := len(s.Requests())

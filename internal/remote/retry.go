@@ -80,7 +80,7 @@ func canceled(ctx context.Context) error {
 // broken classifies what may pass by itself.
 func broken(err error, format string, args ...any) error {
 	return retryable{fault: &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf(format, args...), Err: err,
-		Hint: "check the network and the server; a run goes on with --resume"}}
+		Hint: "check the network and the server"}}
 }
 
 // errIdle cancels a transfer that stands still.

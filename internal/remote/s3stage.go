@@ -131,7 +131,7 @@ func (s *s3Staged) published(ctx context.Context) error {
 	if aws.ToInt64(out.ContentLength) == s.u.Bytes && out.Metadata[checksumKey] == s.u.Checksum {
 		return nil
 	}
-	return &fault.Error{Kind: fault.Environment, Message: "the service lost the upload", Hint: "continue with --resume; look for a lifecycle rule that aborts uploads too early"}
+	return &fault.Error{Kind: fault.Environment, Message: "the service lost the upload", Hint: "look for a lifecycle rule that aborts uploads too early"}
 }
 
 func (s *s3Staged) Discard(ctx context.Context) error {

@@ -148,7 +148,7 @@ func (l *loader) shownTables(g *gateDraft) []*Node {
 		made := l.script.byTable[n.name]
 		switch {
 		case made == nil:
-			l.ErrorAt(n.at, g.o.keyPath("show"), "no node creates table %s", document.Quote(n.name)).Hint = document.SuggestKey(n.name, l.script.byTable)
+			l.noCreator(n.at, g.o.keyPath("show"), n.name)
 		case slices.Contains(out, made):
 			l.ErrorAt(n.at, g.o.keyPath("show"), "table %s is there twice", document.Quote(n.name))
 		default:

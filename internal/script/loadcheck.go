@@ -134,7 +134,11 @@ func (c *checkDraft) read() bool {
 	}
 	switch {
 	case len(kinds) == 0:
-		c.l.ErrorAt(c.o.where(), c.o.path, "this check does not say what it checks").Hint = document.OneOf(checkKinds())
+		d := c.l.ErrorAt(c.o.where(), c.o.path, "this check does not say what it checks")
+		for _, k := range checkKinds() {
+			d.Because(misspelledKey(c.o.path, k))
+		}
+		d.Hint = document.OneOf(checkKinds())
 		return false
 	case len(kinds) > 1:
 		c.l.ErrorAt(c.o.keys[kinds[1]].Key, c.o.path, "a check is of one kind, this one is %s", strings.Join(kinds, " and ")).Hint = "make them items of their own: each begins with -"
@@ -479,7 +483,7 @@ func (c *checkDraft) target(o *object) *rowShape {
 	}
 	n := c.l.script.byTable[v.Text]
 	if n == nil {
-		c.l.ErrorAt(v, o.keyPath("table"), "no node creates table %s", document.Quote(v.Text)).Hint = document.SuggestKey(v.Text, c.l.script.byTable)
+		c.l.noCreator(v, o.keyPath("table"), v.Text)
 		return nil
 	}
 	c.check.Target, c.check.references = n, n != c.d.node

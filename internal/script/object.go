@@ -115,7 +115,7 @@ func (o *object) ignored(reason string, keys ...string) {
 // missing reports that a key has to be there.
 func (o *object) missing(key, hint string) {
 	if o != nil {
-		o.l.ErrorAt(o.where(), o.path, "%s is missing", key).Hint = hint
+		o.l.ErrorAt(o.where(), o.path, "%s is missing", key).Because(misspelledKey(o.path, key), strayKey(o.path, key)).Hint = hint
 	}
 }
 

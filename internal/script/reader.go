@@ -246,7 +246,7 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 	members := o.members("columns")
 	if len(members) == 0 {
 		d.readsOK = false
-		if v := o.get("columns"); (v == nil || v.Kind == document.Map) && !o.has("types") && !f.Database() {
+		if v := o.get("columns"); (v == nil || v.Kind == document.Map) && !o.has("types") && !f.Database() && !o.namesDatabase() {
 			o.missing("columns", "a file_table names the columns that it reads, or takes them from the files with types: {}")
 		}
 		return
@@ -499,7 +499,7 @@ func (l *loader) readCreators(d *nodeDraft) (out []*Node) {
 func (l *loader) creator(v *document.Value, path string) *Node {
 	n := l.script.byTable[v.Text]
 	if n == nil {
-		l.ErrorAt(v, path, "no node creates table %s", document.Quote(v.Text)).Hint = document.SuggestKey(v.Text, l.script.byTable)
+		l.noCreator(v, path, v.Text)
 	}
 	return n
 }

@@ -27,7 +27,7 @@ func (l *loader) shortLookup(d *nodeDraft, k *Lookup) {
 	}
 	creator := l.script.byTable[table.Text]
 	if creator == nil {
-		l.ErrorAt(table, o.keyPath("table"), "no node creates table %s", document.Quote(table.Text)).Hint = document.SuggestKey(table.Text, l.script.byTable)
+		l.noCreator(table, o.keyPath("table"), table.Text)
 		return
 	}
 	d.looks, d.looksOrder, d.looksOK = l.fieldsOf(creator)

@@ -83,7 +83,7 @@ func (l *loader) queryInputs(d *nodeDraft, q *SQLQuery) bool {
 		in := QueryInput{Name: e.Name, Table: e.Value.Text, Creator: l.script.byTable[e.Value.Text]}
 		q.Inputs = append(q.Inputs, in)
 		if in.Creator == nil {
-			l.ErrorAt(e.Value, join(path, e.Name), "no node creates table %s", document.Quote(in.Table)).Hint = document.SuggestKey(in.Table, l.script.byTable)
+			l.noCreator(e.Value, join(path, e.Name), in.Table)
 			known = false
 			continue
 		}

@@ -34,6 +34,7 @@ func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 			}
 		}
 		l.ErrorAt(e.Key, path, "key %s means nothing here", document.Quote(e.Name)).Hint = hint + "; " + lenientHint
+		l.Explains(strayKey(path, strings.ToLower(e.Name)))
 		return
 	}
 	meant := meantBy(e, s.names())
@@ -46,6 +47,24 @@ func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 		return
 	}
 	l.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint = "did you mean " + document.Quote(meant) + "? " + lenientHint
+	l.Explains(misspelledKey(path, meant))
+}
+
+// misspelledKey and strayKey are why a key is missing at a path: it is there under
+// another name, or it is somewhere else in the node.
+func misspelledKey(path, key string) string { return "misspelled " + join(path, key) }
+
+func strayKey(path, key string) string {
+	steps := strings.SplitN(path, ".", 3)
+	return "stray " + key + " in " + strings.Join(steps[:min(len(steps), 2)], ".")
+}
+
+// nodeTwice is why no node creates a table.
+const nodeTwice = "a node's name occurs twice"
+
+// noCreator reports a table that no node creates.
+func (l *loader) noCreator(v *document.Value, path, table string) {
+	l.ErrorAt(v, path, "no node creates table %s", document.Quote(table)).Because(nodeTwice).Hint = document.SuggestKey(table, l.script.byTable)
 }
 
 // rowKeys are the keys that choose, check or put aside rows, each with where it does.
@@ -227,6 +246,9 @@ func (l *loader) duplicate(e, first *document.Entry, path string) {
 	} else {
 		d = l.ErrorAt(e.Key, path, "key %s occurs twice", document.Quote(e.Name))
 		d.Hint = "only one of them can count; with --lenient the last one does"
+		if path == "nodes" {
+			l.Explains(nodeTwice)
+		}
 	}
 	if d.Severity != "" {
 		d.Related = append(d.Related, l.pos(first.Key))
