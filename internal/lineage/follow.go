@@ -202,7 +202,7 @@ func (t *tracer) expand(ctx context.Context, n *traced, keys string) error {
 			return err
 		}
 	}
-	if t.single && (n.Node.Query != nil || n.Node.PyTable != nil) {
+	if t.single && (n.Node.Query != nil || n.callsPython()) {
 		return nil
 	}
 	if err := t.materialize(ctx, n, keys); err != nil {
@@ -230,11 +230,10 @@ func (t *tracer) expand(ctx context.Context, n *traced, keys string) error {
 		return t.records(ctx, n, n.Node.Files, plan.RoleRow, of, files)
 	}
 	of := func() []plan.TraceStep {
-		steps := plan.TraceSteps(n.Node, n.In, n.Plan.Layout, rows, t.paths)
 		if t.single {
-			steps = singly(steps)
+			return n.singly(rows)
 		}
-		return steps
+		return plan.TraceSteps(n.Node, n.In, n.Plan.Layout, rows, t.paths)
 	}
 	steps := of()
 	for _, table := range n.sources() {

@@ -8,6 +8,7 @@ import (
 
 	"thalweg/internal/pipeline"
 	"thalweg/internal/plan"
+	"thalweg/internal/script"
 )
 
 // RecordOf finds the record of an input file that a row of tables was computed from,
@@ -49,7 +50,7 @@ func (t *Tree) record() *Row {
 	}
 	row := t.Rows[t.Roots[0]]
 	for row.File == "" {
-		if row.Note != "" || len(row.From) != 1 || row.From[0].Count != 1 && row.From[0].Role != plan.RoleSame {
+		if row.Note != "" || len(row.From) != 1 || row.From[0].Count != 1 {
 			return nil
 		}
 		row = t.Rows[row.From[0].Sample[0]]
@@ -57,7 +58,21 @@ func (t *Tree) record() *Row {
 	return row
 }
 
-// singly are the steps to the one row that a row is computed from.
-func singly(steps []plan.TraceStep) []plan.TraceStep {
-	return slices.DeleteFunc(steps, func(s plan.TraceStep) bool { return s.Role == plan.RoleRight || s.Role == plan.RoleGroup })
+// singly are the steps from rows of a node to the one row that each is computed from.
+// None: there is no such row, or finding it would call functions of the user's again.
+func (n *traced) singly(rows string) []plan.TraceStep {
+	switch {
+	case n.Node.Query != nil, n.Node.PyTable != nil, n.In.Reader == nil:
+		return nil
+	case n.Node.Lookup != nil:
+		return plan.FirstStep(plan.RoleLeft, n.In, rows)
+	case n.Node.Type == script.Distinct: // what was kept is the first of the same key
+		return plan.FirstStep(plan.RoleSame, n.In, rows)
+	}
+	return plan.FirstStep(plan.RoleRow, n.In, rows)
+}
+
+// callsPython reports whether the node's rows cannot be told without its formulas.
+func (n *traced) callsPython() bool {
+	return n.Node.PyTable != nil || n.Node.PyCalc != nil && (n.Node.Having() != nil || n.Node.BadRows != nil)
 }

@@ -20,52 +20,72 @@ type ReadRow struct {
 
 // originTimeout bounds how long a failure waits for the record that its row comes from:
 // batches behind it are executed once more for that.
-const originTimeout = 10 * time.Second
+const originTimeout = 5 * time.Second
 
 // placeInTable gives a failed row its number in the table that the node reads, and the
 // record of a file that it comes from. Until here the failure has the row's number in
 // the batch.
 func (x *attempt) placeInTable(ctx context.Context, err error) {
 	var f *fault.Error
-	t, w := x.in.Reader, x.batch.Work
-	if !errors.As(err, &f) || t == nil || x.node.PyTable != nil {
+	if !errors.As(err, &f) || x.in.Reader == nil || x.node.PyTable != nil {
 		return
 	}
-	p := &f.Place
-	inFile, said, row := p.File != "" && p.Table == "", "", ""
+	placed := f.Place.File == "" || f.Place.Table != "" // the place is the row's, not that of the user's code
+	row := x.findRow(&f.Place, placed)
+	f.Place.Origin = x.originOf(ctx, f, row)
+	if placed {
+		return
+	}
+	said := "a row of table " + x.in.Reader.Name()
+	switch {
+	case f.Place.Table != "":
+		said = fmt.Sprintf("row %d of table %s", f.Place.Record, f.Place.Table)
+	case f.Place.Origin == nil:
+		return
+	}
+	if f.Place.Origin != nil {
+		said += ", from " + f.Place.Origin.String()
+	}
+	f.Message += " (" + said + ")"
+}
+
+// findRow puts the row of a place, which it counts in the batch, into the table that is
+// read, as far as it is known: row selects its order columns, "" if it is not known.
+func (x *attempt) findRow(p *fault.Place, placed bool) (row string) {
+	t, w := x.in.Reader, x.batch.Work
 	switch {
 	case p.Table != "": // it counts a table's rows already
 		if p.Table == t.Name() && !t.Scattered() && p.Record > 0 {
 			row = plan.RowAt(t, p.Record)
 		}
-	case len(w.Parts) == 0: // the batch computes the table, and says so
-		return
+	case len(w.Parts) == 0 && !w.Ranged: // the batch computes the table, and says so
 	case t.Scattered(): // its rows have no numbers that would be the same each time
-		if said = "a row of table " + t.Name(); p.Record > 0 || p.Sorted > 0 {
-			row = plan.BatchRowAt(t, w, max(p.Record, p.Sorted), p.Sorted > 0, x.batch.Paths)
+		if n := max(p.Record, p.Sorted); n > 0 {
+			row = plan.BatchRowAt(t, w, n, p.Sorted > 0, x.batch.Paths)
 		}
-		if p.Record = 0; !inFile && p.Field != "" {
+		p.Record = 0
+		if placed && p.Field != "" {
 			p.PutInTable(t.Name(), 0)
 		}
 	case p.Record > 0:
 		p.PutInTable(t.Name(), p.Record+plan.FirstRow(t, w))
-		row, said = plan.RowAt(t, p.Record), fmt.Sprintf("row %d of table %s", p.Record, t.Name())
+		row = plan.RowAt(t, p.Record)
 	}
-	if p.Origin = x.originOf(ctx, f, row); p.Origin != nil {
-		said += ", from " + p.Origin.String()
-	}
-	if inFile && (p.Record > 0 || p.Origin != nil) {
-		f.Message += " (" + said + ")"
-	}
+	return row
 }
 
 // originOf is the record of a file that a row of a batch, if it is known, comes from;
-// nil: it is not known. That helps whoever reads of the failure, and decides nothing.
+// nil: it is not known. That helps whoever reads of the failure, and decides nothing: it
+// takes at most half of the time that the attempt has left.
 func (x *attempt) originOf(ctx context.Context, f *fault.Error, row string) *fault.Place {
 	if x.p.cfg.RecordOf == nil || row == "" || f.Kind != fault.UserData && f.Kind != fault.Script {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, originTimeout)
+	within := originTimeout
+	if end, ok := ctx.Deadline(); ok {
+		within = min(within, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	place, err := x.p.cfg.RecordOf(ctx, x.p, ReadRow{Table: x.in.Reader, SQL: row, Paths: x.batch.Paths})
 	if err != nil {

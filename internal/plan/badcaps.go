@@ -33,9 +33,10 @@ func (t BadTotals) over(b *script.BadRows) string {
 	return ""
 }
 
-// judgeBadRows fails a node that has more bad rows than its caps allow.
+// judgeBadRows fails a node that has more bad rows of a table, or of files where reader
+// is nil, than its caps allow.
 // badRows is a SELECT of them.
-func judgeBadRows(ctx context.Context, db engine.Querier, n *script.Node, b Batch, badRows string, t BadTotals) error {
+func judgeBadRows(ctx context.Context, db engine.Querier, n *script.Node, reader *Table, b Batch, badRows string, t BadTotals) error {
 	passed := t.over(n.BadRows)
 	if passed == "" {
 		return nil
@@ -49,6 +50,9 @@ func judgeBadRows(ctx context.Context, db engine.Querier, n *script.Node, b Batc
 			b.Run.Command(fmt.Sprintf("sql 'FROM run%d.%s'", b.Run.Run, plainIdent(SideTable(n, state.SideBad)))), n.BadRows.Pos.File, n.BadRows.Pos.Line, n.BadRows.Pos.Col)}
 	if err := badExamplesOf(ctx, db, badRows, f); err != nil {
 		return fmt.Errorf("read the bad rows of %s: %w", n.Name, err)
+	}
+	if reader != nil && f.Place.Line == 0 { // the side table counts the rows of the table
+		f.Place.Table = reader.Name()
 	}
 	return f
 }
@@ -85,9 +89,9 @@ func badExamplesOf(ctx context.Context, db engine.Querier, badRows string, f *fa
 }
 
 // badCapsTask is the batch that compares a node's caps with all its batches.
-func (p *Planner) badCapsTask(t engine.Task, n *script.Node, own *Table, b Batch) engine.Task {
+func (p *Planner) badCapsTask(t engine.Task, n *script.Node, in Inputs, own *Table, b Batch) engine.Task {
 	t.Judge = func(ctx context.Context, db engine.Querier, _ engine.Result) error {
-		return judgeBadRows(ctx, db, n, b, own.SelectAll(b.Paths), b.Bad)
+		return judgeBadRows(ctx, db, n, in.Reader, b, own.SelectAll(b.Paths), b.Bad)
 	}
 	return t
 }

@@ -55,7 +55,7 @@ func (p *Planner) quarantine(t *engine.Task, n *script.Node, in Inputs, plan Nod
 			if rows < 0 {
 				rows = res.CSVRows
 			}
-			return judgeBadRows(ctx, db, n, b, f.sideQuery(), BadTotals{Rows: rows, Bad: res.BadRows, Complete: b.Work.Only})
+			return judgeBadRows(ctx, db, n, in.Reader, b, f.sideQuery(), BadTotals{Rows: rows, Bad: res.BadRows, Complete: b.Work.Only})
 		},
 	}
 }

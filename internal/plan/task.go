@@ -104,7 +104,7 @@ func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b B
 		return p.checkTask(t, n, in, own, b)
 	}
 	if b.Work.BadCaps {
-		return p.badCapsTask(t, n, own, b), nil
+		return p.badCapsTask(t, n, in, own, b), nil
 	}
 	in, err := p.inline(&t, n, in, b, b.Trace)
 	if err != nil {

@@ -174,7 +174,12 @@ func TraceSteps(n *script.Node, in Inputs, layout Layout, rows string, paths Pat
 	case n.PyTable != nil:
 		return []TraceStep{{Table: in.Reader, Role: RoleGroup, Scans: true, SQL: sameGroup(n, in, rows, paths)}}
 	}
-	return []TraceStep{{Table: in.Reader, Role: RoleRow, SQL: passOn(rows, 0, in.Reader.width())}}
+	return FirstStep(RoleRow, in, rows)
+}
+
+// FirstStep goes to the rows of a node's reader whose order columns its rows begin with.
+func FirstStep(role Role, in Inputs, rows string) []TraceStep {
+	return []TraceStep{{Table: in.Reader, Role: role, SQL: passOn(rows, 0, in.Reader.width())}}
 }
 
 // passOn takes some of the order columns.

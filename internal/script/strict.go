@@ -59,12 +59,29 @@ func strayKey(path, key string) string {
 	return "stray " + key + " in " + strings.Join(steps[:min(len(steps), 2)], ".")
 }
 
-// nodeTwice is why no node creates a table.
-const nodeTwice = "a node's name occurs twice"
+// nodeTwice is why no node creates a table: another one has the node's name.
+func nodeTwice(table string) string { return "twice the node of table " + table }
+
+// tableOf is the table that a node which is not read says that it writes, as far as
+// that can be seen; "": none.
+func tableOf(node *document.Value) string {
+	for _, part := range node.Entries {
+		if part.Name != "w" {
+			continue
+		}
+		for _, e := range part.Value.Entries {
+			if e.Name == "name" {
+				return e.Value.Text
+			}
+		}
+		return part.Value.Text
+	}
+	return ""
+}
 
 // noCreator reports a table that no node creates.
 func (l *loader) noCreator(v *document.Value, path, table string) {
-	l.ErrorAt(v, path, "no node creates table %s", document.Quote(table)).Because(nodeTwice).Hint = document.SuggestKey(table, l.script.byTable)
+	l.ErrorAt(v, path, "no node creates table %s", document.Quote(table)).Because(nodeTwice(table)).Hint = document.SuggestKey(table, l.script.byTable)
 }
 
 // rowKeys are the keys that choose, check or put aside rows, each with where it does.
@@ -247,7 +264,8 @@ func (l *loader) duplicate(e, first *document.Entry, path string) {
 		d = l.ErrorAt(e.Key, path, "key %s occurs twice", document.Quote(e.Name))
 		d.Hint = "only one of them can count; with --lenient the last one does"
 		if path == "nodes" {
-			l.Explains(nodeTwice)
+			l.Explains(nodeTwice(tableOf(first.Value)))
+			l.Explains(nodeTwice(tableOf(e.Value)))
 		}
 	}
 	if d.Severity != "" {
