@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/term"
@@ -17,9 +18,9 @@ import (
 
 type sqlCmd struct {
 	Query  string `arg:"" optional:"" help:"SQL of DuckDB; - reads one query from standard input. Tables: NAME for the last run that wrote it, runN.NAME for run N's. Without a query: a session, where queries end in ; and \\? says what else there is."`
-	Format string `help:"${enum}. ndjson is json: an object a line." enum:"table,csv,json,ndjson,parquet" default:"table"`
+	Format string `help:"${enum}. ndjson is json: an object a line. Without it the ending of a file says it: .csv, .json, .ndjson, .jsonl, .parquet." enum:"table,csv,json,ndjson,parquet" default:"table"`
 	Output string `short:"o" help:"File to write to, instead of standard output." type:"path" placeholder:"FILE"`
-	Limit  int    `help:"Rows to print at most, 0 for all; default: 1000. Parquet has all." default:"1000"`
+	Limit  int    `help:"Rows to print at most, 0 for all; default: 1000, and all where a file is written." default:"-1"`
 	JSON   bool   `name:"json" help:"As --format json; with another format only failures are JSON."`
 	Memory string `help:"Memory for the query." default:"2GB" placeholder:"SIZE"`
 	stateFlags
@@ -33,8 +34,8 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.JSON && c.Format == "table" {
-		c.Format = "json"
+	if err := c.choose(); err != nil {
+		return err
 	}
 	query := c.Query
 	if query == "-" {
@@ -71,7 +72,40 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) (err error) {
 	return c.ask(ctx, a, home, opts, out)
 }
 
-const formatParquet = "parquet"
+const (
+	formatTable   = "table"
+	formatParquet = "parquet"
+)
+
+// shownRowsMax of a query are printed, unless the user says how many.
+const shownRowsMax = 1000
+
+// choose says in what form the rows are written, and how many, where the user does not.
+func (c *sqlCmd) choose() error {
+	if c.Limit < 0 {
+		if c.Limit = shownRowsMax; c.Output != "" {
+			c.Limit = 0
+		}
+	}
+	if c.Format != formatTable {
+		return nil
+	}
+	if c.JSON {
+		c.Format = "json"
+	}
+	if c.Output == "" {
+		return nil
+	}
+	formats := map[string]string{".csv": "csv", ".json": "json", ".ndjson": "json", ".jsonl": "json", ".parquet": formatParquet, ".txt": c.Format, "": c.Format}
+	ending := strings.ToLower(filepath.Ext(c.Output))
+	format, ok := formats[ending]
+	if !ok {
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--output: what form %s should have is not known: it is not told by %s", c.Output, ending),
+			Hint: "let its name end in .csv, .ndjson, .parquet or .txt, or name the form with --format"}
+	}
+	c.Format = format
+	return nil
+}
 
 // output opens where the rows go; done closes it, and leaves no half file.
 func (c *sqlCmd) output(a *app) (to io.Writer, done func(error) error, err error) {
@@ -151,7 +185,7 @@ func (c *sqlCmd) parquet(ctx context.Context, a *app, home *local.Home, opts loc
 }
 
 func (c *sqlCmd) print(a *app, out io.Writer, res local.QueryResult) error {
-	if c.Format != "table" {
+	if c.Format != formatTable {
 		if note := renameEqual(res.Columns); note != "" {
 			fmt.Fprintln(a.stderr, note)
 		}

@@ -86,6 +86,8 @@ func (in *inserter) load(ctx context.Context, path string) (err error) {
 // value is what is bound for a text.
 func (in *inserter) value(c TargetColumn, text string, null bool) (any, error) {
 	switch {
+	case null && c.made:
+		return nil, rowFault(in.row, c.Name, "it is NULL, for which the database would make up a value")
 	case null:
 		return nil, nil
 	case c.limit != nil:

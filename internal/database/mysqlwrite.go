@@ -168,7 +168,8 @@ func (w *mysqlWriter) fits(c TargetColumn, kind string) bool {
 
 func (w *mysqlWriter) table(ctx context.Context, name string) ([]tableColumn, error) {
 	schema, table := mysqlParts(name)
-	found, err := w.rows(ctx, `SELECT column_name, column_type, is_nullable = 'NO' AND column_default IS NULL AND extra NOT LIKE '%auto_increment%' AND extra NOT LIKE '%GENERATED%'
+	found, err := w.rows(ctx, `SELECT column_name, column_type, is_nullable = 'NO' AND column_default IS NULL AND extra NOT LIKE '%auto_increment%' AND extra NOT LIKE '%GENERATED%',
+			extra LIKE '%auto_increment%' OR is_nullable = 'NO' AND column_type LIKE 'timestamp%'
 		FROM information_schema.columns WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ? ORDER BY ordinal_position`, schema, table)
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -186,7 +187,7 @@ func (w *mysqlWriter) table(ctx context.Context, name string) ([]tableColumn, er
 	}
 	out := make([]tableColumn, len(found))
 	for i, r := range found {
-		out[i] = tableColumn{name: r[0], kind: r[1], required: r[2] == "1"}
+		out[i] = tableColumn{name: r[0], kind: r[1], required: r[2] == "1", made: r[3] == "1"}
 	}
 	return out, nil
 }

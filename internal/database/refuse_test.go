@@ -53,6 +53,9 @@ func TestRowsThatAreRefused(t *testing.T) {
 		{"MariaDB", "a cascade", "CREATE TABLE x (v bigint PRIMARY KEY); INSERT INTO x VALUES (5); CREATE TABLE other (v bigint, FOREIGN KEY (v) REFERENCES x (v) ON DELETE SET NULL); INSERT INTO other VALUES (5)", number, database.Replace, "5\n", "other refers to them"},
 		{"MariaDB", "a number that is rounded", "CREATE TABLE x (v double(5,2))", []database.TargetColumn{{Name: "v", Type: "float", Nullable: true}}, database.Append, "1.2345\n", "column v is double(5,2) there"},
 		{"MariaDB", "a view", "CREATE TABLE y (v bigint); CREATE VIEW x AS SELECT v FROM y", number, database.Append, "1\n", "x is a view"},
+		{"MariaDB", "a number that would be made up", "CREATE TABLE x (v bigint AUTO_INCREMENT PRIMARY KEY)", number, database.Append, "7\n\n", "row 2 of what is written: column v: it is NULL"},
+		{"SQLite", "a number that would be made up", "CREATE TABLE x (v INTEGER PRIMARY KEY)", number, database.Append, "7\n\n", "row 2 of what is written: column v: it is NULL"},
+		{"SQLite", "a number that would be made up to replace", "CREATE TABLE x (v INTEGER PRIMARY KEY); INSERT INTO x VALUES (5)", number, database.Replace, "7\n\n", "row 2 of what is written: column v: it is NULL"},
 		{"SQLite", "a check", "CREATE TABLE x (v TEXT CHECK (length(v) < 6))", text, database.Append, "\"a\"\n\"abcdef\"\n", "row 2 of what is written: SQLite"},
 		{"SQLite", "a check that ends the transaction", "CREATE TABLE x (v TEXT UNIQUE ON CONFLICT ROLLBACK)", text, database.Append, "\"a\"\n\"b\"\n\"a\"\n", "UNIQUE constraint failed"},
 		{"SQLite", "a reference", "CREATE TABLE p (v INTEGER PRIMARY KEY); INSERT INTO p VALUES (1); CREATE TABLE x (v INTEGER REFERENCES p)", number, database.Append, "1\n2\n", "FOREIGN KEY"},
@@ -78,6 +81,34 @@ func TestRowsThatAreRefused(t *testing.T) {
 			require.Contains(t, []fault.Kind{fault.UserData, fault.Script}, f.Kind, "it is the user's")
 			require.False(t, f.Retryable)
 			require.Equal(t, before, valuesOf(t, s, "SELECT v FROM x"))
+		})
+	}
+}
+
+// A key is what comes: no server numbers rows by itself where a key is NULL or 0, in a table
+// that is made for the rows either.
+func TestKeysAreNotMadeUp(t *testing.T) {
+	t.Parallel()
+	number := []database.TargetColumn{{Name: "v", Type: "int", Nullable: true}}
+	for kind, open := range map[string]func(*testing.T) server{"PostgreSQL": postgres, "MariaDB": mariadb, "SQLite": sqlite} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			to := database.Target{URL: s.url, Table: "made", Mode: database.Merge, Key: []string{"v"}, Columns: number}
+			staged, err := stage(t, to, "1", 1, "2\n\n5\n")
+			if err == nil {
+				err = staged.Publish(t.Context())
+				require.NoError(t, staged.Discard(t.Context()))
+			}
+			require.Error(t, err)
+			require.Equal(t, fault.UserData, fault.Of(err).Kind, err)
+			if kind == "MariaDB" {
+				s.exec(t, "CREATE TABLE counted (v bigint AUTO_INCREMENT PRIMARY KEY)")
+				staged, err := stage(t, database.Target{URL: s.url, Table: "counted", Mode: database.Append, Columns: number}, "2", 1, "0\n7\n")
+				require.NoError(t, err)
+				require.NoError(t, staged.Publish(t.Context()))
+				require.Equal(t, "0\n7\n", valuesOf(t, s, "SELECT v FROM counted ORDER BY v"))
+			}
 		})
 	}
 }

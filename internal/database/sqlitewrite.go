@@ -68,11 +68,15 @@ func (w *sqliteWriter) alike(ctx context.Context, name string, key []string) ([]
 }
 
 // typeOf: SQLite makes floating point of numbers unless a type's name has TEXT in it.
-func (w *sqliteWriter) typeOf(c TargetColumn, _ bool) string {
+// INTEGER as the only key would be the row's number, which is made up where NULL comes.
+func (w *sqliteWriter) typeOf(c TargetColumn, key bool) string {
 	switch c.Type {
 	case "string", "datetime", "date", "timestamptz":
 		return "TEXT"
 	case "int":
+		if key {
+			return "BIGINT"
+		}
 		return "INTEGER"
 	case "float":
 		return "REAL"
@@ -119,10 +123,10 @@ func affinity(kind string) string {
 
 func (w *sqliteWriter) table(ctx context.Context, name string) ([]tableColumn, error) {
 	schema, table := sqlitePath(name)
-	found, err := w.rows(ctx, `SELECT name, type, "notnull" AND dflt_value IS NULL AND NOT (pk AND upper(type) = 'INTEGER') FROM pragma_table_info(?, ?)`, table, schema)
+	found, err := w.rows(ctx, `SELECT name, type, "notnull" AND dflt_value IS NULL AND NOT (pk AND upper(type) = 'INTEGER'), pk AND upper(type) = 'INTEGER' FROM pragma_table_info(?, ?)`, table, schema)
 	out := make([]tableColumn, len(found))
 	for i, r := range found {
-		out[i] = tableColumn{name: r[0], kind: r[1], required: r[2] == "1"}
+		out[i] = tableColumn{name: r[0], kind: r[1], required: r[2] == "1", made: r[3] == "1"}
 	}
 	return out, err
 }

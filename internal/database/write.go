@@ -41,6 +41,7 @@ type TargetColumn struct {
 	Type     string // the name of a script's type
 	Nullable bool
 
+	made  bool   // see tableColumn
 	limit *limit // of the column there; nil: the server refuses what does not fit
 }
 
@@ -155,6 +156,7 @@ type tableColumn struct {
 	name     string
 	kind     string
 	required bool // takes no NULL, and has no default
+	made     bool // the database makes a value up where NULL comes
 }
 
 // staged is a transaction that is open, unless done.
@@ -355,6 +357,8 @@ func (s *staged) check(ctx context.Context, have []tableColumn) error {
 			wrong = append(wrong, fmt.Sprintf("it has no column %s (%s)", c.Name, cmp.Or(s.w.typeOf(c, false), c.Type)))
 		case !s.w.fits(c, have[i].kind):
 			wrong = append(wrong, fmt.Sprintf("column %s is %s there, which does not hold every %s; %s does", c.Name, have[i].kind, c.Type, cmp.Or(s.w.typeOf(c, false), "nothing")))
+		case have[i].made:
+			s.t.Columns[n].made = true
 		case c.Type == "string":
 			s.t.Columns[n].limit = s.w.limit(have[i].kind)
 		}

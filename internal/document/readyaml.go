@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -107,6 +108,11 @@ func (r *yamlReader) value(n *yaml.Node, depth int) *Value {
 	if v := r.done[n]; v != nil {
 		return v
 	}
+	if mark := r.strayMark(n); mark != "" {
+		v := r.fail(n, "%s", mark)
+		r.err.hint = "put the value in quotes"
+		return v
+	}
 	r.open[n] = true
 	v := &Value{Src: r.src, Off: r.contentStart(n), Weight: 1}
 	switch n.Kind {
@@ -128,6 +134,20 @@ func (r *yamlReader) value(n *yaml.Node, depth int) *Value {
 	delete(r.open, n)
 	r.done[n] = v
 	return v
+}
+
+// strayMark says what of YAML somebody has written before a value who meant an expression:
+// of !is_null(w.x) nothing would be left but NULL, of &&x nothing at all.
+func (r *yamlReader) strayMark(n *yaml.Node) string {
+	if n.Style&yaml.TaggedStyle != 0 && !strings.HasPrefix(n.Tag, "!!") {
+		return fmt.Sprintf("%s is a tag of YAML, and no part of the value", n.Tag)
+	}
+	if strings.ContainsFunc(n.Anchor, func(c rune) bool {
+		return c != '_' && c != '-' && c != '.' && !unicode.IsLetter(c) && !unicode.IsDigit(c)
+	}) {
+		return fmt.Sprintf("&%s is an anchor of YAML, and no part of the value", n.Anchor)
+	}
+	return ""
 }
 
 // contentStart skips the anchor and tag in front of a value.

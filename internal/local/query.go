@@ -20,6 +20,7 @@ import (
 	"thalweg/internal/budget"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
+	"thalweg/internal/figures"
 	"thalweg/internal/pipeline"
 	"thalweg/internal/plan"
 	"thalweg/internal/query"
@@ -46,7 +47,7 @@ type QueryResult struct {
 	Text    []bool // of each column: not numbers, truth values or times
 	Rows    [][]any
 	More    bool // there were more than RowsMax
-	// Warnings are of tables that were named with their run, and are invalid.
+	// Warnings are of tables that were named with their run, and are invalid or not complete.
 	Warnings []string
 }
 
@@ -276,8 +277,8 @@ func openViews(ctx context.Context, home *Home, opts QueryOptions) (*queryViews,
 				v.stmts = append(v.stmts, "CREATE SCHEMA "+sqltext.Ident(schema))
 			}
 			v.views = append(v.views, queryView{t.table, sqltext.Ident(schema) + "." + sqltext.Ident(t.name)})
-			if t.voided != "" {
-				v.warnings = append(v.warnings, t.voided)
+			if t.warning != "" {
+				v.warnings = append(v.warnings, t.warning)
 			}
 		}
 	}
@@ -335,7 +336,7 @@ type queryTable struct {
 	name     string
 	table    *plan.Table
 	complete bool
-	voided   string // who has invalidated it, and why
+	warning  string // of who names it with its run: who has invalidated it, or what is missing
 }
 
 // runTables lists a run's tables whose names are in the query's text.
@@ -369,8 +370,11 @@ func runTables(ctx context.Context, home *Home, r state.Run, text string) ([]que
 				return nil, err
 			}
 			one := queryTable{name: name, table: t, complete: n.Status == state.Succeeded}
-			if n.Status == state.Invalidated {
-				one.voided = fault.Of(pipeline.Voided(ctx, home.State, n)).Message
+			switch {
+			case n.Status == state.Invalidated:
+				one.warning = fault.Of(pipeline.Voided(ctx, home.State, n)).Message
+			case !one.complete:
+				one.warning = fmt.Sprintf("table %s of run %d is not complete: node %s is %s, and the rows of %d of its %s are there", name, r.Run, n.Name, n.Status, n.BatchesDone, figures.Counted(int64(n.BatchesTotal), "batch", "batches"))
 			}
 			out = append(out, one)
 		}
