@@ -231,13 +231,18 @@ func (l *loader) fileColumns(ctx context.Context, o *object, f *FileReader, parq
 	}
 	if err != nil {
 		var v = o.get("urls").Items[0]
-		d := l.ErrorAt(v, o.keyPath("urls"), "cannot take the columns from %s: %s", address.Redact(f.URLs[0].URL), err)
-		d.Cause, d.Hint = err, "the first file has to be there when the script is loaded; or list the columns: columns: {name: type}"
+		name, said := address.Redact(f.URLs[0].URL), err.Error()
 		var known *fault.Error
-		if !errors.As(err, &known) {
-			d.Cause = &fault.Error{Kind: fault.Environment, Message: "reading " + address.Redact(f.URLs[0].URL), Err: err}
-		} else if known.Hint != "" {
-			d.Hint = known.Hint // the file is there: who has looked at it knows better
+		if errors.As(err, &known) && known.Place.Line == 0 {
+			said = errorWithoutPlace(known) // the file is named already
+		}
+		d := l.ErrorAt(v, o.keyPath("urls"), "cannot take the columns from %s: %s", name, said).Because(noRange)
+		d.Cause, d.Hint = err, "the first file has to be there when the script is loaded; or list the columns: columns: {name: type}"
+		switch {
+		case known == nil:
+			d.Cause = &fault.Error{Kind: fault.Environment, Message: "reading " + name, Err: err}
+		case known.Hint != "": // the file is there: who has looked at it knows better
+			d.Hint = known.Hint
 		}
 		return nil
 	}

@@ -50,6 +50,9 @@ func (l *loader) made(o *object) *records.Spec {
 	return nil
 }
 
+// noRange is why a sheet's columns are not known.
+const noRange = "the range of cells cannot be read"
+
 // sheet reads which cells of workbooks are meant.
 func (l *loader) sheet(o *object) *records.Spec {
 	s := &records.Spec{Format: records.Workbooks}
@@ -61,6 +64,7 @@ func (l *loader) sheet(o *object) *records.Spec {
 	if v := o.text("range"); v != nil {
 		if s.Range = strings.TrimSpace(v.Text); records.CheckRange(s.Range) != nil {
 			l.ErrorAt(v, o.keyPath("range"), "%s", records.CheckRange(s.Range)).Hint = "write B3:F100, B3:F, B:F, or B3 for all from there on"
+			l.Explains(noRange)
 		}
 	}
 	if o.has("header") {
