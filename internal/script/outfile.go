@@ -246,6 +246,9 @@ func (l *loader) csvOutput(c, csv *object, w *FileWriter, col *OutputColumn) {
 	severity := document.Error
 	if err == nil {
 		err, severity = expr.PrintNote(col.Type, col.Format), document.Warning
+		if csv != nil && csv.v.Made {
+			severity = document.Error // only the long form means what Capillaries writes
+		}
 	}
 	if err != nil {
 		if v := csv.get("format"); v != nil {
