@@ -143,6 +143,14 @@ func printRetry(a *app, r local.Retry) {
 		t.AppendRow([]any{task.Node, taskBatches(task), taskReason(task), rows, took})
 	}
 	t.Render()
+	if len(r.Passed) > 0 {
+		var what []string
+		for _, c := range r.Passed {
+			what = append(what, strings.TrimSpace(c.What+" "+c.Name)+" "+c.How)
+		}
+		fmt.Fprintf(a.stderr, "%s %s; what is named is done as run %d began with it: `%s` takes the change into a new run\n",
+			a.mark("warning:", yellow), strings.Join(what, "; "), r.Run.Run, a.command(r.Run.RunKey, fmt.Sprintf("retry %d", r.Run.Run)))
+	}
 	if !some {
 		return
 	}

@@ -36,7 +36,10 @@ type Retry struct {
 	// Changed is why the run cannot go on as it is: then a new one begins.
 	Changed []Change
 	New     []NewNode // with Changed: the nodes of the new run
-	Options Options   // for Run
+	// Passed is what would have been Changed, had the user not named what is done again:
+	// that is done as the run began with it.
+	Passed  []Change
+	Options Options // for Run
 }
 
 // Change is something that a run was begun with and that is another now.
@@ -83,6 +86,11 @@ func PlanRetry(ctx context.Context, home *Home, key state.RunKey, opts RetryOpti
 		}
 		if !out.Closure.Failed() && len(out.Closure.Redo) == 0 {
 			return out, nothingFailed(out.Run, nodes)
+		}
+	} else {
+		now := Retry{Run: out.Run}
+		if _, err := t.changed(ctx, rec, nodes, &now); err == nil { // else it cannot be said: the script may be gone
+			out.Passed = now.Changed
 		}
 	}
 	out.Options = Options{Workspace: key.Workspace, Resume: true, Pinned: true, ResumeRun: key.Run, Again: opts.Again}
