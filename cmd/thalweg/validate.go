@@ -6,6 +6,7 @@ import (
 
 	"thalweg/internal/doctor"
 	"thalweg/internal/document"
+	"thalweg/internal/fault"
 	"thalweg/internal/script"
 )
 
@@ -57,10 +58,13 @@ func (c *validateCmd) Run(ctx context.Context, a *app) error {
 	if len(out.Connections) > 0 && !c.JSON {
 		a.printFindings(out.Connections)
 	}
-	if !out.OK {
-		return errReported{exitUsers}
+	switch {
+	case out.OK:
+		return nil
+	case s == nil: // as run does, which cannot read it either
+		return errReported{exitCode(fault.Of(diags.Err()).Kind)}
 	}
-	return nil
+	return errReported{exitUsers}
 }
 
 // connections looks at what a script needs beside itself.
