@@ -102,7 +102,7 @@ type said struct {
 }
 
 // whenRun is a time at which a test was run.
-var whenRun = regexp.MustCompile(`20[2-9]\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?`)
+var whenRun = regexp.MustCompile(`20[2-9]\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:Z|\.\d+Z)?`)
 
 // interpreterPath is where a machine has its Python.
 var interpreterPath = regexp.MustCompile(`interpreter /\S*/python3[.\d]*`)
