@@ -122,13 +122,14 @@ func inferredJSON(p *infer.Proposal) any {
 		Rows      int64      `json:"rows"`
 		BadRows   int64      `json:"bad_rows,omitempty"`
 		Format    string     `json:"format,omitempty"` // json, excel
+		Range     string     `json:"range,omitempty"`  // of a sheet
 		Encoding  string     `json:"encoding,omitempty"`
 		Separator string     `json:"separator,omitempty"`
 		Decimal   string     `json:"decimal,omitempty"`
 		Thousands string     `json:"thousands,omitempty"`
 		Columns   []inferred `json:"columns"`
 		Notes     []string   `json:"notes,omitempty"`
-	}{File: p.URLs[0], Rows: p.Rows, BadRows: p.BadRows, Format: string(p.Format), Encoding: p.Encoding, Decimal: p.Decimal, Thousands: p.Thousands, Columns: []inferred{}, Notes: p.Notes}
+	}{File: p.URLs[0], Rows: p.Rows, BadRows: p.BadRows, Format: string(p.Format), Range: p.Range(), Encoding: p.Encoding, Decimal: p.Decimal, Thousands: p.Thousands, Columns: []inferred{}, Notes: p.Notes}
 	if len(p.Files) > 1 {
 		out.Files = p.Files
 	}

@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 
@@ -124,7 +125,13 @@ func sheetColumns(ctx context.Context, in Input, spec records.Spec) ([]script.Fi
 		bad.Place.File = in.URL
 		return nil, &bad
 	}
-	return foundColumns(found), nil
+	out := foundColumns(found)
+	for i, key := range found {
+		if key.Key == "" {
+			out[i].Kind = fmt.Sprintf("%s%d", key.Letters, key.Row)
+		}
+	}
+	return out, nil
 }
 
 func parquetColumns(in Input) ([]script.FileColumn, error) {

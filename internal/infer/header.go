@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"thalweg/internal/files"
+	"thalweg/internal/records"
 )
 
 // titlesMax is how many records may lie above a header.
@@ -157,3 +159,71 @@ func nameAboveValues(records [][]string, i int) bool {
 }
 
 func standsForNothing(value string) bool { return slices.Contains(nullLike(), value) }
+
+// sheetRows of a sheet's beginning decide on its header.
+const sheetRows = 1_000
+
+// sheetHeader finds the header of a sheet, as untitled does: the first row that is no title, if names are in
+// it. Else it is the first one.
+func sheetHeader(rows []records.SheetRow, o Options) (at int) {
+	fields := 0
+	count := map[int]int{}
+	for _, row := range rows {
+		n := len(row.Columns)
+		if count[n]++; count[n] > count[fields] || count[n] == count[fields] && n > fields {
+			fields = n
+		}
+	}
+	at = slices.IndexFunc(rows, func(row records.SheetRow) bool { return len(row.Columns) > max(1, fields/2) })
+	if at < 1 || at > titlesMax || len(rows)-at < 2 {
+		return 0
+	}
+	head := rows[at]
+	below := make([][]string, 0, len(rows)-at)
+	for _, row := range rows[at:] {
+		rec := make([]string, len(head.Columns))
+		for i, n := range row.Columns {
+			if k := slices.Index(head.Columns, n); k >= 0 {
+				rec[k] = row.Texts[i]
+			}
+		}
+		below = append(below, rec)
+	}
+	apart := head.Row > rows[at-1].Row+1
+	named := slices.ContainsFunc(indexes(below[0]), func(i int) bool { return nameAboveValues(below, i) })
+	switch {
+	case o.Header == HeaderYes, named:
+	case len(head.Columns) == 2 && !apart: // the row above may be a header with a gap
+		return 0
+	case !looksLikeHeader(below):
+		return 0
+	}
+	return at
+}
+
+// findTable looks in which row a sheet's table begins. why says why a file cannot be read as the first one is.
+func (p *Proposal) findTable(ctx context.Context, name string, first bool, o Options) (why string, err error) {
+	f, err := os.Open(p.texts[name])
+	if err != nil {
+		return "", openFault(name, err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return "", openFault(name, err)
+	}
+	rows, err := records.TopRows(ctx, f, st.Size(), records.Spec{Format: p.Format}, sheetRows)
+	if err != nil || len(rows) == 0 {
+		return "", in(name, err)
+	}
+	at := sheetHeader(rows, o)
+	if first && at > 0 {
+		p.top = rows[at].Row
+		p.from.Range = fmt.Sprintf("A%d", p.top)
+		p.Notes = append(p.Notes, fmt.Sprintf("row %d was taken for the header, %s above it: see range", p.top, strings.Replace(linesAre(at), "line", "row", 1)))
+	}
+	if begins := slices.IndexFunc(rows, func(row records.SheetRow) bool { return row.Row >= p.top }); begins != at {
+		return fmt.Sprintf("its header is in row %d", rows[at].Row), nil
+	}
+	return "", nil
+}

@@ -74,7 +74,8 @@ type Proposal struct {
 	texts        map[string]string // where the plain text of each file is, or the CSV that was made of it
 	plain        map[string]string // where the files are of which CSV was made
 	spec         records.Spec      // by which it is made
-	noHeader     bool              // of sheets
+	from         records.Spec      // of which part of a file, without columns
+	top          int               // the row where that part of a sheet begins; 0: at its first
 	badStructure int64
 	firstBad     error
 }
@@ -181,6 +182,9 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 	p.texts[name] = path
 	return nil
 }
+
+// Range is the part of a sheet that the table is in, as the script says it; "": all of it.
+func (p *Proposal) Range() string { return p.from.Range }
 
 // nameColumns says what expressions call the columns.
 func (p *Proposal) nameColumns() {

@@ -31,12 +31,16 @@ type recordFile struct {
 // records looks at all of the files, then reads them with the types that follow.
 func (p *Proposal) records(ctx context.Context, o Options) error {
 	p.Separator, p.HasHeader, p.plain = ',', true, map[string]string{}
-	p.noHeader = p.Format == records.Workbooks && o.Header == HeaderNo
+	p.from = records.Spec{Format: p.Format, NoHeader: p.Format == records.Workbooks && o.Header == HeaderNo}
 	list, err := p.surveyAll(ctx, o)
 	if err != nil {
 		return err
 	}
 	columns, kinds := p.recordColumns(list)
+	if len(p.Columns) == 0 && len(p.Notes) > 0 {
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]}, Message: "no column of the file has a name of its own: " + p.Notes[0],
+			Hint: "give the columns different names"}
+	}
 	if len(p.Columns) == 0 {
 		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]}, Message: "the file has no records", Hint: "name a file that has some"}
 	}
@@ -90,13 +94,21 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 			}
 		}
 		p.plain[name] = p.texts[name]
+		if p.Format == records.Workbooks && !p.from.NoHeader {
+			if why, err := p.findTable(ctx, name, n == 0, o); err != nil {
+				return nil, err
+			} else if why != "" {
+				p.Notes = append(p.Notes, fmt.Sprintf("%s is left out: %s, so it needs a node of its own", name, why))
+				continue
+			}
+		}
 		f := recordFile{csvFile: csvFile{name: name, at: map[string]int{}}}
 		found, err := p.survey(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		f.keys = p.usable(name, found)
-		spec := records.Spec{Format: p.Format, NoHeader: p.noHeader}
+		spec := p.from
 		for i, k := range f.keys {
 			f.at[k.Key] = i
 			spec.Columns = append(spec.Columns, records.Column{Path: k.Key, Kind: records.Text, Optional: true, Nulls: sheetErrors(p.Format)})
@@ -118,19 +130,29 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 
 // usable are the values that a script can ask for by their names.
 func (p *Proposal) usable(name string, found []records.Found) (out []records.Found) {
-	seen := map[string]bool{}
-	for i, f := range found {
+	count := map[string]int{}
+	for _, f := range found {
+		count[f.Key]++
+	}
+	var unnamed []string
+	for _, f := range found {
 		switch {
 		case f.Key == "":
-			p.Notes = append(p.Notes, fmt.Sprintf("column %d of %s has no header: it is left out", i+1, name))
-		case seen[f.Key]:
-			p.Notes = append(p.Notes, fmt.Sprintf("column %d of %s has the header of another one, %q: it is left out", i+1, name, f.Key))
+			unnamed = append(unnamed, f.Letters)
+		case count[f.Key] > 1: // none of them can be asked for
+			p.Notes = append(p.Notes, fmt.Sprintf("column %s of %s has the header of another one, %q: it is left out (--no-header reads columns by their letters)", f.Letters, name, f.Key))
 		case strings.ContainsAny(f.Key, "{}"):
 			p.Notes = append(p.Notes, fmt.Sprintf("%q of %s is left out, because scripts have parameters in braces", f.Key, name))
 		default:
-			seen[f.Key] = true
 			out = append(out, f)
 		}
+	}
+	switch {
+	case len(unnamed) == 1:
+		p.Notes = append(p.Notes, fmt.Sprintf("column %s of %s has values and no header: it is left out (--no-header reads columns by their letters)", unnamed[0], name))
+	case len(unnamed) > 1:
+		const namedMax = 5
+		p.Notes = append(p.Notes, fmt.Sprintf("columns %s of %s have values and no header: they are left out (--no-header reads columns by their letters)", listed(unnamed, namedMax), name))
 	}
 	return out
 }
@@ -153,7 +175,7 @@ func (p *Proposal) survey(ctx context.Context, name string) (found []records.Fou
 	if p.Format == records.Workbooks {
 		st, err := f.Stat()
 		if err == nil {
-			found, err = records.SurveyExcel(ctx, f, st.Size(), records.Spec{Format: p.Format, NoHeader: p.noHeader})
+			found, err = records.SurveyExcel(ctx, f, st.Size(), p.from)
 		}
 		return found, in(name, err)
 	}
@@ -291,8 +313,8 @@ func (c *Column) keepKind(format records.Format, kind records.Value, p *profile)
 
 // recordReader makes of a reader one of records, as the script's is.
 func (p *Proposal) recordReader(r *script.FileReader) records.Spec {
-	spec := records.Spec{Format: p.Format, NoHeader: p.noHeader}
-	r.CSV = script.CSVReader{HeaderRecord: -1, Separator: ',', Made: &records.Spec{Format: p.Format, NoHeader: p.noHeader}}
+	spec, made := p.from, p.from
+	r.CSV = script.CSVReader{HeaderRecord: -1, Separator: ',', Made: &made}
 	for _, c := range r.Columns {
 		c.Header, c.Nullable, c.NullTexts = "", true, []string{""}
 		c.Path = p.Columns[c.Index].Source

@@ -149,8 +149,11 @@ func (p *Proposal) writeRecordKeys(b *strings.Builder) {
 	if p.Encoding != "" {
 		fmt.Fprintf(b, "      csv: {encoding: %s}\n", plain(p.Encoding, true))
 	}
-	if p.noHeader {
+	switch {
+	case p.from.NoHeader:
 		b.WriteString("      excel: {header: false}\n")
+	case p.from.Range != "":
+		fmt.Fprintf(b, "      excel: {range: %s}\n", p.from.Range)
 	}
 }
 

@@ -259,7 +259,10 @@ func (x *excel) header(row int, cells map[int]cell) error {
 		}
 		switch {
 		case len(at) > 1:
-			return refuse("columns %s and %s of sheet %q are both called %q", columnLetters(at[0]), columnLetters(at[1]), x.sheet, c.Path)
+			f := fault.Of(refuse("columns %s and %s of sheet %q are both called %q", columnLetters(at[0]), columnLetters(at[1]), x.sheet, c.Path))
+			f.Hint = fmt.Sprintf("write another header into the file; or read columns by their letters, behind the header: excel: {header: false, range: A%d}, columns: {NAME: {type: string, path: %s}}",
+				row+1, columnLetters(at[0]))
+			return f
 		case len(at) == 1:
 			x.at[i] = at[0]
 		case !c.Optional:
@@ -361,12 +364,38 @@ func (x *excel) text(c cell, column Column) (string, error) {
 	return text, nil
 }
 
-// LookExcel says which columns a sheet has, by its header and the first rows.
-func LookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec) (out []Found, err error) {
-	return lookExcel(ctx, in, size, spec, lookedRecordsMax)
+// SheetRow is a row of a sheet that has values: the columns of these, from 1, and their texts.
+type SheetRow struct {
+	Row     int
+	Columns []int
+	Texts   []string
 }
 
-func lookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most int) (out []Found, err error) {
+// TopRows are the first rows of a sheet that have values: at most so many.
+func TopRows(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most int) (out []SheetRow, err error) {
+	s, err := openSheet(ctx, in, size, spec)
+	if err != nil {
+		return nil, err
+	}
+	s.each = func(row int, cells map[int]cell) error {
+		one := SheetRow{Row: row, Columns: sortedColumns(cells)}
+		for _, n := range one.Columns {
+			text, err := s.book.shown(cells[n])
+			if err != nil {
+				text = cells[n].text // a number that is no day
+			}
+			one.Texts = append(one.Texts, text)
+		}
+		if out = append(out, one); len(out) == most {
+			return errEnough
+		}
+		return nil
+	}
+	return out, s.rows()
+}
+
+// openSheet finds the part of a workbook that is meant.
+func openSheet(ctx context.Context, in io.ReaderAt, size int64, spec Spec) (*sheetReader, error) {
 	book, err := openWorkbook(in, size)
 	if err != nil {
 		return nil, err
@@ -375,33 +404,48 @@ func lookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most 
 	if s.sheet, err = book.find(spec.Sheet, spec.Number); err != nil {
 		return nil, err
 	}
-	if s.area, err = parseRange(spec.Range); err != nil {
+	s.area, err = parseRange(spec.Range)
+	return s, err
+}
+
+// LookExcel says which columns a sheet has, by its header and the first rows. Columns with values
+// but without a header are among them, without a key.
+func LookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec) (out []Found, err error) {
+	return lookExcel(ctx, in, size, spec, lookedRecordsMax)
+}
+
+func lookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most int) (out []Found, err error) {
+	s, err := openSheet(ctx, in, size, spec)
+	if err != nil {
 		return nil, err
 	}
 	at, rows, begun := map[int]int{}, 0, false
-	s.each = func(_ int, cells map[int]cell) error {
+	s.each = func(row int, cells map[int]cell) error {
 		if !begun && !spec.NoHeader {
 			begun = true
 			for _, n := range sortedColumns(cells) {
-				name, err := book.shown(cells[n])
+				name, err := s.book.shown(cells[n])
 				if err != nil {
 					return err
 				}
-				at[n] = len(out)
-				out = append(out, Found{Key: strings.TrimSpace(name)})
+				if name = strings.TrimSpace(name); name != "" {
+					at[n] = len(out)
+					out = append(out, Found{Key: name, Letters: columnLetters(n)})
+				}
 			}
 			return nil
 		}
 		for _, n := range sortedColumns(cells) {
 			i, ok := at[n]
-			if !ok && spec.NoHeader {
-				i, ok = len(out), true
+			if !ok {
+				i = len(out)
 				at[n] = i
-				out = append(out, Found{Key: columnLetters(n)})
+				out = append(out, Found{Letters: columnLetters(n), Row: row})
+				if spec.NoHeader {
+					out[i] = Found{Key: columnLetters(n), Letters: columnLetters(n)}
+				}
 			}
-			if ok {
-				out[i].Value = together(out[i].Value, book.kindOf(cells[n]))
-			}
+			out[i].Value = together(out[i].Value, s.book.kindOf(cells[n]))
 		}
 		if rows++; rows == most {
 			return errEnough

@@ -203,10 +203,15 @@ func TestRanges(t *testing.T) {
 func TestLookExcel(t *testing.T) {
 	t.Parallel()
 	f := excelize.NewFile()
-	set(t, f, "Sheet1", map[string]any{"A1": "i", "B1": "f", "C1": "d", "D1": "s", "E1": "b", "A2": 1, "B2": 1, "C2": time.Now(), "D2": "x", "E2": true, "A3": 2, "B3": 1.5, "D3": 3})
+	set(t, f, "Sheet1", map[string]any{"A1": "i", "B1": "f", "C1": "d", "D1": "s", "E1": "b", "A2": 1, "B2": 1, "C2": time.Now(), "D2": "x", "E2": true, "A3": 2, "B3": 1.5, "D3": 3, "G3": "x", "F4": 1})
 	data, err := f.WriteToBuffer()
 	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	rows, err := TopRows(t.Context(), bytes.NewReader(data.Bytes()), int64(data.Len()), Spec{Range: "B3"}, 1)
+	require.NoError(t, err)
+	require.Equal(t, []SheetRow{{3, []int{2, 4, 7}, []string{"1.5", "3", "x"}}}, rows)
 	got, err := LookExcel(t.Context(), bytes.NewReader(data.Bytes()), int64(data.Len()), Spec{})
 	require.NoError(t, err)
-	require.Equal(t, []Found{{"i", Integer, false}, {"f", Fraction, false}, {"d", Moment, false}, {"s", Any, false}, {"b", Truth, false}}, got)
+	require.Equal(t, []Found{{Key: "i", Value: Integer, Letters: "A"}, {Key: "f", Value: Fraction, Letters: "B"}, {Key: "d", Value: Moment, Letters: "C"}, {Key: "s", Value: Any, Letters: "D"},
+		{Key: "b", Value: Truth, Letters: "E"}, {Value: Any, Letters: "G", Row: 3}, {Value: Integer, Letters: "F", Row: 4}}, got)
 }

@@ -162,7 +162,7 @@ func TestLook(t *testing.T) {
 	t.Parallel()
 	got, err := Look([]byte(`{"i":1,"f":1,"s":"x","b":true,"o":{},"n":null,"big":12345678901234567890} {"f":1.5,"s":1,"i":2,"more":1}` + "\n{\"i\":"))
 	require.NoError(t, err)
-	require.Equal(t, []Found{{"i", Integer, false}, {"f", Fraction, false}, {"s", Any, false}, {"b", Truth, true}, {"o", Any, true}, {"n", Nothing, true}, {"big", Any, true}, {"more", Integer, true}}, got)
+	require.Equal(t, []Found{{Key: "i", Value: Integer}, {Key: "f", Value: Fraction}, {Key: "s", Value: Any}, {Key: "b", Value: Truth, Missing: true}, {Key: "o", Value: Any, Missing: true}, {Key: "n", Value: Nothing, Missing: true}, {Key: "big", Value: Any, Missing: true}, {Key: "more", Value: Integer, Missing: true}}, got)
 	_, err = Look([]byte("[]"))
 	require.Error(t, err)
 }

@@ -11,6 +11,10 @@ type Found struct {
 	Key     string
 	Value   Value
 	Missing bool // some records are without it
+
+	// Of sheets:
+	Letters string // of the column
+	Row     int    // of a column without a header, whose Key is "": its first value's
 }
 
 // Value is what the values of a key are.

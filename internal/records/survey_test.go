@@ -20,8 +20,8 @@ func TestSurvey(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.Close())
-	require.Equal(t, []Found{{"a", Fraction, false}, {"o.x", Integer, false}, {`o."p.q".y`, Any, false}, {"mixed", Any, false}, {"none", Nothing, true},
-		{"empty", Any, true}, {"late", Truth, true}}, s.Found())
+	require.Equal(t, []Found{{Key: "a", Value: Fraction}, {Key: "o.x", Value: Integer}, {Key: `o."p.q".y`, Value: Any}, {Key: "mixed", Value: Any},
+		{Key: "none", Missing: true}, {Key: "empty", Value: Any, Missing: true}, {Key: "late", Value: Truth, Missing: true}}, s.Found())
 }
 
 func TestLooksJSON(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 type FileColumn struct {
 	Name string    // its header, or its name in a Parquet file
 	Type expr.Type // Parquet: what it can be read as, Invalid if as nothing; CSV: String
-	Kind string    // Parquet: the type in the file, for messages
+	Kind string    // Parquet: the type in the file, for messages; of a column of a sheet without a header the cell of its first value
 	// Required says that a Parquet file, or a table of a database, has no null in it.
 	Required bool
 	Layout   string // of a datetime of a database: how it is written

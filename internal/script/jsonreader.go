@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -104,8 +105,13 @@ func (l *loader) jsonColumns(ctx context.Context, d *nodeDraft, f *FileReader) {
 		paths[i] = c.Name
 	}
 	names := identifiers(paths)
+	var unnamed []string
 	for i, c := range have {
-		if slices.Index(paths, c.Name) < i || c.Name == "" {
+		switch {
+		case c.Name == "":
+			unnamed = append(unnamed, c.Kind)
+			continue
+		case slices.Index(paths, c.Name) < i:
 			l.WarnAt(at, o.keyPath("types"), "column %d of the first sheet has no header of its own: it is left out", i+1)
 			continue
 		}
@@ -127,6 +133,7 @@ func (l *loader) jsonColumns(ctx context.Context, d *nodeDraft, f *FileReader) {
 		l.warnNumbered(at, o.keyPath("types"), c.Name, names[i])
 		m.Entries = append(m.Entries, jsonEntry(names[i], key, short))
 	}
+	l.sayUnnamed(o, unnamed, len(have)-len(unnamed))
 	for _, e := range declared {
 		if used[e.Name] {
 			continue
@@ -145,6 +152,38 @@ func (l *loader) jsonColumns(ctx context.Context, d *nodeDraft, f *FileReader) {
 	o.drop("types")
 	o.add("columns", m)
 }
+
+// sayUnnamed tells of columns of a sheet that have values and no header, by their first cells. If they are
+// more than the named ones, what was taken for the header is more likely a title above it.
+func (l *loader) sayUnnamed(o *object, cells []string, named int) {
+	if len(cells) == 0 {
+		return
+	}
+	const shownMax = 5
+	have, they, tell := "column "+letters(cells[0])+" has", "it is", l.WarnAt
+	if len(cells) > 1 {
+		shown := make([]string, min(len(cells), shownMax))
+		for i := range shown {
+			shown[i] = letters(cells[i])
+		}
+		if have, they = "columns "+strings.Join(shown, ", "), "they are"; len(cells) > len(shown) {
+			have += fmt.Sprintf(" and %d more", len(cells)-len(shown))
+		}
+		have += " have"
+	}
+	if len(cells) > named {
+		tell = l.ErrorAt
+	}
+	hint := "write headers into the file, or read columns by their letters: excel: {header: false}"
+	if len(cells) >= named {
+		row := strings.TrimPrefix(cells[0], letters(cells[0]))
+		hint = "if row " + row + " is the header, say where the table begins: excel: {range: A" + row + "}; otherwise " + hint
+	}
+	tell(o.keys["types"].Key, o.keyPath("types"), "%s values, the first in cell %s, but no header: %s left out", have, cells[0], they).Hint = hint
+}
+
+// letters are those of the column of a cell.
+func letters(cell string) string { return strings.TrimRight(cell, "0123456789") }
 
 // shortJSONColumns replaces columns that are given as text, or as {type: …}.
 func (l *loader) shortJSONColumns(o *object) {

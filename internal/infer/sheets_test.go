@@ -1,0 +1,98 @@
+package infer
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/xuri/excelize/v2"
+)
+
+// workbook writes rows; those that are nil are left empty.
+func workbook(t *testing.T, rows ...[]any) string {
+	t.Helper()
+	f := excelize.NewFile()
+	for y, row := range rows {
+		for x, v := range row {
+			at, err := excelize.CoordinatesToCellName(x+1, y+1)
+			require.NoError(t, err)
+			if v != nil {
+				require.NoError(t, f.SetCellValue("Sheet1", at, v))
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "in.xlsx")
+	require.NoError(t, f.SaveAs(path))
+	require.NoError(t, f.Close())
+	return path
+}
+
+type row = []any
+
+// TestHeadersOfSheets: the header is found below titles, and what is left out is named.
+func TestHeadersOfSheets(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		rows   []row
+		header Header
+		area   string
+		names  string
+		notes  []string // what is in each
+	}{
+		"plain":             {rows: []row{{"id", "amt"}, {1, 2.5}}, names: "id amt"},
+		"years":             {rows: []row{{2023, 2024}, {1, 2}}, names: "_2023 _2024"},
+		"titles":            {rows: []row{{"Sales 2024"}, {"by shop"}, nil, {"id", "amt", "shop"}, {1, 2.5, "a"}, {2, 3, "b"}}, area: "A4", names: "id amt shop", notes: []string{"row 4 was taken for the header, 2 rows are above it"}},
+		"a wide title":      {rows: []row{{"Report", "Q1"}, {"a", "b", "c", "d"}, {"x", "y", "z", 1}, {"x", "y", nil, 2}}, area: "A2", names: "a b c d", notes: []string{"a row is above it"}},
+		"only texts":        {rows: []row{{"Staff"}, {"name", "city", "team"}, {"Ann", "Bern", "x"}, {"Bob", "Thun", "y"}}, area: "A2", names: "name city team", notes: []string{"row 2 was taken"}},
+		"two columns":       {rows: []row{{"Prices"}, {"item", "price"}, {"a", 1}, {"b", 2}}, area: "A2", names: "item price", notes: []string{"row 2 was taken"}},
+		"a gap in a header": {rows: []row{{nil, "city"}, {"Ann", "Bern"}, {"Bob", "Thun"}}, names: "city", notes: []string{"column A of"}},
+		"two, set apart":    {rows: []row{{"Staff"}, nil, {"name", "city"}, {"Ann", "Bern"}}, area: "A3", names: "name city", notes: []string{"row 3 was taken"}},
+		"not at the left":   {rows: []row{{nil, "Sales"}, nil, {nil, nil, "id", "amt"}, {nil, nil, 1, 2.5}}, area: "A3", names: "id amt", notes: []string{"row 3 was taken"}},
+		"without headers":   {rows: []row{{"id"}, {1, 2.5, "x"}, {2, 3, "y"}}, names: "id", notes: []string{"columns B, C of in.xlsx have values and no header: they are left out"}},
+		"an index":          {rows: []row{{nil, "a", "b"}, {0, 1, 2}, {1, 2, 3}}, names: "a b", notes: []string{"column A of in.xlsx has values and no header: it is left out"}},
+		"sparse rows":       {rows: []row{{"id", "a", "b", "c"}, {1}, {2}, {3, nil, 4}}, names: "id a b c"},
+		"above groups": {rows: []row{{nil, "Q1", nil, "Q2"}, {"shop", "cost", "gain", "cost", "fee"}, {"x", 1, 2, 3, 4}, {"y", 1, 2, 3, 4}}, area: "A2", names: "shop gain fee",
+			notes: []string{"row 2 was taken", `column B of in.xlsx has the header of another one, "cost"`, `column D of in.xlsx has the header of another one, "cost"`}},
+		"a header is said":    {rows: []row{{"x"}, {1, 2, 3}, {4, 5, 6}}, header: HeaderYes, area: "A2", names: "_1 _2 _3", notes: []string{"row 2 was taken"}},
+		"no header, by order": {rows: []row{{"Sales"}, {"id", "amt", "x"}, {1, 2.5, 3}}, header: HeaderNo, names: "A B C"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := workbook(t, c.rows...)
+			o := options(t)
+			o.Header = c.header
+			p, err := Files(t.Context(), []string{path}, o)
+			require.NoError(t, err)
+			require.Equal(t, c.area, p.Range())
+			var names []string
+			for _, col := range p.Columns {
+				names = append(names, col.Name)
+			}
+			require.Equal(t, c.names, strings.Join(names, " "))
+			require.Len(t, p.Notes, len(c.notes), p.Notes)
+			for i, note := range c.notes {
+				require.Contains(t, strings.ReplaceAll(p.Notes[i], path, "in.xlsx"), note)
+			}
+			loads(t, p)
+		})
+	}
+}
+
+// TestSheetsTogether: a file whose table begins elsewhere is left out, and a comment says so.
+func TestSheetsTogether(t *testing.T) {
+	t.Parallel()
+	table := []row{{"id", "amt"}, {1, 2.5}, {2, 3}}
+	titled := workbook(t, append([]row{{"Sales"}, nil}, table...)...)
+	same := workbook(t, append([]row{{"Sales"}, {"of shops"}}, table...)...)
+	bare := workbook(t, table...)
+	p, err := Files(t.Context(), []string{titled, same, bare}, options(t))
+	require.NoError(t, err)
+	require.Equal(t, []string{titled, same}, p.Files)
+	require.Equal(t, "A3", p.Range())
+	require.Equal(t, []string{"row 3 was taken for the header, a row is above it: see range", bare + " is left out: its header is in row 1, so it needs a node of its own"}, p.Notes)
+	require.Equal(t, int64(4), p.Rows)
+
+	_, err = Files(t.Context(), []string{workbook(t, row{"a", "a"}, row{1, 2})}, options(t))
+	require.ErrorContains(t, err, "no column of the file has a name of its own")
+}
