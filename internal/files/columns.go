@@ -219,7 +219,7 @@ func headerColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 		case i < c.HeaderRecord:
 			continue
 		}
-		if err := checkHeader(in.URL, rec.line+1, rec.text); err != nil {
+		if err := checkHeader(w, in.URL, rec.line+1, rec.text); err != nil {
 			return nil, err
 		}
 		out := make([]script.FileColumn, len(rec.shape.fields))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"unicode/utf8"
 )
 
 // Cells is a record of CSV text in a walk that keeps nothing: its values are
@@ -22,6 +23,9 @@ func (c *Cells) Len() int { return len(c.shape.fields) }
 
 // Value is value i without its quotes.
 func (c *Cells) Value(i int) []byte { return c.shape.value(c.text, i) }
+
+// UTF8 reports whether all of its text is.
+func (c *Cells) UTF8() bool { return utf8.Valid(c.text) }
 
 // EachCells goes through CSV text with the grammar by which inputs are read
 // (csvrecord.go), for those who look at all of it. Each record has to have as many

@@ -174,7 +174,7 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 		w.fields = len(rec.shape.fields)
 		head.fields = w.fields
 		if r.CSV.ByHeader && i == r.CSV.HeaderRecord {
-			if err := checkHeader(u, rec.line+1, rec.text); err != nil {
+			if err := checkHeader(w, u, rec.line+1, rec.text); err != nil {
 				return head, err
 			}
 			if head.index, err = resolveHeader(r, rec.shape.values(rec.text), u, rec.line+1); err != nil {

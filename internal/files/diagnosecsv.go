@@ -89,7 +89,7 @@ func (c *csvCopy) checkStructure(ctx context.Context) error {
 			}
 			f := inputFault(fault.UserData, c.slice.URL, "column %s is not valid UTF-8", c.r.Columns[i].Name)
 			c.place(f, rec, i, strings.ToValidUTF8(string(value), "\uFFFD"))
-			f.Hint = sayIt + "windows-1252}, or what the file is in; or mend that value"
+			f.Hint = notUTF8Hint(ctx, c.slice.Path)
 			return f
 		}
 		return nil

@@ -2,8 +2,11 @@ package files
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"unicode/utf8"
 
 	"thalweg/internal/fault"
@@ -117,7 +120,7 @@ func unmarkedUTF16(head []byte) string {
 
 // checkHeader refuses a header that is not text: its names would lose what cannot
 // be read of them, and be the names of nothing that anybody wrote.
-func checkHeader(u string, line int64, text []byte) error {
+func checkHeader(w *csvWalker, u string, line int64, text []byte) error {
 	if bytes.IndexByte(text, 0) >= 0 {
 		f := textFault(u, "the header has a byte that is zero: it is no text in UTF-8",
 			"look whether this is a CSV file; of text in UTF-16 without a byte order mark say csv: {encoding: utf-16le}")
@@ -129,7 +132,62 @@ func checkHeader(u string, line int64, text []byte) error {
 	}
 	f := NotUTF8(u)
 	f.Place.Line = line
+	if broken := brokenBytes(context.Background(), io.NewSectionReader(w.in, 0, HeadBytesMax)); broken > 0 {
+		f.Message, f.Hint = "the header is not UTF-8 text", "correct it: the rest of the file is UTF-8"
+	}
 	return f
+}
+
+// MostlyUTF8 reports whether a text is UTF-8 with some bytes in it that are not, and not a text in another
+// encoding: those that write a character as a byte hardly ever have what could be a character of several. It says how many bytes
+// are no UTF-8.
+func MostlyUTF8(ctx context.Context, text io.Reader) (mostly bool, broken int64, err error) {
+	const blockBytes, characters = 1 << 20, 4 // for each byte that is none
+	block, kept, several := make([]byte, blockBytes), 0, int64(0)
+	for {
+		if ctx.Err() != nil {
+			return false, 0, context.Cause(ctx)
+		}
+		n, err := io.ReadFull(text, block[kept:])
+		end := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !end {
+			return false, 0, err
+		}
+		rest := block[:kept+n]
+		for len(rest) > 0 && (end || utf8.FullRune(rest)) {
+			r, size := utf8.DecodeRune(rest)
+			switch {
+			case r == utf8.RuneError && size == 1:
+				broken++
+			case size > 1:
+				several++
+			}
+			rest = rest[size:]
+		}
+		if kept = copy(block, rest); end {
+			return several > 0 && several >= characters*broken, broken, nil
+		}
+	}
+}
+
+// brokenBytes counts the bytes that are no UTF-8 in a text that is mostly that; 0 of others.
+func brokenBytes(ctx context.Context, text io.Reader) int64 {
+	if mostly, broken, err := MostlyUTF8(ctx, text); err == nil && mostly {
+		return broken
+	}
+	return 0 // whoever reads it says what is wrong
+}
+
+// notUTF8Hint is the way out of a value of a file that is not UTF-8.
+func notUTF8Hint(ctx context.Context, path string) string {
+	const lookedBytes = 1 << 30
+	if f, err := os.Open(path); err == nil {
+		defer f.Close()
+		if broken := brokenBytes(ctx, io.LimitReader(f, lookedBytes)); broken > 0 {
+			return fmt.Sprintf("the file is UTF-8 but for %s: correct that value, or say bad_rows: quarantine of the node to put such rows aside", counted(int(broken), "byte"))
+		}
+	}
+	return sayIt + "windows-1252}, or what the file is in; or mend that value"
 }
 
 // NotUTF8 says that a file has another encoding, which it does not tell.

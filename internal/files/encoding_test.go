@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +29,7 @@ func inUTF16(order binary.ByteOrder, text string) string {
 func TestNotText(t *testing.T) {
 	t.Parallel()
 	const plain = "id,größe\n1,2\n"
-	inHeader := map[string]bool{"latin1": true, "zero": true, "cut": true}
+	inHeader := map[string]bool{"latin1": true, "zero": true, "cut": true, "one byte": true}
 	for name, c := range map[string]struct{ text, message, hint string }{
 		"xz":        {"\xfd7zXZ\x00\x00\x04", "compressed with xz", "unxz"},
 		"bzip2":     {"BZh91AY&SY\x01\x02", "compressed with bzip2", "bunzip2"},
@@ -41,6 +43,7 @@ func TestNotText(t *testing.T) {
 		"utf-32":    {"\xff\xfe\x00\x00i\x00\x00\x00", "UTF-32", "iconv -f utf-32"},
 		"latin1":    {"id,gr\xf6\xdfe\n1,2\n", "not UTF-8 text", "csv: {encoding: windows-1252}"},
 		"cut":       {"id,gr\xc3\n1,2\n", "not UTF-8 text", "csv: {encoding: windows-1252}"},
+		"one byte":  {"id,gr\xc3\nZürich,Genève\nGrün,Süd\n", "the header is not UTF-8", "correct it: the rest of the file is UTF-8"},
 		"zero":      {"id,gr\x00e,and,more,columns\n1,2,3,4,5\n", "a byte that is zero", "encoding: utf-16le"},
 	} {
 		good, bad := writeFile(t, t.TempDir(), "good.csv", plain), writeFile(t, t.TempDir(), "bad.csv", c.text)
@@ -73,5 +76,32 @@ func TestText(t *testing.T) {
 		path := writeFile(t, t.TempDir(), "x.csv", text)
 		_, err := Columns(context.Background(), Look{}, path, script.CSVReader{Separator: ','}, false)
 		require.NoError(t, err, "%q", text)
+	}
+}
+
+// TestMostlyUTF8: some bytes that are none make no other encoding of a text, wherever they are.
+func TestMostlyUTF8(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		mostly bool
+		broken int64
+	}{
+		"":                             {false, 0},
+		"Genève":                       {true, 0},
+		"Z\xfcrich":                    {false, 1},
+		"éééé\xe8":                     {true, 1},
+		"\xe8éééé\xc3":                 {false, 2},
+		"ééé\xe8":                      {false, 1},
+		"日本日本日本日本\xe6\x97":             {true, 2},
+		"\xef\xbf\xbd\xef\xbf\xbd\xff": {false, 1},
+		strings.Repeat("é", 1<<20) + "\xe8 " + "é": {true, 1},
+		"x" + strings.Repeat("日", 1<<20):           {true, 0},
+	} {
+		for _, in := range []io.Reader{strings.NewReader(text), iotest.HalfReader(strings.NewReader(text))} {
+			mostly, broken, err := MostlyUTF8(t.Context(), in)
+			require.NoError(t, err)
+			require.Equal(t, want.mostly, mostly, "%.20q", text)
+			require.Equal(t, want.broken, broken, "%.20q", text)
+		}
 	}
 }

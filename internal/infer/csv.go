@@ -69,9 +69,10 @@ func (p *Proposal) lookThrough(ctx context.Context, o Options) (list []csvFile, 
 		if f.found, err = scan(ctx, p.texts[name], name, s, o.Threads, p.seed, progressOf(name, p.texts[name], o)); err != nil {
 			return nil, err
 		}
-		if p.badStructure += f.found.bad; p.firstBad == nil {
-			p.firstBad = f.found.first
+		if err := f.found.tooBroken(); err != nil {
+			return nil, err
 		}
+		p.badStructure += f.found.bad
 		list, kept = append(list, f), append(kept, name)
 	}
 	p.Files = kept

@@ -76,6 +76,7 @@ type Proposal struct {
 	spec         records.Spec      // by which it is made
 	from         records.Spec      // of which part of a file, without columns
 	top          int               // the row where that part of a sheet begins; 0: at its first
+	someBroken   bool              // some text has bytes that are no UTF-8
 	badStructure int64
 	firstBad     error
 }

@@ -117,8 +117,11 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 		if err != nil {
 			return nil, err
 		}
-		shape := shape{separator: ',', fields: spec.Fields()}
+		shape := shape{separator: ',', fields: spec.Fields(), made: true}
 		if f.found, err = scan(ctx, at, name, shape, o.Threads, p.seed, progressOf(name, at, o)); err != nil {
+			return nil, err
+		}
+		if err := f.found.tooBroken(); err != nil {
 			return nil, err
 		}
 		p.badStructure += f.found.bad

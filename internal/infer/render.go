@@ -85,7 +85,10 @@ func (p *Proposal) writeBadRows(b *strings.Builder) {
 	if p.BadRows == 0 {
 		return
 	}
+	// At the limit something else is wrong: a file of which no row can be read is never within it.
 	const usualMax, usualPercent, most = 1_000, 10, 100_000
+	percent := int(100 * p.BadRows / max(p.Rows, 1))
+	limit := min(2*percent+1, (percent+100)/2, 99)
 	what := fmt.Sprintf("%s of %s cannot be read", grouped(p.BadRows), rowsText(p.Rows))
 	if p.firstBad != nil {
 		what += ", the first broken record: " + fault.Of(p.firstBad).Error()
@@ -95,7 +98,7 @@ func (p *Proposal) writeBadRows(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "    bad_rows: {action: quarantine, max_rows: %d, max_percent: %d}  # %s\n", min(max(2*p.BadRows, usualMax), most),
-		min(max(200*p.BadRows/max(p.Rows, 1)+1, usualPercent), 100), oneLine(what))
+		max(limit, usualPercent), oneLine(what))
 }
 
 func (p *Proposal) readable() []Column {

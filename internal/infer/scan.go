@@ -2,12 +2,16 @@ package infer
 
 import (
 	"context"
+	"fmt"
 	"hash/maphash"
 	"os"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
+	"thalweg/internal/fault"
 	"thalweg/internal/files"
+	"thalweg/internal/records"
 )
 
 // blockBytes of values are handed on at once.
@@ -60,6 +64,40 @@ func scan(ctx context.Context, path, u string, s shape, threads int, seed maphas
 	return out, group.Wait()
 }
 
+// badRecord says what is wrong with a record.
+func (s shape) badRecord(u string, c *files.Cells) error {
+	f := &fault.Error{Kind: fault.UserData, Place: fault.Place{File: u, Line: c.Line}, Hint: recordHint}
+	switch {
+	case s.made && c.Len() > 1: // package records says it
+		f.Place.Line = records.ParsePlace(c.Value(0)).Line
+		f.Message = "the record cannot be read: " + string(c.Value(1))
+		return f
+	case c.Bad != nil:
+		return c.Bad
+	}
+	for i := range c.Len() {
+		if !utf8.Valid(c.Value(i)) {
+			f.Message = fmt.Sprintf("field %d of the record is not valid UTF-8", i+1)
+			break
+		}
+	}
+	return f
+}
+
+// recordHint is what can be done about bad records.
+const recordHint = "correct that line; bad_rows: quarantine on the node in a script puts such lines aside"
+
+// tooBroken is the first bad record of a file, if there are too many of them.
+func (out *scanned) tooBroken() error {
+	err := tooUneven(out.first, int(out.bad), int(out.columns[0].rows)+1)
+	if err == nil {
+		return nil
+	}
+	f := *fault.Of(err)
+	f.Hint = recordHint
+	return &f
+}
+
 // cut hands the records of a text on.
 func (out *scanned) cut(ctx context.Context, f *os.File, size int64, u string, s shape, hands []chan *block, progress func(bytes int64)) error {
 	now := &block{}
@@ -77,15 +115,15 @@ func (out *scanned) cut(ctx context.Context, f *os.File, size int64, u string, s
 		now = &block{text: make([]byte, 0, blockBytes+blockBytes/8), ends: make([]int, 0, len(now.ends)), lines: make([]int64, 0, len(now.lines))}
 		return nil
 	}
-	records := 0
+	count := 0
 	err := files.EachCells(ctx, f, size, s.separator, s.fields, u, func(c *files.Cells) error {
-		records++
+		count++
 		switch {
-		case records <= s.skip || records == s.skip+1 && s.header:
+		case count <= s.skip || count == s.skip+1 && s.header:
 			return nil
-		case c.Bad != nil:
+		case c.Bad != nil || !c.UTF8():
 			if out.bad++; out.first == nil {
-				out.first = c.Bad
+				out.first = s.badRecord(u, c)
 			}
 			return nil
 		}
@@ -93,7 +131,11 @@ func (out *scanned) cut(ctx context.Context, f *os.File, size int64, u string, s
 			now.text = append(now.text, c.Value(i)...)
 			now.ends = append(now.ends, len(now.text))
 		}
-		now.lines = append(now.lines, c.Line)
+		line := c.Line
+		if s.made {
+			line = records.ParsePlace(c.Value(0)).Line
+		}
+		now.lines = append(now.lines, line)
 		if len(now.text) >= blockBytes {
 			return flush(c.Offset)
 		}

@@ -31,6 +31,7 @@ type shape struct {
 	skip      int // records above the header, such as titles
 	fields    int
 	header    bool
+	made      bool     // of records: the first field is their line
 	names     []string // of the columns; numbers without a header
 	notes     []string
 }
@@ -62,6 +63,11 @@ func shapeOf(ctx context.Context, text, path string, o Options) (shape, error) {
 	}
 	s.names = records[0]
 	s.header = o.Header == HeaderYes || o.Header == HeaderGuess && looksLikeHeader(records)
+	if s.header && !utf8.ValidString(strings.Join(s.names, "\n")) {
+		f := *files.NotUTF8(path)
+		f.Message, f.Hint = "the header is not UTF-8 text", "correct it: the rest of the file is UTF-8"
+		return s, &f
+	}
 	if o.Header == HeaderGuess {
 		if s.header {
 			s.notes = append(s.notes, "the first record was taken for a header (--no-header if it is data)")
@@ -85,9 +91,6 @@ func isText(f io.ReaderAt, path string) error {
 	if len(bytes.TrimSpace(head)) == 0 {
 		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file is empty", Hint: "nothing is known of its columns: name another file, or write the script by hand"}
 	}
-	if !utf8.Valid(head[:lastLine(head)]) {
-		return files.NotUTF8(path)
-	}
 	return nil
 }
 
@@ -100,14 +103,6 @@ func openFault(path string, err error) error {
 		f.Hint = "check the file's permissions"
 	}
 	return f
-}
-
-// lastLine is where the last whole line ends, or the end.
-func lastLine(head []byte) int {
-	if i := bytes.LastIndexByte(head, '\n'); i >= 0 {
-		return i + 1
-	}
-	return len(head)
 }
 
 // Of the records of a file's head so many may have another number of fields than the first.

@@ -36,7 +36,12 @@ func (p *Proposal) plainText(ctx context.Context, name string, number int, o Opt
 			p.Notes = append(p.Notes, fmt.Sprintf("the file is compressed with %s, which needs no saying", form.Compression))
 		}
 	}
-	if encoding, err = encodingOf(p.texts[name], name); err != nil || encoding == "" {
+	encoding, broken, err := encodingOf(ctx, p.texts[name], name)
+	if broken > 0 {
+		p.someBroken = true
+		p.Notes = append(p.Notes, fmt.Sprintf("%s is UTF-8 but for %s: the rows that have it are put aside", name, counted(broken, "byte")))
+	}
+	if err != nil || encoding == "" {
 		return "", err
 	}
 	charset, ok := unpack.ParseCharset(encoding)
@@ -59,13 +64,34 @@ const (
 	guessedWindows = "windows-1252"
 )
 
-// encodingOf says what a text is written in; "": UTF-8.
-func encodingOf(path, name string) (string, error) {
+// encodingOf says what a text is written in; "": UTF-8, but for some broken bytes.
+func encodingOf(ctx context.Context, path, name string) (encoding string, broken int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return "", openFault(name, err)
+		return "", 0, openFault(name, err)
 	}
 	defer f.Close()
+	encoding, err = guessed(f, name)
+	if encoding != guessedLatin && encoding != guessedWindows || err != nil {
+		return encoding, 0, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", 0, openFault(name, err)
+	}
+	mostly, broken, err := files.MostlyUTF8(ctx, f)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return "", 0, err
+	case err != nil:
+		return "", 0, openFault(name, err)
+	case mostly:
+		return "", broken, nil
+	}
+	return encoding, 0, nil
+}
+
+// guessed is what a text is written in, if all of it is in one encoding.
+func guessed(f *os.File, name string) (string, error) {
 	if wide := files.UTF16Of(f); wide != "" {
 		return wide, nil
 	}
@@ -75,7 +101,7 @@ func encodingOf(path, name string) (string, error) {
 		n, err := io.ReadFull(f, block[kept:])
 		end := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 		if err != nil && !end {
-			return "", openFault(path, err)
+			return "", openFault(name, err)
 		}
 		text := block[:kept+n]
 		whole := len(text)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"thalweg/internal/engine"
@@ -27,7 +28,7 @@ func (p *Proposal) verify(ctx context.Context, o Options) error {
 		}
 		why := "most values cannot be read as " + refused.Type.String()
 		if err != nil {
-			why = fault.Of(err).Error()
+			why = p.spoken(fault.Of(err).Error())
 		}
 		refused.Type, refused.Format, refused.Nullable, refused.NullTexts = expr.String, "", false, nil
 		refused.Evidence, refused.behind, refused.misfits = "text: "+why, "", 0
@@ -88,6 +89,11 @@ func (p *Proposal) readSound(ctx context.Context, o Options) (refused *Column, e
 	for _, i := range typed {
 		used[columnName(i)] = true
 	}
+	for i := range p.Columns {
+		if p.someBroken { // and texts have to be looked at, too
+			used[columnName(i)] = true
+		}
+	}
 	if len(used) == 0 {
 		used[columnName(0)] = true
 	}
@@ -95,8 +101,15 @@ func (p *Proposal) readSound(ctx context.Context, o Options) (refused *Column, e
 	if err != nil {
 		return nil, err
 	}
-	p.BadRows = 0
-	if err := t.Prepare(ctx, func(files.BadRecord) error { p.BadRows++; return nil }); err != nil {
+	p.BadRows, p.firstBad = 0, nil
+	first := func(rec files.BadRecord) error {
+		if p.BadRows++; p.firstBad == nil {
+			rec.Place.Record = 0
+			p.firstBad = &fault.Error{Kind: fault.UserData, Place: rec.Place, Message: p.spoken(rec.Reason)}
+		}
+		return nil
+	}
+	if err := t.Prepare(ctx, first); err != nil {
 		return nil, err
 	}
 	if err := s.start(ctx, o); err != nil {
@@ -167,6 +180,19 @@ func (p *Proposal) describeTyped(typed []int, cells []sql.NullString) {
 		}
 	}
 }
+
+// spoken calls columns in a message as the script does.
+func (p *Proposal) spoken(message string) string {
+	return ownColumn.ReplaceAllStringFunc(message, func(s string) string {
+		var i int
+		if _, err := fmt.Sscanf(s, "column c%d", &i); err != nil || i >= len(p.Columns) {
+			return s
+		}
+		return "column " + p.Columns[i].Name
+	})
+}
+
+var ownColumn = regexp.MustCompile(`\bcolumn c[0-9]+\b`)
 
 // columnOf is the column at which a reading failed, nil if it is nobody's.
 func (p *Proposal) columnOf(err error) *Column {
