@@ -39,10 +39,14 @@ func (f form) of(typ expr.Type, format string, filled int64) (candidate, bool) {
 // formOf chooses how numbers are written in a file: by what makes numbers of the
 // most columns. doubtful are two forms that do it equally well, and differ.
 func formOf(columns []*profile, separator byte) (best int, doubtful bool) {
+	are := func(p *profile, i int) bool {
+		f := p.numbers[i]
+		misfits := p.filled() - f.fits
+		return !f.dead && f.fits > 0 && (misfits == 0 || tolerable(misfits, p.filled()))
+	}
 	count := func(i int) (n int) {
 		for _, p := range columns {
-			f := p.numbers[i]
-			if misfits := p.filled() - f.fits; !f.dead && f.fits > 0 && (misfits == 0 || tolerable(misfits, p.filled())) {
+			if are(p, i) {
 				n++
 			}
 		}
@@ -61,8 +65,12 @@ func formOf(columns []*profile, separator byte) (best int, doubtful bool) {
 			best, most = i, n
 		}
 	}
+	// Whole numbers are so in all forms; where semicolons separate values, points may be between thousands.
+	differs := func(i int) bool {
+		return best != 0 || separator == ';' && slices.ContainsFunc(columns, func(p *profile) bool { return are(p, 0) && are(p, i) && p.numbers[0].most > 0 })
+	}
 	for _, i := range order {
-		if n := count(i); i != best && n == most && best != 0 && numberForms[i].decimal != numberForms[best].decimal {
+		if n := count(i); i != best && n == most && numberForms[i].decimal != numberForms[best].decimal && differs(i) {
 			doubtful = true
 		}
 	}

@@ -166,7 +166,10 @@ func (p *Proposal) sayNumbers(form numberForm, doubtful bool) {
 	}
 	if doubtful {
 		other := "a decimal comma"
-		if form.decimal == ',' {
+		switch form {
+		case numberForms[0]:
+			other = "points between thousands"
+		case numberForm{',', 0}:
 			other = "commas between thousands"
 		}
 		p.Notes = append(p.Notes, fmt.Sprintf("numbers could have %s as well: look whether the values are right", other))

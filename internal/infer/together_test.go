@@ -39,6 +39,13 @@ func TestFormsOfNumbers(t *testing.T) {
 		"Swiss":             {"a;b\n1'234.50;2\n2\u2019000'000.25;3\n", "", "'", 1, []string{"a decimal2: 1234.50 … 2000000.25", "b int: 2 … 3"}},
 		"one column shows":  {"a;b\n1.234;1,50\n2.000;2,5\n", ",", ".", 1, []string{"a int: 1234 … 2000", "b decimal2: 1.50 … 2.50"}},
 		"thousands or not":  {"a;b\n1,234;x\n2,000;y\n", ",", "", 2, []string{"a decimal(18,3): 1.234 … 2.000", `b string: text, 2 different in 2 rows, "x" … "y"`}},
+		"points or not":     {"a;b\n1.234;x\n2.500;y\n", "", "", 2, []string{"a decimal(18,3): 1.234 … 2.500", `b string: text, 2 different in 2 rows, "x" … "y"`}},
+		"points or not, n":  {"a;b\n1.234;1\n2.500;2000\n", "", "", 2, []string{"a decimal(18,3): 1.234 … 2.500", "b int: 1 … 2000"}},
+		"points, two ways":  {"a;b\n1.234;1\n2.50;2000\n", "", "", 1, []string{"a float: 1.234 … 2.5", "b int: 1 … 2000"}},
+		"a rate":            {"a;b\n0.234;1\n0.500;2000\n", "", "", 1, []string{"a decimal(18,3): 0.234 … 0.500", "b int: 1 … 2000"}},
+		"points, commas":    {"a,b\n1.234,1\n2.500,2000\n", "", "", 1, []string{"a decimal(18,3): 1.234 … 2.500", "b int: 1 … 2000"}},
+		"versions":          {"a;b\n1.234;1\nx;2000\n", "", "", 1, []string{`a string: text, 2 different in 2 rows, "1.234" … "x"; not decimal(18,3) because of 1 value, e.g. "x" in line 3`, "b int: 1 … 2000"}},
+		"whole":             {"a;b\n1234;1\n2500;2000\n", "", "", 1, []string{"a int: 1234 … 2500", "b int: 1 … 2000"}},
 		"no groups":         {"a;b\n12,34,567;x\n1,2,3;y\n", "", "", 1, []string{`a string: text, 2 different in 2 rows, "1,2,3" … "12,34,567"`, `b string: text, 2 different in 2 rows, "x" … "y"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
