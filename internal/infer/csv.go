@@ -33,6 +33,9 @@ func (p *Proposal) csv(ctx context.Context, o Options) error {
 	p.sayZone()
 	p.sayDifferences(list, best, days)
 	p.nameColumns()
+	if why := p.notByHeader(); p.HasHeader && why != "" {
+		p.Notes = append(p.Notes, "columns are read by their positions, because "+why+": a run does not look at headers then")
+	}
 	if err := p.verify(ctx, o); err != nil {
 		return err
 	}

@@ -182,6 +182,39 @@ func loads(t *testing.T, p *Proposal) *script.Script {
 	return s
 }
 
+// TestByPosition: where headers cannot name columns, the script says so, and has them in comments.
+func TestByPosition(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text string
+		want []string // lines of the script
+		why  string
+	}{
+		"equal":      {"id,id,amt\n1,2,3\n", []string{"id: int    # 1 … 1", `id_2: int  # header "id": 2 … 2`, "amt: int   # 3 … 3"}, `because two columns have the header "id":`},
+		"empty":      {"id,a b,\n1,2,\n", []string{"id: int        # 1 … 1", `a_b: int       # header "a b": 2 … 2`, "col_2: string  # no values; 1 empty"}, "because column 3 has no header:"},
+		"braces":     {"Größe,{x}\n1,2\n", []string{`Gr_e: int  # header "Größe": 1 … 1`, `x: int     # header "(x)": 2 … 2`}, `because the header "(x)" has braces, in which scripts have parameters:`},
+		"by headers": {"Größe,x\n1,2\n", []string{`"Größe": int  # r.Gr_e: 1 … 1`, "x: int        # 2 … 2"}, ""},
+		"no header":  {"1,2\n3,4\n", []string{"col_0: int  # 1 … 3", "col_1: int  # 2 … 4"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Files(t.Context(), []string{write(t, "in.csv", c.text)}, options(t))
+			require.NoError(t, err)
+			var b strings.Builder
+			require.NoError(t, p.WriteScript(&b, false))
+			for _, line := range c.want {
+				require.Contains(t, b.String(), "        "+line+"\n")
+			}
+			if c.why == "" {
+				require.NotContains(t, b.String(), "positions")
+			} else {
+				require.Contains(t, b.String(), "# Columns are read by their positions, "+c.why+" a run does not look at headers then.\n")
+			}
+			loads(t, p)
+		})
+	}
+}
+
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ path, want string }{

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -163,10 +164,11 @@ func (p *Proposal) writeRecordKeys(b *strings.Builder) {
 // writeColumns lists the columns, each with what speaks for its type.
 func (p *Proposal) writeColumns(b *strings.Builder) {
 	b.WriteString("      columns:\n")
+	byPosition := !p.Parquet && (!p.HasHeader || !p.byHeader())
 	keys, values, width := make([]string, len(p.Columns)), make([]string, len(p.Columns)), 0
 	for i, c := range p.Columns {
 		keys[i] = plain(c.Source, false)
-		if !p.Parquet && (!p.HasHeader || !p.byHeader()) {
+		if byPosition {
 			keys[i] = plain(c.Name, false)
 		}
 		values[i] = keys[i] + ": " + p.columnText(c)
@@ -181,10 +183,14 @@ func (p *Proposal) writeColumns(b *strings.Builder) {
 			continue
 		}
 		name := ""
-		if c.Name != c.Source && c.Source != "" {
+		switch header := cmp.Or(c.Source, c.label); {
+		case header == "" || header == c.Name:
+		case byPosition:
+			name = "header " + quoted(header) + ": "
+		default:
 			name = "r." + c.Name + ": "
 		}
-		fmt.Fprintf(b, "        %-*s  # %s%s\n", width, values[i], name, oneLine(c.Evidence))
+		fmt.Fprintf(b, "        %-*s  # %s%s\n", width, values[i], oneLine(name), oneLine(c.Evidence))
 	}
 }
 
@@ -217,17 +223,30 @@ func (p *Proposal) columnText(c Column) string {
 	return "{" + strings.Join(keys, ", ") + "}"
 }
 
-// byHeader reports whether columns can be found by their headers: different,
+// byHeader reports whether columns can be found by their headers.
+func (p *Proposal) byHeader() bool { return p.notByHeader() == "" }
+
+// notByHeader says why columns cannot be found by their headers, which have to be different,
 // there, and without braces, which would be a reference to a parameter.
-func (p *Proposal) byHeader() bool {
-	seen := map[string]bool{}
-	for _, c := range p.Columns {
-		if c.Source == "" || seen[c.Source] || strings.ContainsAny(c.Source, "{}") {
-			return false
+func (p *Proposal) notByHeader() string {
+	seen, unlike := map[string]bool{}, false
+	for i, c := range p.Columns {
+		header := cmp.Or(c.Source, c.label)
+		switch {
+		case header == "":
+			return fmt.Sprintf("column %d has no header", i+1)
+		case seen[header]:
+			return fmt.Sprintf("two columns have the header %s", quoted(header))
+		case strings.ContainsAny(header, "{}"):
+			return fmt.Sprintf("the header %s has braces, in which scripts have parameters", quoted(header))
 		}
-		seen[c.Source] = true
+		seen[header] = true
+		unlike = unlike || c.Source == ""
 	}
-	return true
+	if unlike {
+		return "not all files have them"
+	}
+	return ""
 }
 
 // plain writes a text without quotes where YAML takes it as it is.
