@@ -174,14 +174,21 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 	if err != nil {
 		return err
 	}
-	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // opening a pipe would wait for ever
-		if st.IsDir() {
-			return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is a folder, not a file", Hint: "name the files in it, in quotes: '" + strings.TrimSuffix(name, "/") + "/*.csv'"}
-		}
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return openFault(name, err)
+	case st.IsDir():
+		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is a folder, not a file", Hint: "name the files in it, in quotes: '" + strings.TrimSuffix(name, "/") + "/*.csv'"}
+	case !st.Mode().IsRegular(): // opening a pipe would wait for ever
 		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is not a regular file", Hint: "name a file, not a pipe or a device"}
 	}
+	f, err := os.Open(path)
+	if err != nil {
+		return openFault(name, err)
+	}
 	p.texts[name] = path
-	return nil
+	return f.Close()
 }
 
 // Range is the part of a sheet that the table is in, as the script says it; "": all of it.

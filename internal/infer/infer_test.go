@@ -226,6 +226,8 @@ func TestFaults(t *testing.T) {
 		"directory":   {t.TempDir(), "it is a folder, not a file"},
 		"not parq":    {write(t, "in.pq", "a,b\n"), "not a readable Parquet file"},
 		"missing":     {filepath.Join(t.TempDir(), "no.csv"), "cannot read the file"},
+		"no parquet":  {filepath.Join(t.TempDir(), "no.parquet"), "cannot read the file"},
+		"no workbook": {filepath.Join(t.TempDir(), "no.xlsx"), "cannot read the file"},
 		"not parquet": {write(t, "in.parquet", "a,b\n"), "not a readable Parquet file"},
 		"wide":        {write(t, "in.csv", strings.Repeat("a,", ColumnsMax)+"b\n"), "the file has 1001 columns; the limit is 1000"},
 	} {
@@ -233,6 +235,7 @@ func TestFaults(t *testing.T) {
 		require.ErrorContains(t, err, c.want, name)
 		require.Equal(t, fault.UserData, fault.Of(err).Kind, name)
 		require.Equal(t, c.path, fault.Of(err).Place.File, name)
+		require.NotContains(t, fault.Of(err).Hint, "urls", name) // there is no script yet
 	}
 	o := options(t)
 	o.Separator = "::"
