@@ -121,6 +121,11 @@ func TestUnreadable(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "string: text: most values cannot be read as timestamptz", one(p.Columns[0]))
 	require.Zero(t, p.BadRows)
+
+	path := write(t, "in.csv", "id,much\n1,1e400\n2,2.5\n")
+	p, err = Files(t.Context(), []string{path}, options(t))
+	require.NoError(t, err)
+	require.Equal(t, `string: text: `+path+`:2:3: column much: "1e400" is not a float`, one(p.Columns[1]))
 }
 
 func TestShape(t *testing.T) {

@@ -391,7 +391,8 @@ func TopRows(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most in
 		}
 		return nil
 	}
-	return out, s.rows()
+	err = s.rows()
+	return out, err
 }
 
 // openSheet finds the part of a workbook that is meant.
