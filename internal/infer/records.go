@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -385,6 +386,9 @@ func (p *Proposal) kindOf(name string) (records.Format, error) {
 	}
 	if records.LooksJSON(head) {
 		return records.JSON, nil
+	}
+	if files.IsWorkbook(bytes.NewReader(head)) {
+		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file is a workbook that is compressed, or another archive, and such are not read", Hint: records.PackedHint}
 	}
 	if what := address.Records(name); what != "" {
 		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file's name says " + what + ", but what is in it is none",

@@ -1,6 +1,10 @@
 package infer
 
 import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,6 +101,16 @@ func TestSheetsTogether(t *testing.T) {
 	require.Equal(t, "A3", p.Range())
 	require.Equal(t, []string{"row 3 was taken for the header, a row is above it: see range", bare + " is left out: its header is in row 1, so it needs a node of its own"}, p.Notes)
 	require.Equal(t, int64(4), p.Rows)
+
+	packed := titled + ".gz"
+	text, err := os.ReadFile(titled)
+	require.NoError(t, err)
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err = z.Write(text)
+	require.NoError(t, errors.Join(err, z.Close(), os.WriteFile(packed, b.Bytes(), 0o600)))
+	_, err = Files(t.Context(), []string{packed}, options(t))
+	require.ErrorContains(t, err, "a workbook that is compressed")
 
 	_, err = Files(t.Context(), []string{workbook(t, row{"a", "a"}, row{1, 2})}, options(t))
 	require.ErrorContains(t, err, "no column of the file has a name of its own")

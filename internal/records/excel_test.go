@@ -75,6 +75,10 @@ func TestSheets(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, strings.ReplaceAll(c.want, "A: \"\"outside\"\"", ""), got, name)
 	}
+	for _, text := range []string{"\x1f\x8b\b", "\x28\xb5\x2f\xfd\x04"} {
+		_, err := Excel(t.Context(), &bytes.Buffer{}, strings.NewReader(text), int64(len(text)), Spec{})
+		require.ErrorContains(t, err, "the file is compressed, and workbooks are not read so", text)
+	}
 	for _, text := range []string{"", "no zip", "PK\x03\x04"} {
 		_, err := Excel(t.Context(), &bytes.Buffer{}, strings.NewReader(text), int64(len(text)), Spec{})
 		require.ErrorContains(t, err, "no Excel workbook", text)

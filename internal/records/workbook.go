@@ -47,6 +47,11 @@ const (
 // openWorkbook reads all of a workbook but its sheets.
 func openWorkbook(in io.ReaderAt, bytes int64) (*workbook, error) {
 	archive, err := zip.NewReader(in, bytes)
+	if err != nil && packed(in) {
+		f := fault.New(fault.UserData, "the file is compressed, and workbooks are not read so")
+		f.Hint = PackedHint
+		return nil, f
+	}
 	if err != nil {
 		return nil, badBook("the file is no Excel workbook (.xlsx), or was not copied whole: %s", err)
 	}
@@ -63,6 +68,16 @@ func openWorkbook(in io.ReaderAt, bytes int64) (*workbook, error) {
 		}
 	}
 	return w, nil
+}
+
+// PackedHint is the way out of a workbook that is compressed once more.
+const PackedHint = "unpack it first with gunzip or unzstd: a workbook is compressed as it is"
+
+// packed reports a file that begins as those of gzip and zstd.
+func packed(in io.ReaderAt) bool {
+	head := make([]byte, 4)
+	n, _ := in.ReadAt(head, 0) // whoever reads it all says what is wrong
+	return strings.HasPrefix(string(head[:n]), "\x1f\x8b") || strings.HasPrefix(string(head[:n]), "\x28\xb5\x2f\xfd")
 }
 
 func badBook(format string, args ...any) error {
