@@ -12,7 +12,7 @@
 //   - the same files give the same script.
 //
 // What can fail: a file is missing or unreadable (fault.UserData or
-// fault.Environment), more than a tenth of its records are broken
+// fault.Environment), half of its records or more are broken
 // (fault.UserData), it has more columns than ColumnsMax, there are more files than
 // FilesMax. Memory is bounded by Options.MemoryBytes, and some kilobytes for a column.
 package infer

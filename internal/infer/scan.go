@@ -89,11 +89,10 @@ const recordHint = "correct that line; bad_rows: quarantine on the node in a scr
 
 // tooBroken is the first bad record of a file, if there are too many of them.
 func (out *scanned) tooBroken() error {
-	err := tooUneven(out.first, int(out.bad), int(out.columns[0].rows)+1)
-	if err == nil {
+	if out.bad == 0 || !halfBroken(int(out.bad), int(out.bad+out.columns[0].rows)) {
 		return nil
 	}
-	f := *fault.Of(err)
+	f := *fault.Of(out.first)
 	f.Hint = recordHint
 	return &f
 }

@@ -109,23 +109,31 @@ func openFault(path string, err error) error {
 const unevenMax = 10 // of 100
 
 // evenest finds the separator that cuts all records but a few into the most fields of an
-// equal number.
+// equal number; if there is none, that which leaves the fewest uneven, as long as most are not.
 func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o Options) (s shape, records [][]string, err error) {
 	st, err := f.Stat()
 	if err != nil {
 		return s, nil, openFault(path, err)
 	}
 	var likely, refused error // of a separator that is likely to be meant, and of any
+	var uneven struct {
+		separator byte
+		records   [][]string
+		bad       int
+	}
 	for _, c := range candidates {
-		cut, first, err := recordsOf(ctx, f, st.Size(), path, c)
+		cut, bad, err := recordsOf(ctx, f, st.Size(), path, c)
 		if err != nil {
 			if fault.Of(err).Kind != fault.UserData {
 				return s, nil, err
 			}
 			// A separator that cuts the first record but not the others alike
 			// is likely to be the one meant.
-			if likely == nil && first > 1 {
-				likely = err
+			if len(cut) > 0 && len(cut[0]) > 1 {
+				likely = cmp.Or(likely, err)
+				if !halfBroken(bad, bad+len(cut)-1) && (uneven.records == nil || bad < uneven.bad) {
+					uneven.separator, uneven.records, uneven.bad = c, cut, bad
+				}
 			}
 			if refused == nil {
 				refused = err
@@ -142,8 +150,10 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o 
 			return titled, below, err
 		}
 	}
-	switch {
-	case records == nil:
+	switch none := records == nil; {
+	case uneven.records != nil && (none || len(records[0]) == 1):
+		s.separator, records = uneven.separator, uneven.records
+	case none:
 		return s, nil, badRecord(cmp.Or(likely, refused))
 	case likely != nil && len(records[0]) == 1:
 		return s, nil, badRecord(likely)
@@ -177,17 +187,16 @@ func badRecord(err error) error {
 	return f
 }
 
-// recordsOf cuts the records of a file's head, and leaves out a few bad ones. first is the number of fields of
-// the first record, also beside an error.
-func recordsOf(ctx context.Context, f io.ReaderAt, size int64, path string, separator byte) (out [][]string, first int, err error) {
-	bad := 0
+// recordsOf cuts the records of a file's head, and leaves out bad ones: too many of them are
+// an error beside the others.
+func recordsOf(ctx context.Context, f io.ReaderAt, size int64, path string, separator byte) (out [][]string, bad int, err error) {
 	var uneven error
 	for rec, err := range files.Records(ctx, f, size, separator, path) {
 		switch {
 		case len(out) > 0 && (rec.Offset >= headBytes || len(out) > headRecords):
-			return out, first, tooUneven(uneven, bad, len(out))
+			return out, bad, tooUneven(uneven, bad, len(out))
 		case err != nil && (fault.Of(err).Kind != fault.UserData || len(out) == 0):
-			return nil, first, err
+			return nil, bad, err
 		case err != nil:
 			if bad++; uneven == nil {
 				uneven = err
@@ -195,12 +204,11 @@ func recordsOf(ctx context.Context, f io.ReaderAt, size int64, path string, sepa
 			continue
 		}
 		out = append(out, rec.Values)
-		first = len(out[0])
 	}
 	if len(out) == 0 {
 		return nil, 0, &fault.Error{Kind: fault.UserData, Place: fault.Place{File: path}, Message: "the file has no records"}
 	}
-	return out, first, tooUneven(uneven, bad, len(out))
+	return out, bad, tooUneven(uneven, bad, len(out))
 }
 
 // tooUneven is the first bad record, if there are too many of them.
@@ -210,6 +218,10 @@ func tooUneven(first error, bad, good int) error {
 	}
 	return nil
 }
+
+// halfBroken reports whether records of a file are broken as often as not: what it is, is
+// not known then.
+func halfBroken(bad, all int) bool { return 2*bad >= all }
 
 // looksLikeValue tells numbers, dates and truth values from names.
 func looksLikeValue(s string) bool {
