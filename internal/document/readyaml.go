@@ -57,6 +57,9 @@ func yamlError(src *Source, err error) *SyntaxError {
 			out.hint = "YAML is indented with blanks, not tabs"
 		}
 	}
+	if at := out.off; out.hint == "" && at > 0 && strings.Contains(out.Message, "flow ") && commaBefore(src.Text[strings.LastIndexByte(src.Text[:at], '\n')+1:at]) {
+		out.hint = quoteComma
+	}
 	if out.hint == "" {
 		out.hint = yamlHint(out.Message)
 	}
@@ -112,6 +115,9 @@ func (r *yamlReader) value(n *yaml.Node, depth int) *Value {
 		v := r.fail(n, "%s", mark)
 		r.err.hint = "put the value in quotes"
 		return v
+	}
+	if r.cutByComma(n) {
+		return &Value{Src: r.src, Weight: 1}
 	}
 	r.open[n] = true
 	v := &Value{Src: r.src, Off: r.contentStart(n), Weight: 1}

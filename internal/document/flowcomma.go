@@ -1,0 +1,124 @@
+package document
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// In { } and [ ] a comma ends a text that is not in quotes, so that the expression
+// {a: f(x, y)} is the text f(x and a key y). A text with an open parenthesis in front of a
+// comma, and one that closes it behind, are such an expression and nothing else.
+
+const (
+	commaEnds  = ": a comma ends a value in { } and [ ] that has none"
+	quoteComma = "put the expression in quotes" + commaEnds
+)
+
+// cutByComma finds such an expression in a map or list and says what to do; false if
+// there is none.
+func (r *yamlReader) cutByComma(n *yaml.Node) bool {
+	if n.Style&yaml.FlowStyle == 0 {
+		return false
+	}
+	step := 1
+	if n.Kind == yaml.MappingNode {
+		step = 2
+	}
+	var first *yaml.Node // of an expression that is not closed yet; nil: there is none
+	depth := 0
+	for i := 0; i+step <= len(n.Content); i += step {
+		part, value := n.Content[i], n.Content[i+step-1]
+		if first != nil && part.Kind == yaml.ScalarNode && (step == 1 || unwritten(value)) {
+			if !plainScalar(part) { // a text that is an argument
+				continue
+			}
+			if depth += parenthesesOpen(part.Value); depth <= 0 {
+				r.cut(first, part)
+				return true
+			}
+			continue
+		}
+		if first, depth = nil, 0; plainScalar(value) {
+			if depth = parenthesesOpen(value.Value); depth > 0 {
+				first = value
+			}
+		}
+	}
+	return false
+}
+
+func plainScalar(n *yaml.Node) bool {
+	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	return n.Kind == yaml.ScalarNode && n.Style&quoted == 0
+}
+
+// unwritten reports whether the value of a key is not there at all.
+func unwritten(n *yaml.Node) bool { return plainScalar(n) && n.Value == "" }
+
+// cut reports the expression from its first part to its last.
+func (r *yamlReader) cut(first, last *yaml.Node) {
+	r.fail(first, "the value is cut off at its first comma")
+	end := r.src.offset(last.Line, last.Column) + len(last.Value)
+	r.err.hint = quoteComma
+	if end > r.err.off && end <= len(r.src.Text) && !strings.Contains(r.src.Text[r.err.off:end], "\n") {
+		r.err.end = end
+		text := r.src.Text[r.err.off:end]
+		switch {
+		case len(text) > MaxShownTextChars:
+		case !strings.ContainsAny(text, `"\`):
+			r.err.hint = `put all of it in quotes, "` + text + `"` + commaEnds
+		case !strings.Contains(text, "'"):
+			r.err.hint = "put all of it in quotes, '" + text + "'" + commaEnds
+		}
+	}
+}
+
+// parenthesesOpen is how many more parentheses a part of an expression opens than it closes.
+func parenthesesOpen(text string) (depth int) {
+	var quote byte
+	for i := range len(text) {
+		switch c := text[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '`' || c == '\'':
+			quote = c
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		}
+	}
+	return depth
+}
+
+// commaBefore reports whether the text of a line up to where the parser gives up ends within
+// parentheses, with a comma in them.
+func commaBefore(line string) bool {
+	var commas []bool // for each parenthesis that is open
+	var quote byte
+	for i := range len(line) {
+		switch c := line[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '`' || c == '\'':
+			quote = c
+		case c == '(':
+			commas = append(commas, false)
+		case c == ')' && len(commas) > 0:
+			commas = commas[:len(commas)-1]
+		case c == ',' && len(commas) > 0:
+			commas[len(commas)-1] = true
+		}
+	}
+	for _, comma := range commas {
+		if comma {
+			return true
+		}
+	}
+	return false
+}
