@@ -106,7 +106,18 @@ func isShortOutput(item *document.Value) bool {
 	if item.Kind != document.Map {
 		return true
 	}
-	return len(item.Entries) == 1 && (item.Made || outputColumnShape.index(item.Entries[0].Name) < 0)
+	return len(item.Entries) == 1 && (item.Made || outputColumnShape.index(item.Entries[0].Name) < 0 || isHeader(item.Entries[0]))
+}
+
+// isHeader reports whether a key that is the only one of a column is its header, although
+// the long form has a key of that name: what it has is neither a name nor a type.
+func isHeader(e *document.Entry) bool {
+	v := e.Value
+	if !isText(v) || strings.EqualFold(e.Name, "expression") || isWord(v.Text) && (v.Text[0] < '0' || v.Text[0] > '9') {
+		return false
+	}
+	_, isType := expr.ParseType(v.Text)
+	return !isType && strings.TrimSpace(v.Text) != ""
 }
 
 // outputItem is the long form of a column, but for its type.
