@@ -13,9 +13,10 @@ import (
 // A key that nobody reads switches off what it was meant for: rows are not
 // filtered, checks do not check. So a typing error in a key is an error, so are
 // keys that occur twice, and so is a key of the language in a place where it means
-// nothing. Keys that the language does not have and that are like none of it stay
-// warnings (scripts for Capillaries, which ignores them, carry such), and so do
-// those that have no effect anywhere. Sources.Lenient makes all of them warnings.
+// nothing, whether it is spelled right there or not. Keys that the language does not
+// have and that are like none of it stay warnings (scripts for Capillaries, which
+// ignores them, carry such), and so do those that have no effect anywhere.
+// Sources.Lenient makes all of them warnings.
 
 const lenientHint = "with --lenient it is ignored"
 
@@ -26,7 +27,11 @@ func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 		l.ErrorAt(e.Key, path, "key %s chooses no rows here", document.Quote(e.Name)).Hint = where + "; " + lenientHint
 		return
 	}
-	if where := l.belongs(strings.ToLower(e.Name), path); where != "" && !lenient && synonym(e.Name, s.names()) == "" {
+	if how := wayOut(e, path); how != "" && !lenient && synonym(e, s.names()) == "" {
+		l.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint = how + "; " + lenientHint
+		return
+	}
+	if where := l.belongs(strings.ToLower(e.Name), path); where != "" && !lenient && synonym(e, s.names()) == "" {
 		hint := "it belongs to " + where
 		for _, name := range s.names() {
 			if strings.HasSuffix(name, "_"+strings.ToLower(e.Name)) { // col_default_value
@@ -38,6 +43,9 @@ func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 		return
 	}
 	meant := meantBy(e, s.names())
+	if meant == "" && !lenient && l.elsewhere(e, path) {
+		return
+	}
 	if meant == "" || lenient {
 		hint := document.DidYouMean(e.Name, s.names())
 		if hint == "" && meant != "" {
@@ -48,6 +56,63 @@ func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 	}
 	l.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint = "did you mean " + document.Quote(meant) + "? " + lenientHint
 	l.Explains(misspelledKey(path, meant))
+}
+
+// elsewhere reports a key that is like one of another place in a node; false if it is
+// like none. Outside of nodes it is not looked for: what is there is often there to be
+// referred to by aliases, under a name of somebody's own.
+func (l *loader) elsewhere(e *document.Entry, path string) bool {
+	if !strings.HasPrefix(path, "nodes.") {
+		return false
+	}
+	word := strings.ToLower(e.Name)
+	meant, where := l.typedElsewhere(word), ""
+	if meant != "" {
+		where = l.belongs(meant, path)
+	}
+	for _, ours := range synonyms()[word] {
+		if meant == "" && !slices.Contains(capillariesKeys(), word) {
+			if where = strings.Join(l.near(ours, path), " or "); where != "" {
+				meant = ours
+			}
+		}
+	}
+	if meant == "" {
+		return false
+	}
+	does := rowKeys()[meant]
+	if does == "" {
+		does = "it belongs to " + where
+	}
+	l.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint = "did you mean " + document.Quote(meant) + "? " + does + "; " + lenientHint
+	l.Explains(strayKey(path, meant))
+	return true
+}
+
+// typedElsewhere is the key of any part of a node that a word is by a typing error, "" if
+// there is none. It asks for more likeness than where the key would be right.
+func (l *loader) typedElsewhere(word string) string {
+	const fewest, certain = 4, 5 // letters: shorter words are like too many keys
+	if len(word) < fewest || slices.Contains(ownWords(), word) {
+		return ""
+	}
+	var keys []string
+	for key, places := range l.places() {
+		if len(key) >= fewest && !slices.Contains(idleKeys(), key) && slices.ContainsFunc(places, inNode) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	meant := typingError(word, keys)
+	if meant == "" || !similar.Typed(word, meant) || len(word) < certain && rowKeys()[meant] == "" {
+		return ""
+	}
+	return meant
+}
+
+// ownWords are notes that people make for themselves, and that are like keys.
+func ownWords() []string {
+	return []string{"note", "notes", "code", "codes", "model", "groups", "reference", "reader", "leader", "order_id", "full_name"}
 }
 
 // misspelledKey and strayKey are why a key is missing at a path: it is there under
@@ -92,6 +157,7 @@ func rowKeys() map[string]string {
 		"filter":   "l.filter chooses the rows of a lookup's second table; w.having leaves rows out of what is written",
 		"top":      "w.top and w.order are for files",
 		"order":    "w.order sorts files, and so does w.top.order",
+		"where":    "w.having leaves rows out of what is written; checks have a where of their own",
 		"limit":    "w.top.limit bounds the rows of a file",
 		"checks":   "checks" + ofNode,
 		"bad_rows": "bad_rows" + ofNode,
@@ -132,22 +198,43 @@ func (l *loader) belongs(key, path string) string {
 	if slices.Contains(idleKeys(), key) {
 		return ""
 	}
-	if l.keyPlaces == nil {
-		l.keyPlaces = keyPlaces()
-	}
-	all, near := l.keyPlaces[key], []string(nil)
-	if steps := strings.SplitN(path, ".", 4); len(steps) > 2 && steps[0] == "nodes" {
-		for _, place := range all {
-			if place == placeNode || place == steps[2] || strings.HasPrefix(place, steps[2]+".") {
-				near = append(near, place)
-			}
-		}
-	}
+	near := l.near(key, path)
 	if near == nil {
-		near = all
+		near = l.places()[key]
 	}
 	const shownMax = 4
 	return strings.Join(near[:min(len(near), shownMax)], " or ")
+}
+
+// near lists where a key of the language has a meaning in the same part of a node, or
+// beside the parts; for a key beside them, in any part.
+func (l *loader) near(key, path string) (out []string) {
+	steps := strings.SplitN(path, ".", 4)
+	if len(steps) < 2 || steps[0] != "nodes" {
+		return nil
+	}
+	for _, place := range l.places()[key] {
+		switch {
+		case !inNode(place):
+		case len(steps) == 2, place == placeNode, place == steps[2], strings.HasPrefix(place, steps[2]+"."):
+			out = append(out, place)
+		}
+	}
+	return out
+}
+
+// inNode reports whether a place of keys is in nodes.
+func inNode(place string) bool {
+	first, _, _ := strings.Cut(place, ".")
+	return place == placeNode || nodeShape.index(first) >= 0
+}
+
+// places lists the places of every key.
+func (l *loader) places() map[string][]string {
+	if l.keyPlaces == nil {
+		l.keyPlaces = keyPlaces()
+	}
+	return l.keyPlaces
 }
 
 const (

@@ -118,6 +118,26 @@ func TestKeysElsewhere(t *testing.T) {
 		{"RCSV", "null_text: NA", "to r.columns.NAME or r.columns.NAME.csv or r.types.NAME;"},
 		{", COLUMN", "default_value: 3", "here it is called col_default_value;"},
 		{"FILE", "limit: 3", "w.top.limit"},
+		{"NODE", "havng: w.id > 1", `did you mean "having"? w.having leaves rows out`},
+		{"NODE", "ordr: id", `did you mean "order"? w.order sorts files`},
+		{"NODE", "colums: [id]", `did you mean "columns"? it belongs to r or`},
+		{"READER", "filtr: r.id > 1", `did you mean "filter"? l.filter chooses`},
+		{"READER", "seperator: ;", `did you mean "separator"? it belongs to r.csv;`},
+		{"READER", "sep: ;", `did you mean "separator"? it belongs to r.csv;`},
+		{"FILE", "delimiter: ;", `did you mean "separator"? it belongs to w.csv;`},
+		{"WRITER", "where: w.id > 1", "w.having leaves rows out"},
+		{"WRITER", "Distinct: true", "distinct_table keeps one row"},
+		{"NODE", "on_error: skip", `did you mean "bad_rows"?`},
+		{"WRITER", "on_error: skip", `did you mean "bad_rows"? bad_rows is a key of the node`},
+		{"READER", "skip: 1", "csv.hdr_line_idx is the record"},
+		{"RCSV", "skip_rows: 1", "csv.hdr_line_idx is the record"},
+		{"READER", "header: false", "hdr_line_idx: -1"},
+		{"RCSV", "header: false", "hdr_line_idx: -1"},
+		{", CSVCOLUMN", "header: x", "it is called col_hdr"},
+		{"READER", "type: {id: int}", `did you mean "types"?`},
+		{"FILE", "url: x.csv", `did you mean "url_template"?`},
+		{"FILE", "headers: [a]", "columns: {HEADER: expression}"},
+		{"WCSV", "decimal: ','", "numbers are written with a point"},
 		{"READER", "hdr_line_idx: 0", "to r.csv;"},
 		{", COLUMN", "col_hdr: id", "to r.columns.NAME.csv;"},
 		{", CSVCOLUMN", "nullable: true", "to r.columns.NAME;"},
@@ -145,6 +165,14 @@ func TestKeysElsewhere(t *testing.T) {
 	for _, key := range []string{"checks: null", "filter: null", "limit:", "havng: null", "desc: read"} {
 		s, diags := memory{"script.yaml": put("WRITER", key)}.load(t)
 		require.NotNil(t, s, "%s: %s", key, diags.Render())
+	}
+	notes := "description: x, comment: x, notes: x, note: x, label: x, title: x, author: x, version: 3, groups: [x], " +
+		"reference: x, having_tmp: x, _order: x, x-columns: x, sources: x, created_at: x, contact: x"
+	for _, place := range []string{"NODE", "READER", "WRITER", ", FIELD", ", COLUMN", "RCSV"} {
+		for note := range strings.SplitSeq(notes, ", ") {
+			s, diags := memory{"script.yaml": put(place, note)}.load(t)
+			require.NotNil(t, s, "%s in %s: %s", note, place, diags.Render())
+		}
 	}
 	var l loader
 	for _, key := range []string{"desc", "name", "rowset_size", "description", "owner", "$schema", "having_tmp", "is_distinct"} {

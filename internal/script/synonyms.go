@@ -16,7 +16,7 @@ func synonyms() map[string][]string {
 		"sql": {"query"}, "select": {"query"}, "statement": {"query"}, "sql_file": {"query_url"}, "query_file": {"query_url"},
 		"inputs": {"r"}, "input": {"r"}, "reads": {"r"}, "outputs": {"w"}, "output": {"w"}, "writes": {"w"}, "sink": {"w"},
 		"tests": {"checks"}, "expectations": {"checks"}, "assertions": {"checks"}, "constraints": {"checks"}, "validations": {"checks"},
-		"materialized": {"ephemeral"}, "operator": {"type"}, "partition_by": {"by"}, "cache": {"reuse"},
+		"materialized": {"ephemeral"}, "on_error": {"bad_rows"}, "on_errors": {"bad_rows"}, "bad_records": {"bad_rows"}, "ignore_errors": {"bad_rows"}, "on_bad_lines": {"bad_rows"}, "operator": {"type"}, "partition_by": {"by"}, "cache": {"reuse"},
 		// Files.
 		"path": {"urls", "url_template"}, "paths": {"urls"}, "file": {"urls", "url_template"}, "filename": {"urls", "url_template"}, "filepath": {"urls", "url_template"},
 		"location": {"urls", "url_template"}, "files": {"urls"}, "glob": {"urls"}, "delimiter": {"separator"}, "delim": {"separator"}, "sep": {"separator"},
@@ -27,14 +27,17 @@ func synonyms() map[string][]string {
 		"left_on": {"join_on"}, "right_on": {"on"}, "how": {"join_type"}, "aggregate": {"group"}, "udf": {"python_code_urls"}, "python_file": {"python_code_urls"},
 		// Serving.
 		"tz": {"timezone"}, "time_zone": {"timezone"}, "schedule_interval": {"cron", "schedule"}, "crontab": {"cron"}, "triggers": {"schedule"}, "sensor": {"watch"}, "sensors": {"watch"},
-		"webhook": {"url", "notify"}, "cmd": {"command"}, "exec": {"command"}, "alerts": {"notify"}, "notifications": {"notify"}, "sla": {"deadline"}, "steps": {"nodes"}, "tasks": {"nodes"},
+		"webhook": {"url", "notify"}, "url": {"urls", "url_template"}, "uri": {"urls", "url_template", "url"}, "cmd": {"command"}, "exec": {"command"}, "alerts": {"notify"}, "notifications": {"notify"}, "sla": {"deadline"}, "steps": {"nodes"}, "tasks": {"nodes"},
 		"models": {"nodes"}, "pipeline": {"nodes"}, "imports": {"include"}, "approvers": {"by"}, "reviewers": {"by"}, "interval": {"every"}, "signing_key": {"secret"},
 	}
 }
 
-// synonym is the key that stands for what a word does in other tools, "" if none does.
-func synonym(word string, keys []string) string {
-	word = strings.ToLower(word)
+// synonym is the key that stands for what a key does in other tools, "" if none does.
+func synonym(e *document.Entry, keys []string) string {
+	word := strings.ToLower(e.Name)
+	if word == "type" && e.Value.Kind == document.Map && slices.Contains(keys, "types") {
+		return "types"
+	}
 	if slices.Contains(capillariesKeys(), word) {
 		return ""
 	}
@@ -46,10 +49,47 @@ func synonym(word string, keys []string) string {
 	return ""
 }
 
+// wayOut says how to do what a key is meant for that has no counterpart of its own in
+// that part of a node; "" if the key is none of these.
+func wayOut(e *document.Entry, path string) string {
+	steps := strings.SplitN(path, ".", 4)
+	if len(steps) < 2 || steps[0] != "nodes" {
+		return ""
+	}
+	part := ""
+	if len(steps) > 2 {
+		part = steps[2]
+	}
+	const records = "csv.hdr_line_idx is the record with the header, csv.first_data_line_idx the first with data; both count from 0"
+	const headerless = "csv: {hdr_line_idx: -1} is for CSV files without a header, excel: {header: false} for sheets without one"
+	switch word := strings.ToLower(e.Name); word {
+	case "distinct", "dedup", "dedupe", "deduplicate", "drop_duplicates":
+		return "a node of type distinct_table keeps one row of each key, and the query of a sql node has SELECT DISTINCT"
+	case "skip", "skip_rows", "skip_lines", "skiprows", "skip_header":
+		if part == "r" {
+			return records
+		}
+	case "header", "headers", "has_header":
+		switch {
+		case part == "r" && (len(steps) == 3 || steps[3] == "csv"):
+			return headerless
+		case part == "r" && strings.HasPrefix(steps[3], "columns."):
+			return "in csv of a column it is called col_hdr; beside type it is path"
+		case part == "w" && word != "header":
+			return "columns: {HEADER: expression} writes headers; in the long form of a column it is csv: {header: HEADER}"
+		}
+	case "decimal", "thousands":
+		if part == "w" {
+			return `numbers are written with a point; a column of text has a comma: strings.ReplaceAll(string(r.price), ".", ",")`
+		}
+	}
+	return ""
+}
+
 // meantBy is the key that somebody probably meant; "": none is like it.
 func meantBy(e *document.Entry, keys []string) string {
 	if meant := typingError(e.Name, keys); meant != "" {
 		return meant
 	}
-	return synonym(e.Name, keys)
+	return synonym(e, keys)
 }

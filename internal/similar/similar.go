@@ -63,6 +63,17 @@ func Mistyped(word string, names []string) string {
 	return near[0]
 }
 
+// Typed reports whether word is name by one typing error, in long words two: closer than
+// Mistyped asks for.
+func Typed(word, name string) bool {
+	const long = 8
+	most := 1
+	if len(word) >= long {
+		most = 2
+	}
+	return len(word) <= maxNameBytes && len(name) <= maxNameBytes && editCost(strings.ToLower(word), strings.ToLower(name), most) <= most
+}
+
 // before decides between two names as near: the one that starts like the
 // word, then the alphabet.
 func before(word, a, b string) bool {

@@ -16,5 +16,10 @@ func TestNearest(t *testing.T) {
 	} {
 		require.Equal(t, want, Nearest(word, names), word)
 	}
+	require.True(t, Typed("havng", "having"))
+	require.True(t, Typed("Delimitted", "delimited"))
+	require.False(t, Typed("hvng", "having"))
+	require.False(t, Typed("have", "having"))
+	require.False(t, Typed(strings.Repeat("x", 100), "having"))
 	require.Empty(t, Nearest("a", make([]string, MaxNames+1)))
 }
