@@ -249,6 +249,7 @@ func (l *loader) parts(d *nodeDraft) {
 		if t == TableFile {
 			d.w.misplaced("a table_file writes files", slices.DeleteFunc(tableWriterShape.names(), func(key string) bool { return key == "approval" })...)
 		} else {
+			d.w.tableForName(t)
 			d.w.misplaced("a "+string(t)+" writes a table", fileWriterShape.names()...)
 		}
 	}
@@ -274,6 +275,18 @@ func (l *loader) parts(d *nodeDraft) {
 	if t == FileTable {
 		o.ignored("a file_table depends on no node", "dependency_policy")
 	}
+}
+
+// tableForName reports w: {table: t} of a node that writes a table, and takes it for what
+// it means: what reads the table is not wrong.
+func (o *object) tableForName(t NodeType) {
+	v := o.get("table")
+	if v == nil || o.has("name") || o.l.src.Lenient || !isText(v) {
+		return
+	}
+	o.l.ErrorAt(o.keys["table"].Key, o.path, "the table that a %s writes is called by name, not by table", t).Hint = "write name: " + v.Text + "; " + lenientHint
+	o.drop("table")
+	o.add("name", v)
 }
 
 func (l *loader) part(d *nodeDraft, key string, s *shape) *object {

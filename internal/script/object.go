@@ -112,10 +112,16 @@ func (o *object) ignored(reason string, keys ...string) {
 	}
 }
 
-// missing reports that a key has to be there.
-func (o *object) missing(key, hint string) {
-	if o != nil {
-		o.l.ErrorAt(o.where(), o.path, "%s is missing", key).Because(misspelledKey(o.path, key), strayKey(o.path, key)).Hint = hint
+// missing reports that a key has to be there, unless it is misspelled or in a wrong place;
+// so may be others that would do instead.
+func (o *object) missing(key, hint string, instead ...string) {
+	if o == nil {
+		return
+	}
+	d := o.l.ErrorAt(o.where(), o.path, "%s is missing", key)
+	d.Hint = hint
+	for _, name := range append(instead, key) {
+		d.Because(misspelledKey(o.path, name), strayKey(o.path, name))
 	}
 }
 
@@ -298,7 +304,10 @@ func (o *object) members(key string) []*document.Entry {
 		return nil
 	}
 	if v.Kind != document.Map {
-		o.l.ErrorAt(v, o.keyPath(key), "%s must be a map of names, found %s", key, v.Kind)
+		d := o.l.ErrorAt(v, o.keyPath(key), "%s must be a map of names, found %s", key, v.Kind)
+		if v.Kind == document.List {
+			d.Hint = "write a name with a colon in front of each, without a dash: NAME: …"
+		}
 		return nil
 	}
 	return o.l.uniqueEntries(v, o.keyPath(key))

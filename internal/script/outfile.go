@@ -34,7 +34,11 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	csv := l.object(o.get("csv"), o.keyPath("csv"), csvWriterShape)
 	if sep := csv.str("separator"); sep != "" {
 		w.Separator = sep
-		if v := csv.get("separator"); strings.ContainsAny(sep, "\"\r\n") {
+		v := csv.get("separator")
+		if named := separatorNamed(sep); named != "" && !l.src.Lenient {
+			l.namedSeparator(v, csv.keyPath("separator"), named)
+		}
+		if strings.ContainsAny(sep, "\"\r\n") {
 			l.ErrorAt(v, csv.keyPath("separator"), "%s cannot separate columns", document.Quote(sep)).Hint = "use text without quotes and line breaks"
 		}
 	}
@@ -103,7 +107,7 @@ func (l *loader) outputColumns(d *nodeDraft, w *FileWriter) map[string]expr.Type
 	items := o.list("columns")
 	if len(items) == 0 {
 		if v := o.get("columns"); (v == nil || v.Kind == document.List) && complete {
-			o.missing("columns", "a file has at least one column")
+			o.missing("columns", "a file has at least one column", "url_template")
 		}
 		return nil
 	}

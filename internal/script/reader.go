@@ -183,7 +183,9 @@ func (l *loader) csvReader(o *object) CSVReader {
 	}
 	if v := o.text("separator"); v != nil && v.Text != "" {
 		c.Separator = v.Text[0]
-		if len(v.Text) > 1 {
+		if named := separatorNamed(v.Text); named != "" && !l.src.Lenient {
+			l.namedSeparator(v, o.keyPath("separator"), named)
+		} else if len(v.Text) > 1 {
 			l.WarnAt(v, o.keyPath("separator"), "only the first byte of the separator is used")
 		}
 		if strings.ContainsRune("\"\r\n", rune(c.Separator)) || c.Separator >= 0x80 || c.Separator == 0 {
@@ -204,6 +206,17 @@ func (l *loader) csvReader(o *object) CSVReader {
 		}
 	}
 	return c
+}
+
+// separatorNamed is how a script writes the character that a separator names instead of
+// being it, "" if it names none.
+func separatorNamed(text string) string {
+	return map[string]string{"tab": `"\t"`, "tabs": `"\t"`, "tabulator": `"\t"`, `\t`: `"\t"`, "comma": `","`, "semicolon": `";"`, "pipe": `"|"`, "bar": `"|"`, "space": `" "`, "blank": `" "`, "caret": `"^"`, "colon": `":"`}[strings.ToLower(text)]
+}
+
+// namedSeparator reports a separator that is the name of a character.
+func (l *loader) namedSeparator(v *document.Value, path, written string) {
+	l.ErrorAt(v, path, "a separator is the character itself, not its name %s", document.Quote(v.Text)).Hint = "write separator: " + written
 }
 
 // numbers reads how numbers are written.
@@ -247,7 +260,7 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 	if len(members) == 0 {
 		d.readsOK = false
 		if v := o.get("columns"); (v == nil || v.Kind == document.Map) && !o.has("types") && !f.Database() && !o.namesDatabase() {
-			o.missing("columns", "a file_table names the columns that it reads, or takes them from the files with types: {}")
+			o.missing("columns", "a file_table names the columns that it reads, or takes them from the files with types: {}", "types", "table", "query")
 		}
 		return
 	}
@@ -322,9 +335,23 @@ func (l *loader) fileKind(d *nodeDraft, f *FileReader, drafts []*columnDraft) {
 			l.csvColumn(c, f, byHeader, d.numbers)
 		}
 	default:
-		l.ErrorAt(d.r.keys["columns"].Key, d.r.keyPath("columns"), "the columns do not say whether the files are CSV or Parquet").Hint =
-			"give each column csv.col_hdr, csv.col_idx or parquet.col_name"
+		e := l.ErrorAt(d.r.keys["columns"].Key, d.r.keyPath("columns"), "the columns do not say whether the files are CSV or Parquet")
+		e.Hint = "give each column csv.col_hdr, csv.col_idx or parquet.col_name"
+		for _, c := range drafts {
+			e.Because(c.whereMisspelled()...)
+		}
 	}
+}
+
+// whereMisspelled are the causes why a column does not say where it is in the files.
+func (c *columnDraft) whereMisspelled() (causes []string) {
+	for part, keys := range map[string][]string{"csv": {"col_hdr", "col_idx"}, "parquet": {"col_name"}} {
+		causes = append(causes, misspelledKey(c.path, part))
+		for _, key := range keys {
+			causes = append(causes, misspelledKey(join(c.path, part), key))
+		}
+	}
+	return causes
 }
 
 func first(have, c *columnDraft) *columnDraft {
@@ -339,7 +366,7 @@ func (l *loader) parquetColumn(c, other *columnDraft) {
 		return
 	}
 	if c.column.Parquet == "" {
-		d := l.ErrorAt(c.key, c.path, "column %s has no parquet.col_name, but other columns have one", document.Quote(c.column.Name))
+		d := l.ErrorAt(c.key, c.path, "column %s has no parquet.col_name, but other columns have one", document.Quote(c.column.Name)).Because(c.whereMisspelled()...)
 		d.Hint = "the files of one node are either all CSV or all Parquet"
 		d.Related = append(d.Related, l.pos(other.key))
 	}
@@ -370,6 +397,7 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft,
 		d := l.ErrorAt(c.key, c.path, "column %s is found by index, but other columns are found by header", document.Quote(c.column.Name))
 		d.Hint = "give all columns csv.col_hdr, or all of them csv.col_idx"
 		d.Related = append(d.Related, l.pos(byHeader.key))
+		d.Because(c.whereMisspelled()...)
 	case byHeader == nil && c.column.Optional:
 		l.ErrorAt(c.o.get("optional"), c.o.keyPath("optional"), "a column that is found by its index cannot be optional").Hint = "find it by its header, or write the files with equally many columns"
 	case byHeader != nil:

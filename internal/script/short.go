@@ -238,7 +238,7 @@ func (l *loader) shortColumn(v *document.Value, path string) shortColumn {
 	if !isShortMap(v) {
 		return parseShortColumn(v)
 	}
-	o := l.object(v, path, shortColumnShape)
+	o := l.object(l.longKeys(v, path), path, shortColumnShape)
 	t := o.text("type")
 	if t == nil {
 		return parseShortColumn(textAt(v, ""))
@@ -253,6 +253,24 @@ func (l *loader) shortColumn(v *document.Value, path string) shortColumn {
 		c.round = o.get("round")
 	}
 	return c
+}
+
+// longKeys reports keys of a column's long form beside type, which the short form has, and
+// gives the column without them.
+func (l *loader) longKeys(v *document.Value, path string) *document.Value {
+	long := func(e *document.Entry) bool {
+		return !l.src.Lenient && e.Value.Present() && shortColumnShape.index(e.Name) < 0 && columnShape.index(e.Name) >= 0
+	}
+	i := slices.IndexFunc(v.Entries, long)
+	if i < 0 {
+		return v
+	}
+	name := document.Quote(v.Entries[i].Name)
+	l.ErrorAt(v.Entries[i].Key, path, "key %s is of the long form of a column, and type of the short one", name).Hint =
+		"beside " + name + " the type is called col_type; without it path: HEADER says which column it is, if its name does not"
+	short := *v
+	short.Entries = slices.DeleteFunc(slices.Clone(v.Entries), long)
+	return &short
 }
 
 func trueAt(v *document.Value) *document.Value {
