@@ -306,11 +306,31 @@ func (o *object) members(key string) []*document.Entry {
 	if v.Kind != document.Map {
 		d := o.l.ErrorAt(v, o.keyPath(key), "%s must be a map of names, found %s", key, v.Kind)
 		if v.Kind == document.List {
-			d.Hint = "write a name with a colon in front of each, without a dash: NAME: …"
+			d.Hint = namedHint(v)
 		}
 		return nil
 	}
 	return o.l.uniqueEntries(v, o.keyPath(key))
+}
+
+// namedHint says how a list is written as a map of names.
+func namedHint(list *document.Value) string {
+	const shownMax = 3
+	var names []string
+	for i, item := range list.Items {
+		if i == shownMax {
+			names = append(names, "…")
+			break
+		}
+		if !isText(item) || !isWord(item.Text) || len(item.Text) > document.MaxShownTextChars {
+			return "write a name with a colon in front of each, without a dash: NAME: …"
+		}
+		names = append(names, item.Text+": …")
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "write {" + strings.Join(names, ", ") + "}"
 }
 
 // choice gives the text of a key that is one of a few words; def if absent or wrong.

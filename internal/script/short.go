@@ -259,18 +259,36 @@ func (l *loader) shortColumn(v *document.Value, path string) shortColumn {
 // gives the column without them.
 func (l *loader) longKeys(v *document.Value, path string) *document.Value {
 	long := func(e *document.Entry) bool {
-		return !l.src.Lenient && e.Value.Present() && shortColumnShape.index(e.Name) < 0 && columnShape.index(e.Name) >= 0
+		return !l.src.Lenient && e.Value.Present() && shortColumnShape.index(e.Name) < 0 && longColumnHint(e.Name) != ""
 	}
 	i := slices.IndexFunc(v.Entries, long)
 	if i < 0 {
 		return v
 	}
-	name := document.Quote(v.Entries[i].Name)
-	l.ErrorAt(v.Entries[i].Key, path, "key %s is of the long form of a column, and type of the short one", name).Hint =
-		"beside " + name + " the type is called col_type; without it path: HEADER says which column it is, if its name does not"
+	name := v.Entries[i].Name
+	l.ErrorAt(v.Entries[i].Key, path, "a column in short form, which has type, takes no key %s", document.Quote(name)).Hint = longColumnHint(name)
 	short := *v
 	short.Entries = slices.DeleteFunc(slices.Clone(v.Entries), long)
 	return &short
+}
+
+// longColumnHint says how the short form of a column has what a key of the long one, or
+// what people take for it, is for; "": it is no such key.
+func longColumnHint(name string) string {
+	switch name = strings.ToLower(name); name {
+	case "col_hdr", "col_name", "header":
+		return "beside type it is called path"
+	case "col_format", "format", "layout":
+		return "it stands behind the type: datetime 2006-01-02"
+	case "col_default_value", "default_value", "default":
+		return "it stands behind the type: int = 0"
+	case "nullable":
+		return "NULL is allowed by a ? behind the type: string?"
+	}
+	if columnShape.index(name) >= 0 || csvColumnShape.index(name) >= 0 {
+		return "beside " + name + " the type is called col_type; without it path: HEADER says which column it is, if its name does not"
+	}
+	return ""
 }
 
 func trueAt(v *document.Value) *document.Value {

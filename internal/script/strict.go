@@ -23,7 +23,7 @@ const lenientHint = "with --lenient it is ignored"
 // unknownKey reports a key that the shape does not have.
 func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 	lenient := l.src.Lenient || !e.Value.Present() // null switches nothing off
-	if where := rowKeys()[strings.ToLower(e.Name)]; where != "" && !lenient {
+	if where := rowKeys()[strings.ToLower(e.Name)]; where != "" && !lenient && synonym(e, s.names()) == "" {
 		l.ErrorAt(e.Key, path, "key %s chooses no rows here", document.Quote(e.Name)).Hint = where + "; " + lenientHint
 		return
 	}

@@ -15,15 +15,15 @@ func synonyms() map[string][]string {
 		// Nodes: dbt, Airflow, Spark, Dagster.
 		"sql": {"query"}, "select": {"query"}, "statement": {"query"}, "sql_file": {"query_url"}, "query_file": {"query_url"},
 		"inputs": {"r"}, "input": {"r"}, "reads": {"r"}, "outputs": {"w"}, "output": {"w"}, "writes": {"w"}, "sink": {"w"},
-		"tests": {"checks"}, "expectations": {"checks"}, "assertions": {"checks"}, "constraints": {"checks"}, "validations": {"checks"},
+		"tests": {"checks"}, "expectations": {"checks"}, "assertions": {"checks"}, "constraints": {"checks"}, "on_fail": {"severity"}, "validations": {"checks"},
 		"materialized": {"ephemeral"}, "on_error": {"bad_rows"}, "on_errors": {"bad_rows"}, "bad_records": {"bad_rows"}, "ignore_errors": {"bad_rows"}, "on_bad_lines": {"bad_rows"}, "operator": {"type"}, "partition_by": {"by"}, "cache": {"reuse"},
 		// Files.
 		"path": {"urls", "url_template"}, "paths": {"urls"}, "file": {"urls", "url_template"}, "filename": {"urls", "url_template"}, "filepath": {"urls", "url_template"},
-		"location": {"urls", "url_template"}, "files": {"urls"}, "glob": {"urls"}, "delimiter": {"separator"}, "delim": {"separator"}, "sep": {"separator"},
+		"location": {"urls", "url_template"}, "delimeter": {"separator"}, "delimter": {"separator"}, "field_separator": {"separator"}, "field_delimiter": {"separator"}, "col_sep": {"separator"}, "files": {"urls"}, "glob": {"urls"}, "delimiter": {"separator"}, "delim": {"separator"}, "sep": {"separator"},
 		"dtype": {"types", "col_type", "type"}, "dtypes": {"types"}, "schema": {"types", "columns", "fields"}, "header_row": {"hdr_line_idx"}, "skiprows": {"first_data_line_idx"},
 		"quoting": {"quote"}, "lineterminator": {"line_end"}, "newline": {"line_end"}, "compression": {"codec"}, "na_values": {"null_text"}, "null_values": {"null_text"},
 		// Tables.
-		"order_by": {"order"}, "sort": {"order"}, "sort_by": {"order"}, "head": {"top"}, "primary_key": {"indexes"}, "unique_key": {"indexes"},
+		"where": {"having", "filter"}, "order_by": {"order"}, "sort": {"order"}, "sort_by": {"order"}, "head": {"top"}, "primary_key": {"indexes"}, "unique_key": {"indexes"},
 		"left_on": {"join_on"}, "right_on": {"on"}, "how": {"join_type"}, "aggregate": {"group"}, "udf": {"python_code_urls"}, "python_file": {"python_code_urls"},
 		// Serving.
 		"tz": {"timezone"}, "time_zone": {"timezone"}, "schedule_interval": {"cron", "schedule"}, "crontab": {"cron"}, "triggers": {"schedule"}, "sensor": {"watch"}, "sensors": {"watch"},
@@ -77,6 +77,14 @@ func wayOut(e *document.Entry, path string) string {
 			return "in csv of a column it is called col_hdr; beside type it is path"
 		case part == "w" && word != "header":
 			return "columns: {HEADER: expression} writes headers; in the long form of a column it is csv: {header: HEADER}"
+		}
+	case "append", "overwrite", "if_exists", "write_mode", "write_disposition":
+		if part == "w" {
+			return "a file is replaced as a whole; what becomes of the rows of a table of a database says mode: append, replace or merge"
+		}
+	case "quotechar", "quote_char", "escape", "escapechar", "escape_char":
+		if part == "r" || part == "w" {
+			return `quotes of CSV files are ", doubled within a value that has them; nothing else escapes`
 		}
 	case "decimal", "thousands":
 		if part == "w" {
