@@ -20,6 +20,7 @@ type loader struct {
 	nodes     []*nodeDraft
 	drafts    map[*Node]*nodeDraft
 	keyPlaces map[string][]string // where each key of the language belongs; nil: nobody asked
+	partKeys  []string            // those of nodes, in order; nil: nobody asked
 	describer Describer           // once a sql node needed one
 
 	servingOnly bool // see LoadServing

@@ -62,7 +62,7 @@ func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 // like none. Outside of nodes it is not looked for: what is there is often there to be
 // referred to by aliases, under a name of somebody's own.
 func (l *loader) elsewhere(e *document.Entry, path string) bool {
-	if !strings.HasPrefix(path, "nodes.") {
+	if !strings.HasPrefix(path, "nodes.") || l.IsFull() {
 		return false
 	}
 	word := strings.ToLower(e.Name)
@@ -96,14 +96,15 @@ func (l *loader) typedElsewhere(word string) string {
 	if len(word) < fewest || slices.Contains(ownWords(), word) {
 		return ""
 	}
-	var keys []string
-	for key, places := range l.places() {
-		if len(key) >= fewest && !slices.Contains(idleKeys(), key) && slices.ContainsFunc(places, inNode) {
-			keys = append(keys, key)
+	if l.partKeys == nil {
+		for key, places := range l.places() {
+			if len(key) >= fewest && !slices.Contains(idleKeys(), key) && slices.ContainsFunc(places, inNode) {
+				l.partKeys = append(l.partKeys, key)
+			}
 		}
+		slices.Sort(l.partKeys)
 	}
-	slices.Sort(keys)
-	meant := typingError(word, keys)
+	meant := typingError(word, l.partKeys)
 	if meant == "" || !similar.Typed(word, meant) || len(word) < certain && rowKeys()[meant] == "" {
 		return ""
 	}
