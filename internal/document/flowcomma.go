@@ -63,13 +63,8 @@ func (r *yamlReader) cut(first, last *yaml.Node) {
 	r.err.hint = quoteComma
 	if end > r.err.off && end <= len(r.src.Text) && !strings.Contains(r.src.Text[r.err.off:end], "\n") {
 		r.err.end = end
-		text := r.src.Text[r.err.off:end]
-		switch {
-		case len(text) > MaxShownTextChars:
-		case !strings.ContainsAny(text, `"\`):
-			r.err.hint = `put all of it in quotes, "` + text + `"` + commaEnds
-		case !strings.Contains(text, "'"):
-			r.err.hint = "put all of it in quotes, '" + text + "'" + commaEnds
+		if text := quoted(r.src.Text[r.err.off:end]); text != "" {
+			r.err.hint = "put all of it in quotes, " + text + commaEnds
 		}
 	}
 }
@@ -121,4 +116,39 @@ func commaBefore(line string) bool {
 		}
 	}
 	return false
+}
+
+// Bare reports whether a key stands alone between commas of a flow map, with neither a colon
+// nor a value: what it is in the script is the rest of the value in front of it.
+func (e *Entry) Bare() bool {
+	if e.Key.Made || e.Value.Kind != Null || e.Value.Text != "" || e.Key.Style != plainStyle || IsJSON(e.Key.Src.Name) {
+		return false
+	}
+	_, end := e.Key.Span()
+	rest := strings.TrimLeft(e.Key.Src.Text[min(end, len(e.Key.Src.Text)):], " \t\r\n")
+	return rest != "" && (rest[0] == ',' || rest[0] == '}')
+}
+
+// InQuotes is how the text from a plain value to a bare key behind it is written in quotes,
+// "" if it does not fit into a line.
+func InQuotes(v *Value, last *Entry) string {
+	start, _ := v.Span()
+	_, end := last.Key.Span()
+	if v.Style != plainStyle || v.Src != last.Key.Src || end <= start || end > len(v.Src.Text) {
+		return ""
+	}
+	return quoted(v.Src.Text[start:end])
+}
+
+// quoted writes a text in the quotes that it does not have itself; "" if it is too long, or
+// has both.
+func quoted(text string) string {
+	switch {
+	case len(text) > MaxShownTextChars || strings.Contains(text, "\n"):
+	case !strings.ContainsAny(text, `"\`):
+		return `"` + text + `"`
+	case !strings.Contains(text, "'"):
+		return "'" + text + "'"
+	}
+	return ""
 }

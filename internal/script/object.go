@@ -31,7 +31,11 @@ func (l *loader) object(v *document.Value, path string, s *shape) *object {
 		return nil
 	}
 	o := &object{l: l, v: v, path: path, keys: make(map[string]*document.Entry, len(v.Entries))}
-	for _, e := range v.Entries {
+	cut := false
+	for i, e := range v.Entries {
+		if cut = l.restOfValue(v.Entries, i, path, cut); cut {
+			continue
+		}
 		at := s.index(e.Name)
 		if at < 0 {
 			l.unknownKey(e, path, s)

@@ -58,6 +58,30 @@ func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 	l.Explains(misspelledKey(path, meant))
 }
 
+// restOfValue reports entries[i] if it is what a comma cut off from the value in front of
+// it, as b of {order: a, b}; false if it is a key. cut is whether the entry before it is
+// such a rest: of several only the first is reported.
+func (l *loader) restOfValue(entries []*document.Entry, i int, path string, cut bool) bool {
+	switch {
+	case i == 0 || l.src.Lenient || !entries[i].Bare():
+		return false
+	case cut:
+		return true
+	case !isText(entries[i-1].Value):
+		return false
+	}
+	before, last := entries[i-1], i
+	for last+1 < len(entries) && entries[last+1].Bare() {
+		last++
+	}
+	hint := "put it in quotes"
+	if text := document.InQuotes(before.Value, entries[last]); text != "" {
+		hint = "write " + before.Name + ": " + text
+	}
+	l.ErrorAt(entries[i].Key, path, "%s is cut off from the value of %s by the comma", document.Quote(entries[i].Name), before.Name).Hint = hint + ": a comma ends a value in { } that is not in quotes"
+	return true
+}
+
 // elsewhere reports a key that is like one of another place in a node; false if it is
 // like none. Outside of nodes it is not looked for: what is there is often there to be
 // referred to by aliases, under a name of somebody's own.

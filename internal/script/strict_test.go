@@ -185,6 +185,35 @@ func TestKeysElsewhere(t *testing.T) {
 	}
 }
 
+// TestRestOfValue: what a comma cuts off from a value is one error, whether it is called
+// as a key is or not; keys with a colon and without a value are absent.
+func TestRestOfValue(t *testing.T) {
+	t.Parallel()
+	const read = "nodes:\n  read: {type: file_table, r: {urls: [in.csv], columns: {id: int, day: date}}, w: t}\n"
+	for w, want := range map[string]string{
+		"{url_template: x.csv, order: day, id}":                          `write order: "day, id":`,
+		"{url_template: x.csv, order: day(desc), id, mode, limit}":       `write order: "day(desc), id, mode, limit":`,
+		"{url_template: x.csv, order: 'day', id}":                        "put it in quotes:",
+		"{url_template: x.csv, partition_by: day , id , csv: {}}":        `write partition_by: "day , id":`,
+		"{url_template: x.csv, order: day, id: , mode: }":                "",
+		"{url_template: x.csv, order: null, json}":                       "",
+		"{url_template: x.csv, csv: {}, json}":                           "",
+		"{url_template: x.csv,\n    order: day,\n    json:\n      null}": "",
+	} {
+		files := memory{"script.yaml": read + "  write: {type: table_file, r: t, w: " + w + "}\n"}
+		s, diags := files.load(t)
+		if want == "" {
+			require.NotNil(t, s, "%s: %s", w, diags.Render())
+			continue
+		}
+		require.Len(t, diags.Errors(), 1, "%s: %s", w, diags.Render())
+		require.Contains(t, diags.Render(), want, w)
+		files["lenient"] = ""
+		_, diags = files.load(t)
+		require.NotContains(t, diags.Render(), "is cut off", w)
+	}
+}
+
 // TestKeysOfOtherTypes: a key that chooses rows or columns is an error in the parts
 // of a node whose type does not have it there; the others stay warnings.
 func TestKeysOfOtherTypes(t *testing.T) {
