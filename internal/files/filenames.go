@@ -151,6 +151,33 @@ func Lacking(r *script.FileReader, list []Slice) (out []string, err error) {
 	return out, nil
 }
 
+// Further lists the CSV files among slices that have columns which the first file, from
+// which the columns were taken, has not: nobody has asked for them, or has left them out.
+func Further(r *script.FileReader, list []Slice) (out []string) {
+	if r.First == nil || r.Parquet || r.Records != "" || r.CSV.HeaderRecord < 0 {
+		return nil
+	}
+	for _, s := range list {
+		if s.Offset > 0 || s.FileBytes == 0 { // it is said once of a file
+			continue
+		}
+		header, err := headerRecord(r, s)
+		if err != nil {
+			continue // who has read the records has judged the file
+		}
+		var more []string
+		for _, name := range header {
+			if name != "" && !slices.Contains(r.First, name) {
+				more = append(more, name)
+			}
+		}
+		if len(more) > 0 {
+			out = append(out, "input file "+s.URL+" has a column "+quoteList(more)+", which the first file has not: it is left out")
+		}
+	}
+	return out
+}
+
 // columns reports of columns of the reader whether a slice's file has them.
 func (s Slice) columns(r *script.FileReader) (func(c *script.InputColumn) bool, error) {
 	if r.Parquet {

@@ -777,6 +777,11 @@ func fileWarnings(n *script.Node, read []files.Slice) ([]string, error) {
 		lacking = append(lacking[:namesMax], moreOf(more, "input file lacks", "input files lack")+" columns that may be missing")
 	}
 	out = append(out, lacking...)
+	further := files.Further(n.Files, read)
+	if more := len(further) - namesMax; more > 0 {
+		further = append(further[:namesMax], moreOf(more, "input file has", "input files have")+" columns that the first file has not")
+	}
+	out = append(out, further...)
 	shared, err := files.SharedHeaders(n.Files, read)
 	if more := len(shared) - namesMax; more > 0 {
 		shared = append(shared[:namesMax], moreOf(more, "column has a header that is", "columns have headers that are")+" there more than once")

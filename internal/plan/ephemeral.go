@@ -470,6 +470,21 @@ func (t *Table) places() []files.Slice {
 	return out
 }
 
+// fileReader is of the files to which the rows of an ephemeral table go back; nil: it goes
+// back to a stored one.
+func (t *Table) fileReader() *script.FileReader {
+	if t == nil || t.inlined == nil {
+		return nil
+	}
+	for t.Ephemeral() {
+		if t.Node.Files != nil {
+			return t.Node.Files
+		}
+		t = t.Inner.Reader
+	}
+	return nil
+}
+
 // placed reads an ephemeral table's rows with their positions, if they have any.
 func (in Inputs) placedRows() Inputs {
 	in.placed = in.Reader.inlined != nil && in.Reader.places() != nil

@@ -120,7 +120,7 @@ func (p *Planner) Task(n *script.Node, in Inputs, plan NodePlan, own *Table, b B
 	if err == nil {
 		p.quarantine(&t, n, in, plan, b)
 	}
-	t.Explain = first(inside, t.Explain)
+	t.Explain = atLines(in.Reader, b.Scratch, first(inside, t.Explain))
 	if t.Python != nil {
 		t.Python.Program.Dir = p.Dir
 	}
@@ -260,7 +260,7 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 		if err != nil || prepare(ctx) != nil {
 			return nil
 		}
-		return atLine(ctx, db, n.Files, b, explainExpressions(n, relation{from: positioned + " AS r"}, b.Work.Files)(ctx, db, cause))
+		return atLine(ctx, db, n.Files, b.Work.Files, b.Scratch, explainExpressions(n, relation{from: positioned + " AS r"}, b.Work.Files)(ctx, db, cause))
 	}
 	rel := relation{from: sql + " AS r"}
 	if b.Trace {
@@ -270,22 +270,33 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 }
 
 // atLine adds to a failure at a row of a file the line at which people find it.
-func atLine(ctx context.Context, db engine.Querier, r *script.FileReader, b Batch, err error) error {
+func atLine(ctx context.Context, db engine.Querier, r *script.FileReader, read []files.Slice, scratch string, err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) || r.Parquet || f.Place.Line > 0 || f.Place.Record == 0 {
 		return err
 	}
-	for _, s := range b.Work.Files {
+	for _, s := range read {
 		if s.URL != f.Place.File {
 			continue
 		}
 		at := []files.Place{{File: s.File, Row: f.Place.Record - 1}}
-		if files.Locate(ctx, db, r, b.Work.Files, b.Scratch, at, func(l files.Located) error { f.Place.Line = l.Line; return nil }) != nil {
+		if files.Locate(ctx, db, r, read, scratch, at, func(l files.Located) error { f.Place.Line = l.Line; return nil }) != nil {
 			f.Place.Line = 0 // the row says it, too
 		}
 		break
 	}
 	return err
+}
+
+// atLines does so for the rows of an ephemeral table, whose places are those in files.
+func atLines(t *Table, scratch string, explain func(context.Context, engine.Querier, error) error) func(context.Context, engine.Querier, error) error {
+	r := t.fileReader()
+	if r == nil || explain == nil {
+		return explain
+	}
+	return func(ctx context.Context, db engine.Querier, cause error) error {
+		return atLine(ctx, db, r, t.places(), scratch, explain(ctx, db, cause))
+	}
 }
 
 // partOutput says how a table's rows lie in the batch's part. Rows that are

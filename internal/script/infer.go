@@ -80,6 +80,7 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 	for i, c := range have {
 		headers[i] = c.Name
 	}
+	f.First = headers
 	names := identifiers(headers)
 	otherSeparator := oneFieldHint(f.CSV.Separator, parquet, headers)
 	if otherSeparator != "" && len(declared) == 0 {

@@ -157,6 +157,7 @@ type FileReader struct {
 	Table   string         // of the databases that URLs name, each with a # and what of it is read behind its address
 	Query   string         // instead of Table
 	Columns []*InputColumn // in the order of the document
+	First   []string       // of the first file, the headers or names that Columns were taken from (types); nil: the script lists Columns
 	// Tolerant: records that cannot be read are put aside (Node.BadRows), so
 	// they are no reason not to plan.
 	Tolerant bool
