@@ -57,7 +57,7 @@ func yamlError(src *Source, err error) *SyntaxError {
 			out.hint = "YAML is indented with blanks, not tabs"
 		}
 	}
-	if at := out.off; out.hint == "" && at > 0 && strings.Contains(out.Message, "flow ") && commaBefore(src.Text[strings.LastIndexByte(src.Text[:at], '\n')+1:at]) {
+	if at := out.off; out.hint == "" && at > 0 && strings.Contains(le.ContextMsg, "flow ") && commaBefore(src.Text[strings.LastIndexByte(src.Text[:at], '\n')+1:at]) {
 		out.hint = quoteComma
 	}
 	if out.hint == "" {

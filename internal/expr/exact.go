@@ -74,7 +74,11 @@ func (n *node) asWritten() {
 	if n.typ != Float || !n.isConst() {
 		return
 	}
-	v, ok := parseNumber(strings.ReplaceAll(n.text, " ", ""))
+	literal := strings.TrimRight(strings.TrimLeft(n.text, "-( \t\n"), ") \t\n")
+	if signs := n.text[:strings.Index(n.text, literal)]; strings.Count(signs, "-")%2 == 1 { // -(1.1) is -1.1
+		literal = "-" + literal
+	}
+	v, ok := parseNumber(literal)
 	if !ok {
 		return
 	}

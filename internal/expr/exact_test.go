@@ -437,3 +437,28 @@ func TestScanExactly(t *testing.T) {
 		require.Equal(t, test.want, *got)
 	}
 }
+
+// TestLiteralsBesideExact: a literal counts as it is written, with whatever signs and
+// parentheses around it: a float beside a decimal would make a float of both.
+func TestLiteralsBesideExact(t *testing.T) {
+	t.Parallel()
+	for src, want := range map[string]expr.Type{
+		"1.1 - r.c": expr.DecimalOf(19, 6), "-1.1 - r.c": expr.DecimalOf(19, 6), "(1.1) - r.c": expr.DecimalOf(19, 6), "-(1.1) - r.c": expr.DecimalOf(19, 6),
+		"(-(1.1)) - r.c": expr.DecimalOf(19, 6), "- ( -1.1 ) - r.c": expr.DecimalOf(19, 6), "r.c - -(1.1)": expr.DecimalOf(19, 6), "r.c * (2.5e-3)": expr.DecimalOf(23, 10),
+		"float(1) - r.c": expr.Float,
+	} {
+		e, err := expr.Parse(src)
+		require.NoError(t, err, src)
+		c, err := e.Check(expr.Scope{"r": exactColumns()}, expr.Mode{})
+		require.NoError(t, err, src)
+		require.Equal(t, want, c.Type(), src)
+	}
+	db := openDB(t)
+	e, err := expr.Parse("-(-(1.5)) * r.c + -(0.25)")
+	require.NoError(t, err)
+	c, err := e.Check(expr.Scope{"r": exactColumns()}, expr.Mode{})
+	require.NoError(t, err)
+	var got string
+	require.NoError(t, db.QueryRow("SELECT CAST("+c.SQL(column, "")+" AS VARCHAR) FROM (SELECT CAST(2 AS DECIMAL(18,6)) AS c) AS r").Scan(&got))
+	require.Equal(t, "2.7500000", got)
+}
