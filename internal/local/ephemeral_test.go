@@ -54,17 +54,17 @@ func TestEphemeralFailsAsStored(t *testing.T) {
 		"its row is left out": {loadOf("bad", plainFields) + strings.Replace(writeN, "columns: [r.id, r.n]", "having: w.id < 3, columns: [r.id]", 1), 1, `"x"`, "bad.csv:4:3: node load: column n"},
 		"only the first are wanted": {loadOf("bad", plainFields) + strings.Replace(writeN, "columns: [r.id, r.n]", "top: {limit: 1, order: id}, columns: [r.id, r.n]", 1), 1,
 			`"x"`, "bad.csv:4:3: node load: column n"},
-		"a field of the load": {loadOf("zeros", "fields: [r.id, {n: 10 / r.n}]") + writeN, 1, "field n: division by zero", "zeros.csv (row 3): node load: "},
+		"a field of the load": {loadOf("zeros", "fields: [r.id, {n: 10 / r.n}]") + writeN, 1, "field n: division by zero", "zeros.csv:4: node load: "},
 		"having keeps the failing row out": {loadOf("zeros", "having: w.n > 0, fields: [r.id, {n: r.n}]") +
 			strings.Replace(writeN, "r.n]", "{q: 10 / r.n}]", 1), 1, "", ""},
 		"a condition above having": {loadOf("zeros", "having: w.n > 0, fields: [r.id, r.n]") +
 			strings.Replace(writeN, "columns: [r.id, r.n]", "having: w.q > 2, columns: [r.id, {q: 10 / r.n}]", 1), 1, "", ""},
-		"a column of the file": {loadOf("zeros", plainFields) + strings.Replace(writeN, "r.n]", "{q: 10 / r.n}]", 1), 1, "field q: division by zero", "zeros.csv (row 3): node write: field q"},
+		"a column of the file": {loadOf("zeros", plainFields) + strings.Replace(writeN, "r.n]", "{q: 10 / r.n}]", 1), 1, "field q: division by zero", "zeros.csv:4: node write: field q"},
 		"the middle of a chain": {loadOf("zeros", plainFields) + `
-  middle: {type: table_table, r: t, w: {name: u, having: w.id > 1, fields: [r.id, {q: 10 / r.n}]}}` + writeU, 2, "field q: division by zero", "zeros.csv (row 3): node middle: "},
+  middle: {type: table_table, r: t, w: {name: u, having: w.id > 1, fields: [r.id, {q: 10 / r.n}]}}` + writeU, 2, "field q: division by zero", "zeros.csv:4: node middle: "},
 		"the end of a chain": {loadOf("zeros", plainFields) + `
   middle: {type: table_table, r: t, w: {name: u, having: w.id > 1, fields: [r.id, r.n]}}` +
-			strings.Replace(writeU, "r.*", "{q: 10 / r.n}", 1), 2, "field q: division by zero", "zeros.csv (row 3): node write: field q"},
+			strings.Replace(writeU, "r.*", "{q: 10 / r.n}", 1), 2, "field q: division by zero", "zeros.csv:4: node write: field q"},
 		"a lookup of both": {loadOf("zeros", plainFields) + second + `
   look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: left}, w: {name: u, fields: [r.*, l.v]}}` + writeU, 3, "", ""},
 		"a lookup that leaves bad rows out": {loadOf("bad", plainFields) + second + `
@@ -83,7 +83,7 @@ func TestEphemeralFailsAsStored(t *testing.T) {
     p: {tag_field_name: g, tag_criteria: {big: r.n > 2, odd: r.id % 2 == 1, any: "true"}}, w: {name: u, fields: [r.id, p.g]}}` + writeU, 2, "", ""},
 		"a tag's failure": {loadOf("zeros", plainFields) + `
   tag: {type: table_custom_tfm_table, custom_proc_type: tag_and_denormalize, r: t,
-    p: {tag_field_name: g, tag_criteria: {big: 10 / r.n > 2, any: "true"}}, w: {name: u, fields: [r.id, p.g]}}` + writeU, 2, "division by zero", "zeros.csv (row 3): node tag: "},
+    p: {tag_field_name: g, tag_criteria: {big: 10 / r.n > 2, any: "true"}}, w: {name: u, fields: [r.id, p.g]}}` + writeU, 2, "division by zero", "zeros.csv:4: node tag: "},
 		"the first of each key": {loadOf("zeros", "fields: [{id: r.id % 2}, r.n, r.txt]") + `
   first: {type: distinct_table, rerun_policy: fail, r: t, w: {name: u, fields: [r.id, r.n], indexes: {idx_u: unique(id)}}}` + writeU, 2, "", ""},
 		"a stored table on the way": {loadOf("zeros", plainFields) + `
