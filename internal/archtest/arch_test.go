@@ -33,7 +33,7 @@ var allowed = map[string]string{
 	"internal/fault":                   "",
 	"internal/unpack":                  "fault",
 	"internal/outfile":                 "expr fault files script sqltext unpack",
-	"internal/records":                 "fault",
+	"internal/records":                 "fault unpack",
 	"internal/copies":                  "address database durable fault files records remote unpack",
 	"internal/database":                "address fault sqltext",
 	"internal/remote":                  "address fault",

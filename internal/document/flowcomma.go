@@ -1,6 +1,8 @@
 package document
 
 import (
+	"iter"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -69,20 +71,32 @@ func (r *yamlReader) cut(first, last *yaml.Node) {
 	}
 }
 
+// unquoted gives the bytes of a part of an expression that are not in quotes.
+func unquoted(text string) iter.Seq[byte] {
+	return func(yield func(byte) bool) {
+		var quote byte
+		for i := range len(text) {
+			switch c := text[i]; {
+			case quote != 0:
+				if c == quote {
+					quote = 0
+				}
+			case c == '"' || c == '`' || c == '\'':
+				quote = c
+			case !yield(c):
+				return
+			}
+		}
+	}
+}
+
 // parenthesesOpen is how many more parentheses a part of an expression opens than it closes.
 func parenthesesOpen(text string) (depth int) {
-	var quote byte
-	for i := range len(text) {
-		switch c := text[i]; {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '"' || c == '`' || c == '\'':
-			quote = c
-		case c == '(':
+	for c := range unquoted(text) {
+		switch c {
+		case '(':
 			depth++
-		case c == ')':
+		case ')':
 			depth--
 		}
 	}
@@ -93,15 +107,8 @@ func parenthesesOpen(text string) (depth int) {
 // parentheses, with a comma in them.
 func commaBefore(line string) bool {
 	var commas []bool // for each parenthesis that is open
-	var quote byte
-	for i := range len(line) {
-		switch c := line[i]; {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '"' || c == '`' || c == '\'':
-			quote = c
+	for c := range unquoted(line) {
+		switch {
 		case c == '(':
 			commas = append(commas, false)
 		case c == ')' && len(commas) > 0:
@@ -110,12 +117,7 @@ func commaBefore(line string) bool {
 			commas[len(commas)-1] = true
 		}
 	}
-	for _, comma := range commas {
-		if comma {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(commas, true)
 }
 
 // Bare reports whether a key stands alone between commas of a flow map, with neither a colon

@@ -94,7 +94,7 @@ func (s Stamp) Changed(u string, now Stamp) error {
 	if s.Bytes == now.Bytes && sameTime(s.ModTime, now.ModTime) {
 		return changed(u, "its size and time are the same, its contents are not")
 	}
-	return changed(u, "%s, %d bytes; now %s, %d bytes", s.ModTime.Format(time.RFC3339Nano), s.Bytes, now.ModTime.Format(time.RFC3339Nano), now.Bytes)
+	return changed(u, "%s; now %s", looked(s.ModTime, s.Bytes), looked(now.ModTime, now.Bytes))
 }
 
 // unchanged refuses a file that is not what was planned.
@@ -104,7 +104,7 @@ func (s Slice) unchanged() error {
 		return OpenFault(s.URL, err)
 	}
 	if st.Size() != s.FileBytes || !sameTime(st.ModTime(), s.ModTime) {
-		return changed(s.URL, "%s, %d bytes; now %s, %d bytes", s.ModTime.Format(time.RFC3339Nano), s.FileBytes, st.ModTime().UTC().Format(time.RFC3339Nano), st.Size())
+		return changed(s.URL, "%s; now %s", looked(s.ModTime, s.FileBytes), looked(st.ModTime(), st.Size()))
 	}
 	if s.Digest == "" { // planned by an earlier version
 		return nil
@@ -117,6 +117,11 @@ func (s Slice) unchanged() error {
 		return changed(s.URL, "its size and time are the same, its contents are not")
 	}
 	return nil
+}
+
+// looked is what of a file is compared first.
+func looked(at time.Time, bytes int64) string {
+	return fmt.Sprintf("%s, %d bytes", at.UTC().Format(time.RFC3339Nano), bytes)
 }
 
 func changed(url, format string, args ...any) *fault.Error {

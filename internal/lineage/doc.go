@@ -2,7 +2,8 @@
 //
 // Trace goes from rows of a table, or of an output file, back through the nodes
 // to the records of the input files (docs/decisions/0040-lineage.md says how:
-// nothing is kept for it while a run works). Columns goes through the
+// nothing is kept for it while a run works). RecordOf does so for one row that
+// has failed, and calls no function of the user's. Columns goes through the
 // expressions of a script. OpenLineage tells a run's events to those who keep
 // lineage for many systems.
 //

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/unpack"
 )
 
 // Limits of workbooks.
@@ -47,7 +48,7 @@ const (
 // openWorkbook reads all of a workbook but its sheets.
 func openWorkbook(in io.ReaderAt, bytes int64) (*workbook, error) {
 	archive, err := zip.NewReader(in, bytes)
-	if err != nil && packed(in) {
+	if form, unread := unpack.CompressionIn(in); err != nil && unread == nil && form != unpack.Plain {
 		f := fault.New(fault.UserData, "the file is compressed, and workbooks are not read so")
 		f.Hint = PackedHint
 		return nil, f
@@ -72,13 +73,6 @@ func openWorkbook(in io.ReaderAt, bytes int64) (*workbook, error) {
 
 // PackedHint is the way out of a workbook that is compressed once more.
 const PackedHint = "unpack it first with gunzip or unzstd: a workbook is compressed as it is"
-
-// packed reports a file that begins as those of gzip and zstd.
-func packed(in io.ReaderAt) bool {
-	head := make([]byte, 4)
-	n, _ := in.ReadAt(head, 0) // whoever reads it all says what is wrong
-	return strings.HasPrefix(string(head[:n]), "\x1f\x8b") || strings.HasPrefix(string(head[:n]), "\x28\xb5\x2f\xfd")
-}
 
 func badBook(format string, args ...any) error {
 	f := fault.New(fault.UserData, format, args...)

@@ -15,20 +15,32 @@ func synonyms() map[string][]string {
 		// Nodes: dbt, Airflow, Spark, Dagster.
 		"sql": {"query"}, "select": {"query"}, "statement": {"query"}, "sql_file": {"query_url"}, "query_file": {"query_url"},
 		"inputs": {"r"}, "input": {"r"}, "reads": {"r"}, "outputs": {"w"}, "output": {"w"}, "writes": {"w"}, "sink": {"w"},
-		"tests": {"checks"}, "expectations": {"checks"}, "assertions": {"checks"}, "constraints": {"checks"}, "on_fail": {"severity"}, "validations": {"checks"},
-		"materialized": {"ephemeral"}, "on_error": {"bad_rows"}, "on_errors": {"bad_rows"}, "bad_records": {"bad_rows"}, "ignore_errors": {"bad_rows"}, "on_bad_lines": {"bad_rows"}, "operator": {"type"}, "partition_by": {"by"}, "cache": {"reuse"},
+		"tests": {"checks"}, "expectations": {"checks"}, "assertions": {"checks"}, "constraints": {"checks"}, "on_fail": {"severity"},
+		"validations":  {"checks"},
+		"materialized": {"ephemeral"}, "on_error": {"bad_rows"}, "on_errors": {"bad_rows"}, "bad_records": {"bad_rows"},
+		"ignore_errors": {"bad_rows"}, "on_bad_lines": {"bad_rows"}, "operator": {"type"}, "partition_by": {"by"}, "cache": {"reuse"},
 		// Files.
-		"path": {"urls", "url_template"}, "paths": {"urls"}, "file": {"urls", "url_template"}, "filename": {"urls", "url_template"}, "filepath": {"urls", "url_template"},
-		"location": {"urls", "url_template"}, "delimeter": {"separator"}, "delimter": {"separator"}, "field_separator": {"separator"}, "field_delimiter": {"separator"}, "col_sep": {"separator"}, "files": {"urls"}, "glob": {"urls"}, "delimiter": {"separator"}, "delim": {"separator"}, "sep": {"separator"},
-		"dtype": {"types", "col_type", "type"}, "dtypes": {"types"}, "schema": {"types", "columns", "fields"}, "header_row": {"hdr_line_idx"}, "skiprows": {"first_data_line_idx"},
-		"quoting": {"quote"}, "lineterminator": {"line_end"}, "newline": {"line_end"}, "compression": {"codec"}, "na_values": {"null_text"}, "null_values": {"null_text"},
+		"path": {"urls", "url_template"}, "paths": {"urls"}, "file": {"urls", "url_template"}, "filename": {"urls", "url_template"},
+		"filepath": {"urls", "url_template"},
+		"location": {"urls", "url_template"}, "delimeter": {"separator"}, "delimter": {"separator"}, "field_separator": {"separator"},
+		"field_delimiter": {"separator"}, "col_sep": {"separator"}, "files": {"urls"}, "glob": {"urls"}, "delimiter": {"separator"},
+		"delim": {"separator"}, "sep": {"separator"},
+		"dtype": {"types", "col_type", "type"}, "dtypes": {"types"}, "schema": {"types", "columns", "fields"}, "header_row": {"hdr_line_idx"},
+		"skiprows": {"first_data_line_idx"},
+		"quoting":  {"quote"}, "lineterminator": {"line_end"}, "newline": {"line_end"}, "compression": {"codec"}, "na_values": {"null_text"},
+		"null_values": {"null_text"},
 		// Tables.
-		"where": {"having", "filter"}, "order_by": {"order"}, "sort": {"order"}, "sort_by": {"order"}, "head": {"top"}, "primary_key": {"indexes"}, "unique_key": {"indexes"},
-		"left_on": {"join_on"}, "right_on": {"on"}, "how": {"join_type"}, "aggregate": {"group"}, "udf": {"python_code_urls"}, "python_file": {"python_code_urls"},
+		"where": {"having", "filter"}, "order_by": {"order"}, "sort": {"order"}, "sort_by": {"order"}, "head": {"top"},
+		"primary_key": {"indexes"}, "unique_key": {"indexes"},
+		"left_on": {"join_on"}, "right_on": {"on"}, "how": {"join_type"}, "aggregate": {"group"}, "udf": {"python_code_urls"},
+		"python_file": {"python_code_urls"},
 		// Serving.
-		"tz": {"timezone"}, "time_zone": {"timezone"}, "schedule_interval": {"cron", "schedule"}, "crontab": {"cron"}, "triggers": {"schedule"}, "sensor": {"watch"}, "sensors": {"watch"},
-		"webhook": {"url", "notify"}, "url": {"urls", "url_template"}, "uri": {"urls", "url_template", "url"}, "cmd": {"command"}, "exec": {"command"}, "alerts": {"notify"}, "notifications": {"notify"}, "sla": {"deadline"}, "steps": {"nodes"}, "tasks": {"nodes"},
-		"models": {"nodes"}, "pipeline": {"nodes"}, "imports": {"include"}, "approvers": {"by"}, "reviewers": {"by"}, "interval": {"every"}, "signing_key": {"secret"},
+		"tz": {"timezone"}, "time_zone": {"timezone"}, "schedule_interval": {"cron", "schedule"}, "crontab": {"cron"},
+		"triggers": {"schedule"}, "sensor": {"watch"}, "sensors": {"watch"},
+		"webhook": {"url", "notify"}, "url": {"urls", "url_template"}, "uri": {"urls", "url_template", "url"}, "cmd": {"command"},
+		"exec": {"command"}, "alerts": {"notify"}, "notifications": {"notify"}, "sla": {"deadline"}, "steps": {"nodes"}, "tasks": {"nodes"},
+		"models": {"nodes"}, "pipeline": {"nodes"}, "imports": {"include"}, "approvers": {"by"}, "reviewers": {"by"}, "interval": {"every"},
+		"signing_key": {"secret"},
 	}
 }
 
