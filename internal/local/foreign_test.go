@@ -206,13 +206,59 @@ func TestASourceIsWithdrawnBetweenTwoLooks(t *testing.T) {
 	f.write(t, "factor", "7")
 	plain := f.home.State
 	f.home.State = &moving{Store: plain, once: func() {
-		order := state.Order{Kind: state.OrderRedo, Token: "t", Nodes: []state.Redo{{Node: "timed"}}, Mark: state.Mark{Actor: "ann", Time: time.Now()}}
-		require.NoError(t, state.Direct(context.Background(), plain, state.RunKey{Workspace: "main", Run: 1}, order))
+		f.withdraw(t, plain)
 		go f.elsewhere(t).goOn(t)
 	}}
 	sum := f.run(t, 7, nil)
 	require.Equal(t, state.Complete, sum.Status, "%+v", sum.Failure)
 	f.requireFactor(t, 7)
+}
+
+// outdated calls again behind a list of runs in which table timed of run 1 is not
+// there, and gives that list: when it is seen, it is over.
+type outdated struct {
+	*moving
+	again func()
+}
+
+func (o *outdated) Runs(ctx context.Context, workspace string, page state.Page) ([]state.Run, int64, error) {
+	runs, next, err := o.moving.Runs(ctx, workspace, page)
+	for _, r := range runs {
+		if brief, _ := r.Brief("timed"); r.Run == 1 && brief.Status != state.Succeeded {
+			o.mu.Lock()
+			do := o.again
+			o.again = nil
+			o.mu.Unlock()
+			if do != nil {
+				do()
+			}
+		}
+	}
+	return runs, next, err
+}
+
+// A table is made again, and its run is over, between the look at the list of
+// runs, which says that it is not there, and the look at its run.
+func TestASourceComesBackBetweenTwoLooks(t *testing.T) {
+	t.Parallel()
+	f := newForeigner(t)
+	f.write(t, "factor", "7")
+	plain := f.home.State
+	passed := false
+	f.home.State = &outdated{
+		moving: &moving{Store: plain, once: func() { f.withdraw(t, plain) }},
+		again:  func() { passed = true; f.elsewhere(t).goOn(t) },
+	}
+	sum := f.run(t, 7, nil)
+	require.True(t, passed)
+	require.Equal(t, state.Complete, sum.Status, "%+v", sum.Failure)
+	f.requireFactor(t, 7)
+}
+
+// withdraw orders table timed of run 1 to be made again.
+func (f *foreigner) withdraw(t *testing.T, in state.Store) {
+	order := state.Order{Kind: state.OrderRedo, Token: "t", Nodes: []state.Redo{{Node: "timed"}}, Mark: state.Mark{Actor: "ann", Time: time.Now()}}
+	require.NoError(t, state.Direct(context.Background(), in, state.RunKey{Workspace: "main", Run: 1}, order))
 }
 
 // goOn works on run 1 until it is over.

@@ -106,7 +106,7 @@ func (p *Pipeline) source(ctx context.Context, source *script.Node, reader state
 	if err != nil {
 		return state.NodeKey{}, fmt.Errorf("read node %s of run %d: %w", source.Name, chosen.run.Run, err)
 	}
-	return state.NodeKey{}, p.mayCome(ctx, f, node)
+	return state.NodeKey{}, p.mayCome(ctx, f, node, chosen.node.Status)
 }
 
 // candidates lists the script's runs that contain the node, its own among them

@@ -334,7 +334,7 @@ func (p *Pipeline) incomplete(ctx context.Context, node state.Node) error {
 	if f.Retryable {
 		return f
 	}
-	return p.mayCome(ctx, f, node)
+	return p.mayCome(ctx, f, node, node.Status)
 }
 
 // Voided is the failure to read a table that somebody has declared invalid.

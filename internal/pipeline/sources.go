@@ -37,21 +37,30 @@ func (p *Pipeline) told(ctx context.Context, source *script.Node) (key state.Nod
 		case node.Status != state.Succeeded:
 			f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s is to be read from run %d, but node %s there is %s", source.Table.Name, run, node.Name, node.Status),
 				Hint: "finish that run (--resume --run N), or name another one"}
-			return key, false, p.mayCome(ctx, f, *node)
+			return key, false, p.mayCome(ctx, f, *node, node.Status)
 		}
 		key, told = node.NodeKey, true
 	}
 	return key, told, nil
 }
 
-// mayCome makes the failure to read a table one that may pass if the table is
-// being done again by a run that is at work.
-func (p *Pipeline) mayCome(ctx context.Context, f *fault.Error, node state.Node) error {
+// mayCome makes the failure to read the table of a node, which had a status when
+// it was looked at, one that may pass: if the table is being done again by a run
+// that is at work, or if that run came to another status meanwhile.
+func (p *Pipeline) mayCome(ctx context.Context, f *fault.Error, node state.Node, seen state.Status) error {
 	run, err := p.cfg.Store.Run(ctx, node.RunKey)
 	if err != nil {
 		return fmt.Errorf("read run %d: %w", node.Run, err)
 	}
-	if node.Generation > 0 && run.GoesOn() {
+	passing := node.Generation > 0 && run.GoesOn()
+	if !passing {
+		now, err := p.writer(ctx, node.RunKey, node.Table)
+		if err != nil {
+			return err
+		}
+		passing = now != nil && now.Status != seen
+	}
+	if passing {
 		f.Kind, f.Retryable = fault.Environment, true
 	}
 	return f

@@ -94,6 +94,10 @@ func (l *Line) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.down { // it was cut while this one was being made
+		_ = c.Close()
+		return nil, errCut
+	}
 	if l.open == nil {
 		l.open = map[net.Conn]bool{}
 	}
