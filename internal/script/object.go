@@ -55,7 +55,8 @@ func (l *loader) object(v *document.Value, path string, s *shape) *object {
 func (l *loader) pos(v *document.Value) document.Pos { return v.Src.Pos(v.Src.Origin(v.Off, false)) }
 
 // uniqueEntries lists a map's entries under free names in the order of the
-// document; of equal names the last one counts, null values are absent.
+// document; of equal names the last one counts. A name without a value is an
+// error: as nothing at all, a field or a column would be missing in silence.
 func (l *loader) uniqueEntries(v *document.Value, path string) []*document.Entry {
 	last := make(map[string]*document.Entry, len(v.Entries))
 	for _, e := range v.Entries {
@@ -66,11 +67,24 @@ func (l *loader) uniqueEntries(v *document.Value, path string) []*document.Entry
 	}
 	out := make([]*document.Entry, 0, len(last))
 	for _, e := range v.Entries {
-		if last[e.Name] == e && e.Value.Kind != document.Null {
+		switch {
+		case last[e.Name] != e:
+		case e.Value.Kind == document.Null:
+			l.valueless(e, path)
+		default:
 			out = append(out, e)
 		}
 	}
 	return out
+}
+
+// valueless reports a name that nothing is said of.
+func (l *loader) valueless(e *document.Entry, path string) {
+	hint := "write a value behind its colon, or take it out"
+	if e.Bare() {
+		hint = "write " + e.Name + ": … or take it out; if it belongs to the value in front of the comma, put that in quotes"
+	}
+	l.ErrorAt(e.Key, path, "%s has no value", document.Quote(e.Name)).Hint = hint
 }
 
 // get gives the value of a key; nil if it is absent or null.
