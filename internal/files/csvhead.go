@@ -28,6 +28,9 @@ type csvHead struct {
 	skippable bool         // DuckDB's skip setting passes over exactly what lies before start
 }
 
+// field is the field that a column of the reader has; -1: none.
+func (h csvHead) field(column int) int { return h.index[column] }
+
 // key names what files must share to be read by one read_csv call.
 func (h csvHead) key() string {
 	key := fmt.Sprint(h.fields, h.lines, h.index)

@@ -116,7 +116,7 @@ func (c *csvCopy) checkValues(ctx context.Context, db Querier, plan *csvPlan) er
 		return nil
 	}
 	row, err := queryRow(ctx, db, "SELECT CAST(n AS VARCHAR), CAST(CASE "+strings.Join(which, " ")+" END AS VARCHAR) FROM (SELECT *, row_number() OVER () AS n FROM "+
-		plan.reader(plan.runs[0])+") WHERE "+strings.Join(bad, " OR ")+" ORDER BY n LIMIT 1")
+		plan.reader(plan.runs[0], c.head.field)+") WHERE "+strings.Join(bad, " OR ")+" ORDER BY n LIMIT 1")
 	if err != nil || row == nil {
 		return err
 	}

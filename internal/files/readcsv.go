@@ -91,7 +91,7 @@ func (p *csvPlan) sql() (string, error) {
 			cols = append(cols, sqltext.Int(int64(s.File))+" AS "+FileColumn,
 				sqltext.Int(s.FirstRecord-1)+" + row_number() OVER () AS "+RowColumn)
 		}
-		selects[i] = "SELECT " + strings.Join(cols, ", ") + " FROM " + p.reader(run)
+		selects[i] = "SELECT " + strings.Join(cols, ", ") + " FROM " + p.reader(run, run.head.field)
 	}
 	return unionAll(selects), nil
 }
@@ -101,7 +101,10 @@ func (p *csvPlan) sql() (string, error) {
 // Everything is read as text and converted by our own SQL. strict_mode is on:
 // without it extra fields are dropped. It still lets extra empty fields at
 // the end of a record pass, which the scanner therefore counts.
-func (p *csvPlan) reader(run csvRun) string {
+//
+// It gives each field of the records that a column reads (field says which) as
+// textsAt wants it: an empty one is '' beside those that may be NULL.
+func (p *csvPlan) reader(run csvRun, field func(column int) int) string {
 	columns := make([]string, run.head.fields)
 	names := make([]string, run.head.fields)
 	for i := range columns {
@@ -130,7 +133,34 @@ func (p *csvPlan) reader(run csvRun) string {
 		"hive_partitioning = false", "union_by_name = false",
 		"columns = {" + strings.Join(columns, ", ") + "}", nulls,
 	}
-	return "read_csv(" + strings.Join(options, ", ") + ")"
+	read := "read_csv(" + strings.Join(options, ", ") + ")"
+	var texts []string
+	never := neverNull(p.r, field)
+	for i, name := range names {
+		if never[i] {
+			texts = append(texts, "coalesce("+name+", '') AS "+name)
+		}
+	}
+	if texts == nil {
+		return read
+	}
+	return "(SELECT * REPLACE (" + strings.Join(texts, ", ") + ") FROM " + read + ")"
+}
+
+// neverNull says which fields' cells are made texts before columns are made of
+// them: where DuckDB reads some as NULL, and no column that reads the field tells
+// those from ''. A value that is used many times is best a column by itself.
+func neverNull(r *script.FileReader, field func(column int) int) map[int]bool {
+	out := map[int]bool{}
+	if !anyTellsQuotes(r) {
+		return out
+	}
+	for i, c := range r.Columns {
+		at := field(i)
+		never, read := out[at]
+		out[at] = (never || !read) && !tellsQuotes(c)
+	}
+	return out
 }
 
 func csvColumn(i int) string { return fmt.Sprintf("c%d", i) }
@@ -151,7 +181,7 @@ func csvColumns(r *script.FileReader, head csvHead) ([]string, error) {
 
 // columnTexts renders the texts of the columns, NULL only where tellsQuotes.
 func columnTexts(r *script.FileReader, head csvHead) []string {
-	out := textsAt(r, func(column int) int { return head.index[column] })
+	out := textsAt(r, head.field)
 	for i, cell := range head.fixed {
 		if cell != nil {
 			out[i] = fixedText(r.Columns[i], cell)
@@ -162,11 +192,11 @@ func columnTexts(r *script.FileReader, head csvHead) []string {
 
 // textsAt is columnTexts of columns that are somewhere else.
 func textsAt(r *script.FileReader, field func(column int) int) []string {
-	nulls := anyTellsQuotes(r)
+	nulls, never := anyTellsQuotes(r), neverNull(r, field)
 	out := make([]string, len(r.Columns))
 	for i, c := range r.Columns {
 		out[i] = sqltext.Ident(csvColumn(field(i)))
-		if nulls && !tellsQuotes(c) {
+		if nulls && !tellsQuotes(c) && !never[field(i)] {
 			out[i] = "coalesce(" + out[i] + ", '')"
 		}
 		if !marksQuoted(c) && markedTexts(r, i) != nil { // the field is read by another column, too

@@ -50,10 +50,13 @@ func (t *Tolerant) planCSV(scratchDir string) error {
 func (c *tolerantCSV) sql(plan *csvPlan) (string, error) {
 	cols := make([]string, 0, len(c.used)+tolerantPositions)
 	head := csvHead{fields: tolerantPositions + len(c.used)}
-	for i := range head.fields {
-		head.index = append(head.index, i)
+	field := func(column int) int {
+		if at := slices.Index(c.used, column); at >= 0 {
+			return tolerantPositions + at
+		}
+		return -1
 	}
-	texts := textsAt(c.r, func(column int) int { return tolerantPositions + slices.Index(c.used, column) })
+	texts := textsAt(c.r, field)
 	for _, n := range c.used {
 		value, err := csvValue(c.r.Columns[n], texts[n])
 		if err != nil {
@@ -64,7 +67,7 @@ func (c *tolerantCSV) sql(plan *csvPlan) (string, error) {
 	for i, name := range []string{FileColumn, RowColumn, LineColumn} {
 		cols = append(cols, "CAST("+csvColumn(i)+" AS BIGINT) AS "+name)
 	}
-	sql := "SELECT " + strings.Join(cols, ", ") + " FROM " + plan.reader(csvRun{dir: c.dir, head: head})
+	sql := "SELECT " + strings.Join(cols, ", ") + " FROM " + plan.reader(csvRun{dir: c.dir, head: head}, field)
 	if len(c.pairs) == 0 {
 		sql = "SELECT " + strings.Join(c.emptyColumns(), ", ") + " WHERE false"
 	}
