@@ -18,6 +18,8 @@ type Slice struct {
 	File int    `json:"file"` // ordinal in urls, names with * replaced by the files
 	Path string `json:"path"`
 	URL  string `json:"url"` // without secrets
+	// URL of an earlier one of the inputs that is the same file: its rows are read again.
+	Again string `json:"again,omitempty"`
 
 	// Of a remote file: which copy of which version of it is read. The copy's
 	// place may differ from process to process.
@@ -72,17 +74,40 @@ func PlanSlicesBy(ctx context.Context, r *script.FileReader, at Places, targetOf
 	if err != nil || len(inputs) == 0 {
 		return nil, err
 	}
+	again := namedBefore(inputs)
 	wanted := wantedCuts(inputs, targetOf, maxBatches)
 	pieces := make([][]Slice, len(inputs))
 	err = eachInOrder(ctx, len(inputs), func(ctx context.Context, i int) error {
 		var err error
 		pieces[i], err = cutFile(ctx, r, i, inputs[i], wanted[i].inside)
+		for n := range pieces[i] {
+			pieces[i][n].Again = again[i]
+		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return group(pieces, wanted), nil
+}
+
+// namedBefore gives of each input the URL of one before it that is the same file: named
+// twice, matched by two patterns, or by one that matches a link to it as well.
+func namedBefore(inputs []inspected) []string {
+	out := make([]string, len(inputs))
+	seen := make(map[string]string, len(inputs))
+	for i, in := range inputs {
+		file := in.URL
+		if in.Copy.Key == "" {
+			file = in.Path
+		}
+		if first, ok := seen[file]; ok {
+			out[i] = first
+			continue
+		}
+		seen[file] = in.URL
+	}
+	return out
 }
 
 // fileCuts are the batch borders that concern a file.
@@ -280,6 +305,21 @@ func EmptyCSV(r *script.FileReader, slices []Slice) []string {
 	for _, s := range slices {
 		if s.FileBytes == 0 {
 			out = append(out, s.URL)
+		}
+	}
+	return out
+}
+
+// Repeated tells of the files that slices read again, each where it begins.
+func Repeated(slices []Slice) []string {
+	var out []string
+	for _, s := range slices {
+		switch {
+		case s.Again == "" || s.Offset > 0 || s.FirstRow > 0:
+		case s.Again == s.URL:
+			out = append(out, "input file "+s.URL+" is named twice, or matches two patterns: its rows are read again")
+		default:
+			out = append(out, "input file "+s.URL+" is the same file as "+s.Again+": its rows are read again")
 		}
 	}
 	return out

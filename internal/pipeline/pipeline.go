@@ -769,6 +769,11 @@ func fileWarnings(n *script.Node, read []files.Slice) ([]string, error) {
 		}
 		out = append(out, fmt.Sprintf("input file %s is empty: it has 0 bytes and no header, and was read as no rows", url))
 	}
+	again := files.Repeated(read)
+	if more := len(again) - namesMax; more > 0 {
+		again = append(again[:namesMax], moreOf(more, "input file is", "input files are")+" read more than once")
+	}
+	out = append(out, again...)
 	lacking, err := files.Lacking(n.Files, read)
 	if err != nil {
 		return out, err
