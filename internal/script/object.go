@@ -340,15 +340,44 @@ func namedHint(list *document.Value) string {
 			names = append(names, "…")
 			break
 		}
-		if !isText(item) || !isWord(item.Text) || len(item.Text) > document.MaxShownTextChars {
+		name, value := listedName(item)
+		if !isWord(name) || len(name)+len(value) > document.MaxShownTextChars {
 			return "write a name with a colon in front of each, without a dash: NAME: …"
 		}
-		names = append(names, item.Text+": …")
+		names = append(names, name+": "+value)
 	}
 	if len(names) == 0 {
 		return ""
 	}
 	return "write {" + strings.Join(names, ", ") + "}"
+}
+
+// listedName is the name that an item of a list stands for, and what it says of it: it
+// is the name, has it as its only key, or under a key "name".
+func listedName(item *document.Value) (name, value string) {
+	const open = "…"
+	switch {
+	case isText(item):
+		return item.Text, open
+	case item.Kind != document.Map:
+		return "", ""
+	case len(item.Entries) == 1:
+		name, value = item.Entries[0].Name, open
+		if v := item.Entries[0].Value; isText(v) && v.Text != "" {
+			value = v.Text
+		}
+		return name, value
+	}
+	value = open
+	for _, e := range item.Entries {
+		switch {
+		case strings.EqualFold(e.Name, "name") && isText(e.Value):
+			name = e.Value.Text
+		case strings.EqualFold(e.Name, "type") && isText(e.Value):
+			value = e.Value.Text
+		}
+	}
+	return name, value
 }
 
 // choice gives the text of a key that is one of a few words; def if absent or wrong.

@@ -236,14 +236,14 @@ func isShortMap(v *document.Value) bool {
 // shortColumn reads a column as text, or as a map with more.
 func (l *loader) shortColumn(v *document.Value, path string) shortColumn {
 	if !isShortMap(v) {
-		return parseShortColumn(v)
+		return l.knownLayout(parseShortColumn(v), path)
 	}
 	o := l.object(l.longKeys(v, path), path, shortColumnShape)
 	t := o.text("type")
 	if t == nil {
 		return parseShortColumn(textAt(v, ""))
 	}
-	c := parseShortColumn(t)
+	c := l.knownLayout(parseShortColumn(t), path)
 	c.path = o.text("path")
 	if o.boolean("optional") {
 		c.optional = o.get("optional")
@@ -252,6 +252,29 @@ func (l *loader) shortColumn(v *document.Value, path string) shortColumn {
 	if o.boolean("round") {
 		c.round = o.get("round")
 	}
+	return c
+}
+
+// knownLayout reports words of SQL behind a type, which would be read as a layout.
+func (l *loader) knownLayout(c shortColumn, path string) shortColumn {
+	if c.layout == nil {
+		return c
+	}
+	hint := ""
+	switch strings.ToLower(strings.Join(strings.Fields(c.layout.Text), " ")) {
+	case "null", "nullable":
+		hint = "write " + c.typ.Text + "?"
+	case "not null", "required":
+		hint = "the node can check it: checks: [{not_null: NAME}]"
+	case "optional":
+		hint = "write {type: " + c.typ.Text + ", optional: true}"
+	case "primary key", "unique":
+		hint = "the node can check it: checks: [{unique: NAME}]"
+	default:
+		return c
+	}
+	l.ErrorAt(c.layout, path, "%s behind a type means nothing here", document.Quote(c.layout.Text)).Hint = hint
+	c.layout = nil
 	return c
 }
 

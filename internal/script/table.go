@@ -130,7 +130,9 @@ func (l *loader) shortFields(d *nodeDraft, w *TableWriter) {
 	}
 	m, ok := mapAt(v), true
 	taken := map[string]bool{}
-	for _, item := range singles(v.Items) {
+	items := slices.DeleteFunc(slices.Clone(v.Items), func(item *document.Value) bool { return l.longItem(item, d.w.keyPath("fields")) })
+	ok = len(items) == len(v.Items)
+	for _, item := range singles(items) {
 		it, good := parseShortItem(item)
 		switch {
 		case !good || it.rest != nil:
@@ -158,6 +160,25 @@ func (l *loader) shortFields(d *nodeDraft, w *TableWriter) {
 	}
 	l.declareFields(d, w)
 	d.fieldsOK = ok
+}
+
+// longItem reports an item that has keys for its name and its expression, as items of
+// other lists do: each key would be a field.
+func (l *loader) longItem(item *document.Value, path string) bool {
+	if item.Kind != document.Map {
+		return false
+	}
+	has := map[string]*document.Value{}
+	for _, e := range item.Entries {
+		has[strings.ToLower(e.Name)] = e.Value
+	}
+	name, expression := has["name"], has["expression"]
+	if name == nil || expression == nil || !isText(name) || !isText(expression) || !isWord(name.Text) {
+		return false
+	}
+	l.ErrorAt(item.Entries[0].Key, path, "the name of a field is a key of its own here").Hint =
+		"write {" + name.Text + ": " + expression.Text + "}, or with a type, for all fields, fields: {" + name.Text + ": {expression: " + expression.Text + ", type: …}}"
+	return true
 }
 
 // allFields gives each field of an alias with the expression that copies it;
