@@ -315,5 +315,5 @@ func checkFormatIn(_ *checker, n *node) *Error {
 }
 
 func sqlFormatIn(r *renderer, n *node) string {
-	return goFormatIn + "(" + r.sql(r.asTime(n.args[0])) + ", " + r.sql(n.args[1]) + ", " + r.sql(n.args[2]) + ")"
+	return goFormatIn + "(" + r.sql(r.asTime(n.args[0])) + ", " + r.sql(n.args[1]) + ", " + r.sql(n.args[2]) + ", '')"
 }

@@ -249,7 +249,8 @@ func (r *renderer) scanInstant(n *node, layout, zone string) (string, error) {
 }
 
 // PrintInSQL is PrintSQL of a datetime or a timestamptz in a zone.
-func PrintInSQL(t Type, format, zone, sql string) (string, error) {
+// Source is what messages quote.
+func PrintInSQL(t Type, format, zone, sql, source string) (string, error) {
 	if format == "" {
 		format = t.TimeLayout()
 	}
@@ -262,7 +263,7 @@ func PrintInSQL(t Type, format, zone, sql string) (string, error) {
 	}
 	r := &renderer{}
 	n := &node{op: opRaw, raw: sql, typ: t, text: sql, zone: time.UTC}
-	return goFormatIn + "(" + r.sql(r.asTime(n)) + ", " + sqltext.String(format) + ", " + sqltext.String(zone) + ")", nil
+	return goFormatIn + "(" + r.sql(r.asTime(n)) + ", " + sqltext.String(format) + ", " + sqltext.String(zone) + ", " + sqltext.String(shorten(source)) + ")", nil
 }
 
 func (r *renderer) scanTime(n *node, layout string) (string, error) {

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -46,8 +47,8 @@ func GoFunctions() []GoFunction {
 			}
 			return nil
 		}},
-		{Name: goFormatIn, Result: String, Args: []Type{DateTime, String, String}, Call: func(args []any) any {
-			return formatted(args[0].(time.Time).In(zones.find(args[2].(string))), args[1].(string))
+		{Name: goFormatIn, Result: String, Args: []Type{DateTime, String, String, String}, Call: func(args []any) any {
+			return formattedIn(args[0].(time.Time), args[1].(string), zones.find(args[2].(string)), args[3].(string))
 		}},
 		{Name: goSprintf, Result: String, Args: []Type{String, String, String, Int}, More: true, Call: func(args []any) any {
 			return printedWithin(args[0].(string), args[1].(string), args[2].(string), args[3].(int64), args[4:])
@@ -91,6 +92,53 @@ func (c *zoneCache) find(name string) *time.Location {
 
 func formatted(t time.Time, layout string) string {
 	return strings.ToValidUTF8(t.Format(layout), "\uFFFD")
+}
+
+// formattedIn is the text of an instant in a zone, or the error that it would be
+// another instant's. Source is the expression that messages quote; "": it is Go's
+// text whatever that shows, as time.FormatIn promises.
+func formattedIn(t time.Time, layout string, zone *time.Location, source string) any {
+	t = t.In(zone)
+	if lost := zoneLoss(t, layout); source != "" && lost != "" {
+		return errors.New(Raised{Kind: RaisedIn, Subject: source}.head() + lost)
+	}
+	return formatted(t, layout)
+}
+
+// zoneLoss says what a layout cannot show of an instant in its zone: Go cuts an
+// offset that is finer (that of Berlin was 53:28 minutes before 1893), and a year
+// that four digits do not hold reads back as none.
+func zoneLoss(t time.Time, layout string) string {
+	_, offset := t.Zone()
+	year := t.Year()
+	if offset%int(time.Hour/time.Second) == 0 && year >= 0 && year <= maxISOYear {
+		return ""
+	}
+	for _, e := range parseLayout(layout) {
+		switch {
+		case (e.kind == zoneOffset || e.kind == zoneISO) && offset%offsetUnit(e.text) != 0:
+			return fmt.Sprintf("%s is %s from UTC in %s, which the layout's %s does not show",
+				t.UTC().Format(time.RFC3339), time.Duration(offset)*time.Second, t.Location(), e.text)
+		case e.kind == year4 && (year < 0 || year > maxISOYear):
+			return fmt.Sprintf("%s is in year %d in %s, which reads back as no time", t.UTC().Format(time.RFC3339), year, t.Location())
+		}
+	}
+	return ""
+}
+
+// maxISOYear is the last year of four digits.
+const maxISOYear = 9999
+
+// offsetUnit is the seconds that an offset in a layout counts by.
+func offsetUnit(text string) int {
+	const perMinute, perHour = 60, 3600
+	switch strings.Count(text, "0") - 1 { // digits behind 07
+	case 0:
+		return perHour
+	case 2:
+		return perMinute
+	}
+	return 1
 }
 
 // scannedFloat reads what a scan verb takes for a float: what ParseFloat reads,

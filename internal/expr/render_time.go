@@ -128,6 +128,25 @@ func layoutSQL(elements []element, layout, v string, zone *time.Location) string
 	return "CASE WHEN " + v + " < " + firstInstant + " THEN " + piecesSQL(elements, v, zone, true) + " ELSE " + fast + " END"
 }
 
+// ISOTextSQL is the text of a datetime, a date or a timestamptz, the last in UTC, as DuckDB
+// casts it, but for the character between the day and the time, and for years before 1, which
+// DuckDB counts by eras in a form of its own, 0044-03-15 (BC): they are counted through zero.
+func ISOTextSQL(t Type, between, sql string) (string, error) {
+	layout := "2006-01-02" + between + "15:04:05.999999"
+	switch t {
+	case Instant:
+		sql = "timezone('UTC', " + sql + ")"
+	case Date:
+		layout = "2006-01-02"
+	}
+	cast := "CAST(" + sql + " AS VARCHAR)"
+	if t != Date && between != " " {
+		cast = "replace(" + cast + ", ' ', " + sqltext.String(between) + ")"
+	}
+	ancient, err := PrintSQL(DateTime, layout, "CAST("+sql+" AS TIMESTAMP)")
+	return "(CASE WHEN " + sql + " < " + firstInstant + " THEN " + ancient + " ELSE " + cast + " END)", err
+}
+
 // strftimeCode is DuckDB's specifier for an element, "" if it has none.
 func strftimeCode(k elementKind, ancient bool) string {
 	if ancient && (k == year4 || k == year2) {

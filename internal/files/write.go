@@ -2,9 +2,11 @@ package files
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
+	"thalweg/internal/address"
 	"thalweg/internal/expr"
 	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
@@ -22,7 +24,7 @@ const OutputRowGroupRows = 122_880
 func WriteSQL(w *script.FileWriter, from, path string) (sqltext.Copy, error) {
 	source := "(" + from + ")"
 	if w.Target != nil {
-		return tableCopy(w, source, path), nil
+		return tableCopy(w, source, path)
 	}
 	switch {
 	case w.Parquet:
@@ -34,10 +36,22 @@ func WriteSQL(w *script.FileWriter, from, path string) (sqltext.Copy, error) {
 }
 
 // tableCopy is what package database loads: no header, NULL is nothing, and texts have quotes.
-func tableCopy(w *script.FileWriter, source, path string) sqltext.Copy {
+// Servers know DuckDB's form of times before year 1 as one of theirs; SQLite keeps any text.
+func tableCopy(w *script.FileWriter, source, path string) (sqltext.Copy, error) {
 	var cols, quoted []string
 	for _, c := range w.Columns {
-		cols = append(cols, sqltext.Ident(c.Name))
+		value := sqltext.Ident(c.Name)
+		if address.Scheme(w.URL) == "sqlite" && (c.Type == expr.DateTime || c.Type == expr.Date || c.Type == expr.Instant) {
+			text, err := expr.ISOTextSQL(c.Type, " ", value)
+			if err != nil {
+				return sqltext.Copy{}, fmt.Errorf("write the text of column %s: %w", c.Name, err)
+			}
+			if c.Type == expr.Instant {
+				text += " || '+00'"
+			}
+			value = text + " AS " + value
+		}
+		cols = append(cols, value)
 		if c.Type == expr.String {
 			quoted = append(quoted, sqltext.Ident(c.Name))
 		}
@@ -46,7 +60,7 @@ func tableCopy(w *script.FileWriter, source, path string) sqltext.Copy {
 	if len(quoted) > 0 {
 		out.Options = append(out.Options, "FORCE_QUOTE ("+strings.Join(quoted, ", ")+")")
 	}
-	return out
+	return out, nil
 }
 
 // parquetCopy follows behaviour §3.5: all columns optional, int INT64,

@@ -86,10 +86,15 @@ func jsonValue(t expr.Type, value string) string {
 	switch name := t.String(); {
 	case t == expr.Float:
 		return fmt.Sprintf("CASE WHEN isnan(%[1]s) THEN '\"NaN\"' WHEN isinf(%[1]s) THEN CASE WHEN %[1]s > 0 THEN '\"Infinity\"' ELSE '\"-Infinity\"' END ELSE %[2]s END", value, text)
-	case name == "timestamptz": // in UTC
-		return "'\"' || replace(CAST(timezone('UTC', " + value + ") AS VARCHAR), ' ', 'T') || 'Z\"'"
-	case t == expr.DateTime, name == "date":
-		return "'\"' || replace(" + text + ", ' ', 'T') || '\"'"
+	case t == expr.DateTime, t == expr.Date, t == expr.Instant:
+		iso, err := expr.ISOTextSQL(t, "T", value)
+		if err != nil { // of a layout of ours there is none
+			return "error(" + sqltext.String(err.Error()) + ")"
+		}
+		if t == expr.Instant {
+			iso += " || 'Z'"
+		}
+		return "'\"' || " + iso + " || '\"'"
 	case t == expr.Int, t == expr.Bool, strings.HasPrefix(name, "decimal"): // of any digits
 		return text
 	}

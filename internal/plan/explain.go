@@ -23,6 +23,8 @@ type suspect struct {
 	typ  expr.Type
 
 	finer bool // having sees it as it was computed
+	// print gives the text in the file, which may fail where the value does not; nil: there is none that can.
+	print func(value string) (string, error)
 }
 
 func fieldSuspects(w *script.TableWriter) []suspect {
@@ -45,6 +47,9 @@ func columnSuspects(w *script.FileWriter) []suspect {
 	var out []suspect
 	for _, c := range w.Columns {
 		out = append(out, suspect{name: c.Name, pos: c.Pos, expr: c.Expr, typ: c.Type})
+		if c.Zone != "" {
+			out = append(out, suspect{name: c.Name, what: "column", pos: c.Pos, expr: c.Expr, typ: c.Type, print: c.PrintSQL})
+		}
 	}
 	return out
 }
@@ -182,6 +187,9 @@ func search(ctx context.Context, db engine.Querier, n *script.Node, rel relation
 		f := &fault.Error{Kind: fault.UserData, Place: place,
 			Message: fmt.Sprintf("%s %s: %s", cmp.Or(s.what, "field"), s.name, reason),
 			Hint:    fmt.Sprintf("change the expression at %s:%d:%d, or correct the input", s.pos.File, s.pos.Line, s.pos.Col)}
+		if s.print != nil {
+			f.Hint = "leave csv.zone out, name another, or give the column a layout that shows all of it"
+		}
 		if hint != "" {
 			f.Hint += "; " + hint
 		}
@@ -233,6 +241,13 @@ func (e *evidence) query(ctx context.Context, query string, into ...any) error {
 // try computes s for rows [from, to). LIMIT keeps DuckDB from computing it for others.
 func (e *evidence) try(ctx context.Context, s suspect, from, to int64) error {
 	value := expr.StoreSQL(s.typ, s.expr.SQL(e.ref, ""))
+	if s.print != nil {
+		text, err := s.print(value)
+		if err != nil {
+			return err
+		}
+		value = text
+	}
 	return e.query(ctx, fmt.Sprintf("SELECT count(v) FROM (SELECT %s AS v FROM (SELECT * FROM __evidence LIMIT %d OFFSET %d) AS e)", value, to-from, from))
 }
 

@@ -409,7 +409,7 @@ type OutputColumn struct {
 // PrintSQL renders the column's text in a CSV file.
 func (c *OutputColumn) PrintSQL(sql string) (string, error) {
 	if c.Zone != "" {
-		return expr.PrintInSQL(c.Type, c.Format, c.Zone, sql)
+		return expr.PrintInSQL(c.Type, c.Format, c.Zone, sql, c.Expr.Source())
 	}
 	return expr.PrintSQL(c.Type, c.Format, sql)
 }
