@@ -423,6 +423,39 @@ func DefaultSQL(t Type, text, csvFormat string) (string, error) {
 	return constantSQL(n), nil
 }
 
+// DefaultIsExact reports whether a column of the type holds a default value as it is
+// written: DefaultSQL rounds decimal2 and float, and cuts a datetime. What is no value
+// of the type is for DefaultSQL to refuse.
+func DefaultIsExact(t Type, text, csvFormat string) bool {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return true
+	}
+	value, err := defaultValue(t, text, csvFormat)
+	if err != nil {
+		return true
+	}
+	switch t {
+	case Decimal:
+		return value.(number).trim().scale <= columnScale
+	case Float:
+		written, plain := parseNumber(text)
+		if !plain {
+			return true // in a format of its own, or too long to be looked at
+		}
+		f := value.(float64)
+		kept, ok := numberOf(f)
+		return written.mantissa.Sign() == 0 || f != 0 && (written.trim().scale > 0 || !ok || written.String() == kept.String())
+	case DateTime:
+		if csvFormat == "" {
+			csvFormat = defaultTimeLayout
+		}
+		v, err := time.ParseInLocation(csvFormat, text, time.UTC)
+		return err != nil || v.Equal(v.Truncate(time.Millisecond))
+	}
+	return true
+}
+
 func defaultValue(t Type, text, format string) (any, error) {
 	zero := text == ""
 	if t.exact() {

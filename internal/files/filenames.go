@@ -157,6 +157,10 @@ func Further(r *script.FileReader, list []Slice) (out []string) {
 	if r.First == nil || r.Parquet || r.Records != "" || r.CSV.HeaderRecord < 0 {
 		return nil
 	}
+	known := slices.Clone(r.First)
+	for _, c := range r.Columns { // some may be optional, and not in the first file
+		known = append(known, c.Header)
+	}
 	for _, s := range list {
 		if s.Offset > 0 || s.FileBytes == 0 { // it is said once of a file
 			continue
@@ -167,7 +171,7 @@ func Further(r *script.FileReader, list []Slice) (out []string) {
 		}
 		var more []string
 		for _, name := range header {
-			if name != "" && !slices.Contains(r.First, name) {
+			if name != "" && !slices.Contains(known, name) {
 				more = append(more, name)
 			}
 		}

@@ -63,8 +63,9 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 		l.shortColumns(d)
 	}
 	l.nameColumns(o, urls)
-	l.inputColumns(d, f)
+	columns := l.inputColumns(d, f)
 	l.rounded(o, f)
+	l.exactDefaults(columns)
 	if f.Parquet {
 		o.ignored("the columns say that the files are Parquet", "csv")
 	}
@@ -253,7 +254,8 @@ type columnDraft struct {
 	o, csv, parq *object
 }
 
-func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
+// inputColumns reads the columns, and gives what is known of each.
+func (l *loader) inputColumns(d *nodeDraft, f *FileReader) (drafts []*columnDraft) {
 	o := d.r
 	d.reads, d.readsOK = map[string]expr.Type{}, true
 	members := o.members("columns")
@@ -262,9 +264,8 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 		if v := o.get("columns"); (v == nil || v.Kind == document.Map) && !o.has("types") && !f.Database() && !o.namesDatabase() {
 			o.missing("columns", "a file_table names the columns that it reads, or takes them from the files with types: {}", "types", "table", "query")
 		}
-		return
+		return nil
 	}
-	var drafts []*columnDraft
 	seen := map[string]*document.Value{}
 	for _, e := range members {
 		path := join(o.keyPath("columns"), e.Name)
@@ -293,7 +294,23 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) {
 		f.Columns = append(f.Columns, c.column)
 		drafts = append(drafts, c)
 	}
-	l.fileKind(d, f, drafts)
+	l.fileKind(d, f, slices.Clone(drafts))
+	return drafts
+}
+
+// exactDefaults refuses default values that the short forms would round: a cell with
+// that text is refused, too.
+func (l *loader) exactDefaults(columns []*columnDraft) {
+	for _, c := range columns {
+		v := c.o.get("col_default_value")
+		if v == nil {
+			v = c.parq.get("default_value")
+		}
+		if v != nil && v.Scalar() && c.column.Short && c.column.Exact() && !expr.DefaultIsExact(c.column.Type, c.column.Default, c.column.Format) {
+			l.ErrorAt(v, c.path, "%s does not hold the default value %s exactly", article(c.column.Type), document.Quote(c.column.Default)).Hint =
+				"write one that it holds, or say round: true of the column"
+		}
+	}
 }
 
 // fileKind decides whether the files are Parquet or CSV from what the columns say.
