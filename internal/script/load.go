@@ -299,6 +299,9 @@ func (l *loader) parse(src *document.Source) *document.Value {
 		l.AddSyntax(src, fail)
 		return nil
 	}
+	if l.zeroBytes(doc, "", map[*document.Value]bool{}) {
+		return nil
+	}
 	l.equalKeys(doc, "", map[*document.Value]bool{})
 	return doc
 }

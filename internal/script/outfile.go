@@ -64,6 +64,16 @@ func (l *loader) fileWriter(d *nodeDraft) {
 		w.Having = l.condition(v, o.keyPath("having"), sc)
 	}
 	l.fileOrder(o, w, types)
+	if r := d.node.Reader; w.Order != nil && r != nil && r.ExpectedBatches > 1 && strings.Contains(w.URL, batchRef) {
+		key, each := "order", "sorted by itself"
+		if w.LimitRows > 0 {
+			key = "top"
+		}
+		if w.LimitRows > 0 && w.LimitRows < DefaultTopLimitRows {
+			each += fmt.Sprintf(", with at most %d rows", w.LimitRows)
+		}
+		l.WarnAt(o.entry(key).Key, o.keyPath(key), "each of the %d files is %s", r.ExpectedBatches, each).Hint = "leave {batch_idx} out of the name for one file of all rows"
+	}
 }
 
 // fileOrder reads the two ways to sort a file's rows: order keeps all of

@@ -275,6 +275,9 @@ func (l *loader) tagFile(src *document.Source) *document.Value {
 		l.AddSyntax(src, fail)
 		return nil
 	}
+	if l.zeroBytes(doc, "", map[*document.Value]bool{}) {
+		return nil
+	}
 	l.equalKeys(doc, "", map[*document.Value]bool{})
 	return doc
 }

@@ -348,6 +348,30 @@ func capillariesKeys() []string {
 		"is_default", "event_priority_order", "rules", "cmd"}
 }
 
+// zeroBytes reports keys and values with a zero byte, which neither names, files, SQL nor
+// CSV can have; true if there are some.
+func (l *loader) zeroBytes(v *document.Value, path string, seen map[*document.Value]bool) (found bool) {
+	if seen[v] {
+		return false
+	}
+	seen[v] = true
+	report := func(v *document.Value, path string) {
+		if strings.Contains(v.Text, "\x00") {
+			l.ErrorAt(v, path, "a zero byte is not allowed").Hint = `take \0 or \u0000 out`
+			found = true
+		}
+	}
+	report(v, path)
+	for _, item := range v.Items {
+		found = l.zeroBytes(item, path, seen) || found
+	}
+	for _, e := range v.Entries {
+		report(e.Key, path)
+		found = l.zeroBytes(e.Value, join(path, e.Name), seen) || found
+	}
+	return found
+}
+
 // equalKeys reports keys that occur twice in one map, anywhere in a document.
 func (l *loader) equalKeys(v *document.Value, path string, seen map[*document.Value]bool) {
 	if seen[v] {
