@@ -162,8 +162,27 @@ func (o *object) text(key string) *document.Value {
 	if v == nil || isText(v) {
 		return v
 	}
-	o.l.ErrorAt(v, o.keyPath(key), "%s must be text, found %s", key, v.Kind).Hint = "put it in double quotes"
+	hint := "put it in double quotes"
+	if v.Kind == document.List {
+		hint = joinedHint(v)
+	}
+	o.l.ErrorAt(v, o.keyPath(key), "%s must be text, found %s", key, v.Kind).Hint = hint
 	return nil
+}
+
+// joinedHint says how a list is written as a text.
+func joinedHint(list *document.Value) string {
+	var texts []string
+	for _, item := range list.Items {
+		if !isText(item) {
+			return ""
+		}
+		texts = append(texts, item.Text)
+	}
+	if text := strings.Join(texts, ", "); text != "" && len(text) <= document.MaxShownTextChars {
+		return `write "` + text + `"`
+	}
+	return "write it as one text, with commas"
 }
 
 // str gives the text of a key, "" if it is absent or not text.

@@ -54,6 +54,7 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	types := l.outputColumns(d, w)
 	if len(w.Columns) > 0 && w.Target == nil {
 		l.fileFormat(o, w)
+		l.parquetNames(o, w)
 	}
 	l.targetColumns(o, w)
 	l.formKeys(o, csv, w)
