@@ -101,14 +101,17 @@ func number(text string) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
+// dayMax is the first of the year 10000.
+const dayMax = 2_958_466
+
+const msOfDay = 24 * 60 * 60 * 1000
+
 // moment is the time that a number of days stands for.
 func (w *workbook) moment(text string) (time.Time, error) {
 	days, err := strconv.ParseFloat(text, 64)
-	const dayMax = 2_958_466 // the first of the year 10000
 	if err != nil || days < 0 || days >= dayMax {
 		return time.Time{}, fmt.Errorf("%s is no day", text)
 	}
-	const msOfDay = 24 * 60 * 60 * 1000
 	ms := math.Round(days * msOfDay)
 	whole := math.Floor(ms / msOfDay)
 	start := time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
@@ -123,6 +126,22 @@ func (w *workbook) moment(text string) (time.Time, error) {
 	return start.AddDate(0, 0, int(whole)).Add(time.Duration(ms-whole*msOfDay) * time.Millisecond), nil
 }
 
+// span is an elapsed time, of a number of days, as a text: 36:00:00. Only workbooks that count from 1904
+// have negative ones: Excel shows others as ####.
+func (w *workbook) span(text string) (string, error) {
+	days, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(days) || math.Abs(days) >= dayMax || days < 0 && !w.from04 {
+		return "", fmt.Errorf("%s is no elapsed time", text)
+	}
+	ms := int64(math.Round(math.Abs(days) * msOfDay))
+	sign := ""
+	if days < 0 && ms > 0 {
+		sign = "-"
+	}
+	const msOfHour = 60 * 60 * 1000
+	return fmt.Sprintf("%s%02d%s", sign, ms/msOfHour, time.UnixMilli(ms%msOfHour).UTC().Format(":04:05.999")), nil
+}
+
 // shown is a cell as a text column has it.
 func (w *workbook) shown(c cell) (string, error) {
 	switch {
@@ -133,6 +152,8 @@ func (w *workbook) shown(c cell) (string, error) {
 			return number(c.text), nil
 		}
 		return c.text, nil
+	case c.style == elapsed:
+		return w.span(c.text)
 	}
 	t, err := w.moment(c.text)
 	if err != nil {

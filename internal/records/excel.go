@@ -340,6 +340,18 @@ func (x *excel) value(c cell, column Column) error {
 var plainNumber = regexp.MustCompile(`^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$`)
 
 func (x *excel) text(c cell, column Column) (string, error) {
+	if c.kind == 'n' && c.style == elapsed {
+		switch column.Kind {
+		case Number, Whole:
+			return number(c.text), nil // of days
+		case Time:
+			text, err := x.book.span(c.text)
+			if err != nil {
+				text = number(c.text)
+			}
+			return "", fmt.Errorf("%s is an elapsed time, and no datetime: read it as string, or as a number of days", text)
+		}
+	}
 	if column.Kind != Time || c.kind != 'd' && (c.kind != 'n' || c.style == plain) {
 		return x.book.shown(c)
 	}

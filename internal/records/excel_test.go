@@ -172,7 +172,7 @@ func anyCell(rng *rand.Rand, kind int) (any, string) {
 func TestStyles(t *testing.T) {
 	t.Parallel()
 	for format, want := range map[string]style{"General": plain, "0.00": plain, "0%": plain, "#,##0 [$€-407]": plain, `"day" 0`: plain, "yyyy-mm-dd": day, "d. mmm": day, "mmmm": day,
-		"m/d/yy h:mm": dayTime, "hh:mm:ss": clock, "[h]:mm": clock, "[Red]0": plain, `0 "s"`: plain, `\d0`: plain, "mm:ss.0": clock, "@": plain, "yyyy;@": day} {
+		"m/d/yy h:mm": dayTime, "hh:mm:ss": clock, "[h]:mm": elapsed, "[HH]:MM:SS": elapsed, "[mm]:ss": elapsed, "[Red][ss].0;-[ss]": elapsed, "[$-F400]h:mm:ss": clock, "[magenta]0": plain, "h:mm;[h]:mm": clock, "[Red]0": plain, `0 "s"`: plain, `\d0`: plain, "mm:ss.0": clock, "@": plain, "yyyy;@": day} {
 		require.Equal(t, want, styleOf(164, map[int]string{164: format}), format)
 	}
 	for _, c := range []struct {
@@ -187,6 +187,48 @@ func TestStyles(t *testing.T) {
 	for _, days := range []string{"60", "-1", "3e9", "x"} {
 		_, err := (&workbook{}).moment(days)
 		require.Error(t, err, days)
+	}
+}
+
+// An elapsed time goes on beyond a day, and is a number of days.
+func TestElapsed(t *testing.T) {
+	t.Parallel()
+	own := "[mm]:ss"
+	for name, c := range map[string]struct {
+		days   float64
+		format excelize.Style
+		kind   Kind
+		from04 bool
+		want   string
+	}{
+		"beyond a day":     {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: Text, want: "36:00:00"},
+		"within a day":     {days: 0.25, format: excelize.Style{NumFmt: 46}, kind: Text, want: "06:00:00"},
+		"minutes":          {days: 1.5, format: excelize.Style{CustomNumFmt: &own}, kind: Text, want: "36:00:00"},
+		"milliseconds":     {days: 100 + 1.5/86_400, format: excelize.Style{NumFmt: 46}, kind: Text, want: "2400:00:01.5"},
+		"nothing":          {format: excelize.Style{NumFmt: 46}, kind: Text, want: "00:00:00"},
+		"negative of 1904": {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: Text, from04: true, want: "-36:00:00"},
+		"negative":         {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: Text, want: "-1.5 is no elapsed time"},
+		"a number":         {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: Number, want: "1.5"},
+		"a negative one":   {days: -1.5, format: excelize.Style{NumFmt: 46}, kind: Number, want: "-1.5"},
+		"whole days":       {days: 2, format: excelize.Style{NumFmt: 46}, kind: Whole, want: "2"},
+		"a datetime":       {days: 1.5, format: excelize.Style{NumFmt: 46}, kind: Time, want: "36:00:00 is an elapsed time, and no datetime"},
+		"a time of day":    {days: 0.25, format: excelize.Style{NumFmt: 21}, kind: Text, want: "06:00:00"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := sheetCSV(t, func(f *excelize.File) {
+				require.NoError(t, f.SetWorkbookProps(&excelize.WorkbookPropsOptions{Date1904: &c.from04}))
+				set(t, f, "Sheet1", map[string]any{"A1": "d", "A2": c.days})
+				style, err := f.NewStyle(&c.format)
+				require.NoError(t, err)
+				require.NoError(t, f.SetCellStyle("Sheet1", "A2", "A2", style))
+			}, Spec{Columns: []Column{{Path: "d", Kind: c.kind, Layout: ExcelLayout}}})
+			require.NoError(t, err)
+			if !strings.Contains(c.want, "is") {
+				c.want = "2,\"" + c.want + "\"\n"
+			}
+			require.Contains(t, got, c.want)
+		})
 	}
 }
 

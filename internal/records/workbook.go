@@ -42,7 +42,8 @@ const (
 	plain style = iota
 	day
 	dayTime
-	clock // a time of no day
+	clock   // a time of no day
+	elapsed // hours, minutes or seconds that are counted on beyond a day's
 )
 
 // openWorkbook reads all of a workbook but its sheets.
@@ -154,8 +155,12 @@ func (w *workbook) readSheets() error {
 	})
 }
 
-// quietFormat is what says nothing of time in a number format: texts, escaped characters, colours.
-var quietFormat = regexp.MustCompile(`"[^"]*"|\\.|_.|\*.|\[[^hms\]][^\]]*\]`)
+// quietFormat is what says nothing of time in a number format: texts, escaped characters, what is in
+// brackets, such as colours.
+var quietFormat = regexp.MustCompile(`"[^"]*"|\\.|_.|\*.|\[[^\]]*\]`)
+
+// countedOn is an hour, a minute or a second of an elapsed time. LibreOffice writes [HH].
+var countedOn = regexp.MustCompile(`^\[(?i:h+|m+|s+)\]$`)
 
 func styleOf(id int, custom map[int]string) style {
 	switch {
@@ -163,13 +168,23 @@ func styleOf(id int, custom map[int]string) style {
 		return day
 	case id == 22:
 		return dayTime
-	case id >= 18 && id <= 21, id >= 32 && id <= 35, id >= 45 && id <= 47, id == 55, id == 56:
+	case id == 46: // [h]:mm:ss
+		return elapsed
+	case id >= 18 && id <= 21, id >= 32 && id <= 35, id == 45, id == 47, id == 55, id == 56:
 		return clock
 	}
-	format := strings.ToLower(quietFormat.ReplaceAllString(custom[id], ""))
-	format, _, _ = strings.Cut(format, ";")
+	format := quietFormat.ReplaceAllStringFunc(custom[id], func(quiet string) string {
+		if countedOn.MatchString(quiet) {
+			return quiet
+		}
+		return ""
+	})
+	format, _, _ = strings.Cut(strings.ToLower(format), ";")
 	if strings.Contains(format, "general") {
 		return plain
+	}
+	if strings.Contains(format, "[") {
+		return elapsed
 	}
 	days, hours := strings.ContainsAny(format, "yd"), strings.ContainsAny(format, "hs")
 	switch {
