@@ -190,10 +190,14 @@ func (s *sheetWriter) number(c *script.OutputColumn, v json.Number) (any, error)
 // moment is a date and time as Excel counts it: in days.
 func (s *sheetWriter) moment(c *script.OutputColumn, layout, v string) (any, error) {
 	at, err := time.Parse(layout, v)
-	if err != nil {
+	year, _, _ := strings.Cut(v, "-")
+	before := strings.HasPrefix(v, "-") // Go has no text of such years
+	switch {
+	case err != nil && len(year) > len("9999"):
+		return nil, s.refuse(c, "Excel has no dates after 9999, such as "+v, "write it as a text")
+	case err != nil && !before:
 		return nil, fmt.Errorf("read a time of the sheet: %w", err)
-	}
-	if at.Before(sheetFirst) {
+	case before || at.Before(sheetFirst):
 		return nil, s.refuse(c, "Excel has no dates before March 1900, such as "+v, "write it as a text")
 	}
 	const dayMS = 24 * 60 * 60 * 1000
