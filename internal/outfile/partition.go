@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"thalweg/internal/expr"
 )
 
 const (
@@ -22,13 +24,13 @@ func (d *dirWriter) partitions(ctx context.Context) error {
 	keys := d.keys()
 	texts := make([]string, len(keys))
 	for i, key := range keys {
-		if d.o.Writer.PartitionBy[i].Type.String() == "timestamptz" {
-			key = "timezone('UTC', " + key + ")"
+		var err error
+		if texts[i], err = partitionText(d.o.Writer.PartitionBy[i].Type, key); err != nil {
+			return fmt.Errorf("name the partitions: %w", err)
 		}
-		texts[i] = "CAST(" + key + " AS VARCHAR)"
 	}
-	found, err := d.db.Texts(ctx, fmt.Sprintf("SELECT %s, CAST(min(file_row_number) AS VARCHAR), CAST(max(file_row_number) AS VARCHAR) FROM %s GROUP BY %s ORDER BY min(file_row_number) LIMIT %d",
-		strings.Join(texts, ", "), d.read(), strings.Join(keys, ", "), filesMax+1))
+	found, err := d.db.Texts(ctx, fmt.Sprintf("SELECT %s, CAST(__first AS VARCHAR), CAST(__last AS VARCHAR) FROM (SELECT %[2]s, min(file_row_number) AS __first, max(file_row_number) AS __last FROM %[3]s GROUP BY %[2]s) ORDER BY __first LIMIT %[4]d",
+		strings.Join(texts, ", "), strings.Join(keys, ", "), d.read(), filesMax+1))
 	if err != nil {
 		return fmt.Errorf("find the partitions: %w", err)
 	}
@@ -52,6 +54,17 @@ func (d *dirWriter) partitions(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// partitionText is the text of a value in the name of a directory, by which a column of names is read as it was.
+func partitionText(t expr.Type, value string) (string, error) {
+	switch t {
+	case expr.Instant: // with its zone
+		return expr.PrintSQL(t, "", value)
+	case expr.DateTime:
+		return expr.ISOTextSQL(t, " ", value)
+	}
+	return "CAST(" + value + " AS VARCHAR)", nil
 }
 
 // partition is the directory of some values.

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"thalweg/internal/address"
 	"thalweg/internal/document"
@@ -79,6 +80,9 @@ func ParseNamePattern(name string) NamePattern {
 
 // hiveNull is the value of a directory's name that stands for NULL.
 const hiveNull = "__HIVE_DEFAULT_PARTITION__"
+
+// hiveMoment is how the names of such directories have datetimes, with fractions of a second where there are some.
+const hiveMoment = time.DateTime
 
 // PartValue is what a name has for a part.
 type PartValue struct {
@@ -169,7 +173,12 @@ func partEntry(v *document.Value, m []int) *document.Entry {
 		typed := textAt(v, strings.TrimSpace(v.Text[m[4]:m[5]]))
 		short = parseShortColumn(typed)
 	}
-	short.nullable = short.nullable || hivePart(v.Text, m[0], m[1]) && short.otherwise == nil
+	if hivePart(v.Text, m[0], m[1]) {
+		short.nullable = short.nullable || short.otherwise == nil
+		if short.typ.Text == expr.DateTime.String() && short.layout == nil {
+			short.layout = textAt(v, hiveMoment)
+		}
+	}
 	short.required = true
 	return fileEntry(v, name, short, "<"+name+">")
 }
@@ -210,6 +219,9 @@ func (l *loader) nameColumn(c *columnDraft, f *FileReader) {
 		return
 	}
 	c.o.ignored("the column is taken from the files' names", "parquet", "optional")
+	if c.column.Type == expr.Instant && c.column.Format != "" && !expr.Zoned(c.column.Format) {
+		c.column.Zone = f.CSV.Zone
+	}
 	l.columnFormat(c)
 	l.columnNulls(c)
 }

@@ -67,7 +67,21 @@ func (l *loader) fileReader(ctx context.Context, d *nodeDraft) {
 	l.rounded(o, f)
 	l.exactDefaults(columns)
 	if f.Parquet {
-		o.ignored("the columns say that the files are Parquet", "csv")
+		l.unusedCSV(o, csv, f)
+	}
+}
+
+// unusedCSV warns of what is said of CSV where the files are Parquet: times in their names may need its zone.
+func (l *loader) unusedCSV(o, csv *object, f *FileReader) {
+	const why = "the columns say that the files are Parquet"
+	if !slices.ContainsFunc(f.Columns, func(c *InputColumn) bool { return c.Part && c.Zone != "" }) {
+		o.ignored(why, "csv")
+		return
+	}
+	for _, k := range csvReaderShape.keys {
+		if k.name != "zone" {
+			csv.ignored(why, k.name)
+		}
 	}
 }
 
