@@ -160,6 +160,7 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 	if skipped == 0 {
 		return head.withoutSkipped(r, w, u)
 	}
+	comment := false
 	for i := range skipped {
 		if i <= r.CSV.HeaderRecord || !r.CSV.ByHeader {
 			w.fields = 0 // titles above the header are no records of its table
@@ -176,6 +177,7 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 		}
 		w.fields = len(rec.shape.fields)
 		head.fields = w.fields
+		comment = bytes.HasPrefix(rec.text, []byte{'#'})
 		if r.CSV.ByHeader && i == r.CSV.HeaderRecord {
 			if err := checkHeader(w, u, rec.line+1, rec.text); err != nil {
 				return head, err
@@ -188,6 +190,10 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 	}
 	if r.CSV.ByHeader {
 		return head, nil
+	}
+	if comment { // it is no record of the table, or has as many fields
+		w.fields, head.fields = 0, 0
+		return head.withoutSkipped(r, w, u)
 	}
 	return head, head.byIndex(r, u)
 }

@@ -53,6 +53,10 @@ func TestReadCSV(t *testing.T) {
 			func(r *script.FileReader) {
 				r.CSV.ByHeader, r.CSV.FirstDataRecord, r.Columns[0].Index = false, 1, 1
 			}, [][]string{{"y"}}},
+		"by index, below a comment": {"a|int b|string", "# a, b, c\n# d\n1,x\n",
+			func(r *script.FileReader) { r.CSV.ByHeader, r.CSV.FirstDataRecord, r.Columns[1].Index = false, 2, 1 }, [][]string{{"1", "x"}}},
+		"by index, a comment alone": {"a|int b|string", "# a\n",
+			func(r *script.FileReader) { r.CSV.ByHeader, r.CSV.FirstDataRecord, r.Columns[1].Index = false, 1, 1 }, nil},
 		"tab": {"a|string b|string", "a\tb\nx,\ty\n", func(r *script.FileReader) { r.CSV.Separator = '\t' }, [][]string{{"x,", "y"}}},
 		"blank cells": {"s|string i|int f|float d|decimal2 b|bool t|datetime|2006-01-02", "s,i,f,d,b,t\n,, ,\"\",\t,\u00a0\n", nil,
 			[][]string{{"", "0", "0.0", "0.00", "false", "0001-01-01 00:00:00"}}},

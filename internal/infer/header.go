@@ -17,7 +17,8 @@ import (
 const titlesMax = 20
 
 // untitled finds a header below titles and comments, as reports have them: a record of names
-// above many of as many fields, where fewer are filled in all records before it. No records: there is none.
+// above many of as many fields, where fewer are filled in all records before it. Below comments alone there
+// may be records without a header. No records: there is none.
 func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candidates []byte, o Options) (s shape, records [][]string, err error) {
 	for _, separator := range candidates {
 		all, err := loose(ctx, f, size, path, separator)
@@ -25,19 +26,51 @@ func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candi
 			return s, nil, err
 		}
 		fields := commonLength(all)
-		at := slices.IndexFunc(all, func(rec []string) bool { return !isTitle(rec, fields) })
-		if at < 1 || at > titlesMax || fields < 2 || records != nil && fields <= len(records[0]) {
+		at := titles(all, fields)
+		comments := !slices.ContainsFunc(all[:at], func(rec []string) bool { return !isComment(rec) })
+		if at < 1 || at > titlesMax || fields < 2 && !comments || records != nil && fields <= len(records[0]) {
 			continue
 		}
 		below := slices.DeleteFunc(all[at:], func(rec []string) bool { return len(rec) != fields })
 		uneven := len(all) - at - len(below)
-		if len(below) < 2 || 100*uneven > unevenMax*len(below) || o.Header == HeaderGuess && !looksLikeHeader(below) {
+		header := o.Header == HeaderYes || o.Header == HeaderGuess && len(below) > 0 && looksLikeHeader(below)
+		if !comments && (!header || len(below) < 2) || len(below) < 1 || 100*uneven > unevenMax*len(below) {
 			continue
 		}
 		records = below
-		s = shape{separator: separator, skip: at, fields: fields, notes: []string{fmt.Sprintf("%s above the header: see hdr_line_idx", linesAre(at))}}
+		what := "header: see hdr_line_idx"
+		if !header {
+			what = "first record: see first_data_line_idx"
+		}
+		s = shape{separator: separator, skip: at, fields: fields, notes: []string{fmt.Sprintf("%s above the %s", linesAre(at), what)}}
 	}
 	return s, records, nil
+}
+
+// titles is how many records are above a table with so many fields.
+func titles(all [][]string, fields int) (at int) {
+	for at < len(all) && at <= titlesMax && (isTitle(all[at], fields) || isComment(all[at]) && (len(all[at]) != fields || namedBelow(all[at+1:], fields))) {
+		at++
+	}
+	return at
+}
+
+// isComment reports a record that begins with #, as the header of a table may as well.
+func isComment(rec []string) bool { return len(rec) > 0 && strings.HasPrefix(rec[0], "#") }
+
+// namedBelow reports whether names above values are behind the comments that records begin with.
+func namedBelow(all [][]string, fields int) bool {
+	begin := slices.IndexFunc(all, func(rec []string) bool { return !isComment(rec) })
+	if begin < 0 || len(all[begin]) != fields {
+		return false
+	}
+	var table [][]string
+	for _, rec := range all[begin:] {
+		if len(rec) == fields {
+			table = append(table, rec)
+		}
+	}
+	return slices.ContainsFunc(indexes(table[0]), func(i int) bool { return nameAboveValues(table, i) })
 }
 
 func linesAre(n int) string {

@@ -61,7 +61,7 @@ type Proposal struct {
 	Encoding  string         // CSV: what the script has to say of it; "": UTF-8
 	Separator byte           // CSV
 	HasHeader bool           // CSV
-	Above     int            // CSV: records above the header
+	Above     int            // CSV: records above the header, or without one above the first
 	Decimal   string         // CSV: what is before the digits of numbers, if not a point
 	Thousands string         // CSV: what is between thousands, if anything
 	Zone      string         // CSV: of instants whose layout has none
@@ -214,6 +214,7 @@ func (p *Proposal) reader() *script.FileReader {
 	for _, name := range p.Files {
 		r.URLs = append(r.URLs, script.FileURL{URL: name})
 	}
+	r.CSV.FirstDataRecord = p.Above
 	if p.HasHeader {
 		r.CSV.HeaderRecord, r.CSV.FirstDataRecord, r.CSV.ByHeader = p.Above, p.Above+1, p.byHeader()
 	}

@@ -160,6 +160,15 @@ func TestShape(t *testing.T) {
 		"byte order mark": {"\ufeffa,b\n1,2\n", ',', true, "a b"},
 		"digits first":    {"1st,rowid\nx,y\n", ',', true, "_1st rowid_"},
 		"braces":          {"{a},b\nx,y\n", ',', true, "a b"},
+		"comments":        {"# c1\n# c2; x\nid;name;amt\n1;a;1.5\n2;b;2.5\n", ';', true, "id name amt"},
+		"other commas":    {"# made by x, y, z\nid;name;amt\n1;a;1,5\n2;b;2,5\n", ';', true, "id name amt"},
+		"as many fields":  {"# a,b,c\n# d,e,f\nid,name,amt\n1,a,1.5\n", ',', true, "id name amt"},
+		"a marked header": {"## by x\n#id;name\n1;a\n2;b\n", ';', true, "id name"},
+		"marked texts":    {"#id;name\nx;a\ny;b\n", ';', true, "id name"},
+		"only comments":   {"# c1\n# c2; x\n1;2;3\n4;5;6\n", ';', false, "col_0 col_1 col_2"},
+		"one below":       {"# c1, x\ncount\n1\n2\n", ',', true, "count"},
+		"marked data":     {"#a\n#b\nc\n", ',', false, "col_0"},
+		"nothing below":   {"# c1, x\nid;name;amt\n", ';', true, "id name amt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -123,7 +123,7 @@ func (p *Proposal) writeCSVKeys(b *strings.Builder) {
 	var keys []string
 	switch {
 	case !p.HasHeader:
-		keys = append(keys, "hdr_line_idx: -1, first_data_line_idx: 0")
+		keys = append(keys, fmt.Sprintf("hdr_line_idx: -1, first_data_line_idx: %d", p.Above))
 	case !p.byHeader():
 		keys = append(keys, fmt.Sprintf("hdr_line_idx: -1, first_data_line_idx: %d", p.Above+1))
 	default:

@@ -28,7 +28,7 @@ const (
 // shape is how a CSV file is to be cut.
 type shape struct {
 	separator byte
-	skip      int // records above the header, such as titles
+	skip      int // records above the header or the first one of data, such as titles
 	fields    int
 	header    bool
 	made      bool     // of records: the first field is their line
@@ -144,7 +144,7 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o 
 			s.separator, records = c, cut
 		}
 	}
-	if o.Header != HeaderNo && (records == nil || len(records[0]) == 1 || isTitle(records[0], len(records[0]))) {
+	if records == nil || len(records[0]) == 1 || isTitle(records[0], len(records[0])) || isComment(records[0]) {
 		titled, below, err := untitled(ctx, f, st.Size(), path, candidates, o)
 		if err != nil || below != nil {
 			return titled, below, err
