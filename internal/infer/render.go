@@ -48,11 +48,30 @@ func (p *Proposal) WriteScript(w io.Writer, schema bool) error {
 	fmt.Fprintf(&b, "    r:\n      urls: [%s]\n", strings.Join(list, ", "))
 	p.writeCSVKeys(&b)
 	p.writeColumns(&b)
-	fmt.Fprintf(&b, "    w: %s\n\n  write_%s:\n    type: table_file\n    r: %s\n    w: %s\n", table, table, table, plain("out/"+table+p.outputEnd(), false))
+	fmt.Fprintf(&b, "    w: %s\n\n  write_%s:\n    type: table_file\n    r: %s\n", table, table, table)
+	p.writeOutput(&b, "out/"+table+p.outputEnd())
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write the script: %w", err)
 	}
 	return nil
+}
+
+// writeOutput says what is written. In a CSV file of one column of texts a NULL needs a text, which the
+// long form gives it.
+func (p *Proposal) writeOutput(b *strings.Builder, name string) {
+	columns := p.readable()
+	if len(columns) != 1 || columns[0].Type != expr.String || !p.maybeNull(columns[0]) {
+		fmt.Fprintf(b, "    w: %s\n", plain(name, false))
+		return
+	}
+	c := plain(columns[0].Name, true)
+	fmt.Fprintf(b, "    w:\n      url_template: %s\n      columns:  # a NULL would be an empty line, which readers pass over\n", plain(name, false))
+	fmt.Fprintf(b, "        - {name: %s, expression: r.%s, type: string, nullable: true, csv: {header: %s, null_text: \"NULL\"}}\n", c, columns[0].Name, c)
+}
+
+// maybeNull reports a column of texts that the script reads as one that can be NULL.
+func (p *Proposal) maybeNull(c Column) bool {
+	return p.Parquet || p.Format != "" || c.Nullable || c.NullTexts != nil || c.Optional
 }
 
 // sentence begins a note in capitals, if not with the name of a file.
