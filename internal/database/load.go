@@ -2,6 +2,7 @@ package database
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -25,6 +26,7 @@ const (
 // inserter puts rows into a table by INSERTs of many rows.
 type inserter struct {
 	conn    *sql.Conn
+	insert  string   // how a statement begins; "": INSERT
 	table   string   // quoted
 	names   []string // of columns, quoted
 	columns []TargetColumn
@@ -38,13 +40,14 @@ type inserter struct {
 	values []any
 	bytes  int
 	row    int64 // that is read
+	kept   int64 // rows that the database says it has put there
 }
 
-// load reads rows as Client.Stage describes them.
-func (in *inserter) load(ctx context.Context, path string) (err error) {
+// load reads rows as Client.Stage describes them, and tells how many the database has put there.
+func (in *inserter) load(ctx context.Context, path string) (kept int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return &fault.Error{Kind: fault.Environment, Message: "read the rows to write", Err: err}
+		return 0, &fault.Error{Kind: fault.Environment, Message: "read the rows to write", Err: err}
 	}
 	defer f.Close()
 	in.rowsMax = max(1, min(insertRowsMax, insertValuesMax/len(in.columns)))
@@ -58,10 +61,11 @@ func (in *inserter) load(ctx context.Context, path string) (err error) {
 	for {
 		text, null, last, err := r.next()
 		if errors.Is(err, io.EOF) {
-			return in.flush(ctx)
+			err := in.flush(ctx)
+			return in.kept, err
 		}
 		if err != nil {
-			return &fault.Error{Kind: fault.Environment, Message: "read the rows to write", Err: err}
+			return 0, &fault.Error{Kind: fault.Environment, Message: "read the rows to write", Err: err}
 		}
 		i := len(in.values) % len(in.columns)
 		if i == 0 {
@@ -69,15 +73,15 @@ func (in *inserter) load(ctx context.Context, path string) (err error) {
 		}
 		v, err := in.value(in.columns[i], text, null)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		in.values, in.bytes = append(in.values, v), in.bytes+len(text)
 		if last != (i == len(in.columns)-1) {
-			return fmt.Errorf("row %d of the rows to write has not %d values", in.row, len(in.columns))
+			return 0, fmt.Errorf("row %d of the rows to write has not %d values", in.row, len(in.columns))
 		}
 		if last && (len(in.values) == in.rowsMax*len(in.columns) || in.bytes >= insertBytesMax) {
 			if err := in.flush(ctx); err != nil {
-				return err
+				return 0, err
 			}
 		}
 	}
@@ -120,7 +124,7 @@ func (in *inserter) flush(ctx context.Context) (err error) {
 	}
 	stmt := in.stmt
 	if stmt == nil || rows < in.rowsMax {
-		stmt, err = in.conn.PrepareContext(ctx, in.insert(rows))
+		stmt, err = in.conn.PrepareContext(ctx, in.statement(rows))
 		if err != nil {
 			return in.fault(err)
 		}
@@ -130,9 +134,13 @@ func (in *inserter) flush(ctx context.Context) (err error) {
 			defer func() { err = errors.Join(err, stmt.Close()) }()
 		}
 	}
-	_, err = stmt.ExecContext(ctx, in.values...)
+	done, err := stmt.ExecContext(ctx, in.values...)
 	if err != nil {
 		err = in.first(ctx, in.fault(err), rows)
+	} else {
+		var n int64
+		n, err = done.RowsAffected()
+		in.kept += n
 	}
 	in.values, in.bytes = in.values[:0], 0
 	return err
@@ -152,7 +160,7 @@ func (in *inserter) first(ctx context.Context, failed error, rows int) error {
 	defer func() { _, _ = in.conn.ExecContext(ctx, after) }() // what follows is a rollback in any case
 	width := len(in.columns)
 	for i := range rows {
-		_, err := in.conn.ExecContext(ctx, in.insert(1), in.values[i*width:(i+1)*width]...)
+		_, err := in.conn.ExecContext(ctx, in.statement(1), in.values[i*width:(i+1)*width]...)
 		if err == nil {
 			continue
 		}
@@ -167,10 +175,10 @@ func (in *inserter) first(ctx context.Context, failed error, rows int) error {
 	return failed
 }
 
-// insert is an INSERT of so many rows.
-func (in *inserter) insert(rows int) string {
+// statement is an INSERT of so many rows.
+func (in *inserter) statement(rows int) string {
 	one := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(in.columns)), ", ") + ")"
-	return "INSERT INTO " + in.table + " (" + strings.Join(in.names, ", ") + ") VALUES " + strings.TrimSuffix(strings.Repeat(one+", ", rows), ", ")
+	return cmp.Or(in.insert, "INSERT") + " INTO " + in.table + " (" + strings.Join(in.names, ", ") + ") VALUES " + strings.TrimSuffix(strings.Repeat(one+", ", rows), ", ")
 }
 
 // Forms of an instant, which comes as 2006-01-02 15:04:05.999999+00.
@@ -238,6 +246,19 @@ func (w sqlWriter) exec(ctx context.Context, sql string) error {
 		return w.fault(err)
 	}
 	return nil
+}
+
+func (w sqlWriter) count(ctx context.Context, sql string) (int64, error) {
+	defer w.watch(ctx)()
+	done, err := w.conn.ExecContext(ctx, sql)
+	if err != nil {
+		return 0, w.fault(err)
+	}
+	n, err := done.RowsAffected()
+	if err != nil {
+		return 0, w.fault(err)
+	}
+	return n, nil
 }
 
 func (w sqlWriter) rows(ctx context.Context, query string, args ...string) (out [][]string, err error) {

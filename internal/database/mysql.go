@@ -62,6 +62,7 @@ func (c Client) mysqlConfig(loc address.Location) (*mysql.Config, error) {
 	}
 	cfg.Collation = "utf8mb4_bin"
 	cfg.Logger = &mysql.NopLogger{}
+	cfg.ClientFoundRows = true // an UPDATE counts rows that have the values already
 	cfg.Params = map[string]string{"time_zone": "'+00:00'", "sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'",
 		"lock_wait_timeout": strconv.Itoa(lockSeconds)}
 	if err := c.mysqlTLS(cfg, u); err != nil {

@@ -174,14 +174,14 @@ func (w *mysqlWriter) table(ctx context.Context, name string) ([]tableColumn, er
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	engine, err := w.rows(ctx, "SELECT engine, table_type FROM information_schema.tables WHERE table_schema = coalesce(nullif(?, ''), database()) AND table_name = ?", schema, table)
+	engine, err := w.rows(ctx, "SELECT t.engine, t.table_type, coalesce(e.transactions, 'NO') FROM information_schema.tables AS t LEFT JOIN information_schema.engines AS e ON e.engine = t.engine WHERE t.table_schema = coalesce(nullif(?, ''), database()) AND t.table_name = ?", schema, table)
 	if err != nil {
 		return nil, err
 	}
 	if len(engine) == 1 && engine[0][1] == "VIEW" {
 		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s is a view, of which it is not known how its rows are kept", name), Hint: "name the table that it shows"}
 	}
-	if len(engine) == 1 && (engine[0][0] == "MyISAM" || engine[0][0] == "Aria" || engine[0][0] == "MEMORY" || engine[0][0] == "CSV" || engine[0][0] == "") {
+	if len(engine) == 1 && engine[0][2] != "YES" { // BLACKHOLE counts rows that it does not keep
 		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s is kept by %q, which has no transactions: rows could be there in part", name, engine[0][0]),
 			Hint: "ALTER TABLE " + name + " ENGINE = InnoDB"}
 	}
@@ -207,7 +207,7 @@ func (w *mysqlWriter) unique(ctx context.Context, name string, key []string) (bo
 	return someIndexOf(found, key), err
 }
 
-func (w *mysqlWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) error {
+func (w *mysqlWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) (int64, error) {
 	defer w.watch(ctx)()
 	in := &inserter{conn: w.conn, table: table, columns: columns, fault: w.fault, noNaN: true, noInf: true, instant: mysqlInstant}
 	for _, c := range columns {
@@ -231,7 +231,7 @@ func (w *mysqlWriter) clear(ctx context.Context, table string) error {
 
 // merge changes the rows that are there and adds the others. ON DUPLICATE KEY would go by
 // any unique index of the table, not only by the key.
-func (w *mysqlWriter) merge(ctx context.Context, from string, t Target) error {
+func (w *mysqlWriter) merge(ctx context.Context, from string, t Target, _ int64) (int64, error) {
 	var names, values, sets, on []string
 	for _, c := range t.Columns {
 		name := w.ident(c.Name)
@@ -243,11 +243,18 @@ func (w *mysqlWriter) merge(ctx context.Context, from string, t Target) error {
 		}
 	}
 	table, match := w.path(t.Table), strings.Join(on, " AND ")
+	var there int64
 	if len(sets) > 0 {
-		if err := w.exec(ctx, "UPDATE "+table+" AS t JOIN "+from+" AS s ON "+match+" SET "+strings.Join(sets, ", ")); err != nil {
-			return err
+		n, err := w.count(ctx, "UPDATE "+table+" AS t JOIN "+from+" AS s ON "+match+" SET "+strings.Join(sets, ", "))
+		if err != nil {
+			return 0, err
 		}
+		there = n
 	}
-	return w.exec(ctx, "INSERT INTO "+table+" ("+strings.Join(names, ", ")+") SELECT "+strings.Join(values, ", ")+" FROM "+from+" AS s LEFT JOIN "+table+" AS t ON "+match+
+	n, err := w.count(ctx, "INSERT INTO "+table+" ("+strings.Join(names, ", ")+") SELECT "+strings.Join(values, ", ")+" FROM "+from+" AS s LEFT JOIN "+table+" AS t ON "+match+
 		" WHERE t."+w.ident(t.Key[0])+" IS NULL")
+	if err != nil || len(sets) > 0 {
+		return there + n, err
+	}
+	return merged(ctx, w, from, t, nil)
 }

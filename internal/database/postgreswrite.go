@@ -31,23 +31,35 @@ func (w *postgresWriter) transaction(ctx context.Context, _ string) error {
 	return w.exec(ctx, "SET idle_in_transaction_session_timeout = '"+strconv.Itoa(idleSeconds)+"s'; BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
 }
 
-func (w *postgresWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) error {
+func (w *postgresWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) (int64, error) {
 	if err := checkLimits(path, columns); err != nil {
-		return err
+		return 0, err
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return &fault.Error{Kind: fault.Environment, Message: "read the rows to write", Err: err}
+		return 0, &fault.Error{Kind: fault.Environment, Message: "read the rows to write", Err: err}
 	}
 	defer f.Close()
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = w.ident(c.Name)
 	}
-	if _, err := w.conn.CopyFrom(ctx, f, "COPY "+table+" ("+strings.Join(names, ", ")+") FROM STDIN (FORMAT csv)"); err != nil {
-		return postgresFault(err)
+	tag, err := w.conn.CopyFrom(ctx, f, "COPY "+table+" ("+strings.Join(names, ", ")+") FROM STDIN (FORMAT csv)")
+	if err != nil {
+		return 0, postgresFault(err)
 	}
-	return nil
+	return tag.RowsAffected(), nil
+}
+
+func (w *postgresWriter) count(ctx context.Context, sql string) (n int64, err error) {
+	results, err := w.conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return 0, postgresFault(err)
+	}
+	for _, r := range results {
+		n += r.CommandTag.RowsAffected()
+	}
+	return n, nil
 }
 
 func (w *postgresWriter) typeOf(c TargetColumn, _ bool) string {
@@ -188,15 +200,23 @@ func (w *postgresWriter) clear(ctx context.Context, table string) error {
 			return err
 		}
 	}
-	return keptFault(w.exec(ctx, "DELETE FROM "+w.path(table)))
+	if err := keptFault(w.exec(ctx, "DELETE FROM "+w.path(table))); err != nil {
+		return err
+	}
+	return emptied(ctx, w, table)
 }
 
-func (w *postgresWriter) merge(ctx context.Context, from string, t Target) error {
-	return w.exec(ctx, onConflict(w, from, t))
+// merge: a trigger may leave an update out because nothing would change, which loses nothing.
+func (w *postgresWriter) merge(ctx context.Context, from string, t Target, rows int64) (int64, error) {
+	n, err := w.count(ctx, onConflict(w, "INSERT", from, t))
+	if err != nil || n == rows {
+		return n, err
+	}
+	return merged(ctx, w, from, t, func(a, b string) string { return a + "::text IS NOT DISTINCT FROM " + b + "::text" }) // not all types can be compared
 }
 
 // onConflict is an INSERT by key, as PostgreSQL and SQLite have it.
-func onConflict(w writer, from string, t Target) string {
+func onConflict(w writer, insert, from string, t Target) string {
 	var names, keys, sets []string
 	for _, c := range t.Columns {
 		name := w.ident(c.Name)
@@ -212,6 +232,6 @@ func onConflict(w writer, from string, t Target) string {
 		do = "UPDATE SET " + strings.Join(sets, ", ")
 	}
 	list := strings.Join(names, ", ")
-	return "INSERT INTO " + w.path(t.Table) + " (" + list + ") SELECT " + list + " FROM " + from + " WHERE true ORDER BY " + strings.Join(keys, ", ") +
+	return insert + " INTO " + w.path(t.Table) + " (" + list + ") SELECT " + list + " FROM " + from + " WHERE true ORDER BY " + strings.Join(keys, ", ") +
 		" ON CONFLICT (" + strings.Join(keys, ", ") + ") DO " + do
 }

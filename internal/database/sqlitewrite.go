@@ -1,6 +1,7 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -11,7 +12,11 @@ import (
 )
 
 // sqliteWriter writes to a file of SQLite, which is made if it is not there.
-type sqliteWriter struct{ sqlWriter }
+type sqliteWriter struct {
+	sqlWriter
+	insert string // how an INSERT into the table begins
+	view   string // the table's name, quoted, if it is a view
+}
 
 func (c Client) sqliteWriter(ctx context.Context, loc address.Location) (writer, error) {
 	s, err := openSQLite(ctx, c.sqliteFile(loc), "rwc")
@@ -22,7 +27,7 @@ func (c Client) sqliteWriter(ctx context.Context, loc address.Location) (writer,
 		s.Close()
 		return nil, sqliteFault(err)
 	}
-	return &sqliteWriter{sqlWriter{s}}, nil
+	return &sqliteWriter{sqlWriter: sqlWriter{s}}, nil
 }
 
 func (w *sqliteWriter) ident(name string) string { return sqltext.Ident(name) }
@@ -45,9 +50,30 @@ func (w *sqliteWriter) transaction(ctx context.Context, _ string) error {
 
 // What follows needs no care where a transaction is the only one that writes.
 
-func (w *sqliteWriter) alone(context.Context, string) error          { return nil }
-func (w *sqliteWriter) empty(context.Context, string) (bool, error)  { return false, nil }
-func (w *sqliteWriter) direct(context.Context, string) (bool, error) { return true, nil }
+func (w *sqliteWriter) alone(context.Context, string) error         { return nil }
+func (w *sqliteWriter) empty(context.Context, string) (bool, error) { return false, nil }
+
+func (w *sqliteWriter) direct(ctx context.Context, name string) (bool, error) {
+	return true, w.declared(ctx, name)
+}
+
+// declared finds out how rows have to be put into a table. Its constraints may say that
+// rows are left out, removed or changed that they do not let in: OR ABORT goes before that.
+// Tables without such ones need it not, and it would go before what triggers say, too.
+func (w *sqliteWriter) declared(ctx context.Context, name string) error {
+	schema, table := sqlitePath(name)
+	found, err := w.rows(ctx, "SELECT type, sql FROM "+w.ident(schema)+".sqlite_schema WHERE type IN ('table', 'view') AND lower(name) = lower(?)", table)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	if found[0][0] == "view" {
+		w.view = w.path(name)
+	}
+	if strings.Contains(strings.ToUpper(found[0][1]), "CONFLICT") {
+		w.insert = "INSERT OR ABORT"
+	}
+	return nil
+}
 
 // limit: columns have none.
 func (w *sqliteWriter) limit(string) *limit { return nil }
@@ -146,12 +172,32 @@ func (w *sqliteWriter) unique(ctx context.Context, name string, key []string) (b
 	return someIndexOf(found, key), err
 }
 
-func (w *sqliteWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) error {
-	in := &inserter{conn: w.conn, table: table, columns: columns, fault: w.fault, noNaN: true, instant: sqliteInstant} // it keeps NaN as NULL
+func (w *sqliteWriter) load(ctx context.Context, table string, columns []TargetColumn, path string) (n int64, err error) {
+	in := &inserter{conn: w.conn, insert: w.insert, table: table, columns: columns, fault: w.fault, noNaN: true, instant: sqliteInstant} // it keeps NaN as NULL
 	for _, c := range columns {
 		in.names = append(in.names, w.ident(c.Name))
 	}
-	return in.load(ctx, path)
+	if w.view == "" {
+		return in.load(ctx, path)
+	}
+	// What a view's triggers do with its rows is not counted.
+	before, err := w.size(ctx, w.view)
+	if err == nil {
+		_, err = in.load(ctx, path)
+	}
+	if err != nil {
+		return 0, err
+	}
+	after, err := w.size(ctx, w.view)
+	return after - before, err
+}
+
+func (w *sqliteWriter) size(ctx context.Context, table string) (int64, error) {
+	found, err := w.rows(ctx, "SELECT count(*) FROM "+table)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(found[0][0], 10, 64)
 }
 
 func (w *sqliteWriter) clear(ctx context.Context, table string) error {
@@ -164,9 +210,19 @@ func (w *sqliteWriter) clear(ctx context.Context, table string) error {
 	if err != nil {
 		return err
 	}
-	return keptFault(w.exec(ctx, "DELETE FROM "+w.path(table)))
+	if err := keptFault(w.exec(ctx, "DELETE FROM "+w.path(table))); err != nil {
+		return err
+	}
+	return emptied(ctx, w, table)
 }
 
-func (w *sqliteWriter) merge(ctx context.Context, from string, t Target) error {
-	return w.exec(ctx, onConflict(w, from, t))
+func (w *sqliteWriter) merge(ctx context.Context, from string, t Target, rows int64) (int64, error) {
+	if err := w.declared(ctx, t.Table); err != nil {
+		return 0, err
+	}
+	n, err := w.count(ctx, onConflict(w, cmp.Or(w.insert, "INSERT"), from, t))
+	if err != nil || n == rows {
+		return n, err
+	}
+	return merged(ctx, w, from, t, func(a, b string) string { return a + " IS " + b + " COLLATE BINARY" })
 }

@@ -87,8 +87,10 @@ type writer interface {
 	Close()
 	exec(ctx context.Context, sql string) error
 	rows(ctx context.Context, sql string, args ...string) ([][]string, error)
-	// load puts the rows of a file into a table.
-	load(ctx context.Context, table string, columns []TargetColumn, path string) error
+	// count is exec, and tells how many rows the server says that it has put there.
+	count(ctx context.Context, sql string) (int64, error)
+	// load puts the rows of a file into a table, and tells how many the server has put there.
+	load(ctx context.Context, table string, columns []TargetColumn, path string) (int64, error)
 	ident(name string) string
 	path(name string) string
 	// typeOf is what a column is created as; "": nothing holds its values.
@@ -113,8 +115,8 @@ type writer interface {
 	direct(ctx context.Context, table string) (bool, error)
 	// alike renders the columns of a key so that those are equal which the table's key takes for equal.
 	alike(ctx context.Context, table string, key []string) ([]string, error)
-	// merge puts the rows of one table into another by key.
-	merge(ctx context.Context, from string, t Target) error
+	// merge puts the rows of one table, so many, into another by key, and tells how many are there then.
+	merge(ctx context.Context, from string, t Target, rows int64) (int64, error)
 	// clear removes all rows of a table.
 	clear(ctx context.Context, table string) error
 	traits() traits
@@ -215,7 +217,11 @@ func (s *staged) stage(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	return s.fill(ctx, path, created)
+	n, err := s.fill(ctx, path, created)
+	if err == nil && n != s.a.Rows {
+		err = lostFault(s.t.Table, n, s.a.Rows)
+	}
+	return err
 }
 
 // recordsName is the table of records in the schema of the table.
@@ -223,8 +229,8 @@ func (s *staged) recordsName() string {
 	return s.t.Table[:strings.LastIndexByte(s.t.Table, '.')+1] + RecordsTable
 }
 
-// fill brings the rows in.
-func (s *staged) fill(ctx context.Context, path string, created bool) error {
+// fill brings the rows in, and tells how many the server has put there.
+func (s *staged) fill(ctx context.Context, path string, created bool) (int64, error) {
 	table := s.w.path(s.t.Table)
 	if created {
 		return s.w.load(ctx, table, s.t.Columns, path)
@@ -239,33 +245,33 @@ func (s *staged) fill(ctx context.Context, path string, created bool) error {
 	}
 	switch {
 	case err != nil:
-		return err
+		return 0, err
 	case s.t.Mode == Append && direct, empty && direct:
 		return s.w.load(ctx, table, s.t.Columns, path)
 	case s.t.Mode == Replace && !s.w.traits().swift:
 		if err := s.w.clear(ctx, s.t.Table); err != nil {
-			return err
+			return 0, err
 		}
 		return s.w.load(ctx, table, s.t.Columns, path)
 	}
 	if !s.w.traits().tablesCommit {
 		if err := s.shadow(ctx); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	if err := s.w.load(ctx, s.w.ident(shadowTable), s.t.Columns, path); err != nil {
-		return err
+	if _, err := s.w.load(ctx, s.w.ident(shadowTable), s.t.Columns, path); err != nil {
+		return 0, err
 	}
 	switch s.t.Mode {
 	case Merge:
 		return s.merge(ctx)
 	case Replace:
 		if err := s.w.clear(ctx, s.t.Table); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	names := s.names(s.t.Columns)
-	return s.w.exec(ctx, "INSERT INTO "+table+" ("+names+") SELECT "+names+" FROM "+s.w.ident(shadowTable))
+	return s.w.count(ctx, "INSERT INTO "+table+" ("+names+") SELECT "+names+" FROM "+s.w.ident(shadowTable))
 }
 
 // shadowTable is one of the session, where rows lie before they are put into the table.
@@ -284,28 +290,28 @@ func (s *staged) names(columns []TargetColumn) string {
 }
 
 // merge refuses rows that would hit each other, and puts the others in.
-func (s *staged) merge(ctx context.Context) error {
+func (s *staged) merge(ctx context.Context) (int64, error) {
 	keys := idents(s.w, s.t.Key)
 	list, shadow := strings.Join(keys, ", "), s.w.ident(shadowTable)
 	null, err := s.w.rows(ctx, "SELECT count(*) FROM "+shadow+" WHERE "+strings.Join(keys, " IS NULL OR ")+" IS NULL")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if null[0][0] != "0" {
-		return &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("%s of the rows have NULL in the key %s: which row of the table that is cannot be said", null[0][0], strings.Join(s.t.Key, ", ")), Hint: "leave them out with having, or name another key"}
+		return 0, &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("%s of the rows have NULL in the key %s: which row of the table that is cannot be said", null[0][0], strings.Join(s.t.Key, ", ")), Hint: "leave them out with having, or name another key"}
 	}
 	alike, err := s.w.alike(ctx, s.t.Table, s.t.Key)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	twice, err := s.w.rows(ctx, "SELECT "+list+", count(*) FROM "+shadow+" GROUP BY "+strings.Join(alike, ", ")+" HAVING count(*) > 1 LIMIT 1")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if len(twice) > 0 {
-		return twiceFault(s.t.Key, strings.Join(twice[0][:len(keys)], ", "))
+		return 0, twiceFault(s.t.Key, strings.Join(twice[0][:len(keys)], ", "))
 	}
-	return s.w.merge(ctx, shadow, s.t)
+	return s.w.merge(ctx, shadow, s.t, s.a.Rows)
 }
 
 func twiceFault(key []string, value string) error {

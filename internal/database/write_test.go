@@ -41,7 +41,21 @@ func stage(t *testing.T, target database.Target, run string, attempt int64, rows
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rows")
 	require.NoError(t, os.WriteFile(path, []byte(rows), 0o600))
-	return database.Client{}.Stage(t.Context(), target, database.Attempt{Run: run, Node: "n", Attempt: attempt, Digest: rows, Rows: int64(strings.Count(rows, "\n"))}, path)
+	return database.Client{}.Stage(t.Context(), target, database.Attempt{Run: run, Node: "n", Attempt: attempt, Digest: rows, Rows: rowsIn(rows)}, path)
+}
+
+// rowsIn counts lines; those within quotes are none.
+func rowsIn(text string) (n int64) {
+	quoted := false
+	for _, r := range text {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case r == '\n' && !quoted:
+			n++
+		}
+	}
+	return n
 }
 
 func write(t *testing.T, target database.Target, run string, attempt int64, rows string) {
