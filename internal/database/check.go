@@ -117,9 +117,28 @@ func (c Client) TableThere(ctx context.Context, at, table string) (bool, error) 
 	return len(have) > 0, nil
 }
 
+// homeless refuses a file that cannot be one: its directory is not there, or it is a directory.
+func homeless(path string) error {
+	dir := filepath.Dir(path)
+	st, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("the directory %s is not there", dir), Hint: "make it, or name a file elsewhere"}
+	case err == nil && !st.IsDir():
+		return &fault.Error{Kind: fault.UserData, Message: dir + " is a file and no directory", Hint: "name a file elsewhere"}
+	}
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		return &fault.Error{Kind: fault.UserData, Message: path + " is a directory", Hint: "name a file in it"}
+	}
+	return nil
+}
+
 // writableFile reports whether a file is there that can be written; one that is not there
 // has to have a directory in which it can be made.
 func writableFile(path string) (there bool, err error) {
+	if err := homeless(path); err != nil {
+		return false, err
+	}
 	_, err = os.Stat(path)
 	there = !errors.Is(err, os.ErrNotExist)
 	if !there {

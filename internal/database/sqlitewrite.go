@@ -19,6 +19,9 @@ type sqliteWriter struct {
 }
 
 func (c Client) sqliteWriter(ctx context.Context, loc address.Location) (writer, error) {
+	if err := homeless(c.sqliteFile(loc)); err != nil {
+		return nil, err
+	}
 	s, err := openSQLite(ctx, c.sqliteFile(loc), "rwc")
 	if err != nil {
 		return nil, err
