@@ -228,6 +228,10 @@ func TestDatabases(t *testing.T) {
 		"postgres://u:{env.PW}@h/d#a.b":             "postgres://u:{env.PW}@h/d#a.b",
 		"mysql://u:p:q@h/d#t":                       "mysql://u:xxxxx@h/d#t",
 		"sqlite://a/b.db#t":                         "sqlite://a/b.db#t",
+		"sqlite://a:10.db#t":                        "sqlite://a:10.db#t", // a file has no login
+		"sqlite:///a:b@c.db":                        "sqlite:///a:b@c.db",
+		"sqlite://a@b.db":                           "sqlite://a@b.db",
+		"sqlite://u:p@h/d":                          "sqlite://u:xxxxx@h/d",
 		"postgres://h/d?sslmode=require&password=x": "postgres://h/d?sslmode=require&password=xxxxx",
 	} {
 		require.Equal(t, want, Redact(in))
@@ -237,7 +241,7 @@ func TestDatabases(t *testing.T) {
 	require.True(t, Password("postgres://u:p@h/d"))
 	require.False(t, Password("postgres://u:{env.PW}@h/d"))
 	require.False(t, Password("postgres://u@h/d"))
-	for _, in := range []string{"postgres://h", "postgres://h/", "mysql://u@h:1", "sqlite://"} {
+	for _, in := range []string{"postgres://h", "postgres://h/", "mysql://u@h:1", "sqlite://", "sqlite://:memory:", "sqlite://:memory:#t", "sqlite://file:a.db", "sqlite://file::memory:?cache=shared", "sqlite://a.db?mode=ro"} {
 		_, err := Parse(in)
 		require.Error(t, err, in)
 	}

@@ -2,6 +2,7 @@ package address
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 	"unicode"
 )
@@ -25,7 +26,7 @@ func parseDatabase(l Location) (Location, error) {
 		if l.Path = whole[len("sqlite://"):]; l.Path == "" {
 			return l, bad(l, "names no file", "write sqlite:///absolute/path.db or sqlite://relative/path.db")
 		}
-		return l, nil
+		return l, sqliteName(l)
 	}
 	u, err := url.Parse(placeholder.ReplaceAllString(whole, "x")) // a secret is not there yet
 	if err != nil || strings.IndexFunc(u.Path, unicode.IsControl) >= 0 {
@@ -36,6 +37,24 @@ func parseDatabase(l Location) (Location, error) {
 	}
 	l.Host, l.User = u.Host, u.User.Username()
 	return l, nil
+}
+
+// option is the beginning of what SQLite's own addresses have behind the file's name.
+var option = regexp.MustCompile(`\?[a-z_]+=`)
+
+// sqliteName refuses what is the name of a file to the system, but of something else to SQLite.
+func sqliteName(l Location) error {
+	name, uri := strings.CutPrefix(l.Path, "file:")
+	name, options, _ := strings.Cut(name, "?")
+	switch {
+	case name == ":memory:" || uri && strings.Contains(options, "mode=memory"):
+		return bad(l, "is of a database in memory: nobody could read its tables afterwards", "name a file: sqlite://relative/path.db")
+	case uri:
+		return bad(l, "has file: before the file's name", "write sqlite://"+strings.TrimPrefix(name, "//"))
+	case option.MatchString(l.Path):
+		return bad(l, "has options behind the file's name, of which there are none here", "write sqlite://"+name)
+	}
+	return nil
 }
 
 // Password reports whether an address of a database has a password in it, as text.

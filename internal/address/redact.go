@@ -13,6 +13,9 @@ const Mask = "xxxxx"
 // may be the beginning of a password that is not escaped.
 var plainHost = regexp.MustCompile(`^([^:@]*|\[[0-9A-Fa-f:.%]*\])(:[0-9]*)?$`)
 
+// login is one where none belongs: its password is one all the same.
+var login = regexp.MustCompile(`(?i)^sqlite://[^/:@]+:[^@]+@`)
+
 // opening is the beginning of an address, also of one that was mistyped: s3:/x, htps://x.
 var opening = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:/{1,3}`)
 
@@ -126,6 +129,7 @@ func redact(name string) (out string, found []string) {
 	scheme := Scheme(name)
 	u, err := url.Parse(name)
 	switch {
+	case scheme == "sqlite" && !login.MatchString(name): // a file, whose name may have : and @
 	case scheme == "s3" && !strings.ContainsAny(head(name), "@:"): // the key of an object may have : and @
 	case scheme == "" || err != nil || u.User.String() != u.User.Username() || !plainHost.MatchString(u.Host):
 		out, found = redactUser(out)

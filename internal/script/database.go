@@ -56,6 +56,13 @@ func (l *loader) databaseURL(v *document.Value, path string) {
 		l.ErrorAt(v, path, "there is a # in the address").Hint = "say what is read with table or query; in a name or password # is written as %23"
 		return
 	}
+	if address.Scheme(v.Text) == "sqlite" { // what is wrong with a name is seen no more when it has its directory before it
+		if _, err := address.Parse(l.script.Reveal(v.Text)); err != nil {
+			f := fault.Of(l.script.hideError(err))
+			l.ErrorAt(v, path, "%s", f.Message).Hint = f.Hint
+			return
+		}
+	}
 	l.fileURL(v, path, databaseSchemes...)
 }
 
