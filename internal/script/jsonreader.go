@@ -279,7 +279,7 @@ func (l *loader) madeFile(f *FileReader, drafts []*columnDraft) {
 			c.column.Zone = f.CSV.Zone
 		}
 		c.o.ignored("the files are "+what, "parquet")
-		l.columnFormat(c)
+		l.columnFormat(c, f)
 		l.nullWords(c.csv, "null_text", "quoted_empty")
 		var nulls []string
 		if v := c.csv.get("null_text"); v != nil && !json && c.column.Nullable {

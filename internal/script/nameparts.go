@@ -222,6 +222,6 @@ func (l *loader) nameColumn(c *columnDraft, f *FileReader) {
 	if c.column.Type == expr.Instant && c.column.Format != "" && !expr.Zoned(c.column.Format) {
 		c.column.Zone = f.CSV.Zone
 	}
-	l.columnFormat(c)
+	l.columnFormat(c, f)
 	l.columnNulls(c)
 }

@@ -440,7 +440,7 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft,
 		l.WarnAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"), "column %s has an empty col_hdr: it is found by its index, which is 0",
 			document.Quote(c.column.Name)).Hint = "give it the header, or say csv.col_idx: 0"
 	}
-	l.columnFormat(c)
+	l.columnFormat(c, f)
 	if c.column.Format == "" && (c.column.Type == expr.Int || c.column.Type == expr.Float || c.column.Type.IsDecimal()) {
 		c.column.Numbers = numbers
 	}
@@ -448,7 +448,7 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft,
 }
 
 // columnFormat checks format and default of a CSV column.
-func (l *loader) columnFormat(c *columnDraft) {
+func (l *loader) columnFormat(c *columnDraft, f *FileReader) {
 	t, format := c.column.Type, c.csv.text("col_format")
 	switch {
 	case t == expr.Invalid:
@@ -459,6 +459,11 @@ func (l *loader) columnFormat(c *columnDraft) {
 	case t == expr.Instant && format == nil && c.csv.get("col_format") != nil:
 		return
 	case t == expr.DateTime && c.column.Format == "":
+		if f.Database() {
+			l.ErrorAt(c.key, c.path, "nothing says how the database has the datetime %s", document.Quote(c.column.Name)).Hint =
+				c.layoutHint() + "; of a number the query makes a text: in SQLite datetime(x, 'unixepoch')"
+			return
+		}
 		l.ErrorAt(c.key, c.path, "a datetime column of a CSV file needs csv.col_format").Hint = c.layoutHint()
 		return
 	case c.column.Format != "":
