@@ -358,7 +358,11 @@ func (s *staged) check(ctx context.Context, have []tableColumn) error {
 	for n, c := range s.t.Columns {
 		known[c.Name] = true
 		i := slices.IndexFunc(have, func(h tableColumn) bool { return h.name == c.Name })
+		other := slices.IndexFunc(have, func(h tableColumn) bool { return strings.EqualFold(h.name, c.Name) })
 		switch {
+		case i < 0 && other >= 0: // which SQLite and MySQL take for the same name
+			known[have[other].name] = true
+			wrong = append(wrong, fmt.Sprintf("column %s is called %s there: write columns: [{%[2]s: r.%[1]s}]", c.Name, have[other].name))
 		case i < 0:
 			wrong = append(wrong, fmt.Sprintf("it has no column %s (%s)", c.Name, cmp.Or(s.w.typeOf(c, false), c.Type)))
 		case !s.w.fits(c, have[i].kind):
@@ -384,9 +388,19 @@ func (s *staged) check(ctx context.Context, have []tableColumn) error {
 	ok, err := s.w.unique(ctx, s.t.Table, s.t.Key)
 	if err == nil && !ok {
 		err = &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("table %s has no unique index on %s, by which rows are merged", s.t.Table, strings.Join(s.t.Key, ", ")),
-			Hint: fmt.Sprintf("CREATE UNIQUE INDEX ON %s (%s), or name the key that it has", s.t.Table, strings.Join(s.t.Key, ", "))}
+			Hint: uniqueIndex(s.w, s.t) + ", or name the key that it has"}
 	}
 	return err
+}
+
+// uniqueIndex is the statement that makes the index by which rows are merged.
+func uniqueIndex(w writer, t Target) string {
+	table := t.Table[strings.LastIndexByte(t.Table, '.')+1:]
+	index, on := w.ident(table+"_"+strings.Join(t.Key, "_")), w.path(t.Table)
+	if _, ok := w.(*sqliteWriter); ok { // where the schema is said of the index
+		index, on = w.path(t.Table[:len(t.Table)-len(table)]+table+"_"+strings.Join(t.Key, "_")), w.ident(table)
+	}
+	return fmt.Sprintf("CREATE UNIQUE INDEX %s ON %s (%s)", index, on, strings.Join(idents(w, t.Key), ", "))
 }
 
 // ensureRecords makes the table of records.
