@@ -127,6 +127,9 @@ func (w *sqliteWriter) fits(c TargetColumn, kind string) bool {
 		return have == "INTEGER" || have == "NUMERIC" || have == "BLOB"
 	case "float":
 		return have == "REAL" || have == "BLOB"
+	case "date", "datetime", "timestamptz": // of DATE or TIMESTAMP SQLite knows no more than that numbers become some, which no time looks like
+		kind = strings.ToUpper(kind)
+		return have == "TEXT" || have == "BLOB" || have == "NUMERIC" && (strings.Contains(kind, "DATE") || strings.Contains(kind, "TIME"))
 	default:
 		return have == "TEXT" || have == "BLOB"
 	}
