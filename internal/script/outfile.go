@@ -54,7 +54,6 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	types := l.outputColumns(d, w)
 	if len(w.Columns) > 0 && w.Target == nil {
 		l.fileFormat(o, w)
-		l.parquetNames(o, w)
 	}
 	l.targetColumns(o, w)
 	l.formKeys(o, csv, w)
@@ -228,10 +227,15 @@ func (l *loader) parquetOutput(c, parquet *object, col *OutputColumn, seen map[s
 		l.ErrorAt(c.where(), c.path, "column %s has no parquet.column_name, but the first column has one", document.Quote(col.Name))
 		return
 	}
-	if first := seen[col.Parquet]; first != nil {
-		l.ErrorAt(v, parquet.keyPath("column_name"), "the Parquet column %s occurs twice", document.Quote(col.Parquet)).Related = []document.Pos{l.pos(first)}
+	name := strings.ToLower(col.Parquet) // as many readers see it
+	if first := seen[name]; first != nil {
+		d := l.ErrorAt(v, parquet.keyPath("column_name"), "the Parquet column %s occurs twice", document.Quote(col.Parquet))
+		d.Related = []document.Pos{l.pos(first)}
+		if first.Text != col.Parquet {
+			d.Hint = "give it another name than " + document.Quote(first.Text) + ": many readers do not tell upper from lower case"
+		}
 	}
-	seen[col.Parquet] = v
+	seen[name] = v
 	c.ignored("the file is Parquet", "csv")
 }
 

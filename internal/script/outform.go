@@ -110,19 +110,6 @@ func (l *loader) fileFormat(o *object, w *FileWriter) {
 		"Thalweg writes CSV (.csv, .tsv, .txt …) and lines of JSON (.ndjson), also compressed (.csv.gz, .ndjson.zst), Parquet (.parquet) and Excel sheets (.xlsx)"
 }
 
-// parquetNames refuses columns that readers, which do not look at case, cannot tell from each other.
-func (l *loader) parquetNames(o *object, w *FileWriter) {
-	seen := map[string]string{}
-	for _, c := range w.Columns {
-		low := strings.ToLower(c.Parquet)
-		if before, taken := seen[low]; taken && low != "" && w.Parquet && o.get("columns") != nil {
-			l.ErrorAt(o.get("columns"), o.keyPath("columns"), "two Parquet columns are called %s and %s", document.Quote(before), document.Quote(c.Parquet)).Hint =
-				"give one another name: many readers do not tell upper from lower case"
-		}
-		seen[low] = c.Parquet
-	}
-}
-
 // formKeys reads what belongs to one form, and says which keys have no effect.
 func (l *loader) formKeys(o, csv *object, w *FileWriter) {
 	json := l.object(o.get("json"), o.keyPath("json"), jsonWriterShape)
