@@ -58,7 +58,7 @@ func TestRowsThatAreLost(t *testing.T) {
 	} {
 		t.Run(c.kind+" "+c.name, func(t *testing.T) {
 			t.Parallel()
-			s := map[string]func(*testing.T) server{"PostgreSQL": postgres, "MariaDB": mariadb, "SQLite": sqlite}[c.kind](t)
+			s := serverOf(t, c.kind)
 			s.exec(t, c.make)
 			before := valuesOf(t, s, "SELECT k, v FROM x ORDER BY k")
 			_, err := stage(t, pairs(s, c.mode), "1", 1, c.rows)
@@ -87,22 +87,22 @@ func TestRowsThatAreThereAlready(t *testing.T) {
 	} {
 		t.Run(c.kind+" "+c.name, func(t *testing.T) {
 			t.Parallel()
-			s := map[string]func(*testing.T) server{"PostgreSQL": postgres, "MariaDB": mariadb, "SQLite": sqlite}[c.kind](t)
+			s := serverOf(t, c.kind)
 			s.exec(t, c.make)
 			write(t, pairs(s, c.mode), "1", 1, c.rows)
 			require.Equal(t, c.want, valuesOf(t, s, "SELECT k, v FROM x ORDER BY k"))
 		})
 	}
 	// A key alone changes nothing where it is there.
-	for kind, open := range map[string]func(*testing.T) server{"PostgreSQL": postgres, "MariaDB": mariadb, "SQLite": sqlite} {
-		t.Run(kind+" a key alone", func(t *testing.T) {
+	for _, k := range kinds() {
+		t.Run(k.name+" a key alone", func(t *testing.T) {
 			t.Parallel()
-			s := open(t)
-			s.exec(t, "CREATE TABLE x (k varchar(9) PRIMARY KEY"+map[bool]string{true: " COLLATE NOCASE"}[kind == "SQLite"]+"); INSERT INTO x VALUES ('A'), ('b')")
+			s := k.server(t)
+			s.exec(t, "CREATE TABLE x (k varchar(9) PRIMARY KEY"+map[bool]string{true: " COLLATE NOCASE"}[k.name == "SQLite"]+"); INSERT INTO x VALUES ('A'), ('b')")
 			to := database.Target{URL: s.url, Table: "x", Mode: database.Merge, Key: []string{"k"}, Columns: []database.TargetColumn{{Name: "k", Type: "string"}}}
 			write(t, to, "1", 1, "\"A\"\n\"c\"\n")
 			require.Equal(t, "A\nb\nc\n", valuesOf(t, s, "SELECT k FROM x ORDER BY k"))
-			if kind == "SQLite" {
+			if k.name == "SQLite" {
 				write(t, to, "2", 1, "\"B\"\n\"d\"\n")
 				require.Equal(t, "A\nb\nc\nd\n", valuesOf(t, s, "SELECT k FROM x ORDER BY k"))
 			}

@@ -26,6 +26,18 @@ func kinds() []struct {
 	}{{"PostgreSQL", postgres}, {"MariaDB", mariadb}, {"SQLite", sqlite}}
 }
 
+// serverOf is a server of a kind.
+func serverOf(t *testing.T, kind string) server {
+	t.Helper()
+	for _, k := range kinds() {
+		if k.name == kind {
+			return k.server(t)
+		}
+	}
+	t.Fatalf("there is no database %s", kind)
+	return server{}
+}
+
 var columns = []database.TargetColumn{{Name: "id", Type: "int"}, {Name: "name", Type: "string", Nullable: true}, {Name: "price", Type: "decimal2", Nullable: true}}
 
 func target(s server, mode string) database.Target {

@@ -212,3 +212,22 @@ func TestCSVNullsFault(t *testing.T) {
 		}
 	}
 }
+
+// Columns that read one field may tell "" from nothing in it, or not.
+func TestNeverNull(t *testing.T) {
+	t.Parallel()
+	text := nullColumn(expr.String, "", false, "")
+	number := &script.InputColumn{Name: "n", Type: expr.Int}
+	for name, c := range map[string]struct {
+		columns []*script.InputColumn
+		fields  []int
+		want    map[int]bool
+	}{
+		"none tells":         {[]*script.InputColumn{number, number}, []int{0, 1}, map[int]bool{}},
+		"another field":      {[]*script.InputColumn{text, number}, []int{0, 1}, map[int]bool{0: false, 1: true}},
+		"the same field":     {[]*script.InputColumn{text, number}, []int{0, 0}, map[int]bool{0: false}},
+		"the same, reversed": {[]*script.InputColumn{number, text}, []int{0, 0}, map[int]bool{0: false}},
+	} {
+		require.Equal(t, c.want, neverNull(&script.FileReader{Columns: c.columns}, func(column int) int { return c.fields[column] }), name)
+	}
+}

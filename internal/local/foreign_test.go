@@ -205,11 +205,14 @@ func TestASourceIsWithdrawnBetweenTwoLooks(t *testing.T) {
 	f := newForeigner(t)
 	f.write(t, "factor", "7")
 	plain := f.home.State
+	var other sync.WaitGroup
 	f.home.State = &moving{Store: plain, once: func() {
 		f.withdraw(t, plain)
-		go f.elsewhere(t).goOn(t)
+		elsewhere := f.elsewhere(t)
+		other.Go(func() { elsewhere.goOn(t) })
 	}}
 	sum := f.run(t, 7, nil)
+	other.Wait()
 	require.Equal(t, state.Complete, sum.Status, "%+v", sum.Failure)
 	f.requireFactor(t, 7)
 }
