@@ -103,7 +103,7 @@ func (p *csvPlan) sql() (string, error) {
 // the end of a record pass, which the scanner therefore counts.
 //
 // It gives each field of the records that a column reads (field says which) as
-// textsAt wants it: an empty one is ” beside those that may be NULL.
+// textsAt wants it: an empty one is the empty text beside those that may be NULL.
 func (p *csvPlan) reader(run csvRun, field func(column int) int) string {
 	columns := make([]string, run.head.fields)
 	names := make([]string, run.head.fields)
@@ -149,7 +149,7 @@ func (p *csvPlan) reader(run csvRun, field func(column int) int) string {
 
 // neverNull says which fields' cells are made texts before columns are made of
 // them: where DuckDB reads some as NULL, and no column that reads the field tells
-// those from ”. A value that is used many times is best a column by itself.
+// those from the empty text. A value that is used many times is best a column by itself.
 func neverNull(r *script.FileReader, field func(column int) int) map[int]bool {
 	out := map[int]bool{}
 	if !anyTellsQuotes(r) {
