@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"io/fs"
 	"maps"
 	"os"
@@ -299,6 +300,35 @@ func checkCalls(t *testing.T, pkg, file string, test bool) {
 		}
 		return true
 	})
+}
+
+// Tests wait with effort.Patience, and hold what they call to times by effort.Promised: a
+// machine may be a hundredth as fast as usual for a while.
+func TestTestsHavePatience(t *testing.T) {
+	for _, pkg := range packages(t) {
+		for _, file := range files(t, pkg, true) {
+			fset := token.NewFileSet()
+			f, err := parser.ParseFile(fset, file, nil, 0)
+			require.NoError(t, err)
+			ast.Inspect(f, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok || len(call.Args) < 3 {
+					return true
+				}
+				switch types.ExprString(call.Fun) {
+				case "require.Eventually":
+					if types.ExprString(call.Args[2]) != "effort.Patience" {
+						t.Errorf("%s: wait for effort.Patience", fset.Position(call.Pos()))
+					}
+				case "require.Less", "require.LessOrEqual":
+					if strings.HasPrefix(types.ExprString(call.Args[1]), "time.Since(") {
+						t.Errorf("%s: use effort.Promised", fset.Position(call.Pos()))
+					}
+				}
+				return true
+			})
+		}
+	}
 }
 
 // textSearches are functions with which a text decides.

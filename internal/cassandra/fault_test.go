@@ -154,7 +154,7 @@ func askSilentNode(t *testing.T) map[string]error {
 		var err error
 		s, err = cassandra.Open(cfg)
 		return err == nil
-	}, time.Minute, time.Millisecond)
+	}, effort.Patience, time.Millisecond)
 	defer s.Close()
 	defer line.Cut(true)
 	line.Answer(func([]byte) int { return 0 })

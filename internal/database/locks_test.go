@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"thalweg/internal/database"
+	"thalweg/internal/effort"
 	"thalweg/internal/fault"
 )
 
@@ -137,9 +138,9 @@ func TestAppendWhileReplaced(t *testing.T) {
 		return done
 	}
 	replaced := behind(target(s, database.Replace), "2", "7,\"\",\n")
-	require.Eventually(t, waiting(1), time.Minute, tick)
+	require.Eventually(t, waiting(1), effort.Patience, tick)
 	appended := behind(target(s, database.Append), "3", "50,\"\",\n1000,\"\",\n")
-	require.Eventually(t, func() bool { return len(appended) > 0 || waiting(2)() }, time.Minute, tick)
+	require.Eventually(t, func() bool { return len(appended) > 0 || waiting(2)() }, effort.Patience, tick)
 	require.NoError(t, middle.Publish(t.Context()))
 	require.NoError(t, <-replaced)
 	require.NoError(t, <-appended)

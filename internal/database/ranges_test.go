@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/database"
+	"thalweg/internal/effort"
 )
 
 // largeTable has more pages than are copied at once, with holes, and rows that were written
@@ -126,7 +127,7 @@ func TestFailingCopyOfALargeTable(t *testing.T) {
 	_, err = snapshot.Copy(t.Context(), database.Source{URL: s.url, Table: "large"}, &failing{1 << 20})
 	require.ErrorContains(t, err, fmt.Sprint(io.ErrShortWrite))
 	snapshot.Close()
-	require.Eventually(t, func() bool { return sessions(t, s, "large") == "0" }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return sessions(t, s, "large") == "0" }, effort.Patience, 10*time.Millisecond)
 }
 
 // waitsFor gives what begins a statement in another session, and returns when it waits for a lock.
@@ -150,6 +151,6 @@ func waitsFor(t *testing.T, s server, statement string) func() {
 			text, _ := csvOf(t, snapshot, database.Source{URL: s.url, Query: "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"})
 			return strings.Contains(text, "\n1,")
 		}
-		require.Eventually(t, waits, 10*time.Second, 10*time.Millisecond)
+		require.Eventually(t, waits, effort.Patience, 10*time.Millisecond)
 	}
 }

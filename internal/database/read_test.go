@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/database"
+	"thalweg/internal/effort"
 	"thalweg/internal/fault"
 )
 
@@ -269,10 +270,10 @@ func TestCancel(t *testing.T) {
 				}
 				done <- err
 			}()
-			require.Eventually(t, running, 10*time.Second, 20*time.Millisecond)
+			require.Eventually(t, running, effort.Patience, 20*time.Millisecond)
 			cancel()
 			require.Equal(t, fault.Canceled, fault.Of(<-done).Kind)
-			require.Eventually(t, func() bool { return !running() }, 10*time.Second, 20*time.Millisecond)
+			require.Eventually(t, func() bool { return !running() }, effort.Patience, 20*time.Millisecond)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/database"
+	"thalweg/internal/effort"
 	"thalweg/internal/fault"
 )
 
@@ -158,7 +159,7 @@ func TestTwoReplaceAnEmptyTable(t *testing.T) {
 			}()
 			waiting := map[string]string{"PostgreSQL": "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
 				"MariaDB": "SELECT count(*) AS n FROM information_schema.processlist WHERE db = database() AND state = 'User lock'"}[k.name]
-			require.Eventually(t, func() bool { return len(done) > 0 || valuesOf(t, s, waiting) == "1\n" }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return len(done) > 0 || valuesOf(t, s, waiting) == "1\n" }, effort.Patience, time.Millisecond)
 			require.NoError(t, first.Publish(t.Context()))
 			require.NoError(t, <-done)
 			require.Equal(t, "1,\"\",\n", goods(t, s))

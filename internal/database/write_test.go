@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/database"
+	"thalweg/internal/effort"
 	"thalweg/internal/fault"
 )
 
@@ -191,7 +192,7 @@ func TestCommitBehindTheLook(t *testing.T) {
 			require.Eventually(t, func() bool {
 				got := conn.ExecParams(ctx, "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'thalweg_commits'::regclass", nil, nil, nil, nil).Read()
 				return got.Err == nil && len(got.Rows) > 0
-			}, time.Minute, 10*time.Millisecond)
+			}, effort.Patience, 10*time.Millisecond)
 			do("INSERT INTO thalweg_commits (run, node, batch, attempt, rows_written, digest) VALUES ('1', 'n > late', 0, 2, 1, '1,\"\",\n'); COMMIT")
 			require.Error(t, <-done)
 			require.NoError(t, late.Discard(ctx))

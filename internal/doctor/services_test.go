@@ -23,6 +23,7 @@ import (
 	"thalweg/internal/cassandra/cassandratest"
 	"thalweg/internal/cluster"
 	"thalweg/internal/doctor"
+	"thalweg/internal/effort"
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
 	partscassandra "thalweg/internal/parts/cassandra"
@@ -166,7 +167,7 @@ func TestServicesThatHang(t *testing.T) {
 	cfg.Queue = &cluster.RabbitMQ{Hosts: []string{mute(t)}, VHost: "/"}
 	begun := time.Now()
 	found := examine(t, cfg, time.Second)
-	require.Less(t, time.Since(begun), 30*time.Second)
+	effort.Promised(t, begun, 30*time.Second)
 	for _, check := range []string{"state " + cfg.State.Cassandra.Hosts[0], "parts reach", "queue " + cfg.Queue.Hosts[0]} {
 		says(t, found, check, doctor.Bad, "no answer within 1s", "overloaded")
 	}
@@ -284,7 +285,7 @@ func TestStateInADirectory(t *testing.T) {
 	require.Eventually(t, func() bool {
 		notes, err := state.AllNotes(t.Context(), store, "_fleet", "workers")
 		return err == nil && len(notes) == 1
-	}, time.Minute, 10*time.Millisecond)
+	}, effort.Patience, 10*time.Millisecond)
 	found = examine(t, cfg, 0)
 	cancel()
 	<-done
@@ -420,7 +421,7 @@ func TestClusterChaosTLS(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { // the first user is made a moment after the port is open
 		return local.InitCluster(t.Context(), config(right, "cassandra")) == nil
-	}, 2*time.Minute, time.Second)
+	}, effort.Patience, time.Second)
 	testBroker(t, services, config(right, "cassandra"))
 	found := examine(t, config(right, "cassandra"), 0)
 	says(t, found, "state "+node, doctor.Good, "Cassandra 5.", "")
@@ -464,7 +465,7 @@ func TestServicesWhosePortIsTaken(t *testing.T) {
 // testBroker has the broker accept nothing, and refuse what a user wants.
 func testBroker(t *testing.T, services func(args ...string) string, cfg *cluster.Config) {
 	services("rabbitmqctl", "set_vm_memory_high_watermark", "absolute", "1MB")
-	require.Eventually(t, func() bool { return examine(t, cfg, 0)["queue publish and receive"].Verdict == doctor.Bad }, time.Minute,
+	require.Eventually(t, func() bool { return examine(t, cfg, 0)["queue publish and receive"].Verdict == doctor.Bad }, effort.Patience,
 		100*time.Millisecond)
 	says(t, examine(t, cfg, 0), "queue publish and receive", doctor.Bad, "the broker accepts nothing: low on memory",
 		"vm_memory_high_watermark")

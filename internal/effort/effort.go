@@ -3,6 +3,9 @@ package effort
 import (
 	"os"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // chaosVariable asks for everything; scripts/chaos sets it.
@@ -20,4 +23,16 @@ func Of[T any](quick, usual, all T) T {
 		return quick
 	}
 	return usual
+}
+
+// Patience is how long a test waits for what has to come, in minutes because a machine
+// may be a hundredth as fast as usual for a while.
+const Patience = 5 * time.Minute
+
+// Promised requires that what began then has ended within the promised time where
+// everything is asked for, which is on a machine that has time for it, and within
+// Patience elsewhere.
+func Promised(t testing.TB, began time.Time, within time.Duration, why ...any) {
+	t.Helper()
+	require.Less(t, time.Since(began), Of(Patience, Patience, within), why...)
 }

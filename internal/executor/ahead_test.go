@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
@@ -66,7 +67,7 @@ func (s *stages) compute(ctx context.Context, do func() error) error {
 // second one computes.
 func TestMovingWhileComputing(t *testing.T) {
 	t.Parallel()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), effort.Patience)
 	defer stop()
 	b := newBundle(t)
 	s := newStages()

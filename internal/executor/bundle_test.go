@@ -19,9 +19,6 @@ import (
 	"thalweg/internal/worker"
 )
 
-// patience bounds what a run may take; only one that does not end reaches it.
-const patience = 5 * time.Minute
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fakeJob plans batches[node] batches for each node and calls execute for each.

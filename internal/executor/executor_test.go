@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/fault"
 	"thalweg/internal/state"
 	"thalweg/internal/state/patient"
@@ -101,7 +102,7 @@ func TestFailedPlanFailsTheRun(t *testing.T) {
 // run being over.
 func TestFailedPlanEndsTheRunAlthoughOtherNodesAreDue(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
 	defer cancel()
 	b := newBundle(t)
 	job := &fakeJob{batches: map[string]int{"b": 1, "c": 1}, planErr: map[string]error{"a": fault.New(fault.Environment, "no such file")}}
@@ -234,7 +235,7 @@ func TestHeartbeatKeepsALongBatch(t *testing.T) {
 	t.Parallel()
 	const lease = 150 * time.Millisecond
 	b := newBundle(t)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
 	defer cancel()
 	store := &beating{Store: b.store, lease: lease, at: time.Now(), beats: make(chan time.Time, 1<<16)}
 	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/coordinator"
+	"thalweg/internal/effort"
 	"thalweg/internal/executor"
 	"thalweg/internal/queue"
 	"thalweg/internal/queue/inproc"
@@ -89,7 +90,7 @@ func complete(t *testing.T, b bundle, d queue.Delivery) {
 
 func wait(t *testing.T, until func() bool) {
 	t.Helper()
-	require.Eventually(t, until, 30*time.Second, time.Millisecond)
+	require.Eventually(t, until, effort.Patience, time.Millisecond)
 }
 
 // A worker that has no room for a class of work leaves its hints to others, claims

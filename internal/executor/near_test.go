@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/state"
 )
 
@@ -13,7 +14,7 @@ import (
 // others: none waits.
 func TestBatchesAtHandComeFirst(t *testing.T) {
 	t.Parallel()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), effort.Patience)
 	defer stop()
 	const batches, each = 100, 3
 	near := func(batch int) bool { return batch%each == 1 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
@@ -74,7 +75,7 @@ func TestWhoStaysGoesOnWithAPausedRun(t *testing.T) {
 	job := pausingJob(b, t)
 	var human sync.WaitGroup
 	defer human.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
 	defer cancel()
 	human.Go(func() {
 		for ctx.Err() == nil {

@@ -195,7 +195,7 @@ func TestRandomRunsOnAHostileStore(t *testing.T) {
 	for seed := range effort.Of[uint64](4, 12, 2_000) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
 			defer cancel()
 			rng := rand.New(rand.NewPCG(seed, 5))
 			job := newRandomJob(rng)

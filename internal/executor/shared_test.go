@@ -137,7 +137,7 @@ func useless(all ...*process) (used, others int) {
 
 // patient is a context for what has to end.
 func patientContext(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
@@ -27,7 +28,7 @@ func TestAStopEndsPlanning(t *testing.T) {
 	t.Parallel()
 	b := newBundle(t)
 	job := endlessPlan{&fakeJob{}, make(chan struct{})}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), effort.Patience)
 	defer cancel()
 	go func() {
 		<-job.begun

@@ -379,7 +379,7 @@ func TestTimeoutsReject(t *testing.T) {
 		r, err := gate.Decode(n.Gate)
 		require.NoError(t, err)
 		require.Equal(t, r.Since.Add(time.Second), r.Until)
-		require.Eventually(t, func() bool { return r.Over(time.Now()) }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return r.Over(time.Now()) }, effort.Patience, time.Millisecond)
 		return g
 	}
 	t.Run("whoever works", func(t *testing.T) {
@@ -425,7 +425,7 @@ func (g gated) attended(t *testing.T) state.Run {
 		var err error
 		run, err = g.home.State.Run(ctx, g.key)
 		return err == nil && run.Status.Terminal()
-	}, time.Minute, 10*time.Millisecond)
+	}, effort.Patience, 10*time.Millisecond)
 	cancel()
 	return run
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
 	"thalweg/internal/history"
@@ -160,7 +161,7 @@ func TestWhyTriedAgain(t *testing.T) {
 		require.NoError(t, err)
 		why = f.Why()[0]
 		return why.Rule == "backoff" || f.Run.Status != state.Running
-	}, 5*time.Minute, 20*time.Millisecond)
+	}, effort.Patience, 20*time.Millisecond)
 	require.Regexp(t, `^run 1 waits until batch 0 of node load is tried again at \d\d:\d\d:\d\d, in .*: \d tr(y|ies) failed$`, why.Text)
 	batch, err := history.ShowBatch(t.Context(), home.State, state.BatchKey{NodeKey: state.NodeKey{RunKey: key, Node: "load"}}, time.Now())
 	require.NoError(t, err)

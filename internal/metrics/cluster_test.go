@@ -20,6 +20,7 @@ import (
 	"thalweg/internal/adapt"
 	"thalweg/internal/cassandra"
 	"thalweg/internal/cluster"
+	"thalweg/internal/effort"
 	"thalweg/internal/local"
 	"thalweg/internal/metrics"
 	"thalweg/internal/remote"
@@ -122,7 +123,7 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 		look()
 		run, err := home.State.Run(ctx, key)
 		return err == nil && run.Status == state.Complete && saysEnded(m)
-	}, time.Minute, 20*time.Millisecond)
+	}, effort.Patience, 20*time.Millisecond)
 	look()
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/metrics"
 )
 
@@ -47,7 +48,7 @@ func TestPrometheusScrapesARun(t *testing.T) {
 		require.Eventually(t, func() bool {
 			var answer struct{ Data struct{ Result []any } }
 			return ask(t, at+"/api/v1/query?query="+url.QueryEscape(name), &answer) && len(answer.Data.Result) > 0
-		}, time.Minute, 100*time.Millisecond, name)
+		}, effort.Patience, 100*time.Millisecond, name)
 	}
 	type rule struct{ Name, Health, LastError string }
 	var rules struct {
@@ -63,7 +64,7 @@ func TestPrometheusScrapesARun(t *testing.T) {
 			}
 		}
 		return true
-	}, time.Minute, 100*time.Millisecond, "%+v", &rules)
+	}, effort.Patience, 100*time.Millisecond, "%+v", &rules)
 	require.NotEmpty(t, rules.Data.Groups[0].Rules)
 }
 
@@ -99,7 +100,7 @@ func prometheusOf(t *testing.T, program, target string) (at string) {
 		_ = log.Close()
 	})
 	at = "http://" + address
-	require.Eventually(t, func() bool { return ask(t, at+"/-/ready", nil) }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return ask(t, at+"/-/ready", nil) }, effort.Patience, 50*time.Millisecond)
 	return at
 }
 

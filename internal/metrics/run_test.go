@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
@@ -137,7 +138,7 @@ func measuredRun(t *testing.T, m *metrics.Metrics, look func()) {
 		look()
 		run, err := home.State.Run(ctx, sum.Key)
 		return err == nil && run.Status == state.Complete && saysEnded(m)
-	}, time.Minute, 5*time.Millisecond)
+	}, effort.Patience, 5*time.Millisecond)
 }
 
 // saysEnded reports whether a worker has said that a run ended, which it does after the

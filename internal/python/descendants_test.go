@@ -22,9 +22,8 @@ import (
 
 const (
 	// goneLimit is what guarantees.md promises of descendants, on a machine that has time for
-	// them; goneAnywhere tells those that survive from those that end, on any machine.
-	goneLimit    = 2 * time.Second
-	goneAnywhere = time.Minute
+	// them.
+	goneLimit = 2 * time.Second
 
 	runnerArgument = "__pool" // a process that runs a pool, to be killed
 	cgroupsName    = "THALWEG_TEST_CGROUPS"
@@ -117,10 +116,7 @@ func requireGone(t *testing.T, pids []int) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	left, limit := living(pids), goneAnywhere
-	if effort.All() {
-		limit = goneLimit
-	}
+	left, limit := living(pids), effort.Of(effort.Patience, effort.Patience, goneLimit)
 	for deadline := time.Now().Add(limit); len(left) > 0 && time.Now().Before(deadline); left = living(pids) {
 		<-tick.C
 	}

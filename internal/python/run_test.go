@@ -383,7 +383,7 @@ func TestInterpretersDieWithTheirParent(t *testing.T) {
 	require.Eventually(t, func() bool {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		return err != nil || bytes.Contains(status, []byte("State:\tZ"))
-	}, time.Minute, 10*time.Millisecond)
+	}, effort.Patience, 10*time.Millisecond)
 }
 
 func TestPrintFlood(t *testing.T) {

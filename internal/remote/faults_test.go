@@ -24,6 +24,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/fault"
 	"thalweg/internal/remote"
 	"thalweg/internal/remote/remotetest"
@@ -31,7 +32,7 @@ import (
 
 // newClient is a client that tries again quickly.
 func newClient(t *testing.T, cfg remote.Config) *remote.Client {
-	cfg.Pause, cfg.PauseMax, cfg.IdleTimeout = time.Millisecond, 10*time.Millisecond, patience
+	cfg.Pause, cfg.PauseMax, cfg.IdleTimeout = time.Millisecond, 10*time.Millisecond, effort.Patience
 	c := remote.New(cfg)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c

@@ -19,13 +19,11 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/fault"
 	"thalweg/internal/remote"
 	"thalweg/internal/remote/remotetest"
 )
-
-// patience is longer than any machine needs for an answer.
-const patience = 2 * time.Minute
 
 // world is a kind of server with a breaking proxy before it.
 type world struct {
@@ -70,7 +68,8 @@ func writable(t *testing.T, test func(t *testing.T, w *world)) {
 
 func finish(t *testing.T, w *world, cfg remote.Config) *world {
 	w.log = &bytes.Buffer{}
-	cfg.Pause, cfg.PauseMax, cfg.IdleTimeout, cfg.ConnectTimeout = time.Millisecond, 10*time.Millisecond, patience, patience
+	cfg.Pause, cfg.PauseMax, cfg.IdleTimeout = time.Millisecond, 10*time.Millisecond, effort.Patience
+	cfg.ConnectTimeout = effort.Patience
 	cfg.Logger = slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.config = cfg
 	w.client = w.again(t)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/fault"
 	"thalweg/internal/slot"
 	"thalweg/internal/state"
@@ -90,11 +91,11 @@ func TestAChildThatDiesBetweenTwoBatchesCostsNothing(t *testing.T) {
 	require.NoError(t, err)
 	pid := int(res.Outcome.Stats.RowsIn)
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
-	require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }, effort.Patience, time.Millisecond)
 	require.Eventually(t, func() bool {
 		_, err = b.execute("pid")
 		return err == nil
-	}, time.Minute, time.Millisecond)
+	}, effort.Patience, time.Millisecond)
 	require.NoError(t, err)
 	require.Contains(t, log.String(), "slot=1")
 	require.Contains(t, log.String(), "msg=begun")
@@ -187,7 +188,7 @@ func TestACancelledExecutionComesBack(t *testing.T) {
 			done <- err
 		}()
 		waiting := filepath.Join(b.dir, "waiting")
-		require.Eventually(t, func() bool { _, err := os.Stat(waiting); return err == nil }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { _, err := os.Stat(waiting); return err == nil }, effort.Patience, time.Millisecond)
 		require.NoError(t, os.Remove(waiting))
 		cancel()
 		require.True(t, worker.Interrupted(<-done), scene)
@@ -240,14 +241,14 @@ func TestAChildEndsWithItsParent(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(dir, "pid"))
 		_, scanErr := fmt.Sscan(string(text), &pid)
 		return err == nil && scanErr == nil
-	}, time.Minute, time.Millisecond)
+	}, effort.Patience, time.Millisecond)
 	require.NoError(t, syscall.Kill(pid, 0))
 	require.NoError(t, cmd.Process.Kill())
 	require.Error(t, cmd.Wait())
 	require.Eventually(t, func() bool { // it may be waited for by nobody
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		return err != nil || bytes.Contains(stat, []byte(") Z "))
-	}, time.Minute, time.Millisecond)
+	}, effort.Patience, time.Millisecond)
 }
 
 // buffer may be written and read at once.

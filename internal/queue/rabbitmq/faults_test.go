@@ -16,6 +16,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/fault"
 	"thalweg/internal/queue"
 	"thalweg/internal/secure/securetest"
@@ -148,7 +149,7 @@ func hint(batch int) queue.Hint {
 // eventually waits for what happens by itself.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	require.Eventually(t, holds, time.Minute, 5*time.Millisecond, what)
+	require.Eventually(t, holds, effort.Patience, 5*time.Millisecond, what)
 }
 
 func receive(ctx context.Context, t *testing.T, q *Queue) queue.Delivery {
@@ -196,7 +197,7 @@ func TestHalfOpenConnection(t *testing.T) {
 	p.stall()
 	began := time.Now()
 	require.Error(t, q.Publish(ctx, hint(1)))
-	require.Less(t, time.Since(began), 3*answerTimeout)
+	effort.Promised(t, began, 3*answerTimeout)
 	eventually(t, "it is noticed", func() bool { return !q.Shared() })
 	p.cut(false)
 	p.hear()
@@ -329,7 +330,7 @@ func TestTwoProcesses(t *testing.T) {
 	began := time.Now()
 	require.NoError(t, a.Publish(ctx, hint(2)))
 	require.Equal(t, hint(2), <-came)
-	require.Less(t, time.Since(began), lookAgain, "it was told, and did not look by itself")
+	effort.Promised(t, began, lookAgain, "it was told, and did not look by itself")
 	name, err := a.Server(ctx)
 	require.NoError(t, err)
 	require.Contains(t, name, "RabbitMQ")
