@@ -57,7 +57,7 @@ const (
 	Used    Fate = "used"    // its batch was claimed
 	Refused Fate = "refused" // the batch could not be claimed any more, or not yet
 	Handed  Fate = "handed"  // given to other processes
-	Unknown Fate = "unknown" // of a run that is not worked on, or is over
+	Unknown Fate = "unknown" // of a run that is not worked on, or is over, or of what is not there
 	Broken  Fate = "broken"  // state did not answer
 )
 
@@ -259,7 +259,7 @@ func (e *Executor) take(ctx context.Context, d queue.Delivery) Fate {
 	}
 	defer release()
 	claim, err := e.claim(run.Context(), d.Offer)
-	if err != nil && !errors.Is(err, state.ErrNotClaimable) && run.Context().Err() != nil { // it is left: the batch may still be free
+	if err != nil && !state.Stray(err) && run.Context().Err() != nil { // it is left: the batch may still be free
 		run.Taken(d.BatchKey)
 		return e.handOn(ctx, d)
 	}
@@ -270,6 +270,9 @@ func (e *Executor) take(ctx context.Context, d queue.Delivery) Fate {
 		e.hinted(Used)
 	case errors.Is(err, state.ErrNotClaimable):
 		return e.hinted(Refused)
+	case state.Stray(err): // a queue decides nothing: it may hold anything
+		e.cfg.Logger.Debug("a hint names what is not there", "batch", d.BatchKey, "error", err)
+		return e.hinted(Unknown)
 	default:
 		run.Broken(fmt.Errorf("claim %s batch %d: %w", d.Node, d.Batch, err))
 		return e.hinted(Broken)

@@ -77,7 +77,7 @@ func (m *Metrics) makeAll() {
 		Label{"service", "cassandra"}, Label{"outcome", "done, lost (somebody else was first), failed"})
 
 	m.deliveries = m.counter("thalweg_queue_deliveries_total", "hints", "Hints of batches that were taken from the queue. A used hint led to a claim; a handed one was passed on, because its class is at a fixed number here; all others were useless.",
-		Label{"fate", "used (its batch was claimed), refused (it could not be claimed any more), handed (given to others), unknown (of no run that is worked on), broken (state did not answer)"})
+		Label{"fate", "used (its batch was claimed), refused (it could not be claimed any more), handed (given to others), unknown (of no run that is worked on, or of what is not there), broken (state did not answer)"})
 	m.slotEnds = m.counter("thalweg_slot_ends_total", "processes", "Processes of slots that ended without being told to.",
 		Label{"why", "memory (the system had none for it), killed (it stood still, or did not stop), died"})
 	m.batchCPU = m.counter("thalweg_batch_cpu_seconds_total", "seconds", "Processor time of batches that succeeded, in slots that are processes, too.",

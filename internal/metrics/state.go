@@ -33,7 +33,7 @@ func (s *stateStore) call(operation string, began time.Time, err *error) {
 	switch e := *err; {
 	case e == nil:
 		outcome = done
-	case errors.Is(e, state.ErrNotClaimable), errors.Is(e, state.ErrLeaseLost), errors.Is(e, state.ErrConflict), errors.Is(e, state.ErrHeld):
+	case state.Stray(e), errors.Is(e, state.ErrLeaseLost), errors.Is(e, state.ErrConflict), errors.Is(e, state.ErrHeld):
 		outcome = lost
 	case errors.Is(e, state.ErrUnknown):
 		outcome = unknown

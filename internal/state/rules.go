@@ -122,15 +122,15 @@ const (
 )
 
 // On decides a bid for a batch of a node, whose latest attempt was claimed
-// with token.
-func (b Bid) On(n Node, batch Batch, token string) BidAnswer {
+// with token. phase is the node's first one that is not done.
+func (b Bid) On(n Node, batch Batch, token string, phase int) BidAnswer {
 	switch {
 	case batch.Status == Claimed && batch.Attempt == b.Attempt+1 && batch.Owner == b.Owner && token == b.Token && token != "" &&
 		n.Holds(batch.Epoch):
 		return BidHeld
 	case n.Epoch != b.Epoch || n.Status != Running:
 		return BidRefused
-	case batch.Attempt != b.Attempt:
+	case batch.Attempt != b.Attempt || batch.Phase != phase:
 		return BidRefused
 	case batch.Status == Pending && !b.Now.Before(batch.NotBefore):
 		return BidTaken

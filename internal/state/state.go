@@ -441,3 +441,7 @@ var (
 	ErrHeld         = errors.New("somebody else has this role")
 	ErrUnknown      = errors.New("not known whether it was done") // the answer was lost: repeat the call, or read
 )
+
+// Stray reports whether a bid was refused because what it names is not there, or not on
+// offer: that says something of the bid, and nothing of the state.
+func Stray(err error) bool { return errors.Is(err, ErrNotFound) || errors.Is(err, ErrNotClaimable) }

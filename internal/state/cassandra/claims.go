@@ -48,8 +48,13 @@ func (n *nodeChange) claim(ctx context.Context, bid state.Bid) (claim state.Clai
 		return claim, false, state.ErrNotClaimable
 	}
 	token, held := n.latest(bid.Batch)
+	l, err := n.layout(ctx)
+	if err != nil {
+		return claim, false, err
+	}
 	batch := n.batch(bid.Batch)
-	answer := bid.On(n.node, batch, token)
+	batch.Phase = l.phase(bid.Batch)
+	answer := bid.On(n.node, batch, token, n.phase())
 	if answer == state.BidRefused || answer != state.BidTaken && !held {
 		return claim, false, state.ErrNotClaimable
 	}
@@ -59,15 +64,11 @@ func (n *nodeChange) claim(ctx context.Context, bid state.Bid) (claim state.Clai
 		claim.Epoch, claim.Lease = batch.Epoch, batch.Lease
 		return claim, false, nil
 	}
-	l, err := n.layout(ctx)
-	if err != nil {
-		return claim, false, err
-	}
 	if answer == state.BidExpired {
 		claim.Tries++
 		n.end(bid.Batch, bid.Attempt, state.Lost, bid.Now, nil, state.Stats{})
 	}
-	n.take(bid, claim, l.phase(bid.Batch))
+	n.take(bid, claim, batch.Phase)
 	return claim, true, nil
 }
 

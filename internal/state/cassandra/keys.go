@@ -2,6 +2,7 @@ package cassandra
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	"thalweg/internal/state"
 )
@@ -16,9 +17,19 @@ type partition struct {
 func ofWorkspace(name string) partition    { return partition{workspace: name} }
 func ofRun(key state.RunKey) partition     { return partition{key.Workspace, key.Run, ""} }
 func ofNode(key state.NodeKey) partition   { return partition{key.Workspace, key.Run, key.Node} }
-func isRun(key state.RunKey) bool          { return key.Run > 0 }
-func isNode(key state.NodeKey) bool        { return key.Run > 0 && key.Node != "" }
 func (p partition) with(more ...any) []any { return append([]any{p.workspace, p.run, p.node}, more...) }
+
+// keyBytesMost bounds the names of a key; Cassandra takes some more.
+const keyBytesMost = 60_000
+
+// mayBe reports whether there can be a partition of that name: Cassandra calls every other
+// name a mistake of the caller.
+func (p partition) mayBe() bool {
+	return p.workspace != "" && len(p.workspace)+len(p.node) <= keyBytesMost && utf8.ValidString(p.workspace) && utf8.ValidString(p.node)
+}
+
+func isRun(key state.RunKey) bool   { return key.Run > 0 && ofRun(key).mayBe() }
+func isNode(key state.NodeKey) bool { return key.Run > 0 && key.Node != "" && ofNode(key).mayBe() }
 
 // Kinds of rows. The numbers are stored.
 const (

@@ -159,6 +159,8 @@ type batchRow struct {
 	attempt   int
 	epoch     int64
 	tries     int
+	phase     int
+	open      int // the node's first phase that is not done
 	owner     string
 	token     string
 	lease     moment
@@ -169,16 +171,18 @@ type batchRow struct {
 // batch (any more).
 func findBatch(ctx context.Context, tx *txn, key state.BatchKey) (b batchRow, ok bool, err error) {
 	var status, owner, token sql.NullString
-	var attempt, epoch, tries sql.NullInt64
+	var attempt, epoch, tries, phase, open sql.NullInt64
 	err = tx.QueryRowContext(ctx, `SELECT n.id, n.run_id, n.status, n.epoch, n.fence, n.generation, n.plan_id,
-		b.status, b.attempt, b.epoch, b.tries, b.owner, b.token, b.lease_ms, b.not_before_ms
+		b.status, b.attempt, b.epoch, b.tries, b.owner, b.token, b.lease_ms, b.not_before_ms,
+		b.phase, (SELECT min(o.phase) FROM batches o INDEXED BY batches_open WHERE o.node_id = n.id AND o.status <> 'succeeded')
 		FROM runs r JOIN nodes n ON n.run_id = r.id LEFT JOIN batches b ON b.node_id = n.id AND b.batch = ?4
 		WHERE r.workspace = ?1 AND r.run = ?2 AND n.node = ?3`,
 		key.Workspace, key.Run, key.Node, key.Batch).
 		Scan(&b.node.id, &b.node.runID, &b.node.status, &b.node.epoch, &b.node.fence, &b.node.generation, &b.node.planID,
-			&status, &attempt, &epoch, &tries, &owner, &token, &b.lease, &b.notBefore)
+			&status, &attempt, &epoch, &tries, &owner, &token, &b.lease, &b.notBefore, &phase, &open)
 	b.status, b.owner, b.token = state.Status(status.String), owner.String, token.String
 	b.attempt, b.epoch, b.tries = int(attempt.Int64), epoch.Int64, int(tries.Int64)
+	b.phase, b.open = int(phase.Int64), int(open.Int64)
 	return b, status.Valid, orNotFound(err)
 }
 
@@ -194,8 +198,9 @@ func (s *Store) Claim(ctx context.Context, bid state.Bid) (state.Claim, error) {
 		if err != nil {
 			return err
 		}
-		held := state.Batch{Status: b.status, Attempt: b.attempt, Epoch: b.epoch, Tries: b.tries, Owner: b.owner, Lease: b.lease.Time, NotBefore: b.notBefore.Time}
-		answer := bid.On(state.Node{Status: b.node.status, Epoch: b.node.epoch, Fence: b.node.fence}, held, b.token)
+		held := state.Batch{Status: b.status, Attempt: b.attempt, Epoch: b.epoch, Tries: b.tries, Owner: b.owner,
+			Lease: b.lease.Time, NotBefore: b.notBefore.Time, BatchSpec: state.BatchSpec{Phase: b.phase}}
+		answer := bid.On(state.Node{Status: b.node.status, Epoch: b.node.epoch, Fence: b.node.fence}, held, b.token, b.open)
 		switch answer {
 		case state.BidRefused:
 			return state.ErrNotClaimable

@@ -45,6 +45,8 @@ func Run(t *testing.T, open func(t *testing.T) state.Store) {
 		{"ClaimLife", testClaimLife},
 		{"ClaimRace", testClaimRace},
 		{"ClaimRefused", testClaimRefused},
+		{"ClaimOfALaterPhase", testClaimOfALaterPhase},
+		{"StrangeBids", testStrangeBids},
 		{"ClaimExpiredRace", testExpiredRace},
 		{"LeaseExpiry", testLeaseExpiry},
 		{"LeaseExtended", testLeaseExtended},

@@ -21,7 +21,7 @@ func (s *Store) Claim(ctx context.Context, bid state.Bid) (c state.Claim, err er
 			return state.ErrNotFound
 		}
 		b := p.batches[bid.Batch]
-		switch bid.On(p.node, b.Batch, b.token) {
+		switch bid.On(p.node, b.Batch, b.token, p.phase()) {
 		case state.BidRefused:
 			return state.ErrNotClaimable
 		case state.BidExpired:

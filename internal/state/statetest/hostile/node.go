@@ -281,7 +281,7 @@ func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, pa
 	return list(ctx, s, key, page, batchesOf, func(p *nodePartition, at int) ([]state.Offer, bool) {
 		b := p.batches[at]
 		o := state.Offer{BatchKey: b.BatchKey, Epoch: p.node.Epoch, Attempt: b.Attempt, Class: b.Class}
-		free := state.Bid{Offer: o, Now: milli(now)}.On(p.node, b.Batch, b.token) != state.BidRefused && b.Phase == p.phase()
+		free := state.Bid{Offer: o, Now: milli(now)}.On(p.node, b.Batch, b.token, p.phase()) != state.BidRefused
 		if !free {
 			return nil, false
 		}
@@ -292,5 +292,8 @@ func (s *Store) Offers(ctx context.Context, key state.NodeKey, now time.Time, pa
 // phase is the first one that is not done.
 func (p *nodePartition) phase() int {
 	open := slices.DeleteFunc(slices.Clone(p.batches), func(b *batch) bool { return b.Status == state.Succeeded })
+	if len(open) == 0 {
+		return 0
+	}
 	return slices.MinFunc(open, func(a, b *batch) int { return cmp.Compare(a.Phase, b.Phase) }).Phase
 }
