@@ -47,14 +47,8 @@ func (c *dropCmd) Run(ctx context.Context, a *app) error {
 		}
 		keys = append(keys, run.RunKey)
 	}
-	if !c.DryRun {
-		var what []replaced
-		for _, key := range keys {
-			what = append(what, replaced{What: fmt.Sprintf("run %d", key.Run)})
-		}
-		if err := a.confirm(ctx, "drops, for good,", what); err != nil {
-			return err
-		}
+	if err := c.confirm(ctx, a, home, keys); err != nil {
+		return err
 	}
 	out, err := local.Drop(ctx, home, keys, local.DropOptions{Reason: a.known.Text(c.Reason), DryRun: c.DryRun})
 	said := []dropped{}
@@ -72,6 +66,23 @@ func (c *dropCmd) Run(ctx context.Context, a *app) error {
 		d.print(a)
 	}
 	return err
+}
+
+// confirm asks before runs are dropped.
+func (c *dropCmd) confirm(ctx context.Context, a *app, home *local.Home, keys []state.RunKey) error {
+	if c.DryRun {
+		return nil
+	}
+	would, err := local.Drop(ctx, home, keys, local.DropOptions{DryRun: true})
+	if err != nil {
+		return err
+	}
+	var what, made []replaced
+	for _, d := range would {
+		what = append(what, replaced{What: fmt.Sprintf("run %d", d.Run.Run), Note: size(d.Bytes) + " of tables"})
+		made = append(made, madeOf(d.Made)...)
+	}
+	return a.confirmTaking(ctx, "drops, for good,", append(what, made...))
 }
 
 func (d dropped) print(a *app) {

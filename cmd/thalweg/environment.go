@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,16 +26,54 @@ import (
 
 // environmentFlags are of all commands.
 type environmentFlags struct {
-	Env string `help:"Environment of thalweg.yaml, in this directory or the nearest above: its state, values and flags count where the command line has no others." env:"THALWEG_ENV" placeholder:"NAME" group:"Environments"`
-	Yes string `help:"In an environment that is protected: replace what is replaced without asking. It is named, so that none is meant by mistake." placeholder:"NAME" group:"Environments"`
+	Env string  `help:"Environment of thalweg.yaml, in this directory or the nearest above: its state, values and flags count where the command line has no others." env:"THALWEG_ENV" placeholder:"NAME" group:"Environments"`
+	Yes consent `help:"Do what is asked about without asking. In an environment it is named, --yes NAME, so that none is meant by mistake." group:"Environments"`
+}
+
+// consent is --yes: alone, or with the name of an environment.
+type consent struct {
+	given bool
+	name  string
+}
+
+// IsBool implements kong.BoolMapperValue: a word behind the flag belongs to it only as --yes=NAME.
+func (c *consent) IsBool() bool { return true }
+
+// Decode implements kong.MapperValue.
+func (c *consent) Decode(ctx *kong.DecodeContext) error {
+	c.given = true
+	if ctx.Scan.Peek().Type != kong.FlagValueToken {
+		return nil
+	}
+	if err := checkFilled(ctx); err != nil {
+		return err
+	}
+	return ctx.Scan.PopValueInto("name", &c.name)
+}
+
+// nameConsent gives --yes the word behind it where that names an environment: where one is chosen, or the project has it.
+func nameConsent(args []string) []string {
+	at := slices.Index(args, "--yes")
+	end := slices.Index(args, "--")
+	if at < 0 || at+1 >= len(args) || end >= 0 && end <= at+1 || strings.HasPrefix(args[at+1], "-") {
+		return args
+	}
+	chosen := os.Getenv("THALWEG_ENV") != "" || slices.ContainsFunc(args, func(arg string) bool {
+		return arg == "--env" || strings.HasPrefix(arg, "--env=")
+	})
+	if dir, err := os.Getwd(); !chosen && (err != nil || !slices.Contains(environment.Names(environment.Find(dir)), args[at+1])) {
+		return args
+	}
+	return slices.Concat(args[:at], []string{"--yes=" + args[at+1]}, args[at+2:])
 }
 
 // settle puts an environment in force for the command that is parsed.
 func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
 	if f.Env == "" {
-		if f.Yes != "" {
-			return &fault.Error{Kind: fault.Script, Message: "--yes names an environment, and none is chosen", Hint: "write --env " + f.Yes + ", too"}
+		if f.Yes.name != "" {
+			return &fault.Error{Kind: fault.Script, Message: "--yes names an environment, and none is chosen", Hint: "write --env " + f.Yes.name + ", too"}
 		}
+		a.confirmed = f.Yes.given
 		return nil
 	}
 	dir, err := os.Getwd()
@@ -56,10 +95,13 @@ func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
 	if env == nil {
 		return &local.InvalidScriptError{Diagnostics: diags}
 	}
-	if f.Yes != "" && f.Yes != env.Name {
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--yes %s does not name the environment, which is %s", f.Yes, env.Name)}
+	switch {
+	case f.Yes.name != "" && f.Yes.name != env.Name:
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--yes %s does not name the environment, which is %s", f.Yes.name, env.Name)}
+	case f.Yes.given && f.Yes.name == "" && env.Protected:
+		return &fault.Error{Kind: fault.Script, Message: "--yes does not name the environment, which is protected", Hint: "if " + env.Name + " is meant, write --yes " + env.Name}
 	}
-	a.environment, a.confirmed = env, f.Yes != ""
+	a.environment, a.confirmed = env, f.Yes.given
 	for _, v := range env.Env {
 		if err := os.Setenv(v.Name, v.Value); err != nil {
 			return &fault.Error{Kind: fault.Script, Message: path + ": env has no name of a variable: " + document.Quote(v.Name), Err: err}
@@ -101,6 +143,10 @@ func apply(env *environment.Environment, path string, commands func() *kong.Appl
 			continue
 		}
 		if err := flag.Parse(kong.Scan().PushTyped(want.Value, kong.FlagValueToken), flag.Target); err != nil {
+			var empty *emptyError
+			if errors.As(err, &empty) {
+				err = empty
+			}
 			return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%s: environment %s: %v", path, env.Name, err)}
 		}
 	}
@@ -136,19 +182,17 @@ type replaced struct {
 	Note string `json:"note,omitempty"` // size and time of a file
 }
 
+// protected reports whether an environment is chosen that is.
+func (a *app) protected() bool { return a.environment != nil && a.environment.Protected }
+
 // confirm asks, in an environment that is protected, before something is replaced. Without a terminal it refuses,
 // unless --yes has named the environment.
 func (a *app) confirm(ctx context.Context, does string, what []replaced) error {
-	if a.environment == nil || !a.environment.Protected || len(what) == 0 {
+	if !a.protected() || len(what) == 0 {
 		return nil
 	}
 	name := a.environment.Name
-	lines := make([]string, len(what))
-	for i, w := range what {
-		if lines[i] = plain(w.What); w.Note != "" {
-			lines[i] += "  (" + plain(w.Note) + ")"
-		}
-	}
+	lines := linesOf(what)
 	if a.confirmed {
 		a.note("%s is protected; as --yes %s says, this %s %s", name, name, does, strings.Join(lines, ", "))
 		return nil
@@ -160,15 +204,46 @@ func (a *app) confirm(ctx context.Context, does string, what []replaced) error {
 			Hint: "if this is meant, add --yes " + name, Detail: "it " + does + "\n" + strings.Join(lines, "\n")}
 	}
 	fmt.Fprintf(ask, "%s is protected. This %s\n  %s\n", a.mark(name, bold), does, strings.Join(lines, "\n  "))
-	fmt.Fprintf(ask, "Type %s to go on: ", name)
+	return expect(ctx, ask, name)
+}
+
+// confirmTaking asks before something is taken away that does not come back: as confirm in an environment that is
+// protected, and elsewhere where somebody can answer.
+func (a *app) confirmTaking(ctx context.Context, does string, what []replaced) error {
+	if a.protected() || a.confirmed || len(what) == 0 {
+		return a.confirm(ctx, does, what)
+	}
+	ask, done := a.questions()
+	defer done()
+	if ask == nil {
+		return nil
+	}
+	fmt.Fprintf(ask, "This %s\n  %s\n", does, strings.Join(linesOf(what), "\n  "))
+	return expect(ctx, ask, "yes")
+}
+
+// expect goes on if a word is typed.
+func expect(ctx context.Context, ask io.Writer, word string) error {
+	fmt.Fprintf(ask, "Type %s to go on: ", word)
 	answer, err := readLine(ctx, os.Stdin)
 	if err != nil {
 		return err
 	}
-	if strings.TrimSpace(answer) != name {
-		return &fault.Error{Kind: fault.Script, Message: "nothing was done: " + name + " was not typed"}
+	if strings.TrimSpace(answer) != word {
+		return &fault.Error{Kind: fault.Script, Message: "nothing was done: " + word + " was not typed"}
 	}
 	return nil
+}
+
+// linesOf has a line of each thing.
+func linesOf(what []replaced) []string {
+	lines := make([]string, len(what))
+	for i, w := range what {
+		if lines[i] = plain(w.What); w.Note != "" {
+			lines[i] += "  (" + plain(w.Note) + ")"
+		}
+	}
+	return lines
 }
 
 // questions is where somebody is asked who can answer: nil without a terminal to read from.

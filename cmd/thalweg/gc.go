@@ -84,9 +84,9 @@ func (c *gcCmd) Run(ctx context.Context, a *app) (err error) {
 	return nil
 }
 
-// confirmRemoval asks in a protected environment before runs are dropped and what dropped ones have written is removed.
+// confirmRemoval asks before runs are dropped and what dropped ones have written is removed.
 func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *local.Home, limits collect.Limits, client *remote.Client) error {
-	if c.DryRun || a.environment == nil || !a.environment.Protected {
+	if c.DryRun {
 		return nil
 	}
 	would, err := local.Collect(ctx, home, local.CollectOptions{Workspace: c.Workspace, Limits: limits, DryRun: true, Remote: client})
@@ -100,7 +100,7 @@ func (c *gcCmd) confirmRemoval(ctx context.Context, a *app, home *local.Home, li
 	if would.Dropped.Count > 0 {
 		what = append(what, replaced{What: "parts of dropped runs", Note: size(would.Dropped.Bytes)})
 	}
-	return a.confirm(ctx, "removes, for good,", what)
+	return a.confirmTaking(ctx, "removes, for good,", what)
 }
 
 // limits reads which runs are dropped. One that is given is a limit: 0 would drop

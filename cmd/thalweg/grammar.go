@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -30,7 +31,9 @@ func newParser(ctx context.Context, a *app, grammar any, exit func(int)) (*kong.
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(a),
 		kong.NamedMapper("path", kong.MapperFunc(decodePath)),
-		kong.PostBuild(func(k *kong.Kong) error { return kong.Visit(k.Model, ignoreEmptyVariable) }),
+		kong.PostBuild(func(k *kong.Kong) error {
+			return errors.Join(kong.Visit(k.Model, ignoreEmptyVariable), kong.Visit(k.Model, refuseEmpty))
+		}),
 	)
 }
 

@@ -40,14 +40,8 @@ func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	if !c.DryRun {
-		what := []replaced{{What: fmt.Sprintf("run %d", run.Run)}}
-		if len(c.Node) > 0 {
-			what[0].What = fmt.Sprintf("%s of run %d, and what was computed from it", strings.Join(c.Node, ", "), run.Run)
-		}
-		if err := a.confirm(ctx, "declares invalid", what); err != nil {
-			return err
-		}
+	if err := c.confirm(ctx, a, home, run); err != nil {
+		return err
 	}
 	out, err := local.Invalidate(ctx, home, run.RunKey, local.InvalidateOptions{Nodes: c.Node, Reason: a.known.Text(c.Reason), DryRun: c.DryRun})
 	if err != nil {
@@ -68,6 +62,32 @@ func (c *invalidateCmd) Run(ctx context.Context, a *app) error {
 	}
 	c.print(a, said)
 	return nil
+}
+
+// confirm asks before anything is invalid.
+func (c *invalidateCmd) confirm(ctx context.Context, a *app, home *local.Home, run state.Run) error {
+	if c.DryRun {
+		return nil
+	}
+	would, err := local.Invalidate(ctx, home, run.RunKey, local.InvalidateOptions{Nodes: c.Node, DryRun: true})
+	if err != nil {
+		return err
+	}
+	what := []replaced{{What: fmt.Sprintf("run %d", run.Run), Note: "all of it: " + strings.Join(would.Nodes, ", ")}}
+	if len(c.Node) > 0 {
+		what = []replaced{{What: fmt.Sprintf("%s of run %d", strings.Join(would.Nodes, ", "), run.Run),
+			Note: "what was named, and what was computed from it"}}
+	}
+	return a.confirmTaking(ctx, "declares invalid", append(what, madeOf(would.Made)...))
+}
+
+// madeOf names what other runs have made of what is taken away.
+func madeOf(made []supervise.Touched) (out []replaced) {
+	for _, t := range made {
+		out = append(out, replaced{What: fmt.Sprintf("node %s of run %d stays", t.Node, t.Run),
+			Note: fmt.Sprintf("it was made from %s of run %d", t.Of.Node, t.Of.Run)})
+	}
+	return out
 }
 
 func (c *invalidateCmd) print(a *app, said invalidated) {

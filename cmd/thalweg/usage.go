@@ -55,7 +55,7 @@ func rewritten(args []string) ([]string, error) {
 		return nil, &fault.Error{Kind: fault.Script, Message: "generate is a program of its own",
 			Hint: "in the project's directory: go run ./bench/cmd/thalweg-generate " + strings.Join(args[1:], " ")}
 	}
-	return args, nil
+	return nameConsent(args), nil
 }
 
 // Texts of the parser that say something else to people.
@@ -86,7 +86,10 @@ func usageFault(parser *kong.Kong, args []string, err error) error {
 		out.Hint = usageOf(node)
 	}
 	text := err.Error()
+	var empty *emptyError
 	switch m := []string(nil); {
+	case errors.As(err, &empty):
+		out.Message, out.Hint = fmt.Sprintf("`%s`: %v", name, empty), empty.hint()
 	case match(unknownFlag, text, &m):
 		out.Message = fmt.Sprintf("`%s` has no flag %s", name, m[1])
 		if near := similar.Nearest(strings.TrimLeft(m[1], "-"), flagsOf(parsed.Context)); near != "" {
