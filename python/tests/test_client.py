@@ -179,6 +179,13 @@ class Client(unittest.TestCase):
         with self.assertRaises(TypeError):
             self.thalweg.run("script.yaml", params={"file": None})  # type: ignore[dict-item]
 
+    def test_what_is_empty_selects_nothing(self) -> None:
+        for project in (Thalweg(state=""), Thalweg(workspace=""), Thalweg(env=""), Thalweg(cluster="")):
+            with self.assertRaisesRegex(ScriptError, "--(state|workspace|env|cluster) is empty"):
+                project.history()
+        with self.assertRaisesRegex(ScriptError, "--node has an empty item"):
+            Thalweg().run("script.yaml", flags=["--node", "a,"])
+
     def test_an_interrupted_run_goes_on(self) -> None:
         self.write("slow.yaml", SLOW)
         self.write("in.csv", "n\n1\n")
