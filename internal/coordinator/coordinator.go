@@ -157,10 +157,12 @@ type Coordinator struct {
 	buried time.Time           // when claims of the dead were looked for
 	seen   map[string]string   // statuses that were told of, by node; nil before the first look
 	plans  map[string]planning // nodes whose plan is on its way, or failed for now
-	refuse time.Time           // when a shared queue has refused hints
-	as     sharedAs            // how the queue was used at the latest look
-	last   string              // what the run was like
-	moved  time.Time           // since when it has been so
+	apart  time.Time           // until when the run goes on without the shared queue
+	alone  time.Duration       // for how long it did so last because hints did not arrive
+	hunger hunger
+	as     sharedAs  // how the queue was used at the latest look
+	last   string    // what the run was like
+	moved  time.Time // since when it has been so
 
 	probed   time.Time     // when it was looked for hints that are lost among others'
 	patience time.Duration // until it is again; see stuck
@@ -275,6 +277,9 @@ func (c *Coordinator) Taken(key state.BatchKey) {
 	defer c.mu.Unlock()
 	n := c.nodes[key.Node]
 	if n == nil {
+		return
+	}
+	if _, marked := n.offered[key.Batch]; c.shared.Load() && !marked && !c.others.Load() { // of somebody else's making
 		return
 	}
 	if c.shared.Load() { // it stays marked: a list that was read before must not make it new

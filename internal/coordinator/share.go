@@ -63,7 +63,7 @@ type sharedAs struct{ shared, leads bool }
 // sharing reports whether processes share the queue now. What was offered in
 // another way before is forgotten: the queue has forgotten it, or others may have it.
 func (c *Coordinator) sharing() bool {
-	shared := c.cfg.Queue.Shared() && c.cfg.Now().Sub(c.refuse) >= c.cfg.Grace/2
+	shared := c.cfg.Queue.Shared() && !c.cfg.Now().Before(c.apart)
 	c.shared.Store(shared)
 	if shared {
 		c.reporting.Do(func() { c.cfg.Clock.Go(&c.reports, func() { c.report(c.ctx) }) })
@@ -85,10 +85,18 @@ func (c *Coordinator) share(ctx context.Context, nodes []state.Node) error {
 		c.fresh = c.cfg.Now().Add(c.cfg.Grace)
 	}
 	work := slices.DeleteFunc(slices.Clone(nodes), func(n state.Node) bool { return !works(n) })
+	c.hunger.looked(c.cfg.Now(), c.moved, len(work) > 0)
 	if len(work) == 0 {
 		return nil
 	}
-	waiting, err := c.cfg.Queue.Waiting(ctx, c.cfg.Priority)
+	starved, err := c.starved(ctx, work)
+	if err != nil {
+		return err
+	}
+	if starved {
+		return c.feed(ctx)
+	}
+	waiting, err := c.waiting(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // the next look finds it back, or not shared any more
 	}
@@ -293,13 +301,14 @@ func (c *Coordinator) publishAll(ctx context.Context, n state.Node, offers []sta
 	for i, o := range offers {
 		hints[i] = c.hint(o)
 	}
-	if err := c.cfg.Queue.Publish(ctx, hints...); err != nil {
+	limited, stop := context.WithTimeout(ctx, publishPatience)
+	defer stop()
+	if err := c.cfg.Queue.Publish(limited, hints...); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		c.cfg.Logger.Warn("hints could not be published; the run goes on from what is in state", "run", c.run.Run, "error", err)
-		c.refuse = c.cfg.Now()
-		c.Poke()
+		c.leaveQueue(c.cfg.Grace / 2)
 		return nil
 	}
 	c.mu.Lock()
@@ -364,6 +373,8 @@ func (c *Coordinator) Signalled(kind queue.SignalKind) {
 	case queue.Ordered: // which may have been to go on, or that who led has left
 		c.again.Store(true)
 		c.vacant.Store(true)
+	case queue.Starved:
+		c.hunger.told()
 	}
 	if kind != queue.Moved && kind != queue.Freed || !c.others.Load() {
 		c.Poke()

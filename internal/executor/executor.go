@@ -162,10 +162,15 @@ func or[T comparable](v, otherwise T) T {
 type Executor struct {
 	cfg    Config
 	flight flight
+	hunger hunger
+	kept   chan struct{} // rung where a slot that pauses has something to look at
 }
 
 // New returns an executor.
-func New(cfg Config) *Executor { return &Executor{cfg: cfg.withDefaults(), flight: newFlight()} }
+func New(cfg Config) *Executor {
+	cfg = cfg.withDefaults()
+	return &Executor{cfg: cfg, flight: newFlight(), kept: make(chan struct{}, cfg.Slots+cfg.Ahead)}
+}
 
 // Work takes hints until ctx ends or the queue is closed, and returns when what
 // was in flight has ended and is recorded. An execution that does not end
@@ -200,8 +205,10 @@ func (e *Executor) Work(ctx context.Context) error {
 
 // serve takes hints until ctx ends.
 func (e *Executor) serve(ctx context.Context) error {
+	var m mouth
+	defer func() { e.hunger.end(&m) }()
 	for refused := time.Duration(0); ; {
-		fate, err := e.next(ctx)
+		fate, err := e.next(ctx, &m)
 		if ctx.Err() != nil || errors.Is(err, queue.ErrClosed) {
 			return nil
 		}
@@ -215,18 +222,20 @@ func (e *Executor) serve(ctx context.Context) error {
 		refused = min(max(refusedFirst, 2*refused), refusedLongest)
 		select {
 		case <-ctx.Done():
+		case <-e.kept:
 		case <-time.After(refused):
 		}
 	}
 }
 
 // next takes a hint when it may, and executes its batch.
-func (e *Executor) next(ctx context.Context) (Fate, error) {
+func (e *Executor) next(ctx context.Context, m *mouth) (Fate, error) {
 	release, err := e.cfg.Admit(ctx)
 	if err != nil {
 		return "", fmt.Errorf("wait for a turn: %w", err)
 	}
 	defer release()
+	e.hunger.begin(m, e.cfg.Now())
 	d, err := e.cfg.Queue.Receive(ctx)
 	if err != nil {
 		return "", fmt.Errorf("receive a batch: %w", err)
@@ -237,14 +246,15 @@ func (e *Executor) next(ctx context.Context) (Fate, error) {
 		defer finished()
 		return "", errors.Join(ctx.Err(), d.Back(finish))
 	}
-	return e.take(ctx, d), nil
+	return e.take(ctx, d, m), nil
 }
 
 // take claims the hinted batch, and only then tells the queue that the hint
 // is used, so that no broker's patience limits how long a batch may take.
-func (e *Executor) take(ctx context.Context, d queue.Delivery) Fate {
+func (e *Executor) take(ctx context.Context, d queue.Delivery, m *mouth) Fate {
 	leave, ok := e.cfg.Room(d.Class)
 	if !ok {
+		e.hunger.served(e.cfg.Now()) // there is work, and no place for it
 		return e.handOn(ctx, d)
 	}
 	defer leave()
@@ -267,6 +277,8 @@ func (e *Executor) take(ctx context.Context, d queue.Delivery) Fate {
 	run.Taken(d.BatchKey)
 	switch {
 	case err == nil:
+		e.hunger.served(e.cfg.Now())
+		e.hunger.end(m)
 		e.hinted(Used)
 	case errors.Is(err, state.ErrNotClaimable):
 		return e.hinted(Refused)

@@ -28,6 +28,7 @@ type process struct {
 	coor  coordinator.Config
 	queue queue.Queue
 	job   func(state.RunKey) worker.Job // nil: it cannot work on the run
+	feeds bool                          // it looks for work where hints do not arrive
 
 	mu      sync.Mutex
 	ctx     context.Context
@@ -88,7 +89,11 @@ func (p *process) start(ctx context.Context, begin ...state.RunKey) (stop func()
 	working, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
 	var err error
-	all.Go(func() { err = executor.New(p.exec).Work(working) })
+	exec := executor.New(p.exec)
+	all.Go(func() { err = exec.Work(working) })
+	if p.feeds {
+		all.Go(func() { p.notice(working, exec) })
+	}
 	all.Go(func() {
 		for {
 			s, err := p.queue.Signalled(working)
@@ -118,6 +123,18 @@ func (p *process) start(ctx context.Context, begin ...state.RunKey) (stop func()
 		cancel()
 		all.Wait()
 		return errors.Join(append(p.errs, err, p.queue.Close())...)
+	}
+}
+
+// notice tells the runs for how long the process has waited.
+func (p *process) notice(ctx context.Context, exec *executor.Executor) {
+	for ctx.Err() == nil {
+		pause(ctx, 20*time.Millisecond)
+		p.mu.Lock()
+		for _, r := range p.runs {
+			r.Hungry(exec.Hungry())
+		}
+		p.mu.Unlock()
 	}
 }
 

@@ -89,6 +89,7 @@ func newCrew(ctx context.Context, cfg crewConfig) *crew {
 		defer close(c.ended)
 		var listening sync.WaitGroup
 		listening.Go(func() { c.listen(ctx) })
+		listening.Go(func() { c.notice(ctx) })
 		c.err = c.exec.Work(ctx)
 		c.cancel()
 		listening.Wait()
@@ -122,7 +123,7 @@ func (c *crew) drain(ctx context.Context, most time.Duration) {
 // open begins to work on a run whose job is done by content: itself, or others
 // in its name. The lock is the crew's from now on.
 func (c *crew) open(ctx context.Context, key state.RunKey, urgent state.Priority, job *pipeline.Pipeline, content worker.Job, lock *RunLock, observe func(worker.Event)) *openRun {
-	r := &openRun{job: job, lock: lock, Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: c.queue, Job: content, Owner: c.owner,
+	r := &openRun{job: job, lock: lock, Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: keeping{c.queue, c.exec}, Job: content, Owner: c.owner,
 		Slots: c.cfg.slots + c.cfg.ahead, Priority: levelOf(urgent), Near: job.Near, Lease: c.cfg.lease, FollowSlowest: c.cfg.slowest, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint, Clock: c.cfg.clock}, key)}
 	c.mu.Lock()
 	defer c.mu.Unlock()

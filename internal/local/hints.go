@@ -58,6 +58,45 @@ func (c *crew) listen(ctx context.Context) {
 	}
 }
 
+// hungerEvery is how often it is looked whether this process waits for work.
+const hungerEvery = 100 * time.Millisecond
+
+// notice tells the runs for how long this process has waited for work, until ctx ends: where
+// there is some, its hints do not arrive.
+func (c *crew) notice(ctx context.Context) {
+	tick := time.NewTicker(hungerEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !c.queue.Shared() {
+			continue
+		}
+		since := c.exec.Hungry()
+		c.mu.Lock()
+		for _, r := range c.runs {
+			r.Hungry(since)
+		}
+		c.mu.Unlock()
+	}
+}
+
+// keeping is a queue as a coordinator sees it: places that pause take what is kept at once.
+type keeping struct {
+	queue.Queue
+	exec *executor.Executor
+}
+
+// Keep implements queue.Queue.
+func (k keeping) Keep(ctx context.Context, hints ...queue.Hint) error {
+	err := k.Queue.Keep(ctx, hints...)
+	k.exec.Kept()
+	return err
+}
+
 // signal does its best.
 func (c *crew) signal(ctx context.Context, s queue.Signal) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signalPatience)

@@ -73,6 +73,9 @@ const (
 	Ordered
 	// Freed is Moved where batches can be claimed again, or can soon.
 	Freed
+	// Starved: batches are free, and their hints do not arrive. Who waits for hints takes
+	// them from the state.
+	Starved
 )
 
 // Signal asks processes to look at a run now. It may be lost: whoever waits for

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -272,15 +273,16 @@ func TestDeletedQueue(t *testing.T) {
 	})
 }
 
-// Messages that cannot be read are dropped and counted; those of a later version
-// are left to others.
+// Messages that cannot be read are dropped and counted; those of a later version are set
+// aside. None of them keeps a hint waiting.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	q, ctx := open(t, Config{Prefix: prefix(t)}), within(t)
 	name := q.cfg.hintsOf(queue.Normal)
 	admin(t, func(ch *amqp.Channel) {
 		require.NoError(t, ch.Confirm(false))
-		for _, body := range []string{"", "{", "[]", `{"v":0}`, `{"w":1,"v":1}`, "\xff\x00", strings.Repeat("x", limitBody+1), `{"v":99,"new":true}`} {
+		for _, body := range []string{"", "{", "[]", `{"v":0}`, `{"w":1,"v":1}`, "\xff\x00", strings.Repeat("x", limitBody+1), `{"v":99,"new":true}`,
+			`{"v":9e99}`, `{"v":1,"r":1e400}`, `{"v":1,"b":99999999999999999999}`, `{"v":-1}`, "null", "7", strings.Repeat("[", 60_000)} {
 			c, err := ch.PublishWithDeferredConfirm("", name, true, false, amqp.Publishing{Body: []byte(body)})
 			require.NoError(t, err)
 			require.True(t, c.Wait())
@@ -291,12 +293,47 @@ func TestPoison(t *testing.T) {
 	d := receive(ctx, t, q)
 	require.Equal(t, hint(1), d.Hint)
 	require.NoError(t, d.Done(ctx))
-	eventually(t, "the signal has come", func() bool { return q.Stats().Malformed == 8 })
-	require.NotZero(t, q.Stats().Newer)
-	eventually(t, "the later one waits again", func() bool { // the broker puts back what it is told to when it comes to it
-		n, err := q.Waiting(ctx, queue.Normal)
-		return err == nil && n == 1
+	eventually(t, "the signal has come", func() bool { return q.Stats().Malformed == 15 })
+	require.Equal(t, uint64(1), q.Stats().Newer)
+	require.NotZero(t, q.Stats().NewerAt)
+	n, err := q.Waiting(ctx, queue.Normal)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	eventually(t, "the later one lies aside", func() bool { return aside(t, q) == 1 })
+}
+
+// aside is how many messages were set aside.
+func aside(t *testing.T, q *Queue) (n int) {
+	admin(t, func(ch *amqp.Channel) {
+		if is, err := ch.QueueDeclarePassive(q.cfg.later(), true, false, false, false, nil); err == nil {
+			n = is.Messages
+		}
 	})
+	return n
+}
+
+// However many messages of later versions there are, the receiver goes on, and what was set
+// aside stays for who looks.
+func TestMessagesOfALaterVersion(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Prefix: prefix(t)}
+	q, ctx := open(t, cfg), within(t)
+	const later = 3_000
+	admin(t, func(ch *amqp.Channel) {
+		for i := range later {
+			body := fmt.Appendf(nil, `{"v":2,"w":"w","r":1,"n":"n","b":%d}`, i)
+			require.NoError(t, ch.Publish("", q.cfg.hintsOf(queue.Normal), false, false, amqp.Publishing{Body: body}))
+		}
+	})
+	eventually(t, "all are there, or gone already", func() bool {
+		n, err := q.Waiting(ctx, queue.Normal)
+		return err == nil && n+int(q.Stats().Newer) >= later
+	})
+	require.NoError(t, q.Publish(ctx, hint(1)))
+	require.Equal(t, hint(1), receive(ctx, t, q).Hint)
+	require.Equal(t, uint64(later), q.Stats().Newer)
+	eventually(t, "some of them lie aside", func() bool { return aside(t, q) > 0 })
+	require.True(t, q.Shared())
 }
 
 // A process that ends gives others what it held.

@@ -37,21 +37,29 @@ type Queue struct {
 	asking sync.Mutex  // one question at a time on session.watch
 	told   atomic.Bool // that the broker cannot be reached
 	counts counts
+
+	aside     chan []byte // bodies of messages of later versions
+	saidLater time.Time   // when it was said that there are some; pump's own
 }
 
 var _ queue.Queue = (*Queue)(nil)
 
 // counts is what went wrong.
-type counts struct{ malformed, newer, returned, unsettled, handed, lost atomic.Uint64 }
+type counts struct {
+	malformed, newer, returned, unsettled, handed, lost atomic.Uint64
+	malformedAt, newerAt                                atomic.Int64 // when there was one last, in Unix nanoseconds
+}
 
 // Stats are numbers since the queue was opened.
 type Stats struct {
 	Malformed uint64 // messages that could not be read, and were dropped
-	Newer     uint64 // messages of later versions, left to others
+	Newer     uint64 // messages of later versions, which were set aside
 	Returned  uint64 // hints for which there was no queue
 	Unsettled uint64 // hints whose connection ended before they were acknowledged: they come again
 	Handed    uint64 // hints that this process gave to others
 	Lost      uint64 // connections that ended, or could not be made
+
+	MalformedAt, NewerAt time.Time // when there was one last; zero: never
 }
 
 // Open returns a queue that is connected, or will be as soon as the broker can
@@ -62,7 +70,8 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{cfg: cfg, id: rand.Text(), here: inproc.New(0), pub: newLink(cfg, "publisher"), sub: newLink(cfg, "receiver"), out: make(chan queue.Delivery)}
+	q := &Queue{cfg: cfg, id: rand.Text(), here: inproc.New(0), pub: newLink(cfg, "publisher"), sub: newLink(cfg, "receiver"), out: make(chan queue.Delivery),
+		aside: make(chan []byte, limitAside)}
 	q.bell.rung = make(chan struct{})
 	q.ctx, q.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	q.pub.setup, q.sub.setup = q.preparePublisher, q.prepareReceiver
@@ -71,6 +80,7 @@ func Open(ctx context.Context, cfg Config) (*Queue, error) {
 		q.all.Go(func() { l.run(q.ctx) })
 	}
 	q.all.Go(q.pump)
+	q.all.Go(q.setAside)
 	for _, l := range []*link{q.pub, q.sub} {
 		select {
 		case <-l.tried:
@@ -115,7 +125,21 @@ func (q *Queue) Server(ctx context.Context) (string, error) {
 // Stats says what has happened so far.
 func (q *Queue) Stats() Stats {
 	c := &q.counts
-	return Stats{Malformed: c.malformed.Load(), Newer: c.newer.Load(), Returned: c.returned.Load(), Unsettled: c.unsettled.Load(), Handed: c.handed.Load(), Lost: c.lost.Load()}
+	return Stats{Malformed: c.malformed.Load(), Newer: c.newer.Load(), Returned: c.returned.Load(), Unsettled: c.unsettled.Load(),
+		Handed: c.handed.Load(), Lost: c.lost.Load(), MalformedAt: moment(&c.malformedAt), NewerAt: moment(&c.newerAt)}
+}
+
+func moment(at *atomic.Int64) (t time.Time) {
+	if n := at.Load(); n != 0 {
+		t = time.Unix(0, n)
+	}
+	return t
+}
+
+// spoiled counts a message that cannot be read.
+func (q *Queue) spoiled() uint64 {
+	q.counts.malformedAt.Store(time.Now().UnixNano())
+	return q.counts.malformed.Add(1)
 }
 
 // Shared implements queue.Queue.
@@ -245,14 +269,25 @@ func (q *Queue) Waiting(ctx context.Context, p queue.Priority) (n int, err error
 	if err != nil {
 		return 0, fmt.Errorf("ask how many hints wait: %w", err)
 	}
-	q.asking.Lock()
-	defer q.asking.Unlock()
-	defer s.guarded()()
-	info, err := s.watch.QueueDeclarePassive(q.cfg.hintsOf(p), true, false, false, false, nil)
-	if err != nil {
-		return 0, fmt.Errorf("ask how many hints wait: %w", unreachable(err))
+	answered := make(chan error, 1)
+	var info amqp.Queue
+	go func() { // a broker that does not answer is given up later than by who asks
+		q.asking.Lock()
+		defer q.asking.Unlock()
+		defer s.guarded()()
+		var err error
+		info, err = s.watch.QueueDeclarePassive(q.cfg.hintsOf(p), true, false, false, false, nil)
+		answered <- err
+	}()
+	select {
+	case <-ctx.Done():
+		return 0, fmt.Errorf("ask how many hints wait: %w", ctx.Err())
+	case err := <-answered:
+		if err != nil {
+			return 0, fmt.Errorf("ask how many hints wait: %w", unreachable(err))
+		}
+		return info.Messages, nil
 	}
-	return info.Messages, nil
 }
 
 // Signal implements queue.Queue.
@@ -290,8 +325,11 @@ func (q *Queue) heard(d amqp.Delivery) {
 	}
 	kind, run, err := decodeSignal(d.Body)
 	switch {
+	case errors.Is(err, errNewer):
+		q.counts.newer.Add(1)
+		q.counts.newerAt.Store(time.Now().UnixNano())
 	case err != nil:
-		q.counts.malformed.Add(1)
+		q.spoiled()
 	case kind == kindHints:
 		q.bell.ring()
 	default: // also one of a later version's kinds: to look does no harm

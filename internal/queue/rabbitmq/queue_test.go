@@ -38,6 +38,8 @@ func prefix(t testing.TB) string {
 				_, err := ch.QueueDelete(c.hintsOf(p), false, false, false)
 				require.NoError(t, err)
 			}
+			_, err := ch.QueueDelete(c.later(), false, false, false)
+			require.NoError(t, err)
 			require.NoError(t, ch.ExchangeDelete(c.signals(), false, false))
 		})
 	})

@@ -19,9 +19,6 @@ const (
 	lookAgain = 5 * time.Second
 	// holdFor is how long a hint is held whose receiver has left meanwhile.
 	holdFor = 200 * time.Millisecond
-	// newerPause keeps a process that cannot read messages of a later version from
-	// passing them round and round.
-	newerPause = 500 * time.Millisecond
 )
 
 // Receive implements queue.Queue.
@@ -116,20 +113,16 @@ func (q *Queue) get(s *session, name string) (m amqp.Delivery, ok bool, err erro
 }
 
 // deliver gives a message to a receiver. One that cannot be read is dropped, or
-// left to others if it is of a later version.
+// set aside if it is of a later version.
 func (q *Queue) deliver(s *session, m amqp.Delivery) {
 	h, err := decodeHint(m.Body)
 	one := &settling{Queue: q, s: s, message: m}
 	switch {
 	case errors.Is(err, errNewer):
-		q.counts.newer.Add(1)
-		_ = one.back(q.ctx) // closing: the broker gives it to another
-		select {
-		case <-q.ctx.Done():
-		case <-time.After(newerPause):
-		}
+		q.later(m)
+		one.settle(func() error { return m.Ack(false) })
 	case err != nil:
-		if q.counts.malformed.Add(1) == 1 {
+		if q.spoiled() == 1 {
 			q.cfg.Logger.Warn("messages in the queue of hints cannot be read; they are dropped", "queue", m.RoutingKey, "error", err)
 		}
 		one.settle(func() error { return m.Ack(false) })
