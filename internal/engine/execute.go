@@ -51,7 +51,7 @@ func execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Ta
 	if task.OneThread {
 		cfg.Threads = 1
 	}
-	cfg.Profile, cfg.Unlocked = task.CountCSV, task.Quarantine != nil
+	cfg.Profile, cfg.Unlocked = task.CSV != nil, task.Quarantine != nil
 	start := time.Now()
 	in, err := from.open(ctx, cfg)
 	if err != nil {
@@ -203,8 +203,8 @@ func (x *execution) writeRows(ctx context.Context, out *PartOutput, query string
 	if err != nil {
 		return err
 	}
-	if x.task.CountCSV {
-		x.res.CSVRows = x.in.csvRows
+	if err := x.countCSV(ctx); err != nil {
+		return err
 	}
 	return x.keep(ctx, w)
 }
@@ -270,8 +270,8 @@ func (x *execution) writeFile(ctx context.Context, out *FileOutput) (err error) 
 	} else if x.res.Written[0].Rows, _, err = x.in.Copy(ctx, out.Copy, true); err != nil {
 		return err
 	}
-	if x.task.CountCSV {
-		x.res.CSVRows = x.in.csvRows
+	if err := x.countCSV(ctx); err != nil {
+		return err
 	}
 	for i := range x.res.Written {
 		w := &x.res.Written[i]
@@ -280,6 +280,28 @@ func (x *execution) writeFile(ctx context.Context, out *FileOutput) (err error) 
 			return fmt.Errorf("look at the written file: %w", err)
 		}
 		w.Bytes, w.RawBytes = st.Size(), st.Size()
+	}
+	return nil
+}
+
+// countCSV takes what the CSV readers of the last COPY delivered into the result. Rows that
+// they have not read, or twice, fail the task, unless its statement is the reason.
+func (x *execution) countCSV(ctx context.Context) error {
+	if x.task.CSV == nil {
+		return nil
+	}
+	x.res.CSVRows = x.in.csvRows
+	records := int64(0)
+	for _, source := range x.task.CSV {
+		records += source.CSVRecords()
+	}
+	if records == x.res.CSVRows {
+		return nil
+	}
+	for _, source := range x.task.CSV {
+		if err := source.Recount(ctx, x.in); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/expr"
+	"thalweg/internal/fault"
 )
 
 // sharing is a fixture whose tasks share instances.
@@ -146,7 +147,7 @@ func TestCountingIsOverWithItsTask(t *testing.T) {
 	path := filepath.Join(s.fixture.dir, "in.csv")
 	require.NoError(t, os.WriteFile(path, []byte("a\n1\n2\n"), 0o600))
 	task := s.task("SELECT * FROM read_csv('"+path+"', header = true, parallel = false) WHERE a > 1", PartOutput{})
-	task.CountCSV = true
+	task.CSV = []CSVSource{records(2)}
 	res, err := s.all.Execute(t.Context(), s.cfg, nil, task)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, res.CSVRows)
@@ -160,7 +161,7 @@ func TestCountingBehindJoinedTexts(t *testing.T) {
 	path := filepath.Join(s.fixture.dir, "in.csv")
 	require.NoError(t, os.WriteFile(path, []byte("a\n1\n2\n"), 0o600))
 	task := s.task("SELECT "+expr.Joined+"(a, o, ',') AS a FROM (SELECT *, row_number() OVER () AS o FROM read_csv('"+path+"', header = true, all_varchar = true, parallel = false))", PartOutput{})
-	task.CountCSV, task.FreeOrder = true, true
+	task.CSV, task.FreeOrder = []CSVSource{records(2)}, true
 	for range 2 {
 		res, err := s.all.Execute(t.Context(), s.cfg, nil, task)
 		require.NoError(t, err)
@@ -340,4 +341,40 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		return rows.Close()
 	}))
 	require.Less(t, residentBytes(), during-100<<20)
+}
+
+// records is a source of so many records; counted again, it says so.
+type records int64
+
+func (r records) CSVRecords() int64 { return int64(r) }
+
+func (r records) Recount(context.Context, Querier) error {
+	return fault.New(fault.Bug, "%d records", int64(r))
+}
+
+// Rows that a CSV reader does not deliver fail the task.
+func TestLostRowsFailTheTask(t *testing.T) {
+	s := newSharing(t, 0)
+	path := filepath.Join(s.fixture.dir, "in.csv")
+	require.NoError(t, os.WriteFile(path, []byte("a\n1\n2\n"), 0o600))
+	for name, test := range map[string]struct {
+		sources []CSVSource
+		fails   string
+	}{
+		"all":      {[]CSVSource{records(2)}, ""},
+		"together": {[]CSVSource{records(1), records(1)}, ""},
+		"lost":     {[]CSVSource{records(3)}, "3 records"},
+		"more":     {[]CSVSource{records(1)}, "1 records"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			task := s.task("SELECT * FROM read_csv('"+path+"', header = true)", PartOutput{})
+			task.CSV = test.sources
+			_, err := s.all.Execute(t.Context(), s.cfg, nil, task)
+			if test.fails == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, test.fails)
+		})
+	}
 }

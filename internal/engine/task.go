@@ -45,13 +45,20 @@ type Task struct {
 	Numbers bool
 	// MemoryHint is what to do when the memory is not enough; "": the usual.
 	MemoryHint string
-	// CountCSV asks for the rows that CSV readers in Query delivered.
-	CountCSV bool
+	// CSV is what CSV readers in Query read: the rows that they deliver are counted.
+	CSV []CSVSource
 	// Quarantine is nil for a task that its first bad row fails.
 	Quarantine *Quarantine
 	// Explain turns the failure of Query into one that names file, row and
 	// column; nil or a nil result keeps the failure as it is.
 	Explain func(ctx context.Context, db Querier, cause error) error
+}
+
+// CSVSource knows how many rows a CSV reader has to give.
+type CSVSource interface {
+	CSVRecords() int64 // asked once Prepare has returned
+	// Recount counts what is read, when the readers of a task gave another number together.
+	Recount(ctx context.Context, db Querier) error
 }
 
 // PythonStep computes table __p: one row for each row of Source, in its order,
@@ -149,7 +156,7 @@ type Result struct {
 	Written []Written
 	Sides   []Written // also beside Judge's failure
 	RowsOut int64
-	CSVRows int64 // see Task.CountCSV
+	CSVRows int64 // that CSV readers delivered: see Task.CSV
 	BadRows int64 // see Quarantine
 	Engine  time.Duration
 	Python  python.Stats

@@ -99,7 +99,9 @@ func readHead(r *script.FileReader, path, u string) (csvHead, error) {
 	if _, err := io.ReadFull(io.NewSectionReader(f, 0, head.start), prefix); err != nil {
 		return csvHead{}, OpenFault(u, err)
 	}
-	head.describe(prefix, skippedRecords(r))
+	if err := head.describe(prefix, r.CSV.Separator, skippedRecords(r)); err != nil {
+		return csvHead{}, OpenFault(u, err)
+	}
 	return head, nil
 }
 
@@ -248,14 +250,21 @@ func (h *csvHead) byIndex(r *script.FileReader, u string) error {
 }
 
 // describe notes whether DuckDB passes over the bytes before the data when it
-// is told to skip as many lines: not with blank lines or line ends in quotes
-// (we might count differently), not with a CR.
-func (h *csvHead) describe(prefix []byte, records int) {
+// is told to skip as many lines: these bytes are held to what holds for data
+// (csvForm). DuckDB takes them for records, too: behind a quote out of place
+// it passes over all of the file.
+func (h *csvHead) describe(prefix []byte, separator byte, records int) error {
 	h.lines = int64(bytes.Count(prefix, newline))
 	if len(prefix) > 0 && prefix[len(prefix)-1] != '\n' {
-		return // a BOM alone, or a header that is all there is
+		return nil // a BOM alone, or a header that is all there is
 	}
-	h.skippable = h.lines == int64(records) && bytes.IndexByte(prefix, '\r') < 0
+	text := bytes.TrimPrefix(prefix, utf8BOM)
+	scan := scanCSV(bytes.NewReader(text), 0, int64(len(text)), separator, 0, nil)
+	if err := scan.run(context.Background()); err != nil { // a head is short
+		return err
+	}
+	h.skippable = h.lines == int64(records) && scan.found.bad == nil && scan.found.form() == formLink
+	return nil
 }
 
 // resolveHeader finds the columns by exact header text. A text that is there

@@ -12,7 +12,9 @@ import (
 // A record is a line, or several where line ends are in quotes. A quote out of
 // place (bare in a field without quotes, or inside quotes neither doubled nor
 // before a separator or a line end) is text, as encoding/csv with LazyQuotes
-// has it, but only in a record of one line. In a record that goes on in the
+// has it, but only in a record of one line. Blanks behind the first such quote
+// that lead to a separator or a line end are padding: the quote closes its
+// field, and they belong to no value. In a record that goes on in the
 // next line such a quote, no closing quote before the end of the range, or
 // none within MaxRecordBytes mean that its quotes cannot be trusted: the
 // record is broken, and ends with its first line (and what csvWalker.absorb
@@ -51,6 +53,7 @@ type csvShape struct {
 	lines    int        // line ends passed
 	flaw     csvFlaw
 	odd      bool // a quote out of place
+	padded   bool // blanks between a closing quote and what follows it
 	newline  bool // a line end inside quotes
 	opened   int  // the field with the first of these
 	quotedCR bool // a CR inside quotes
@@ -129,7 +132,7 @@ func (s *csvShape) bare(text []byte, at int, separator byte) int {
 
 // quoted takes a field whose text begins at from, in the same way.
 func (s *csvShape) quoted(text []byte, from int, separator byte, whole bool) (next int, more bool) {
-	field := csvField{from: from, quoted: true}
+	field, bare := csvField{from: from, quoted: true}, false
 	for at := from; ; {
 		i := bytes.IndexByte(text[at:s.body], '"')
 		if i < 0 {
@@ -139,23 +142,36 @@ func (s *csvShape) quoted(text []byte, from int, separator byte, whole bool) (ne
 			continue
 		}
 		at += i + 1
+		end := at
+		if !bare {
+			end = padding(text[:s.body], at, separator)
+		}
 		switch {
-		case at == s.body || text[at] == separator:
-			field.to = at - 1
+		case end == s.body || text[end] == separator:
+			field.to, s.padded = at-1, s.padded || end > at
 			if bytes.IndexByte(text[from:field.to], '\r') >= 0 {
 				s.quotedCR = true
 			}
 			s.fields = append(s.fields, field)
-			return at + 1, false
+			return end + 1, false
 		case text[at] == '"':
 			field.escaped = true
 			at++
 		default:
+			bare = true
 			if s.outOfPlace(); s.flaw != flawNone {
 				return 0, false
 			}
 		}
 	}
+}
+
+// padding returns where the blanks end that begin at at.
+func padding(text []byte, at int, separator byte) int {
+	for at < len(text) && text[at] != separator && (text[at] == ' ' || text[at] == '\t') {
+		at++
+	}
+	return at
 }
 
 // nextLine goes on in the next line, inside quotes.

@@ -31,6 +31,7 @@ type csvScan struct {
 // csvFindings are the properties of a range that decide how DuckDB may read it.
 type csvFindings struct {
 	odd        bool  // a quote where RFC 4180 has none
+	padded     bool  // blanks between a closing quote and what follows it
 	newline    bool  // a line end inside quotes
 	quotedCR   bool  // a CR inside quotes
 	strayCR    bool  // a CR outside of quotes that belongs to no line end
@@ -165,6 +166,7 @@ func (s *csvScan) record(ctx context.Context) (more bool, err error) {
 	}
 	shape := rec.shape
 	s.found.odd = s.found.odd || shape.odd
+	s.found.padded = s.found.padded || shape.padded
 	s.found.newline = s.found.newline || shape.newline
 	s.found.quotedCR = s.found.quotedCR || shape.quotedCR
 	s.found.strayCR = s.found.strayCR || shape.strayCR

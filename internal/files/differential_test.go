@@ -36,8 +36,8 @@ func reference(content string, separator byte) (records [][]string, ok bool) {
 
 // sameAsReference reads content in one and in several batches and compares.
 func sameAsReference(t *testing.T, read func(content string, columns int, separator byte, target int64) ([][]string, error), content string, separator byte, target int64) {
-	want, columns, ok := refAll(content, separator)
-	if theirs, fine := reference(content, separator); ok && fine && !strings.Contains(content, "\r\n") {
+	want, columns, padded, ok := refAll(content, separator)
+	if theirs, fine := reference(content, separator); ok && fine && !padded && !strings.Contains(content, "\r\n") {
 		require.Equal(t, theirs, want, "the two references differ about %q", content)
 	}
 	got, err := read(content, max(columns, 1), separator, target)

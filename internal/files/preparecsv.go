@@ -46,11 +46,16 @@ func (p *csvPlan) prepare(ctx context.Context) error {
 		}
 		c := csvCopy{r: p.r, slice: s, head: j.run.heads[j.i], lines: j.run.head.lines, block: block,
 			name: func(piece int) string {
-				return filepath.Join(j.run.dir, fmt.Sprintf("%06d_%06d.csv", j.i, piece))
+				return filepath.Join(j.run.dir, fmt.Sprintf("%s%06d.csv", piecesOf(j.i), piece))
 			}}
-		return c.prepare(ctx)
+		var err error
+		j.run.found[j.i], err = c.prepare(ctx)
+		return err
 	})
 }
+
+// piecesOf begins the names of the pieces of a run's slice.
+func piecesOf(slice int) string { return fmt.Sprintf("%06d_", slice) }
 
 func scratchFault(err error) error {
 	f := fault.New(fault.Environment, "cannot write to the scratch directory")
@@ -83,10 +88,11 @@ func (c *csvCopy) firstLine() int64 {
 	return c.head.lines + 1
 }
 
-func (c *csvCopy) prepare(ctx context.Context) error {
+// prepare brings the slice over and counts its data records.
+func (c *csvCopy) prepare(ctx context.Context) (records int64, err error) {
 	f, err := os.Open(c.slice.Path)
 	if err != nil {
-		return OpenFault(c.slice.URL, err)
+		return 0, OpenFault(c.slice.URL, err)
 	}
 	defer f.Close()
 	offset, length := c.dataRange()
@@ -97,11 +103,17 @@ func (c *csvCopy) prepare(ctx context.Context) error {
 		scan.targets = append(scan.targets, at)
 	}
 	if err := scan.run(ctx); err != nil {
-		return wrapScan(c.slice.URL, err)
+		return 0, wrapScan(c.slice.URL, err)
 	}
 	if bad := scan.found.bad; bad != nil {
-		return c.fault(*bad)
+		return 0, c.fault(*bad)
 	}
+	return scan.w.row, c.bring(ctx, f, scan)
+}
+
+// bring writes what a scan has found to be sound in the form that DuckDB understands.
+func (c *csvCopy) bring(ctx context.Context, f io.ReaderAt, scan *csvScan) error {
+	offset, length := c.dataRange()
 	borders := []int64{offset}
 	form := scan.found.form()
 	if scan.marks != nil && scan.marks.found {
@@ -154,7 +166,7 @@ const (
 // csvPlan.reader).
 func (found csvFindings) form() csvForm {
 	switch {
-	case found.odd, found.strayCR:
+	case found.odd, found.padded, found.strayCR:
 		return formOdd
 	case found.blankLines > 0, found.quotedCR && found.cr:
 		return formRecords

@@ -31,35 +31,52 @@ const (
 	Positioned // rows have FileColumn and RowColumn
 )
 
-// ReadSQL renders the reading of one batch's slices as a FROM item: a SELECT
-// in parentheses whose columns are the fields of r in the order of the
-// script, with the script's types and NULL in nullable columns only, in the order of the slices
-// and of the rows in them; FileColumn and RowColumn, where they are asked for, come behind
-// them. (decimal2 columns of Parquet files with a scale above 2 keep it, as
-// DECIMAL(18, scale) or with as many digits before the point as a decimal2 has: behaviour §2.6.)
-//
-// prepare must have returned before the SQL runs: it checks that the files
-// are still those that were planned and that their bytes mean to DuckDB what
-// they mean to us, and fills scratchDir. The SQL reads in scratchDir and,
-// partly through symbolic links in there, the slices' paths: an instance must
-// be allowed both. scratchDir is private to the batch; whoever made it removes it.
+// Reading is the reading of one batch's slices.
+type Reading struct {
+	// SQL is a FROM item: a SELECT in parentheses whose columns are the fields of the reader
+	// in the order of the script, with the script's types and NULL in nullable columns only,
+	// in the order of the slices and of the rows in them; FileColumn and RowColumn, where they
+	// are asked for, come behind them. (decimal2 columns of Parquet files with a scale above 2
+	// keep it, as DECIMAL(18, scale) or with as many digits before the point as a decimal2
+	// has: behaviour §2.6.)
+	SQL string
+	// Prepare must have returned before the SQL runs: it checks that the files
+	// are still those that were planned and that their bytes mean to DuckDB what
+	// they mean to us, and fills the scratch directory.
+	Prepare func(ctx context.Context) error
+
+	csv *csvPlan // nil: of Parquet
+}
+
+// Read plans a reading. The SQL reads in scratchDir and, partly through symbolic links in
+// there, the slices' paths: an instance must be allowed both. scratchDir is private to the
+// batch; whoever made it removes it.
 //
 // Files are opened here already, for CSV headers and Parquet footers.
-func ReadSQL(r *script.FileReader, slices []Slice, scratchDir string, rows Rows) (sql string, prepare func(ctx context.Context) error, err error) {
+func Read(r *script.FileReader, slices []Slice, scratchDir string, rows Rows) (*Reading, error) {
 	if r.Parquet {
 		plan, err := planParquet(r, slices, filepath.Join(scratchDir, "views"), false)
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
-		sql, err = plan.sql(rows != Unnumbered)
-		return sql, plan.prepare, err
+		sql, err := plan.sql(rows != Unnumbered)
+		return &Reading{SQL: sql, Prepare: plan.prepare}, err
 	}
 	plan, err := planCSV(r, slices, scratchDir, rows)
 	if err != nil {
+		return nil, err
+	}
+	sql, err := plan.sql()
+	return &Reading{SQL: sql, Prepare: plan.prepare, csv: plan}, err
+}
+
+// ReadSQL is Read for those who want its SQL and its Prepare only.
+func ReadSQL(r *script.FileReader, slices []Slice, scratchDir string, rows Rows) (sql string, prepare func(ctx context.Context) error, err error) {
+	reading, err := Read(r, slices, scratchDir, rows)
+	if err != nil {
 		return "", nil, err
 	}
-	sql, err = plan.sql()
-	return sql, plan.prepare, err
+	return reading.SQL, reading.Prepare, nil
 }
 
 // unionAll joins SELECTs in order, as a FROM item.

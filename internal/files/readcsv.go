@@ -29,6 +29,8 @@ type csvRun struct {
 	head   csvHead // of every file of the run, but for where its data starts
 	slices []Slice
 	heads  []csvHead
+	found  []int64 // data records of each slice, which prepare has counted
+	only   string  // of the directory, read only the pieces whose names begin so
 }
 
 // planCSV reads the heads of the files and forms the runs.
@@ -69,6 +71,7 @@ func planCSV(r *script.FileReader, slices []Slice, scratchDir string, rows Rows)
 		}
 		p.runs[last].slices = append(p.runs[last].slices, s)
 		p.runs[last].heads = append(p.runs[last].heads, heads[i])
+		p.runs[last].found = append(p.runs[last].found, 0)
 	}
 	return p, nil
 }
@@ -119,7 +122,7 @@ func (p *csvPlan) reader(run csvRun, field func(column int) int) string {
 		nulls = "allow_quoted_nulls = false"
 	}
 	options := []string{
-		sqltext.String(filepath.Join(sqltext.Glob(run.dir), "*.csv")),
+		sqltext.String(filepath.Join(sqltext.Glob(run.dir), run.only+"*.csv")),
 		"auto_detect = false", "header = false", "strict_mode = true", "null_padding = false",
 		"delim = " + sqltext.String(string(rune(p.r.CSV.Separator))),
 		`quote = '"'`, `escape = '"'`, "comment = ''",

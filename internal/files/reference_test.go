@@ -14,6 +14,7 @@ type refRecord struct {
 	line    int  // 1-based, at which it starts
 	at      int  // byte at which it starts
 	broken  bool // its quotes do not say where it ends
+	padded  bool // blanks follow a closing quote
 	lastRow int  // line of its last field
 }
 
@@ -91,6 +92,7 @@ func refRecordAt(text string, at int, separator byte) (r refRecord, end int) {
 		var field strings.Builder
 		fieldLine := lines
 		if i < len(text) && text[i] == '"' {
+			bare := false
 			for i++; ; {
 				if i >= len(text) {
 					return refRecord{broken: true}, len(text)
@@ -112,8 +114,16 @@ func refRecordAt(text string, at int, separator byte) (r refRecord, end int) {
 				if i >= len(text) || text[i] == separator || atLineEnd(i) != 0 {
 					break
 				}
+				blanks := i
+				for blanks < len(text) && text[blanks] != separator && strings.ContainsRune(" \t", rune(text[blanks])) {
+					blanks++
+				}
+				if !bare && (blanks >= len(text) || text[blanks] == separator || atLineEnd(blanks) != 0) {
+					r.padded, i = true, blanks
+					break
+				}
 				field.WriteByte('"')
-				odd = true
+				odd, bare = true, true
 			}
 		} else {
 			for i < len(text) && text[i] != separator && atLineEnd(i) == 0 {
@@ -132,7 +142,7 @@ func refRecordAt(text string, at int, separator byte) (r refRecord, end int) {
 }
 
 // refAll gives the texts of all records if each is one of the first one's length.
-func refAll(text string, separator byte) (rows [][]string, fields int, ok bool) {
+func refAll(text string, separator byte) (rows [][]string, fields int, padded, ok bool) {
 	all := refRecords(text, separator, 0)
 	for _, r := range all {
 		if !r.broken {
@@ -142,11 +152,11 @@ func refAll(text string, separator byte) (rows [][]string, fields int, ok bool) 
 	}
 	for _, r := range all {
 		if !r.sound(fields) {
-			return nil, fields, false
+			return nil, fields, false, false
 		}
-		rows = append(rows, r.fields)
+		rows, padded = append(rows, r.fields), padded || r.padded
 	}
-	return rows, fields, true
+	return rows, fields, padded, true
 }
 
 // oldLines reports whether text is refused for its line ends.

@@ -295,21 +295,6 @@ func (s Slice) At(path string) (Slice, error) {
 	return s, nil
 }
 
-// EmptyCSV lists the inputs among slices that have not even a header though r
-// says that there is one: they are read as no rows, for compatibility.
-func EmptyCSV(r *script.FileReader, slices []Slice) []string {
-	var out []string
-	if r.Parquet || r.CSV.HeaderRecord < 0 {
-		return nil
-	}
-	for _, s := range slices {
-		if s.FileBytes == 0 {
-			out = append(out, s.URL)
-		}
-	}
-	return out
-}
-
 // Repeated tells of the files that slices read again, each where it begins.
 func Repeated(slices []Slice) []string {
 	var out []string

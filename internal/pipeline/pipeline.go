@@ -728,7 +728,7 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 		s.RowsIn = res.CSVRows
 	}
 	var err error
-	if s.Warnings, err = x.warnings(); err != nil {
+	if s.Warnings, err = x.warnings(ctx); err != nil {
 		return out, err
 	}
 	s.Warnings = append(s.Warnings, x.strain.notes...)
@@ -746,52 +746,41 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 }
 
 // warnings are about inputs that were read as they are and may be a mistake.
-func (x *attempt) warnings() ([]string, error) {
+func (x *attempt) warnings(ctx context.Context) ([]string, error) {
 	var out []string
 	var errs []error
 	x.batch.Work.Each(x.node, func(n *script.Node, w *plan.Work) {
-		if n.Files != nil {
-			some, err := fileWarnings(n, w.Files)
+		for i, r := range n.FileReaders() {
+			read := w.Files
+			if i < len(w.Scans) {
+				read = w.Scans[i]
+			}
+			some, err := fileWarnings(ctx, r, read)
 			out, errs = append(out, some...), append(errs, err)
 		}
 	})
 	return out, errors.Join(errs...)
 }
 
-func fileWarnings(n *script.Node, read []files.Slice) ([]string, error) {
+func fileWarnings(ctx context.Context, r *script.FileReader, read []files.Slice) ([]string, error) {
+	rowless, noRows := files.Rowless(ctx, r, read)
+	lacking, noColumns := files.Lacking(r, read)
+	shared, noHeader := files.SharedHeaders(r, read)
+	out := few(rowless, "input file has", "input files have", "no rows")
+	out = append(out, few(files.Repeated(read), "input file is", "input files are", "read more than once")...)
+	out = append(out, few(lacking, "input file lacks", "input files lack", "columns that may be missing")...)
+	out = append(out, few(files.Further(r, read), "input file has", "input files have", "columns that the first file has not")...)
+	out = append(out, few(shared, "column has", "columns have", "a header that is there more than once")...)
+	return out, errors.Join(noRows, noColumns, noHeader)
+}
+
+// few keeps the first warnings of a kind, and counts the others.
+func few(all []string, one, several, what string) []string {
 	const namesMax = 10 // of a batch, of each kind
-	var out []string
-	empty := files.EmptyCSV(n.Files, read)
-	for i, url := range empty {
-		if i == namesMax {
-			out = append(out, moreOf(len(empty)-namesMax, "input file is", "input files are")+" empty")
-			break
-		}
-		out = append(out, fmt.Sprintf("input file %s is empty: it has 0 bytes and no header, and was read as no rows", url))
+	if more := len(all) - namesMax; more > 0 {
+		return append(all[:namesMax:namesMax], moreOf(more, one, several)+" "+what)
 	}
-	again := files.Repeated(read)
-	if more := len(again) - namesMax; more > 0 {
-		again = append(again[:namesMax], moreOf(more, "input file is", "input files are")+" read more than once")
-	}
-	out = append(out, again...)
-	lacking, err := files.Lacking(n.Files, read)
-	if err != nil {
-		return out, err
-	}
-	if more := len(lacking) - namesMax; more > 0 {
-		lacking = append(lacking[:namesMax], moreOf(more, "input file lacks", "input files lack")+" columns that may be missing")
-	}
-	out = append(out, lacking...)
-	further := files.Further(n.Files, read)
-	if more := len(further) - namesMax; more > 0 {
-		further = append(further[:namesMax], moreOf(more, "input file has", "input files have")+" columns that the first file has not")
-	}
-	out = append(out, further...)
-	shared, err := files.SharedHeaders(n.Files, read)
-	if more := len(shared) - namesMax; more > 0 {
-		shared = append(shared[:namesMax], moreOf(more, "column has a header that is", "columns have headers that are")+" there more than once")
-	}
-	return append(out, shared...), err
+	return all
 }
 
 // evidence is what a task that failed left to be looked at. That it cannot be

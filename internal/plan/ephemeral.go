@@ -324,22 +324,22 @@ func (i *inlined) readFiles(t *engine.Task, b Batch, need bool) error {
 	case need:
 		how = files.Ordered
 	}
-	from, prepare, err := files.ReadSQL(n.Files, work, b.Scratch, how)
+	reading, err := files.Read(n.Files, work, b.Scratch, how)
 	if err != nil {
 		return ofNode(n, err)
 	}
 	for _, s := range work {
 		t.Paths = append(t.Paths, s.Path)
 	}
-	t.Prepare = both(t.Prepare, func(ctx context.Context) error { return ofNode(n, prepare(ctx)) })
-	t.CountCSV = t.CountCSV || !n.Files.Parquet
+	t.Prepare = both(t.Prepare, func(ctx context.Context) error { return ofNode(n, reading.Prepare(ctx)) })
+	countCSV(t, n.Files, reading)
 	t.Numbers = t.Numbers || how == files.Ordered
 	i.slices = work
 	if i.slices == nil {
 		i.slices = []files.Slice{}
 	}
 	i.rows = func(positioned bool) relation {
-		rel := relation{from: from + " AS r", slices: work}
+		rel := relation{from: reading.SQL + " AS r", slices: work}
 		if positioned {
 			at, again, err := files.ReadSQL(n.Files, work, b.Scratch, files.Positioned)
 			if err == nil && again(context.Background()) == nil {
@@ -361,7 +361,7 @@ func (i *inlined) readFiles(t *engine.Task, b Batch, need bool) error {
 				return found
 			}
 		}
-		return prepare(ctx) // who asks next reads the files as the batch did
+		return reading.Prepare(ctx) // who asks next reads the files as the batch did
 	}
 	return nil
 }

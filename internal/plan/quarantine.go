@@ -114,7 +114,7 @@ func (f *badFinder) retry(ctx context.Context, db *engine.Instance, bad *engine.
 // rest is the task of the rows that are left in the source table.
 func (f *badFinder) rest(src badSource) (engine.Task, error) {
 	t := f.strict
-	t.Prepare, t.Python, t.CountCSV, t.Explain, t.Quarantine = nil, nil, false, nil, nil
+	t.Prepare, t.Python, t.CSV, t.Explain, t.Quarantine = nil, nil, nil, nil, nil
 	rel := relation{from: src.table + " AS r", order: src.order, refer: src.ref}
 	if f.n.Out != nil {
 		out := outputFrom(f.n, rel)

@@ -262,7 +262,12 @@ func queryFile(t *engine.Task, r *script.FileReader, slices []files.Slice, scrat
 	if r.Parquet {
 		return files.QueryParquet(slices, scratch)
 	}
-	return files.ReadSQL(r, slices, scratch, how)
+	reading, err := files.Read(r, slices, scratch, how)
+	if err != nil {
+		return "", nil, err
+	}
+	countCSV(t, r, reading)
+	return reading.SQL, reading.Prepare, nil
 }
 
 // resultQuery casts the query's columns to the fields, where each value must

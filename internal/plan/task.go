@@ -242,15 +242,15 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 	if b.Trace {
 		how = files.Positioned
 	}
-	sql, prepare, err := files.ReadSQL(n.Files, b.Work.Files, b.Scratch, how)
+	reading, err := files.Read(n.Files, b.Work.Files, b.Scratch, how)
 	if err != nil {
 		return relation{}, err
 	}
 	for _, s := range b.Work.Files {
 		t.Paths = append(t.Paths, s.Path)
 	}
-	t.Prepare = prepare
-	t.CountCSV = !n.Files.Parquet
+	t.Prepare = reading.Prepare
+	countCSV(t, n.Files, reading)
 	t.Explain = func(ctx context.Context, db engine.Querier, cause error) error {
 		var found *fault.Error
 		if err := files.Diagnose(ctx, db, n.Files, b.Work.Files, b.Scratch, cause); errors.As(err, &found) {
@@ -262,11 +262,25 @@ func (p *Planner) filesRelation(t *engine.Task, n *script.Node, b Batch) (relati
 		}
 		return atLine(ctx, db, n.Files, b.Work.Files, b.Scratch, explainExpressions(n, relation{from: positioned + " AS r"}, b.Work.Files)(ctx, db, cause))
 	}
-	rel := relation{from: sql + " AS r"}
+	rel := relation{from: reading.SQL + " AS r"}
 	if b.Trace {
 		rel.order = fileOrder()
 	}
 	return rel, nil
+}
+
+// countCSV has the engine count what is read of CSV text.
+func countCSV(t *engine.Task, r *script.FileReader, reading *files.Reading) {
+	if !r.Parquet {
+		t.CSV = append(t.CSV, csvSource{reading})
+	}
+}
+
+// csvSource is a reading as the engine knows it.
+type csvSource struct{ *files.Reading }
+
+func (s csvSource) Recount(ctx context.Context, db engine.Querier) error {
+	return s.Reading.Recount(ctx, db)
 }
 
 // atLine adds to a failure at a row of a file the line at which people find it.
