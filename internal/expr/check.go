@@ -264,7 +264,7 @@ func (c *checker) selector(n *node, x *ast.SelectorExpr) (*node, *Error) {
 
 // standsFor makes the reference n one to a value as it was computed.
 func (n *node) standsFor(value *node) {
-	n.dec, n.zone = value.dec, value.zone
+	n.dec, n.zone, n.bits = value.dec, value.zone, value.bits
 	if n.typ == DateTime && value.zone == nil {
 		n.layout = ZonedLayout
 	}
@@ -300,7 +300,9 @@ func (c *checker) unary(n *node, x *ast.UnaryExpr) (*node, *Error) {
 	if a.typ == GoInt {
 		n.typ = Int
 	}
-	n.raises = n.raises || n.typ == Int
+	if n.typ == Int {
+		n.raises, n.bits = true, a.width()
+	}
 	return foldNegation(n), nil
 }
 
@@ -482,6 +484,9 @@ func (c *checker) arithmetic(n *node, at span) (*node, *Error) {
 		return nil, at.errorf("%% needs two ints, not %s and %s", a.typ, b.typ)
 	}
 	n.args = []*node{c.convert(a, n.typ), c.convert(b, n.typ)}
+	if n.typ == Int {
+		n.bits = widthOf(n.tok, a, b)
+	}
 	n.raises = n.raises || n.args[0].raises || n.args[1].raises || n.typ != Float
 	if n.typ == Decimal {
 		if a.typ.exact() || b.typ.exact() {
@@ -544,7 +549,7 @@ func (c *checker) decimalArithmetic(n *node, at span) *Error {
 	case n.tok == token.QUO || product && files:
 		n.dec = decimalType{wide: true, scale: quotientScale}
 	default:
-		n.dec = decimalType{wide: a.wide || b.wide || scale > columnScale, scale: scale, fine: files}
+		n.dec = decimalType{wide: true, scale: scale, fine: files}
 	}
 	return nil
 }

@@ -22,8 +22,8 @@
 // result is NULL is not said.
 //
 // One freedom is DuckDB's: it adds up the constants of (x + 1) + 2 first, so
-// with constants near the limits of 64 bits an int overflow may be found where
-// there is none, or the other way round. A value is never different.
+// near 38 digits, which operations on ints and decimals have, an overflow may be
+// found where there is none, or the other way round. A value is never different.
 //
 // Every failure of loading is an [*Error] with the byte range in the source;
 // run-time failures are DuckDB's. A connection that runs compiled SQL must

@@ -3,9 +3,7 @@ package expr
 import (
 	"fmt"
 	"go/token"
-	"math"
 	"math/big"
-	"strconv"
 	"strings"
 )
 
@@ -41,7 +39,7 @@ func (n *node) before() int {
 	case constant:
 		return max(v.digits(v.scale)-v.scale, 1)
 	case n.whole():
-		return len(strconv.FormatInt(math.MaxInt64, 10))
+		return n.args[0].digits()
 	case n.dec.open:
 		return narrowDigits - columnScale
 	}

@@ -107,6 +107,18 @@ func (r *renderer) aggregated(n *node) string {
 	return r.whereCounted(n.args[0], cmp.Or(r.filter, r.present))
 }
 
+// EachSQL renders what an aggregate takes from a row; NULL where it takes nothing.
+func (c *Compiled) EachSQL(column func(Ref) string) string {
+	r, n := c.renderer(column, ""), c.root
+	if len(n.args) == 0 {
+		return "NULL"
+	}
+	if strings.HasSuffix(n.fn.name, "_if") {
+		r.filter = r.counted(n.args[len(n.args)-1])
+	}
+	return r.aggregated(n)
+}
+
 // counted renders the condition of an _if aggregate.
 func (r *renderer) counted(cond *node) string {
 	sql := r.whereCounted(cond, r.present)

@@ -22,13 +22,13 @@ func choiceFunctions() []*function {
 		check:  checkChoice, sql: sqlChoice, takesNull: true})
 }
 
-func checkChoice(_ *checker, n *node) *Error {
-	return oneOfThem(n, n.args[1:])
+func checkChoice(c *checker, n *node) *Error {
+	return c.oneOfThem(n, n.args[1:])
 }
 
 // oneOfThem gives n what the values have in common of which it will be one. A
 // null among them takes their type.
-func oneOfThem(n *node, values []*node) *Error {
+func (c *checker) oneOfThem(n *node, values []*node) *Error {
 	if err := unifyExact(n, values); err != nil || n.typ.exact() {
 		return err
 	}
@@ -50,7 +50,7 @@ func oneOfThem(n *node, values []*node) *Error {
 		n.typ = first.typ
 		n.dec, n.zone = first.dec, first.zone
 	}
-	n.plain, n.finite = true, true
+	n.plain, n.finite, n.bits = true, true, widthOfChoice(values)
 	for _, v := range values {
 		if v.typ == Null {
 			v.typedNull(n.typ)
@@ -59,7 +59,7 @@ func oneOfThem(n *node, values []*node) *Error {
 			continue
 		}
 		n.plain, n.finite = n.plain && v.plain, n.finite && v.finite
-		n.dec = decimalType{wide: n.dec.wide || v.dec.wide, scale: max(n.dec.scale, v.dec.scale), fine: n.dec.ofFiles() || v.dec.ofFiles()}
+		n.dec = decimalType{wide: n.dec.wide || v.dec.wide || v.whole() && !c.mode.Round, scale: max(n.dec.scale, v.dec.scale), fine: n.dec.ofFiles() || v.dec.ofFiles()}
 		if n.zone != nil && (v.zone == nil || n.zone.String() != v.zone.String() || offsetOf(n.zone) != offsetOf(v.zone)) {
 			n.zone = nil
 		}
@@ -79,7 +79,7 @@ func sqlChoice(r *renderer, n *node) string {
 	if n.typ.IsDecimal() {
 		return r.choice(n, func(a *node) string { return r.cast(a, n.dec) })
 	}
-	return r.choice(n, r.sql)
+	return r.choice(n, r.hugeint(n))
 }
 
 func (r *renderer) choice(n *node, render func(*node) string) string {
@@ -95,11 +95,11 @@ func nullFunctions() []*function {
 		{name: "is_null", group: "NULL", params: []param{{"x", anyValue() | setOf(anyNested)}}, result: Bool, handlesNull: true,
 			doc:      "Whether x is NULL; the result is never NULL. Beyond Capillaries.",
 			nullable: func(*node) bool { return false },
-			sql:      func(r *renderer, n *node) string { return "(" + r.sql(n.args[0]) + " IS NULL)" }},
+			sql:      func(r *renderer, n *node) string { return "(" + r.allDigits(n.args[0]) + " IS NULL)" }},
 		{name: "coalesce", group: "NULL", params: []param{{"x", anyValue()}, {"y", anyValue()}}, variadic: true, resultDoc: "type of x",
 			takesNull: true, handlesNull: true,
 			doc:   "The first value that is not NULL; all must have the same type. Values after it are not evaluated. The result is never NULL if one of the values cannot be NULL. Beyond Capillaries.",
-			check: func(_ *checker, n *node) *Error { return oneOfThem(n, n.args) },
+			check: func(c *checker, n *node) *Error { return c.oneOfThem(n, n.args) },
 			nullable: func(n *node) bool {
 				for _, a := range n.args {
 					if !a.null {
@@ -116,7 +116,7 @@ func nullFunctions() []*function {
 // which those before it are NULL, but what occurs twice in one argument it
 // computes first, for all rows. It does not reach into a CASE.
 func sqlCoalesce(r *renderer, n *node) string {
-	render := r.sql
+	render := r.hugeint(n)
 	if n.typ.IsDecimal() {
 		render = func(a *node) string { return r.cast(a, n.dec) }
 	}

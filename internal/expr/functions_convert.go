@@ -15,7 +15,7 @@ func conversionFunctions() []*function {
 		{name: "string", group: "Conversions", params: []param{{"x", printable()}}, result: String,
 			takesNull: true,
 			doc:       "Text as Go prints it: floats in the shortest form that reads back (1e+06 from a million on), decimals without zeros at the end, datetimes and timestamptz as 2006-01-02 15:04:05.999999 +0000 UTC, dates as 2006-01-02.",
-			check:     ofNull(checkString), sql: func(r *renderer, n *node) string { return r.text(n.args[0]) }},
+			check:     ofNull(checkString), sql: sqlString},
 		{name: "int", group: "Conversions", params: value, result: Int, raises: true, takesNull: true,
 			doc:   "A string must be a base-10 integer without blanks; floats and decimals are cut toward zero; true is 1. A value that does not fit raises an error.",
 			check: ofNull(checkInt), sql: sqlInt},
@@ -65,6 +65,13 @@ func checkString(_ *checker, n *node) *Error {
 		n.constant(v.String())
 	}
 	return nil
+}
+
+func sqlString(r *renderer, n *node) string {
+	if a := n.args[0]; a.huge() {
+		return "CAST(" + r.allDigits(a) + " AS VARCHAR)"
+	}
+	return r.text(n.args[0])
 }
 
 func checkInt(_ *checker, n *node) *Error {
@@ -255,7 +262,7 @@ func sqlToExact(r *renderer, n *node) string {
 	case t == Bool:
 		return "CAST(CAST(" + r.sql(a) + " AS INTEGER) AS " + n.typ.SQL() + ")"
 	case t == Int || t == GoInt || a.behind() <= scale && !a.dec.open:
-		return r.let(a, func(v string) string {
+		return r.bind(r.allDigits(a), a.cheap(), func(v string) string {
 			return "coalesce(TRY_CAST(" + v + " AS " + n.typ.SQL() + "), CASE WHEN " + v + " IS NOT NULL THEN " + lost(v) + " END)"
 		})
 	}
@@ -278,7 +285,7 @@ func checkRound(_ *checker, n *node) *Error {
 	case t == Float:
 		before = wideDigits - int(scale)
 	case t == Int || t == GoInt:
-		before = len(strconv.FormatInt(math.MaxInt64, 10))
+		before = min(a.digits(), wideDigits-int(scale))
 	default:
 		before = min(a.before()+1, wideDigits-int(scale)) // 9.99 may become 10.0
 	}
@@ -302,7 +309,7 @@ func checkRound(_ *checker, n *node) *Error {
 func sqlRound(r *renderer, n *node) string {
 	a := n.args[0]
 	if a.typ != Float {
-		return "CAST(" + r.sql(a) + " AS " + n.typ.SQL() + ")"
+		return "CAST(" + r.allDigits(a) + " AS " + n.typ.SQL() + ")"
 	}
 	return r.bind("thalweg_float_plain("+r.sql(a)+")", false, func(v string) string {
 		return "coalesce(TRY_CAST(" + v + " AS " + n.typ.SQL() + "), CASE WHEN " + v + " IS NOT NULL THEN " + raised(n, "not a decimal: ").SQL(shown(v)) + " END)"

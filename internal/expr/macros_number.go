@@ -13,6 +13,10 @@ func convertMacros() []string {
 		// division up to 2^53, else through text (DuckDB adds two rounded parts there).
 		`CREATE OR REPLACE TEMP MACRO thalweg_decimal_float(x) AS
 			CASE WHEN abs(x) < 90000000000000 THEN CAST(x AS DOUBLE) ELSE CAST(CAST(x AS VARCHAR) AS DOUBLE) END`,
+		// Nearest float64 of an int of any size.
+		`CREATE OR REPLACE TEMP MACRO thalweg_int_float(x) AS
+			CASE WHEN x BETWEEN -9223372036854775807 AND 9223372036854775807 THEN CAST(CAST(x AS BIGINT) AS DOUBLE)
+				ELSE CAST(CAST(x AS VARCHAR) AS DOUBLE) END`,
 		// The same of a decimal of a file, whose type DuckDB knows when it binds the statement.
 		`CREATE OR REPLACE TEMP MACRO thalweg_open_float(x) AS
 			CASE WHEN typeof(x) = 'DECIMAL(18,2)' THEN thalweg_decimal_float(x) ELSE CAST(CAST(x AS VARCHAR) AS DOUBLE) END`,

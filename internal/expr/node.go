@@ -38,6 +38,7 @@ type node struct {
 	text string // source, for run-time messages
 
 	dec      decimalType    // of a decimal
+	bits     int            // of an int that operators computed, see width; 0: of any other int
 	zone     *time.Location // of a datetime: its zone; nil when it depends on the row
 	layout   string         // of a reference to a datetime with a zone of its own: that of its text
 	aux      any            // what the function's check found out for its sql
@@ -53,7 +54,7 @@ func (n *node) isConst() bool { return n.op == opConst }
 
 // constant makes n a constant in place.
 func (n *node) constant(v any) *node {
-	n.op, n.val, n.args, n.raises, n.null = opConst, v, nil, false, false
+	n.op, n.val, n.args, n.raises, n.null, n.bits = opConst, v, nil, false, false, 0
 	switch v := v.(type) {
 	case number:
 		n.dec, _ = v.shape()

@@ -12,6 +12,7 @@ import (
 	"math"
 	"math/big"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,6 +51,9 @@ func reference(src string, row map[string]any, round bool) (value any, mayRaise 
 		}
 	}
 	value, err = e.eval(root)
+	if _, large := value.(*big.Int); large {
+		return nil, e.risky, errRaise
+	}
 	if d, ok := value.(dec); ok && round {
 		value = e.physical(dec{roundTo(d.rat, 2), 2})
 	}
@@ -135,10 +139,9 @@ func (e *evaluator) unary(n *ast.UnaryExpr) (any, error) {
 	case bool:
 		return !v, nil
 	case int64:
-		if v == math.MinInt64 {
-			return nil, errRaise
-		}
-		return -v, nil
+		return smallest(new(big.Int).Neg(big.NewInt(v))), nil
+	case *big.Int:
+		return smallest(new(big.Int).Neg(v)), nil
 	case float64:
 		return -v, nil
 	case dec:
@@ -183,7 +186,7 @@ func (e *evaluator) binary(n *ast.BinaryExpr) (any, error) {
 // raise: an int that has to become a decimal, a division by zero.
 func (e *evaluator) nothing(op token.Token, a, b any) {
 	for _, v := range []any{a, b} {
-		if _, ok := v.(int64); ok {
+		if wholeOf(v) != nil {
 			e.toDec(v)
 		}
 	}
@@ -220,6 +223,9 @@ func toFloat(v any) float64 {
 	switch v := v.(type) {
 	case int64:
 		return float64(v)
+	case *big.Int:
+		f, _ := new(big.Rat).SetInt(v).Float64()
+		return f
 	case float64:
 		return v
 	case dec:
@@ -230,8 +236,8 @@ func toFloat(v any) float64 {
 }
 
 func (e *evaluator) toDec(v any) dec {
-	if i, ok := v.(int64); ok {
-		return e.physical(dec{new(big.Rat).SetInt64(i), 0})
+	if i := wholeOf(v); i != nil {
+		return e.physical(dec{new(big.Rat).SetInt(i), 0})
 	}
 	return v.(dec)
 }
@@ -276,15 +282,34 @@ func (e *evaluator) arithmetic(op token.Token, a, b any) (any, error) {
 			return x * y, nil
 		}
 		return x / y, nil
-	case int64:
-		return intOp(op, x, b.(int64))
+	case int64, *big.Int:
+		return e.intOp(op, wholeOf(a), wholeOf(b))
 	}
 	return e.decOp(op, a.(dec), b.(dec))
 }
 
-func intOp(op token.Token, a, b int64) (any, error) {
-	x, y := big.NewInt(a), big.NewInt(b)
-	if b == 0 && (op == token.QUO || op == token.REM) {
+// wholeOf is an int as operators compute it; nil: v is none.
+func wholeOf(v any) *big.Int {
+	switch v := v.(type) {
+	case int64:
+		return big.NewInt(v)
+	case *big.Int:
+		return v
+	}
+	return nil
+}
+
+// smallest is an int64 where x is one.
+func smallest(x *big.Int) any {
+	if x.IsInt64() {
+		return x.Int64()
+	}
+	return x
+}
+
+func (e *evaluator) intOp(op token.Token, a, b *big.Int) (any, error) {
+	x, y := new(big.Int).Set(a), b
+	if b.Sign() == 0 && (op == token.QUO || op == token.REM) {
 		return nil, errRaise
 	}
 	switch op {
@@ -297,15 +322,10 @@ func intOp(op token.Token, a, b int64) (any, error) {
 	case token.QUO:
 		x.Quo(x, y)
 	case token.REM:
-		if a == math.MinInt64 && b == -1 {
-			return nil, errRaise // DuckDB takes this for an overflow
-		}
 		x.Rem(x, y)
 	}
-	if !x.IsInt64() {
-		return nil, errRaise
-	}
-	return x.Int64(), nil
+	e.risky = e.risky || x.CmpAbs(pow(38)) >= 0
+	return smallest(x), nil
 }
 
 func (e *evaluator) decOp(op token.Token, a, b dec) (any, error) {
@@ -347,8 +367,8 @@ func compareValues(op token.Token, a, b any) bool {
 		x = strings.ReplaceAll(strings.Trim(x, `"`), `\"`, `\`)
 		y := strings.ReplaceAll(strings.Trim(b.(string), `"`), `\"`, `"`)
 		sign = strings.Compare(x, y)
-	case int64:
-		sign = big.NewInt(x).Cmp(big.NewInt(b.(int64)))
+	case int64, *big.Int:
+		sign = wholeOf(a).Cmp(wholeOf(b))
 	case dec:
 		sign = x.rat.Cmp(b.(dec).rat)
 	case time.Time:
@@ -398,6 +418,9 @@ func decText(d dec) string {
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
+// isLarge reports ints that only operators, comparisons, conversions and functions of floats take.
+func isLarge(v any) bool { _, large := v.(*big.Int); return large }
+
 func goText(v any) string {
 	if d, ok := v.(dec); ok {
 		return decText(d)
@@ -428,6 +451,9 @@ func (e *evaluator) call(n *ast.CallExpr) (any, error) {
 	}
 	if missing {
 		return nil, nil
+	}
+	if !slices.Contains([]string{"string", "float", "decimal2", "math.Sqrt", "math.Round"}, fn) && slices.ContainsFunc(args, isLarge) {
+		return nil, errRaise
 	}
 	switch fn {
 	case "string":

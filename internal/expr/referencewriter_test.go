@@ -66,7 +66,7 @@ the field if it is the whole expression. In a condition (` + "`having`" + `, fil
 
 | operator | on | result |
 | --- | --- | --- |
-| ` + "`+ - *`" + ` | two numbers | float if one of them is a float, else decimal2 if one is, else int. An int beyond 64 bits is an error, and so is a decimal2 with more than 16 digits before the point: the message names row, values and expression |
+| ` + "`+ - *`" + ` | two numbers | float if one of them is a float, else decimal2 if one is, else int |
 | ` + "`/`" + ` | two numbers | the same; the quotient of ints is cut toward zero; a division by zero is an error except for floats |
 | ` + "`%`" + ` | two ints | remainder with the sign of the left side; a division by zero is an error |
 | ` + "`+`" + ` | two strings | one string |
@@ -75,14 +75,19 @@ the field if it is the whole expression. In a condition (` + "`having`" + `, fil
 | ` + "`&& \\|\\|`" + ` | bools | bool; the right side is not evaluated if the left side decides |
 | ` + "`!`, `-`" + ` | a bool, a number | |
 
+**Ranges.** A value that its type cannot hold is an error, never a wrong value, wherever the expression stands: the message names the row, its values and the expression.
+
+**Ints.** Operators and comparisons compute ints with all of their digits, up to 38, so that ` + "`r.i + 1 > 0` and `(r.i + r.j) / 2`" + ` are right at the ends of 64 bits, too.
+` + "`iif`, `coalesce` and the conversions" + ` take such a value as it is. Where it is stored, or is the argument of another function, it must fit 64 bits.
+
 **Decimals with digits.** If one side is a ` + "`decimal(p,s)`" + `, the operation is exact. The result of + or - has as many digits after the point as the side with more of them,
 a product as many as both sides together, and a quotient always 16, rounded half away from zero. A float literal counts as it is written: ` + "`r.rate * 1.1`" + ` is exact. Beside any other float the decimal becomes a float.
 The type of the result has room for all values, up to 38 digits; a value with more is an error. A product of 38 or more digits after the point is refused:
 give one side fewer digits with ` + "`round(x, 4)`" + `. A ` + "`decimal2`" + ` on the other side has its two digits. ` + "`iif` and `coalesce`" + ` of decimals have a type that holds all of them.
 
-**Decimal2.** In table fields, file columns and aggregates each operation on ` + "`decimal2`" + ` (and ints) alone is rounded to 2 digits, half away from zero. The result may have
-16 digits before the point. In ` + "`having`" + `, filters, tags and rules + - * are exact, and / gives 16 digits; a product may have at
-most 38 digits after the point, and 38 in all. A value that does not fit is an error, never a wrong value.
+**Decimal2.** In table fields, file columns and aggregates each operation on ` + "`decimal2`" + ` and ints alone is rounded to 2 digits, half away from zero. The result may have
+16 digits before the point, an int beside the decimal has all of its digits. In ` + "`having`" + `, filters, tags and rules + - * are exact, and / gives 16 digits; a product may have at
+most 38 digits after the point, and 38 in all.
 
 A decimal2 of a Parquet file has all of the file's digits (up to 22 after the point) in the expressions of its ` + "`file_table`" + `. It is rounded to
 2 digits when it is stored. An operation on such decimals uses all digits, and its result is rounded once. Comparisons, ` + "`string`, `float`, `iif` and `coalesce`" + ` use all

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/token"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,9 +39,12 @@ func (c *Compiled) Among(present string) *Compiled {
 }
 
 // Finer reports whether the value may be finer than what a table keeps of it:
-// a decimal with more digits, a datetime with microseconds or a zone.
+// an int beyond 64 bits, a decimal with more digits, a datetime with
+// microseconds or a zone.
 func (c *Compiled) Finer() bool {
 	switch n := c.root; n.typ {
+	case Int:
+		return n.huge()
 	case Decimal:
 		return n.dec.wide || n.dec.scale > columnScale
 	case DateTime:
@@ -59,7 +63,7 @@ func (c *Compiled) ComputedSQL(column func(Ref) string, order string) string {
 	if c.Zoned() {
 		return ZonedSQL(r.sql(c.root), r.formatTime(c.root, ZonedLayout))
 	}
-	return r.sql(c.root)
+	return r.allDigits(c.root)
 }
 
 // StoreSQL wraps a value for storing in a table field: decimals are rounded to
@@ -99,6 +103,12 @@ func (r *renderer) sql(n *node) string {
 	if r.guard == guardAround && n.grows() {
 		render = func(n *node) string { return r.guarded(n, r.unguarded) }
 	}
+	if n.huge() {
+		if (n.op == opNeg || n.op == opArith) && !slices.ContainsFunc(n.args, (*node).huge) {
+			return r.intOperation(n, r.sql) // of two ints of 64 bits: what leaves them raises by itself
+		}
+		return "CAST(" + render(n) + " AS BIGINT)"
+	}
 	if n.typ == String && n.null && n.op != opRef && n.op != opRaw && n.op != opNull {
 		// DuckDB takes a text for an INTEGER that is joined with one of which it
 		// sees that it is always NULL; a cast to what it is already costs nothing.
@@ -121,6 +131,9 @@ func (r *renderer) unguarded(n *node) string {
 	case opNull:
 		return n.nullSQL()
 	case opNeg:
+		if n.typ == Int {
+			return r.intOperation(n, r.hugeint(n))
+		}
 		return "(-" + r.sql(n.args[0]) + ")"
 	case opNot:
 		return "(NOT " + r.sql(n.args[0]) + ")"
@@ -282,23 +295,10 @@ func (r *renderer) arithmetic(n *node) string {
 	case n.args[0].typ == Date:
 		return r.dateArithmetic(n)
 	}
-	a, b := n.args[0], n.args[1]
 	if n.typ == Float {
-		return "(" + r.sql(a) + " " + n.tok.String() + " " + r.sql(b) + ")"
+		return "(" + r.sql(n.args[0]) + " " + n.tok.String() + " " + r.sql(n.args[1]) + ")"
 	}
-	// DuckDB raises on overflow by itself; // truncates and % has the sign of
-	// the dividend, as in Go. Only zero would give NULL.
-	symbol := map[token.Token]string{token.ADD: "+", token.SUB: "-", token.MUL: "*", token.QUO: "//", token.REM: "%"}[n.tok]
-	left := r.sql(a)
-	if n.tok == token.QUO || n.tok == token.REM {
-		if !b.isConst() {
-			return r.let(b, func(v string) string {
-				return "CASE WHEN " + v + " = 0 THEN " + raised(n, "division by zero").SQL() +
-					" ELSE " + left + " " + symbol + " " + v + " END"
-			})
-		}
-	}
-	return "(" + left + " " + symbol + " " + r.sql(b) + ")"
+	return r.intOperation(n, r.hugeint(n))
 }
 
 // compare renders == != < <= > >=.
@@ -319,6 +319,8 @@ func (r *renderer) compare(n *node) string {
 		return "(" + r.unquoted(a, `\`) + " " + symbol + " " + r.unquoted(b, `"`) + ")"
 	case Float:
 		return r.compareFloats(n.tok, symbol, a, b)
+	case Int, GoInt:
+		return "(" + r.allDigits(a) + " " + symbol + " " + r.allDigits(b) + ")"
 	}
 	return "(" + r.sql(a) + " " + symbol + " " + r.sql(b) + ")"
 }
@@ -391,7 +393,7 @@ func (r *renderer) widen(n *node) string {
 	case DateTime:
 		return instantTime(r.sql(a))
 	}
-	return "CAST(" + r.sql(a) + " AS " + decimalType{}.sql() + ")"
+	return "CAST(" + r.allDigits(a) + " AS " + decimalType{wide: !r.round}.sql() + ")"
 }
 
 func (r *renderer) toFloat(n *node) string {
@@ -406,6 +408,8 @@ func (r *renderer) toFloat(n *node) string {
 		return "CAST(CAST(" + r.sql(n) + " AS VARCHAR) AS DOUBLE)" // correctly rounded only through text
 	case n.typ == Decimal:
 		return r.let(n, func(v string) string { return "thalweg_decimal_float(" + v + ")" })
+	case n.huge():
+		return r.bind(r.allDigits(n), false, func(v string) string { return "thalweg_int_float(" + v + ")" })
 	}
 	return "CAST(" + r.sql(n) + " AS DOUBLE)"
 }

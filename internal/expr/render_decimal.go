@@ -3,8 +3,9 @@ package expr
 import (
 	"fmt"
 	"go/token"
-	"math"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // cast renders the decimal n as type t. Casting to fewer digits after the
@@ -16,7 +17,7 @@ func (r *renderer) cast(n *node, t decimalType) string {
 		}
 	}
 	if n.op == opConvert { // int to decimal, straight to the type that is wanted
-		return "CAST(" + r.sql(n.args[0]) + " AS " + t.sql() + ")"
+		return "CAST(" + r.allDigits(n.args[0]) + " AS " + t.sql() + ")"
 	}
 	if n.dec == t && !t.open {
 		return r.sql(n)
@@ -80,7 +81,7 @@ func (n *node) outgrows(t decimalType) bool {
 	case constant:
 		return v.digits(t.scale) > wideDigits
 	case n.whole():
-		return len(strconv.FormatInt(math.MaxInt64, 10)) > room
+		return n.args[0].digits() > room
 	case n.dec.open:
 		return narrowDigits-columnScale > room
 	case n.dec.wide:
@@ -99,7 +100,7 @@ func (r *renderer) compareOutgrown(n, other *node, t decimalType, compare func(n
 	limit := number{pow10(wideDigits - t.scale), 0}
 	if n.whole() {
 		v := n.args[0]
-		return r.bind(r.sql(v), v.cheap(), func(v string) string {
+		return r.bind(r.allDigits(v), v.cheap(), func(v string) string {
 			return r.name(other, func(o *node) string {
 				return fmt.Sprintf("CASE WHEN %[1]s >= %[2]s OR %[1]s <= -%[2]s THEN %[3]s ELSE %[4]s END", v, limit,
 					compare(v, zero(o)), compare("CAST("+v+" AS "+t.sql()+")", r.cast(o, t)))
@@ -141,7 +142,7 @@ func (r *renderer) decimalArithmetic(n *node) string {
 	if ofColumns(a, b) {
 		return r.addOpen(n)
 	}
-	if a.dec.scale <= columnScale && b.dec.scale <= columnScale {
+	if a.dec.scale <= columnScale && b.dec.scale <= columnScale && !a.whole() && !b.whole() {
 		return "(" + r.cast(a, column) + " " + n.tok.String() + " " + r.cast(b, column) + ")"
 	}
 	t := decimalType{wide: true, scale: max(a.dec.scale, b.dec.scale)}
@@ -166,7 +167,7 @@ func (r *renderer) exact(n *node) string {
 func (r *renderer) multiplyRounded(a, b *node) string {
 	column := decimalType{scale: columnScale}
 	scale := a.dec.scale + b.dec.scale
-	narrow := !a.dec.wide && !b.dec.wide
+	narrow := !a.dec.wide && !b.dec.wide && !a.whole() && !b.whole() // an int has up to 19 digits
 	if a.dec.ofFiles() || b.dec.ofFiles() {
 		return r.multiplyOpen(a, b)
 	}
@@ -198,6 +199,9 @@ func (r *renderer) divide(n *node) string {
 		return "CASE WHEN " + y + " = 0 THEN " + zero + " ELSE " + quotient + " END"
 	}
 	if r.round && !a.dec.wide && !b.dec.wide && a.dec.scale <= columnScale && b.dec.scale <= columnScale {
+		if a.whole() || b.whole() {
+			return r.divideWholes(a, b, guard)
+		}
 		return r.bind(r.cast(a, column), a.cheap(), func(x string) string {
 			return r.bind(r.cast(b, column), b.cheap(), func(y string) string {
 				return guard(x, y, "thalweg_divide2("+x+", "+y+")")
@@ -212,6 +216,38 @@ func (r *renderer) divide(n *node) string {
 		return "CAST(" + quotient + " AS " + column.sql() + ")"
 	}
 	return quotient
+}
+
+// divideWholes renders a rounded quotient of which one operand at least is an
+// int: fast where it has no more digits than a column.
+func (r *renderer) divideWholes(a, b *node, guard func(x, y, quotient string) string) string {
+	column, most := decimalType{scale: columnScale}, decimalLimit(narrowDigits-columnScale, 0)
+	return r.operand(a, func(x *node, u string) string {
+		return r.operand(b, func(y *node, v string) string {
+			var fits []string
+			for n, value := range map[*node]string{x: u, y: v} {
+				if n.whole() {
+					fits = append(fits, fmt.Sprintf("%[1]s BETWEEN -%[2]s AND %[2]s", value, most))
+				}
+			}
+			slices.Sort(fits)
+			plain := func(_, _, quotient string) string { return quotient }
+			return guard(u, v, fmt.Sprintf("CASE WHEN %s THEN thalweg_divide2(%s, %s) ELSE CAST(%s AS %s) END",
+				strings.Join(fits, " AND "), r.cast(x, column), r.cast(y, column), r.longDivision(x, y, plain), column.sql()))
+		})
+	})
+}
+
+// operand calls body with n, an int in the place of a decimal or a decimal, under a short name.
+func (r *renderer) operand(n *node, body func(v *node, sql string) string) string {
+	if !n.whole() {
+		return r.name(n, func(v *node) string { return body(v, v.raw) })
+	}
+	a := n.args[0]
+	return r.bind(r.allDigits(a), a.cheap(), func(v string) string {
+		raw := &node{op: opRaw, typ: Int, raw: v, bits: a.bits}
+		return body(&node{op: opConvert, typ: Decimal, args: []*node{raw}}, v)
+	})
 }
 
 // longDivision renders a quotient of 16 digits after the point.
