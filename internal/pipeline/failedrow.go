@@ -31,8 +31,12 @@ func (x *attempt) placeInTable(ctx context.Context, err error) {
 		return
 	}
 	placed := f.Place.File == "" || f.Place.Table != "" // the place is the row's, not that of the user's code
-	row := x.findRow(&f.Place, placed)
-	f.Place.Origin = x.originOf(ctx, f, row)
+	t := x.in.Reader
+	if l := x.in.Lookup; l != nil && f.Place.Table == l.Name() {
+		t = l
+	}
+	row := x.findRow(t, &f.Place, placed)
+	f.Place.Origin = x.originOf(ctx, f, t, row)
 	if placed {
 		return
 	}
@@ -49,10 +53,10 @@ func (x *attempt) placeInTable(ctx context.Context, err error) {
 	f.Message += " (" + said + ")"
 }
 
-// findRow puts the row of a place, which it counts in the batch, into the table that is
+// findRow puts the row of a place, which it counts in the batch, into the table t that is
 // read, as far as it is known: row selects its order columns, "" if it is not known.
-func (x *attempt) findRow(p *fault.Place, placed bool) (row string) {
-	t, w := x.in.Reader, x.batch.Work
+func (x *attempt) findRow(t *plan.Table, p *fault.Place, placed bool) (row string) {
+	w := x.batch.Work
 	switch {
 	case p.Table != "": // it counts a table's rows already
 		if p.Table == t.Name() && !t.Scattered() && p.Record > 0 {
@@ -74,10 +78,10 @@ func (x *attempt) findRow(p *fault.Place, placed bool) (row string) {
 	return row
 }
 
-// originOf is the record of a file that a row of a batch, if it is known, comes from;
+// originOf is the record of a file that a row of table t, if it is known, comes from;
 // nil: it is not known. That helps whoever reads of the failure, and decides nothing: it
 // takes at most half of the time that the attempt has left.
-func (x *attempt) originOf(ctx context.Context, f *fault.Error, row string) *fault.Place {
+func (x *attempt) originOf(ctx context.Context, f *fault.Error, t *plan.Table, row string) *fault.Place {
 	if x.p.cfg.RecordOf == nil || row == "" || f.Kind != fault.UserData && f.Kind != fault.Script {
 		return nil
 	}
@@ -87,7 +91,7 @@ func (x *attempt) originOf(ctx context.Context, f *fault.Error, row string) *fau
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	place, err := x.p.cfg.RecordOf(ctx, x.p, ReadRow{Table: x.in.Reader, SQL: row, Paths: x.batch.Paths})
+	place, err := x.p.cfg.RecordOf(ctx, x.p, ReadRow{Table: t, SQL: row, Paths: x.batch.Paths})
 	if err != nil {
 		x.p.cfg.Logger.Debug("the record that a failed row comes from was not found", "node", x.claim.Node, "batch", x.claim.Batch, "err", err)
 		return nil

@@ -65,7 +65,8 @@ type rule struct {
 	whole   bool   // the message tells which row it is
 	value   string // SQL over w: what a failing row has that it must not, for the fault's place; "" for none
 	// fault is the failure in its own words, for rules that have some.
-	fault func(r state.CheckResult, examples []string) *fault.Error
+	fault  func(r state.CheckResult, examples []string) *fault.Error
+	totals []comparedTotal // aggregates that it compares
 }
 
 // hasChecks reports whether a node's rows are checked.
@@ -482,13 +483,50 @@ func (x *inspection) explain(ctx context.Context, db engine.Querier, cause error
 	rel := relation{from: x.rows.from, aliases: columns{"w": x.rows.layout}, order: x.rows.order, unknown: x.rows.unknown}
 	found := find(ctx, db, x.node, rel, suspects, nil, cause)
 	var f *fault.Error
-	if errors.As(found, &f) {
-		f.Place.Sorted = 0 // it counts the node's own rows
-		if f.Place.File == "" && x.node.Table != nil {
-			f.Place.PutInTable(x.node.Table.Name, f.Place.Record)
-		}
+	if !errors.As(found, &f) {
+		return x.explainTotals(ctx, db, cause)
+	}
+	f.Place.Sorted = 0 // it counts the node's own rows
+	if f.Place.File == "" && x.node.Table != nil {
+		f.Place.PutInTable(x.node.Table.Name, f.Place.Record)
 	}
 	return found
+}
+
+// comparedTotal is an aggregate that a check compares, over some rows of a table.
+type comparedTotal struct {
+	suspect
+	rows  relation
+	table string // "": the node's own, or what its file will hold
+}
+
+// explainTotals finds the total that could not be computed, and the row for which it
+// could not, if it is for one.
+func (x *inspection) explainTotals(ctx context.Context, db engine.Querier, cause error) error {
+	for _, r := range x.rules {
+		for _, t := range r.totals {
+			each := t.suspect
+			each.each = true
+			found := find(ctx, db, x.node, t.rows, []suspect{each}, nil, cause)
+			if err := queryRow(ctx, db, fmt.Sprintf("SELECT %s FROM %s", t.expr.SQL(t.rows.ref, strings.Join(t.rows.order, ", ")), t.rows.from)); found == nil &&
+				engine.IsValueFault(err) {
+				found = t.failed(err, "")
+			}
+			var f *fault.Error
+			if !errors.As(found, &f) {
+				continue
+			}
+			f.Place.Sorted = 0
+			if t.table == "" && x.node.Table != nil {
+				t.table = x.node.Table.Name
+			}
+			if t.table != "" {
+				f.Place.PutInTable(t.table, f.Place.Record)
+			}
+			return f
+		}
+	}
+	return nil
 }
 
 // oneRow runs a query and gives its only row; none for a statement without.

@@ -176,7 +176,7 @@ func (c checked) byKey(key expr.Order, target *Table, targetKey expr.Order, fiel
 			c.reads(target, other.slices(cut))
 		}
 		v.other, v.otherOrder = other.rows(cut, c.paths, fields, "r")
-		v.ref = columns{"r": target.Layout}.ref
+		v.ref, v.otherUnknown = columns{"r": target.Layout}.ref, target.Scattered()
 	}
 	return v, ok
 }
@@ -187,6 +187,8 @@ type keyedRows struct {
 	other      string // "(SELECT …) AS r"
 	otherOrder []string
 	ref        func(expr.Ref) string
+
+	otherUnknown bool // as checkedRows.unknown
 }
 
 // foundTable gathers what a batch finds: failing rows with their rule and place,

@@ -357,7 +357,7 @@ func (i *inlined) readFiles(t *engine.Task, b Batch, need bool) error {
 			return err
 		}
 		if rel := i.rows(true); rel.positions {
-			if found := blameRelation(ctx, db, n, rel, fieldSuspects(n.Table), cause); found != nil {
+			if found := find(ctx, db, n, rel, allSuspects(n), rel.placedIn(), cause); found != nil {
 				return found
 			}
 		}
@@ -391,30 +391,17 @@ func ofNode(n *script.Node, err error) error {
 
 // blameRow finds the expression and the row at which a node that computes row by row failed.
 func blameRow(ctx context.Context, db engine.Querier, n *script.Node, rel relation, reads *Table, cause error) error {
-	suspects := fieldSuspects(n.Table)
+	var err error
 	if n.Tag != nil {
-		suspects = tagSuspects(n.Tag)
+		err = blameTags(ctx, db, n, rel, cause)
+	} else {
+		err = find(ctx, db, n, rel, allSuspects(n), rel.placedIn(), cause)
 	}
-	err := blameRelation(ctx, db, n, rel, suspects, cause)
 	var f *fault.Error
 	if errors.As(err, &f) && f.Place.File == "" && f.Place.Field != "" {
 		f.Place.PutInTable(reads.Name(), 0)
 	}
 	return err
-}
-
-// blameRelation finds which of the suspects failed and at which row, or having,
-// for which no row is known.
-func blameRelation(ctx context.Context, db engine.Querier, n *script.Node, rel relation, suspects []suspect, cause error) error {
-	found, held := search(ctx, db, n, rel, suspects, rel.placedIn(), cause)
-	if found != nil || !held || n.Table.Having == nil || n.Tag != nil {
-		return found
-	}
-	var rows int64
-	if err := queryRow(ctx, db, "SELECT count(*) FROM ("+tableQuery(n, layoutOf(n.Table.Fields), rel, nil)+")", &rows); engine.IsValueFault(err) {
-		return inScript(n, nil, err)
-	}
-	return nil
 }
 
 // sql renders the rows: stored columns, order columns, keepColumn.

@@ -1,58 +1,16 @@
 package plan
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
-	"thalweg/internal/document"
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
 	"thalweg/internal/script"
 )
-
-// suspect is an expression that may have failed, with its place in the script.
-type suspect struct {
-	name string // field, or what it is for
-	what string // what has that name; "": a field
-	pos  document.Pos
-	expr *expr.Compiled
-	typ  expr.Type
-
-	finer bool // having sees it as it was computed
-	// print gives the text in the file, which may fail where the value does not; nil: there is none that can.
-	print func(value string) (string, error)
-}
-
-func fieldSuspects(w *script.TableWriter) []suspect {
-	var out []suspect
-	for _, f := range w.Fields {
-		out = append(out, suspect{name: f.Name, pos: f.ExprPos, expr: f.Expr, typ: f.Type})
-	}
-	return out
-}
-
-func tagSuspects(tag *script.Tag) []suspect {
-	var out []suspect
-	for _, c := range tag.Criteria {
-		out = append(out, suspect{name: "tag " + c.Tag, pos: tag.Pos, expr: c.Expr, typ: expr.Bool})
-	}
-	return out
-}
-
-func columnSuspects(w *script.FileWriter) []suspect {
-	var out []suspect
-	for _, c := range w.Columns {
-		out = append(out, suspect{name: c.Name, pos: c.Pos, expr: c.Expr, typ: c.Type})
-		if c.Zone != "" {
-			out = append(out, suspect{name: c.Name, what: "column", pos: c.Pos, expr: c.Expr, typ: c.Type, print: c.PrintSQL})
-		}
-	}
-	return out
-}
 
 // shownRunesMax bounds a value in an error message.
 const shownRunesMax = 60
@@ -62,33 +20,42 @@ const shownRunesMax = 60
 // whose rows then carry __file and __row.
 func explainExpressions(n *script.Node, rel relation, slices []files.Slice) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
-		suspects := fieldSuspects(n.Table)
-		found, held := search(ctx, db, n, rel, suspects, slices, cause)
-		if found != nil {
+		suspects := allSuspects(n)
+		if found := find(ctx, db, n, rel, suspects, slices, cause); found != nil {
 			return found
-		}
-		if held && n.Table.Having != nil {
-			suspects = nil // it was having
 		}
 		return inScript(n, suspects, cause)
 	}
 }
 
-// explainTags finds the criterion and the row of source at which a tag node failed.
+// explainTags finds the criterion and the row of source at which a tag node failed, or
+// the field of one of its tags.
 func explainTags(n *script.Node, source relation) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
-		suspects := tagSuspects(n.Tag)
-		if err := find(ctx, db, n, source, suspects, source.placedIn(), cause); err != nil {
-			return err
+		if found := blameTags(ctx, db, n, source, cause); found != nil {
+			return found
 		}
-		return inScript(n, suspects, cause)
+		return inScript(n, append(tagSuspects(n.Tag), allSuspects(n)...), cause)
 	}
+}
+
+// blameTags is explainTags where it finds a row; nil if it does not.
+func blameTags(ctx context.Context, db engine.Querier, n *script.Node, source relation, cause error) error {
+	found, held := search(ctx, db, n, source, tagSuspects(n.Tag), source.placedIn(), cause)
+	if found != nil || !held {
+		return found
+	}
+	numbered := fmt.Sprintf("SELECT *, %s AS __n FROM %s", source.rowNumber(), source.from)
+	tagged := tagRelation(n.Tag, numbered, source.aliases["r"], source.order)
+	tagged.row, tagged.unknown, tagged.positions, tagged.slices = "r.__n", source.unknown, source.positions, source.slices
+	tagged.refer = tagRef(n.Tag, tagged)
+	return find(ctx, db, n, tagged, allSuspects(n), tagged.placedIn(), cause)
 }
 
 // explainScript names the expression only.
 func explainScript(n *script.Node) func(context.Context, engine.Querier, error) error {
 	return func(_ context.Context, _ engine.Querier, cause error) error {
-		suspects := fieldSuspects(n.Table)
+		suspects := allSuspects(n)
 		if n.Lookup != nil && n.Lookup.Filter != nil {
 			suspects = append(suspects, suspect{name: "filter", pos: n.Lookup.Pos, expr: n.Lookup.Filter})
 		}
@@ -99,9 +66,6 @@ func explainScript(n *script.Node) func(context.Context, engine.Querier, error) 
 // inScript places a failure that no row was found for at the expression whose
 // text it quotes, else at the node.
 func inScript(n *script.Node, suspects []suspect, cause error) error {
-	if n.Table.Having != nil {
-		suspects = append(suspects, suspect{name: "having", pos: n.Table.Pos, expr: n.Table.Having})
-	}
 	if !engine.IsValueFault(cause) {
 		return nil
 	}
@@ -128,7 +92,7 @@ func inScript(n *script.Node, suspects []suspect, cause error) error {
 // explainOutput does the same for an output file's columns.
 func explainOutput(n *script.Node, rel relation) func(context.Context, engine.Querier, error) error {
 	return func(ctx context.Context, db engine.Querier, cause error) error {
-		if err := find(ctx, db, n, rel, columnSuspects(n.Out), rel.placedIn(), cause); err != nil || !engine.IsValueFault(cause) {
+		if err := find(ctx, db, n, rel, allSuspects(n), rel.placedIn(), cause); err != nil || !engine.IsValueFault(cause) {
 			return err
 		}
 		// The values are fine, but the file cannot hold one of them.
@@ -183,16 +147,8 @@ func search(ctx context.Context, db engine.Querier, n *script.Node, rel relation
 		if err != nil {
 			return nil, false
 		}
-		reason, _, hint := engine.ExpressionReason(cause, s.expr.Quoted())
-		f := &fault.Error{Kind: fault.UserData, Place: place,
-			Message: fmt.Sprintf("%s %s: %s", cmp.Or(s.what, "field"), s.name, reason),
-			Hint:    fmt.Sprintf("change the expression at %s:%d:%d, or correct the input", s.pos.File, s.pos.Line, s.pos.Col)}
-		if s.print != nil {
-			f.Hint = "leave csv.zone out, name another, or give the column a layout that shows all of it"
-		}
-		if hint != "" {
-			f.Hint += "; " + hint
-		}
+		f := s.failed(cause, place.Value)
+		f.Place = place
 		return f, false
 	}
 	return nil, true
@@ -209,19 +165,19 @@ type evidence struct {
 
 func newEvidence(ctx context.Context, db engine.Querier, rel relation, suspects []suspect, positioned bool) (*evidence, error) {
 	e := &evidence{db: db, rel: rel, columns: map[expr.Ref]string{}}
-	row, file, order := "row_number() OVER () - 1", "CAST(0 AS BIGINT)", ""
+	row, file, order := rel.rowNumber(), "CAST(0 AS BIGINT)", ""
 	switch {
 	case positioned:
 		row, file = "r."+files.RowColumn, "r."+files.FileColumn
 	case rel.unknown:
-		row, order = "CAST(0 AS BIGINT)", " ORDER BY "+strings.Join(rel.order, ", ")
+		order = " ORDER BY " + strings.Join(rel.order, ", ")
 	}
 	cols := []string{row + " AS at_row", file + " AS at_file"}
 	for _, s := range suspects {
-		for _, ref := range s.expr.Refs() {
+		for _, ref := range s.refs() {
 			if e.columns[ref] == "" {
 				e.columns[ref] = fmt.Sprintf("c%d", len(e.columns))
-				cols = append(cols, rel.aliases.ref(ref)+" AS "+e.columns[ref])
+				cols = append(cols, rel.ref(ref)+" AS "+e.columns[ref])
 			}
 		}
 	}
@@ -240,7 +196,7 @@ func (e *evidence) query(ctx context.Context, query string, into ...any) error {
 
 // try computes s for rows [from, to). LIMIT keeps DuckDB from computing it for others.
 func (e *evidence) try(ctx context.Context, s suspect, from, to int64) error {
-	value := expr.StoreSQL(s.typ, s.expr.SQL(e.ref, ""))
+	value := s.sql(e.ref)
 	if s.print != nil {
 		text, err := s.print(value)
 		if err != nil {
@@ -260,14 +216,14 @@ func (e *evidence) holds(ctx context.Context, s suspect, from, to int64) bool {
 func (e *evidence) place(ctx context.Context, s suspect, at int64, slices []files.Slice) (fault.Place, error) {
 	p := fault.Place{Field: s.name, Expr: s.expr.Source()}
 	var file int64
-	err := e.query(ctx, fmt.Sprintf("SELECT at_row + 1, at_file, %s FROM __evidence AS e LIMIT 1 OFFSET %d", shownSQL(s.expr.Refs(), s.expr.Shown(e.ref)), at), &p.Record, &file, &p.Value)
+	err := e.query(ctx, fmt.Sprintf("SELECT at_row + 1, at_file, %s FROM __evidence AS e LIMIT 1 OFFSET %d", s.shown(e.ref), at), &p.Record, &file, &p.Value)
 	for _, sl := range slices {
 		if int64(sl.File) == file {
 			p.File = sl.URL
 		}
 	}
 	if e.rel.unknown {
-		p.Record, p.Sorted = 0, at+1
+		p.Record, p.Sorted = 0, p.Record
 	}
 	return p, err
 }

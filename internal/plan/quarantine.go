@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"thalweg/internal/document"
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
@@ -103,7 +102,7 @@ func (f *badFinder) retry(ctx context.Context, db *engine.Instance, bad *engine.
 			return engine.Task{}, 0, err
 		}
 	}
-	outputs, having := f.outputs()
+	outputs, having := suspectsOf(f.n)
 	if err := f.sift(ctx, db, src, outputs, having); err != nil {
 		return engine.Task{}, 0, err
 	}
@@ -254,28 +253,6 @@ func (f *badFinder) pairs(ctx context.Context, db *engine.Instance, src badSourc
 	}
 	out.try = out.ref
 	return out, nil
-}
-
-// outputs lists what the node computes of each row, and its having.
-func (f *badFinder) outputs() ([]suspect, *suspect) {
-	var values []suspect
-	var pos document.Pos
-	if f.n.Out != nil {
-		values, pos = columnSuspects(f.n.Out), f.n.Out.Pos
-	} else {
-		values, pos = fieldSuspects(f.n.Table), f.n.Table.Pos
-	}
-	for _, i := range finerValues(f.n) {
-		values[i].finer = true
-	}
-	return values, havingSuspect(f.n.Having(), pos)
-}
-
-func havingSuspect(e *expr.Compiled, pos document.Pos) *suspect {
-	if e == nil {
-		return nil
-	}
-	return &suspect{name: "having", pos: pos, expr: e, typ: expr.Bool}
 }
 
 // put keeps a bad row, or only counts it when there are too many.

@@ -37,11 +37,25 @@ func reconcileRule(r *rule, c *script.Check, v keyedRows) {
 		}
 		return nil
 	}
+	r.totals = []comparedTotal{
+		{checkedTotal(c, c.Value), relation{from: fmt.Sprintf("(SELECT *, %s AS __n FROM %s) AS w WHERE %s", rowNumber(rows), rows.from, condition(c, rows)),
+			row: "w.__n", refer: rows.ref, order: rows.order, unknown: rows.unknown}, ""},
+		{checkedTotal(c, c.Equals), relation{from: v.other, refer: v.ref, order: v.otherOrder, unknown: v.otherUnknown}, c.Target.Table.Name},
+	}
 	if len(c.By) == 0 {
 		return
 	}
 	r.fields, r.whole, r.counts = c.By, true, "groups differ"
 	r.failing = failingGroups(c, rows, both, differs, message, r.rowsMax)
+}
+
+// checkedTotal is one of the aggregates that c compares.
+func checkedTotal(c *script.Check, x *expr.Compiled) suspect {
+	return suspect{name: c.Name, what: "check", pos: c.Pos, expr: x, typ: x.Type()}
+}
+
+func rowNumber(rows checkedRows) string {
+	return relation{order: rows.order, unknown: rows.unknown}.rowNumber()
 }
 
 // totals is a SELECT of an aggregate as __v, and of the fields that make the

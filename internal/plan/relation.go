@@ -19,6 +19,7 @@ type relation struct {
 	refer   func(expr.Ref) string // how references are written, where aliases do not say it
 	order   []string              // SQL of the order columns, most significant first; nil: canonical as it comes
 	unknown bool                  // its rows have no numbers: they come in no order, but have one in order
+	row     string                // the number, from 0, of the row that one of its rows is of; "": rowNumber
 	keep    string                // condition that comes before any other, for rows that are computed on the way; "": none
 
 	positions bool          // its rows have files.FileColumn and files.RowColumn
@@ -31,6 +32,18 @@ func (r relation) ref(ref expr.Ref) string {
 		return r.refer(ref)
 	}
 	return r.aliases.ref(ref)
+}
+
+// rowNumber is the number of a row from 0: in the order as it comes or, where that
+// says nothing, in canonical order.
+func (r relation) rowNumber() string {
+	switch {
+	case r.row != "":
+		return r.row
+	case r.unknown:
+		return "row_number() OVER (ORDER BY " + strings.Join(r.order, ", ") + ") - 1"
+	}
+	return "row_number() OVER () - 1"
 }
 
 // fieldList renders w's fields over the relation as stored columns, order

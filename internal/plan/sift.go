@@ -8,10 +8,8 @@ import (
 	"strings"
 
 	"thalweg/internal/engine"
-	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
-	"thalweg/internal/sqltext"
 )
 
 // Verdicts over a row besides the index of what failed: its input columns in
@@ -60,11 +58,11 @@ func (f *badFinder) verdictSQL(src badSource, suspects []suspect, having *suspec
 	}
 	test := "CAST(NULL AS BOOLEAN[])"
 	if having != nil {
-		test = "TRY([" + havingSQL(having, suspects, src.try) + "])"
+		test = "TRY([" + having.sql(src.try) + "])"
 		fmt.Fprintf(&cases, " WHEN r.__having IS NULL THEN %d", len(cells)+len(suspects))
 	}
 	for i, s := range suspects {
-		fmt.Fprintf(&cases, " WHEN TRY([%s]) IS NULL THEN %d", expr.StoreSQL(s.typ, s.expr.SQL(src.try, "")), len(cells)+i)
+		fmt.Fprintf(&cases, " WHEN TRY([%s]) IS NULL THEN %d", s.sql(src.try), len(cells)+i)
 	}
 	// Without having the first branch is never taken: NULL is not false.
 	return fmt.Sprintf("SELECT __id AS id, __nth AS batch_row, CASE WHEN r.__having IS NOT NULL AND NOT coalesce(r.__having[1], false) THEN %d%s END AS verdict"+
@@ -79,19 +77,6 @@ func (s badSource) cellIndexes() []int {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// havingSQL renders having over the expressions of the fields that it refers
-// to, so that it needs nothing else of them.
-func havingSQL(having *suspect, suspects []suspect, ref func(expr.Ref) string) string {
-	fields := map[string]string{}
-	for _, s := range suspects {
-		fields[s.name] = "(" + expr.StoreSQL(s.typ, s.expr.SQL(ref, "")) + ")"
-		if s.finer {
-			fields[s.name] = "(" + s.expr.ComputedSQL(ref, "") + ")"
-		}
-	}
-	return having.expr.SQL(func(r expr.Ref) string { return fields[r.Field] }, "")
 }
 
 // describe keeps the first bad rows with what is wrong with each.
@@ -112,13 +97,7 @@ func (f *badFinder) describe(ctx context.Context, db *engine.Instance, src badSo
 	cells := len(src.cells)
 	for i := range found {
 		if s := found[i].verdict - cells; s >= 0 {
-			sql := ""
-			if having != nil && s == len(suspects) {
-				sql = havingSQL(having, suspects, src.try)
-			} else {
-				sql = expr.StoreSQL(all[s].typ, all[s].expr.SQL(src.try, ""))
-			}
-			found[i].reason = whyNot(ctx, db, sql, all[s].expr.Quoted(), found[i].id)
+			found[i].reason = whyNot(ctx, db, all[s].sql(src.try), all[s].expr.Quoted(), found[i].id)
 		}
 	}
 	before := f.kept
@@ -139,7 +118,7 @@ func (f *badFinder) describe(ctx context.Context, db *engine.Instance, src badSo
 func (f *badFinder) listFound(ctx context.Context, db engine.Querier, src badSource, suspects []suspect) (found []badFound, err error) {
 	var values strings.Builder
 	for i, s := range suspects {
-		fmt.Fprintf(&values, " WHEN %d THEN %s", len(src.cells)+i, shownSQL(sourceRefs(s.expr), s.expr.Shown(src.ref)))
+		fmt.Fprintf(&values, " WHEN %d THEN %s", len(src.cells)+i, s.shown(src.ref))
 	}
 	at := "CAST(0 AS BIGINT), CAST(0 AS BIGINT)"
 	if f.files != nil {
@@ -159,21 +138,6 @@ func (f *badFinder) listFound(ctx context.Context, db engine.Querier, src badSou
 		found = append(found, b)
 	}
 	return found, rows.Err()
-}
-
-// sourceRefs leaves out references to fields (of having): their values are not
-// known where a row cannot be computed.
-func sourceRefs(x *expr.Compiled) []expr.Ref {
-	return slices.DeleteFunc(slices.Clone(x.Refs()), func(r expr.Ref) bool { return r.Alias == "w" })
-}
-
-// shownSQL renders the values of references as r.a = 1, r.b = 2.
-func shownSQL(refs []expr.Ref, ref func(expr.Ref) string) string {
-	shown := []string{"NULL"}
-	for _, r := range refs {
-		shown = append(shown, fmt.Sprintf("%s || coalesce(left(CAST(%s AS VARCHAR), %d), 'NULL')", sqltext.String(r.Alias+"."+r.Field+" = "), ref(r), shownRunesMax))
-	}
-	return "concat_ws(', ', " + strings.Join(shown, ", ") + ")"
 }
 
 // whyNot computes an expression for one bad row and says why it cannot be.
