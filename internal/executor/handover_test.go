@@ -13,6 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/queue"
 	"thalweg/internal/queue/rabbitmq"
 	"thalweg/internal/state"
@@ -125,7 +126,7 @@ func TestFromCommitToClaim(t *testing.T) {
 	t.Logf("from a node's last commit to the next one's first claim: median %s, p99 %s, most %s; %d hints used (%d and %d), %d useless",
 		took[len(took)/2], took[len(took)*99/100], took[len(took)-1], used, all[0].hints["used"], all[1].hints["used"], others)
 	require.Equal(t, []int{nodes * batches, 0}, []int{used, others})
-	require.Less(t, took[len(took)/2], time.Second)
+	require.Less(t, took[len(took)/2], effort.Of(effort.Patience, effort.Patience, time.Second))
 }
 
 // The broker's queue is emptied in the middle: the run ends, each batch done once.

