@@ -141,7 +141,7 @@ func parquetColumns(in Input) ([]script.FileColumn, error) {
 	}
 	out := make([]script.FileColumn, len(f.Columns))
 	for i, c := range f.Columns {
-		out[i] = script.FileColumn{Name: c.Name, Type: columnType(c), Kind: c.Type, Required: c.Required}
+		out[i] = script.FileColumn{Name: c.Name, Type: columnType(c), Kind: c.Type, Required: c.Required, Nothing: c.Kind == parquetfile.Null}
 		if c.Kind == parquetfile.Nested {
 			out[i].Required, out[i].Type = false, nestedType(f.Element(i))
 		}

@@ -277,10 +277,10 @@ func resolveHeader(r *script.FileReader, record []string, u string, line int64) 
 		times[text]++
 	}
 	for _, c := range r.Columns {
-		if c.InFile() && c.Short && times[c.Header] > 1 {
+		if c.InFile() && c.Short && !c.Placed && times[c.Header] > 1 {
 			f := inputFault(fault.UserData, u, "the header has %d columns %q", times[c.Header], shorten(c.Header))
 			f.Place.Line, f.Place.Field = line, c.Name
-			f.Hint = "which one is meant cannot be said: write the file with different headers, or find the columns by index: csv.col_idx"
+			f.Hint = "under columns {type: TYPE, path: HEADER, col_idx: 3}, counted from 0, says which one is meant; or write the file with different headers"
 			return nil, f
 		}
 	}
@@ -288,9 +288,14 @@ func resolveHeader(r *script.FileReader, record []string, u string, line int64) 
 	var missing []string
 	for i, c := range r.Columns {
 		n, ok := at[c.Header]
+		if c.Placed {
+			n, ok = c.Index, hasColumn(record, c)
+		}
 		switch {
 		case !c.InFile() || !ok && c.Optional:
 			n = -1
+		case !ok && c.Placed:
+			return nil, misplaced(c, record, u, line)
 		case !ok:
 			missing = append(missing, c.Header)
 		}
@@ -318,6 +323,31 @@ func resolveHeader(r *script.FileReader, record []string, u string, line int64) 
 		}
 	}
 	return nil, f
+}
+
+// hasColumn reports whether a header has a column that is found by it.
+func hasColumn(header []string, c *script.InputColumn) bool {
+	if c.Placed {
+		return c.Index < len(header) && header[c.Index] == c.Header
+	}
+	return slices.Contains(header, c.Header)
+}
+
+// misplaced reports a column whose header is not where the script says.
+func misplaced(c *script.InputColumn, header []string, u string, line int64) error {
+	called := func(text string) string {
+		if text == "" {
+			return "no header"
+		}
+		return fmt.Sprintf("the header %q", shorten(text))
+	}
+	f := inputFault(fault.UserData, u, "there is no column with the index %d, counted from 0: the file has %s", c.Index, counted(len(header), "column"))
+	if c.Index < len(header) {
+		f.Message = fmt.Sprintf("the column with the index %d, counted from 0, has %s, not %s", c.Index, called(header[c.Index]), called(c.Header))
+	}
+	f.Place.Line, f.Place.Field = line, c.Name
+	f.Hint = "the script finds it by both (col_idx): correct the file's header; or if files may be without the column, say optional: true of it"
+	return f
 }
 
 // looksLikeValue says of a cell of a header that it is a number or a time rather than a name.

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 
@@ -141,7 +142,7 @@ func Lacking(r *script.FileReader, list []Slice) (out []string, err error) {
 		var missing []string
 		for _, c := range optional {
 			if !has(c) {
-				missing = append(missing, c.Header+c.Parquet)
+				missing = append(missing, cmp.Or(c.Header+c.Parquet, c.Name))
 			}
 		}
 		if len(missing) > 0 {
@@ -192,5 +193,5 @@ func (s Slice) columns(r *script.FileReader) (func(c *script.InputColumn) bool, 
 		return func(c *script.InputColumn) bool { return !lacks(c, f) }, nil
 	}
 	header, err := headerRecord(r, s)
-	return func(c *script.InputColumn) bool { return slices.Contains(header, c.Header) }, err
+	return func(c *script.InputColumn) bool { return hasColumn(header, c) }, err
 }

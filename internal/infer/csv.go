@@ -13,7 +13,7 @@ type csvFile struct {
 	name  string
 	shape shape
 	found scanned
-	at    map[string]int // of its columns, by header
+	at    map[int]int // its field, by column of the proposal
 }
 
 // csv looks at all of the files, then reads them with the types that follow.
@@ -27,23 +27,13 @@ func (p *Proposal) csv(ctx context.Context, o Options) error {
 	p.sayNumbers(numberForms[best], doubtful)
 	days := orderOf(columns)
 	for i := range p.Columns {
-		p.Columns[i].Type = expr.String
-		p.Columns[i].choose(columns[i], best, days)
+		if c := &p.Columns[i]; c.left == "" {
+			c.choose(columns[i], best, days)
+		}
 	}
 	p.sayZone()
 	p.sayDifferences(list, best, days)
-	p.nameColumns()
-	if why := p.notByHeader(); p.HasHeader && why != "" {
-		p.Notes = append(p.Notes, "columns are read by their positions, because "+why+": a run does not look at headers then")
-	}
-	if err := p.verify(ctx, o); err != nil {
-		return err
-	}
-	for i := range p.Columns {
-		c := &p.Columns[i]
-		c.Evidence += c.behind + c.empty
-	}
-	return nil
+	return p.finish(ctx, o)
 }
 
 // lookThrough passes over each file. Files that cannot be read with the first are left out.
@@ -58,16 +48,13 @@ func (p *Proposal) lookThrough(ctx context.Context, o Options) (list []csvFile, 
 		if err != nil {
 			return nil, err
 		}
-		f := csvFile{name: name, shape: s, at: map[string]int{}}
+		f := csvFile{name: name, shape: s, at: map[int]int{}}
 		if len(list) == 0 {
 			p.Encoding, p.Separator, p.HasHeader, p.Above = encoding, s.separator, s.header, s.skip
 			p.Notes = append(p.Notes, s.notes...)
 		} else if why := p.unlike(list[0], f, encoding); why != "" {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s is left out: %s, so it needs a node of its own", name, why))
+			p.leftOut("%s is left out: %s, so it needs a node of its own", name, why)
 			continue
-		}
-		for i, header := range s.names {
-			f.at[header] = i
 		}
 		if f.found, err = scan(ctx, p.texts[name], name, s, o.Threads, p.seed, progressOf(name, p.texts[name], o)); err != nil {
 			return nil, err
@@ -108,57 +95,6 @@ func encodingName(name string) string {
 	return name
 }
 
-// union are the columns of all files, in the order in which they are first seen.
-func (p *Proposal) union(list []csvFile) (columns []*profile) {
-	at := map[string]int{}
-	for n, f := range list {
-		file := ""
-		if len(list) > 1 {
-			file = f.name
-		}
-		for i, header := range f.shape.names {
-			key := header
-			if !f.shape.header || !unique(f.shape.names) {
-				key, header = fmt.Sprint(i), ""
-			}
-			k, known := at[key]
-			if !known {
-				k = len(columns)
-				at[key] = k
-				columns = append(columns, newProfile(p.seed))
-				p.Columns = append(p.Columns, Column{Source: header, Index: i, Optional: n > 0, label: f.shape.label(i)})
-			}
-			columns[k].merge(f.found.columns[i], file)
-		}
-		for key, k := range at {
-			if _, has := f.at[key]; !has && f.shape.header && unique(f.shape.names) {
-				p.Columns[k].Optional = true
-			}
-		}
-	}
-	return columns
-}
-
-// unique reports whether columns can be found by their headers.
-func unique(names []string) bool {
-	seen := map[string]bool{}
-	for _, name := range names {
-		if seen[name] || name == "" {
-			return false
-		}
-		seen[name] = true
-	}
-	return true
-}
-
-// label is what the header calls a column that can only be found by its index.
-func (s shape) label(i int) string {
-	if !s.header || unique(s.names) {
-		return ""
-	}
-	return s.names[i]
-}
-
 // sayNumbers keeps what the script has to say of numbers.
 func (p *Proposal) sayNumbers(form numberForm, doubtful bool) {
 	if form.decimal == ',' {
@@ -195,12 +131,12 @@ func (p *Proposal) sayDifferences(list []csvFile, numbers int, days dayOrder) {
 	const namedMax = 3
 	for i := range p.Columns {
 		c := &p.Columns[i]
+		if c.left != "" {
+			continue
+		}
 		var without, unlike []string
 		for _, f := range list {
-			at, has := f.at[c.Source]
-			if c.Source == "" {
-				at, has = c.Index, true
-			}
+			at, has := f.at[i]
 			if !has {
 				without = append(without, f.name)
 				continue

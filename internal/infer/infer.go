@@ -69,6 +69,7 @@ type Proposal struct {
 	BadRows   int64 // of them; those that cannot be read with the types proposed
 	Columns   []Column
 	Notes     []string // about the files as a whole
+	Doubts    []Doubt  // what is left out or guessed
 
 	seed         maphash.Seed
 	texts        map[string]string // where the plain text of each file is, or the CSV that was made of it
@@ -76,6 +77,7 @@ type Proposal struct {
 	spec         records.Spec      // by which it is made
 	from         records.Spec      // of which part of a file, without columns
 	top          int               // the row where that part of a sheet begins; 0: at its first
+	byPosition   bool              // CSV: columns cannot be found by their headers
 	someBroken   bool              // some text has bytes that are no UTF-8
 	badStructure int64
 	firstBad     error
@@ -93,7 +95,11 @@ type Column struct {
 	Optional  bool     // some of the files are without it
 	Evidence  string
 
-	label         string // what the header calls a column that is found by its index
+	key           string // in the script
+	placed        bool   // its header and its index find it
+	left          string // why it is left out
+	guess         string // what of it is guessed
+	label         string // what the header calls a column that is found by its index alone
 	behind, empty string // of the evidence
 	misfits       int64
 }
@@ -132,6 +138,9 @@ func Files(ctx context.Context, urls []string, o Options) (*Proposal, error) {
 func (p *Proposal) expand(ctx context.Context, o Options) error {
 	var list []script.FileURL
 	for _, u := range p.URLs {
+		if strings.ContainsAny(u, "{}") {
+			return unnameable(u, "braces, in which scripts have parameters")
+		}
 		list = append(list, script.FileURL{URL: u})
 	}
 	at := files.Places{Listed: map[string][]string{}}
@@ -194,71 +203,99 @@ func (p *Proposal) locate(ctx context.Context, name string, o Options) (err erro
 // Range is the part of a sheet that the table is in, as the script says it; "": all of it.
 func (p *Proposal) Range() string { return p.from.Range }
 
-// nameColumns says what expressions call the columns.
+// nameColumns says what the script and expressions call the columns.
 func (p *Proposal) nameColumns() {
-	headers := make([]string, len(p.Columns))
-	for i, c := range p.Columns {
-		headers[i] = c.Source
-		if c.Source == "" {
-			headers[i] = cmp.Or(strings.TrimSpace(c.label), fmt.Sprintf("col_%d", i))
-		}
+	used := map[string]bool{}
+	for _, c := range p.Columns {
+		used[c.Source] = used[c.Source] || !c.placed && c.Source != ""
 	}
-	for i, name := range script.Identifiers(headers) {
+	keys := make([]string, len(p.Columns))
+	for i := range p.Columns {
+		c := &p.Columns[i]
+		if c.key = c.Source; c.Source == "" || c.placed {
+			base := script.Identifiers([]string{cmp.Or(strings.TrimSpace(c.Source+c.label), fmt.Sprintf("col_%d", i))})[0]
+			c.key = base
+			for n := 2; used[c.key]; n++ {
+				c.key = fmt.Sprintf("%s_%d", base, n)
+			}
+			used[c.key] = true
+		}
+		keys[i] = c.key
+	}
+	for i, name := range script.Identifiers(keys) {
 		p.Columns[i].Name = name
 	}
 }
 
-// reader is a script's reader of all columns with the types that they have.
-func (p *Proposal) reader() *script.FileReader {
-	r := &script.FileReader{Parquet: p.Parquet, CSV: script.CSVReader{HeaderRecord: -1, Separator: p.Separator}}
+// reader is that of the script which is proposed, with the columns that it reads: what is verified is what runs do.
+func (p *Proposal) reader(ctx context.Context) (*script.FileReader, []*Column, error) {
+	var text strings.Builder
+	if err := p.WriteScript(&text, false); err != nil {
+		return nil, nil, err
+	}
+	s, diags := script.Load(ctx, script.Sources{Path: proposalName,
+		Read: func(context.Context, string) ([]byte, error) { return []byte(text.String()), nil }})
+	if diags.HasErrors() {
+		return nil, nil, p.refused(diags.Render())
+	}
+	r := s.Nodes[0].Files
+	for _, u := range r.URLs {
+		if u.Pattern != "" {
+			return nil, nil, unnameable(u.URL, "parts in < >, which scripts take for columns")
+		}
+	}
+	r.URLs, r.Tolerant = nil, false
 	for _, name := range p.Files {
 		r.URLs = append(r.URLs, script.FileURL{URL: name})
 	}
-	r.CSV.FirstDataRecord = p.Above
-	if p.HasHeader {
-		r.CSV.HeaderRecord, r.CSV.FirstDataRecord, r.CSV.ByHeader = p.Above, p.Above+1, p.byHeader()
-	}
-	for i, c := range p.Columns {
-		if c.Type == expr.Invalid {
-			continue
-		}
-		one := &script.InputColumn{Name: columnName(i), Type: c.Type, Index: c.Index, Nullable: c.Type != expr.String || p.Parquet,
-			Format: c.Format, NullTexts: c.NullTexts, Optional: c.Optional, Short: true}
-		switch {
-		case p.Parquet:
-			one.Parquet = c.Source
-		case r.CSV.ByHeader:
-			one.Header = c.Source
-		}
-		if one.Nullable && one.NullTexts == nil && !p.Parquet {
-			one.NullTexts = []string{""}
-		}
-		if c.unzoned() {
-			one.Zone = p.Zone
-		}
-		if one.Format == "" {
-			one.Numbers = script.Numbers{Comma: p.Decimal == ",", Thousands: p.Thousands}
-		}
-		r.Columns = append(r.Columns, one)
-	}
 	if p.Format != "" {
-		p.spec = p.recordReader(r)
+		var err error
+		if p.spec, err = records.Decode(r.Records); err != nil {
+			return nil, nil, err
+		}
 	}
-	return r
+	var columns []*Column
+	for i := range p.Columns {
+		if c := &p.Columns[i]; c.Type != expr.Invalid {
+			c.Name = r.Columns[len(columns)].Name
+			columns = append(columns, c)
+		}
+	}
+	return r, columns, nil
 }
+
+// refused: what infer writes is a script.
+func (p *Proposal) refused(why string) error {
+	return &fault.Error{Kind: fault.Bug, Place: fault.Place{File: p.Files[0]}, Message: "the script that follows from the file is refused: " + why,
+		Hint: "write the script by hand, and report this"}
+}
+
+// unnameable: a script that names the file names others.
+func unnameable(name, what string) error {
+	return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file's name has " + what,
+		Hint: "rename the file, or name it by a pattern with ? for such characters, if no other file matches"}
+}
+
+// proposalName is what the script is called while it is not written.
+const proposalName = "proposal.yaml"
 
 // source is some files open for queries.
 type source struct {
 	*engine.Instance
 	from    string // FROM item
 	reader  *script.FileReader
+	columns []*Column // that it reads
 	slices  []files.Slice
 	scratch string
 }
 
 // source plans the reading of all files.
 func (p *Proposal) source(ctx context.Context, o Options) (*source, error) {
-	s := &source{reader: p.reader(), scratch: filepath.Join(o.WorkDir, "scratch")}
+	r, columns, err := p.reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{reader: r, columns: columns, scratch: filepath.Join(o.WorkDir, "scratch")}
 	// What an earlier reading of the same files left is not this one's.
 	if err := errors.Join(os.RemoveAll(s.scratch), os.MkdirAll(s.scratch, 0o700)); err != nil {
 		return nil, &fault.Error{Kind: fault.Environment, Message: "make a directory for scratch files", Err: err}

@@ -196,7 +196,7 @@ func loads(t *testing.T, p *Proposal) *script.Script {
 	return s
 }
 
-// TestByPosition: where headers cannot name columns, the script says so, and has them in comments.
+// TestByPosition: where headers cannot name columns, the script says which are meant.
 func TestByPosition(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -204,8 +204,12 @@ func TestByPosition(t *testing.T) {
 		want []string // lines of the script
 		why  string
 	}{
-		"equal":      {"id,id,amt\n1,2,3\n", []string{"id: int    # 1 … 1", `id_2: int  # header "id": 2 … 2`, "amt: int   # 3 … 3"}, `because two columns have the header "id":`},
-		"empty":      {"id,a b,\n1,2,\n", []string{"id: int        # 1 … 1", `a_b: int       # header "a b": 2 … 2`, "col_2: string  # no values; 1 empty"}, "because column 3 has no header:"},
+		"equal": {"id,id,amt\n1,2,3\n", []string{"id: {type: int, col_idx: 0}              # 1 … 1", "id_2: {type: int, path: id, col_idx: 1}  # 2 … 2",
+			"amt: int                                 # 3 … 3"}, ""},
+		"equal, and alike": {"id,id,id_2\n1,2,3\n", []string{"id: {type: int, col_idx: 0}              # 1 … 1", "id_3: {type: int, path: id, col_idx: 1}  # 2 … 2",
+			"id_2: int                                # 3 … 3"}, ""},
+		"empty": {"id,a b,\n1,2,\n", []string{"id: int                                      # 1 … 1", `a b: int                                     # r.a_b: 2 … 2`,
+			`col_2: {type: string, path: "", col_idx: 2}  # no values; 1 empty`}, ""},
 		"braces":     {"Größe,{x}\n1,2\n", []string{`Gr_e: int  # header "Größe": 1 … 1`, `x: int     # header "(x)": 2 … 2`}, `because the header "(x)" has braces, in which scripts have parameters:`},
 		"by headers": {"Größe,x\n1,2\n", []string{`"Größe": int  # r.Gr_e: 1 … 1`, "x: int        # 2 … 2"}, ""},
 		"no header":  {"1,2\n3,4\n", []string{"col_0: int  # 1 … 3", "col_1: int  # 2 … 4"}, ""},

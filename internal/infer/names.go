@@ -38,6 +38,3 @@ func identifier(source string, index int) string {
 	}
 	return name
 }
-
-// columnName is the name of a column in our own queries.
-func columnName(i int) string { return fmt.Sprintf("c%d", i) }

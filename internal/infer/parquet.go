@@ -16,8 +16,7 @@ import (
 // parquet takes the types from the files' schemas, and reads all values as a
 // run would: what is said of a column holds for the column that a run sees.
 func (p *Proposal) parquet(ctx context.Context, o Options) error {
-	var kinds []string
-	at := map[string]int{}
+	u := parquetUnion{Proposal: p, at: map[string]int{}}
 	for n, name := range p.Files {
 		if !address.Parquet(name) {
 			return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "it is no Parquet file, and the first one is", Hint: "files of different kinds need nodes of their own"}
@@ -26,31 +25,67 @@ func (p *Proposal) parquet(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
-		seen := map[string]bool{}
-		for _, c := range list {
-			seen[c.Name] = true
-			if k, known := at[c.Name]; known && n > 0 && c.Name != "" {
-				if p.Columns[k].Type != c.Type {
-					p.Columns[k].behind += fmt.Sprintf("; %s in %s", c.Kind, name)
-				}
-				continue
-			}
-			at[c.Name] = len(p.Columns)
-			p.addParquet(c, n > 0)
-			kinds = append(kinds, c.Kind)
-		}
-		for i := range p.Columns {
-			if c := &p.Columns[i]; !seen[c.Source] {
-				c.Optional = true
-				c.behind += "; not in " + name
-			}
+		u.add(name, n, list)
+	}
+	for i := range p.Columns {
+		if c := &p.Columns[i]; u.nothing[i] && c.left == "" { // every type reads it
+			c.Type = expr.String
 		}
 	}
 	p.nameColumns()
 	for {
-		err := p.parquetFacts(ctx, o, kinds)
+		err := p.parquetFacts(ctx, o, u.kinds)
+		if err == nil {
+			p.sayColumns()
+		}
 		if err == nil || !p.leaveOut(err) {
 			return err
+		}
+	}
+}
+
+// parquetUnion are the columns of several Parquet files.
+type parquetUnion struct {
+	*Proposal
+	at      map[string]int // the column of a name
+	kinds   []string       // of each, the type in the file
+	nothing []bool         // of each, whether no file yet says more than that it has nulls
+}
+
+// add takes the columns of one more file.
+func (u *parquetUnion) add(name string, number int, list []script.FileColumn) {
+	seen, times := map[string]bool{}, map[string]int{}
+	for _, c := range list {
+		times[c.Name]++
+	}
+	for _, c := range list {
+		seen[c.Name] = true
+		k, known := u.at[c.Name]
+		if !known || number == 0 || c.Name == "" {
+			k = len(u.Columns)
+			u.at[c.Name] = k
+			u.addParquet(c, number > 0)
+			u.kinds, u.nothing = append(u.kinds, c.Kind), append(u.nothing, c.Nothing)
+		}
+		own := &u.Columns[k]
+		switch {
+		case c.Nothing && !u.nothing[k]:
+			own.behind += "; no values in " + name
+		case u.nothing[k] && !c.Nothing:
+			own.Type, own.left, own.behind = c.Type, "", own.behind+"; no values in "+listed(u.Files[:number], 1)
+			u.kinds[k], u.nothing[k] = c.Kind, false
+			own.unreadable(c)
+		case own.Type != c.Type:
+			own.behind += fmt.Sprintf("; %s in %s", c.Kind, name)
+		}
+		if times[c.Name] > 1 && c.Name != "" && own.left == "" {
+			own.leaveOut(fmt.Sprintf("the file has %d columns %s", times[c.Name], quoted(c.Name)))
+		}
+	}
+	for i := range u.Columns {
+		if c := &u.Columns[i]; !seen[c.Source] {
+			c.Optional = true
+			c.behind += "; not in " + name
 		}
 	}
 }
@@ -68,13 +103,22 @@ func (p *Proposal) parquetColumns(ctx context.Context, name string) ([]script.Fi
 
 func (p *Proposal) addParquet(c script.FileColumn, optional bool) {
 	col := Column{Source: c.Name, Index: len(p.Columns), Type: c.Type, Optional: optional}
-	switch {
-	case c.Type == expr.Invalid:
-		col.Evidence = c.Kind + " in the file cannot be read"
-	case c.Name == "":
-		col.Type, col.Evidence = expr.Invalid, "without a name in the file, so it cannot be asked for"
-	}
+	col.unreadable(c)
 	p.Columns = append(p.Columns, col)
+}
+
+// unreadable says why a script cannot have a column of a file.
+func (c *Column) unreadable(of script.FileColumn) {
+	switch {
+	case of.Nothing:
+	case of.Type == expr.Invalid:
+		c.left = of.Kind + " in the file cannot be read"
+	case of.Name == "":
+		c.left = "without a name in the file, so it cannot be asked for"
+	}
+	if c.left != "" {
+		c.Type, c.Evidence = expr.Invalid, c.left
+	}
 }
 
 // unreadable is a failure that concerns one column: its declaration or a value.
@@ -98,10 +142,11 @@ func (p *Proposal) leaveOut(err error) bool {
 			if c.Type = wider(c.Type); c.Type != expr.Invalid {
 				continue
 			}
-			c.Evidence = "left out: " + u.fault.Message
+			why := u.fault.Message
 			if place.Record > 0 {
-				c.Evidence += fmt.Sprintf(" (record %d)", place.Record)
+				why += fmt.Sprintf(" (record %d)", place.Record)
 			}
+			c.leaveOut(why)
 		}
 	}
 	return found
@@ -123,8 +168,7 @@ func wider(t expr.Type) expr.Type {
 
 // parquetFacts reads the columns that have a type, once.
 func (p *Proposal) parquetFacts(ctx context.Context, o Options, kinds []string) (err error) {
-	readable := p.readable()
-	if len(readable) == 0 {
+	if len(p.readable()) == 0 {
 		return p.nothingReadable()
 	}
 	s, err := p.open(ctx, o)
@@ -134,8 +178,8 @@ func (p *Proposal) parquetFacts(ctx context.Context, o Options, kinds []string) 
 	defer closing(s.Instance, &err)
 	const perColumn = 4
 	cols := []string{"count(*)"}
-	for _, c := range readable {
-		name := sqltext.Ident(columnName(c.Index))
+	for _, c := range s.columns {
+		name := sqltext.Ident(c.Name)
 		text := "CAST(%s(" + name + ") AS VARCHAR)"
 		example := func(which string) string { return fmt.Sprintf("left("+text+", %d)", which, exampleChars) }
 		cols = append(cols, "count("+name+")", example("min"), example("max"), "typeof(min("+name+"))")
@@ -148,13 +192,13 @@ func (p *Proposal) parquetFacts(ctx context.Context, o Options, kinds []string) 
 		return err
 	}
 	p.Rows = number(cells[0])
-	for i, c := range readable {
+	for i, c := range s.columns {
 		own := cells[1+perColumn*i:]
-		p.Columns[c.Index].describe(kinds[c.Index], p.Rows, p.Rows-number(own[0]), own[1].String, own[2].String)
+		c.describe(kinds[c.Index], p.Rows, p.Rows-number(own[0]), own[1].String, own[2].String)
 		if c.Type == expr.Decimal && scaleOf(own[3].String) > 2 {
-			p.Columns[c.Index].Evidence += "; stored with 2 digits after the point"
+			c.Evidence += "; stored with 2 digits after the point"
 		}
-		p.Columns[c.Index].Evidence += c.behind
+		c.Evidence += c.behind
 	}
 	return nil
 }

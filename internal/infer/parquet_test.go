@@ -2,6 +2,7 @@ package infer
 
 import (
 	"archive/zip"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/engine"
+	"thalweg/internal/expr"
 	"thalweg/internal/fault"
+	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
 )
 
@@ -46,7 +49,7 @@ func TestParquetAsItIsRead(t *testing.T) {
 		"x_statistics_lie.parquet": {"v int: INT64, 1 … 1000000"},
 		"x_names_shared.parquet": {
 			`a invalid: left out: the file has 2 columns "a"`, `a_2 invalid: left out: the file has 2 columns "a"`,
-			"a_1 int: INT64, 2 … 102", "a_2_2 int: INT64, 3 … 103"},
+			"a_1 int: INT64, 2 … 102", "a_2 int: INT64, 3 … 103"},
 		"x_unsigned.parquet": {
 			"u32 int: INT32 UINT_32, 5 … 4294967295", "u64 int: INT64 UINT_64, 0 … 9223372036854775807",
 			"large decimal(20,0): INT64 UINT_64, 0 … 18446744073709551615"},
@@ -91,4 +94,35 @@ func TestParquetOfLists(t *testing.T) {
 	require.Equal(t, "list(string)", p.Columns[1].Type.String())
 	require.Equal(t, `struct("a b" float)`, p.Columns[2].Type.String())
 	loads(t, p)
+}
+
+// TestParquetOfNulls: a column that is of the type of nulls in some files has that of the others.
+func TestParquetOfNulls(t *testing.T) {
+	t.Parallel()
+	crafted := func(name string) script.FileColumn {
+		return script.FileColumn{Name: name, Kind: "INT32 NULL", Nothing: true}
+	}
+	text := script.FileColumn{Name: "c", Type: expr.String, Kind: "BYTE_ARRAY UTF8"}
+	lists := script.FileColumn{Name: "c", Kind: "INT64 TIME"}
+	for name, c := range map[string]struct {
+		files []script.FileColumn
+		want  string
+	}{
+		"first":      {[]script.FileColumn{crafted("c"), text}, "string; no values in 0"},
+		"second":     {[]script.FileColumn{text, crafted("c")}, "string; no values in 1"},
+		"both":       {[]script.FileColumn{crafted("c"), crafted("c")}, "invalid"},
+		"unreadable": {[]script.FileColumn{crafted("c"), lists}, "invalid INT64 TIME in the file cannot be read; no values in 0"},
+	} {
+		p := &Proposal{Files: []string{"0", "1"}}
+		u := parquetUnion{Proposal: p, at: map[string]int{}}
+		for i, f := range c.files {
+			u.add(fmt.Sprint(i), i, []script.FileColumn{f})
+		}
+		require.Len(t, p.Columns, 1, name)
+		got := p.Columns[0].Type.String()
+		if p.Columns[0].left != "" {
+			got += " " + p.Columns[0].left
+		}
+		require.Equal(t, c.want, got+p.Columns[0].behind, name)
+	}
 }

@@ -16,7 +16,6 @@ import (
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
 	"thalweg/internal/records"
-	"thalweg/internal/script"
 )
 
 // Files of JSON and workbooks are looked at twice: for the keys of all records, or the header, and
@@ -60,15 +59,7 @@ func (p *Proposal) records(ctx context.Context, o Options) error {
 		plain[i] = f.csvFile
 	}
 	p.sayMissing(plain)
-	p.nameColumns()
-	if err := p.verify(ctx, o); err != nil {
-		return err
-	}
-	for i := range p.Columns {
-		c := &p.Columns[i]
-		c.Evidence += c.behind + c.empty
-	}
-	return nil
+	return p.finish(ctx, o)
 }
 
 // surveyAll looks at each file. Those of another kind than the first are left out.
@@ -82,7 +73,7 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 			}
 		}
 		if kind != p.Format {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s is left out: it is of another kind than %s, so it needs a node of its own", name, p.Files[0]))
+			p.leftOut("%s is left out: it is of another kind than %s, so it needs a node of its own", name, p.Files[0])
 			continue
 		}
 		if p.Format == records.JSON {
@@ -99,19 +90,18 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 			if why, err := p.findTable(ctx, name, n == 0, o); err != nil {
 				return nil, err
 			} else if why != "" {
-				p.Notes = append(p.Notes, fmt.Sprintf("%s is left out: %s, so it needs a node of its own", name, why))
+				p.leftOut("%s is left out: %s, so it needs a node of its own", name, why)
 				continue
 			}
 		}
-		f := recordFile{csvFile: csvFile{name: name, at: map[string]int{}}}
+		f := recordFile{csvFile: csvFile{name: name, at: map[int]int{}}}
 		found, err := p.survey(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		f.keys = p.usable(name, found)
 		spec := p.from
-		for i, k := range f.keys {
-			f.at[k.Key] = i
+		for _, k := range f.keys {
 			spec.Columns = append(spec.Columns, records.Column{Path: k.Key, Kind: records.Text, Optional: true, Nulls: sheetErrors(p.Format)})
 		}
 		at, err := p.makeCSV(ctx, name, filepath.Join(o.WorkDir, fmt.Sprintf("records_%d", n)), spec)
@@ -144,19 +134,19 @@ func (p *Proposal) usable(name string, found []records.Found) (out []records.Fou
 		case f.Key == "":
 			unnamed = append(unnamed, f.Letters)
 		case count[f.Key] > 1: // none of them can be asked for
-			p.Notes = append(p.Notes, fmt.Sprintf("column %s of %s has the header of another one, %q: it is left out (--no-header reads columns by their letters)", f.Letters, name, f.Key))
+			p.leftOut("column %s of %s has the header of another one, %q: it is left out (--no-header reads columns by their letters)", f.Letters, name, f.Key)
 		case strings.ContainsAny(f.Key, "{}"):
-			p.Notes = append(p.Notes, fmt.Sprintf("%q of %s is left out, because scripts have parameters in braces", f.Key, name))
+			p.leftOut("%q of %s is left out, because scripts have parameters in braces", f.Key, name)
 		default:
 			out = append(out, f)
 		}
 	}
 	switch {
 	case len(unnamed) == 1:
-		p.Notes = append(p.Notes, fmt.Sprintf("column %s of %s has values and no header: it is left out (--no-header reads columns by their letters)", unnamed[0], name))
+		p.leftOut("column %s of %s has values and no header: it is left out (--no-header reads columns by their letters)", unnamed[0], name)
 	case len(unnamed) > 1:
 		const namedMax = 5
-		p.Notes = append(p.Notes, fmt.Sprintf("columns %s of %s have values and no header: they are left out (--no-header reads columns by their letters)", listed(unnamed, namedMax), name))
+		p.leftOut("columns %s of %s have values and no header: they are left out (--no-header reads columns by their letters)", listed(unnamed, namedMax), name)
 	}
 	return out
 }
@@ -263,9 +253,10 @@ func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds [
 			columns[k].merge(f.found.columns[1+i], file)
 			kinds[k] = records.Together(kinds[k], key.Value)
 			p.Columns[k].Optional = p.Columns[k].Optional || key.Missing
+			f.at[k] = i
 		}
-		for key, k := range at {
-			if _, has := f.at[key]; !has {
+		for k := range p.Columns {
+			if _, has := f.at[k]; !has {
 				p.Columns[k].Optional = true
 			}
 		}
@@ -280,7 +271,7 @@ func (p *Proposal) sayMissing(list []csvFile) {
 		c := &p.Columns[i]
 		var without []string
 		for _, f := range list {
-			if _, has := f.at[c.Source]; !has {
+			if _, has := f.at[i]; !has {
 				without = append(without, f.name)
 			}
 		}
@@ -315,48 +306,11 @@ func (c *Column) keepKind(format records.Format, kind records.Value, p *profile)
 	c.Nullable = false // all columns of such files can be NULL
 }
 
-// recordReader makes of a reader one of records, as the script's is.
-func (p *Proposal) recordReader(r *script.FileReader) records.Spec {
-	spec, made := p.from, p.from
-	r.CSV = script.CSVReader{HeaderRecord: -1, Separator: ',', Made: &made}
-	for _, c := range r.Columns {
-		c.Header, c.Nullable, c.NullTexts = "", true, []string{""}
-		c.Path = p.Columns[c.Index].Source
-		column := records.Column{Path: c.Path, Optional: c.Optional, Nulls: p.Columns[c.Index].NullTexts}
-		switch {
-		case c.Type == expr.DateTime && c.Format == "" && p.Format == records.JSON:
-			c.Format = time.RFC3339
-		case c.Type == expr.DateTime && c.Format == "":
-			c.Format = records.ExcelLayout
-		}
-		switch {
-		case c.Type == expr.DateTime, c.Type == expr.Date, c.Type == expr.Instant:
-			column.Kind = records.Time
-			if p.Format == records.Workbooks {
-				column.Layout = c.Format
-				if column.Layout == "" {
-					column.Layout = c.Type.TimeLayout()
-				}
-			}
-		case c.Type == expr.Bool:
-			column.Kind = records.Bool
-		case c.Type == expr.Int:
-			column.Kind = records.Whole
-		case c.Type.IsNumber():
-			column.Kind = records.Number
-		default:
-			column.Kind = records.Text
-		}
-		spec.Columns = append(spec.Columns, column)
-		c.Index = len(spec.Columns)
-	}
-	r.Records, _ = spec.Encode() // of texts and truth values
-	return spec
-}
-
 // typedCopies makes the CSV that a run would read of the files.
 func (p *Proposal) typedCopies(ctx context.Context, o Options) error {
-	p.reader() // says what is made of them now
+	if _, _, err := p.reader(ctx); err != nil { // says what is made of them now
+		return err
+	}
 	for n, name := range p.Files {
 		at, err := p.makeCSV(ctx, name, filepath.Join(o.WorkDir, fmt.Sprintf("typed_%d", n)), p.spec)
 		if err != nil {

@@ -105,20 +105,24 @@ func (p *Proposal) writeBadRows(b *strings.Builder) {
 	if p.BadRows == 0 {
 		return
 	}
+	what, limits := p.badRows()
+	fmt.Fprintf(b, "    bad_rows: %s  # %s\n", limits, oneLine(what))
+}
+
+// badRows says what cannot be read, and how many such rows a script takes.
+func (p *Proposal) badRows() (what, limits string) {
 	// At the limit something else is wrong: a file of which no row can be read is never within it.
 	const usualMax, usualPercent, most = 1_000, 10, 100_000
 	percent := int(100 * p.BadRows / max(p.Rows, 1))
 	limit := min(2*percent+1, (percent+100)/2, 99)
-	what := fmt.Sprintf("%s of %s cannot be read", grouped(p.BadRows), rowsText(p.Rows))
+	what = fmt.Sprintf("%s of %s cannot be read", grouped(p.BadRows), rowsText(p.Rows))
 	if p.firstBad != nil {
 		what += ", the first broken record: " + fault.Of(p.firstBad).Error()
 	}
 	if p.BadRows <= usualMax/2 && p.BadRows*2*100 <= p.Rows*usualPercent {
-		fmt.Fprintf(b, "    bad_rows: quarantine  # %s\n", oneLine(what))
-		return
+		return what, "quarantine"
 	}
-	fmt.Fprintf(b, "    bad_rows: {action: quarantine, max_rows: %d, max_percent: %d}  # %s\n", min(max(2*p.BadRows, usualMax), most),
-		max(limit, usualPercent), oneLine(what))
+	return what, fmt.Sprintf("{action: quarantine, max_rows: %d, max_percent: %d}", min(max(2*p.BadRows, usualMax), most), max(limit, usualPercent))
 }
 
 func (p *Proposal) readable() []Column {
@@ -143,7 +147,7 @@ func (p *Proposal) writeCSVKeys(b *strings.Builder) {
 	switch {
 	case !p.HasHeader:
 		keys = append(keys, fmt.Sprintf("hdr_line_idx: -1, first_data_line_idx: %d", p.Above))
-	case !p.byHeader():
+	case p.byPosition:
 		keys = append(keys, fmt.Sprintf("hdr_line_idx: -1, first_data_line_idx: %d", p.Above+1))
 	default:
 		keys = append(keys, fmt.Sprintf("hdr_line_idx: %d, first_data_line_idx: %d", p.Above, p.Above+1))
@@ -183,13 +187,9 @@ func (p *Proposal) writeRecordKeys(b *strings.Builder) {
 // writeColumns lists the columns, each with what speaks for its type.
 func (p *Proposal) writeColumns(b *strings.Builder) {
 	b.WriteString("      columns:\n")
-	byPosition := !p.Parquet && (!p.HasHeader || !p.byHeader())
 	keys, values, width := make([]string, len(p.Columns)), make([]string, len(p.Columns)), 0
 	for i, c := range p.Columns {
-		keys[i] = plain(c.Source, false)
-		if byPosition {
-			keys[i] = plain(c.Name, false)
-		}
+		keys[i] = plain(c.key, false)
 		values[i] = keys[i] + ": " + p.columnText(c)
 		if c.Type != expr.Invalid {
 			width = max(width, utf8.RuneCountInString(values[i]))
@@ -198,15 +198,14 @@ func (p *Proposal) writeColumns(b *strings.Builder) {
 	width = min(width, evidenceColumn)
 	for i, c := range p.Columns {
 		if c.Type == expr.Invalid {
-			fmt.Fprintf(b, "        # %s: %s\n", oneLine(c.Source), oneLine(c.Evidence))
+			fmt.Fprintf(b, "        # %s: %s\n", oneLine(cmp.Or(c.Source, c.label, c.Name)), oneLine(c.Evidence))
 			continue
 		}
 		name := ""
-		switch header := cmp.Or(c.Source, c.label); {
-		case header == "" || header == c.Name:
-		case byPosition:
-			name = "header " + quoted(header) + ": "
-		default:
+		switch {
+		case c.label != "" && c.label != c.Name:
+			name = "header " + quoted(c.label) + ": "
+		case c.key != c.Name:
 			name = "r." + c.Name + ": "
 		}
 		fmt.Fprintf(b, "        %-*s  # %s%s\n", width, values[i], oneLine(name), oneLine(c.Evidence))
@@ -225,10 +224,16 @@ func (p *Proposal) columnText(c Column) string {
 	if c.Format != "" && !(c.Type == expr.Date && c.Format == expr.Date.TimeLayout()) {
 		typ += " " + c.Format
 	}
-	if c.NullTexts == nil && !c.Optional {
+	if c.NullTexts == nil && !c.Optional && !c.placed {
 		return plain(typ, false)
 	}
 	keys := []string{"type: " + plain(typ, true)}
+	if c.placed && c.key != c.Source {
+		keys = append(keys, "path: "+plain(c.Source, true))
+	}
+	if c.placed {
+		keys = append(keys, fmt.Sprintf("col_idx: %d", c.Index))
+	}
 	if c.NullTexts != nil {
 		list := make([]string, len(c.NullTexts))
 		for i, t := range c.NullTexts {
@@ -240,32 +245,6 @@ func (p *Proposal) columnText(c Column) string {
 		keys = append(keys, "optional: true")
 	}
 	return "{" + strings.Join(keys, ", ") + "}"
-}
-
-// byHeader reports whether columns can be found by their headers.
-func (p *Proposal) byHeader() bool { return p.notByHeader() == "" }
-
-// notByHeader says why columns cannot be found by their headers, which have to be different,
-// there, and without braces, which would be a reference to a parameter.
-func (p *Proposal) notByHeader() string {
-	seen, unlike := map[string]bool{}, false
-	for i, c := range p.Columns {
-		header := cmp.Or(c.Source, c.label)
-		switch {
-		case header == "":
-			return fmt.Sprintf("column %d has no header", i+1)
-		case seen[header]:
-			return fmt.Sprintf("two columns have the header %s", quoted(header))
-		case strings.ContainsAny(header, "{}"):
-			return fmt.Sprintf("the header %s has braces, in which scripts have parameters", quoted(header))
-		}
-		seen[header] = true
-		unlike = unlike || c.Source == ""
-	}
-	if unlike {
-		return "not all files have them"
-	}
-	return ""
 }
 
 // plain writes a text without quotes where YAML takes it as it is.

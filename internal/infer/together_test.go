@@ -116,3 +116,57 @@ func TestBadRows(t *testing.T) {
 	require.Contains(t, script.String(), "bad_rows: quarantine  # 4 of 505 rows cannot be read, the first broken record: ")
 	loads(t, p)
 }
+
+// TestColumnsOfSeveralFiles: no value gets into another column, and what is not certain is said.
+func TestColumnsOfSeveralFiles(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		texts  []string
+		want   []string // name, index, whether some files lack it, or that it is left out
+		doubts []string // what is in each
+	}{
+		"trailing separators": {texts: []string{"id,qty,\n1,10,\n", "id,price,\n2,99,\n"}, want: []string{"id 0", "qty 1?", "price 1?", "col_3 2"}},
+		"one more, unnamed":   {texts: []string{"id,qty\n1,10\n", "id,qty,\n2,20,x\n"}, want: []string{"id 0", "qty 1", "col_2 2?"}},
+		"one more at first":   {texts: []string{"id,qty,\n1,10,x\n", "id,qty\n2,20\n"}, want: []string{"id 0", "qty 1", "col_2 2?"}},
+		"reordered, unnamed":  {texts: []string{"id,qty,\n1,10,x\n", "qty,id,\n20,2,\n"}, want: []string{"id 0", "qty 1", "col_2 2"}},
+		"other neighbours": {texts: []string{"id,,qty\n1,a,10\n2,b,10\n", "qty,,id\n20,c,2\n30,d,2\n"}, want: []string{"id 0", "col_1 left out", "qty 2"},
+			doubts: []string{"column 2: what stands beside it differs in"}},
+		"an index":          {texts: []string{",a,b\n0,1,2\n1,1,2\n", ",a,b\n0,3,4\n1,3,4\n"}, want: []string{"col_0 0", "a 1", "b 2"}},
+		"doubled, the same": {texts: []string{"id,x,x\n1,5,6\n", "id,x,x\n2,7,8\n"}, want: []string{"id 0", "x 1", "x_2 2"}},
+		"doubled in one": {texts: []string{"id,x,x\n1,5,6\n", "id,x,y\n2,7,8\n"}, want: []string{"id 0", "x 1", "x_2 2?", "y 2?"},
+			doubts: []string{`column 2 of 0.csv, "x", was taken for the column "x" of 1.csv`}},
+		"doubled, elsewhere": {texts: []string{"id,x,x\n1,5,6\n", "x,id,x\n7,2,8\n"}, want: []string{"id 0", "x 1?", "x_2 left out", "x_3 0?"},
+			doubts: []string{`column "x": what stands beside it differs`}},
+		"once and twice": {texts: []string{"x,id\n5,1\n", "id,x,x\n2,7,8\n"}, want: []string{"x 0?", "id 1", "x_2 1?", "x_3 2?"}},
+		"braces":         {texts: []string{"id,{x}\n1,2\n", "{x},id\n3,4\n"}, want: []string{"id 0", "x left out"}, doubts: []string{"its header has braces"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			var names []string
+			for i, text := range c.texts {
+				names = append(names, filepath.Join(dir, fmt.Sprintf("%d.csv", i)))
+				require.NoError(t, os.WriteFile(names[i], []byte(text), 0o600))
+			}
+			p, err := Files(t.Context(), names, options(t))
+			require.NoError(t, err)
+			var got []string
+			for _, col := range p.Columns {
+				one := fmt.Sprintf("%s %d", col.Name, col.Index)
+				switch {
+				case col.left != "":
+					one = col.Name + " left out"
+				case col.Optional:
+					one += "?"
+				}
+				got = append(got, one)
+			}
+			require.Equal(t, c.want, got)
+			require.Len(t, p.Doubts, len(c.doubts), p.Doubts)
+			for i, want := range c.doubts {
+				require.Contains(t, strings.ReplaceAll(p.Doubts[i].Text, dir+"/", ""), want)
+			}
+			loads(t, p)
+		})
+	}
+}

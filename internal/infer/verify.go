@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"thalweg/internal/engine"
@@ -14,9 +13,22 @@ import (
 	"thalweg/internal/fault"
 	"thalweg/internal/figures"
 	"thalweg/internal/files"
-	"thalweg/internal/script"
 	"thalweg/internal/sqltext"
 )
+
+// finish sees to the names of columns, and checks the proposal.
+func (p *Proposal) finish(ctx context.Context, o Options) error {
+	p.nameColumns()
+	if err := p.verify(ctx, o); err != nil {
+		return err
+	}
+	for i := range p.Columns {
+		c := &p.Columns[i]
+		c.Evidence += c.behind + c.empty
+	}
+	p.sayColumns()
+	return nil
+}
 
 // verify reads all of the files as a run would, with the types that were
 // chosen. A column whose values the engine reads otherwise stays text.
@@ -28,7 +40,7 @@ func (p *Proposal) verify(ctx context.Context, o Options) error {
 		}
 		why := "most values cannot be read as " + refused.Type.String()
 		if err != nil {
-			why = p.spoken(fault.Of(err).Error())
+			why = fault.Of(err).Error()
 		}
 		refused.Type, refused.Format, refused.Nullable, refused.NullTexts = expr.String, "", false, nil
 		refused.Evidence, refused.behind, refused.misfits = "text: "+why, "", 0
@@ -51,23 +63,23 @@ func (p *Proposal) readAll(ctx context.Context, o Options) (refused *Column, err
 		return nil, err
 	}
 	defer closing(s.Instance, &err)
-	typed := p.typed()
+	typed := s.typed()
 	cols := []string{"count(*)"}
 	for _, i := range typed {
-		cols = append(cols, extremes(p.plainValue(s.reader, i, sqltext.Ident(columnName(i))))...)
+		cols = append(cols, extremes(s.plainValue(i, sqltext.Ident(s.columns[i].Name)))...)
 	}
 	cells, err := s.row(ctx, cols, s.from)
 	if err != nil {
 		return p.columnOf(err), err
 	}
 	p.Rows = number(cells[0])
-	p.describeTyped(typed, cells[1:])
+	s.describeTyped(typed, cells[1:])
 	return nil, nil
 }
 
 // plainValue is a column's value without the zone that it may have.
-func (p *Proposal) plainValue(r *script.FileReader, i int, value string) string {
-	if r.Columns[i].Zoned() {
+func (s *source) plainValue(i int, value string) string {
+	if s.reader.Columns[i].Zoned() {
 		return "(" + value + ").t"
 	}
 	return value
@@ -84,18 +96,15 @@ func (p *Proposal) readSound(ctx context.Context, o Options) (refused *Column, e
 	if err != nil {
 		return nil, err
 	}
-	typed := p.typed()
+	typed := s.typed()
 	used := map[string]bool{}
 	for _, i := range typed {
-		used[columnName(i)] = true
+		used[s.columns[i].Name] = true
 	}
-	for i := range p.Columns {
-		if p.someBroken { // and texts have to be looked at, too
-			used[columnName(i)] = true
+	for i, c := range s.columns {
+		if p.someBroken || len(typed) == 0 && i == 0 { // texts have to be looked at, too
+			used[c.Name] = true
 		}
-	}
-	if len(used) == 0 {
-		used[columnName(0)] = true
 	}
 	t, err := files.ReadTolerant(s.reader, s.slices, s.scratch, func(name string) bool { return used[name] })
 	if err != nil {
@@ -105,7 +114,7 @@ func (p *Proposal) readSound(ctx context.Context, o Options) (refused *Column, e
 	first := func(rec files.BadRecord) error {
 		if p.BadRows++; p.firstBad == nil {
 			rec.Place.Record = 0
-			p.firstBad = &fault.Error{Kind: fault.UserData, Place: rec.Place, Message: p.spoken(rec.Reason)}
+			p.firstBad = &fault.Error{Kind: fault.UserData, Place: rec.Place, Message: rec.Reason}
 		}
 		return nil
 	}
@@ -123,7 +132,7 @@ func (p *Proposal) readSound(ctx context.Context, o Options) (refused *Column, e
 		}
 	}
 	for _, i := range typed {
-		cols = append(cols, extremes(p.plainValue(s.reader, i, files.TolerantColumn(i)+"[1]"))...)
+		cols = append(cols, extremes(s.plainValue(i, files.TolerantColumn(i)+"[1]"))...)
 		cols = append(cols, "count(*) FILTER (WHERE "+files.TolerantColumn(i)+" IS NULL)")
 	}
 	cols = append([]string{"count(*)", "count(*) FILTER (WHERE " + strings.Join(bad, " OR ") + ")"}, cols...)
@@ -139,7 +148,7 @@ func (p *Proposal) readSound(ctx context.Context, o Options) (refused *Column, e
 	const each = 3 // the extremes, and how many values cannot be read
 	for k, i := range typed {
 		of := cells[2+each*k : 2+each*(k+1)]
-		c := &p.Columns[i]
+		c := s.columns[i]
 		if bad := number(of[each-1]); bad > c.misfits && !tolerable(bad, number(cells[0])) {
 			return c, nil
 		}
@@ -147,13 +156,13 @@ func (p *Proposal) readSound(ctx context.Context, o Options) (refused *Column, e
 	}
 	p.Rows = number(cells[0]) + p.BadRows
 	p.BadRows += number(cells[1])
-	p.describeTyped(typed, ends)
+	s.describeTyped(typed, ends)
 	return nil, nil
 }
 
 // typed are the columns that are more than text.
-func (p *Proposal) typed() (list []int) {
-	for i, c := range p.Columns {
+func (s *source) typed() (list []int) {
+	for i, c := range s.columns {
 		if c.Type != expr.String {
 			list = append(list, i)
 		}
@@ -171,28 +180,15 @@ func (p *Proposal) anyMisfits() bool {
 }
 
 // describeTyped says from where to where the values go.
-func (p *Proposal) describeTyped(typed []int, cells []sql.NullString) {
+func (s *source) describeTyped(typed []int, cells []sql.NullString) {
 	for k, i := range typed {
-		c := &p.Columns[i]
+		c := s.columns[i]
 		c.Evidence = fmt.Sprintf("%s … %s", shown(c.Type, cells[2*k].String), shown(c.Type, cells[2*k+1].String))
 		if c.Type == expr.Int && looksLikeDays(cells[2*k].String) && looksLikeDays(cells[2*k+1].String) {
 			c.Evidence += `; might be days in the format 20060102`
 		}
 	}
 }
-
-// spoken calls columns in a message as the script does.
-func (p *Proposal) spoken(message string) string {
-	return ownColumn.ReplaceAllStringFunc(message, func(s string) string {
-		var i int
-		if _, err := fmt.Sscanf(s, "column c%d", &i); err != nil || i >= len(p.Columns) {
-			return s
-		}
-		return "column " + p.Columns[i].Name
-	})
-}
-
-var ownColumn = regexp.MustCompile(`\bcolumn c[0-9]+\b`)
 
 // columnOf is the column at which a reading failed, nil if it is nobody's.
 func (p *Proposal) columnOf(err error) *Column {
@@ -201,7 +197,7 @@ func (p *Proposal) columnOf(err error) *Column {
 		return nil
 	}
 	for i := range p.Columns {
-		if c := &p.Columns[i]; f.Place.Field == columnName(i) && c.Type != expr.String {
+		if c := &p.Columns[i]; f.Place.Field == c.Name && c.Type != expr.String && c.Type != expr.Invalid {
 			return c
 		}
 	}

@@ -152,7 +152,7 @@ func (l *loader) tableColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		l.warnNumbered(at, o.keyPath("urls"), c.Name, names[i])
 		short.required = c.Required
 		short.nullable = short.nullable || !c.Required && short.otherwise == nil
-		m.Entries = append(m.Entries, columnEntry(names[i], key, short, c.Name, 0, false))
+		m.Entries = append(m.Entries, columnEntry(names[i], key, short, c.Name, false))
 	}
 	for _, e := range declared {
 		if !used[e.Name] {

@@ -25,6 +25,7 @@ type FileColumn struct {
 	Required bool
 	Layout   string // of a datetime of a database: how it is written
 	Optional bool   // some records of a JSON file are without it
+	Nothing  bool   // Parquet: its type in the file is that of nulls, which every type reads
 }
 
 // storedColumn is a FileColumn as runs keep it.
@@ -118,7 +119,7 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 		if short.path != nil {
 			header = l.pathHeader(short, join(o.keyPath("types"), key.Text), false, parquet)
 		}
-		m.Entries = append(m.Entries, columnEntry(names[i], key, short, header, 0, parquet))
+		m.Entries = append(m.Entries, columnEntry(names[i], key, short, header, parquet))
 	}
 	if ok && len(m.Entries) == 0 && len(declared) == 0 {
 		const shownMax = 5
@@ -145,7 +146,7 @@ func (l *loader) inferColumns(ctx context.Context, d *nodeDraft, f *FileReader) 
 			if short.path != nil {
 				header = l.pathHeader(*short, join(o.keyPath("types"), e.Name), false, parquet)
 			}
-			m.Entries = append(m.Entries, columnEntry(identifier(e.Name), e.Key, *short, header, 0, parquet))
+			m.Entries = append(m.Entries, columnEntry(identifier(e.Name), e.Key, *short, header, parquet))
 		} else {
 			l.ErrorAt(e.Key, join(o.keyPath("types"), e.Name), "the first file has no column %s", document.Quote(e.Name)).Hint = cmp.Or(otherSeparator, document.DidYouMean(e.Name, headers))
 		}

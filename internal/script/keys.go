@@ -272,6 +272,8 @@ var (
 		{name: "type", form: text(), need: true, doc: "What the short form says as text: int, string?, datetime 2006-01-02, int = 0."},
 		{name: "optional", form: boolean(), doc: "A file, or a record of JSON, may be without the column: it is NULL there, or what = says."},
 		{name: "path", form: text(), doc: "JSON and Parquet: to the value: key, key.key, list[0].key. CSV and Excel: its header. Default: the column's name."},
+		{name: "col_idx", form: whole(0, math.MaxInt32),
+			doc: "CSV: which of several columns with this header, or with none (path: \"\"): the one with this index, from 0. Files without a header: the index."},
 		{name: "null_text", form: either(text(), listOf(text())), doc: "CSV: text or texts that mean NULL; default: the empty cell without quotes."},
 		{name: "round", form: boolean(), doc: "Digits that the type does not keep are rounded off; otherwise they are an error."},
 	}}

@@ -198,6 +198,7 @@ type InputColumn struct {
 	Default string  // text as given: CSV: col_default_value, for an empty cell; Parquet: parquet.default_value, for a null
 	Header  string  // CSV by header
 	Index   int     // CSV by index
+	Placed  bool    // CSV by header: of the columns with this header, which may be empty, the one at Index
 	Format  string  // CSV: Go scan verb or Go time layout; "" is none
 	Parquet string  // Parquet column name
 	Numbers Numbers // CSV, numbers without a format

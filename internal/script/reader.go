@@ -302,6 +302,7 @@ func (l *loader) inputColumns(d *nodeDraft, f *FileReader) (drafts []*columnDraf
 		c.column.Parquet = c.parq.str("col_name")
 		c.column.Header = c.csv.str("col_hdr")
 		c.column.Index = c.csv.integer("col_idx", 0, 0, math.MaxInt32)
+		c.column.Placed = c.column.Short && c.csv.has("col_hdr") && c.csv.has("col_idx")
 		c.column.Format = c.csv.str("col_format")
 		d.reads[e.Name] = c.column.Type
 		d.readsOrder = append(d.readsOrder, e.Name)
@@ -345,7 +346,7 @@ func (l *loader) fileKind(d *nodeDraft, f *FileReader, drafts []*columnDraft) {
 		switch {
 		case c.column.Parquet != "":
 			parquet = first(parquet, c)
-		case c.column.Header != "":
+		case c.column.Header != "" || c.column.Placed:
 			byHeader = first(byHeader, c)
 		case c.column.Index > 0 || len(drafts) == 1:
 			byIndex = first(byIndex, c)
@@ -424,7 +425,7 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft,
 	case c.column.Type.Nested():
 		l.ErrorAt(c.key, c.path, "column %s is %s, which only Parquet files have", document.Quote(c.column.Name), article(c.column.Type)).Hint = "read the values within it, with a column for each; JSON has them by path"
 		return
-	case byHeader != nil && c.column.Header == "":
+	case byHeader != nil && c.column.Header == "" && !c.column.Placed:
 		d := l.ErrorAt(c.key, c.path, "column %s is found by index, but other columns are found by header", document.Quote(c.column.Name))
 		d.Hint = "give all columns csv.col_hdr, or all of them csv.col_idx"
 		d.Related = append(d.Related, l.pos(byHeader.key))
@@ -432,7 +433,9 @@ func (l *loader) csvColumn(c *columnDraft, f *FileReader, byHeader *columnDraft,
 	case byHeader == nil && c.column.Optional:
 		l.ErrorAt(c.o.get("optional"), c.o.keyPath("optional"), "a column that is found by its index cannot be optional").Hint = "find it by its header, or write the files with equally many columns"
 	case byHeader != nil:
-		c.csv.ignored("the column is found by its header", "col_idx")
+		if !c.column.Placed {
+			c.csv.ignored("the column is found by its header", "col_idx")
+		}
 		if f.CSV.HeaderRecord < 0 {
 			l.ErrorAt(c.csv.get("col_hdr"), c.csv.keyPath("col_hdr"), "column %s is found by its header, but hdr_line_idx says that there is none", document.Quote(c.column.Name))
 		}

@@ -2,6 +2,7 @@ package script
 
 import (
 	"go/token"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -187,6 +188,8 @@ type shortColumn struct {
 	required  bool            // the file says that there are no NULLs
 	optional  *document.Value // nil: all files have it
 	path      *document.Value // JSON; nil: its name
+	at        *document.Value // index in a CSV file; nil: it is found by its header alone
+	counted   bool            // it is found by its index alone
 	nullText  *document.Value // what is NULL in a CSV file; nil: the empty cell
 	round     *document.Value // nil: what the type does not keep is an error
 }
@@ -233,8 +236,17 @@ func isShortMap(v *document.Value) bool {
 	return v.Kind == document.Map && has("type") && !has("col_type")
 }
 
-// shortColumn reads a column as text, or as a map with more.
+// shortColumn reads a column of files whose columns are not counted.
 func (l *loader) shortColumn(v *document.Value, path string) shortColumn {
+	c := l.countedColumn(v, path)
+	if c.at != nil {
+		l.ErrorAt(c.at, join(path, "col_idx"), "col_idx is for CSV files whose columns are listed under columns").Hint = "leave it out"
+	}
+	return c
+}
+
+// countedColumn reads a column as text, or as a map with more.
+func (l *loader) countedColumn(v *document.Value, path string) shortColumn {
 	if !isShortMap(v) {
 		return l.knownLayout(parseShortColumn(v), path)
 	}
@@ -245,6 +257,10 @@ func (l *loader) shortColumn(v *document.Value, path string) shortColumn {
 	}
 	c := l.knownLayout(parseShortColumn(t), path)
 	c.path = o.text("path")
+	if o.has("col_idx") {
+		o.integer("col_idx", 0, 0, math.MaxInt32)
+		c.at = o.get("col_idx")
+	}
 	if o.boolean("optional") {
 		c.optional = o.get("optional")
 	}
@@ -318,6 +334,10 @@ func trueAt(v *document.Value) *document.Value {
 	return &document.Value{Src: v.Src, Kind: document.Bool, Text: "true", Off: v.Off, End: v.End, Weight: 1, Made: true}
 }
 
+func numberAt(v *document.Value, n int) *document.Value {
+	return &document.Value{Src: v.Src, Kind: document.Number, Text: strconv.Itoa(n), Off: v.Off, End: v.End, Weight: 1, Made: true}
+}
+
 // typeAndRest cuts a column's type off what follows it: parameters of a type may have blanks.
 func typeAndRest(text string) (word, rest string) {
 	if open, end := strings.IndexByte(text, '('), closing(text); open > 0 && end > open && !strings.Contains(text[:open], " ") {
@@ -351,8 +371,8 @@ func closing(text string) int {
 }
 
 // columnEntry is the long form of a column that is found by its header, by its
-// index if header is "", or by its name in a Parquet file.
-func columnEntry(name string, key *document.Value, c shortColumn, header string, index int, parquet bool) *document.Entry {
+// index, or by its name in a Parquet file.
+func columnEntry(name string, key *document.Value, c shortColumn, header string, parquet bool) *document.Entry {
 	v := mapAt(c.typ, entryAt(c.typ, "col_type", c.typ))
 	if c.mayBeNull(parquet) {
 		v.Entries = append(v.Entries, entryAt(c.typ, "nullable", trueAt(c.typ)))
@@ -374,11 +394,13 @@ func columnEntry(name string, key *document.Value, c shortColumn, header string,
 	if c.otherwise != nil {
 		v.Entries = append(v.Entries, entryAt(c.otherwise, "col_default_value", c.otherwise))
 	}
-	where := entryAt(key, "col_hdr", textAt(key, header))
-	if header == "" {
-		where = entryAt(key, "col_idx", &document.Value{Src: key.Src, Kind: document.Number, Text: strconv.Itoa(index), Off: key.Off, End: key.End, Weight: 1, Made: true})
+	csv := mapAt(key)
+	if !c.counted {
+		csv.Entries = append(csv.Entries, entryAt(key, "col_hdr", textAt(key, header)))
 	}
-	csv := mapAt(key, where)
+	if c.at != nil {
+		csv.Entries = append(csv.Entries, entryAt(c.at, "col_idx", c.at))
+	}
 	if c.layout != nil {
 		csv.Entries = append(csv.Entries, entryAt(c.layout, "col_format", c.layout))
 	}
@@ -411,23 +433,22 @@ func (l *loader) shortColumns(d *nodeDraft) {
 	for i, c := range short {
 		header := c.Name
 		l.warnNumbered(c.Key, o.keyPath("columns"), header, names[i])
-		if byIndex && !parquet {
-			header = ""
-		} else if header == "" { // it would be read by index, the header as a row
-			l.ErrorAt(c.Key, o.keyPath("columns"), "a column without a header cannot be found by it").Hint =
-				"give all columns csv.col_idx in the long form, or the file a header for it"
-		}
-		at := 0
-		for k, x := range columns.Entries {
-			if x == c {
-				at = k
-			}
-		}
-		given := l.shortColumn(c.Value, join(o.keyPath("columns"), c.Name))
+		place := join(o.keyPath("columns"), c.Name)
+		given := l.countedColumn(c.Value, place)
 		if given.path != nil {
-			header = l.pathHeader(given, join(o.keyPath("columns"), c.Name), byIndex, parquet)
+			header = l.pathHeader(given, place, byIndex, parquet)
 		}
-		*c = *columnEntry(names[i], c.Key, given, header, at, parquet)
+		if given.counted = byIndex && !parquet; given.counted && given.at == nil {
+			given.at = numberAt(c.Key, slices.Index(columns.Entries, c))
+		}
+		switch {
+		case parquet && given.at != nil:
+			l.ErrorAt(given.at, join(place, "col_idx"), "the columns of Parquet files are found by their names").Hint = "leave it out"
+		case !parquet && header == "" && given.at == nil: // it would be read by index, the header as a row
+			l.ErrorAt(c.Key, o.keyPath("columns"), "a column without a header cannot be found by it").Hint =
+				`say where it is: NAME: {type: string, path: "", col_idx: 2}, counted from 0; or give the file a header for it`
+		}
+		*c = *columnEntry(names[i], c.Key, given, header, parquet)
 	}
 }
 
