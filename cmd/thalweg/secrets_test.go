@@ -35,6 +35,10 @@ func TestChaosNothingShowsSecrets(t *testing.T) {
 	t.Cleanup(server.Close)
 	host := strings.TrimPrefix(server.URL, "http://")
 	places := secretPlaces(host)
+	maps.Copy(places, oddSecretPlaces(host))
+	t.Setenv("ODD_TOKEN", oddSecret)
+	t.Setenv("ODD_URL", "http://joe:"+oddSecret+"@"+host+"/hook")
+	t.Setenv("OPENLINEAGE_API_KEY", oddSecret)
 	t.Setenv("API_TOKEN", secretMark+"/e+v %1")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", secretMark+"aws")
 	one := effort.Of(3*secretSample, secretSample, 1) // of so many
@@ -56,6 +60,76 @@ const secretSample = 14
 
 // secretMark is part of every secret here, and of nothing else.
 const secretMark = "hunter2zMARKz9"
+
+// oddSecret has what ends or begins the parts of addresses, headers and lines, and oddPieces what it falls into there.
+const oddSecret = "hQ7aa@zMb8bb:kZ9cc/Pw4dd?Vr5ee#Xu6ff%hT2gg iN3hh&jM8ii=tB4jj'oK5kk\"wQ6ll\\eviltwinned\nyC7mm"
+
+var oddPieces = strings.FieldsFunc(oddSecret, func(c rune) bool { return strings.ContainsRune("@:/?#% &='\"\\\n", c) })
+
+// oddSecretPlaces are positions of a secret that is taken apart where it is not written as one component.
+func oddSecretPlaces(host string) map[string]secretPlace {
+	quoted, _ := json.Marshal(oddSecret) // which YAML reads, too
+	q, places := string(quoted), map[string]secretPlace{}
+	const declared = "environment: {ODD_TOKEN: {secret: true}, ODD_URL: {secret: true}}\n"
+	const reads = "nodes:\n  read: {type: file_table, r: {urls: [in.csv], types: {}}, w: t}\n"
+	for name, in := range map[string]string{
+		"password": "http://joe:{env.ODD_TOKEN}@" + host + "/x.csv", "user": "http://{env.ODD_TOKEN}:pw@" + host + "/x.csv",
+		"login": "http://{env.ODD_TOKEN}@" + host + "/x.csv", "host": "http://{env.ODD_TOKEN}/x.csv", "port": "http://" + host + "{env.ODD_TOKEN}/x.csv",
+		"path": "http://" + host + "/{env.ODD_TOKEN}/x.csv", "parameter": "http://" + host + "/x.csv?q={env.ODD_TOKEN}&b=1",
+		"query": "http://" + host + "/x.csv?{env.ODD_TOKEN}", "fragment": "http://" + host + "/x.csv#{env.ODD_TOKEN}", "sftp": "sftp://joe:{env.ODD_TOKEN}@" + host + "/x.csv",
+	} {
+		places["odd, input, "+name] = secretPlace{files: map[string]string{"script.yaml": declared + strings.Replace(reads, "in.csv", fmt.Sprintf("%q", in), 1)}}
+		places["odd, output, "+name] = secretPlace{files: map[string]string{"script.yaml": declared + reads + "  write: {type: table_file, r: t, w: {url_template: " + fmt.Sprintf("%q", in) + ", columns: [id]}}\n"}}
+	}
+	for _, scheme := range []string{"postgres", "mysql"} {
+		for name, in := range map[string]string{"password": "u:{env.ODD_TOKEN}@127.0.0.1:1/d", "user": "{env.ODD_TOKEN}@127.0.0.1:1/d", "host": "{env.ODD_TOKEN}/d",
+			"database": "u@127.0.0.1:1/{env.ODD_TOKEN}", "query": "u@127.0.0.1:1/d?application_name={env.ODD_TOKEN}"} {
+			columns := "types: {}" // what is asked for when the script is read fails once, and what a run asks is tried again
+			if name == "password" {
+				columns = "columns: {v: int}"
+			}
+			places["odd, "+scheme+", "+name] = secretPlace{files: map[string]string{"script.yaml": declared +
+				"nodes:\n  read: {type: file_table, r: {urls: [\"" + scheme + "://" + in + "\"], table: x, " + columns + "}, w: t}\n" +
+				"  write: {type: table_file, r: t, w: {url_template: \"" + scheme + "://" + in + "\", table: y, mode: replace}}\n"},
+				commands: [][]string{{"validate", "script.yaml", "--connect"}}}
+		}
+	}
+	hook := func(text string) secretPlace {
+		return secretPlace{files: map[string]string{"script.yaml": declared + "notify:\n  - " + text + "\n" + reads},
+			commands: [][]string{{"hooks", "test", "script.yaml"}, {"hooks", "test", "script.yaml", "--event", "done"}}}
+	}
+	const on = "on: [done, failed], timeout: 2s, "
+	places["odd, hook, all of the address"] = hook("{" + on + "url: \"{env.ODD_URL}\"}")
+	places["odd, hook, address"] = hook("{" + on + "url: \"http://joe:{env.ODD_TOKEN}@" + host + "/{env.ODD_TOKEN}?q={env.ODD_TOKEN}\"}")
+	places["odd, hook, host"] = hook("{" + on + "url: \"http://{env.ODD_TOKEN}/x\"}")
+	places["odd, hook, header"] = hook("{" + on + "url: \"http://" + host + "/x\", headers: {X-Key: \"a {env.ODD_TOKEN}\"}, secret: \"{env.ODD_TOKEN}\"}")
+	places["odd, hook, command"] = hook("{" + on + "command: [sh, -c, 'echo \"$ODD_TOKEN\"; env; exit 1'], environment: [ODD_TOKEN]}")
+	for _, key := range []string{"password", "api_token", "db_pw", "passphrase"} {
+		use := strings.Replace(reads, "in.csv", `"{`+key+`}.csv"`, 1)
+		places["odd, params, "+key] = secretPlace{files: map[string]string{"script.yaml": use, "params.yaml": key + ": " + q + "\n", "block.yaml": key + ": |\n  " + strings.ReplaceAll(oddSecret, "\n", "\n  ") + "\n"},
+			commands: [][]string{{"run", "script.yaml", "--params", "params.yaml", "-v"}, {"run", "script.yaml", "--params", "block.yaml", "--json"},
+				{"explain", "script.yaml", "--params", "params.yaml"}, {"run", "script.yaml", "--param", key + "=" + oddSecret, "--json"}, {"retry", "last"}, {"why"}, {"show", "--json"}}}
+	}
+	places["odd, default of a secret"] = secretPlace{files: map[string]string{"script.yaml": "environment: {TOK: {secret: true, default: " + q + "}}\n" + reads}}
+	places["odd, environments"] = secretPlace{files: map[string]string{
+		"script.yaml": "environment: {X: {secret: true}, ODD_TOKEN: {}}\n" + strings.Replace(reads, "in.csv", "http://joe:{env.X}@"+host+"/{env.ODD_TOKEN}", 1),
+		"odd.txt":     oddSecret, "thalweg.yaml": "environments:\n  a: {env: {X: {file: odd.txt}, ODD_TOKEN: {variable: ODD_TOKEN}}}\n  b: {values: {password: " + q + "}}\n  c: {env: {PASSWORD: " + q + "}}\n"},
+		commands: [][]string{{"run", "script.yaml", "--env", "a", "-v"}, {"run", "script.yaml", "--env", "a", "--json"}, {"runs", "--env", "b"}, {"runs", "--env", "c", "--json"}, {"show", "--env", "a", "--json"}}}
+	places["odd, services"] = secretPlace{files: map[string]string{"script.yaml": strings.Replace(reads, "in.csv", "s3://bucket/x.csv", 1)}, commands: [][]string{
+		{"run", "script.yaml", "--s3-endpoint", "http://joe:" + oddSecret + "@" + host}, {"run", "script.yaml", "--openlineage", "http://joe:" + oddSecret + "@" + host, "-v"},
+		{"run", "script.yaml", "--openlineage", "http://" + host + "/x?token=" + url.QueryEscape(oddSecret), "-v"}, {"doctor"}}}
+	for name, text := range map[string]string{
+		"broker":    "state: {directory: s}\nparts: {directory: p}\nqueue: {rabbitmq: {url: \"amqp://u:{env.ODD_TOKEN}@127.0.0.1:1/\"}}\n",
+		"vhost":     "state: {directory: s}\nparts: {directory: p}\nqueue: {rabbitmq: {url: \"amqp://u:p@{env.ODD_TOKEN}/{env.ODD_TOKEN}\"}}\n",
+		"cassandra": "state: {cassandra: {hosts: [\"127.0.0.1:1\"], username: u, password: \"{env.ODD_TOKEN}\"}}\nparts: {cassandra: {}}\n",
+		"s3": "state: {directory: s}\nparts: {s3: {url: \"s3://b/{env.ODD_TOKEN}\", endpoint: \"http://joe:{env.ODD_TOKEN}@" + host + "\", access_key: abcdefgh, " +
+			"secret_key: \"{env.ODD_TOKEN}\"}}\n",
+	} {
+		places["odd, cluster, "+name] = secretPlace{files: map[string]string{"script.yaml": reads, "c.yaml": "version: 1\n" + text},
+			commands: [][]string{{"doctor", "--cluster", "c.yaml"}, {"doctor", "--cluster", "c.yaml", "--json"}, {"cluster", "status", "--cluster", "c.yaml"}, {"runs", "--cluster", "c.yaml", "--json"}}}
+	}
+	return places
+}
 
 // secretCommands are run in every place.
 var secretCommands = [][]string{
@@ -249,7 +323,7 @@ func requireNoSecret(t *testing.T, what, text string) {
 	for shift := range 3 {
 		forms = append(forms, base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + secretMark))[4:16])
 	}
-	for _, form := range forms {
+	for _, form := range append(forms, oddPieces...) {
 		if i := strings.Index(text, form); i >= 0 {
 			t.Errorf("%s shows a secret: …%s…", what, text[max(0, i-200):min(len(text), i+60)])
 			return

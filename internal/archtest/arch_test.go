@@ -56,7 +56,7 @@ var allowed = map[string]string{
 	"internal/expr":                    "similar sqltext",
 	"internal/secret":                  "address fault",
 	"internal/document":                "fault secret similar",
-	"internal/notify":                  "calendar fault gate keeper message remote script secret state worker",
+	"internal/notify":                  "address calendar fault gate keeper message remote script secret state worker",
 	"internal/schedule":                "address calendar fault remote script state worker",
 	"internal/message":                 "",
 	"internal/calendar":                "",
@@ -108,7 +108,7 @@ var allowed = map[string]string{
 	"internal/infer":                   "address engine expr fault figures files records script similar sqltext unpack",
 	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state unpack",
 	"internal/slot":                    "budget copies fault keeper parts remote state worker",
-	"internal/cluster":                 "document fault pace secret",
+	"internal/cluster":                 "address document fault pace secret",
 	"internal/local": "adapt address calendar cassandra cluster collect database doctor document budget durable engine expr fault figures files gate lineage matrix message notify outfile pace schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
 		"state/patient coordinator executor supervise worker",
 	"internal/graph": "address script",

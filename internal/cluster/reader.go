@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/address"
 	"thalweg/internal/document"
 	"thalweg/internal/fault"
 	"thalweg/internal/secret"
@@ -91,6 +92,16 @@ var variable = regexp.MustCompile(`\{[ \t]*env\.([A-Za-z_][A-Za-z0-9_]*)[ \t]*\}
 
 // text reads a text, with what it has of the environment.
 func (r *reader) text(v *document.Value, path string) string {
+	return r.filled(v, path, func(text string, value func(string) (string, bool)) string {
+		return variable.ReplaceAllStringFunc(text, func(ref string) string {
+			filled, _ := value(variable.FindStringSubmatch(ref)[1])
+			return filled
+		})
+	})
+}
+
+// filled reads a text in which fill puts what it has of the environment.
+func (r *reader) filled(v *document.Value, path string, fill func(string, func(string) (string, bool)) string) string {
 	if !v.Present() || !v.Scalar() {
 		r.ErrorAt(v, path, "%s is a text, not %s", path, v.Kind)
 		return ""
@@ -101,18 +112,27 @@ func (r *reader) text(v *document.Value, path string) string {
 			return ""
 		}
 	}
-	return variable.ReplaceAllStringFunc(v.Text, func(ref string) string {
-		name := variable.FindStringSubmatch(ref)[1]
-		value, _ := r.opts.Environment(name)
-		if secretName.MatchString(name) {
+	return fill(v.Text, func(name string) (string, bool) {
+		value, ok := r.opts.Environment(name)
+		if ok && (secretName.MatchString(name) || address.NameOf(name) >= address.Likely) {
 			r.opts.Known.Add(value, "{env."+name+"}")
 		}
-		return value
+		return value, ok
 	})
 }
 
 // secretName is of variables whose values are shown nowhere.
 var secretName = regexp.MustCompile(`(?i)pass|secret|token|credential|url|(^|_)key(_|$)`)
+
+// addressTo reads an address, in which values of the environment stay in their places.
+func (r *reader) addressTo(to *string) func(*document.Value, string) {
+	return func(v *document.Value, path string) {
+		if *to = strings.TrimSpace(r.filled(v, path, address.Fill)); *to == "" && v.Present() && v.Scalar() && v.Text == "" {
+			r.ErrorAt(v, path, "%s is empty", path)
+		}
+		r.opts.Known.Learn(*to)
+	}
+}
 
 func (r *reader) textTo(to *string) func(*document.Value, string) {
 	return func(v *document.Value, path string) {

@@ -148,7 +148,7 @@ func (r *reader) replication(v *document.Value, path string) map[string]int {
 func (r *reader) s3(v *document.Value, path string) {
 	s := &S3{}
 	r.cfg.Parts.S3 = s
-	there := r.fields(v, path, field{"url", r.textTo(&s.URL)}, field{"endpoint", r.textTo(&s.Endpoint)}, field{"region", r.textTo(&s.Region)}, field{"ca", r.pathTo(&s.CA)},
+	there := r.fields(v, path, field{"url", r.addressTo(&s.URL)}, field{"endpoint", r.addressTo(&s.Endpoint)}, field{"region", r.textTo(&s.Region)}, field{"ca", r.pathTo(&s.CA)},
 		field{"access_key", r.passwordTo(&s.AccessKey)}, field{"access_key_file", r.passwordFileTo(&s.AccessKey)},
 		field{"secret_key", r.passwordTo(&s.SecretKey)}, field{"secret_key_file", r.passwordFileTo(&s.SecretKey)})
 	r.onePair(v, path, there)
@@ -158,10 +158,10 @@ func (r *reader) s3(v *document.Value, path string) {
 	}
 	u, err := url.Parse(s.URL)
 	if s.URL != "" && (err != nil || u.Scheme != "s3" || u.Host == "" || strings.Trim(u.Path, "/") == "" || u.User != nil || u.RawQuery != "") {
-		r.ErrorAt(there["url"], path+".url", "%s is not the address of a bucket", document.Quote(s.URL)).Hint = "write s3://BUCKET/PREFIX; keys come from the environment, as for scripts"
+		r.ErrorAt(there["url"], path+".url", "%s is not the address of a bucket", document.Quote(r.opts.Known.Text(s.URL))).Hint = "write s3://BUCKET/PREFIX; keys come from the environment, as for scripts"
 	}
 	if e, err := url.Parse(s.Endpoint); s.Endpoint != "" && (err != nil || e.Host == "" || e.Scheme != "http" && e.Scheme != "https") {
-		r.ErrorAt(there["endpoint"], path+".endpoint", "%s is not an address", document.Quote(s.Endpoint)).Hint = "write https://HOST:PORT"
+		r.ErrorAt(there["endpoint"], path+".endpoint", "%s is not an address", document.Quote(r.opts.Known.Text(s.Endpoint))).Hint = "write https://HOST:PORT"
 	}
 }
 
@@ -190,7 +190,7 @@ func (r *reader) rabbitmq(v *document.Value, path string) {
 	var address string
 	var hosts []string
 	there := r.fields(v, path,
-		field{"url", func(v *document.Value, path string) { r.textTo(&address)(v, path) }},
+		field{"url", r.addressTo(&address)},
 		field{"hosts", func(v *document.Value, path string) { r.hostsTo(&hosts, rabbitPort)(v, path) }},
 		field{"username", r.textTo(&q.Username)}, field{"password", r.passwordTo(&q.Password)}, field{"password_file", r.passwordFileTo(&q.Password)},
 		field{"vhost", r.textTo(&q.VHost)}, field{"tls", r.tlsTo(&q.TLS)})
@@ -214,7 +214,6 @@ func (r *reader) brokerAt(v *document.Value, path, address string, q *RabbitMQ, 
 	if address == "" {
 		return
 	}
-	r.opts.Known.Learn(address)
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "amqp" && u.Scheme != "amqps" {
 		r.ErrorAt(v, path, "%s is not the address of a broker", path).Hint = "write amqp://HOST:5672/ or amqps://HOST:5671/"

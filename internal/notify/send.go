@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/address"
 	"thalweg/internal/calendar"
 	"thalweg/internal/fault"
 	"thalweg/internal/keeper"
@@ -64,6 +65,9 @@ func (s *Sender) Send(ctx context.Context, h script.Hook, m message.Message, dir
 
 func (s *Sender) webhook(ctx context.Context, h script.Hook, m message.Message) error {
 	v := values{environment: s.Environment, known: s.Known}
+	if v.known == nil {
+		v.known = secret.New()
+	}
 	form, err := message.ParseForm(h.Template)
 	if err != nil {
 		return &sendError{err: fmt.Errorf("the template: %w", err), final: true}
@@ -73,7 +77,7 @@ func (s *Sender) webhook(ctx context.Context, h script.Hook, m message.Message) 
 		return &sendError{err: fmt.Errorf("the template: %w", err), final: true}
 	}
 	at := s.Clock.Now()
-	p := remote.Post{URL: v.reveal(h.URL), Header: http.Header{"Content-Type": {media}, HeaderID: {m.ID}, HeaderTimestamp: {timestamp(at)}}, Body: body, Hide: v.hide}
+	p := remote.Post{URL: address.Fill(h.URL, v.value), Header: http.Header{"Content-Type": {media}, HeaderID: {m.ID}, HeaderTimestamp: {timestamp(at)}}, Body: body, Hide: v.known.Text}
 	for name, text := range h.Headers {
 		p.Header.Set(name, v.reveal(text))
 	}
@@ -90,7 +94,7 @@ func (s *Sender) webhook(ctx context.Context, h script.Hook, m message.Message) 
 	answer, err := s.Post.Post(ctx, p)
 	switch code := answer.Status; {
 	case err != nil:
-		return &sendError{err: fmt.Errorf("%s: %w", v.hide(shownURL(h)), err)}
+		return &sendError{err: fmt.Errorf("%s: %w", v.known.Text(shownURL(h)), err)}
 	case code >= 200 && code < 300:
 		return nil
 	default:
@@ -127,11 +131,10 @@ func Name(h script.Hook) string {
 type values struct {
 	environment func(string) (string, bool)
 	known       *secret.Known
-	pairs       []string // value, reference …
-	missing     string   // one that there is not
+	missing     string // one that there is not
 }
 
-// reveal puts values where a text has references.
+// reveal puts values where a text that is no address has references.
 func (v *values) reveal(text string) string {
 	var b strings.Builder
 	for {
@@ -144,24 +147,22 @@ func (v *values) reveal(text string) string {
 			}
 			return b.String()
 		}
-		value, set := "", false
-		if v.environment != nil {
-			value, set = v.environment(name)
-		}
-		if !set {
-			v.missing = name
-		} else if value != "" {
-			v.known.Add(value, "{env."+name+"}")
-			v.pairs = append(v.pairs, value, "{env."+name+"}")
-		}
+		value, _ := v.value(name)
 		b.WriteString(value)
 		text = behind
 	}
 }
 
-// hide is a text without the values.
-func (v *values) hide(text string) string {
-	return v.known.Text(strings.NewReplacer(v.pairs...).Replace(text))
+// value is that of a variable.
+func (v *values) value(name string) (value string, set bool) {
+	if v.environment != nil {
+		value, set = v.environment(name)
+	}
+	if !set {
+		v.missing = name
+	}
+	v.known.Add(value, "{env."+name+"}")
+	return value, true
 }
 
 // Limits of commands.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"thalweg/internal/address"
 	"thalweg/internal/document"
 	"thalweg/internal/fault"
 	"thalweg/internal/secret"
@@ -102,6 +103,7 @@ func (l *loader) declareEnvironment(e *document.Entry) envValue {
 	}
 	if out.secret && out.text != "" {
 		l.script.secrets[e.Name] = out.text
+		l.script.hidden.Add(out.text, envReference(e.Name))
 		l.src.Known.Add(out.text, envReference(e.Name))
 	}
 	return out
@@ -233,33 +235,21 @@ func (l *loader) misplacedSecrets(v *document.Value, path string, seen map[*docu
 	}
 }
 
-// Reveal puts the values of secrets where text has references to them. What it
+// Reveal puts the values of secrets where an address has references to them: see address.Fill. What it
 // returns may be used to open a file, and must not be shown or stored.
 func (s *Script) Reveal(text string) string {
 	if !strings.Contains(text, "{env.") {
 		return text
 	}
-	var pairs []string
-	for name, value := range s.secrets {
-		pairs = append(pairs, envReference(name), value)
-	}
-	return strings.NewReplacer(pairs...).Replace(text)
+	return address.Fill(text, func(name string) (string, bool) {
+		value, ok := s.secrets[name]
+		return value, ok
+	})
 }
 
-// Hide puts references where text has the values of secrets, as errors of
-// whoever was given a revealed address may. Long values come first: of one
-// that has another in it nothing stays.
-func (s *Script) Hide(text string) string {
-	names := slices.Sorted(maps.Keys(s.secrets))
-	slices.SortStableFunc(names, func(a, b string) int { return len(s.secrets[b]) - len(s.secrets[a]) })
-	var pairs []string
-	for _, name := range names {
-		if value := s.secrets[name]; len(value) >= minHiddenBytes {
-			pairs = append(pairs, value, envReference(name))
-		}
-	}
-	return strings.NewReplacer(pairs...).Replace(text)
-}
+// Hide puts references where text has the values of secrets, in any form, as errors of
+// whoever was given a revealed address may.
+func (s *Script) Hide(text string) string { return s.hidden.Hide(text) }
 
 // hideError is err, or one without the values of secrets if it has them.
 func (s *Script) hideError(err error) error {
@@ -270,7 +260,3 @@ func (s *Script) hideError(err error) error {
 	f.Message, f.Hint, f.Detail, f.Err = s.Hide(err.Error()), s.Hide(f.Hint), s.Hide(f.Detail), nil
 	return &f
 }
-
-// minHiddenBytes is the shortest value that Hide looks for: shorter ones occur
-// in any text.
-const minHiddenBytes = 3

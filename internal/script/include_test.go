@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/document"
+	"thalweg/internal/secret"
 )
 
 // parts is oneScript in several files.
@@ -230,7 +231,10 @@ nodes:
 // A secret may be part of another one, or look like a reference to it.
 func TestSecretsWithinSecrets(t *testing.T) {
 	t.Parallel()
-	s := &Script{secrets: map[string]string{"A": "pass", "B": "pass-word", "C": "{env.A}-x"}}
+	s := &Script{secrets: map[string]string{"A": "pass", "B": "pass-word", "C": "{env.A}-x"}, hidden: secret.New()}
+	for name, value := range s.secrets {
+		s.hidden.Add(value, envReference(name))
+	}
 	require.Equal(t, "{env.B} {env.A} {env.C}", s.Hide("pass-word pass {env.A}-x"))
 	require.Equal(t, "pass-word pass {env.A}-x", s.Reveal("{env.B} {env.A} {env.C}"))
 }

@@ -96,7 +96,7 @@ func newLoader(src Sources) *loader {
 		fileOrdinals: map[string]int{}, templates: map[*document.Source][]document.Span{},
 		tables: map[string]*Node{}, indexKeys: map[*Index]*document.Value{}, byPolicy: map[string]*DependencyPolicy{}, drafts: map[*Node]*nodeDraft{},
 		script: &Script{Path: address.Redact(src.Path), byName: map[string]*Node{}, byTable: map[string]*Node{},
-			byIndex: map[string]*Index{}, texts: map[string]string{}, secrets: map[string]string{}}}
+			byIndex: map[string]*Index{}, texts: map[string]string{}, secrets: map[string]string{}, hidden: secret.New()}}
 }
 
 // all loads, and gives the script if there are no errors.
@@ -299,11 +299,33 @@ func (l *loader) parse(src *document.Source) *document.Value {
 		l.AddSyntax(src, fail)
 		return nil
 	}
+	l.learn("", doc, map[*document.Value]bool{})
 	if l.zeroBytes(doc, "", map[*document.Value]bool{}) {
 		return nil
 	}
 	l.equalKeys(doc, "", map[*document.Value]bool{})
 	return doc
+}
+
+// learn makes the values known whose keys say that they are secrets: of a map in such a place its values.
+func (l *loader) learn(name string, v *document.Value, seen map[*document.Value]bool) {
+	if seen[v] {
+		return
+	}
+	seen[v] = true
+	for _, e := range v.Entries {
+		if e.Name == "value" || e.Name == "default" {
+			l.learn(name, e.Value, seen)
+			continue
+		}
+		l.learn(e.Name, e.Value, seen)
+	}
+	for _, item := range v.Items {
+		l.learn(name, item, seen)
+	}
+	if v.Scalar() {
+		l.src.Known.LearnKeyed(name, v.Text)
+	}
 }
 
 // ReadLocal reads a file of this machine.

@@ -8,6 +8,7 @@ import (
 	"thalweg/internal/document"
 	"thalweg/internal/expr"
 	"thalweg/internal/records"
+	"thalweg/internal/secret"
 	"thalweg/internal/unpack"
 )
 
@@ -49,6 +50,7 @@ type Script struct {
 	definition   []byte
 	texts        map[string]string // of the files that were read, by name
 	secrets      map[string]string // environment values that are only in memory, by name
+	hidden       *secret.Known     // knows them
 }
 
 // Node finds a node by name; nil if there is none.

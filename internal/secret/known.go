@@ -1,13 +1,10 @@
 package secret
 
 import (
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
+	"cmp"
 	"io"
 	"net/url"
 	"sort"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -22,8 +19,6 @@ const (
 	minKnownBytes = 4
 	// maxKnown bounds what is remembered: a text can have any number of addresses.
 	maxKnown = 10_000
-	// minHexBytes: shorter values in hexadecimal occur in checksums.
-	minHexBytes = 6
 )
 
 // Known is what a command knows of secrets. It may be used by many goroutines at once.
@@ -72,6 +67,13 @@ func (k *Known) LearnArgument(arg string) {
 	}
 }
 
+// LearnKeyed is Learn for the value of a key of a document, which is what the text of it means.
+func (k *Known) LearnKeyed(name, value string) {
+	if k != nil && address.HasSecretWord(name) && hidden(address.NameOf(name), value) {
+		k.addFound(value)
+	}
+}
+
 // addFound adds a value in the form that it has, and in the one that it stands for.
 func (k *Known) addFound(value string) {
 	k.Add(value, Mask)
@@ -82,11 +84,14 @@ func (k *Known) addFound(value string) {
 
 // Text is a text without secrets. The known ones go first: what the rules leave of
 // one would not be recognised.
-func (k *Known) Text(text string) string {
-	if k != nil {
-		text = k.values().Replace(text)
+func (k *Known) Text(text string) string { return address.RedactText(k.Hide(text)) }
+
+// Hide is a text without the values that are known. The rules of Text are not followed.
+func (k *Known) Hide(text string) string {
+	if k == nil {
+		return text
 	}
-	return address.RedactText(text)
+	return k.values().Replace(text)
 }
 
 // values is the replacer of all known values, in all their forms, the longer first.
@@ -99,15 +104,13 @@ func (k *Known) values() *strings.Replacer {
 	type pair struct{ form, shown string }
 	var pairs []pair
 	for value, shown := range k.shown {
-		for _, form := range forms(value) {
+		for form := range forms(value) {
 			pairs = append(pairs, pair{form, shown})
 		}
 	}
 	sort.Slice(pairs, func(i, j int) bool {
-		if a, b := len(pairs[i].form), len(pairs[j].form); a != b {
-			return a > b
-		}
-		return pairs[i].form < pairs[j].form
+		a, b := pairs[i], pairs[j]
+		return cmp.Or(len(b.form)-len(a.form), strings.Compare(a.form, b.form), strings.Compare(a.shown, b.shown)) < 0
 	})
 	list := make([]string, 0, 2*len(pairs))
 	for _, p := range pairs {
@@ -115,28 +118,6 @@ func (k *Known) values() *strings.Replacer {
 	}
 	k.replacer = strings.NewReplacer(list...)
 	return k.replacer
-}
-
-// forms are the ways in which a value may stand in a text.
-func forms(value string) []string {
-	out := []string{value, url.QueryEscape(value), url.PathEscape(value), strings.Trim(strconv.Quote(value), `"`)}
-	if b, err := json.Marshal(value); err == nil {
-		out = append(out, strings.Trim(string(b), `"`))
-	}
-	if len(value) >= minHexBytes {
-		out = append(out, hex.EncodeToString([]byte(value)), strings.ToUpper(hex.EncodeToString([]byte(value))))
-		// In the middle of something that was encoded as a whole, a value begins at one
-		// of three places; its first and last characters depend on what is beside it.
-		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-			for shift := range 3 {
-				text := enc.EncodeToString([]byte(strings.Repeat("x", shift) + value))
-				first := (shift*8 + 5) / 6
-				whole := (shift + len(value)) * 8 / 6
-				out = append(out, text[first:whole])
-			}
-		}
-	}
-	return out
 }
 
 // Fault is err, or one without secrets if it has any. Its kind and place stay.
