@@ -13,7 +13,11 @@ import (
 // and what is said then: a state directory's is interrupted, a cluster's waits for a worker.
 func (a *app) alone(ctx context.Context, home *local.Home) func(state.Run) (history.Alone, bool) {
 	return func(r state.Run) (out history.Alone, is bool) {
-		if r.Status.Terminal() || home.AtWork(r.RunKey) {
+		if r.Status.Terminal() {
+			return out, false
+		}
+		atWork := home.AtWork(r.RunKey)
+		if atWork && home.Cluster() == nil {
 			return out, false
 		}
 		defer func() { out.Do = a.at.here(out.Do) }()
@@ -22,6 +26,8 @@ func (a *app) alone(ctx context.Context, home *local.Home) func(state.Run) (hist
 		}
 		text, hint, err := local.NobodyTakes(ctx, home, r.RunKey)
 		switch {
+		case atWork && (err != nil || text == ""): // whoever works on it can
+			return out, false
 		case err != nil:
 			return history.Alone{Why: "it could not be seen which are there: " + err.Error(), Do: "`thalweg doctor` looks at the cluster's services"}, true
 		case text != "":

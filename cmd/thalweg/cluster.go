@@ -162,6 +162,8 @@ func (a *app) printWorkers(workers []local.Attendance, config string) {
 			status = "gone: last heard of " + span(time.Since(w.Seen)) + " ago"
 		case w.Draining:
 			status = "draining"
+		case len(w.Cannot) > 0:
+			status = "cannot work"
 		case len(w.Runs) == 0:
 			status = "idle"
 		}
@@ -178,10 +180,17 @@ func (a *app) printWorkers(workers []local.Attendance, config string) {
 		}
 	}
 	for _, w := range workers {
+		if w.Gone {
+			continue
+		}
+		for _, why := range w.Cannot {
+			fmt.Fprintf(a.stdout, "%s, process %d, takes no work: %s\n", w.Host, w.PID, plain(why))
+		}
 		for _, r := range w.Refused {
-			if !w.Gone {
-				fmt.Fprintf(a.stdout, "%s, process %d, cannot work on run %d in workspace %s: %s\n", w.Host, w.PID, r.Run, r.Workspace, plain(r.Why))
-			}
+			fmt.Fprintf(a.stdout, "%s, process %d, cannot work on run %d in workspace %s: %s\n", w.Host, w.PID, r.Run, r.Workspace, plain(r.Why))
+		}
+		for _, text := range w.Notices {
+			fmt.Fprintf(a.stdout, "%s, process %d: %s\n", w.Host, w.PID, plain(text))
 		}
 	}
 }

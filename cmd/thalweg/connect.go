@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"thalweg/internal/address"
 	"thalweg/internal/doctor"
 	"thalweg/internal/fault"
+	"thalweg/internal/keeper"
 	"thalweg/internal/local"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
@@ -69,7 +69,7 @@ func (c *connection) look(ctx context.Context) error {
 		}
 	}
 	if python {
-		path, err := exec.LookPath(c.python)
+		path, err := keeper.Find(c.python)
 		c.add("python", "interpreter", path, err, "install it, or name another one with --python")
 	}
 	return nil

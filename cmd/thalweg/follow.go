@@ -170,13 +170,12 @@ func (n *nobodyWatch) abandoned(run state.Run) bool {
 		return false
 	}
 	n.next = now.Add(nobodyEvery)
-	if n.home.AtWork(run.RunKey) {
-		n.said = ""
-		return false
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), nobodyTimeout)
 	defer cancel()
 	text, hint, err := local.NobodyTakes(ctx, n.home, n.key)
+	if err == nil && text == "" {
+		n.said = ""
+	}
 	if err != nil || text == "" || text == n.said {
 		return false
 	}
@@ -229,9 +228,9 @@ func (a *app) awaitTaken(ctx context.Context, home *local.Home, key state.RunKey
 		fmt.Fprintf(a.stderr, "it could not be seen whether a worker takes run %d: %v\n", key.Run, err)
 		return nil
 	}
-	reasons := make([]string, len(c.Refused))
-	for i, r := range c.Refused {
-		reasons[i] = a.known.Text(r.Text())
+	reasons := c.Reasons()
+	for i, text := range reasons {
+		reasons[i] = a.known.Text(text)
 	}
 	if !c.None() {
 		for _, text := range reasons {

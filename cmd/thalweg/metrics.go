@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"thalweg/internal/fault"
@@ -68,21 +69,25 @@ type readiness struct {
 	inside atomic.Pointer[local.Inside] // nil: it does not work yet
 }
 
-func (r *readiness) check(ctx context.Context) error {
+func (r *readiness) check(ctx context.Context) (notices []string, err error) {
 	select {
 	case <-r.drain:
-		return errors.New("it was asked to end, and begins no more batches")
+		return nil, errors.New("it was asked to end, and begins no more batches")
 	default:
 	}
 	in := r.inside.Load()
 	if in == nil {
-		return errors.New("it does not work yet")
+		return nil, errors.New("it does not work yet")
+	}
+	cannot, notices := in.Able()
+	if len(cannot) > 0 {
+		return notices, errors.New(strings.Join(cannot, "; "))
 	}
 	if _, err := r.home.State.Workspaces(ctx); err != nil {
-		return fmt.Errorf("the state: %w", err)
+		return notices, fmt.Errorf("the state: %w", err)
 	}
 	if _, err := in.Queue.Waiting(ctx, queue.Normal); err != nil {
-		return fmt.Errorf("the queue: %w", err)
+		return notices, fmt.Errorf("the queue: %w", err)
 	}
-	return nil
+	return notices, nil
 }

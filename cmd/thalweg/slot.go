@@ -3,10 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"os/signal"
 	"syscall"
 
+	"thalweg/internal/keeper"
 	"thalweg/internal/local"
 	"thalweg/internal/remote"
 	"thalweg/internal/slot"
@@ -15,11 +15,9 @@ import (
 // slotCmd is a slot of a worker that isolates: `thalweg worker --isolate` starts it.
 type slotCmd struct{}
 
-// slotProcess makes a slot's process.
-func slotProcess() *exec.Cmd {
-	cmd := exec.Command(ownExecutable, slot.Command)
-	cmd.Args[0] = "thalweg"
-	return cmd
+// slotProcess makes a slot's process. It is this program: scripts name our variables.
+func slotProcess() keeper.Program {
+	return keeper.Program{Path: ownExecutable, Name: "thalweg", Args: []string{slot.Command}, Env: keeper.All()}
 }
 
 func (*slotCmd) Run() error {

@@ -109,7 +109,7 @@ var allowed = map[string]string{
 	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state unpack",
 	"internal/slot":                    "budget copies fault keeper parts remote state worker",
 	"internal/cluster":                 "address document fault pace secret",
-	"internal/local": "adapt address calendar cassandra cluster collect database doctor document budget durable engine expr fault figures files gate lineage matrix message notify outfile pace schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
+	"internal/local": "adapt address calendar cassandra cluster collect database doctor document budget durable engine expr fault figures files gate keeper lineage matrix message notify outfile pace schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
 		"state/patient coordinator executor supervise worker",
 	"internal/graph": "address script",
 	"cmd/thalweg":    "adapt address calendar cluster collect compare doctor document environment figures history keeper scripttest simulate budget infer graph engine fault gate lineage local matrix message metrics notify pace plan queue remote schedule script secret similar slot sqltext starter state supervise worker",
@@ -300,6 +300,61 @@ func checkCalls(t *testing.T, pkg, file string, test bool) {
 		}
 		return true
 	})
+}
+
+// starters are what may start a process, in the one place that decides what it gets of ours
+// and when it ends: internal/keeper.
+var starters = map[string]string{
+	"exec.Command": "keeper.Start", "exec.CommandContext": "keeper.Start", "exec.LookPath": "keeper.Find", "os.StartProcess": "keeper.Start",
+	"syscall.ForkExec": "keeper.Start", "syscall.StartProcess": "keeper.Start", "syscall.Exec": "keeper.Start", "unix.Exec": "keeper.Start",
+}
+
+// children are the processes that the product starts, by who does.
+var children = map[string]string{
+	"internal/notify/send.go":      "command hooks",
+	"internal/python/installed.go": "interpreters that are asked what they are and have",
+	"internal/python/process.go":   "interpreters with the code of scripts",
+	"internal/slot/process.go":     "slots of a worker: this program",
+}
+
+// Each process is started in one place, and is known here.
+func TestChildrenAreStartedInOnePlace(t *testing.T) {
+	found := map[string]bool{}
+	for _, pkg := range packages(t) {
+		if strings.HasPrefix(pkg, "bench") {
+			continue
+		}
+		for _, file := range files(t, pkg, false) {
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+			require.NoError(t, err)
+			ast.Inspect(f, func(n ast.Node) bool {
+				sel, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				x, ok := sel.X.(*ast.Ident)
+				if !ok {
+					return true
+				}
+				name := x.Name + "." + sel.Sel.Name
+				if with, bad := starters[name]; (bad || name == "exec.Cmd") && pkg != "internal/keeper" {
+					t.Errorf("%s: %s: %s starts processes", file, name, or(with, "keeper.Program"))
+				}
+				if name == "keeper.Start" || name == "keeper.Run" {
+					found[pkg+"/"+filepath.Base(file)] = true
+				}
+				return true
+			})
+		}
+	}
+	require.Equal(t, slices.Sorted(maps.Keys(children)), slices.Sorted(maps.Keys(found)), "say here what it is, and give it no more of our environment than it needs")
+}
+
+func or(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
 }
 
 // Tests wait with effort.Patience, and hold what they call to times by effort.Promised: a

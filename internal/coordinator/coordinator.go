@@ -91,6 +91,7 @@ type Config struct {
 	// is free it takes those first, and waits for none. nil, or a nil answer: all are the same.
 	Near    func(ctx context.Context, n state.Node) (func(batch int) bool, error)
 	Stay    bool               // also while the run is paused or waits for people: see Run
+	Able    func() bool        // whether this process can plan and settle nodes now; nil: always
 	Observe func(worker.Event) // called from several goroutines; nil is allowed
 	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
 	Checkpoint func(worker.CrashPoint)
@@ -121,6 +122,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Checkpoint == nil {
 		c.Checkpoint = func(worker.CrashPoint) {}
+	}
+	if c.Able == nil {
+		c.Able = func() bool { return true }
 	}
 	return c
 }
@@ -434,6 +438,15 @@ func (c *Coordinator) tell(nodes []state.Node) {
 // lead takes the run's role, or renews it when a part of its time is over.
 func (c *Coordinator) lead(ctx context.Context) error {
 	now := c.cfg.Now()
+	if !c.cfg.Able() { // others may be
+		if !c.leads.IsZero() {
+			c.resign()
+			c.signal(ctx, queue.Ordered)
+		}
+		c.leads, c.leader, c.askAt = time.Time{}, "", now
+		c.others.Store(true)
+		return nil
+	}
 	if c.leads.Sub(now) > c.cfg.Lease-c.cfg.Lease/renewalsPerLease || now.Before(c.askAt) && !c.vacant.Swap(false) && !worker.Gone(c.leader) {
 		return nil
 	}

@@ -25,6 +25,8 @@ type Worker struct {
 	Engine string
 	Hash   string // of buckets
 	Python string
+	Cannot []string  // why it takes no work
+	Odd    []string  // what somebody should look at
 	Gone   bool      // nothing was heard of it for a while
 	Seen   time.Time // by its own clock
 }
@@ -51,6 +53,7 @@ type Workers struct {
 func (w *Workers) Service() Service {
 	return Service{Name: "workers", Close: w.Close, Checks: []Check{
 		{Name: "list", Limit: 20 * time.Second, Gate: true, Look: w.list},
+		{Name: "able", Look: func(context.Context) Result { return w.able() }},
 		{Name: "versions", Look: func(context.Context) Result { return w.versions() }},
 		{Name: "clocks", Look: w.clocks},
 		{Name: "open runs", Limit: time.Minute, Look: w.runs},
@@ -82,6 +85,29 @@ func (w *Workers) list(ctx context.Context) Result {
 // nobody is the result of a check of workers where there are none.
 func nobody() Result { return Result{Verdict: Skipped, Seen: "no workers"} }
 
+// able says which workers take no work, and what they say that somebody should look at.
+func (w *Workers) able() Result {
+	if !slices.ContainsFunc(w.found, func(k Worker) bool { return !k.Gone }) {
+		return nobody()
+	}
+	var said []string
+	for _, k := range w.found {
+		if k.Gone {
+			continue
+		}
+		for _, why := range k.Cannot {
+			said = append(said, k.Name+" takes no work: "+why)
+		}
+		for _, text := range k.Odd {
+			said = append(said, k.Name+": "+text)
+		}
+	}
+	if len(said) > 0 {
+		return Result{Verdict: Warning, Seen: strings.Join(said, "; "), Mend: "mend what they say; they go on by themselves"}
+	}
+	return good("all take work")
+}
+
 func (w *Workers) versions() Result {
 	if !slices.ContainsFunc(w.found, func(k Worker) bool { return !k.Gone }) {
 		return nobody()
@@ -92,7 +118,9 @@ func (w *Workers) versions() Result {
 		if k.Gone {
 			continue
 		}
-		pythons[k.Python] = true
+		if k.Python != "" && k.Python != "unknown" {
+			pythons[k.Python] = true
+		}
 		if k.Engine != w.Engine || k.Hash != w.Hash {
 			other = append(other, fmt.Sprintf("%s has DuckDB %s and bucket hash %s", k.Name, k.Engine, k.Hash))
 		}

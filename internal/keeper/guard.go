@@ -81,10 +81,13 @@ type Guard struct {
 	end       *report
 }
 
-// Start starts cmd under a keeper: self names the executable that is one when it is
-// called, "" for none. cmd must not have been started, and is not to be used but
-// through the guard from then on.
-func Start(self string, cmd *exec.Cmd) (*Guard, error) {
+// Start starts a program under a keeper: self names the executable that is one when it is
+// called, "" for none.
+func Start(self string, p Program) (*Guard, error) {
+	cmd, err := p.command()
+	if err != nil {
+		return nil, err
+	}
 	g := &Guard{cmd: cmd, known: make(chan struct{}), told: make(chan struct{})}
 	if self == "" || !supported {
 		cmd.SysProcAttr = alone()
@@ -173,6 +176,19 @@ func (g *Guard) killKeeper() {
 	}
 	_ = g.cmd.Process.Kill() // the one way that it fails is that it has ended
 	killGroup(g.pid)
+}
+
+// PeakUnits is the largest resident size of a program that has ended, in the unit of the
+// system, as far as that tells: of one without a keeper.
+func (g *Guard) PeakUnits() (size int64, ok bool) {
+	if g.lifeline != nil || g.cmd.ProcessState == nil {
+		return 0, false
+	}
+	used, ok := g.cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0, false
+	}
+	return used.Maxrss, true
 }
 
 // Wait waits until the program and its descendants have ended, and what it printed has been read.

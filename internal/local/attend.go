@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -30,11 +29,10 @@ const (
 	attendLease    = 20 * time.Second // that a note counts
 	attendTimeout  = 5 * time.Second  // of one renewal; one that fails is tried again after attendPause
 	attendPause    = time.Second
-	attendTries    = 3                // that fail before somebody is told
-	attendForget   = 24 * time.Hour   // that one of a worker that has died is kept
-	notesMost      = 10               // of which one may be the one that is there
-	attendRunsMost = 20               // runs that a note names
-	pythonPatience = 10 * time.Second // to ask an interpreter for its version
+	attendTries    = 3              // that fail before somebody is told
+	attendForget   = 24 * time.Hour // that one of a worker that has died is kept
+	notesMost      = 10             // of which one may be the one that is there
+	attendRunsMost = 20             // runs that a note names
 )
 
 // Attendance is what a worker says of itself.
@@ -56,6 +54,8 @@ type Attendance struct {
 	Draining bool      `json:"draining,omitempty"`
 	Runs     []RunAt   `json:"runs,omitempty"`    // that it works on
 	Refused  []RunAt   `json:"refused,omitempty"` // that it cannot work on
+	Cannot   []string  `json:"cannot,omitempty"`  // why it takes no work at all now
+	Notices  []string  `json:"notices,omitempty"` // what somebody should look at
 	Gone     bool      `json:"gone,omitempty"`    // nothing was heard of it for a while
 	// How much it does at once, and what it has decided of that lately.
 	Concurrency []adapt.Setting  `json:"concurrency,omitempty"`
@@ -67,6 +67,7 @@ type RunAt struct {
 	Workspace string `json:"workspace"`
 	Run       int64  `json:"run"`
 	Why       string `json:"why,omitempty"`
+	Passes    bool   `json:"passes,omitempty"` // that may be otherwise soon, by itself
 }
 
 // Workers lists the workers of a cluster, by host and number. Notes of those that
@@ -108,8 +109,12 @@ func (s *server) attend(ctx context.Context) (done func()) {
 	a.Host, _, _ = strings.Cut(a.Owner, "/")
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var loop sync.WaitGroup
+	loop.Go(func() { s.able.askPython(ctx, s.saysElse) })
 	loop.Go(func() {
-		a.Python = pythonVersion(ctx, s.opts.Interpreter)
+		select { // for who reads the first note
+		case <-s.able.asked:
+		case <-time.After(pythonFirst):
+		}
 		var notes []state.Note // one of which is there
 		say := func(ctx context.Context) error { return s.say(ctx, &a, &notes) }
 		_ = sayWhole(ctx, say) // it is said again
@@ -167,13 +172,14 @@ func sayWhole(ctx context.Context, say func(context.Context) error) error {
 func (s *server) say(ctx context.Context, a *Attendance, notes *[]state.Note) error {
 	s.mu.Lock()
 	a.Runs, a.Refused, a.Draining = nil, nil, s.draining()
+	a.Python, a.Cannot, a.Notices = s.able.told()
 	a.Concurrency, a.Decisions = s.pace.Told()
 	for key := range s.joined {
 		a.Runs = append(a.Runs, RunAt{Workspace: key.Workspace, Run: key.Run})
 	}
 	for _, r := range s.refused {
 		if r.why != "" && !s.joined[r.run] && time.Now().Before(r.until.Add(r.wait)) {
-			a.Refused = append(a.Refused, RunAt{Workspace: r.run.Workspace, Run: r.run.Run, Why: shorten(s.opts.Known.Text(r.why))})
+			a.Refused = append(a.Refused, RunAt{Workspace: r.run.Workspace, Run: r.run.Run, Why: shorten(s.opts.Known.Text(r.why)), Passes: r.passes})
 		}
 	}
 	s.mu.Unlock()
@@ -208,17 +214,6 @@ func shorten(text string) string {
 	return text
 }
 
-// pythonVersion asks an interpreter; what is wrong with it is told where one is needed.
-func pythonVersion(ctx context.Context, interpreter string) string {
-	ctx, cancel := context.WithTimeout(ctx, pythonPatience)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, cmp.Or(interpreter, "python3"), "-c", "import platform; print(platform.python_implementation(), platform.python_version())").Output()
-	if err != nil {
-		return "none"
-	}
-	return strings.TrimSpace(string(out))
-}
-
 // Refusal is why a worker cannot work on a run.
 type Refusal struct {
 	Host string `json:"host"`
@@ -231,14 +226,28 @@ func (r Refusal) Text() string { return fmt.Sprintf("%s (process %d): %s", r.Hos
 
 // Candidates are the workers of a cluster as they look at a run.
 type Candidates struct {
-	There   int // workers that take runs
-	Leaving int // workers that were asked to end, and take none
-	Taken   bool
-	Refused []Refusal
+	There   int       // workers that take runs
+	Leaving int       // workers that were asked to end, and take none
+	Taken   bool      // one of them works on it, and can
+	Refused []Refusal // by those of them that cannot
+	Delayed []Refusal // by those that may be able to soon
 }
 
 // None reports whether there are workers, and none of them can take the run.
 func (c Candidates) None() bool { return !c.Taken && c.There > 0 && len(c.Refused) == c.There }
+
+// Stuck reports whether there are workers, and none of them can take the run now.
+func (c Candidates) Stuck() bool {
+	return !c.Taken && c.There > 0 && len(c.Refused)+len(c.Delayed) == c.There
+}
+
+// Reasons are why they cannot.
+func (c Candidates) Reasons() (all []string) {
+	for _, r := range slices.Concat(c.Refused, c.Delayed) {
+		all = append(all, r.Text())
+	}
+	return all
+}
 
 // candidatesOf says how the workers look at a run now.
 func candidatesOf(ctx context.Context, home *Home, store state.Store, key state.RunKey) (out Candidates, err error) {
@@ -248,18 +257,23 @@ func candidatesOf(ctx context.Context, home *Home, store state.Store, key state.
 	}
 	same := func(r RunAt) bool { return r.Workspace == key.Workspace && r.Run == key.Run }
 	for _, w := range workers {
+		i := slices.IndexFunc(w.Refused, same)
 		switch {
 		case w.Gone:
 			continue
 		case w.Draining:
 			out.Leaving++
 			continue
-		}
-		out.There++
-		out.Taken = out.Taken || slices.ContainsFunc(w.Runs, same)
-		if i := slices.IndexFunc(w.Refused, same); i >= 0 {
+		case len(w.Cannot) > 0:
+			out.Delayed = append(out.Delayed, Refusal{w.Host, w.PID, strings.Join(w.Cannot, "; ")})
+		case slices.ContainsFunc(w.Runs, same):
+			out.Taken = true
+		case i >= 0 && w.Refused[i].Passes:
+			out.Delayed = append(out.Delayed, Refusal{w.Host, w.PID, w.Refused[i].Why})
+		case i >= 0:
 			out.Refused = append(out.Refused, Refusal{w.Host, w.PID, w.Refused[i].Why})
 		}
+		out.There++
 	}
 	return out, nil
 }
@@ -272,7 +286,7 @@ const (
 )
 
 // AwaitCandidates waits until a worker has taken a new run of a cluster, or each
-// that is there has said why it cannot, or for so long as that may take. The state is
+// that is there has said why it cannot, now or ever, or for so long as that may take. The state is
 // waited for.
 func AwaitCandidates(ctx context.Context, home *Home, key state.RunKey, logger *slog.Logger) (out Candidates, err error) {
 	store := home.Waiting(logger)
@@ -281,7 +295,7 @@ func AwaitCandidates(ctx context.Context, home *Home, key state.RunKey, logger *
 	tick := time.NewTicker(candidatesLook)
 	defer tick.Stop()
 	for {
-		if out, err = candidatesOf(ctx, home, store, key); err != nil || out.Taken || out.None() || out.There == 0 {
+		if out, err = candidatesOf(ctx, home, store, key); err != nil || out.Taken || out.Stuck() || out.There == 0 {
 			return out, err
 		}
 		nodes, err := store.Nodes(ctx, key)
@@ -302,7 +316,8 @@ func AwaitCandidates(ctx context.Context, home *Home, key state.RunKey, logger *
 	}
 }
 
-// NobodyTakes says why no worker takes a run of a cluster; "" if one works on it, or will.
+// NobodyTakes says why no worker takes a run of a cluster, or goes on with it; "" if one works on
+// it, or will.
 func NobodyTakes(ctx context.Context, home *Home, key state.RunKey) (text, hint string, err error) {
 	if home.cluster == nil {
 		return "", "", nil
@@ -311,16 +326,17 @@ func NobodyTakes(ctx context.Context, home *Home, key state.RunKey) (text, hint 
 	switch {
 	case err != nil:
 		return "", "", err
+	case c.There == 0 && home.AtWork(key): // it has not said so, or was asked to end
+		return "", "", nil
 	case c.There == 0 && c.Leaving > 0:
 		return "the workers that are there were asked to end, and take no more runs", "start another: `thalweg worker --cluster " + home.cluster.Path + "`", nil
 	case c.There == 0:
 		return "no worker is there", "start one: `thalweg worker --cluster " + home.cluster.Path + "`", nil
+	case c.Stuck() && !c.None():
+		return "no worker that is there can work on it now: " + strings.Join(c.Reasons(), "; "),
+			"mend these, and it goes on by itself, or start another worker: `thalweg cluster status` lists them", nil
 	case c.None():
-		reasons := make([]string, len(c.Refused))
-		for i, r := range c.Refused {
-			reasons[i] = r.Text()
-		}
-		return "no worker that is there can take it: " + strings.Join(reasons, "; "), "start a worker that can, or mend these: `thalweg cluster status` lists them", nil
+		return "no worker that is there can take it: " + strings.Join(c.Reasons(), "; "), "start a worker that can, or mend these: `thalweg cluster status` lists them", nil
 	}
 	return "", "", nil
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,21 +61,23 @@ func TestAwaitCandidatesWaitsForTheState(t *testing.T) {
 	require.Negative(t, away.failures.Load())
 }
 
-// A run is stopped where no worker can take it: what passes by itself is no reason for that.
-func TestRefusalsThatPassAreNotTold(t *testing.T) {
+// A run is stopped where no worker can take it: what passes by itself is told, and no reason for that.
+func TestRefusalsThatPass(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		err  error
-		told bool
+		err    error
+		passes bool
 	}{
-		{&fault.Error{Kind: fault.Environment, Message: "it is being cleared", Retryable: true}, false},
-		{fmt.Errorf("read the run: %w", state.ErrUnknown), false},
-		{&fault.Error{Kind: fault.Script, Message: "there is no module x"}, true},
-		{fs.ErrPermission, true},
+		{&fault.Error{Kind: fault.Environment, Message: "it is being cleared", Retryable: true}, true},
+		{fmt.Errorf("read the run: %w", state.ErrUnknown), true},
+		{fmt.Errorf("write to the scratch directory: %w", syscall.ENOSPC), true},
+		{&fault.Error{Kind: fault.Script, Message: "there is no module x"}, false},
+		{fs.ErrPermission, false},
 	} {
-		s := &server{opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler)}, refused: map[string]refusal{"of yesterday": {}}, changed: make(chan struct{}, 1)}
+		s := &server{able: &able{}, opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler)}, refused: map[string]refusal{"of yesterday": {}}, changed: make(chan struct{}, 1)}
 		s.refuse("how", state.Run{RunKey: state.RunKey{Workspace: "w", Run: 1}}, c.err)
-		require.Equal(t, c.told, s.refused["how"].why != "", "%v", c.err)
+		require.NotEmpty(t, s.refused["how"].why, "%v", c.err)
+		require.Equal(t, c.passes, s.refused["how"].passes, "%v", c.err)
 		require.Len(t, s.refused, 1)
 	}
 }
@@ -92,11 +95,14 @@ func TestAWorkerGoesOnPastWhatItCannotRead(t *testing.T) {
 		keys = append(keys, key)
 	}
 	var seen []int64
-	s := &server{tools: &tools{store: &shaky{Store: home.State, bad: keys[1].Run}}, joined: map[state.RunKey]bool{}, unread: map[string]string{},
+	s := &server{able: &able{}, changed: make(chan struct{}, 1), tools: &tools{store: &shaky{Store: home.State, bad: keys[1].Run}}, joined: map[state.RunKey]bool{}, unread: map[string]string{},
 		opts: WorkerOptions{Logger: slog.New(slog.DiscardHandler), Wants: func(r state.Run) bool { seen = append(seen, r.Run); return false }}}
 	require.NoError(t, s.join(t.Context()))
 	require.Equal(t, []int64{keys[0].Run, keys[2].Run}, seen)
 	require.Contains(t, s.unread["w"], errDamaged.Error())
+	_, _, notices := s.able.told()
+	require.Len(t, notices, 1)
+	require.Contains(t, notices[0], errDamaged.Error())
 }
 
 // A worker that comes to others of its machine says whom it shares the memory with, and what is too much.

@@ -41,6 +41,7 @@ type crewConfig struct {
 	most       int // batches in flight that admit lets claim; 0: slots and ahead
 	admit      func(ctx context.Context) (release func(), err error)
 	room       func(class string) (leave func(), ok bool) // of a kind of node; nil: always
+	able       func() bool                                // whether this process can lead runs now; nil: always
 	ahead      int                                        // see aheadOf
 	lease      time.Duration                              // of batches and roles; 0: their defaults
 	tries      int
@@ -123,7 +124,7 @@ func (c *crew) drain(ctx context.Context, most time.Duration) {
 // open begins to work on a run whose job is done by content: itself, or others
 // in its name. The lock is the crew's from now on.
 func (c *crew) open(ctx context.Context, key state.RunKey, urgent state.Priority, job *pipeline.Pipeline, content worker.Job, lock *RunLock, observe func(worker.Event)) *openRun {
-	r := &openRun{job: job, lock: lock, Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: keeping{c.queue, c.exec}, Job: content, Owner: c.owner,
+	r := &openRun{job: job, lock: lock, Coordinator: coordinator.New(ctx, coordinator.Config{Store: c.cfg.store, Queue: keeping{c.queue, c.exec}, Job: content, Owner: c.owner, Able: c.cfg.able,
 		Slots: c.cfg.slots + c.cfg.ahead, Priority: levelOf(urgent), Near: job.Near, Lease: c.cfg.lease, FollowSlowest: c.cfg.slowest, Logger: c.cfg.logger, Observe: observe, Checkpoint: c.cfg.checkpoint, Clock: c.cfg.clock}, key)}
 	c.mu.Lock()
 	defer c.mu.Unlock()

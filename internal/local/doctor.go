@@ -315,7 +315,7 @@ func (d *examination) workers(c *cluster.Config) doctor.Service {
 			there, err := Workers(ctx, home)
 			for _, w := range there {
 				out = append(out, doctor.Worker{Name: fmt.Sprintf("%s (process %d)", w.Host, w.PID), Engine: w.Engine, Hash: w.Hash,
-					Python: w.Python, Gone: w.Gone, Seen: cmp.Or(w.Clock, w.Seen)})
+					Python: w.Python, Cannot: w.Cannot, Odd: w.Notices, Gone: w.Gone, Seen: cmp.Or(w.Clock, w.Seen)})
 			}
 			return out, err
 		},

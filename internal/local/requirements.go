@@ -19,7 +19,7 @@ func (t *tools) checkRequirements(ctx context.Context, s *script.Script) error {
 	if len(s.Requirements) == 0 {
 		return nil
 	}
-	found, err := python.Installed(ctx, t.opts.Interpreter)
+	found, err := python.Installed(ctx, t.opts.Interpreter, t.opts.Keeper)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"thalweg/internal/pace"
 	"thalweg/internal/plan"
 	"thalweg/internal/queue"
+	"thalweg/internal/queue/rabbitmq"
 	"thalweg/internal/remote"
 	"thalweg/internal/script"
 	"thalweg/internal/secret"
@@ -96,11 +98,16 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 		return err
 	}
 	s := &server{tools: t, opts: opts, refused: map[string]refusal{}, joined: map[state.RunKey]bool{}, unread: map[string]string{}, called: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
-	s.opts.Observe = s.sums.wrap(s.draining, opts.Observe)
+	s.able = newAble(s)
+	if q, ok := shared.(*rabbitmq.Queue); ok {
+		s.able.broker = q.Stats
+	}
+	s.tools.opts.Waiting = s.waiting
+	s.opts.Observe = s.sums.wrap(s.draining, s.heeding(opts.Observe))
 	ready := make(chan struct{})
 	works, leave := context.WithCancelCause(ctx)
 	s.pace = s.newPace()
-	s.crew = newCrew(ctx, crewConfig{queue: shared, most: opts.inFlightMost(), admit: s.pace.Admit, room: func(kind string) (func(), bool) { return s.pace.Room(pace.ClassOf(kind)) }, heard: s.look, hinted: opts.Hinted, slowest: opts.FollowSlowest,
+	s.crew = newCrew(ctx, crewConfig{queue: shared, most: opts.inFlightMost(), admit: s.admit, room: s.room, able: s.able.is, heard: s.look, hinted: opts.Hinted, slowest: opts.FollowSlowest,
 		open: func(use context.Context, key state.RunKey) error {
 			<-ready
 			if s.draining() || use.Err() != nil {
@@ -111,9 +118,10 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 		store: t.store, slots: slotsOf(opts.Cores), ahead: aheadOf(home.Parts), lease: opts.Lease, tries: opts.Tries, deadline: opts.AttemptTimeout, clock: home.clock, logger: opts.Logger, checkpoint: opts.Checkpoint})
 	close(ready)
 	if opts.Inside != nil {
-		opts.Inside(Inside{Queue: s.crew.queue, Budget: s.held, AtOnce: s.pace.Settings})
+		opts.Inside(Inside{Queue: s.crew.queue, Budget: s.held, AtOnce: s.pace.Settings, Able: s.reasons})
 	}
 	told := s.tell(ctx)
+	watched := s.watchAble(ctx)
 	attended := s.attend(ctx)
 	kept := s.keepTime(ctx)
 	paced := s.settle(works)
@@ -129,6 +137,7 @@ func Serve(ctx context.Context, home *Home, opts WorkerOptions) (err error) {
 	err = errors.Join(err, s.crew.stop())
 	told()
 	attended()
+	watched()
 	kept()
 	paced()
 	return err
@@ -139,6 +148,7 @@ type Inside struct {
 	Queue  queue.Queue
 	Budget func() (b budget.Budget, held bool) // that its batches have now
 	AtOnce func() []adapt.Setting              // how much is done at once
+	Able   func() (cannot, notices []string)   // why it takes no work, and what somebody should look at
 }
 
 // settle has it decided how much is done at once, until ctx has ended; done waits for that.
@@ -161,6 +171,7 @@ type server struct {
 	opts WorkerOptions
 	crew *crew
 	pace *pace.Pace
+	able *able
 	sums drainSums
 	runs sync.WaitGroup
 
@@ -180,6 +191,8 @@ type refusal struct {
 	wait  time.Duration
 	run   state.RunKey
 	why   string
+	// passes says that why may be over soon, by itself.
+	passes bool
 }
 
 // watch joins every run that comes up, until ctx ends. A worker waits for a state that
@@ -259,6 +272,13 @@ func (s *server) join(ctx context.Context) (passing error) {
 			s.opts.Logger.Error("runs of a workspace cannot be read, and nobody works on them", "workspace", w, "error", err)
 		}
 	}
+	var unread []string
+	for _, w := range slices.Sorted(maps.Keys(s.unread)) {
+		unread = append(unread, shorten(fmt.Sprintf("runs of workspace %s cannot be read: %s", w, s.opts.Known.Text(s.unread[w]))))
+	}
+	if s.able.cannotRead(unread) {
+		s.saysElse()
+	}
 	if passing == nil && len(s.unread) == 0 {
 		s.forgetRefused(open)
 	}
@@ -290,7 +310,7 @@ func (s *server) consider(ctx context.Context, r state.Run) {
 	s.mu.Lock()
 	known := !r.GoesOn() || s.joined[r.RunKey] || s.opts.Most > 0 && len(s.joined) >= s.opts.Most || s.opts.Wants != nil && !s.opts.Wants(r) || time.Now().Before(s.refused[how].until)
 	s.mu.Unlock()
-	if known || ctx.Err() != nil {
+	if known || ctx.Err() != nil || !s.able.is() {
 		return
 	}
 	s.entering(r.RunKey)
@@ -329,8 +349,7 @@ func (s *server) entersOther(key state.RunKey) bool {
 	return s.enters != state.RunKey{} && s.enters != key
 }
 
-// refuse leaves a run alone for a while, and says so the first time. What passes by itself
-// is no reason that others have to know: who has submitted the run would stop it.
+// refuse leaves a run alone for a while, and says so the first time.
 func (s *server) refuse(how string, r state.Run, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -339,12 +358,10 @@ func (s *server) refuse(how string, r state.Run, err error) {
 		s.opts.Logger.Warn("a run cannot be worked on here", "run", r.Run, "workspace", r.Workspace, "error", err)
 	}
 	wait := min(max(refusalMin, 2*before), refusalMax)
-	var why string
-	if !fault.Passes(err) && !errors.Is(err, state.ErrUnknown) {
-		why = whyNot(err)
-	}
+	why, passes := whyNot(err), fault.Passes(err) || errors.Is(err, state.ErrUnknown)
 	maps.DeleteFunc(s.refused, func(_ string, r refusal) bool { return time.Now().After(r.until.Add(refusalKept)) })
-	s.refused[how] = refusal{until: time.Now().Add(wait), wait: wait, run: r.RunKey, why: why}
+	s.refused[how] = refusal{until: time.Now().Add(wait), wait: wait, run: r.RunKey, why: why, passes: passes}
+	s.able.look() // it may be the reason
 	s.saysElse()
 }
 
@@ -384,7 +401,9 @@ func (s *server) open(ctx context.Context, key state.RunKey) (_ *openRun, rec re
 			err = errors.Join(err, lock.Close())
 		}
 	}()
-	if err := s.enter(ctx, true); err != nil {
+	err = s.enter(ctx, true)
+	s.waiting("")
+	if err != nil {
 		return nil, rec, err
 	}
 	python, err := s.likePython(ctx, rec)

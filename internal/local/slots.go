@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"thalweg/internal/budget"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
+	"thalweg/internal/keeper"
 	"thalweg/internal/pipeline"
 	"thalweg/internal/remote"
 	"thalweg/internal/secret"
@@ -24,8 +24,8 @@ import (
 
 // Isolation has a worker's batches executed in processes of their own, one a slot.
 type Isolation struct {
-	Command func() *exec.Cmd // makes one: what calls ServeSlot
-	Client  any              // what ServeSlot makes its remote.Client of; as JSON
+	Command func() keeper.Program // makes one: what calls ServeSlot
+	Client  any                   // what ServeSlot makes its remote.Client of; as JSON
 }
 
 // slotSettings are what a slot's process is told of its worker.

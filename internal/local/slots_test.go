@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/internal/effort"
+	"thalweg/internal/keeper"
 	"thalweg/internal/local"
 	"thalweg/internal/remote"
 	"thalweg/internal/slot"
@@ -97,11 +97,9 @@ func (r *isolated) serve(home *local.Home) (status state.Status) {
 }
 
 // slotCommand makes a slot's process, with a mark.
-func slotCommand(mark string) func() *exec.Cmd {
-	return func() *exec.Cmd {
-		cmd := exec.Command(os.Args[0], slot.Command)
-		cmd.Env = append(os.Environ(), slotOf+"="+mark)
-		return cmd
+func slotCommand(mark string) func() keeper.Program {
+	return func() keeper.Program {
+		return keeper.Program{Path: os.Args[0], Args: []string{slot.Command}, Env: append(keeper.All(), slotOf+"="+mark)}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"thalweg/internal/cassandra"
 	"thalweg/internal/cluster"
 	"thalweg/internal/effort"
+	"thalweg/internal/keeper"
 	"thalweg/internal/local"
 	"thalweg/internal/metrics"
 	"thalweg/internal/remote"
@@ -93,12 +93,12 @@ func measuredCluster(t *testing.T, m *metrics.Metrics, look func()) {
 	defer client.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	var slots atomic.Int32
-	command := func() *exec.Cmd {
-		cmd := exec.Command(os.Args[0], slot.Command)
+	command := func() keeper.Program {
+		p := keeper.Program{Path: os.Args[0], Args: []string{slot.Command}, Env: keeper.All()}
 		if slots.Add(1) == 1 {
-			cmd.Env = append(os.Environ(), diesWhen+"="+started)
+			p.Env = append(p.Env, diesWhen+"="+started)
 		}
-		return cmd
+		return p
 	}
 	var serving sync.WaitGroup
 	serving.Go(func() {

@@ -105,11 +105,11 @@ func TestServer(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	m := metrics.New("v1")
 	var broken atomic.Bool
-	server, err := m.Listen(t.Context(), ":0", func(context.Context) error {
+	server, err := m.Listen(t.Context(), ":0", func(context.Context) ([]string, error) {
 		if broken.Load() {
-			return errors.New("the state cannot be reached")
+			return nil, errors.New("the state cannot be reached")
 		}
-		return nil
+		return []string{"something is odd"}, nil
 	}, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(server.Address(), "127.0.0.1:"), server.Address())
@@ -133,8 +133,9 @@ func TestServer(t *testing.T) {
 	require.Len(t, families, len(m.Inventory()))
 	status, _ = get("/healthz")
 	require.Equal(t, http.StatusOK, status)
-	status, _ = get("/readyz")
+	status, text = get("/readyz")
 	require.Equal(t, http.StatusOK, status)
+	require.JSONEq(t, `{"status": "ready", "notices": ["something is odd"]}`, text)
 	broken.Store(true)
 	status, text = get("/readyz")
 	require.Equal(t, http.StatusServiceUnavailable, status)

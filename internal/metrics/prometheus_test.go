@@ -32,7 +32,7 @@ func TestPrometheusScrapesARun(t *testing.T) {
 		t.Skip("there is no prometheus here (Debian: apt-get install prometheus)")
 	}
 	m := metrics.New("test")
-	server, err := m.Listen(t.Context(), ":0", func(context.Context) error { return nil }, slog.New(slog.DiscardHandler))
+	server, err := m.Listen(t.Context(), ":0", func(context.Context) ([]string, error) { return nil, nil }, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	at := prometheusOf(t, program, server.Address())

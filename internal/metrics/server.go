@@ -33,8 +33,8 @@ type Server struct {
 
 // Listen serves /metrics, /metrics.json, /healthz and /readyz at host:port, the
 // loopback address where host is empty, until Close. ready says why this worker
-// could not take work now; nil: it could.
-func (m *Metrics) Listen(ctx context.Context, address string, ready func(context.Context) error, logger *slog.Logger) (*Server, error) {
+// could not take work now, nil: it could, and what somebody should look at.
+func (m *Metrics) Listen(ctx context.Context, address string, ready Ready, logger *slog.Logger) (*Server, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("metrics cannot be served at %q", address), Hint: "write host:port, for example 127.0.0.1:9464, or :9464", Err: err}
@@ -71,7 +71,17 @@ func (s *Server) Close() error {
 	return err
 }
 
-func (m *Metrics) handler(ready func(context.Context) error) http.Handler {
+// Ready says what somebody should look at, and why a worker could not take work now.
+type Ready func(context.Context) (notices []string, err error)
+
+// readyAnswer is what /readyz answers.
+type readyAnswer struct {
+	Status  string   `json:"status"`
+	Why     string   `json:"why,omitempty"`
+	Notices []string `json:"notices,omitempty"`
+}
+
+func (m *Metrics) handler(ready Ready) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: readersMax}))
 	mux.HandleFunc("GET /metrics.json", func(w http.ResponseWriter, _ *http.Request) {
@@ -88,11 +98,12 @@ func (m *Metrics) handler(ready func(context.Context) error) http.Handler {
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		ctx, stop := context.WithTimeout(r.Context(), readTimeout)
 		defer stop()
-		if err := ready(ctx); err != nil {
-			answer(w, http.StatusServiceUnavailable, map[string]string{"status": "not ready", "why": err.Error()})
+		notices, err := ready(ctx)
+		if err != nil {
+			answer(w, http.StatusServiceUnavailable, readyAnswer{Status: "not ready", Why: err.Error(), Notices: notices})
 			return
 		}
-		answer(w, http.StatusOK, map[string]string{"status": "ready"})
+		answer(w, http.StatusOK, readyAnswer{Status: "ready", Notices: notices})
 	})
 	return mux
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
@@ -179,20 +178,13 @@ func (s *Sender) command(ctx context.Context, h script.Hook, m message.Message, 
 		return &sendError{err: fmt.Errorf("encode a message: %w", err), final: true}
 	}
 	var out output
-	cmd := exec.Command(h.Command[0], h.Command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = bytes.NewReader(append(text, '\n')), &out, &out, dir
-	cmd.WaitDelay = commandOutputWait
-	cmd.Env = append(s.commandEnvironment(h), variables(m)...)
-	if cmd.Err != nil {
-		return &sendError{err: fmt.Errorf("start command %s: %w", h.Command[0], cmd.Err), final: true}
-	}
-	guard, err := keeper.Start(s.Keeper, cmd)
+	end, err := keeper.Run(ctx, s.Keeper, keeper.Program{Path: h.Command[0], Args: h.Command[1:], Dir: dir,
+		Stdin: bytes.NewReader(append(text, '\n')), Stdout: &out, Stderr: &out, WaitDelay: commandOutputWait,
+		Env: append(s.commandEnvironment(h), variables(m)...)})
+	var missing *keeper.NotThereError
 	if err != nil {
-		return &sendError{err: fmt.Errorf("start command %s: %w", h.Command[0], err)}
+		return &sendError{err: fmt.Errorf("start command %s: %w", h.Command[0], err), final: errors.As(err, &missing)}
 	}
-	stop := context.AfterFunc(ctx, guard.Kill)
-	defer stop()
-	end := guard.Wait()
 	s.Logger.Debug("a command hook has ended", "command", h.Command[0], "status", end.String(), "output", s.Known.Text(out.String()))
 	switch {
 	case ctx.Err() != nil:
@@ -208,11 +200,7 @@ func (s *Sender) command(ctx context.Context, h script.Hook, m message.Message, 
 // commandEnvironment is what a command sees of this process's environment: what
 // programs need to run, and what the hook names.
 func (s *Sender) commandEnvironment(h script.Hook) (out []string) {
-	for _, name := range []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR"} {
-		if value, ok := os.LookupEnv(name); ok {
-			out = append(out, name+"="+value)
-		}
-	}
+	out = keeper.Some("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR")
 	for _, name := range h.Environment {
 		if value, ok := os.LookupEnv(name); ok {
 			s.Known.Add(value, "{env."+name+"}") // it may print it

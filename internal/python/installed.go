@@ -2,19 +2,21 @@ package python
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"strings"
 	"time"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/keeper"
 )
 
-// installedTimeout bounds the question which packages an interpreter has.
-const installedTimeout = 30 * time.Second
+// Limits of questions to an interpreter.
+const (
+	installedTimeout = 30 * time.Second // which packages it has
+	versionTimeout   = 10 * time.Second // which one it is
+)
 
 // installedSource prints names and versions of all packages.
 const installedSource = `
@@ -27,25 +29,58 @@ for each in importlib.metadata.distributions():
 json.dump(found, sys.stdout)
 `
 
+// versionSource prints what an interpreter is.
+const versionSource = `import platform; print(platform.python_implementation(), platform.python_version())`
+
 // Installed lists the packages that an interpreter can import, with their
 // versions. "" is python3.
-func Installed(ctx context.Context, interpreter string) (map[string]string, error) {
+func Installed(ctx context.Context, interpreter, self string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, installedTimeout)
 	defer cancel()
-	name := cmp.Or(interpreter, "python3")
-	cmd := exec.CommandContext(ctx, name, "-s", "-B", "-X", "utf8", "-c", installedSource)
-	cmd.Env = environment(&Config{})
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	out := map[string]string{}
-	if err == nil {
-		err = json.Unmarshal(stdout.Bytes(), &out)
-	}
+	text, err := ask(ctx, interpreter, self, installedSource, "which packages it has")
 	if err != nil {
-		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
-		text := fmt.Sprintf("the interpreter %s does not say which packages it has: %s", name, lines[len(lines)-1])
-		return nil, &fault.Error{Kind: fault.Environment, Message: text, Err: err, Hint: "name another one with --python"}
+		return nil, err
+	}
+	out := map[string]string{}
+	if err := json.Unmarshal(text, &out); err != nil {
+		return nil, unsaid(interpreter, "which packages it has", "it prints something else", err)
 	}
 	return out, nil
+}
+
+// Version is what an interpreter is: "CPython 3.11.2". "" is python3.
+func Version(ctx context.Context, interpreter, self string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	text, err := ask(ctx, interpreter, self, versionSource, "its version")
+	return strings.TrimSpace(string(text)), err
+}
+
+// ask has an interpreter print something, in the environment that formulas have, too.
+func ask(ctx context.Context, interpreter, self, source, what string) ([]byte, error) {
+	path, err := Find(interpreter)
+	if err != nil {
+		return nil, err
+	}
+	var stdout, stderr bytes.Buffer
+	end, err := keeper.Run(ctx, self, keeper.Program{Path: path, Args: []string{"-s", "-B", "-X", "utf8", "-c", source}, Env: environment(&Config{}),
+		Stdout: &stdout, Stderr: &stderr, WaitDelay: outputWait})
+	if err == nil {
+		err = end.Err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, unsaid(interpreter, what, "it takes too long", ctx.Err())
+	case err != nil:
+		return nil, unsaid(interpreter, what, "it cannot be started", err)
+	case !end.Status.Exited() || end.Status.ExitStatus() != 0:
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		return nil, unsaid(interpreter, what, or(lines[len(lines)-1], end.String()), nil)
+	}
+	return stdout.Bytes(), nil
+}
+
+func unsaid(interpreter, what, why string, err error) error {
+	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("the interpreter %s does not say %s: %s", or(interpreter, "python3"), what, why),
+		Err: err, Hint: "name another one with --python"}
 }

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/keeper"
 )
 
 // Config says how a pool runs its interpreters. Zero values are defaults.
@@ -86,10 +85,7 @@ type Pool struct {
 // Find gives the path of an interpreter: "python3" if it is empty.
 func Find(interpreter string) (path string, err error) {
 	interpreter = or(interpreter, "python3")
-	if path, err = exec.LookPath(interpreter); err == nil {
-		path, err = filepath.Abs(path)
-	}
-	if err != nil {
+	if path, err = keeper.Find(interpreter); err != nil {
 		f := fault.New(fault.Environment, "the Python interpreter %s is not there", interpreter)
 		f.Err, f.Hint = err, "install Python 3.9 or later (or PyPy), or name another interpreter"
 		return "", f

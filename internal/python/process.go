@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -72,7 +71,6 @@ type hello struct {
 // slot's; two of its own write requests and read answers, so that neither side
 // waits for the other's pipe, and one waits for its end.
 type process struct {
-	cmd      *exec.Cmd
 	guard    *keeper.Guard
 	pid      int         // of the interpreter, once it has said hello
 	signals  *os.Process // the interpreter
@@ -171,14 +169,8 @@ func (p *process) start(cfg *Config, path string, files []*os.File) error {
 	p.stderr = &output{logger: cfg.Logger, stream: "stderr"}
 	// No user site, no bytecode files; the worker's text comes on standard input,
 	// which then is at its end for the user's code.
-	p.cmd = exec.Command(path, "-s", "-B", "-X", "utf8", "-", string(arg))
-	p.cmd.Stdin = strings.NewReader(workerSource)
-	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
-	p.cmd.ExtraFiles = files
-	p.cmd.Env = environment(cfg)
-	p.cmd.Dir = cfg.Dir
-	p.cmd.WaitDelay = outputWait
-	if p.guard, err = keeper.Start(cfg.Keeper, p.cmd); err != nil {
+	if p.guard, err = keeper.Start(cfg.Keeper, keeper.Program{Path: path, Args: []string{"-s", "-B", "-X", "utf8", "-", string(arg)}, Env: environment(cfg),
+		Dir: cfg.Dir, Stdin: strings.NewReader(workerSource), Stdout: p.stdout, Stderr: p.stderr, Files: files, WaitDelay: outputWait}); err != nil {
 		f := fault.New(fault.Environment, "the Python interpreter %s cannot be started", path)
 		f.Err, f.Hint = err, "install it, or name another one"
 		return f
@@ -197,12 +189,7 @@ var threadVariables = []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_N
 // environment is everything that an interpreter sees of ours.
 func environment(cfg *Config) []string {
 	env := make([]string, 0, 8+len(cfg.Env))
-	for _, name := range []string{"PATH", "HOME", "LANG"} {
-		if v, ok := os.LookupEnv(name); ok {
-			env = append(env, name+"="+v)
-		}
-	}
-	env = append(env, "TZ=UTC", "PYTHONHASHSEED=0")
+	env = append(append(env, keeper.Some("PATH", "HOME", "LANG")...), "TZ=UTC", "PYTHONHASHSEED=0")
 	for _, name := range threadVariables {
 		env = append(env, name+"=1")
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -20,6 +19,7 @@ import (
 
 	"thalweg/internal/budget"
 	"thalweg/internal/fault"
+	"thalweg/internal/keeper"
 	"thalweg/internal/parts"
 	"thalweg/internal/parts/cache"
 	"thalweg/internal/parts/partstest"
@@ -247,7 +247,9 @@ func newBench(t testing.TB, change func(*slot.Config)) *bench {
 	require.NoError(t, err)
 	b := &bench{t: t, dir: t.TempDir(), parts: store, room: budget.NewRoom(budget.Budget{Slots: 1, SlotEngineBytes: 1 << 20}), state: &announced{}, run: state.RunKey{Workspace: "w", Run: 1}}
 	cfg := slot.Config{WorkDir: b.dir, Size: 1, Settings: json.RawMessage(`""`), State: b.state, Parts: b.parts, Room: b.room,
-		Command: func() *exec.Cmd { return exec.Command(os.Args[0], slot.Command) }}
+		Command: func() keeper.Program {
+			return keeper.Program{Path: os.Args[0], Args: []string{slot.Command}, Env: keeper.All()}
+		}}
 	if change != nil {
 		change(&cfg)
 	}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,7 +24,6 @@ type process struct {
 	slot   int
 	peer   *peer
 	guard  *keeper.Guard
-	cmd    *exec.Cmd
 	held   *holds
 	output *output
 	dir    string
@@ -64,13 +62,12 @@ func (s *Slots) startProcess(number int) (_ *process, err error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	p.cmd = s.cfg.Command()
-	p.cmd.ExtraFiles = []*os.File{theirs}
-	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
-	p.cmd.WaitDelay = endTimeout // for what it has started that keeps its output open
+	program := s.cfg.Command()
+	program.Files, program.Stdout, program.Stderr = []*os.File{theirs}, p.output, p.output
+	program.WaitDelay = endTimeout // for what it has started that keeps its output open
 	p.peer = newPeer(ours)
 	s.lend(p)
-	if p.guard, err = keeper.Start("", p.cmd); err != nil {
+	if p.guard, err = keeper.Start("", program); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the process of slot %d: %w", number, err), ours.Close())
 	}
 	p.work.Go(p.wait)
@@ -125,10 +122,8 @@ func (p *process) wait() {
 	served := make(chan error, 1)
 	go func() { served <- p.peer.run() }()
 	p.state = p.guard.Wait()
-	if state := p.cmd.ProcessState; state != nil {
-		if used, ok := state.SysUsage().(*syscall.Rusage); ok {
-			p.peak = used.Maxrss * maxrssUnit
-		}
+	if size, ok := p.guard.PeakUnits(); ok {
+		p.peak = size * maxrssUnit
 	}
 	_ = p.peer.conn.Close() // nobody is at the other end
 	err := <-served

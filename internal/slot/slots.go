@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os/exec"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/keeper"
 	"thalweg/internal/parts"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
@@ -21,10 +21,10 @@ import (
 
 // Config of a worker's slots. Zero values are defaults.
 type Config struct {
-	Command  func() *exec.Cmd // a child: the same program, with Command and the descriptors that Slots adds
-	Size     int              // slots
-	WorkDir  string           // for what children keep on the disk: private to this process
-	Settings json.RawMessage  // for the children's Host
+	Command  func() keeper.Program // a child: the same program, with Command; Slots says the rest
+	Size     int                   // slots
+	WorkDir  string                // for what children keep on the disk: private to this process
+	Settings json.RawMessage       // for the children's Host
 	State    state.Store
 	Parts    parts.Store
 	Room     Room

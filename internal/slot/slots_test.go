@@ -20,6 +20,7 @@ import (
 
 	"thalweg/internal/effort"
 	"thalweg/internal/fault"
+	"thalweg/internal/keeper"
 	"thalweg/internal/slot"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
@@ -205,7 +206,7 @@ func TestAChildThatDoesNotStart(t *testing.T) {
 			b := newBench(t, func(cfg *slot.Config) {
 				command := cfg.Command
 				cfg.Settings = json.RawMessage(`"` + how + `"`)
-				cfg.Command = func() *exec.Cmd { starts++; return command() }
+				cfg.Command = func() keeper.Program { starts++; return command() }
 			})
 			_, err := b.execute("pid")
 			f := fault.Of(err)
