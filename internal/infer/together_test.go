@@ -170,3 +170,31 @@ func TestColumnsOfSeveralFiles(t *testing.T) {
 		})
 	}
 }
+
+// TestHeadersOfSeveralFiles: files say together whether they have headers.
+func TestHeadersOfSeveralFiles(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		texts        []string
+		header       bool
+		rows, doubts int
+	}{
+		"only a header": {[]string{"id,2019,2020\n1,5,6\n2,7,8\n", "id,2019,2020\n"}, true, 2, 0},
+		"texts":         {[]string{"name\nAnn\n", "name\nBob\n"}, true, 2, 1},
+		"data":          {[]string{"Ann\nBob\n", "Cid\nDan\n"}, false, 4, 0},
+		"the same data": {[]string{"1,2\n3,4\n", "1,2\n5,6\n"}, false, 4, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for i, text := range c.texts {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.csv", i)), []byte(text), 0o600))
+			}
+			p, err := Files(t.Context(), []string{filepath.Join(dir, "*.csv")}, options(t))
+			require.NoError(t, err)
+			require.Equal(t, c.header, p.HasHeader)
+			require.Equal(t, int64(c.rows), p.Rows)
+			require.Len(t, p.Doubts, c.doubts, p.Doubts)
+		})
+	}
+}
