@@ -25,16 +25,16 @@ func (p *Proposal) csv(ctx context.Context, o Options) error {
 		return err
 	}
 	columns := p.union(list)
-	best, doubtful := formOf(columns, p.Separator)
-	p.sayNumbers(numberForms[best], doubtful)
+	n := notationOf(columns, p.Separator)
+	p.sayNumbers(numberForms[n.form], n.doubtful)
 	days := orderOf(columns)
 	for i := range p.Columns {
 		if c := &p.Columns[i]; c.left == "" {
-			c.choose(columns[i], best, days)
+			c.choose(columns[i], n.form, days)
 		}
 	}
 	p.sayZone()
-	p.sayDifferences(list, best, days)
+	p.sayDifferences(list, n.form, days)
 	return p.finish(ctx, o)
 }
 
@@ -162,8 +162,10 @@ func (p *Proposal) sayNumbers(form numberForm, doubtful bool) {
 			other = "points between thousands"
 		case numberForm{',', 0}:
 			other = "commas between thousands"
+		case numberForm{'.', ','}:
+			other = "commas before their decimal digits"
 		}
-		p.Notes = append(p.Notes, fmt.Sprintf("numbers could have %s as well: look whether the values are right", other))
+		p.guessed("numbers could have %s as well: look whether the values are right", other)
 	}
 }
 
@@ -172,7 +174,7 @@ func (p *Proposal) sayZone() {
 	for i := range p.Columns {
 		if p.Columns[i].unzoned() && p.Zone == "" {
 			p.Zone = "UTC"
-			p.Notes = append(p.Notes, "times without a zone that are finer than a millisecond were taken for those of UTC: see zone")
+			p.guessed("times without a zone that are finer than a millisecond were taken for those of UTC: see zone")
 		}
 	}
 }

@@ -176,6 +176,7 @@ func TestShape(t *testing.T) {
 		"one column":       {"name\nx\ny\n", ',', false, "col_0"},
 		"free text":        {"name\nSmith, J\nx\n", ';', false, "col_0"},
 		"one of numbers":   {"count\n1\n2\n", ',', true, "count"},
+		"exponents":        {"Unit Price;x\n3,48e12;a\n6,18e-16;b\n", ';', true, "Unit_Price x"},
 		"quoted newlines":  {"a,b\n\"1\n,2\",3\n", ',', true, "a b"},
 		"byte order mark":  {"\ufeffa,b\n1,2\n", ',', true, "a b"},
 		"digits first":     {"1st,rowid\nx,y\n", ',', true, "_1st rowid_"},

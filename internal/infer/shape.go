@@ -226,6 +226,11 @@ func looksLikeValue(s string) bool {
 	if _, err := strconv.ParseBool(s); err == nil && len(s) > 1 {
 		return true
 	}
+	for _, form := range numberForms {
+		if _, ok := numberText([]byte(s), form); ok {
+			return true
+		}
+	}
 	if strings.Trim(s, "0123456789.,+-' ") == "" && strings.ContainsAny(s, "0123456789") {
 		return true
 	}
