@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"thalweg/internal/address"
 	"thalweg/internal/expr"
@@ -115,6 +116,8 @@ func (c *Column) unreadable(of script.FileColumn) {
 		c.left = of.Kind + " in the file cannot be read"
 	case of.Name == "":
 		c.left = "without a name in the file, so it cannot be asked for"
+	case strings.ContainsAny(of.Name, "{}"):
+		c.left = "its name has braces, in which scripts have parameters"
 	}
 	if c.left != "" {
 		c.Type, c.Evidence = expr.Invalid, c.left

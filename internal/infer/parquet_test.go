@@ -126,3 +126,15 @@ func TestParquetOfNulls(t *testing.T) {
 		require.Equal(t, c.want, got+p.Columns[0].behind, name)
 	}
 }
+
+// TestParquetNamesWithBraces: a script would take them for parameters.
+func TestParquetNamesWithBraces(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "in.parquet")
+	makeParquet(t, path, `SELECT 1 AS id, 2 AS "{x}"`)
+	p, err := Files(t.Context(), []string{path}, options(t))
+	require.NoError(t, err)
+	require.Equal(t, expr.Invalid, p.Columns[1].Type)
+	require.Contains(t, p.Doubts, Doubt{LeftOut, `column "{x}": its name has braces, in which scripts have parameters`})
+	loads(t, p)
+}

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +36,7 @@ func (p *Proposal) records(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	columns, kinds, errors := p.recordColumns(list)
+	columns, kinds := p.recordColumns(list)
 	if len(p.Columns) == 0 && len(p.Notes) > 0 {
 		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]}, Message: "no column of the file has a name of its own: " + p.Notes[0],
 			Hint: "give the columns different names"}
@@ -55,7 +53,6 @@ func (p *Proposal) records(ctx context.Context, o Options) error {
 		c.Type = expr.String
 		c.choose(columns[i], 0, days)
 		c.keepKind(p.Format, kinds[i], columns[i])
-		c.errorsAreNull(errors[i])
 	}
 	plain := make([]csvFile, len(list))
 	for i, f := range list {
@@ -89,11 +86,6 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 			}
 		}
 		p.plain[name] = p.texts[name]
-		if p.Format == records.Workbooks {
-			if err := p.saySheets(ctx, name); err != nil {
-				return nil, err
-			}
-		}
 		if p.Format == records.Workbooks && !p.from.NoHeader {
 			if why, err := p.findTable(ctx, name, n == 0, o); err != nil {
 				return nil, err
@@ -243,7 +235,7 @@ func (p *Proposal) makeCSV(ctx context.Context, name, path string, spec records.
 }
 
 // recordColumns are the columns of all files, in the order in which they are first seen.
-func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds []records.Value, errors []map[string]int64) {
+func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds []records.Value) {
 	at := map[string]int{}
 	for n, f := range list {
 		file := ""
@@ -255,14 +247,11 @@ func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds [
 			if !known {
 				k = len(columns)
 				at[key.Key] = k
-				columns, kinds, errors = append(columns, newProfile(p.seed)), append(kinds, records.Nothing), append(errors, map[string]int64{})
+				columns, kinds = append(columns, newProfile(p.seed)), append(kinds, records.Nothing)
 				p.Columns = append(p.Columns, Column{Source: key.Key, Index: k, Optional: n > 0})
 			}
 			columns[k].merge(f.found.columns[1+i], file)
 			kinds[k] = records.Together(kinds[k], key.Value)
-			for text, n := range key.Errors {
-				errors[k][text] += n
-			}
 			p.Columns[k].Optional = p.Columns[k].Optional || key.Missing
 			f.at[k] = i
 		}
@@ -272,49 +261,7 @@ func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds [
 			}
 		}
 	}
-	return columns, kinds, errors
-}
-
-// errorsAreNull takes the errors that cells of a sheet have instead of values for missing ones.
-func (c *Column) errorsAreNull(errors map[string]int64) {
-	var said []string
-	for _, text := range slices.Sorted(maps.Keys(errors)) {
-		c.NullTexts = append(c.NullTexts, text)
-		said = append(said, grouped(errors[text])+" of "+text)
-	}
-	if len(said) > 0 {
-		c.behind += "; " + strings.Join(said, ", ")
-		c.guess = fmt.Sprintf("cells with errors are NULL (%s): see null_text", strings.Join(said, ", "))
-	}
-}
-
-// saySheets tells of sheets of a workbook that are not read, and if the one that is read is hidden.
-func (p *Proposal) saySheets(ctx context.Context, name string) error {
-	f, err := os.Open(p.texts[name])
-	if err != nil {
-		return openFault(name, err)
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return openFault(name, err)
-	}
-	sheets, err := records.Sheets(f, st.Size())
-	if err != nil {
-		return in(name, err)
-	}
-	for i, s := range sheets {
-		rows, err := records.TopRows(ctx, f, st.Size(), records.Spec{Format: p.Format, Number: i + 1}, 1)
-		switch hidden := map[bool]string{true: " (hidden)"}[s.Hidden]; {
-		case err != nil && ctx.Err() != nil:
-			return err
-		case i == 0 && s.Hidden:
-			p.guessed("the first sheet of %s, %s, is hidden: look whether it is the one that is meant (excel: {sheet: NAME})", name, quoted(s.Name))
-		case i > 0 && err == nil && len(rows) > 0:
-			p.leftOut("sheet %s of %s%s is left out: a node reads one sheet, excel: {sheet: %s}", quoted(s.Name), name, hidden, plain(s.Name, true))
-		}
-	}
-	return nil
+	return columns, kinds
 }
 
 // sayMissing names columns that not all files have.
@@ -380,7 +327,7 @@ func (p *Proposal) kindOf(name string) (records.Format, error) {
 	if err != nil {
 		return "", openFault(name, err)
 	}
-	workbook, wide := files.IsWorkbook(f), files.UTF16Of(f) != ""
+	workbook := files.IsWorkbook(f)
 	if err := f.Close(); err != nil {
 		return "", openFault(name, err)
 	}
@@ -391,16 +338,15 @@ func (p *Proposal) kindOf(name string) (records.Format, error) {
 	if err != nil {
 		return "", err
 	}
-	if wide { // what JSON begins with are ASCII characters
-		head = bytes.TrimLeft(bytes.ReplaceAll(head, []byte{0}, nil), "\xff\xfe")
-	}
-	if records.LooksJSON(head) {
+	what := address.Records(name)
+	none := what == "JSON" && len(bytes.Trim(head, "\ufeff[] \t\r\n")) == 0 // it is called so, and has no records
+	if records.LooksJSON(head) || none {
 		return records.JSON, nil
 	}
 	if files.IsWorkbook(bytes.NewReader(head)) {
 		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file is a workbook that is compressed, or another archive, and such are not read", Hint: records.PackedHint}
 	}
-	if what := address.Records(name); what != "" {
+	if what != "" {
 		return "", &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file's name says " + what + ", but what is in it is none",
 			Hint: "JSON files begin with an object, or a list of some; if it is CSV, give it a name that ends in .csv"}
 	}

@@ -157,7 +157,8 @@ func (p *Proposal) writeCSVKeys(b *strings.Builder) {
 			keys = append(keys, name+": "+plain(value, true))
 		}
 	}
-	if p.Separator != ',' {
+	named := func(name string) bool { return address.Separator(name) != "" } // a script may take that one
+	if p.Separator != ',' || slices.ContainsFunc(p.Files, named) {
 		add("separator", string(p.Separator))
 	}
 	add("encoding", p.Encoding)
