@@ -29,6 +29,7 @@ var allowed = map[string]string{
 	"internal/conformance":             "",
 	"internal/property":                "",
 	"internal/roundtrip":               "",
+	"internal/infer/sets":              "",
 	"internal/fleet":                   "",
 	"internal/effort":                  "",
 	"internal/fault":                   "",

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"thalweg/internal/address"
-	"thalweg/internal/document"
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
@@ -245,10 +244,7 @@ func (p *Proposal) reader(ctx context.Context) (*script.FileReader, []*Column, e
 			return nil, nil, unnameable(u.URL, "parts in < >, which scripts take for columns")
 		}
 	}
-	r.URLs, r.Tolerant, r.Pos = nil, false, document.Pos{} // nobody has seen the script yet
-	for _, c := range r.Columns {
-		c.Pos = document.Pos{}
-	}
+	r.URLs, r.Tolerant = nil, false
 	for _, name := range p.Files {
 		r.URLs = append(r.URLs, script.FileURL{URL: name})
 	}
