@@ -97,7 +97,9 @@ func usageFault(parser *kong.Kong, args []string, err error) error {
 		}
 	case match(unexpected, text, &m) && (node == nil || len(node.Children) > 0):
 		out.Message = fmt.Sprintf("`%s` has no command %s", name, m[1])
-		if near := similar.Nearest(m[1], childrenOf(parser, node)); near != "" {
+		if here := elsewhere[strings.ToLower(m[1])]; here != "" && node == nil {
+			out.Hint = here
+		} else if near := similar.Nearest(m[1], childrenOf(parser, node)); near != "" {
 			out.Hint = "did you mean " + near + "? " + out.Hint
 		}
 	case match(unexpected, text, &m):

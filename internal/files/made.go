@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 
 	"thalweg/internal/expr"
@@ -56,6 +57,9 @@ func badMade(r *script.FileReader, u string, rec csvRecord) *fault.Error {
 	f.Hint = "correct that record"
 	if at.Lacks {
 		f.Hint += "; if records may be without a value, say optional: true of its column"
+	}
+	if at.Error != "" {
+		f.Hint = fmt.Sprintf("correct that cell, or read NULL there with null_text: [%q] of its column; bad_rows: quarantine puts such rows aside", at.Error)
 	}
 	for _, c := range r.Columns {
 		if c.InFile() && at.Column >= 0 && c.Index == at.Column+1 {

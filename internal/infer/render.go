@@ -113,11 +113,13 @@ func (p *Proposal) writeBadRows(b *strings.Builder) {
 func (p *Proposal) badRows() (what, limits string) {
 	// At the limit something else is wrong: a file of which no row can be read is never within it.
 	const usualMax, usualPercent, most = 1_000, 10, 100_000
-	percent := int(100 * p.BadRows / max(p.Rows, 1))
-	limit := min(2*percent+1, (percent+100)/2, 99)
+	limit := min(int((100*p.BadRows+p.Rows-1)/max(p.Rows, 1)), 99)
 	what = fmt.Sprintf("%s of %s cannot be read", grouped(p.BadRows), rowsText(p.Rows))
 	if p.firstBad != nil {
 		what += ", the first broken record: " + fault.Of(p.firstBad).Error()
+	}
+	if limit > usualPercent && p.BadRows >= usualPercent {
+		what += "; so many mean that the format is another one"
 	}
 	if p.BadRows <= usualMax/2 && p.BadRows*2*100 <= p.Rows*usualPercent {
 		return what, "quarantine"

@@ -91,6 +91,9 @@ func OpenOn(ctx context.Context, files durable.FS, dir string, create bool) (_ *
 	if err := makeSubs(abs); err != nil {
 		return nil, homeFault(dir, "make the state directory", err)
 	}
+	if err := usable(abs); err != nil {
+		return nil, err
+	}
 	h := &Home{clock: &clock{}, Dir: abs, files: files, beside: filepath.Dir(abs), hooksIn: abs, partsDir: filepath.Join(abs, "parts"), presence: fileLocks{abs}}
 	defer func() {
 		if err != nil {
@@ -121,15 +124,6 @@ func makeSubs(dir string) error {
 		}
 	}
 	return nil
-}
-
-func homeFault(dir, what string, err error) error {
-	var f *fault.Error
-	if errors.As(err, &f) {
-		return err
-	}
-	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s (%s)", what, dir), Err: err,
-		Hint: "check permissions and free space, or choose another directory with --state"}
 }
 
 // WorkDir is a directory private to this process, made on first use and

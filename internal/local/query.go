@@ -79,7 +79,7 @@ func Query(ctx context.Context, home *Home, opts QueryOptions) (res QueryResult,
 			return res, fmt.Errorf("open the tables: %w", err)
 		}
 	}
-	text, err := readOnly(ctx, in, opts.SQL)
+	text, err := readOnly(ctx, in, opts.SQL, func() string { return knownTables(ctx, home, opts) })
 	if err != nil {
 		return res, err
 	}
@@ -115,9 +115,9 @@ func exactInCells(ctx context.Context, in *engine.Instance, text string) (string
 	return recast(text, names, casts), types
 }
 
-// readOnly refuses everything but one query: what may read the parts may not
+// readOnly refuses everything but one query, with a hint that lists the tables where one is wanted: what may read the parts may not
 // replace them. DuckDB's own parser decides; it can write out nothing but SELECT.
-func readOnly(ctx context.Context, in *engine.Instance, query string) (string, error) {
+func readOnly(ctx context.Context, in *engine.Instance, query string, tables func() string) (string, error) {
 	query = strings.TrimRight(strings.TrimSpace(query), "; \n\t")
 	word, _, _ := strings.Cut(strings.ToLower(query), " ")
 	if (word == "describe" || word == "summarize") && !strings.Contains(query, ";") {
@@ -146,7 +146,7 @@ func readOnly(ctx context.Context, in *engine.Instance, query string) (string, e
 	}
 	switch {
 	case parsed.Error && parsed.Kind == "parser":
-		return "", syntaxFault(query, parsed.Position, parsed.Message)
+		return "", syntaxFault(query, parsed.Position, parsed.Message, tables)
 	case parsed.Error || len(parsed.Statements) != 1:
 		return "", &fault.Error{Kind: fault.Script, Message: "one query that only reads is needed", Hint: "write SELECT, FROM, WITH, VALUES, DESCRIBE or SUMMARIZE"}
 	}
@@ -154,13 +154,16 @@ func readOnly(ctx context.Context, in *engine.Instance, query string) (string, e
 }
 
 // syntaxFault is a text that is no SQL, with where in it.
-func syntaxFault(text, position, message string) error {
+func syntaxFault(text, position, message string, tables func() string) error {
 	n, _ := strconv.Atoi(position)
-	at, what, hint := query.SyntaxWords(text, n, message)
-	before := text[:min(at, len(text))]
+	s := query.SyntaxWords(text, n, message)
+	if s.Table != "" {
+		s.Hint += "; " + tables()
+	}
+	before := text[:min(s.At, len(text))]
 	line := 1 + strings.Count(before, "\n")
 	column := utf8.RuneCountInString(before[strings.LastIndexByte(before, '\n')+1:]) + 1
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("line %d, column %d of the query: %s", line, column, what), Hint: hint}
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("line %d, column %d of the query: %s", line, column, s.What), Hint: s.Hint}
 }
 
 func queryFault(ctx context.Context, home *Home, opts QueryOptions, err error) error {

@@ -33,7 +33,8 @@ func wrong(c *cluster.Config, message, hint string, err error, keys ...string) e
 
 // wrongFile is a path of the configuration at which there is something else, or nothing.
 func wrongFile(c *cluster.Config, err error, hint string, keys ...string) error {
-	if f := fault.Of(err); errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrNotExist) {
+	f := fault.Of(err)
+	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrNotExist) || f.Kind == fault.Script && f.Place.File == "" {
 		return wrong(c, f.Message, hint, f.Err, keys...)
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -33,6 +34,38 @@ func (t BadTotals) over(b *script.BadRows) string {
 	return ""
 }
 
+// wayOut says what can be done about so many bad rows, up to the place of the caps: the
+// smallest that they are within, if all are known.
+func (t BadTotals) wayOut(b *script.BadRows) string {
+	raise := "raise the cap"
+	if t.Complete {
+		var caps []string
+		if t.Bad > b.MaxRows {
+			caps = append(caps, fmt.Sprintf("max_rows: %d", t.Bad))
+		}
+		if percent := t.percent(); percent > b.MaxPercent {
+			caps = append(caps, "max_percent: "+strconv.FormatFloat(percent, 'g', -1, 64))
+		}
+		raise += " to " + strings.Join(caps, ", ")
+	}
+	if t.Bad*100 > t.Rows*script.BadPercentDefault && t.Rows >= manyRows {
+		return "correct the script: so many bad rows mean that a type, a format or the separator is another one; or " + raise
+	}
+	return "correct the input, or " + raise
+}
+
+// manyRows are so many that a share of them says something about the format.
+const manyRows = 10
+
+// percent is the smallest max_percent that the bad rows are within, in whole percents above one.
+func (t BadTotals) percent() float64 {
+	unit := 1.0
+	if t.Bad*100 < t.Rows {
+		unit = 1000
+	}
+	return math.Ceil(float64(t.Bad)*100*unit/float64(max(t.Rows, 1))) / unit
+}
+
 // judgeBadRows fails a node that has more bad rows of a table, or of files where reader
 // is nil, than its caps allow.
 // badRows is a SELECT of them.
@@ -46,8 +79,9 @@ func judgeBadRows(ctx context.Context, db engine.Querier, n *script.Node, reader
 		whose = "rows of one batch are bad"
 	}
 	f := &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("%d of %d %s, more than %s of bad_rows allows", t.Bad, t.Rows, whose, passed),
-		Hint: fmt.Sprintf("look at them with %s, then correct the input, or raise the cap at %s:%d:%d",
-			b.Run.Command(fmt.Sprintf("sql 'FROM run%d.%s'", b.Run.Run, plainIdent(SideTable(n, state.SideBad)))), n.BadRows.Pos.File, n.BadRows.Pos.Line, n.BadRows.Pos.Col)}
+		Hint: fmt.Sprintf("look at them with %s, then %s at %s:%d:%d",
+			b.Run.Command(fmt.Sprintf("sql 'FROM run%d.%s'", b.Run.Run, plainIdent(SideTable(n, state.SideBad)))),
+			t.wayOut(n.BadRows), n.BadRows.Pos.File, n.BadRows.Pos.Line, n.BadRows.Pos.Col)}
 	if err := badExamplesOf(ctx, db, badRows, f); err != nil {
 		return fmt.Errorf("read the bad rows of %s: %w", n.Name, err)
 	}

@@ -104,8 +104,11 @@ func (d *describer) Describe(ctx context.Context, ask script.QueryText) (*script
 	switch {
 	case p.Error && p.Kind == "parser":
 		position, _ := strconv.Atoi(p.Position)
-		at, what, hint := SyntaxWords(text, position, p.Message)
-		c.problem(at, hint, "%s", what)
+		s := SyntaxWords(text, position, p.Message)
+		if hint := c.tableHint(s.Table); s.Table != "" && c.tables[strings.ToLower(s.Table)] == "" {
+			s.What, s.Hint = "there is no table "+quote(s.Table)+" here", cmp.Or(hint, s.Hint)
+		}
+		c.problem(s.At, s.Hint, "%s", s.What)
 	case p.Error || len(p.Statements) != 1:
 		c.problem(0, "write one SELECT, WITH, FROM or VALUES", "a sql node has one query that only reads")
 	default:

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"strings"
 
 	"thalweg/internal/engine"
@@ -11,16 +12,23 @@ import (
 var keywords = []string{"select", "distinct", "from", "where", "group", "having", "order", "limit", "offset", "union", "except", "intersect",
 	"join", "inner", "left", "right", "full", "outer", "cross", "using", "between", "like", "values", "qualify", "when", "then", "else", "over", "partition"}
 
-// SyntaxWords says in our words why a text is no SQL, at which byte, and what can be
-// done about it. position and message are DuckDB's, whose place is where its parser
+// Syntax says in our words why a text is no SQL.
+type Syntax struct {
+	At         int // byte
+	What, Hint string
+	Table      string // a word of SQL that stands where a table is named; "": that is not it
+}
+
+// SyntaxWords says why a text is no SQL. position and message are DuckDB's, whose place is where its parser
 // gave up: what is wrong stands before that in most cases.
-func SyntaxWords(text string, position int, message string) (at int, what, hint string) {
-	if what, hint = engine.QueryWords(message); hint != "" || !engine.ParserLost(message) {
-		return position, what, hint
+func SyntaxWords(text string, position int, message string) Syntax {
+	what, hint := engine.QueryWords(message)
+	if hint != "" || !engine.ParserLost(message) {
+		return Syntax{At: position, What: what, Hint: hint}
 	}
 	src := newSource(text)
 	if len(src.tokens) == 0 {
-		return 0, "there is no query", "write one SELECT, WITH, FROM or VALUES"
+		return Syntax{What: "there is no query", Hint: "write one SELECT, WITH, FROM or VALUES"}
 	}
 	ends := engine.ParserEnded(message) || position >= len(text)
 	i := src.at(min(position, len(text)-1))
@@ -29,17 +37,20 @@ func SyntaxWords(text string, position int, message string) (at int, what, hint 
 	}
 	for _, j := range []int{i - 1, i} {
 		if j >= 0 && j < len(src.tokens) && src.tokens[j].Word {
+			if table, hint := reservedName(src, j); hint != "" {
+				return Syntax{src.tokens[j].Start, quote(src.tokenText(j)) + " is a word of SQL, and no name", hint, table}
+			}
 			if hint := keywordHint(src, j); hint != "" {
-				return src.tokens[j].Start, "the query is not understood at " + quote(src.tokenText(j)), hint
+				return Syntax{At: src.tokens[j].Start, What: "the query is not understood at " + quote(src.tokenText(j)), Hint: hint}
 			}
 		}
 	}
 	if open := src.open(i); open >= 0 && (ends || src.is(i, keywords...)) {
-		return src.tokens[open].Start, "this bracket is not closed", "close it where what belongs to it ends"
+		return Syntax{At: src.tokens[open].Start, What: "this bracket is not closed", Hint: "close it where what belongs to it ends"}
 	}
 	if ends {
 		last := src.tokens[len(src.tokens)-1]
-		return last.Start, "the query ends too early, behind " + quote(src.tokenText(len(src.tokens)-1)), "write what belongs behind it"
+		return Syntax{At: last.Start, What: "the query ends too early, behind " + quote(src.tokenText(len(src.tokens)-1)), Hint: "write what belongs behind it"}
 	}
 	hint = "the query is SQL as DuckDB understands it: see what stands before that, too"
 	if src.is(i, ")", "]", "}") {
@@ -48,7 +59,42 @@ func SyntaxWords(text string, position int, message string) (at int, what, hint 
 	if src.is(i, "`") {
 		hint = "names with other characters stand between \"…\""
 	}
-	return max(position, 0), "the query is not understood at " + quote(src.tokenText(i)), hint
+	return Syntax{At: max(position, 0), What: "the query is not understood at " + quote(src.tokenText(i)), Hint: hint}
+}
+
+// reserved are words of SQL that people take for names of columns and tables.
+var reserved = []string{"all", "analyze", "asc", "case", "check", "collate", "column", "constraint", "create", "cross", "default", "desc", "describe",
+	"do", "end", "fetch", "for", "foreign", "full", "group", "having", "in", "inner", "into", "join", "left", "like", "limit", "natural", "not",
+	"offset", "on", "only", "order", "outer", "pivot", "primary", "qualify", "references", "returning", "right", "select", "show", "some",
+	"table", "then", "to", "trailing", "union", "unique", "unpivot", "using", "when", "where", "window", "with"}
+
+// reservedName is for a word of SQL that stands where a name belongs, of a table or of a column.
+func reservedName(src *source, i int) (table, hint string) {
+	word := src.tokenText(i)
+	if !slices.Contains(reserved, strings.ToLower(word)) || src.is(i+1, "by") {
+		return "", ""
+	}
+	switch {
+	case src.is(i-1, "from", "join", "describe", "summarize") || src.is(i-1, ",") && src.listsTables(i):
+		return word, "a table of that name is written in double quotes, " + quote(word)
+	case src.is(i-1, "select", "distinct", "where", "and", "or", "on", "by", "having", ",", "(", ".", "=", "<", ">", "<=", ">=", "<>", "+", "-", "/", "||"):
+		return "", "a column of that name is written in double quotes, " + quote(word)
+	}
+	return "", ""
+}
+
+// listsTables reports whether a comma before token i is one between tables: the last word
+// that begins a clause is FROM.
+func (s *source) listsTables(i int) bool {
+	for j := i - 1; j >= 0; j-- {
+		if s.is(j, "from", "join") {
+			return true
+		}
+		if s.is(j, "select", "where", "by", "on", "having", "(") {
+			return false
+		}
+	}
+	return false
 }
 
 // keywordHint is for a word that is none of SQL, or of another dialect.

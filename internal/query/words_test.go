@@ -16,6 +16,11 @@ func TestSyntaxWords(t *testing.T) {
 		"where":     {"SELECT id FROM items ^WERE |id = 1", lost, "did you mean WHERE?"},
 		"order":     {"SELECT id FROM items ^ORDER |id", lost, "write ORDER BY"},
 		"group":     {"SELECT id FROM items ^GROUP |id", lost, "write GROUP BY"},
+		"a table":   {"SELECT * FROM ^order|", lost, `a table of that name is written in double quotes, "order"`},
+		"tables":    {"SELECT * FROM items, ^Group |WHERE id = 1", lost, `a table of that name is written in double quotes, "Group"`},
+		"joined":    {"SELECT * FROM items JOIN ^|order ON true", lost, `a table of that name is written in double quotes, "order"`},
+		"a column":  {"SELECT id, ^order| FROM items", lost, `a column of that name is written in double quotes, "order"`},
+		"by":        {"SELECT id FROM items ORDER BY ^|desc", lost, `a column of that name is written in double quotes, "desc"`},
 		"top":       {"SELECT ^TOP |5 id FROM items", lost, "write LIMIT and the number at the end of the query"},
 		"bracket":   {"SELECT count^(* |FROM items", lost, "close it where what belongs to it ends"},
 		"ends open": {"SELECT id FROM ^(SELECT 1", "syntax error at end of input", "close it where what belongs to it ends"},
@@ -31,9 +36,9 @@ func TestSyntaxWords(t *testing.T) {
 			if before, _, ok := strings.Cut(strings.ReplaceAll(test.query, "^", ""), "|"); ok {
 				position = len(before)
 			}
-			at, _, hint := SyntaxWords(text, position, test.message)
-			require.Equal(t, strings.Index(strings.ReplaceAll(test.query, "|", ""), "^"), at)
-			require.Equal(t, test.hint, hint)
+			got := SyntaxWords(text, position, test.message)
+			require.Equal(t, strings.Index(strings.ReplaceAll(test.query, "|", ""), "^"), got.At)
+			require.Equal(t, test.hint, got.Hint)
 		})
 	}
 }

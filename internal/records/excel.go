@@ -224,7 +224,12 @@ func (x *excel) row(row int, cells map[int]cell) error {
 	for i, c := range x.spec.Columns {
 		x.out = append(x.out, ',')
 		if err := x.value(cells[x.at[i]], c); err != nil {
-			return x.badAt([]byte(x.raw(cells)), Place{x.line, i, false}, fmt.Sprintf("cell %s%d of sheet %q: %s", columnLetters(x.at[i]), row, x.sheet, err))
+			place := Place{Line: x.line, Column: i}
+			var failed cellError
+			if errors.As(err, &failed) && plainError.MatchString(string(failed)) {
+				place.Error = string(failed)
+			}
+			return x.badAt([]byte(x.raw(cells)), place, fmt.Sprintf("cell %s%d of sheet %q: %s", columnLetters(x.at[i]), row, x.sheet, err))
 		}
 	}
 	if len(x.out) > RecordBytesMax {
@@ -300,6 +305,14 @@ func (x *excel) raw(cells map[int]cell) string {
 	return b.String()
 }
 
+// cellError is the error that a formula has in place of a value.
+type cellError string
+
+func (e cellError) Error() string { return "it is " + string(e) }
+
+// plainError are the errors of formulas: #DIV/0!, #N/A, #NAME?, …
+var plainError = regexp.MustCompile(`^#[A-Z0-9/_!?]+$`)
+
 // value appends the value of a column.
 func (x *excel) value(c cell, column Column) error {
 	switch c.kind {
@@ -311,7 +324,7 @@ func (x *excel) value(c cell, column Column) error {
 		if slices.Contains(column.Nulls, c.text) {
 			return nil
 		}
-		return fmt.Errorf("it is %s", c.text)
+		return cellError(c.text)
 	}
 	text, err := x.text(c, column)
 	switch {

@@ -190,7 +190,7 @@ func nextObject(text []byte) int {
 
 // bad writes a record that cannot be read: its line, why, and its text.
 func (w *Writer) bad(text []byte, what string) error {
-	return w.badAt(text, Place{w.line, -1, false}, what)
+	return w.badAt(text, Place{Line: w.line, Column: -1}, what)
 }
 
 // badAt is bad for the value of a column.
@@ -242,7 +242,7 @@ func (w *Writer) write(text []byte) error {
 	for i, c := range w.spec.Columns {
 		w.out = append(w.out, ',')
 		if err := w.cell(i, c); err != nil {
-			return w.badAt(text, Place{w.line, i, errors.Is(err, errLacks)}, err.Error())
+			return w.badAt(text, Place{Line: w.line, Column: i, Lacks: errors.Is(err, errLacks)}, err.Error())
 		}
 	}
 	if len(w.out) > RecordBytesMax {

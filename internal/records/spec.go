@@ -69,12 +69,13 @@ func Decode(text string) (s Spec, err error) {
 
 // Place is what the first field of a record that cannot be read says.
 type Place struct {
-	Line   int64 // at which it begins; 0: not known
-	Column int   // whose value is bad; -1: it is not of a column
-	Lacks  bool  // the column has no value
+	Line   int64  // at which it begins; 0: not known
+	Column int    // whose value is bad; -1: it is not of a column
+	Lacks  bool   // the column has no value
+	Error  string // of a formula, which its cell has: #DIV/0!
 }
 
-// append writes the place: its line, behind a colon the column, and a ? if it has no value.
+// append writes the place: its line, behind a colon the column, a ? if it has no value, and the error of its cell.
 func (p Place) append(out []byte) []byte {
 	out = strconv.AppendInt(out, p.Line, 10)
 	if p.Column >= 0 {
@@ -83,14 +84,18 @@ func (p Place) append(out []byte) []byte {
 	if p.Lacks {
 		out = append(out, '?')
 	}
-	return out
+	return append(out, p.Error...)
 }
 
 // ParsePlace reads the first field of a record.
 func ParsePlace(field []byte) Place {
 	at, of, found := bytes.Cut(field, []byte{':'})
+	of, failed, isError := bytes.Cut(of, []byte{'#'})
 	of, lacks := bytes.CutSuffix(of, []byte{'?'})
 	p := Place{Column: -1, Lacks: lacks}
+	if isError {
+		p.Error = "#" + string(failed)
+	}
 	var err error
 	if p.Line, err = strconv.ParseInt(string(at), 10, 64); err != nil {
 		return Place{Column: -1}
