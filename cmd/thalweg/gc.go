@@ -16,7 +16,7 @@ import (
 
 // gcCmd removes what nobody needs any more.
 type gcCmd struct {
-	Keep      *int   `help:"Drop runs, but for the latest N of the workspace." placeholder:"N"`
+	Keep      *int   `help:"Drop runs, but for the latest N of each script, parameters and nodes." placeholder:"N"`
 	OlderThan *age   `help:"Drop runs that ended longer ago than this. With --keep: those that are over both." placeholder:"D"`
 	Reason    string `help:"Why runs are dropped: it is recorded." default:"retention" placeholder:"TEXT"`
 	DryRun    bool   `help:"Only say what would be removed."`
@@ -130,6 +130,14 @@ func (c *gcCmd) print(a *app, out local.Collected) {
 	if len(out.Drops) > 0 {
 		runs := strings.Trim(strings.ReplaceAll(fmt.Sprint(out.Drops), " ", ", "), "[]")
 		fmt.Fprintf(a.stdout, "%s: runs %s\n", dropped, runs)
+	}
+	if c.DryRun && len(out.Runs) > 0 {
+		t := a.newTable("run", "", "why")
+		rightAligned(t, 1)
+		for _, v := range out.Runs {
+			t.AppendRow([]any{v.Run, map[bool]string{true: "goes", false: "stays"}[v.Drops], plain(v.Why)})
+		}
+		t.Render()
 	}
 	t := a.newTable(did, "number", "bytes")
 	rightAligned(t, 2, 3)

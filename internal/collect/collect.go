@@ -21,6 +21,10 @@ type Config struct {
 	Workspace string
 	Limits    Limits
 	Script    func(state.Run) string // which script a run is of
+	// Given says by what a run differs from others of its script: its parameters.
+	Given func(context.Context, state.Run) (string, error)
+	// There reports whether an output is there, or may be.
+	There func(ctx context.Context, url string) bool
 	// Alone keeps others from working on a run until release is called; ok is
 	// false if somebody does.
 	Alone      func(state.RunKey) (release func(), ok bool, err error)
@@ -39,27 +43,29 @@ func (a *Amount) add(bytes int64) { a.Count, a.Bytes = a.Count+1, a.Bytes+bytes 
 
 // Report is what is, or would be, removed, and what was left.
 type Report struct {
-	Drops       []int64 `json:"dropped_now"`     // runs that are over the limits
-	Dead        Amount  `json:"dead_parts"`      // of attempts that cannot commit
-	Withdrawn   Amount  `json:"withdrawn_parts"` // of attempts whose batch was done again
-	Dropped     Amount  `json:"dropped_parts"`   // of dropped runs
-	Unpublished Amount  `json:"unpublished"`     // temporary files and uploads that dead attempts announced
-	Purged      int64   `json:"purged_nodes"`    // of dropped runs: their records of work
-	Held        Amount  `json:"held_parts"`      // of dropped runs, and withdrawn ones: others read them, or are at it
-	Unknown     Amount  `json:"unknown_parts"`   // that state does not know: they stay
+	Drops       []int64   `json:"dropped_now"`     // runs that are over the limits
+	Runs        []Verdict `json:"runs,omitempty"`  // what becomes of each run that is not dropped yet, the latest first; nil: no limits are given
+	Dead        Amount    `json:"dead_parts"`      // of attempts that cannot commit
+	Withdrawn   Amount    `json:"withdrawn_parts"` // of attempts whose batch was done again
+	Dropped     Amount    `json:"dropped_parts"`   // of dropped runs
+	Unpublished Amount    `json:"unpublished"`     // temporary files and uploads that dead attempts announced
+	Purged      int64     `json:"purged_nodes"`    // of dropped runs: their records of work
+	Held        Amount    `json:"held_parts"`      // of dropped runs, and withdrawn ones: others read them, or are at it
+	Unknown     Amount    `json:"unknown_parts"`   // that state does not know: they stay
 }
 
 // collector is one call of Collect.
 type collector struct {
 	Config
 	report  Report
-	dropped map[int64]bool // runs
+	dropped map[int64]bool   // runs
+	given   map[int64]string // by run; see Config
 	reads   reads
 }
 
 // Collect removes what is not needed, or finds out what that would be.
 func Collect(ctx context.Context, cfg Config) (Report, error) {
-	c := &collector{Config: cfg, dropped: map[int64]bool{}}
+	c := &collector{Config: cfg, dropped: map[int64]bool{}, given: map[int64]string{}}
 	if c.Checkpoint == nil {
 		c.Checkpoint = func(worker.CrashPoint) {}
 	}
@@ -108,8 +114,12 @@ func (c *collector) carry(ctx context.Context) error {
 		}
 		if dropping || run.Dropped != nil {
 			c.dropped[run.Run] = true
+			return nil
 		}
-		return nil
+		if c.Limits.given() {
+			c.given[run.Run], err = c.Given(ctx, run)
+		}
+		return err
 	})
 }
 
@@ -194,7 +204,7 @@ func (c *collector) purge(ctx context.Context) error {
 
 // Limits are a workspace's retention: a run is dropped that is over each of those that are given.
 type Limits struct {
-	Keep      int           // so many of the latest runs stay; 0: no such limit
+	Keep      int           // so many of the latest runs stay of each script, parameters and nodes; 0: no such limit
 	OlderThan time.Duration // only runs that ended longer ago are dropped; 0: no such limit
 }
 

@@ -16,8 +16,8 @@
 // once more behind its own step (pipeline.Settle, and before each commit).
 //
 // Memory: 200 bytes for each run, and for each node of another run that a plan
-// names; 1,000 keys of parts, and the attempts
-// and parts of 100 batches of one node.
+// names; with limits, 300 bytes more for each run, and 50 for each output file;
+// 1,000 keys of parts, and the attempts and parts of 100 batches of one node.
 //
 // What can fail: *fault.Error for limits that are none, and the errors of the stores.
 package collect

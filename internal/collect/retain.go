@@ -1,11 +1,13 @@
 package collect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"thalweg/internal/fault"
@@ -14,13 +16,21 @@ import (
 	"thalweg/internal/worker"
 )
 
+// Verdict says what becomes of a run under the limits, and why.
+type Verdict struct {
+	Run   int64  `json:"run"`
+	Drops bool   `json:"drops"`
+	Why   string `json:"why"`
+}
+
 // retain drops the runs that are over the limits. Those that are not over, the
-// latest good run of each script, and what a run that stays has read or taken
-// over, stay.
+// latest complete run of each kind, the last that wrote an output that is there,
+// and what a run that stays has read or taken over, stay.
 func (c *collector) retain(ctx context.Context) error {
 	if !c.Limits.given() {
 		return nil
 	}
+	c.report.Runs = []Verdict{}
 	over, err := c.over(ctx)
 	if err != nil {
 		return err
@@ -38,35 +48,99 @@ func (c *collector) retain(ctx context.Context) error {
 	return c.drop(ctx, over)
 }
 
-// over lists the runs that are over the limits, the latest first.
+// kind is what runs have in common of which later ones take the place of earlier
+// ones: the script, what it was given, and which of its nodes were run.
+func (c *collector) kind(run state.Run) string {
+	names := make([]string, len(run.Nodes))
+	for i, n := range run.Nodes {
+		names[i] = n.Name
+	}
+	slices.Sort(names)
+	return strings.Join(append([]string{c.Script(run), c.given[run.Run]}, names...), "\x00")
+}
+
+// over lists the runs that are over the limits, the latest first, and judges all.
 func (c *collector) over(ctx context.Context) (over []int64, err error) {
-	place := 0
-	good := map[string]bool{} // scripts whose latest good run was found
+	w, err := c.writers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	later := map[string]int{}  // runs of a kind that were met
+	whole := map[string]bool{} // kinds whose latest complete run was met
 	err = c.eachRun(ctx, func(run state.Run) error {
 		if c.dropped[run.Run] {
 			return nil
 		}
-		place++
-		if run.Status == state.Complete && !slices.ContainsFunc(run.Nodes, func(n state.NodeBrief) bool { return n.Status == state.Invalidated }) {
-			if script := c.Script(run); !good[script] {
-				good[script] = true
-				return nil
-			}
+		kind := c.kind(run)
+		before, complete := later[kind], isComplete(run)
+		latest := complete && !whole[kind]
+		later[kind]++
+		whole[kind] = whole[kind] || complete
+		v, err := c.verdict(ctx, run, before, latest, w)
+		if err != nil {
+			return err
 		}
-		live := !run.Status.Terminal() || run.GoesOn()
-		many := c.Limits.Keep == 0 || place > c.Limits.Keep
-		old := c.Limits.OlderThan == 0 || !run.Finished.IsZero() && c.By.Time.Sub(run.Finished) > c.Limits.OlderThan
-		if live || !many || !old {
-			return nil
-		}
-		release, alone, err := c.Alone(run.RunKey)
-		if alone {
-			release()
+		if c.report.Runs = append(c.report.Runs, v); v.Drops {
 			over = append(over, run.Run)
 		}
-		return err
+		return nil
 	})
 	return over, err
+}
+
+func isComplete(run state.Run) bool {
+	return run.Status == state.Complete && !slices.ContainsFunc(run.Nodes, func(n state.NodeBrief) bool { return n.Status == state.Invalidated })
+}
+
+// verdict says of a run by itself whether it goes: later is how many of its kind are
+// later, latest whether it is the latest complete one.
+func (c *collector) verdict(ctx context.Context, run state.Run, later int, latest bool, w writers) (Verdict, error) {
+	const kind = "of its script with the same parameters and nodes"
+	stays := func(why string, args ...any) (Verdict, error) {
+		return Verdict{Run: run.Run, Why: fmt.Sprintf(why, args...)}, nil
+	}
+	l := c.Limits
+	switch {
+	case !run.Status.Terminal() || run.GoesOn():
+		return stays("it is not over")
+	case latest:
+		return stays("the latest complete run %s", kind)
+	case l.Keep != 0 && later < l.Keep:
+		return stays("one of the latest %d %s", l.Keep, kind)
+	case l.OlderThan != 0 && (run.Finished.IsZero() || c.By.Time.Sub(run.Finished) <= l.OlderThan):
+		return stays("it has not ended longer ago than --older-than")
+	}
+	file, err := c.current(ctx, run, w)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if file != "" {
+		return stays("the last run that wrote %s, which is there", file)
+	}
+	release, alone, err := c.Alone(run.RunKey)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if !alone {
+		return stays("somebody works on it")
+	}
+	release()
+	v := Verdict{Run: run.Run, Drops: true, Why: "it ended longer ago than --older-than"}
+	if l.Keep != 0 {
+		v.Why = fmt.Sprintf("there are %d later runs %s", later, kind)
+		if later == 1 {
+			v.Why = "there is a later run " + kind
+		}
+	}
+	return v, nil
+}
+
+// stay takes back that a run goes.
+func (c *collector) stay(run int64, why string) {
+	i, ok := slices.BinarySearchFunc(c.report.Runs, run, func(v Verdict, run int64) int { return cmp.Compare(run, v.Run) })
+	if ok {
+		c.report.Runs[i] = Verdict{Run: run, Why: why}
+	}
 }
 
 // unread takes out of runs what others have read that stay.
@@ -80,7 +154,7 @@ func (c *collector) unread(ctx context.Context, over []int64) ([]int64, error) {
 		goes[run] = true
 	}
 	var stays []int64
-	for run := range r.open {
+	for _, run := range slices.Sorted(maps.Keys(r.open)) {
 		if !goes[run] {
 			stays = append(stays, run)
 		}
@@ -92,6 +166,7 @@ func (c *collector) unread(ctx context.Context, over []int64) ([]int64, error) {
 			for of := range r.runs[one] {
 				if goes[of] {
 					delete(goes, of)
+					c.stay(of, fmt.Sprintf("run %d, which stays, has read its tables or taken them over", one))
 					stays = append(stays, of)
 				}
 			}
@@ -107,6 +182,7 @@ func (c *collector) unread(ctx context.Context, over []int64) ([]int64, error) {
 			}
 			if refused {
 				delete(goes, key.Run)
+				c.stay(key.Run, readersStay)
 				stays = append(stays, key.Run)
 			}
 		}
@@ -116,6 +192,9 @@ func (c *collector) unread(ctx context.Context, over []int64) ([]int64, error) {
 	}
 	return slices.DeleteFunc(over, func(run int64) bool { return !goes[run] }), nil
 }
+
+// readersStay is why a run stays whose tables are about to be read.
+const readersStay = "another run is at work on its tables, or about to be"
 
 func (c *collector) keys(runs []int64) []state.RunKey {
 	keys := make([]state.RunKey, len(runs))
@@ -162,6 +241,11 @@ func (c *collector) drop(ctx context.Context, runs []int64) error {
 			c.dropped[run], again = true, true
 			c.report.Drops = append(c.report.Drops, run)
 			c.Checkpoint(worker.RunDropped)
+		}
+	}
+	for _, run := range runs {
+		if !c.dropped[run] {
+			c.stay(run, readersStay)
 		}
 	}
 	return nil

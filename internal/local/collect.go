@@ -3,16 +3,23 @@ package local
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"thalweg/internal/address"
 	"thalweg/internal/collect"
 	"thalweg/internal/fault"
 	"thalweg/internal/pipeline"
@@ -54,12 +61,65 @@ func Collect(ctx context.Context, home *Home, opts CollectOptions) (out Collecte
 	store := patient.New(home.State, patient.Config{})
 	out.Report, err = collect.Collect(ctx, collect.Config{
 		Store: store, Parts: home.Parts, Leavings: pipeline.Leavings{Store: store, Remote: opts.Remote}, Workspace: opts.Workspace,
-		Limits: opts.Limits, Script: home.identityOf, Alone: home.onlyOne, DryRun: opts.DryRun, By: mark(opts.Reason), Checkpoint: opts.Checkpoint,
+		Limits: opts.Limits, Script: home.identityOf, Given: home.given, There: home.outputThere(opts.Remote), Alone: home.onlyOne, DryRun: opts.DryRun, By: mark(opts.Reason), Checkpoint: opts.Checkpoint,
 	})
 	if err != nil {
 		return out, err
 	}
 	return out, home.collectCopies(ctx, opts, &out.Copies)
+}
+
+// given says by what a run differs from others of its script: a digest of its parameters
+// and of the values that its environment offered.
+func (h *Home) given(ctx context.Context, run state.Run) (string, error) {
+	set, err := settingsOf(ctx, h.State, run)
+	if err != nil {
+		return "", err
+	}
+	var said []string
+	for _, pin := range run.Pins {
+		if pin.Kind == state.PinParams {
+			said = append(said, pin.Digest)
+		}
+	}
+	if set != nil {
+		for _, name := range slices.Sorted(maps.Keys(set.Offered)) {
+			said = append(said, name, set.Offered[name])
+		}
+	}
+	text, err := json.Marshal(said)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), err
+}
+
+// lookTimeout bounds the look whether an output is at its server.
+const lookTimeout = 10 * time.Second
+
+// outputThere reports whether an output is there. What cannot be looked at may be: tables of
+// databases, what a server does not tell of, and places of other machines of a cluster.
+func (h *Home) outputThere(client *remote.Client) func(ctx context.Context, url string) bool {
+	away := client == nil
+	return func(ctx context.Context, url string) bool {
+		if at, _, _ := strings.Cut(url, "#"); address.Database(at) {
+			return true
+		}
+		if !address.Remote(url) {
+			_, err := os.Stat(url)
+			if errors.Is(err, fs.ErrNotExist) && h.cluster != nil {
+				_, beside := os.Stat(filepath.Dir(url))
+				return beside != nil
+			}
+			return !errors.Is(err, fs.ErrNotExist)
+		}
+		if away {
+			return true
+		}
+		ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+		defer cancel()
+		found, err := client.Look(ctx, url, nil)
+		away = err != nil // it is not asked again, and again
+		return away || found != nil
+	}
 }
 
 // collectAlone keeps others from collecting, until what it answers with is called.
