@@ -104,7 +104,7 @@ var allowed = map[string]string{
 	"internal/pipeline":                "address budget copies database durable engine expr fault files gate outfile parts plan python remote reuse script sqltext state supervise unpack worker",
 	"internal/collect":                 "fault gate parts pipeline plan state supervise worker",
 	"internal/compare":                 "budget engine expr fault parts pipeline plan similar sqltext state",
-	"internal/lineage":                 "address engine expr fault figures files parts pipeline plan query script similar sqltext state",
+	"internal/lineage":                 "address engine expr fault figures files outfile parts pipeline plan query script similar sqltext state",
 	"internal/starter":                 "fault",
 	"internal/infer":                   "address engine expr fault figures files records script similar sqltext unpack",
 	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state unpack",

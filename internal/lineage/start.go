@@ -13,9 +13,11 @@ import (
 
 	duckdb "github.com/duckdb/duckdb-go/v2"
 
+	"thalweg/internal/address"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
 	"thalweg/internal/figures"
+	"thalweg/internal/outfile"
 	"thalweg/internal/pipeline"
 	"thalweg/internal/plan"
 	"thalweg/internal/script"
@@ -23,8 +25,12 @@ import (
 	"thalweg/internal/state"
 )
 
-// rowNumber is a column of output files' rows beside their own.
-const rowNumber = `"#row"`
+// Columns of output files' rows beside their own.
+const (
+	rowNumber  = `"#row"`  // among those of the batch
+	fileNumber = `"#file"` // of the file, among those that are traced
+	rowInFile  = `"#at"`
+)
 
 // startTable finds the rows of a table for which the condition holds.
 func (t *tracer) startTable(ctx context.Context, n *traced) error {
@@ -75,48 +81,168 @@ func bare(count int) []string {
 	return names
 }
 
-// startFile finds the rows of an output file for which the condition holds: its
+// startFiles finds the rows of output files for which the condition holds: their
 // batch is executed once more, for rows that have the types of the script.
-func (t *tracer) startFile(ctx context.Context, n *traced, file state.File) error {
-	t.tree.Target = "file " + file.URL
+func (t *tracer) startFiles(ctx context.Context, n *traced, target Target) error {
+	if t.tree.Target = "directory " + target.Dir; len(target.Files) == 1 {
+		t.tree.Target = "file " + target.Files[0].URL
+		if at, _, _ := strings.Cut(target.Files[0].URL, "#"); address.Database(at) {
+			t.tree.Target = "table " + target.Files[0].URL
+		}
+	}
+	if len(target.Files) == 0 {
+		return t.noMatch()
+	}
+	first := target.Files[0]
 	if n.blocked != "" || n.Node.Out == nil {
-		return fault.New(fault.Script, "file %s cannot be traced: %s", file.URL, n.blocked)
+		return fault.New(fault.Script, "%s cannot be traced: %s", t.tree.Target, n.blocked)
 	}
 	specs, err := t.specs(ctx, n)
 	if err != nil {
 		return err
 	}
-	again, err := n.job.TraceBatch(ctx, n.key, specs[file.Batch], pipeline.Again{Dir: t.cfg.Dir, Beside: t.cfg.Beside})
+	again, err := n.job.TraceBatch(ctx, n.key, specs[first.Batch], pipeline.Again{Dir: t.cfg.Dir, Beside: t.cfg.Beside})
 	if err != nil {
 		return err
 	}
-	if again.Rows != file.Rows {
-		return differs(n, fmt.Sprintf("%s instead of %d", figures.Counted(again.Rows, "row", "rows"), file.Rows))
+	all, err := t.written(ctx, n, first.Batch)
+	if err != nil {
+		return err
+	}
+	var rows int64
+	for _, f := range all {
+		rows += f.Rows
+	}
+	if again.Rows != rows {
+		return differs(n, fmt.Sprintf("%s instead of %d", figures.Counted(again.Rows, "row", "rows"), rows))
 	}
 	if again.Path == "" {
 		return t.noMatch()
 	}
-	cols := []string{"file_row_number AS " + rowNumber}
+	from := fmt.Sprintf("(SELECT *, file_row_number AS %s, 0 AS %s, file_row_number AS %s FROM read_parquet(%s))", rowNumber, fileNumber, rowInFile, sqltext.String(sqltext.Glob(again.Path)))
+	if target.Dir != "" {
+		if from, err = t.inDirectory(ctx, n, target, all, again.Path); err != nil {
+			return err
+		}
+	}
+	cols := []string{rowNumber, fileNumber, rowInFile}
+	ids := slices.Clone(cols)
 	for i, name := range fileColumns(n.Node.Out) {
 		cols = append(cols, sqltext.Ident(n.Node.Out.Columns[i].Name)+" AS "+sqltext.Ident(name))
 	}
-	found, err := t.choose(ctx, fmt.Sprintf("SELECT %s FROM read_parquet(%s)", strings.Join(cols, ", "), sqltext.String(sqltext.Glob(again.Path))), []string{again.Path}, []string{rowNumber})
+	found, err := t.choose(ctx, fmt.Sprintf("SELECT %s FROM %s AS r", strings.Join(cols, ", "), from), []string{again.Path}, ids)
 	if err != nil {
 		return err
 	}
 	for i, values := range found {
-		var row int64
-		if _, err := fmt.Sscan(strings.TrimSuffix(strings.TrimPrefix(values[0], "CAST("), " AS BIGINT)"), &row); err != nil {
-			return fmt.Errorf("read the place of a row: %w", err)
+		place3, err := numbersOf(values)
+		if err != nil {
+			return err
 		}
-		n.at[int64(i)+1] = place{file.Batch, row}
+		n.at[int64(i)+1] = place{first.Batch, place3[0]}
 		r := n.row()
-		r.File, r.Row = file.URL, row+1
+		r.File, r.Row = target.Files[place3[1]].URL, place3[2]+1
 		n.ids[int64(i)+1] = t.add(r)
 		t.tree.Roots = append(t.tree.Roots, r.ID)
 	}
 	return t.values(ctx, n, fmt.Sprintf("SELECT v.n, %s FROM %s AS v JOIN read_parquet(%s) AS s ON s.file_row_number = v.at_row",
 		textsOf("s", names(n.Node.Out)), placesOf(n.at), sqltext.String(sqltext.Glob(again.Path))), fileColumns(n.Node.Out), fileTypes(n.Node.Out))
+}
+
+// numbersOf reads whole numbers that literal has written.
+func numbersOf(values []string) ([]int64, error) {
+	out := make([]int64, len(values))
+	for i, v := range values {
+		if _, err := fmt.Sscan(strings.TrimSuffix(strings.TrimPrefix(v, "CAST("), " AS BIGINT)"), &out[i]); err != nil {
+			return nil, fmt.Errorf("read the place of a row: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// written are the files that a batch has written, but for manifests.
+func (t *tracer) written(ctx context.Context, n *traced, batch int) ([]state.File, error) {
+	all, err := state.All(ctx, t.cfg.Store.Files, n.key)
+	if err != nil {
+		return nil, fmt.Errorf("read the files of %s: %w", n.key.Node, err)
+	}
+	return slices.DeleteFunc(all, func(f state.File) bool { return f.Manifest || f.Batch != batch }), nil
+}
+
+// inDirectory is a FROM item of the target's rows in a batch's, with the numbers of their files in the
+// target and their own in these. In each directory of partitions the files have its rows one behind
+// the other, in the order of the batch.
+func (t *tracer) inDirectory(ctx context.Context, n *traced, target Target, all []state.File, path string) (string, error) {
+	read := "read_parquet(" + sqltext.String(sqltext.Glob(path)) + ")"
+	firsts := map[string]string{"": "0"} // by directory: the number of its first row
+	over := ""
+	if by := n.Node.Out.PartitionBy; len(by) > 0 {
+		var err error
+		if firsts, err = t.partitions(ctx, n, read); err != nil {
+			return "", err
+		}
+		var keys []string
+		for _, c := range by {
+			keys = append(keys, sqltext.Ident(c.Name))
+		}
+		over = "PARTITION BY " + strings.Join(keys, ", ")
+	}
+	slices.SortFunc(all, func(a, b state.File) int { return strings.Compare(a.URL, b.URL) })
+	before := map[string]int64{}
+	var spans []string
+	for _, f := range all {
+		name, ok := strings.CutPrefix(f.URL, strings.TrimSuffix(target.Dir, "/")+"/")
+		dir := name[:strings.LastIndexByte(name, '/')+1]
+		first, known := firsts[dir]
+		if !ok || !known {
+			return "", differs(n, "none for "+f.URL)
+		}
+		from := before[dir]
+		before[dir] += f.Rows
+		nth := slices.IndexFunc(target.Files, func(o state.File) bool { return o.URL == f.URL })
+		if nth >= 0 {
+			spans = append(spans, fmt.Sprintf("(%s, %d, %d, %d)", first, from, before[dir], nth))
+		}
+	}
+	first := "0"
+	if over != "" {
+		first = "min(file_row_number) OVER (" + over + ")"
+	}
+	return fmt.Sprintf(`(SELECT r.*, r.__n AS %s, CAST(f.nth AS BIGINT) AS %s, r.__at - f.__from AS %s
+		FROM (SELECT *, file_row_number AS __n, %s AS __first, row_number() OVER (%s ORDER BY file_row_number) - 1 AS __at FROM %s) AS r
+		JOIN (VALUES %s) AS f(__first, __from, __to, nth) ON r.__first = f.__first AND r.__at >= f.__from AND r.__at < f.__to)`,
+		rowNumber, fileNumber, rowInFile, first, over, read, strings.Join(spans, ", ")), nil
+}
+
+// partitions finds the number of the first row of each directory of partitions.
+func (t *tracer) partitions(ctx context.Context, n *traced, read string) (firsts map[string]string, err error) {
+	query, err := outfile.PartitionsSQL(n.Node.Out, read, "file_row_number")
+	if err != nil {
+		return nil, err
+	}
+	keys := len(n.Node.Out.PartitionBy)
+	rows, err := t.in.Query(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("find the partitions: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	firsts = map[string]string{}
+	for rows.Next() {
+		texts, first := make([]*string, keys), int64(0)
+		into := make([]any, 0, keys+1)
+		for i := range texts {
+			into = append(into, &texts[i])
+		}
+		if err := rows.Scan(append(into, &first)...); err != nil {
+			return nil, err
+		}
+		dir, err := outfile.Directory(n.Node.Out, texts)
+		if err != nil {
+			return nil, err
+		}
+		firsts[dir] = fmt.Sprint(first)
+	}
+	return firsts, rows.Err()
 }
 
 // names are a file's columns as the script names them.
@@ -215,13 +341,22 @@ func literal(blob bool, text *string) string {
 	return "CAST(" + *text + " AS BIGINT)"
 }
 
+// NoMatchError says that no row is traced, because the condition holds for none.
+type NoMatchError struct{ Fault *fault.Error }
+
+// Error implements error.
+func (e *NoMatchError) Error() string { return e.Fault.Error() }
+
+// Unwrap gives the classified failure.
+func (e *NoMatchError) Unwrap() error { return e.Fault }
+
 func (t *tracer) noMatch() error {
 	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no row of %s in run %d", t.tree.Target, t.tree.Run)}
 	if t.opts.Where != "" {
 		f.Message += " is so that " + t.opts.Where
 		f.Hint = "look at its rows with thalweg sql; texts are in single quotes"
 	}
-	return f
+	return &NoMatchError{f}
 }
 
 // checkCondition refuses what is no expression.

@@ -34,10 +34,11 @@ type Config struct {
 	Progress func(node string) // before a node's rows are followed; may be nil
 }
 
-// Target is what is traced: rows of a table, or of an output file.
+// Target is what is traced: rows of a table, or of output files.
 type Target struct {
-	Node state.NodeKey
-	File *state.File // nil: the node's table
+	Node  state.NodeKey
+	Files []state.File // of one batch; none: the node's table
+	Dir   string       // of a node that writes a directory of files; "": it does not
 }
 
 // Options of a trace.
@@ -140,8 +141,8 @@ func Trace(ctx context.Context, cfg Config, target Target, opts Options) (_ *Tre
 		return nil, err
 	}
 	t.tree.Run = target.Node.Run
-	if target.File != nil {
-		err = t.startFile(ctx, start, *target.File)
+	if len(target.Files) > 0 || target.Dir != "" {
+		err = t.startFiles(ctx, start, target)
 	} else {
 		err = t.startTable(ctx, start)
 	}

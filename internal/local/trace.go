@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"thalweg/internal/address"
 	"thalweg/internal/budget"
+	"thalweg/internal/database"
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
 	"thalweg/internal/lineage"
@@ -40,7 +43,7 @@ func Trace(ctx context.Context, home *Home, opts TraceOptions) (_ *lineage.Tree,
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	target, err := findTarget(ctx, home, opts)
+	targets, err := findTargets(ctx, home, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +62,34 @@ func Trace(ctx context.Context, home *Home, opts TraceOptions) (_ *lineage.Tree,
 	}
 	cfg := lineage.Config{Store: home.State, Parts: home.Parts, Job: runs.job, Dir: work, Reach: []string{home.partsDir},
 		Engine: engine.InstanceConfig{MemoryBytes: half, Threads: budget.Cores()}}
-	return lineage.Trace(ctx, cfg, target, opts.Trace)
+	return traceFirst(ctx, cfg, targets, opts.Trace)
+}
+
+// traceFirst traces rows of the first of some targets that has any: runs that have written rows into
+// one table of a database, the latest first. Those before one that has replaced the table do not count.
+func traceFirst(ctx context.Context, cfg lineage.Config, targets []lineage.Target, opts lineage.Options) (*lineage.Tree, error) {
+	var none *lineage.NoMatchError
+	for i, target := range targets {
+		tree, err := lineage.Trace(ctx, cfg, target, opts)
+		if !errors.As(err, &none) {
+			return tree, err
+		}
+		job, err := cfg.Job(ctx, target.Node.RunKey)
+		if err != nil {
+			return nil, err
+		}
+		n, err := job.TracedNode(ctx, target.Node.Node)
+		if err != nil {
+			return nil, err
+		}
+		if w := n.Node.Out; w == nil || w.Target == nil || w.Target.Mode == database.Replace {
+			break
+		}
+		if i > 0 && i == len(targets)-1 {
+			none.Fault.Message = fmt.Sprintf("none of the %d runs that have written into %s has written a row for which %s", len(targets), target.Files[0].URL, opts.Where)
+		}
+	}
+	return nil, none
 }
 
 // tracedRuns opens runs as they were begun, to look at them.
@@ -98,49 +128,84 @@ func (r *tracedRuns) job(ctx context.Context, key state.RunKey) (*pipeline.Pipel
 	return job, nil
 }
 
-// findTarget finds the latest run that has a table, or an output file.
-func findTarget(ctx context.Context, home *Home, opts TraceOptions) (target lineage.Target, err error) {
+// findTargets finds the run that has a table or an output file: of those that wrote it the latest whose
+// file is there as it was written, else the latest. Of a table of a database it finds all, the latest first.
+func findTargets(ctx context.Context, home *Home, opts TraceOptions) (targets []lineage.Target, err error) {
 	name, only := opts.Name, opts.Run
 	path := address.Redact(name)
 	if !address.Remote(name) {
 		if path, err = filepath.Abs(name); err != nil {
-			return target, err
+			return nil, err
 		}
 	}
 	if of, table, ok := runTable(name); ok && (only == 0 || only == of) { // a file may be called so, too
 		found, ok, err := tableOfRun(ctx, home, state.RunKey{Workspace: opts.Workspace, Run: of}, table)
 		if err != nil || ok {
-			return found, err
+			return []lineage.Target{found}, err
+		}
+		if err := orDropped(ctx, home, state.RunKey{Workspace: opts.Workspace, Run: of}); err != nil {
+			return nil, err
 		}
 	}
+	at, _, _ := strings.Cut(name, "#")
 	for page := (state.Page{}); ; {
 		runs, next, err := home.State.Runs(ctx, opts.Workspace, page)
 		if err != nil {
-			return target, fmt.Errorf("read the runs of workspace %s: %w", opts.Workspace, err)
+			return nil, fmt.Errorf("read the runs of workspace %s: %w", opts.Workspace, err)
 		}
 		for _, r := range runs {
 			if only != 0 && r.Run != only {
 				continue
 			}
-			found, ok, err := targetIn(ctx, home, r, name, path)
-			if err != nil || ok {
-				return found, err
+			found, sure, err := targetIn(ctx, home, r, name, path)
+			switch {
+			case err != nil:
+				return nil, err
+			case sure && !address.Database(at):
+				return []lineage.Target{*found}, nil
+			case found != nil:
+				targets = append(targets, *found)
 			}
 		}
 		if page.From = next; next == 0 {
 			break
 		}
 	}
+	switch {
+	case len(targets) > 0 && !address.Database(at):
+		return targets[:1], nil
+	case len(targets) > 0:
+		return targets, nil
+	}
+	return nil, nothingToTrace(ctx, home, opts, only)
+}
+
+// orDropped says that a run was dropped, where it was.
+func orDropped(ctx context.Context, home *Home, key state.RunKey) error {
+	run, err := home.State.Run(ctx, key)
+	if err == nil && run.Dropped != nil {
+		return wasDropped(run)
+	}
+	return nil //nolint:nilerr // that there is no such run is said behind it
+}
+
+// nothingToTrace says that no run has what is to be traced.
+func nothingToTrace(ctx context.Context, home *Home, opts TraceOptions, only int64) error {
+	if only != 0 {
+		if err := orDropped(ctx, home, state.RunKey{Workspace: opts.Workspace, Run: only}); err != nil {
+			return err
+		}
+	}
 	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no run of workspace %s has completed a table %s or written a file of that name", opts.Workspace, opts.Name), Hint: "`thalweg runs` lists the runs, `thalweg nodes` what they have made"}
 	for _, side := range []string{engine.BadTable, "__failed"} {
-		if table, ok := strings.CutSuffix(name, side); ok {
-			f.Hint = fmt.Sprintf("rows that were put aside are not traced: those of %s are, and thalweg sql shows %s", table, name)
+		if table, ok := strings.CutSuffix(opts.Name, side); ok {
+			f.Hint = fmt.Sprintf("rows that were put aside are not traced: those of %s are, and thalweg sql shows %s", table, opts.Name)
 		}
 	}
 	if only != 0 {
-		f.Message = fmt.Sprintf("run %d has no table %s that is complete, and has not written a file of that name", only, name)
+		f.Message = fmt.Sprintf("run %d has no table %s that is complete, and has not written a file of that name", only, opts.Name)
 	}
-	return target, f
+	return f
 }
 
 // runTable takes the name of a run's table apart as queries have it: run7.orders.
@@ -171,11 +236,12 @@ func tableOfRun(ctx context.Context, home *Home, key state.RunKey, table string)
 	return target, false, nil
 }
 
-// targetIn looks for a table or file in a run.
-func targetIn(ctx context.Context, home *Home, r state.Run, name, path string) (target lineage.Target, ok bool, err error) {
+// targetIn looks for a table or file in a run; nil: it has none. sure says that a file is as the run wrote it,
+// or that nobody can tell.
+func targetIn(ctx context.Context, home *Home, r state.Run, name, path string) (target *lineage.Target, sure bool, err error) {
 	for _, n := range r.Nodes {
 		if n.Table != "" && strings.EqualFold(n.Table, name) && n.Status == state.Succeeded {
-			return lineage.Target{Node: state.NodeKey{RunKey: r.RunKey, Node: n.Name}}, true, nil
+			return &lineage.Target{Node: state.NodeKey{RunKey: r.RunKey, Node: n.Name}}, true, nil
 		}
 	}
 	for _, n := range r.Nodes {
@@ -184,7 +250,7 @@ func targetIn(ctx context.Context, home *Home, r state.Run, name, path string) (
 		}
 		node, err := home.State.Node(ctx, state.NodeKey{RunKey: r.RunKey, Node: n.Name})
 		if err != nil {
-			return target, false, fmt.Errorf("read node %s of run %d: %w", n.Name, r.Run, err)
+			return nil, false, fmt.Errorf("read node %s of run %d: %w", n.Name, r.Run, err)
 		}
 		key := node.NodeKey
 		if node.ReusedFrom != nil {
@@ -192,18 +258,51 @@ func targetIn(ctx context.Context, home *Home, r state.Run, name, path string) (
 		}
 		files, err := state.All(ctx, home.State.Files, key)
 		if err != nil {
-			return target, false, fmt.Errorf("read the files of %s: %w", n.Name, err)
+			return nil, false, fmt.Errorf("read the files of %s: %w", n.Name, err)
 		}
-		for _, f := range files {
-			if f.Manifest {
-				continue
-			}
-			if f.URL == path || !address.Remote(path) && resolved(f.URL) == resolved(path) {
-				return lineage.Target{Node: key, File: &f}, true, nil
-			}
+		found := filesAt(files, path)
+		if found == nil {
+			continue
+		}
+		found.Node = key
+		sure, err := asTheyWere(ctx, found.Files)
+		return found, sure, err
+	}
+	return nil, false, nil
+}
+
+// filesAt finds the file of a path among those of a node, or all of its directory; nil: it is none of them.
+func filesAt(files []state.File, path string) *lineage.Target {
+	is := func(url string) bool { return url == path || !address.Remote(path) && resolved(url) == resolved(path) }
+	dir := ""
+	for _, f := range files {
+		if f.Manifest && filepath.Base(f.URL) == script.DirManifest {
+			dir = filepath.Dir(f.URL)
 		}
 	}
-	return target, false, nil
+	if dir != "" && is(dir) {
+		return &lineage.Target{Dir: dir, Files: slices.DeleteFunc(slices.Clone(files), func(f state.File) bool { return f.Manifest })}
+	}
+	for _, f := range files {
+		if !f.Manifest && is(f.URL) {
+			return &lineage.Target{Dir: dir, Files: []state.File{f}}
+		}
+	}
+	return nil
+}
+
+// asTheyWere reports whether files of this machine are as they were written, or are not there:
+// then nobody has written others.
+func asTheyWere(ctx context.Context, files []state.File) (bool, error) {
+	for _, f := range files {
+		if _, err := os.Stat(f.URL); address.Remote(f.URL) || err != nil {
+			continue
+		}
+		if same, err := pipeline.SameFile(ctx, f); !same || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // ScriptOf loads a run's script as it was when the run began; relative names in

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"thalweg/internal/expr"
+	"thalweg/internal/script"
+	"thalweg/internal/sqltext"
 )
 
 const (
@@ -22,12 +24,9 @@ const (
 // partitions writes the files of each partition.
 func (d *dirWriter) partitions(ctx context.Context) error {
 	keys := d.keys()
-	texts := make([]string, len(keys))
-	for i, key := range keys {
-		var err error
-		if texts[i], err = partitionText(d.o.Writer.PartitionBy[i].Type, key); err != nil {
-			return fmt.Errorf("name the partitions: %w", err)
-		}
+	texts, err := partitionTexts(d.o.Writer, keys)
+	if err != nil {
+		return err
 	}
 	found, err := d.db.Texts(ctx, fmt.Sprintf("SELECT %s, CAST(__first AS VARCHAR), CAST(__last AS VARCHAR) FROM (SELECT %[2]s, min(file_row_number) AS __first, max(file_row_number) AS __last FROM %[3]s GROUP BY %[2]s) ORDER BY __first LIMIT %[4]d",
 		strings.Join(texts, ", "), strings.Join(keys, ", "), d.read(), filesMax+1))
@@ -54,6 +53,39 @@ func (d *dirWriter) partitions(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// partitionTexts are the texts of the columns that directories are named by, of which there are expressions.
+func partitionTexts(w *script.FileWriter, columns []string) ([]string, error) {
+	texts := make([]string, len(columns))
+	for i, column := range columns {
+		var err error
+		if texts[i], err = partitionText(w.PartitionBy[i].Type, column); err != nil {
+			return nil, fmt.Errorf("name the partitions: %w", err)
+		}
+	}
+	return texts, nil
+}
+
+// PartitionsSQL selects the directories of a writer's rows as Directory reads them: the texts of the
+// columns that they are named by, and the number of each directory's first row.
+func PartitionsSQL(w *script.FileWriter, rows, number string) (string, error) {
+	var keys []string
+	for _, c := range w.PartitionBy {
+		keys = append(keys, sqltext.Ident(c.Name))
+	}
+	texts, err := partitionTexts(w, keys)
+	if err != nil {
+		return "", err
+	}
+	list := strings.Join(keys, ", ")
+	return fmt.Sprintf("SELECT %s, __first FROM (SELECT %s, min(%s) AS __first FROM %s GROUP BY %s) ORDER BY __first", strings.Join(texts, ", "), list, number, rows, list), nil
+}
+
+// Directory is the directory of a partition's files, with a / behind it, seen from that of all.
+func Directory(w *script.FileWriter, values []*string) (string, error) {
+	d := dirWriter{o: Output{Writer: w}}
+	return d.partition(values)
 }
 
 // partitionText is the text of a value in the name of a directory, by which a column of names is read as it was.

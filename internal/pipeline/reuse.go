@@ -126,15 +126,15 @@ func (p *Pipeline) whole(ctx context.Context, n state.Node) (bool, error) {
 		return false, fmt.Errorf("read the files of %s in run %d: %w", n.Name, n.Run, err)
 	}
 	for _, f := range files {
-		if same, err := sameFile(ctx, f); !same || err != nil {
+		if same, err := SameFile(ctx, f); !same || err != nil {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// sameFile reports whether an output file of this machine is as it was written.
-func sameFile(ctx context.Context, f state.File) (bool, error) {
+// SameFile reports whether an output file of this machine is as it was written.
+func SameFile(ctx context.Context, f state.File) (bool, error) {
 	if address.Remote(f.URL) {
 		return false, nil
 	}
