@@ -69,6 +69,7 @@ func nameConsent(args []string) []string {
 
 // settle puts an environment in force for the command that is parsed.
 func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
+	a.typed = typedFlags(kctx)
 	if f.Env == "" {
 		if f.Yes.name != "" {
 			return &fault.Error{Kind: fault.Script, Message: "--yes names an environment, and none is chosen", Hint: "write --env " + f.Yes.name + ", too"}
@@ -107,17 +108,23 @@ func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
 			return &fault.Error{Kind: fault.Script, Message: path + ": env has no name of a variable: " + document.Quote(v.Name), Err: err}
 		}
 	}
-	return apply(env, path, a.commands, kctx)
+	return apply(env, path, a.typed, a.commands, kctx)
+}
+
+// typedFlags names the flags of the command line itself: not those that variables and
+// environments give.
+func typedFlags(kctx *kong.Context) map[string]bool {
+	typed := map[string]bool{}
+	for _, p := range kctx.Path {
+		if p.Flag != nil && !p.Resolved {
+			typed[p.Flag.Name] = true
+		}
+	}
+	return typed
 }
 
 // apply gives the flags of the command the environment's values, where the command line says nothing.
-func apply(env *environment.Environment, path string, commands func() *kong.Application, kctx *kong.Context) error {
-	said := map[string]bool{}
-	for _, p := range kctx.Path {
-		if p.Flag != nil && !p.Resolved {
-			said[p.Flag.Name] = true
-		}
-	}
+func apply(env *environment.Environment, path string, said map[string]bool, commands func() *kong.Application, kctx *kong.Context) error {
 	var known []string
 	for _, leaf := range commands().Leaves(true) {
 		for _, group := range leaf.AllFlags(true) {
@@ -330,7 +337,7 @@ func (c *runCmd) confirmOutputs(ctx context.Context, a *app, place *workplace, o
 	if diags.HasErrors() {
 		return &local.InvalidScriptError{Diagnostics: diags}
 	}
-	nodes, _, err := local.SelectedOf(s, opts)
+	nodes, err := local.SelectedOf(s, opts)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (c *lineageCmd) loaded(ctx context.Context, a *app) (*script.Script, error)
 		}
 		return s, err
 	}
-	if c.Params != "" || len(c.Param) > 0 {
+	if a.typed["params"] || a.typed["param"] { // an environment's are for its scripts
 		return nil, &fault.Error{Kind: fault.Script, Message: "parameters are those of a script", Hint: "name the script, too; a run has its own parameters"}
 	}
 	home, run, err := c.runFlag.open(ctx, a, c.stateFlags)

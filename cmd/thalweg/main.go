@@ -116,6 +116,7 @@ type app struct {
 	json           bool                     // failures are told as JSON
 	environment    *environment.Environment // that is chosen; nil: none
 	confirmed      bool                     // --yes has named it
+	typed          map[string]bool          // flags of the command line itself, by name
 	outlet         *outlet                  // standard output; nil: tests'
 	commands       func() *kong.Application // all of them
 
