@@ -16,6 +16,14 @@ func Database(name string) bool {
 	return false
 }
 
+// Where says for people where what an address names is.
+func Where(name string) string {
+	if Database(name) {
+		return "in a database"
+	}
+	return "on another machine"
+}
+
 // DatabaseForms says how addresses of databases are written.
 const DatabaseForms = "postgres://user@host:5432/database, mysql://user@host:3306/database or sqlite:///path/of/file.db"
 

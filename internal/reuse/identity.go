@@ -247,7 +247,7 @@ func (b *builder) output(n *script.Node) error {
 		b.refuse("the name of its file has the run's number")
 	}
 	if address.Remote(n.Out.URL) {
-		b.refuse("its file is on another machine")
+		b.refuse("what it writes is %s", address.Where(n.Out.URL))
 		return nil
 	}
 	path, err := address.LocalIn(b.world.Dir, n.Out.URL)
