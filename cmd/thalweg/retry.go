@@ -41,25 +41,31 @@ func (c *retryCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	var begins runPlanned
+	if len(r.Changed) > 0 {
+		if begins, err = place.planned(ctx, a, c.engineFlags, r.Options.Script, r.Options); err != nil {
+			return err
+		}
+	}
 	if c.JSON {
-		err = printJSON(a.stdout, plannedRetry(r))
+		err = printJSON(a.stdout, plannedRetry(r, begins))
 	} else {
-		printRetry(a, r)
+		printRetry(a, r, begins)
 	}
 	if err != nil || c.DryRun {
 		return err
 	}
-	if err := a.confirm(ctx, "does again, with the files that are written,", againOf(r)); err != nil {
+	if err := a.confirm(ctx, "does again, with the files that are written,", againOf(r, begins)); err != nil {
 		return err
 	}
 	return place.work(ctx, a, c.engineFlags, c.JSON, r.Options)
 }
 
 // againOf lists the nodes that a retry does.
-func againOf(r local.Retry) (what []replaced) {
+func againOf(r local.Retry, begins runPlanned) (what []replaced) {
 	if len(r.Changed) > 0 {
-		for _, n := range r.New {
-			if n.Why != "" {
+		for _, n := range begins.Nodes {
+			if n.From == nil {
 				what = append(what, replaced{What: "node " + n.Node})
 			}
 		}
@@ -113,11 +119,11 @@ type retryPlanned struct {
 	NewRun    bool             `json:"new_run"` // a new run begins
 	Changed   []local.Change   `json:"changed,omitempty"`
 	Tasks     []supervise.Task `json:"tasks,omitempty"`
-	Nodes     []local.NewNode  `json:"nodes,omitempty"` // of the new run
+	Nodes     []plannedNode    `json:"nodes,omitempty"` // of the new run
 }
 
-func plannedRetry(r local.Retry) retryPlanned {
-	out := retryPlanned{Event: "retry_planned", Workspace: r.Run.Workspace, Run: r.Run.Run, NewRun: len(r.Changed) > 0, Changed: r.Changed, Nodes: r.New}
+func plannedRetry(r local.Retry, begins runPlanned) retryPlanned {
+	out := retryPlanned{Event: "retry_planned", Workspace: r.Run.Workspace, Run: r.Run.Run, NewRun: len(r.Changed) > 0, Changed: r.Changed, Nodes: begins.Nodes}
 	if !out.NewRun {
 		out.Tasks = r.Closure.Tasks
 	}
@@ -125,9 +131,9 @@ func plannedRetry(r local.Retry) retryPlanned {
 }
 
 // printRetry says what is done, and why.
-func printRetry(a *app, r local.Retry) {
+func printRetry(a *app, r local.Retry, begins runPlanned) {
 	if len(r.Changed) > 0 {
-		printNewRun(a, r)
+		printNewRun(a, r, begins)
 		return
 	}
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: this is done, and nothing else\n\n", r.Run.Run, r.Run.Workspace)
@@ -217,7 +223,7 @@ func ranges(numbers []int) string {
 }
 
 // printNewRun says why a new run begins, and what it does.
-func printNewRun(a *app, r local.Retry) {
+func printNewRun(a *app, r local.Retry, begins runPlanned) {
 	fmt.Fprintf(a.stdout, "run %d in workspace %s cannot go on as it is, so a new run begins:\n", r.Run.Run, r.Run.Workspace)
 	for _, c := range r.Changed {
 		switch c.What {
@@ -233,18 +239,5 @@ func printNewRun(a *app, r local.Retry) {
 		fmt.Fprintf(a.stdout, "  run %d is not over: it is stopped, because both would write the same files\n", r.Run.Run)
 	}
 	fmt.Fprintln(a.stdout)
-	t := a.newTable("node", "what becomes of it")
-	for _, n := range r.New {
-		what := "unchanged since run " + strconv.FormatInt(r.Run.Run, 10)
-		switch n.Why {
-		case "changed", "new":
-			what = "runs: it is " + n.Why
-		case "reads":
-			what = "runs: it reads what " + n.Of + " writes"
-		case "not done":
-			what = "runs: it was not done"
-		}
-		t.AppendRow([]any{n.Node, what})
-	}
-	t.Render()
+	begins.table(a)
 }

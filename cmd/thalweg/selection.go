@@ -63,17 +63,10 @@ func (c *runCmd) printPlan(ctx context.Context, a *app, place *workplace, opts l
 	if diags.HasErrors() {
 		return &local.InvalidScriptError{Diagnostics: diags}
 	}
-	nodes, named, err := local.SelectedOf(s, opts)
+	planned, err := place.planned(ctx, a, c.engineFlags, s, opts)
 	if err != nil {
 		return err
 	}
-	var foreseen map[*script.Node]local.Foreseen
-	if !c.Fresh {
-		if foreseen, err = local.Foresee(ctx, place.home, s, place.equip(a, c.engineFlags, opts)); err != nil {
-			return err
-		}
-	}
-	planned := planOf(s, nodes, named, foreseen)
 	if c.JSON {
 		return printJSON(a.stdout, planned)
 	}
@@ -81,35 +74,26 @@ func (c *runCmd) printPlan(ctx context.Context, a *app, place *workplace, opts l
 	return nil
 }
 
-// planOf says of each node of a run what becomes of it.
-func planOf(s *script.Script, nodes []*script.Node, named []string, foreseen map[*script.Node]local.Foreseen) runPlanned {
+// planned says what a new run of a script does with each of its nodes.
+func (w *workplace) planned(ctx context.Context, a *app, flags engineFlags, s *script.Script, opts local.Options) (runPlanned, error) {
 	out := runPlanned{Event: "run_planned", Nodes: []plannedNode{}, Outside: []string{}}
-	again := map[string]bool{}
+	nodes, err := local.PlanRun(ctx, w.home, s, w.equip(a, flags, opts))
+	if err != nil {
+		return out, err
+	}
 	for _, n := range nodes {
-		one := plannedNode{Node: n.Name}
-		f, known := foreseen[n]
-		by := slices.IndexFunc(n.Sources(s), func(from *script.Node) bool { return again[from.Name] })
-		switch {
-		case slices.Contains(named, n.Name):
-			one.Why = "named"
-		case !known:
-			one.Why = "all nodes are computed with --fresh"
-		case by >= 0:
-			one.Why = "reads what " + n.Sources(s)[by].Name + " computes"
-		case f.From != nil:
-			one.From = reusedFromOf(f.From)
-		default:
-			one.Why = f.Why
+		one := plannedNode{Node: n.Node, Why: n.Why}
+		if n.From != nil {
+			one.From = reusedFromOf(n.From)
 		}
-		again[n.Name] = one.From == nil
 		out.Nodes = append(out.Nodes, one)
 	}
 	for _, n := range s.Nodes {
-		if !slices.Contains(nodes, n) {
+		if !slices.ContainsFunc(nodes, func(of local.PlannedNode) bool { return of.Node == n.Name }) {
 			out.Outside = append(out.Outside, n.Name)
 		}
 	}
-	return out
+	return out, nil
 }
 
 func (p runPlanned) print(a *app, dry bool) {
@@ -124,6 +108,15 @@ func (p runPlanned) print(a *app, dry bool) {
 		verbs = [2]string{"would compute", "would take over"}
 	}
 	fmt.Fprintf(a.stdout, "the run %s %s and %s %d\n\n", verbs[0], countNodes(computed), verbs[1], len(p.Nodes)-computed)
+	p.table(a)
+	if len(p.Outside) > 0 {
+		fmt.Fprintf(a.stdout, "not part of it: %s\n", strings.Join(p.Outside, ", "))
+	}
+	fmt.Fprintln(a.stdout)
+}
+
+// table prints what becomes of each node.
+func (p runPlanned) table(a *app) {
 	t := a.newTable("node", "what becomes of it")
 	for _, n := range p.Nodes {
 		what := "computed: " + n.Why
@@ -133,8 +126,4 @@ func (p runPlanned) print(a *app, dry bool) {
 		t.AppendRow([]any{n.Node, what})
 	}
 	t.Render()
-	if len(p.Outside) > 0 {
-		fmt.Fprintf(a.stdout, "not part of it: %s\n", strings.Join(p.Outside, ", "))
-	}
-	fmt.Fprintln(a.stdout)
 }

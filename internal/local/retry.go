@@ -35,7 +35,6 @@ type Retry struct {
 	Closure supervise.Closure // of the run itself
 	// Changed is why the run cannot go on as it is: then a new one begins.
 	Changed []Change
-	New     []NewNode // with Changed: the nodes of the new run
 	// Passed is what would have been Changed, had the user not named what is done again:
 	// that is done as the run began with it.
 	Passed  []Change
@@ -47,13 +46,6 @@ type Change struct {
 	What string `json:"what"` // "node", "input", "script"
 	Name string `json:"name,omitempty"`
 	How  string `json:"how"`
-}
-
-// NewNode is a node of the run that begins.
-type NewNode struct {
-	Node string `json:"node"`
-	Why  string `json:"why"` // "changed", "new", "reads" a node that runs again, "not done", "" if nothing of it has changed
-	Of   string `json:"of,omitempty"`
 }
 
 // PlanRetry finds out what a retry of a run does, and does none of it.
@@ -170,38 +162,7 @@ func (t *tools) changed(ctx context.Context, rec recorded, nodes []state.Node, o
 		}
 	}
 	out.Options = opts
-	affected, err := opts.nodes(now)
-	if err != nil {
-		return false, err
-	}
-	out.New = newNodes(now, affected, nodes, out.Changed)
 	return true, nil
-}
-
-// newNodes says of each node of a run that begins why it runs again.
-func newNodes(s *script.Script, affected []*script.Node, before []state.Node, changed []Change) []NewNode {
-	var out []NewNode
-	runs := map[string]bool{}
-	for _, n := range affected {
-		one := NewNode{Node: n.Name}
-		was := slices.IndexFunc(before, func(b state.Node) bool { return b.Name == n.Name })
-		switch {
-		case was < 0:
-			one.Why = "new"
-		case slices.ContainsFunc(changed, func(c Change) bool { return c.Name == n.Name }):
-			one.Why = "changed"
-		case before[was].Status != state.Succeeded:
-			one.Why = "not done"
-		}
-		for _, source := range n.Sources(s) {
-			if one.Why == "" && runs[source.Name] {
-				one.Why, one.Of = "reads", source.Name
-			}
-		}
-		runs[n.Name] = one.Why != ""
-		out = append(out, one)
-	}
-	return out
 }
 
 // reload loads the script from where the run was begun with it; nil if it is

@@ -1,6 +1,8 @@
 package local_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/effort"
 	"thalweg/internal/local"
 	"thalweg/internal/message"
 	"thalweg/internal/script"
@@ -97,4 +100,64 @@ func TestARetryAfterAnEditEndsTheRunBefore(t *testing.T) {
 	require.Equal(t, state.Stopped, before.Status)
 	require.Equal(t, "run 2 takes its place", before.Order.Reason)
 	require.ErrorContains(t, g.decide(t, "write", true), "does not wait for a decision: its run was stopped")
+}
+
+// A retry after an edit announces what the run that begins then does with each node, whatever
+// was edited, and whatever has failed or was invalidated before.
+func TestARetryDoesWhatItSays(t *testing.T) {
+	t.Parallel()
+	swap := func(name, a, b string) func(*testing.T, *reuser) {
+		return func(t *testing.T, r *reuser) {
+			switch text := r.read(t, name); { // the longer one first: it may have the shorter one in it
+			case strings.Contains(text, b):
+				r.edit(t, name, b, a)
+			case strings.Contains(text, a):
+				r.edit(t, name, a, b)
+			}
+		}
+	}
+	edits := []func(*testing.T, *reuser){
+		swap("score.py", "* 7", "* 8"), swap("script.yaml", "score(r.name, r.list)", "score(r.list, r.name)"), swap("script.yaml", "score(desc)", "score(asc)"),
+		swap("script.yaml", "min: 0", "min: -1"), swap("items_2.csv", "order_id,value\n", "order_id,value\n17,3.50\n"), swap("orders.csv", "\n7,name", "\n7,nome"),
+		swap("script.yaml", "nodes:", "# said\nnodes:"), swap("score.py", "* 8", "* 8 // 0"), swap("score.py", "* 7", "* 7 // 0"),
+		func(t *testing.T, r *reuser) { _ = os.Remove(filepath.Join(r.dir, "out", "all.csv")) },
+		func(t *testing.T, r *reuser) {
+			_, err := r.run(t, func(o *local.Options) { o.Start = []string{"orders"} })
+			require.NoError(t, err)
+		},
+	}
+	for seed := range uint64(effort.Of(1, 3, 40)) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 7))
+			r := newReuser(t)
+			start := [][]string{nil, {"scored"}, {"one_file"}, {"totals", "one_file"}}[random.IntN(4)]
+			r.computed(t, nil)
+			latest, err := r.run(t, func(o *local.Options) { o.Start = start })
+			require.NoError(t, err)
+			for range 6 {
+				for range 1 + random.IntN(3) {
+					edits[random.IntN(len(edits))](t, r)
+				}
+				retry, err := local.PlanRetry(t.Context(), r.home, latest.Key, local.RetryOptions{})
+				if err != nil || len(retry.Changed) == 0 {
+					continue // the run that there is goes on, or there is nothing to do
+				}
+				opts := retry.Options
+				opts.MemoryBytes, opts.Interpreter = 512<<20, "python3"
+				planned, err := local.PlanRun(t.Context(), r.home, opts.Script, opts)
+				require.NoError(t, err)
+				latest, err = local.Run(t.Context(), r.home, opts)
+				require.NoError(t, err)
+				for i, n := range planned {
+					did := latest.Nodes[i]
+					require.Equal(t, n.Node, did.Name)
+					if did.PlanDigest == "" { // the run has failed before it
+						continue
+					}
+					require.Equal(t, n.From, did.ReusedFrom, "node %s of run %d (%s), announced: %q", n.Node, latest.Key.Run, did.Status, n.Why)
+				}
+			}
+		})
+	}
 }

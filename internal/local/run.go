@@ -216,11 +216,9 @@ func (r *runner) load(ctx context.Context) (document.Diagnostics, error) {
 		}
 		r.sources = &src
 	}
-	if r.dir = r.opts.Dir; r.dir == "" {
-		var err error
-		if r.dir, err = os.Getwd(); err != nil {
-			return nil, fmt.Errorf("find the working directory: %w", err)
-		}
+	var err error
+	if r.dir, err = r.opts.seenFrom(); err != nil {
+		return nil, err
 	}
 	r.identity = r.home.identity(r.script.Name, seenFrom(r.dir, r.opts.ScriptPath))
 	return diags.Warnings(), nil
@@ -311,20 +309,27 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 // openContent makes the run's content, once its number is known.
 func (r *runner) openContent() {
 	r.content = r.job(jobOf{script: r.script, sources: r.sources, run: r.key, identity: r.identity, from: r.opts.From, planning: r.planning, ephemeral: r.opts.Ephemeral, dir: r.dir, ownCopies: r.joined,
-		reuse: r.opts.Reuse, chosen: r.chosen(), python: r.python})
+		reuse: r.opts.Reuse, chosen: r.opts.chosen(r.script), python: r.python})
 }
 
-// chosen are the nodes that are computed whatever earlier runs have: those that
+// seenFrom is the directory that relative names of files are seen from.
+func (o Options) seenFrom() (string, error) {
+	if o.Dir != "" {
+		return o.Dir, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the working directory: %w", err)
+	}
+	return dir, nil
+}
+
+// chosen are the nodes of a script that are computed whatever earlier runs have: those that
 // somebody has named, but not for a run that takes another one's place.
-func (r *runner) chosen() []string {
-	if r.opts.Parent != 0 {
+func (o Options) chosen(s *script.Script) []string {
+	if o.Parent != 0 {
 		return nil
 	}
-	return r.opts.named(r.script)
-}
-
-// named are the nodes that the options name to be computed.
-func (o Options) named(s *script.Script) []string {
 	if o.Select.Empty() || s == nil {
 		return o.Start
 	}

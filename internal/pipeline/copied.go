@@ -510,9 +510,14 @@ func (p *Pipeline) EnsureAll(ctx context.Context, wants []copies.Want) ([]copies
 // CopiesDir is the directory of a run's copies of inputs, in what it keeps of remote files.
 const CopiesDir = "in"
 
-// readsRemote reports whether a node reads files of other machines.
-func readsRemote(n *script.Node) bool {
-	return slices.ContainsFunc(n.FileReaders(), func(r *script.FileReader) bool {
-		return slices.ContainsFunc(r.URLs, func(u script.FileURL) bool { return address.Remote(u.URL) })
-	})
+// remoteInput is the first address of a node's inputs that is no file of this machine; "": none.
+func remoteInput(n *script.Node) string {
+	for _, r := range n.FileReaders() {
+		for _, u := range r.URLs {
+			if address.Remote(u.URL) {
+				return u.URL
+			}
+		}
+	}
+	return ""
 }

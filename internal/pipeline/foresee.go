@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
+	"thalweg/internal/address"
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
 	"thalweg/internal/plan"
@@ -22,13 +24,16 @@ type Foreseen struct {
 	Why  string         // why it would be
 }
 
-// Foresee says of each node whether a run of all of them would take it over,
+// Foresee says of each of these nodes whether a run of them would take it over,
 // and if not, why: the first difference to the latest run of the script that
 // has completed the node. It plans nothing, and copies no remote file.
-func (p *Pipeline) Foresee(ctx context.Context) (map[*script.Node]Foreseen, error) {
-	f := &foreseer{Pipeline: p, tables: map[*script.Node]*plan.Table{}}
+func (p *Pipeline) Foresee(ctx context.Context, nodes []*script.Node) (map[*script.Node]Foreseen, error) {
+	f := &foreseer{Pipeline: p, nodes: nodes, tables: map[*script.Node]*plan.Table{}}
 	out := map[*script.Node]Foreseen{}
 	for _, n := range p.cfg.Script.Topological() {
+		if !slices.Contains(nodes, n) {
+			continue
+		}
 		one, err := f.node(ctx, n)
 		if err != nil {
 			return nil, err
@@ -42,12 +47,23 @@ func (p *Pipeline) Foresee(ctx context.Context) (map[*script.Node]Foreseen, erro
 // be computed are not among them.
 type foreseer struct {
 	*Pipeline
+	nodes  []*script.Node // of the run: what else is read is of earlier ones
 	tables map[*script.Node]*plan.Table
 }
 
 func (f *foreseer) node(ctx context.Context, n *script.Node) (Foreseen, error) {
 	in := plan.Inputs{Named: map[string]*plan.Table{}, Places: files.Places{Dir: f.cfg.Dir}}
 	for _, source := range n.Sources(f.cfg.Script) {
+		if !slices.Contains(f.nodes, source) {
+			t, err := f.table(ctx, source, state.Node{NodeKey: state.NodeKey{RunKey: f.cfg.Run, Node: n.Name}, NodeSpec: state.NodeSpec{Name: n.Name}})
+			if why := new(fault.Error); errors.As(err, &why) {
+				return Foreseen{Why: why.Message}, nil
+			}
+			if err != nil {
+				return Foreseen{}, err
+			}
+			f.tables[source] = t
+		}
 		if f.tables[source] == nil {
 			return Foreseen{Why: "it reads table " + source.Table.Name + ", which is computed"}, nil
 		}
@@ -69,8 +85,11 @@ func (f *foreseer) node(ctx context.Context, n *script.Node) (Foreseen, error) {
 		f.tables[n] = &plan.Table{Node: n, Inner: &in}
 		return Foreseen{Why: "its table is not stored"}, nil
 	}
-	if readsRemote(n) {
-		return Foreseen{Why: "whether its inputs on other machines are the same is seen when a run begins"}, nil
+	if at := remoteInput(n); at != "" {
+		return Foreseen{Why: "whether its inputs " + address.Where(at) + " are the same is seen when a run begins"}, nil
+	}
+	if slices.Contains(f.cfg.Chosen, n.Name) {
+		return Foreseen{Why: "named"}, nil
 	}
 	id, err := f.identify(ctx, n, in)
 	if err != nil || id.Why != "" {
