@@ -65,10 +65,11 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 	}
 	nodes = settled(r.Status, r.Finished, nodes)
 	stats := local.NodeStats(ctx, home.State, nodes)
+	worked := local.Worked(ctx, home.State, r, nodes)
 	computedIn := local.ComputedIn(ctx, home.State, nodes)
 	nodes = local.Shown(ctx, home.State, nodes)
 	if c.JSON {
-		return printJSON(a.stdout, finishedEvent(local.Summary{ComputedIn: computedIn, Key: r.RunKey, Nodes: nodes, Checks: checks, Stats: stats}).Nodes)
+		return printJSON(a.stdout, finishedEvent(local.Summary{ComputedIn: computedIn, Key: r.RunKey, Nodes: nodes, Checks: checks, Stats: stats, Worked: worked}).Nodes)
 	}
 	fmt.Fprintf(a.stdout, "run %d in workspace %s: %s\n\n", r.Run, r.Workspace, a.runStatus(ctx, home, r))
 	headers := []any{"node", "type", "status", "batches", "failed", "rows in", "rows out", "bytes out", "time"}
@@ -78,7 +79,7 @@ func (c *nodesCmd) Run(ctx context.Context, a *app) error {
 	t := a.newTable(headers...).leaves("failed", "batches", "bytes out", "type", "time", "rows in")
 	rightAligned(t, 4, 5, 6, 7, 8, 9)
 	for _, n := range nodes {
-		row := []any{n.Name, n.Kind, nodeStatus(a, n, computedIn), batchText(n, computedIn), n.BatchesFailed, count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))}
+		row := []any{n.Name, n.Kind, nodeStatus(a, n, computedIn), batchText(n, computedIn), n.BatchesFailed, count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(worked[n.Name])}
 		if len(checks) > 0 {
 			row = append(row, countChecks(checks, n.Name).text(a))
 		}

@@ -22,7 +22,7 @@ func printSummary(a *app, sum local.Summary) {
 	t := a.newTable(headers...).leaves("batches", "bytes out", "type", "rows in")
 	rightAligned(t, 4, 5, 6, 7, 8)
 	for _, n := range sum.Nodes {
-		row := []any{n.Name, n.Kind, nodeStatus(a, n, sum.ComputedIn), batchText(n, sum.ComputedIn), count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(nodeTime(n))}
+		row := []any{n.Name, n.Kind, nodeStatus(a, n, sum.ComputedIn), batchText(n, sum.ComputedIn), count(n.RowsIn), count(n.RowsOut), size(n.BytesOut), span(sum.Worked[n.Name])}
 		if len(sum.Checks) > 0 {
 			row = append(row, countChecks(sum.Checks, n.Name).text(a))
 		}
@@ -164,17 +164,6 @@ func batchText(n state.Node, computedIn map[string]string) string {
 	return fmt.Sprintf("%d/%d", n.BatchesDone, n.BatchesTotal)
 }
 
-// nodeTime is from the first claim to the end.
-func nodeTime(n state.Node) time.Duration {
-	switch {
-	case n.Started.IsZero():
-		return 0
-	case n.Finished.IsZero():
-		return time.Since(n.Started)
-	}
-	return n.Finished.Sub(n.Started)
-}
-
 // finished is the last JSON event of a run.
 type finished struct {
 	Event      string         `json:"event"`
@@ -215,6 +204,7 @@ type finishedNode struct {
 	PythonBusyMS int64        `json:"python_busy_ms"`
 	Checks       *checkCounts `json:"checks,omitempty"`
 	ComputedIn   string       `json:"computed_in,omitempty"` // of an ephemeral table: the node that computes it
+	ElapsedMS    int64        `json:"elapsed_ms"`  // see state.Worked
 	ReusedFrom   *reusedFrom  `json:"reused_from,omitempty"` // the node whose rows were taken over
 }
 
@@ -240,7 +230,7 @@ func finishedEvent(sum local.Summary) finished {
 	for _, n := range sum.Nodes {
 		s := sum.Stats[n.Name]
 		node := finishedNode{Node: n.Name, Type: n.Kind, Status: n.Status, Batches: n.BatchesTotal, RowsIn: n.RowsIn, RowsOut: n.RowsOut, RowsBad: local.BadRowsOf(s), Warnings: s.Warnings,
-			BytesIn: n.BytesIn, BytesOut: n.BytesOut, StartedMS: epochMS(n.Started), FinishedMS: epochMS(n.Finished),
+			BytesIn: n.BytesIn, BytesOut: n.BytesOut, StartedMS: epochMS(n.Started), FinishedMS: epochMS(n.Finished), ElapsedMS: sum.Worked[n.Name].Milliseconds(),
 			EngineMS: s.Engine.Milliseconds(), PythonBusyMS: s.Python.Milliseconds(), ComputedIn: sum.ComputedIn[n.Name], ReusedFrom: reusedFromOf(n.ReusedFrom)}
 		if c := countChecks(sum.Checks, n.Name); c != (checkCounts{}) {
 			node.Checks = &c

@@ -19,6 +19,7 @@ type Facts struct {
 	Run       state.Run
 	Nodes     []state.Node
 	Tallies   map[string]state.Tally
+	Worked    map[string]time.Duration // how long each node has been worked on
 	Unsettled map[string][]state.Batch // of nodes that are running: the first page
 	Gates     map[string]gate.Record   // of nodes that wait, or have waited, for somebody
 	Holds     []Hold                   // what has held the run up before it went on, in order
@@ -44,7 +45,7 @@ type Around struct {
 // Gather reads the facts of a run: as much as it has nodes, whatever the number
 // of their batches.
 func Gather(ctx context.Context, store state.Store, key state.RunKey, now time.Time, around Around) (Facts, error) {
-	f := Facts{Now: now, Zone: time.Local, Tallies: map[string]state.Tally{}, Unsettled: map[string][]state.Batch{}, Gates: map[string]gate.Record{}, Around: around}
+	f := Facts{Now: now, Zone: time.Local, Tallies: map[string]state.Tally{}, Worked: map[string]time.Duration{}, Unsettled: map[string][]state.Batch{}, Gates: map[string]gate.Record{}, Around: around}
 	var err error
 	if f.Run, f.Nodes, err = read(ctx, store, key); err != nil {
 		return f, err
@@ -62,6 +63,9 @@ func Gather(ctx context.Context, store state.Store, key state.RunKey, now time.T
 
 func (f Facts) look(ctx context.Context, store state.Store, n state.Node) (err error) {
 	if f.Tallies[n.Name], err = store.Tally(ctx, n.NodeKey); err != nil {
+		return err
+	}
+	if f.Worked[n.Name], err = state.Worked(ctx, store, f.Run, n, f.Now); err != nil {
 		return err
 	}
 	switch n.Status {
@@ -139,19 +143,8 @@ func (f Facts) its() string {
 	return "its " + figures.Span(f.elapsed())
 }
 
-// took is how long a node has taken, from its first claim, likewise.
-func (f Facts) took(n state.Node) time.Duration {
-	end := f.Now
-	switch {
-	case n.Started.IsZero():
-		return 0
-	case !n.Finished.IsZero():
-		end = n.Finished
-	case f.Run.Status != state.Running && !f.Run.Finished.IsZero():
-		end = f.Run.Finished
-	}
-	return max(end.Sub(n.Started)-f.held(n.Started, end), 0)
-}
+// took is how long a node has been worked on.
+func (f Facts) took(n state.Node) time.Duration { return f.Worked[n.Name] }
 
 // heaviest is the node that has taken longest; ok is false if none has begun.
 func (f Facts) heaviest() (n state.Node, ok bool) {

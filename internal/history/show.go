@@ -34,7 +34,7 @@ type Node struct {
 	BytesOut    int64           `json:"bytes_out"`
 	Started     *time.Time      `json:"started,omitempty"`
 	Finished    *time.Time      `json:"finished,omitempty"`
-	Elapsed     int64           `json:"elapsed_ms"` // from the first claim to the end
+	Elapsed     int64           `json:"elapsed_ms"` // see state.Worked
 	Stages      Stages          `json:"stages"`
 	PeakBytes   int64           `json:"peak_bytes,omitempty"`
 	Median      int64           `json:"median_ms,omitempty"` // of a batch, off by an eighth at most
@@ -92,9 +92,18 @@ func nodeWithSums(ctx context.Context, store state.Store, run state.Run, n state
 	if err != nil {
 		return Node{}, fmt.Errorf("sum up node %s: %w", n.Name, err)
 	}
-	out := nodeOf(run, n, tally, now)
+	out := nodeOf(run, n, tally)
+	if out.Elapsed, err = worked(ctx, store, run, n, now); err != nil {
+		return Node{}, err
+	}
 	out.Gate, err = askedAt(n)
 	return out, err
+}
+
+// worked is how long a node has been worked on, in milliseconds.
+func worked(ctx context.Context, store state.Store, run state.Run, n state.Node, now time.Time) (int64, error) {
+	took, err := state.Worked(ctx, store, run, n, now)
+	return took.Milliseconds(), err
 }
 
 // askedAt is what a gate asks, or asked; nil: the node is none, or has not asked.
@@ -109,19 +118,21 @@ func askedAt(n state.Node) (*gate.Record, error) {
 	return &r, nil
 }
 
-func nodeOf(run state.Run, n state.Node, t state.Tally, now time.Time) Node {
+func nodeOf(run state.Run, n state.Node, t state.Tally) Node {
 	out := Node{Node: n.Name, Type: n.Kind, Table: n.Table, Status: n.Status, Batches: n.BatchesTotal, Done: n.BatchesDone, Failed: n.BatchesFailed,
 		RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut, Stages: StagesOf(t.Stats), PeakBytes: t.Stats.PeakBytes,
 		Generation: n.Generation, ReusedFrom: n.ReusedFrom, Decision: n.Decision, Warnings: t.Warned, Failure: n.Failure, counters: t.Stats.Counters, medianExact: t.Median()}
 	out.Median = out.medianExact.Milliseconds()
-	if run.Status != state.Running && n.Status == state.Running { // its run ended under it
+	switch {
+	case n.Dropped:
+		out.Status = Dropped
+	case run.Status != state.Running && n.Status == state.Running: // its run ended under it
 		out.Status, n.Finished = state.Stopped, run.Finished
 	}
 	if !n.Started.IsZero() {
 		out.Started = &n.Started
-		out.Elapsed = max(now.Sub(n.Started), 0).Milliseconds()
 		if !n.Finished.IsZero() {
-			out.Finished, out.Elapsed = &n.Finished, max(n.Finished.Sub(n.Started), 0).Milliseconds()
+			out.Finished = &n.Finished
 		}
 	}
 	if len(t.Longest) > 0 {
@@ -187,7 +198,10 @@ func ShowNode(ctx context.Context, store state.Store, key state.NodeKey, now tim
 	if err != nil {
 		return NodeDetail{}, fmt.Errorf("read the batches of %s: %w", key.Node, err)
 	}
-	out := NodeDetail{Node: nodeOf(run, n, tally, now), Inputs: n.Inputs, More: next > 0, Told: tally.Warnings}
+	out := NodeDetail{Node: nodeOf(run, n, tally), Inputs: n.Inputs, More: next > 0, Told: tally.Warnings}
+	if out.Elapsed, err = worked(ctx, store, run, n, now); err != nil {
+		return out, err
+	}
 	if out.Gate, err = askedAt(n); err != nil {
 		return out, err
 	}

@@ -32,8 +32,26 @@ func stateOf(status state.Status, change func(f *history.Facts, a, b *state.Node
 	a := state.Node{NodeKey: key("a"), NodeSpec: state.NodeSpec{Name: "a"}, Status: state.Pending}
 	b := state.Node{NodeKey: key("b"), NodeSpec: state.NodeSpec{Name: "b", Inputs: []string{"a"}}, Status: state.Pending}
 	change(&f, &a, &b)
-	f.Nodes = []state.Node{a, b}
+	f.Nodes, f.Worked = []state.Node{a, b}, map[string]time.Duration{"a": worked(f, a), "b": worked(f, b)}
 	return f
+}
+
+// worked is how long a node has been worked on.
+func worked(f history.Facts, n state.Node) time.Duration {
+	if n.Started.IsZero() {
+		return 0
+	}
+	end := noon
+	if !n.Finished.IsZero() {
+		end = n.Finished
+	}
+	sum := end.Sub(n.Started)
+	for _, h := range f.Holds {
+		if h.To.After(n.Started) {
+			sum -= h.To.Sub(h.From)
+		}
+	}
+	return sum
 }
 
 // works puts a node to work on batches, of which some are done.

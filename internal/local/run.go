@@ -106,7 +106,8 @@ type Summary struct {
 	Status  state.Status
 	Failure *state.Failure
 	Nodes   []state.Node
-	Stats   map[string]state.Stats // per node, over its batches
+	Stats   map[string]state.Stats   // per node, over its batches
+	Worked  map[string]time.Duration // how long each node was worked on
 	Files   []state.File
 	Checks  []state.CheckResult
 	Foreign []ForeignTable // tables of other runs that were read
@@ -755,7 +756,8 @@ func SummaryOf(ctx context.Context, home *Home, key state.RunKey) (Summary, erro
 
 // fill reads how a run is from state. What cannot be read is not shown.
 func (h *Home) fill(ctx context.Context, sum *Summary) {
-	if run, err := h.State.Run(ctx, sum.Key); err == nil {
+	run, err := h.State.Run(ctx, sum.Key)
+	if err == nil {
 		sum.Failure = run.Failure
 	}
 	sum.Nodes, _ = h.State.Nodes(ctx, sum.Key)
@@ -780,6 +782,7 @@ func NodeStats(ctx context.Context, store state.Store, nodes []state.Node) map[s
 		total := tally.Stats
 		if n.ReusedFrom != nil { // it has cost nothing here
 			total.Engine, total.Python, total.Elapsed, total.PeakBytes = 0, 0, 0, 0
+	sum.Worked = Worked(ctx, h.State, run, sum.Nodes)
 		}
 		if total.Warnings, err = warnings(ctx, store, holderOf(n), tally); err == nil {
 			stats[n.Name] = total
@@ -789,6 +792,17 @@ func NodeStats(ctx context.Context, store state.Store, nodes []state.Node) map[s
 }
 
 // warnings lists all warnings of a node by batch: only where there are more
+// Worked is how long each of a run's nodes has been worked on. What cannot be read is left out.
+func Worked(ctx context.Context, store state.Store, run state.Run, nodes []state.Node) map[string]time.Duration {
+	out := map[string]time.Duration{}
+	for _, n := range nodes {
+		if took, err := state.Worked(ctx, store, run, n, time.Now()); err == nil {
+			out[n.Name] = took
+		}
+	}
+	return out
+}
+
 // than its tally keeps are its batches read.
 func warnings(ctx context.Context, store state.Store, key state.NodeKey, tally state.Tally) (texts []string, err error) {
 	if tally.Warned == len(tally.Warnings) {
