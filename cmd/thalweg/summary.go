@@ -8,6 +8,7 @@ import (
 
 	"thalweg/internal/figures"
 	"thalweg/internal/gate"
+	"thalweg/internal/history"
 	"thalweg/internal/local"
 	"thalweg/internal/script"
 	"thalweg/internal/state"
@@ -140,7 +141,10 @@ func settled(run state.Status, finished time.Time, nodes []state.Node) []state.N
 	}
 	out := make([]state.Node, len(nodes))
 	for i, n := range nodes {
-		if n.Status == state.Running {
+		switch {
+		case n.Dropped:
+			n.Status = history.Dropped
+		case n.Status == state.Running:
 			n.Status = state.Stopped
 			if n.Finished.IsZero() {
 				n.Finished = finished
@@ -200,11 +204,11 @@ type finishedNode struct {
 	BytesOut     int64        `json:"bytes_out"`
 	StartedMS    int64        `json:"started_ms"`  // since the epoch
 	FinishedMS   int64        `json:"finished_ms"` // since the epoch; 0 if it did not finish
+	ElapsedMS    int64        `json:"elapsed_ms"`  // see state.Worked
 	EngineMS     int64        `json:"engine_ms"`
 	PythonBusyMS int64        `json:"python_busy_ms"`
 	Checks       *checkCounts `json:"checks,omitempty"`
 	ComputedIn   string       `json:"computed_in,omitempty"` // of an ephemeral table: the node that computes it
-	ElapsedMS    int64        `json:"elapsed_ms"`  // see state.Worked
 	ReusedFrom   *reusedFrom  `json:"reused_from,omitempty"` // the node whose rows were taken over
 }
 
