@@ -153,7 +153,7 @@ func printCells(a *app, cells []local.CellState) {
 		if s.Failure != nil {
 			what = s.Failure.Text()
 		}
-		t.AppendRow([]any{s.Cell, run, statusText(a, s.Status), s.Try, span(s.Elapsed), what})
+		t.AppendRow([]any{s.Cell, run, runStatusText(a, string(s.Status)), s.Try, span(s.Elapsed), what})
 	}
 	t.Render()
 }
@@ -194,6 +194,13 @@ func (c *matrixCmd) Run(ctx context.Context, a *app) error {
 	cells, err := local.MatrixCells(ctx, home, c.Workspace, one)
 	if err != nil {
 		return err
+	}
+	for i, s := range cells { // as lists of runs have them: waiting, interrupted, dropped
+		seen, err := a.statusOf(ctx, home, state.Run{RunKey: state.RunKey{Workspace: c.Workspace, Run: s.Run}})
+		if err != nil {
+			return err
+		}
+		cells[i].Status = state.Status(seen.Status)
 	}
 	if c.JSON {
 		rows := make([]cellRow, len(cells))

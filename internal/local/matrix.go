@@ -530,6 +530,15 @@ func cellsOf(ctx context.Context, store state.Store, workspace, id string, round
 		if c.Status, c.Failure = run.Status, run.Failure; !run.Finished.IsZero() {
 			c.Elapsed = run.Finished.Sub(run.Created)
 		}
+		if run.Status == state.Running {
+			nodes, err := store.Nodes(ctx, run.RunKey)
+			if err != nil {
+				return nil, fmt.Errorf("read the nodes of run %d: %w", n.Run, err)
+			}
+			if state.Waits(nodes) {
+				c.Status = state.Waiting
+			}
+		}
 		out = append(out, c)
 	}
 	return out, nil
