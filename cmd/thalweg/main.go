@@ -197,6 +197,9 @@ func run(ctx context.Context, args []string, a *app) int {
 	}
 	err = env.settle(a, kctx)
 	if err == nil {
+		err = checkNumbers(kctx)
+	}
+	if err == nil {
 		a.at, err = settlePlace(a, kctx, args)
 	}
 	if err == nil {

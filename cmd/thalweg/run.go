@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +40,9 @@ type runCmd struct {
 }
 
 func (c *runCmd) Run(ctx context.Context, a *app) error {
+	if err := c.check(a); err != nil {
+		return err
+	}
 	place, err := openWorkplace(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, c.Verbose)
 	if err != nil {
 		return err
@@ -79,6 +84,18 @@ func (c *runCmd) Run(ctx context.Context, a *app) error {
 		return c.sweep(ctx, a, place, opts)
 	}
 	return place.work(ctx, a, c.engineFlags, c.JSON, opts)
+}
+
+// check refuses flags that would mean nothing without others.
+func (c *runCmd) check(a *app) error {
+	switch {
+	case a.typed["run"] && !c.Resume && len(c.Matrix) == 0:
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--run %d names a run to go on with, and --resume is not given", c.RunNumber),
+			Hint: "add --resume to go on with that run; leave --run out for a new one"}
+	case c.FailFast && len(c.Matrix) == 0, a.typed["matrix-concurrency"] && len(c.Matrix) == 0:
+		return &fault.Error{Kind: fault.Script, Message: "--fail-fast and --matrix-concurrency are about the cells of --matrix, which is not given", Hint: "leave them out, or give --matrix NAME=VALUES"}
+	}
+	return nil
 }
 
 // work begins a run here, or goes on with one, and shows it.
@@ -205,19 +222,20 @@ func parseSize(s string) (int64, error) {
 	if s == "" {
 		return 0, nil
 	}
-	var n float64
-	var unit string
-	bad := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q is not a size", s), Hint: "write a number and MB, GB or TB, e.g. 2GB"}
-	if _, err := fmt.Sscanf(s, "%f%s", &n, &unit); err != nil || n <= 0 {
-		return 0, bad
+	m := sizeText.FindStringSubmatch(s)
+	if m == nil {
+		return 0, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q is not a size", s), Hint: "write a number and MB, GB or TB, e.g. 2GB"}
 	}
-	switch strings.ToUpper(strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(unit), "b"), "i")) {
-	case "M":
-		return int64(n * (1 << 20)), nil
-	case "G":
-		return int64(n * (1 << 30)), nil
-	case "T":
-		return int64(n * (1 << 40)), nil
+	n, err := strconv.ParseFloat(m[1], 64)
+	n *= float64(int64(1) << map[string]int{"M": 20, "G": 30, "T": 40}[strings.ToUpper(m[2])])
+	if err != nil || n < 1 || n > sizeBytesMax {
+		return 0, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("%q is not a size from 1 byte to %s", s, size(sizeBytesMax)), Hint: "write a number and MB, GB or TB, e.g. 2GB"}
 	}
-	return 0, bad
+	return int64(n), nil
 }
+
+// sizeBytesMax is the largest size that a flag takes: more than any machine has, and little enough to
+// be added up and multiplied.
+const sizeBytesMax = 1 << 50
+
+var sizeText = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([mMgGtT])(?:[iI]?[bB])?$`)
