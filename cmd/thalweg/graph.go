@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"regexp"
 
 	"thalweg/internal/graph"
 	"thalweg/internal/local"
@@ -13,6 +14,7 @@ type graphCmd struct {
 	Format string `help:"svg or dot." enum:"svg,dot" default:"svg"`
 	Fields bool   `help:"List the fields and indexes of tables."`
 	Out    string `help:"Write to FILE instead of standard output." short:"o" placeholder:"FILE" type:"path"`
+	overwriteFlag
 }
 
 func (c *graphCmd) Run(ctx context.Context, a *app) error {
@@ -24,5 +26,6 @@ func (c *graphCmd) Run(ctx context.Context, a *app) error {
 		return &local.InvalidScriptError{Diagnostics: diags}
 	}
 	write := map[string]func(io.Writer, graph.Graph) error{"svg": graph.WriteSVG, "dot": graph.WriteDOT}[c.Format]
-	return writeTo(a, c.Out, func(w io.Writer) error { return write(w, graph.FromScript(s, graph.Options{Fields: c.Fields})) })
+	to := outFile{path: c.Out, overwrite: c.Overwrite, mine: map[string]*regexp.Regexp{"svg": madeSVG, "dot": madeDOT}[c.Format]}
+	return to.write(a, func(w io.Writer) error { return write(w, graph.FromScript(s, graph.Options{Fields: c.Fields})) })
 }

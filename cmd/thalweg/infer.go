@@ -43,10 +43,9 @@ type inferred struct {
 }
 
 func (c *inferCmd) Run(ctx context.Context, a *app) (err error) {
-	if c.Out != "" && !c.Overwrite {
-		if _, err := os.Lstat(c.Out); err == nil {
-			return &fault.Error{Kind: fault.Script, Place: fault.Place{File: c.Out}, Message: "the file is there already", Hint: "choose another name, or say --overwrite to replace it"}
-		}
+	to := outFile{path: c.Out, overwrite: c.Overwrite}
+	if err := to.check(); err != nil {
+		return err
 	}
 	work, err := os.MkdirTemp("", "thalweg-infer-")
 	if err != nil {
@@ -86,9 +85,9 @@ func (c *inferCmd) Run(ctx context.Context, a *app) (err error) {
 	}
 	progress.end()
 	if c.JSON {
-		return writeTo(a, c.Out, func(w io.Writer) error { return printJSON(w, inferredJSON(p)) })
+		return to.write(a, func(w io.Writer) error { return printJSON(w, inferredJSON(p)) })
 	}
-	if err := writeTo(a, c.Out, func(w io.Writer) error { return p.WriteScript(w, c.Out != "") }); err != nil || c.Out == "" {
+	if err := to.write(a, func(w io.Writer) error { return p.WriteScript(w, c.Out != "") }); err != nil || c.Out == "" {
 		return err
 	}
 	return writeSchemaBeside(c.Out)
@@ -178,25 +177,4 @@ func (l *lookProgress) end() {
 		fmt.Fprint(l.a.stderr, "\r\x1b[K")
 	}
 	l.shown = false
-}
-
-// writeTo writes to a file, whose directory it makes as a run does for its outputs,
-// or to standard output if there is no name.
-func writeTo(a *app, path string, write func(io.Writer) error) (err error) {
-	if path == "" {
-		return write(a.stdout)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return &fault.Error{Kind: fault.Environment, Message: "make the directory of " + path, Err: err}
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return &fault.Error{Kind: fault.Environment, Message: "create " + path, Err: err}
-	}
-	defer func() {
-		if cerr := f.Close(); err == nil && cerr != nil {
-			err = fmt.Errorf("write %s: %w", path, cerr)
-		}
-	}()
-	return write(a.known.Writer(f))
 }

@@ -42,7 +42,7 @@ func (c *showCmd) draw(ctx context.Context, a *app, home *local.Home, d history.
 	g := graph.FromScript(s, graph.Options{})
 	addRun(g, d)
 	g.Heading = headingOf(d)
-	return writeTo(a, c.Out, func(w io.Writer) error { return graph.WriteSVG(w, g) })
+	return outFile{path: c.Out, overwrite: c.Overwrite, mine: madeSVG}.write(a, func(w io.Writer) error { return graph.WriteSVG(w, g) })
 }
 
 // headingOf says which run a picture is of.

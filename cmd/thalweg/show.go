@@ -21,6 +21,7 @@ type showCmd struct {
 	JSON  bool   `name:"json" help:"Print a JSON object."`
 	SVG   bool   `name:"svg" help:"Draw the run: its script's nodes with their rows, times and failures."`
 	Out   string `help:"Write the picture to FILE instead of standard output." short:"o" placeholder:"FILE" type:"path"`
+	overwriteFlag
 	remoteFlags
 	stateFlags
 }

@@ -28,7 +28,8 @@ type simulateCmd struct {
 	Compare string  `help:"Show what real runs took beside it, from FILE." placeholder:"FILE" type:"path"`
 	Trace   string  `help:"Write what happens in the last fleet to FILE." placeholder:"FILE" type:"path"`
 	Out     string  `help:"Write the curve to FILE: .svg, .csv or .json." short:"o" placeholder:"FILE" type:"path"`
-	JSON    bool    `name:"json" help:"Print a JSON array."`
+	overwriteFlag
+	JSON bool `name:"json" help:"Print a JSON array."`
 }
 
 // Run implements kong's command.
@@ -46,6 +47,10 @@ func (c *simulateCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	to := outFile{path: c.Out, overwrite: c.Overwrite, mine: madeSVG}
+	if err := to.check(); err != nil {
+		return err
+	}
 	var measured simulate.Measured
 	if c.Compare != "" {
 		text, err := readSmall(c.Compare)
@@ -61,7 +66,7 @@ func (c *simulateCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	if write != nil {
-		if err := writeTo(a, c.Out, func(w io.Writer) error { return write(w, results) }); err != nil {
+		if err := to.write(a, func(w io.Writer) error { return write(w, results) }); err != nil {
 			return err
 		}
 	}
@@ -123,6 +128,9 @@ func (c *simulateCmd) simulate(ctx context.Context, costs simulate.Costs) ([]sim
 func (c *simulateCmd) one(ctx context.Context, config simulate.Config, last bool) (r simulate.Result, err error) {
 	if c.Trace == "" || !last {
 		return simulate.Alone(ctx, config)
+	}
+	if err := (outFile{path: c.Trace, overwrite: c.Overwrite}).check(); err != nil {
+		return r, err
 	}
 	f, err := os.Create(c.Trace)
 	if err != nil {

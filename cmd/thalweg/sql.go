@@ -20,6 +20,7 @@ type sqlCmd struct {
 	Query  string `arg:"" optional:"" help:"SQL of DuckDB; - reads one query from standard input. Tables: NAME for the last run that wrote it, runN.NAME for run N's. Without a query: a session, where queries end in ; and \\? says what else there is."`
 	Format string `help:"${enum}. ndjson is json: an object a line. Without it the ending of a file says it: .csv, .json, .ndjson, .jsonl, .parquet." enum:"table,csv,json,ndjson,parquet" default:"table"`
 	Output string `short:"o" help:"File to write to, instead of standard output." type:"path" placeholder:"FILE"`
+	overwriteFlag
 	Limit  int    `help:"Rows to print at most, 0 for all; default: 1000, and all where a file is written." default:"-1"`
 	JSON   bool   `name:"json" help:"As --format json; with another format only failures are JSON."`
 	Memory string `help:"Memory for the query." default:"2GB" placeholder:"SIZE"`
@@ -61,11 +62,18 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) (err error) {
 		return c.session(ctx, a, home, opts)
 	}
 	opts.SQL = query
+	if err := c.spare(ctx, home); err != nil {
+		return err
+	}
 	out, done, err := c.output(a)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, done(err)) }()
+	defer func() {
+		if err = errors.Join(err, done(err)); err == nil && c.Output != "" {
+			_ = local.NoteQueried(ctx, home, c.Workspace, c.Output) // else it is not replaced once a run has read it
+		}
+	}()
 	if c.Format == formatParquet {
 		return c.parquet(ctx, a, home, opts, out)
 	}
@@ -105,6 +113,18 @@ func (c *sqlCmd) choose() error {
 	}
 	c.Format = format
 	return nil
+}
+
+// spare refuses to replace a file that runs have read or written, or were made from.
+func (c *sqlCmd) spare(ctx context.Context, home *local.Home) error {
+	if c.Output == "" || c.Overwrite {
+		return nil
+	}
+	what, err := local.UseOf(ctx, home, c.Workspace, c.Output)
+	if err != nil || what == "" {
+		return err
+	}
+	return outFile{path: c.Output}.there("the file is " + what)
 }
 
 // output opens where the rows go; done closes it, and leaves no half file.
