@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"thalweg/internal/doctor"
 	"thalweg/internal/document"
 	"thalweg/internal/fault"
+	"thalweg/internal/local"
 	"thalweg/internal/script"
 )
 
@@ -29,6 +31,11 @@ func (c *validateCmd) Run(ctx context.Context, a *app) error {
 	s, diags, err := c.load(ctx, a)
 	if err != nil {
 		return err
+	}
+	if s != nil {
+		if refused := outputsRefused(ctx, s); refused != nil {
+			s, diags = nil, append(diags, *refused)
+		}
 	}
 	out := validated{OK: s != nil, Diagnostics: diags}
 	if s != nil {
@@ -65,6 +72,23 @@ func (c *validateCmd) Run(ctx context.Context, a *app) error {
 		return errReported{exitCode(fault.Of(diags.Err()).Kind)}
 	}
 	return errReported{exitUsers}
+}
+
+// outputsRefused is what a run would refuse of the outputs before it begins; nil: nothing.
+func outputsRefused(ctx context.Context, s *script.Script) *document.Diagnostic {
+	err := local.CheckOutputs(ctx, s)
+	if err == nil {
+		return nil
+	}
+	f := fault.Of(err)
+	d := document.Diagnostic{Severity: document.Error, Message: f.Message, Hint: f.Hint, Pos: document.Pos{File: f.Place.File, Line: int(f.Place.Line), Col: f.Place.Column}}
+	d.End = d.Pos
+	if text, ok := s.Text(d.Pos.File); ok {
+		if lines := strings.Split(text, "\n"); d.Pos.Line >= 1 && d.Pos.Line <= len(lines) {
+			d.Source = lines[d.Pos.Line-1]
+		}
+	}
+	return &d
 }
 
 // connections looks at what a script needs beside itself.

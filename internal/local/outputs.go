@@ -195,10 +195,38 @@ func globPattern(at string) string {
 }
 
 // checkFiles refuses, before a run exists, files of schemes that cannot be
-// used here, outputs that would replace a file that the run reads or one of
-// the state directory, and two nodes that would write the same file.
+// used here, and what checkOutputs refuses.
 func (h *Home) checkFiles(ctx context.Context, client *remote.Client, s *script.Script, nodes []*script.Node) error {
-	inputs, err := inputsOf(ctx, client, s, nodes)
+	for _, n := range nodes {
+		for _, r := range n.FileReaders() {
+			for _, u := range r.URLs {
+				if err := checkAddress(ctx, client, s, u.URL, u.Pos); err != nil {
+					return err
+				}
+			}
+		}
+		if n.Out != nil {
+			if err := checkAddress(ctx, client, s, n.Out.URL, n.Out.Pos); err != nil {
+				return err
+			}
+		}
+	}
+	return checkOutputs(ctx, s, nodes, h.owns)
+}
+
+// CheckOutputs refuses what a run of a script would refuse of its outputs, wherever its state is.
+func CheckOutputs(ctx context.Context, s *script.Script) error {
+	nodes, err := s.Affected(nil)
+	if err != nil {
+		return nil //nolint:nilerr // there is nothing that a run would begin with
+	}
+	return checkOutputs(ctx, s, nodes, func(string) bool { return false })
+}
+
+// checkOutputs refuses outputs that would replace a file that the run reads or one of
+// the state directory, and two nodes that would write the same file.
+func checkOutputs(ctx context.Context, s *script.Script, nodes []*script.Node, owned func(path string) bool) error {
+	inputs, err := inputsOf(ctx, s, nodes)
 	if err != nil {
 		return err
 	}
@@ -207,15 +235,12 @@ func (h *Home) checkFiles(ctx context.Context, client *remote.Client, s *script.
 		if n.Out == nil {
 			continue
 		}
-		if err := checkAddress(ctx, client, s, n.Out.URL, n.Out.Pos); err != nil {
-			return err
-		}
 		written, err := writtenTargets(n)
 		if err != nil {
 			return err
 		}
 		for _, out := range written {
-			if err := h.checkOutput(out, inputs, outputs); err != nil {
+			if err := checkOutput(out, inputs, outputs, owned); err != nil {
 				return err
 			}
 			outputs = append(outputs, out)
@@ -226,7 +251,7 @@ func (h *Home) checkFiles(ctx context.Context, client *remote.Client, s *script.
 
 // checkOutput holds a file that is written against those that are read, and those that other
 // nodes write.
-func (h *Home) checkOutput(out target, inputs, outputs []target) error {
+func checkOutput(out target, inputs, outputs []target, owned func(path string) bool) error {
 	for _, other := range outputs {
 		if out.meets(other) && !bothAdd(out.node, other.node) {
 			return out.refuse(fmt.Sprintf("nodes %s and %s write the same file %s", other.node.Name, out.node.Name, out.shown), "give them different url_templates")
@@ -241,7 +266,7 @@ func (h *Home) checkOutput(out target, inputs, outputs []target) error {
 			return out.refuse(fmt.Sprintf("node %s would replace %s, which is part of the script", out.node.Name, in.shown), "write to another place")
 		}
 	}
-	if out.local && h.owns(out.at) {
+	if out.local && owned(out.at) {
 		return out.refuse(fmt.Sprintf("node %s writes %s into the state directory", out.node.Name, out.shown), "write to another place, or choose another state directory with --state")
 	}
 	return out.replaceable()
@@ -272,7 +297,7 @@ func (t target) refuse(message, hint string) error {
 }
 
 // inputsOf lists what a run of these nodes reads: their files, and the script's.
-func inputsOf(ctx context.Context, client *remote.Client, s *script.Script, nodes []*script.Node) ([]target, error) {
+func inputsOf(ctx context.Context, s *script.Script, nodes []*script.Node) ([]target, error) {
 	var out []target
 	for _, name := range s.Files() {
 		if at, local, err := targetAt(name); err == nil && local {
@@ -282,9 +307,6 @@ func inputsOf(ctx context.Context, client *remote.Client, s *script.Script, node
 	for _, n := range nodes {
 		for _, r := range n.FileReaders() {
 			for _, u := range r.URLs {
-				if err := checkAddress(ctx, client, s, u.URL, u.Pos); err != nil {
-					return nil, err
-				}
 				found, err := inputTargets(ctx, n, u)
 				if err != nil {
 					return nil, err
