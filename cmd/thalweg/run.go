@@ -136,7 +136,29 @@ func (w *workplace) equip(a *app, flags engineFlags, opts local.Options) local.O
 	opts.Program, opts.Keeper, opts.Known, opts.Remote, opts.Logger, opts.Waiting = version, ownExecutable, a.known, w.client, w.logger, a.waiting
 	opts.MemoryBytes, opts.Cores, opts.Interpreter, opts.RowTimeout, opts.GroupTimeout = w.memoryBytes, flags.Cores, flags.Python, flags.RowTimeout, flags.GroupTimeout
 	opts.Tries, opts.AttemptTimeout = flags.Tries, flags.AttemptTimeout
+	opts.Exclusive, opts.Shared = a.environment != nil && a.environment.Protected, a.shared
 	return opts
+}
+
+// outputShared is the JSON event of an output that another run writes, too.
+type outputShared struct {
+	Event     string `json:"event"`
+	Workspace string `json:"workspace"`
+	Run       int64  `json:"run,omitempty"` // none: it has not begun yet
+	Node      string `json:"node"`
+	Output    string `json:"output"`
+	Other     int64  `json:"other_run"`
+	By        string `json:"other_node"`
+}
+
+// shared tells of an output that another run, which is under way, writes, too.
+func (a *app) shared(key state.RunKey, o local.SharedOutput) {
+	if a.json {
+		_ = printJSON(a.stdout, outputShared{"output_shared", key.Workspace, key.Run, o.Node, o.Output, o.Run, o.By}) // nobody is left to tell when this fails
+		return
+	}
+	fmt.Fprintf(a.stderr, "%s run %d is under way and writes %s, too, in node %s: what is written last stays; `%s` ends it\n",
+		a.mark("warning:", yellow), o.Run, plain(o.Output), o.By, a.command(state.RunKey{Workspace: key.Workspace, Run: o.Run}, fmt.Sprintf("stop %d", o.Run)))
 }
 
 // neverBegan is the event of a run that failed, or was interrupted, before it was one.

@@ -77,6 +77,9 @@ func (r *runner) letGoOn(ctx context.Context) (warnings document.Diagnostics, er
 		return nil, err
 	}
 	r.joined = r.home.AtWork(r.key)
+	if err := r.alone(ctx, r.script.Nodes); err != nil {
+		return nil, err
+	}
 	if err := r.resume(ctx); err != nil {
 		return nil, err
 	}
@@ -101,7 +104,13 @@ func (r *runner) begin(ctx context.Context) error {
 	if err := r.tryPython(ctx, python, affected); err != nil {
 		return err
 	}
-	return r.enlist(ctx, affected)
+	if err := r.alone(ctx, affected); err != nil {
+		return err
+	}
+	if err := r.enlist(ctx, affected); err != nil {
+		return err
+	}
+	return r.stillAlone(ctx, affected)
 }
 
 // begunBefore looks for a token among the latest runs.

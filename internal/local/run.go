@@ -86,6 +86,10 @@ type Options struct {
 	stateWithin time.Duration // that a call of the state is repeated which could not reach it: see patient.Config
 
 	isolated bool // batches are executed in processes of their own: see Isolation
+
+	Exclusive bool // it does not begin while another run writes one of its outputs
+	// Shared is told of such outputs, else: also before the run has a number; may be nil.
+	Shared func(state.RunKey, SharedOutput)
 }
 
 // Started describes a run that is about to work.
@@ -252,6 +256,7 @@ type runner struct {
 	watch    *budget.Watch
 	content  *pipeline.Pipeline
 	warnings document.Diagnostics // of the script
+	told     map[SharedOutput]bool
 }
 
 // run prepares what may fail before a run exists, so that a bad script leaves
@@ -269,6 +274,9 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 			err = errors.Join(err, r.lock.Close())
 		}
 	}()
+	if err := r.alone(ctx, affected); err != nil { // before it waits for memory
+		return sum, err
+	}
 	if err := r.enter(ctx, needsPython(affected)); err != nil {
 		return sum, err
 	}
@@ -293,6 +301,9 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 		return sum, err
 	}
 	defer r.content.Close()
+	if err := r.stillAlone(ctx, affected); err != nil {
+		return Summary{Key: r.key}, err
+	}
 	if r.nodes, err = r.home.State.Nodes(ctx, r.key); err != nil {
 		return Summary{Key: r.key}, fmt.Errorf("read the nodes of run %d: %w", r.key.Run, err)
 	}
@@ -305,6 +316,16 @@ func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Su
 	told := r.tell(ctx, r.key)
 	defer told()
 	return r.drive(ctx, warnings)
+}
+
+// stillAlone is alone for a run that others can see by now: one that is refused is stopped.
+func (r *runner) stillAlone(ctx context.Context, nodes []*script.Node) error {
+	err := r.alone(ctx, nodes)
+	if err != nil && r.opts.Exclusive && ctx.Err() == nil {
+		_, stopped := supervise.Stop(ctx, r.store, r.key, mark(err.Error()))
+		err = errors.Join(err, stopped)
+	}
+	return err
 }
 
 // openContent makes the run's content, once its number is known.
@@ -761,6 +782,7 @@ func (h *Home) fill(ctx context.Context, sum *Summary) {
 		sum.Failure = run.Failure
 	}
 	sum.Nodes, _ = h.State.Nodes(ctx, sum.Key)
+	sum.Worked = Worked(ctx, h.State, run, sum.Nodes)
 	sum.Asked = askedOf(sum.Nodes)
 	sum.Files, _ = Files(ctx, h.State, sum.Nodes)
 	sum.Checks, _ = Checks(ctx, h.State, sum.Nodes)
@@ -768,6 +790,17 @@ func (h *Home) fill(ctx context.Context, sum *Summary) {
 	sum.ComputedIn = ComputedIn(ctx, h.State, sum.Nodes)
 	sum.Stats = NodeStats(ctx, h.State, sum.Nodes)
 	sum.Nodes = Shown(ctx, h.State, sum.Nodes)
+}
+
+// Worked is how long each of a run's nodes has been worked on. What cannot be read is left out.
+func Worked(ctx context.Context, store state.Store, run state.Run, nodes []state.Node) map[string]time.Duration {
+	out := map[string]time.Duration{}
+	for _, n := range nodes {
+		if took, err := state.Worked(ctx, store, run, n, time.Now()); err == nil {
+			out[n.Name] = took
+		}
+	}
+	return out
 }
 
 // NodeStats adds up what the batches of nodes measured. A node of which that
@@ -782,7 +815,6 @@ func NodeStats(ctx context.Context, store state.Store, nodes []state.Node) map[s
 		total := tally.Stats
 		if n.ReusedFrom != nil { // it has cost nothing here
 			total.Engine, total.Python, total.Elapsed, total.PeakBytes = 0, 0, 0, 0
-	sum.Worked = Worked(ctx, h.State, run, sum.Nodes)
 		}
 		if total.Warnings, err = warnings(ctx, store, holderOf(n), tally); err == nil {
 			stats[n.Name] = total
@@ -792,17 +824,6 @@ func NodeStats(ctx context.Context, store state.Store, nodes []state.Node) map[s
 }
 
 // warnings lists all warnings of a node by batch: only where there are more
-// Worked is how long each of a run's nodes has been worked on. What cannot be read is left out.
-func Worked(ctx context.Context, store state.Store, run state.Run, nodes []state.Node) map[string]time.Duration {
-	out := map[string]time.Duration{}
-	for _, n := range nodes {
-		if took, err := state.Worked(ctx, store, run, n, time.Now()); err == nil {
-			out[n.Name] = took
-		}
-	}
-	return out
-}
-
 // than its tally keeps are its batches read.
 func warnings(ctx context.Context, store state.Store, key state.NodeKey, tally state.Tally) (texts []string, err error) {
 	if tally.Warned == len(tally.Warnings) {

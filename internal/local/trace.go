@@ -74,6 +74,9 @@ func traceFirst(ctx context.Context, cfg lineage.Config, targets []lineage.Targe
 		if !errors.As(err, &none) {
 			return tree, err
 		}
+		if i+1 < len(targets) && targets[i+1].Node == target.Node { // another batch
+			continue
+		}
 		job, err := cfg.Job(ctx, target.Node.RunKey)
 		if err != nil {
 			return nil, err
@@ -86,7 +89,7 @@ func traceFirst(ctx context.Context, cfg lineage.Config, targets []lineage.Targe
 			break
 		}
 		if i > 0 && i == len(targets)-1 {
-			none.Fault.Message = fmt.Sprintf("none of the %d runs that have written into %s has written a row for which %s", len(targets), target.Files[0].URL, opts.Where)
+			none.Fault.Message = fmt.Sprintf("none of the runs that have written into %s has written a row for which %s", target.Files[0].URL, opts.Where)
 		}
 	}
 	return nil, none
@@ -162,10 +165,9 @@ func findTargets(ctx context.Context, home *Home, opts TraceOptions) (targets []
 			case err != nil:
 				return nil, err
 			case sure && !address.Database(at):
-				return []lineage.Target{*found}, nil
-			case found != nil:
-				targets = append(targets, *found)
+				return found, nil
 			}
+			targets = append(targets, found...)
 		}
 		if page.From = next; next == 0 {
 			break
@@ -236,12 +238,12 @@ func tableOfRun(ctx context.Context, home *Home, key state.RunKey, table string)
 	return target, false, nil
 }
 
-// targetIn looks for a table or file in a run; nil: it has none. sure says that a file is as the run wrote it,
-// or that nobody can tell.
-func targetIn(ctx context.Context, home *Home, r state.Run, name, path string) (target *lineage.Target, sure bool, err error) {
+// targetIn looks for a table or file in a run: of a table of a database there are as many as batches have written
+// it. sure says that a file is as the run wrote it, or that nobody can tell.
+func targetIn(ctx context.Context, home *Home, r state.Run, name, path string) (targets []lineage.Target, sure bool, err error) {
 	for _, n := range r.Nodes {
 		if n.Table != "" && strings.EqualFold(n.Table, name) && n.Status == state.Succeeded {
-			return &lineage.Target{Node: state.NodeKey{RunKey: r.RunKey, Node: n.Name}}, true, nil
+			return []lineage.Target{{Node: state.NodeKey{RunKey: r.RunKey, Node: n.Name}}}, true, nil
 		}
 	}
 	for _, n := range r.Nodes {
@@ -260,19 +262,19 @@ func targetIn(ctx context.Context, home *Home, r state.Run, name, path string) (
 		if err != nil {
 			return nil, false, fmt.Errorf("read the files of %s: %w", n.Name, err)
 		}
-		found := filesAt(files, path)
-		if found == nil {
+		found := filesAt(key, files, path)
+		if len(found) == 0 {
 			continue
 		}
-		found.Node = key
-		sure, err := asTheyWere(ctx, found.Files)
+		sure, err := asTheyWere(ctx, found[0].Files)
 		return found, sure, err
 	}
 	return nil, false, nil
 }
 
-// filesAt finds the file of a path among those of a node, or all of its directory; nil: it is none of them.
-func filesAt(files []state.File, path string) *lineage.Target {
+// filesAt finds the file of a path among those of a node, or all of its directory, or what each batch has written
+// into the table of a database; none: it is none of them.
+func filesAt(key state.NodeKey, files []state.File, path string) (out []lineage.Target) {
 	is := func(url string) bool { return url == path || !address.Remote(path) && resolved(url) == resolved(path) }
 	dir := ""
 	for _, f := range files {
@@ -281,14 +283,14 @@ func filesAt(files []state.File, path string) *lineage.Target {
 		}
 	}
 	if dir != "" && is(dir) {
-		return &lineage.Target{Dir: dir, Files: slices.DeleteFunc(slices.Clone(files), func(f state.File) bool { return f.Manifest })}
+		return []lineage.Target{{Node: key, Dir: dir, Files: slices.DeleteFunc(slices.Clone(files), func(f state.File) bool { return f.Manifest })}}
 	}
 	for _, f := range files {
 		if !f.Manifest && is(f.URL) {
-			return &lineage.Target{Dir: dir, Files: []state.File{f}}
+			out = append(out, lineage.Target{Node: key, Dir: dir, Files: []state.File{f}})
 		}
 	}
-	return nil
+	return out
 }
 
 // asTheyWere reports whether files of this machine are as they were written, or are not there:

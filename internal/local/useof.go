@@ -25,8 +25,8 @@ func queriedName(path string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// asWritten is how a file is told from what somebody else writes at its place.
-func asWritten(file fs.FileInfo) string {
+// stampOf is how a file is told from what somebody else writes at its place.
+func stampOf(file fs.FileInfo) string {
 	return fmt.Sprint(file.Size(), " ", file.ModTime().UnixNano())
 }
 
@@ -36,7 +36,7 @@ func NoteQueried(ctx context.Context, home *Home, workspace, path string) error 
 	if err != nil {
 		return fmt.Errorf("look at what was written: %w", err)
 	}
-	return home.State.PutNote(ctx, workspace, state.Note{Topic: topicQueried, Name: queriedName(path), Data: []byte(asWritten(file)), Time: time.Now()})
+	return home.State.PutNote(ctx, workspace, state.Note{Topic: topicQueried, Name: queriedName(path), Data: []byte(stampOf(file)), Time: time.Now()})
 }
 
 // UseOf says what one of the latest runs of a workspace has to do with a file of this machine;
@@ -51,7 +51,7 @@ func UseOf(ctx context.Context, home *Home, workspace, path string) (string, err
 		return "", err
 	}
 	for _, n := range notes {
-		if n.Name == queriedName(path) && string(n.Data) == asWritten(file) {
+		if n.Name == queriedName(path) && string(n.Data) == stampOf(file) {
 			return "", nil
 		}
 	}
