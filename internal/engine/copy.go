@@ -50,6 +50,37 @@ func (in *Instance) Texts(ctx context.Context, query string) (out [][]*string, e
 type aroundTry func(ctx context.Context, try func(context.Context) error) error
 
 func (in *Instance) copyAround(ctx context.Context, c sqltext.Copy, ordered bool, around aroundTry) (rowCount, byteCount int64, err error) {
+	if !in.hidesFailures && strings.Contains(c.Query, expr.ScanEnd+"(") {
+		in.scansWhole = true
+		err := in.defined(ctx, c.Query, expr.ScanWhole(), expr.ScanInPart(), func() (err error) {
+			rowCount, byteCount, err = in.copyFloats(ctx, c, ordered, around)
+			return err
+		})
+		in.scansWhole = false
+		if err == nil || ctx.Err() != nil {
+			return rowCount, byteCount, err
+		}
+	}
+	return in.copyFloats(ctx, c, ordered, around)
+}
+
+// defined calls f while a macro of the query is defined in another way than usual.
+func (in *Instance) defined(ctx context.Context, query, other, usual string, f func() error) error {
+	if err := in.defineMacros(ctx, query); err != nil {
+		return err
+	}
+	if err := in.set(ctx, []string{other}); err != nil {
+		return err
+	}
+	err := f()
+	if serr := in.set(context.WithoutCancel(ctx), []string{usual}); serr != nil {
+		in.macros.forget()
+		return errors.Join(err, serr)
+	}
+	return err
+}
+
+func (in *Instance) copyFloats(ctx context.Context, c sqltext.Copy, ordered bool, around aroundTry) (rowCount, byteCount int64, err error) {
 	rowCount, byteCount, err = in.copyJoined(ctx, c.Guarded(), ordered, around)
 	if err != nil && len(c.Floats) > 0 && foundIn(err, sqltext.NegativeZero) {
 		return in.copyJoined(ctx, c.Exact(), ordered, around)
@@ -63,17 +94,10 @@ func (in *Instance) copyJoined(ctx context.Context, stmt string, ordered bool, a
 	if in.hidesFailures || in.cfg.Threads > 1 || !strings.Contains(stmt, expr.Joined+"(") {
 		return in.copyOnce(ctx, stmt, ordered, around)
 	}
-	if err := in.defineMacros(ctx, stmt); err != nil {
-		return 0, 0, err
-	}
-	if err := in.set(ctx, []string{expr.JoinedAsCame()}); err != nil {
-		return 0, 0, err
-	}
-	rowCount, byteCount, err = in.copyOnce(ctx, stmt, ordered, around)
-	if serr := in.set(context.WithoutCancel(ctx), []string{expr.JoinedAnyhow()}); serr != nil {
-		in.macros.forget()
-		return 0, 0, errors.Join(err, serr)
-	}
+	err = in.defined(ctx, stmt, expr.JoinedAsCame(), expr.JoinedAnyhow(), func() error {
+		rowCount, byteCount, err = in.copyOnce(ctx, stmt, ordered, around)
+		return err
+	})
 	if err != nil && foundIn(err, expr.NotAsCame) {
 		return in.copyOnce(ctx, stmt, ordered, around)
 	}

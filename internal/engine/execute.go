@@ -70,6 +70,7 @@ func execute(ctx context.Context, cfg InstanceConfig, pool *python.Pool, task Ta
 			}
 			x.discard()
 		}
+		x.res.PartsRead = x.res.PartsRead || in.partsRead
 		if cerr := from.close(in, err == nil && !x.retried); cerr != nil && err == nil {
 			x.discard()
 			x.discardSides()

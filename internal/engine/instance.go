@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	duckdb "github.com/duckdb/duckdb-go/v2"
 
@@ -50,6 +51,9 @@ type Instance struct {
 	lasting  bool
 	profiled bool  // its queries are profiled
 	csvRows  int64 // that CSV readers gave to the last COPY, if it was profiled
+	// partsRead says that a statement may have left a part of texts unread: see Result.PartsRead.
+	partsRead  bool
+	scansWhole bool // what is left fails now: see expr.ScanWhole
 	// hidesFailures says that statements of its task may go on where a value fails.
 	hidesFailures bool
 }
@@ -226,6 +230,7 @@ func (in *Instance) prepare(ctx context.Context, query string) error {
 
 // defineMacros defines the macros that a statement names.
 func (in *Instance) defineMacros(ctx context.Context, query string) error {
+	in.partsRead = in.partsRead || !in.scansWhole && strings.Contains(query, expr.ScanEnd+"(")
 	return in.macros.define(query, func(statement string) error {
 		if _, err := in.conn.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("define a macro of a statement: %w", err)

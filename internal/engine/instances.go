@@ -262,7 +262,7 @@ func (in *Instance) renew() (clean bool, err error) {
 	if err := in.connect(ctx); err != nil {
 		return false, err
 	}
-	in.profiled, in.csvRows = false, 0
+	in.profiled, in.csvRows, in.partsRead = false, 0, false
 	left, err := os.ReadDir(in.cfg.SpillDir)
 	if err != nil || len(left) > 0 {
 		return false, err

@@ -132,7 +132,7 @@ func (x *execution) retry(ctx context.Context) error {
 	}
 	task.Quarantine = &Quarantine{Sides: q.Sides, Judge: q.Judge}
 	x.task = task
-	x.res.CSVRows = rowsRead
+	x.res.CSVRows, x.res.PartsRead = rowsRead, true
 	return x.run(ctx)
 }
 

@@ -158,8 +158,10 @@ type Result struct {
 	RowsOut int64
 	CSVRows int64 // that CSV readers delivered: see Task.CSV
 	BadRows int64 // see Quarantine
-	Engine  time.Duration
-	Python  python.Stats
+	// PartsRead says that formats of numbers may have left a part of some text unread.
+	PartsRead bool
+	Engine    time.Duration
+	Python    python.Stats
 }
 
 // Add takes in what a later task of the same batch did.
@@ -168,6 +170,7 @@ func (r *Result) Add(more Result) {
 	r.RowsOut += more.RowsOut
 	r.CSVRows += more.CSVRows
 	r.BadRows += more.BadRows
+	r.PartsRead = r.PartsRead || more.PartsRead
 	r.Engine += more.Engine
 	r.Python.Rows += more.Python.Rows
 	r.Python.Chunks += more.Python.Chunks

@@ -136,7 +136,7 @@ func ScanSQL(t Type, format, sql string) (string, error) {
 		return r.scanInstant(n, format, "")
 	case Int, Float, Decimal:
 		if format != "" {
-			return r.scanNumber(t, n, format)
+			return r.scanNumber(t, n, format, nil)
 		}
 		macro := map[Type]string{Int: "thalweg_scan_int", Float: "thalweg_scan_float", Decimal: "thalweg_scan_decimal"}[t]
 		return r.let(n, func(v string) string { return macro + "(" + v + ")" }), nil
@@ -158,24 +158,25 @@ type Exactly struct {
 }
 
 // ScanExactSQL is ScanSQL as Thalweg's own forms read text: NULL also where the
-// type cannot hold the value exactly. A decimal has no format, or is read as ScanSQL does.
+// type cannot hold the value exactly, or a number's format leaves some of the text over.
 func ScanExactSQL(t Type, format, sql string, how Exactly) (string, error) {
 	r := &renderer{}
 	n := &node{op: opRaw, raw: sql, typ: String, text: sql}
 	switch {
-	case t.IsDecimal() && format == "":
+	case format != "" && (t == Int || t == Float || t == Decimal):
+		return r.scanNumber(t, n, format, &how)
+	case t.IsDecimal():
+		if format != "" {
+			break // it has none
+		}
 		return r.exactScan(t, n, how.Round), nil
 	case t == Instant:
 		if how.Round {
 			n.raw = "regexp_replace(" + sql + ", '([.,][0-9]{6})[0-9]+', '\\1')"
 		}
 		return r.scanInstant(n, format, how.Zone)
-	case t == Float && format == "":
-		macro := "thalweg_scan_exact_float"
-		if how.Round {
-			macro = "thalweg_scan_plain_float"
-		}
-		return r.let(n, func(v string) string { return macro + "(" + v + ")" }), nil
+	case t == Float:
+		return r.let(n, func(v string) string { return how.float(v) }), nil
 	case t == DateTime && !how.Round:
 		scan, err := ScanSQL(t, format, sql)
 		if err != nil {
@@ -190,6 +191,14 @@ func ScanExactSQL(t Type, format, sql string, how Exactly) (string, error) {
 		return exact, nil
 	}
 	return ScanSQL(t, format, sql)
+}
+
+// float reads the text of a float.
+func (how Exactly) float(v string) string {
+	if how.Round {
+		return "thalweg_scan_plain_float(" + v + ")"
+	}
+	return "thalweg_scan_exact_float(" + v + ")"
 }
 
 // exactTime is the reading of a datetime, by Go where its text may have more
@@ -353,10 +362,26 @@ func scanPattern(text string) string {
 	return b.String()
 }
 
-// scanNumber follows Go's Sscanf: blanks before the value are skipped, the
-// verb takes as many characters as could belong to a number, what follows the
-// format is ignored.
-func (r *renderer) scanNumber(t Type, n *node, format string) (string, error) {
+// ScanEnd is the macro of the pattern of a scan format, which leaves what follows the
+// format unread, as Go's Sscanf does.
+const ScanEnd = "thalweg_scan_end"
+
+// scanAtEnd ends the pattern of a format that has to be all there is, but for blanks.
+const scanAtEnd = `[\s\p{Z}]*$`
+
+func scanEndBy(body string) string {
+	return "CREATE OR REPLACE TEMP MACRO " + ScanEnd + "(pattern) AS " + body
+}
+
+// ScanInPart defines ScanEnd as Macros does.
+func ScanInPart() string { return scanEndBy("pattern") }
+
+// ScanWhole defines ScanEnd so that a text with more than its format is no value: who
+// reads with it first knows, if nothing fails, that nothing was left over.
+func ScanWhole() string { return scanEndBy("pattern || " + sqltext.String(scanAtEnd)) }
+
+// numberPattern is that of a scan format; its group is the number.
+func numberPattern(t Type, format string) (string, *Error) {
 	f, err := parseScanFormat(t, format)
 	if err != nil {
 		return "", err
@@ -372,8 +397,30 @@ func (r *renderer) scanNumber(t Type, n *node, format string) (string, error) {
 	default: // a sign counts
 		value = fmt.Sprintf(`[+-][0-9]{0,%d}|[0-9]{0,%d}`, f.width-1, f.width)
 	}
-	pattern := `^` + f.before + `\s*(` + value + `)` + f.after
-	scanned := r.bind("regexp_extract("+r.sql(n)+", "+sqltext.String(pattern)+", 1)", false, func(v string) string {
+	return `^` + f.before + `\s*(` + value + `)` + f.after, nil
+}
+
+// scanNumber follows Go's Sscanf: blanks before the value are skipped, the
+// verb takes as many characters as could belong to a number, what follows the
+// format is ignored, or with exact is an error.
+func (r *renderer) scanNumber(t Type, n *node, format string, exact *Exactly) (string, error) {
+	pattern, err := numberPattern(t, format)
+	if err != nil {
+		return "", err
+	}
+	if exact != nil {
+		text := "regexp_extract(" + r.sql(n) + ", " + sqltext.String(pattern+scanAtEnd) + ", 1)"
+		switch t {
+		case Int:
+			return r.bind(text, false, func(v string) string { return "thalweg_scan_int(" + v + ")" }), nil
+		case Float:
+			return r.bind(text, false, exact.float), nil
+		}
+		return r.bind(text, false, func(v string) string {
+			return r.exactScan(t, &node{op: opRaw, raw: v, typ: String, text: v}, exact.Round)
+		}), nil
+	}
+	scanned := r.bind("regexp_extract("+r.sql(n)+", "+ScanEnd+"("+sqltext.String(pattern)+"), 1)", false, func(v string) string {
 		if t == Int {
 			return "thalweg_scan_int(" + v + ")"
 		}
@@ -385,6 +432,34 @@ func (r *renderer) scanNumber(t Type, n *node, format string) (string, error) {
 		})
 	}
 	return scanned, nil
+}
+
+// NumberFormat takes texts apart as a scan format reads them.
+type NumberFormat struct{ pattern *regexp.Regexp }
+
+// ParseNumberFormat gives nil for types and formats that are none of numbers.
+func ParseNumberFormat(t Type, format string) *NumberFormat {
+	if format == "" || t != Int && t != Float && t != Decimal {
+		return nil
+	}
+	pattern, err := numberPattern(t, format)
+	if err != nil {
+		return nil
+	}
+	return &NumberFormat{regexp.MustCompile(pattern)}
+}
+
+// Read gives the number in a text, and what the format leaves over behind it, without
+// blanks. ok is false of a text that the format does not read at all.
+func (f *NumberFormat) Read(text string) (number, rest string, ok bool) {
+	if f == nil {
+		return "", "", false
+	}
+	at := f.pattern.FindStringSubmatchIndex(text)
+	if at == nil || at[2] == at[3] {
+		return "", "", false
+	}
+	return text[at[2]:at[3]], strings.TrimSpace(text[at[1]:]), true
 }
 
 // DefaultSQL renders default_value or col_default_value text (or the zero

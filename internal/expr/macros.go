@@ -63,6 +63,7 @@ func JoinedAsCame() string {
 // scanMacros read values of text.
 func scanMacros() []string {
 	return []string{
+		ScanInPart(),
 		// Strict base-10 integer: text that prints back the same is one (57 ns, the bare cast 27); for
 		// 007, +5 and -0 a pattern keeps out the decimals, exponents, blanks, underscores and hexadecimal
 		// that DuckDB's cast takes.

@@ -159,6 +159,10 @@ func tooFine(r *script.FileReader, c *script.InputColumn, value string) (problem
 	if !c.Exact() {
 		return "", ""
 	}
+	number, rest, formatted := numberIn(c, value)
+	if formatted && rest == "" {
+		value = number
+	}
 	switch {
 	case c.Type.IsDecimal():
 		if _, ok := new(big.Rat).SetString(value); ok && c.Numbers == (script.Numbers{}) && !strings.ContainsAny(value, "/xX_pP") {
@@ -173,7 +177,7 @@ func tooFine(r *script.FileReader, c *script.InputColumn, value string) (problem
 			return "has digits below the microsecond, which a timestamptz does not keep", roundHint(r, c)
 		}
 	case c.Type == expr.Float:
-		if v, err := strconv.ParseFloat(value, 64); err == nil && !math.IsInf(v, 0) && c.Format == "" && c.Numbers == (script.Numbers{}) && !strings.Contains(value, "_") {
+		if v, err := strconv.ParseFloat(value, 64); err == nil && !math.IsInf(v, 0) && formatted == (c.Format != "") && rest == "" && c.Numbers == (script.Numbers{}) && !strings.Contains(value, "_") {
 			return "has digits that a float does not keep", roundHint(r, c)
 		}
 	}

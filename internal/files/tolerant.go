@@ -122,7 +122,11 @@ func notOfType(c *script.InputColumn, value string) string {
 	if problem, _ := tooFine(nil, c, value); problem != "" {
 		return fmt.Sprintf("column %s: %q %s", c.Name, shorten(value), problem)
 	}
-	return fmt.Sprintf("column %s: %q is not %s", c.Name, shorten(value), describeType(c))
+	text := fmt.Sprintf("column %s: %q is not %s", c.Name, shorten(value), describeType(c))
+	if _, rest, ok := numberIn(c, value); ok && rest != "" {
+		text += fmt.Sprintf(", which leaves %q over", shorten(rest))
+	}
+	return text
 }
 
 // rawText is a record as it is kept: without its line end, bytes that are no

@@ -27,6 +27,8 @@ func valueHint(r *script.FileReader, c *script.InputColumn, value string) string
 	switch number := c.Type == expr.Int || c.Type == expr.Float || c.Type.IsDecimal(); {
 	case nullWord.MatchString(value) && r.Records == "":
 		hint = fmt.Sprintf("if it stands for no value, say csv.null_text: %q of the column", value)
+	case number && c.Format != "":
+		hint = formatHint(r, c, value)
 	case number && thousands.MatchString(value) && r.Records == "" && c.Numbers == (script.Numbers{}):
 		hint = thousandsHint(c, value)
 	case number && percent.MatchString(value):
@@ -46,6 +48,37 @@ func valueHint(r *script.FileReader, c *script.InputColumn, value string) string
 	}
 	return atColumn(hint, r, c)
 }
+
+// numberIn takes a text apart as the format of its column does; ok is false without one.
+func numberIn(c *script.InputColumn, value string) (number, rest string, ok bool) {
+	return expr.ParseNumberFormat(c.Type, c.Format).Read(value)
+}
+
+// formatHint is for a text that the format of its number does not read, or not all of it.
+func formatHint(r *script.FileReader, c *script.InputColumn, value string) string {
+	_, rest, ok := numberIn(c, value)
+	switch {
+	case ok && thousands.MatchString(value) && r.Records == "":
+		return `if its commas part thousands, leave the format out and say csv: {thousands: ","} on the node that reads it`
+	case ok && rest == "-":
+		return "a minus behind the number is not read: read the column as a string, and compute the number from it in a field"
+	case ok && rest != "" && !startsLikeNumber.MatchString(rest):
+		return fmt.Sprintf("if it always follows, say so in the format: %q; else read the column as a string, and take it off with strings.ReplaceAll(r.%s, …)",
+			strings.TrimRight(c.Format, " ")+strings.Repeat(" ", spacesBefore(value, rest))+rest, c.Name)
+	}
+	return "correct the input, or read the column as a string and compute the number from it: strings.ReplaceAll(r." + c.Name + ", …) takes texts off"
+}
+
+// spacesBefore is 1 if blanks stand before the end of a value, else 0.
+func spacesBefore(value, end string) int {
+	before := strings.TrimSuffix(strings.TrimSpace(value), end)
+	if before != strings.TrimSpace(before) {
+		return 1
+	}
+	return 0
+}
+
+var startsLikeNumber = regexp.MustCompile(`^[0-9.,'+-]`)
 
 // thousandsHint is for a number with commas, each before three digits.
 func thousandsHint(c *script.InputColumn, value string) string {

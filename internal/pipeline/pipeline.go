@@ -728,7 +728,7 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 		s.RowsIn = res.CSVRows
 	}
 	var err error
-	if s.Warnings, err = x.warnings(ctx); err != nil {
+	if s.Warnings, err = x.warnings(ctx, res.PartsRead); err != nil {
 		return out, err
 	}
 	s.Warnings = append(s.Warnings, x.strain.notes...)
@@ -745,8 +745,9 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 	return out, nil
 }
 
-// warnings are about inputs that were read as they are and may be a mistake.
-func (x *attempt) warnings(ctx context.Context) ([]string, error) {
+// warnings are about inputs that were read as they are and may be a mistake. partsRead says
+// that values may have been read in part.
+func (x *attempt) warnings(ctx context.Context, partsRead bool) ([]string, error) {
 	var out []string
 	var errs []error
 	x.batch.Work.Each(x.node, func(n *script.Node, w *plan.Work) {
@@ -757,6 +758,13 @@ func (x *attempt) warnings(ctx context.Context) ([]string, error) {
 			}
 			some, err := fileWarnings(ctx, r, read)
 			out, errs = append(out, some...), append(errs, err)
+			if !partsRead {
+				continue
+			}
+			left, err := files.LeftOver(ctx, r, read, x.batch.Scratch)
+			if errs = append(errs, err); left != "" {
+				out = append(out, left)
+			}
 		}
 	})
 	return out, errors.Join(errs...)

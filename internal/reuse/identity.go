@@ -21,7 +21,7 @@ import (
 )
 
 // Semantics is the version of what nodes mean: see the package's text.
-const Semantics = 4
+const Semantics = 5
 
 // Part is one thing that a node's rows follow from.
 type Part struct {

@@ -3,6 +3,7 @@ package script
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -321,11 +322,30 @@ func (l *loader) exactDefaults(columns []*columnDraft) {
 		if v == nil {
 			v = c.parq.get("default_value")
 		}
-		if v != nil && v.Scalar() && c.column.Short && c.column.Exact() && !expr.DefaultIsExact(c.column.Type, c.column.Default, c.column.Format) {
+		if v == nil || !v.Scalar() {
+			continue
+		}
+		if _, rest, ok := expr.ParseNumberFormat(c.column.Type, c.column.Format).Read(c.column.Default); ok && rest != "" {
+			l.leftDefault(c, v, rest)
+			continue
+		}
+		if c.column.Short && c.column.Exact() && !expr.DefaultIsExact(c.column.Type, c.column.Default, c.column.Format) {
 			l.ErrorAt(v, c.path, "%s does not hold the default value %s exactly", article(c.column.Type), document.Quote(c.column.Default)).Hint =
 				"write one that it holds, or say round: true of the column"
 		}
 	}
+}
+
+// leftDefault tells of a default value of which the column's format reads a part: Capillaries
+// passes over the rest.
+func (l *loader) leftDefault(c *columnDraft, v *document.Value, rest string) {
+	text, hint := fmt.Sprintf("the format %s leaves %s of the default value over", document.Quote(c.column.Format), document.Quote(rest)),
+		"write the number alone, or with what the format has around it"
+	if c.column.Short {
+		l.ErrorAt(v, c.path, "%s", text).Hint = hint
+		return
+	}
+	l.WarnAt(v, c.path, "%s", text).Hint = hint
 }
 
 // fileKind decides whether the files are Parquet or CSV from what the columns say.
