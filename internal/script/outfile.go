@@ -32,6 +32,9 @@ func (l *loader) fileWriter(d *nodeDraft) {
 	}
 	l.databaseWriter(o, w)
 	csv := l.object(o.get("csv"), o.keyPath("csv"), csvWriterShape)
+	if v := csv.text("separator"); v != nil && v.Text == "" {
+		l.emptySeparator(v, csv.keyPath("separator"))
+	}
 	if sep := csv.str("separator"); sep != "" {
 		w.Separator = sep
 		v := csv.get("separator")

@@ -197,12 +197,14 @@ func (l *loader) csvReader(o *object) CSVReader {
 		l.WarnAt(o.get("first_data_line_idx"), o.keyPath("first_data_line_idx"), "first_data_line_idx is taken as 0")
 		c.FirstDataRecord = 0
 	}
-	if v := o.text("separator"); v != nil && v.Text != "" {
+	if v := o.text("separator"); v != nil && v.Text == "" {
+		l.emptySeparator(v, o.keyPath("separator"))
+	} else if v != nil {
 		c.Separator = v.Text[0]
 		if named := separatorNamed(v.Text); named != "" && !l.src.Lenient {
 			l.namedSeparator(v, o.keyPath("separator"), named)
 		} else if len(v.Text) > 1 {
-			l.WarnAt(v, o.keyPath("separator"), "only the first byte of the separator is used")
+			l.longSeparator(v, o.keyPath("separator"))
 		}
 		if strings.ContainsRune("\"\r\n", rune(c.Separator)) || c.Separator >= 0x80 || c.Separator == 0 {
 			l.ErrorAt(v, o.keyPath("separator"), "%s cannot separate columns", document.Quote(v.Text)).Hint = "use one ASCII character that is neither a quote nor a line break"
@@ -222,6 +224,29 @@ func (l *loader) csvReader(o *object) CSVReader {
 		}
 	}
 	return c
+}
+
+// longSeparator is for a separator of several characters. Capillaries takes the first one,
+// and the columns that there are then.
+func (l *loader) longSeparator(v *document.Value, path string) {
+	if !l.src.Lenient && l.ownNode(path) {
+		l.ErrorAt(v, path, "a separator is one character, not %s", document.Quote(v.Text)).Hint =
+			"write the file with one that no value has, such as a tab: sed 's/" + inSed.Replace(v.Text) + `/\t/g' in.csv > in.tsv, and say separator: "\t"`
+		return
+	}
+	l.WarnAt(v, path, "only the first byte of the separator is used")
+}
+
+// inSed writes a text as a pattern of sed.
+var inSed = strings.NewReplacer(`\`, `\\`, "/", `\/`, ".", `\.`, "*", `\*`, "[", `\[`, "]", `\]`, "^", `\^`, "$", `\$`, "'", `'\''`)
+
+// emptySeparator is for a separator of no characters, which Capillaries takes for a comma.
+func (l *loader) emptySeparator(v *document.Value, path string) {
+	if !l.src.Lenient && l.ownNode(path) {
+		l.ErrorAt(v, path, "the separator is empty").Hint = `write the character, "\t" for a tab; lines of fields of a fixed width are read as one string and cut in a sql node`
+		return
+	}
+	l.WarnAt(v, path, "the separator is empty: it is taken for a comma")
 }
 
 // separatorNamed is how a script writes the character that a separator names instead of

@@ -46,6 +46,11 @@ func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 	if meant == "" && !lenient && l.elsewhere(e, path) {
 		return
 	}
+	if meant == "" && !lenient && l.ownPart(e, path, s) {
+		l.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint =
+			"there is no such key, and what it is meant for is not done; " + document.DidYouMean(e.Name, s.names()) + "; " + lenientHint
+		return
+	}
 	if meant == "" || lenient {
 		hint := document.DidYouMean(e.Name, s.names())
 		if hint == "" && meant != "" {
@@ -56,6 +61,87 @@ func (l *loader) unknownKey(e *document.Entry, path string, s *shape) {
 	}
 	l.ErrorAt(e.Key, path, "unknown key %s", document.Quote(e.Name)).Hint = "did you mean " + document.Quote(meant) + "? " + lenientHint
 	l.Explains(misspelledKey(path, meant))
+}
+
+// ownPart reports whether an unknown key is in a part of a node (r, w, …) that is written in
+// Thalweg's own forms, and is no note: no script for Capillaries has it there, so that
+// somebody expects something of it.
+func (l *loader) ownPart(e *document.Entry, path string, s *shape) bool {
+	steps := strings.SplitN(path, ".", 4)
+	word := strings.ToLower(e.Name)
+	if len(steps) < 3 || steps[0] != "nodes" || isNote(word) || slices.Contains(capillariesKeys(), word) {
+		return false
+	}
+	if slices.ContainsFunc(s.names(), func(key string) bool { return marked(word, key) && strings.Contains(word, key) }) {
+		return false // put out of use on purpose
+	}
+	return l.ownNode(path)
+}
+
+// ownNode reports whether the node that a path is in reads or writes in Thalweg's own forms.
+func (l *loader) ownNode(path string) bool {
+	for _, d := range l.nodes {
+		if strings.HasPrefix(path, d.path+".") {
+			return inOwnForm(d.o)
+		}
+	}
+	return false
+}
+
+// isNote reports whether a key is what people call remarks of their own.
+func isNote(word string) bool {
+	return strings.HasPrefix(word, "_") || strings.HasPrefix(word, "x-") || slices.Contains(ownWords(), word) ||
+		slices.Contains([]string{"description", "comment", "comments", "remark", "doc", "docs", "label", "title", "unit", "owner", "source", "meta", "tags"}, word)
+}
+
+// inOwnForm reports whether a node reads or writes in a form that Capillaries does not have.
+func inOwnForm(node *object) bool {
+	if node == nil {
+		return false
+	}
+	for _, part := range []string{"r", "w"} {
+		v := node.get(part)
+		if v == nil {
+			continue
+		}
+		if v.Kind != document.Map || v.Made {
+			return true
+		}
+		var lists []*document.Value
+		for _, e := range v.Entries {
+			switch strings.ToLower(e.Name) {
+			case "types":
+				return true
+			case "columns", "fields":
+				lists = append(lists, e.Value)
+			case "table":
+				lists = append(lists, nil) // of a reader: it has none
+			}
+		}
+		if lists == nil || slices.ContainsFunc(lists, ownColumns) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownColumns reports whether columns or fields are in short forms, all or some of them.
+func ownColumns(v *document.Value) bool {
+	if v == nil {
+		return false
+	}
+	if v.Made {
+		return true
+	}
+	items := slices.Clone(v.Items)
+	for _, e := range v.Entries {
+		items = append(items, e.Value)
+	}
+	return slices.ContainsFunc(items, func(item *document.Value) bool {
+		return item.Made || item.Kind != document.Map || !slices.ContainsFunc(item.Entries, func(e *document.Entry) bool {
+			return slices.Contains([]string{"col_type", "expression"}, strings.ToLower(e.Name))
+		})
+	})
 }
 
 // restOfValue reports entries[i] if it is what a comma cut off from the value in front of
