@@ -25,6 +25,7 @@ type inferCmd struct {
 	Out       string   `help:"Write to FILE instead of standard output, with a schema for editors beside it." short:"o" placeholder:"FILE" type:"path"`
 	Overwrite bool     `help:"Replace FILE if it is there."`
 	JSON      bool     `name:"json" help:"Print what was found out as JSON instead of a script."`
+	Strict    bool     `help:"Fail, and write nothing, if anything is left out, put aside or guessed."`
 	Memory    string   `help:"Memory for reading the file." default:"2GB" placeholder:"SIZE"`
 	remoteFlags
 }
@@ -84,6 +85,9 @@ func (c *inferCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	progress.end()
+	if err := c.sayDoubts(a, p); err != nil {
+		return err
+	}
 	if c.JSON {
 		return to.write(a, func(w io.Writer) error { return printJSON(w, inferredJSON(p)) })
 	}
@@ -91,6 +95,24 @@ func (c *inferCmd) Run(ctx context.Context, a *app) (err error) {
 		return err
 	}
 	return writeSchemaBeside(c.Out)
+}
+
+// sayDoubts tells what the proposal leaves out or guesses, which is an error if that is asked for.
+func (c *inferCmd) sayDoubts(a *app, p *infer.Proposal) error {
+	if len(p.Doubts) == 0 {
+		return nil
+	}
+	things := figures.Counted(int64(len(p.Doubts)), "thing", "things")
+	fmt.Fprintf(a.stderr, "infer: %s to look at:\n", things)
+	for _, d := range p.Doubts {
+		fmt.Fprintf(a.stderr, "  %s: %s\n", d.Kind, d.Text)
+	}
+	if !c.Strict {
+		return nil
+	}
+	return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]},
+		Message: "nothing is written: --strict asks for a proposal that leaves nothing out and guesses nothing (" + things + " to look at)",
+		Hint:    "correct the files or name fewer of them; or leave out --strict and look at what the script does"}
 }
 
 // writeSchemaBeside gives editors the schema that a script's first line names, unless it is there.
@@ -128,7 +150,9 @@ func inferredJSON(p *infer.Proposal) any {
 		Thousands string     `json:"thousands,omitempty"`
 		Columns   []inferred `json:"columns"`
 		Notes     []string   `json:"notes,omitempty"`
-	}{File: p.URLs[0], Rows: p.Rows, BadRows: p.BadRows, Format: string(p.Format), Range: p.Range(), Encoding: p.Encoding, Decimal: p.Decimal, Thousands: p.Thousands, Columns: []inferred{}, Notes: p.Notes}
+
+		Doubts []infer.Doubt `json:"doubts,omitempty"` // what is left out, put aside or guessed
+	}{File: p.URLs[0], Rows: p.Rows, BadRows: p.BadRows, Format: string(p.Format), Range: p.Range(), Encoding: p.Encoding, Decimal: p.Decimal, Thousands: p.Thousands, Columns: []inferred{}, Notes: p.Notes, Doubts: p.Doubts}
 	if len(p.Files) > 1 {
 		out.Files = p.Files
 	}

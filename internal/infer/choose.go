@@ -36,47 +36,6 @@ func (f form) of(typ expr.Type, format string, filled int64) (candidate, bool) {
 	return candidate{typ, format, filled - f.fits, f.misfit}, !f.dead && f.fits > 0
 }
 
-// formOf chooses how numbers are written in a file: by what makes numbers of the
-// most columns. doubtful are two forms that do it equally well, and differ.
-func formOf(columns []*profile, separator byte) (best int, doubtful bool) {
-	are := func(p *profile, i int) bool {
-		f := p.numbers[i]
-		misfits := p.filled() - f.fits
-		return !f.dead && f.fits > 0 && (misfits == 0 || tolerable(misfits, p.filled()))
-	}
-	count := func(i int) (n int) {
-		for _, p := range columns {
-			if are(p, i) {
-				n++
-			}
-		}
-		return n
-	}
-	order := make([]int, len(numberForms))
-	for i := range order {
-		order[i] = i
-	}
-	if separator == ';' { // where commas are in numbers, they do not separate values
-		slices.SortStableFunc(order[1:], func(a, b int) int { return int(numberForms[a].decimal) - int(numberForms[b].decimal) })
-	}
-	most := -1
-	for _, i := range order {
-		if n := count(i); n > most {
-			best, most = i, n
-		}
-	}
-	// Whole numbers are so in all forms; where semicolons separate values, points may be between thousands.
-	differs := func(i int) bool {
-		return best != 0 || separator == ';' && slices.ContainsFunc(columns, func(p *profile) bool { return are(p, 0) && are(p, i) && p.numbers[0].most > 0 })
-	}
-	for _, i := range order {
-		if n := count(i); i != best && n == most && numberForms[i].decimal != numberForms[best].decimal && differs(i) {
-			doubtful = true
-		}
-	}
-	return best, doubtful
-}
-
 // number is what the numbers of a column are in a form.
 func (p *profile) number(i int) (candidate, bool) {
 	n := p.numbers[i]
@@ -138,10 +97,11 @@ func (c *Column) choose(p *profile, numbers int, days dayOrder) {
 	filled := p.filled()
 	list := p.candidates(numbers)
 	exact := slices.DeleteFunc(slices.Clone(list), func(x candidate) bool { return x.misfits > 0 })
-	if n := p.numbers[numbers]; n.zeros+n.pluses > 0 {
+	if n := p.numbers[numbers]; p.open || n.zeros+n.pluses > 0 {
 		list = slices.DeleteFunc(list, isNumber)
 		exact = slices.DeleteFunc(exact, isNumber)
 	}
+	borrowed := ambiguous(exact)
 	exact = days.settle(exact)
 	tolerated := slices.DeleteFunc(slices.Clone(list), func(x candidate) bool { return x.typ == expr.Bool || !tolerable(x.misfits, filled) })
 	tolerated = days.settle(tolerated)
@@ -149,9 +109,12 @@ func (c *Column) choose(p *profile, numbers int, days dayOrder) {
 	case filled == 0:
 		c.Evidence = "no values"
 	case ambiguous(exact):
-		c.Evidence = fmt.Sprintf("text %s … %s: every value is a day both of %s and of %s, so choose", quoted(p.least), quoted(p.most), exact[0].format, other(exact).format)
+		c.guess = fmt.Sprintf("every value is a day both of %s and of %s, so choose", exact[0].format, other(exact).format)
+		c.Evidence = fmt.Sprintf("text %s … %s: %s", quoted(p.least), quoted(p.most), c.guess)
 	case len(exact) > 0:
-		c.take(exact[0], p)
+		if c.take(exact[0], p); borrowed {
+			c.guess = fmt.Sprintf("the order of day and month, %s, is that of other columns", exact[0].format)
+		}
 	case len(tolerated) > 0 && !ambiguous(tolerated):
 		c.take(tolerated[0], p)
 	default:
@@ -174,6 +137,9 @@ func (c *Column) text(list []candidate, p *profile, numbers int) {
 		}
 	}
 	switch {
+	case p.open:
+		c.guess = "its numbers have decimal digits, or separators between thousands: look whether; as it is a text, nothing is lost (see decimal and thousands of csv)"
+		c.Evidence += "; " + c.guess
 	case p.numbers[numbers].zeros > 0:
 		c.Evidence += fmt.Sprintf("; %s leading zeros, which a number would lose", has(p.numbers[numbers].zeros))
 	case p.numbers[numbers].pluses > 0:

@@ -3,6 +3,7 @@ package infer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"thalweg/internal/expr"
@@ -10,10 +11,11 @@ import (
 
 // csvFile is one CSV file, and what a pass over it has told.
 type csvFile struct {
-	name  string
-	shape shape
-	found scanned
-	at    map[int]int // its field, by column of the proposal
+	name     string
+	encoding string
+	shape    shape
+	found    scanned
+	at       map[int]int // its field, by column of the proposal
 }
 
 // csv looks at all of the files, then reads them with the types that follow.
@@ -23,57 +25,107 @@ func (p *Proposal) csv(ctx context.Context, o Options) error {
 		return err
 	}
 	columns := p.union(list)
-	best, doubtful := formOf(columns, p.Separator)
-	p.sayNumbers(numberForms[best], doubtful)
+	n := notationOf(columns, p.Separator)
+	p.sayNumbers(numberForms[n.form], n.doubtful)
 	days := orderOf(columns)
 	for i := range p.Columns {
 		if c := &p.Columns[i]; c.left == "" {
-			c.choose(columns[i], best, days)
+			c.choose(columns[i], n.form, days)
 		}
 	}
 	p.sayZone()
-	p.sayDifferences(list, best, days)
+	p.sayDifferences(list, n.form, days)
 	return p.finish(ctx, o)
 }
 
 // lookThrough passes over each file. Files that cannot be read with the first are left out.
 func (p *Proposal) lookThrough(ctx context.Context, o Options) (list []csvFile, err error) {
-	kept := p.Files[:0:0]
-	for n, name := range p.Files {
-		encoding, err := p.plainText(ctx, name, n, o)
-		if err != nil {
-			return nil, err
-		}
-		s, err := shapeOf(ctx, p.texts[name], name, o)
-		if err != nil {
-			return nil, err
-		}
-		f := csvFile{name: name, shape: s, at: map[int]int{}}
+	files, err := p.shapes(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	p.Files = nil
+	for _, f := range files {
 		if len(list) == 0 {
-			p.Encoding, p.Separator, p.HasHeader, p.Above = encoding, s.separator, s.header, s.skip
-			p.Notes = append(p.Notes, s.notes...)
-		} else if why := p.unlike(list[0], f, encoding); why != "" {
-			p.leftOut("%s is left out: %s, so it needs a node of its own", name, why)
+			p.begin(f, o)
+		} else if why := p.unlike(list[0], f); why != "" {
+			p.leftOut("%s is left out: %s, so it needs a node of its own", f.name, why)
 			continue
 		}
-		if f.found, err = scan(ctx, p.texts[name], name, s, o.Threads, p.seed, progressOf(name, p.texts[name], o)); err != nil {
+		if f.found, err = scan(ctx, p.texts[f.name], f.name, f.shape, o.Threads, p.seed, progressOf(f.name, p.texts[f.name], o)); err != nil {
 			return nil, err
 		}
 		if err := f.found.tooBroken(); err != nil {
 			return nil, err
 		}
 		p.badStructure += f.found.bad
-		list, kept = append(list, f), append(kept, name)
+		list, p.Files = append(list, f), append(p.Files, f.name)
 	}
-	p.Files = kept
 	return list, nil
 }
 
-// unlike says why a file cannot be read as the first one is.
-func (p *Proposal) unlike(first, f csvFile, encoding string) string {
+// shapes finds out how each file is to be cut.
+func (p *Proposal) shapes(ctx context.Context, o Options) (list []csvFile, err error) {
+	for n, name := range p.Files {
+		f := csvFile{name: name, at: map[int]int{}}
+		if f.encoding, err = p.plainText(ctx, name, n, o); err != nil {
+			return nil, err
+		}
+		if f.shape, err = shapeOf(ctx, p.texts[name], name, o); err != nil {
+			return nil, err
+		}
+		list = append(list, f)
+	}
+	if o.Header == HeaderGuess {
+		p.agreeOnHeader(list)
+	}
+	return list, nil
+}
+
+// begin takes over what the first file is like.
+func (p *Proposal) begin(f csvFile, o Options) {
+	p.Encoding, p.Separator, p.HasHeader, p.Above = f.encoding, f.shape.separator, f.shape.header, f.shape.skip
+	p.Notes = append(p.Notes, f.shape.notes...)
 	switch {
-	case encoding != p.Encoding:
-		return fmt.Sprintf("its text is in %s", encodingName(encoding))
+	case o.Header != HeaderGuess:
+	case f.shape.header && f.shape.only:
+		p.guessed("the only record of %s was taken for a header (--no-header if it is data)", f.name)
+	case f.shape.header:
+		p.Notes = append(p.Notes, "the first record was taken for a header (--no-header if it is data)")
+	default:
+		p.Notes = append(p.Notes, "the first record was taken for data (--header if it is a header)")
+	}
+}
+
+// agreeOnHeader: a first record that is another file's header is one. If all files begin with the same
+// record, and there are names in it, it is none of their data.
+func (p *Proposal) agreeOnHeader(list []csvFile) {
+	headed, same := -1, len(list) > 1
+	for i, f := range list {
+		if f.shape.header && headed < 0 {
+			headed = i
+		}
+		same = same && slices.Equal(f.shape.names, list[0].shape.names)
+	}
+	if headed < 0 {
+		if !same || !slices.ContainsFunc(list[0].shape.names, func(cell string) bool { return kindOfCell(cell) == word }) {
+			return
+		}
+		headed = 0
+		p.guessed("all files begin with the same record: it was taken for a header (--no-header if it is data)")
+	}
+	for i := range list {
+		if s := &list[i].shape; slices.Equal(s.names, list[headed].shape.names) {
+			s.header = true
+		}
+	}
+}
+
+// unlike says why a file cannot be read as the first one is.
+func (p *Proposal) unlike(first, f csvFile) string {
+	switch {
+	case f.encoding != p.Encoding:
+		return fmt.Sprintf("its text is in %s", encodingName(f.encoding))
 	case f.shape.separator != first.shape.separator && f.shape.fields > 1:
 		return fmt.Sprintf("its fields are separated by %q", f.shape.separator)
 	case f.shape.header != first.shape.header && first.shape.header:
@@ -110,8 +162,10 @@ func (p *Proposal) sayNumbers(form numberForm, doubtful bool) {
 			other = "points between thousands"
 		case numberForm{',', 0}:
 			other = "commas between thousands"
+		case numberForm{'.', ','}:
+			other = "commas before their decimal digits"
 		}
-		p.Notes = append(p.Notes, fmt.Sprintf("numbers could have %s as well: look whether the values are right", other))
+		p.guessed("numbers could have %s as well: look whether the values are right", other)
 	}
 }
 
@@ -120,7 +174,7 @@ func (p *Proposal) sayZone() {
 	for i := range p.Columns {
 		if p.Columns[i].unzoned() && p.Zone == "" {
 			p.Zone = "UTC"
-			p.Notes = append(p.Notes, "times without a zone that are finer than a millisecond were taken for those of UTC: see zone")
+			p.guessed("times without a zone that are finer than a millisecond were taken for those of UTC: see zone")
 		}
 	}
 }

@@ -3,6 +3,7 @@ package infer
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Doubt is what the proposal leaves out or guesses.
@@ -27,7 +28,7 @@ func (p *Proposal) doubt(kind DoubtKind, comment bool, format string, args ...an
 	if comment {
 		p.Notes = append(p.Notes, text)
 	}
-	if d := (Doubt{kind, text}); !slices.Contains(p.Doubts, d) {
+	if d := (Doubt{kind, strings.Replace(text, " is left out: ", ": ", 1)}); !slices.Contains(p.Doubts, d) {
 		p.Doubts = append(p.Doubts, d)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"thalweg/internal/files"
@@ -49,10 +48,22 @@ func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candi
 
 // titles is how many records are above a table with so many fields.
 func titles(all [][]string, fields int) (at int) {
-	for at < len(all) && at <= titlesMax && (isTitle(all[at], fields) || isComment(all[at]) && (len(all[at]) != fields || namedBelow(all[at+1:], fields))) {
+	for at < len(all) && at <= titlesMax && (isTitle(all[at], fields) || isComment(all[at]) && (len(all[at]) != fields || namedBelow(all[at+1:], fields)) ||
+		len(all[at]) != fields && namesFollow(all[at+1:], fields)) {
 		at++
 	}
 	return at
+}
+
+// namesFollow reports whether the first record of a table with so many fields has names above values.
+func namesFollow(all [][]string, fields int) bool {
+	var table [][]string
+	for _, rec := range all {
+		if len(rec) == fields {
+			table = append(table, rec)
+		}
+	}
+	return len(table) > 0 && slices.ContainsFunc(indexes(table[0]), func(i int) bool { return nameAboveValues(table, i) })
 }
 
 // isComment reports a record that begins with #, as the header of a table may as well.
@@ -124,51 +135,12 @@ func isTitle(rec []string, fields int) bool {
 	return filled <= max(1, fields/2)
 }
 
-// looksLikeHeader: the first record has names. They are all there, different, and no
-// numbers or dates, or columns of such values lie below some of them.
-func looksLikeHeader(records [][]string) bool {
-	names, seen, plain, years := records[0], map[string]bool{}, true, 0
-	for _, name := range names {
-		name = strings.TrimSpace(name)
-		if isYear(name) && !seen[name] {
-			years++
-		} else if name == "" || seen[name] || looksLikeValue(name) {
-			plain = false
-		}
-		seen[name] = true
-	}
-	switch {
-	case len(records) == 1 || plain && years == 0 && len(names) > 1:
-		return plain && years == 0
-	case plain && years > 0 && years < len(names) && !yearsBelow(records):
-		return true
-	}
-	// A text above numbers is a name, whatever the other columns have there.
-	return slices.ContainsFunc(indexes(names), func(i int) bool { return nameAboveValues(records, i) })
-}
-
 func indexes(names []string) []int {
 	out := make([]int, len(names))
 	for i := range out {
 		out[i] = i
 	}
 	return out
-}
-
-// isYear reports a name as tables have them that go on to the right.
-func isYear(name string) bool {
-	n, err := strconv.Atoi(name)
-	return err == nil && len(name) == 4 && n >= 1900 && n <= 2100
-}
-
-// yearsBelow reports whether there are years, too, where the first record has them.
-func yearsBelow(records [][]string) bool {
-	for i, name := range records[0] {
-		if isYear(strings.TrimSpace(name)) && len(records) > 1 && isYear(strings.TrimSpace(records[1][i])) {
-			return true
-		}
-	}
-	return false
 }
 
 // nameAboveValues reports a column whose first value is a text and whose others are none,

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"thalweg/internal/address"
+	"thalweg/internal/document"
 	"thalweg/internal/engine"
 	"thalweg/internal/expr"
 	"thalweg/internal/fault"
@@ -244,7 +245,10 @@ func (p *Proposal) reader(ctx context.Context) (*script.FileReader, []*Column, e
 			return nil, nil, unnameable(u.URL, "parts in < >, which scripts take for columns")
 		}
 	}
-	r.URLs, r.Tolerant = nil, false
+	r.URLs, r.Tolerant, r.Pos = nil, false, document.Pos{} // nobody has seen the script yet
+	for _, c := range r.Columns {
+		c.Pos = document.Pos{}
+	}
 	for _, name := range p.Files {
 		r.URLs = append(r.URLs, script.FileURL{URL: name})
 	}

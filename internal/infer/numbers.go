@@ -13,6 +13,7 @@ var numberForms = [...]numberForm{{'.', 0}, {'.', ','}, {',', 0}, {',', '.'}, {'
 // digits is what a number looks like in one form.
 type digits struct {
 	whole, fraction int // digits
+	groups          int // separators between thousands
 	exponent        bool
 	zeros, plus     bool // it has leading zeros, or a plus sign
 	large           bool // no int has so many digits, or such a value
@@ -72,7 +73,7 @@ func wholeDigits(text []byte, thousands byte, d *digits) (rest []byte, first byt
 		if countDigits(rest[size:]) != 3 || first == '0' {
 			return rest, first, false
 		}
-		d.whole, rest = d.whole+3, rest[size+3:]
+		d.whole, d.groups, rest = d.whole+3, d.groups+1, rest[size+3:]
 	}
 }
 

@@ -28,6 +28,7 @@ type profile struct {
 	bools   form
 	numbers [len(numberForms)]numbers
 	times   []times
+	open    bool // its numbers can be read in two ways, and nothing decides
 }
 
 // form is how the values of a column do in one form.
@@ -57,6 +58,8 @@ type numbers struct {
 	whole         int   // most digits before the point
 	least, most   int   // digits behind it
 	zeros, pluses int64 // with leading zeros, or plus signs
+	grouped, sure int64 // with separators between thousands; with several, or with decimal digits, too
+	bare          int64 // of thousands and more without separators
 	exponents     bool
 	large         bool
 	fractionsSeen bool
@@ -174,10 +177,25 @@ func (p *profile) tryNumber(text []byte, line int64) {
 		if d.plus {
 			n.pluses++
 		}
+		n.countGroups(d)
 		n.whole, n.large, n.exponents = max(n.whole, d.whole), n.large || d.large, n.exponents || d.exponent
 		if n.most = max(n.most, d.fraction); !n.fractionsSeen || d.fraction < n.least {
 			n.least, n.fractionsSeen = d.fraction, true
 		}
+	}
+}
+
+// countGroups tells what the separators of thousands are, if they are any.
+func (n *numbers) countGroups(d digits) {
+	const groupDigits = 3
+	switch {
+	case d.groups > 1 || d.groups == 1 && d.fraction > 0:
+		n.sure++
+		n.grouped++
+	case d.groups == 1:
+		n.grouped++
+	case d.whole > groupDigits:
+		n.bare++
 	}
 }
 
@@ -237,6 +255,7 @@ func (p *profile) merge(o *profile, file string) {
 		n, other := &p.numbers[i], o.numbers[i]
 		n.form.merge(other.form, file)
 		n.zeros, n.pluses = n.zeros+other.zeros, n.pluses+other.pluses
+		n.grouped, n.sure, n.bare = n.grouped+other.grouped, n.sure+other.sure, n.bare+other.bare
 		n.whole, n.large, n.exponents = max(n.whole, other.whole), n.large || other.large, n.exponents || other.exponents
 		if n.most = max(n.most, other.most); other.fractionsSeen && (!n.fractionsSeen || other.least < n.least) {
 			n.least, n.fractionsSeen = other.least, true

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +38,7 @@ func (p *Proposal) records(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	columns, kinds := p.recordColumns(list)
+	columns, kinds, errors := p.recordColumns(list)
 	if len(p.Columns) == 0 && len(p.Notes) > 0 {
 		return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: p.Files[0]}, Message: "no column of the file has a name of its own: " + p.Notes[0],
 			Hint: "give the columns different names"}
@@ -53,6 +55,7 @@ func (p *Proposal) records(ctx context.Context, o Options) error {
 		c.Type = expr.String
 		c.choose(columns[i], 0, days)
 		c.keepKind(p.Format, kinds[i], columns[i])
+		c.errorsAreNull(errors[i])
 	}
 	plain := make([]csvFile, len(list))
 	for i, f := range list {
@@ -86,6 +89,11 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 			}
 		}
 		p.plain[name] = p.texts[name]
+		if p.Format == records.Workbooks {
+			if err := p.saySheets(ctx, name); err != nil {
+				return nil, err
+			}
+		}
 		if p.Format == records.Workbooks && !p.from.NoHeader {
 			if why, err := p.findTable(ctx, name, n == 0, o); err != nil {
 				return nil, err
@@ -235,7 +243,7 @@ func (p *Proposal) makeCSV(ctx context.Context, name, path string, spec records.
 }
 
 // recordColumns are the columns of all files, in the order in which they are first seen.
-func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds []records.Value) {
+func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds []records.Value, errors []map[string]int64) {
 	at := map[string]int{}
 	for n, f := range list {
 		file := ""
@@ -247,11 +255,14 @@ func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds [
 			if !known {
 				k = len(columns)
 				at[key.Key] = k
-				columns, kinds = append(columns, newProfile(p.seed)), append(kinds, records.Nothing)
+				columns, kinds, errors = append(columns, newProfile(p.seed)), append(kinds, records.Nothing), append(errors, map[string]int64{})
 				p.Columns = append(p.Columns, Column{Source: key.Key, Index: k, Optional: n > 0})
 			}
 			columns[k].merge(f.found.columns[1+i], file)
 			kinds[k] = records.Together(kinds[k], key.Value)
+			for text, n := range key.Errors {
+				errors[k][text] += n
+			}
 			p.Columns[k].Optional = p.Columns[k].Optional || key.Missing
 			f.at[k] = i
 		}
@@ -261,7 +272,49 @@ func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds [
 			}
 		}
 	}
-	return columns, kinds
+	return columns, kinds, errors
+}
+
+// errorsAreNull takes the errors that cells of a sheet have instead of values for missing ones.
+func (c *Column) errorsAreNull(errors map[string]int64) {
+	var said []string
+	for _, text := range slices.Sorted(maps.Keys(errors)) {
+		c.NullTexts = append(c.NullTexts, text)
+		said = append(said, grouped(errors[text])+" of "+text)
+	}
+	if len(said) > 0 {
+		c.behind += "; " + strings.Join(said, ", ")
+		c.guess = fmt.Sprintf("cells with errors are NULL (%s): see null_text", strings.Join(said, ", "))
+	}
+}
+
+// saySheets tells of sheets of a workbook that are not read, and if the one that is read is hidden.
+func (p *Proposal) saySheets(ctx context.Context, name string) error {
+	f, err := os.Open(p.texts[name])
+	if err != nil {
+		return openFault(name, err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return openFault(name, err)
+	}
+	sheets, err := records.Sheets(f, st.Size())
+	if err != nil {
+		return in(name, err)
+	}
+	for i, s := range sheets {
+		rows, err := records.TopRows(ctx, f, st.Size(), records.Spec{Format: p.Format, Number: i + 1}, 1)
+		switch hidden := map[bool]string{true: " (hidden)"}[s.Hidden]; {
+		case err != nil && ctx.Err() != nil:
+			return err
+		case i == 0 && s.Hidden:
+			p.guessed("the first sheet of %s, %s, is hidden: look whether it is the one that is meant (excel: {sheet: NAME})", name, quoted(s.Name))
+		case i > 0 && err == nil && len(rows) > 0:
+			p.leftOut("sheet %s of %s%s is left out: a node reads one sheet, excel: {sheet: %s}", quoted(s.Name), name, hidden, plain(s.Name, true))
+		}
+	}
+	return nil
 }
 
 // sayMissing names columns that not all files have.
@@ -327,7 +380,7 @@ func (p *Proposal) kindOf(name string) (records.Format, error) {
 	if err != nil {
 		return "", openFault(name, err)
 	}
-	workbook := files.IsWorkbook(f)
+	workbook, wide := files.IsWorkbook(f), files.UTF16Of(f) != ""
 	if err := f.Close(); err != nil {
 		return "", openFault(name, err)
 	}
@@ -337,6 +390,9 @@ func (p *Proposal) kindOf(name string) (records.Format, error) {
 	head, err := files.Head(p.texts[name], name, jsonHeadBytes)
 	if err != nil {
 		return "", err
+	}
+	if wide { // what JSON begins with are ASCII characters
+		head = bytes.TrimLeft(bytes.ReplaceAll(head, []byte{0}, nil), "\xff\xfe")
 	}
 	what := address.Records(name)
 	none := what == "JSON" && len(bytes.Trim(head, "\ufeff[] \t\r\n")) == 0 // it is called so, and has no records

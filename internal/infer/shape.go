@@ -32,7 +32,8 @@ type shape struct {
 	fields    int
 	header    bool
 	made      bool     // of records: the first field is their line
-	names     []string // of the columns; numbers without a header
+	only      bool     // there is one record, the header
+	names     []string // the first record
 	notes     []string
 }
 
@@ -68,13 +69,7 @@ func shapeOf(ctx context.Context, text, path string, o Options) (shape, error) {
 		f.Message, f.Hint = "the header is not UTF-8 text", "correct it: the rest of the file is UTF-8"
 		return s, &f
 	}
-	if o.Header == HeaderGuess {
-		if s.header {
-			s.notes = append(s.notes, "the first record was taken for a header (--no-header if it is data)")
-		} else {
-			s.notes = append(s.notes, "the first record was taken for data (--header if it is a header)")
-		}
-	}
+	s.only = s.header && len(records) == 1
 	return s, nil
 }
 
@@ -183,7 +178,7 @@ func commasInNumbers(records [][]string) (some bool) {
 func badRecord(err error) error {
 	f := fault.Of(err)
 	f.Hint = "correct that line, or say how the fields are separated with --separator; " +
-		"bad_rows: quarantine on the node in a script puts such lines aside"
+		"bad_rows: quarantine on the node in a script puts such lines aside, and hdr_line_idx there says how many lines are above the header"
 	return f
 }
 
@@ -230,6 +225,11 @@ func looksLikeValue(s string) bool {
 	}
 	if _, err := strconv.ParseBool(s); err == nil && len(s) > 1 {
 		return true
+	}
+	for _, form := range numberForms {
+		if _, ok := numberText([]byte(s), form); ok {
+			return true
+		}
 	}
 	if strings.Trim(s, "0123456789.,+-' ") == "" && strings.ContainsAny(s, "0123456789") {
 		return true

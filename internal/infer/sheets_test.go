@@ -1,11 +1,14 @@
 package infer
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -35,6 +38,64 @@ func workbook(t *testing.T, rows ...[]any) string {
 }
 
 type row = []any
+
+// TestSheetsAndErrors: other sheets and cells with errors are said.
+func TestSheetsAndErrors(t *testing.T) {
+	t.Parallel()
+	f := excelize.NewFile()
+	require.NoError(t, f.SetCellValue("Sheet1", "A1", "v"))
+	require.NoError(t, f.SetCellValue("Sheet1", "A2", 1.5))
+	require.NoError(t, f.SetCellFormula("Sheet1", "A3", "1/0"))
+	for _, name := range []string{"Notes", "Old", "Empty"} {
+		_, err := f.NewSheet(name)
+		require.NoError(t, err)
+		if name != "Empty" {
+			require.NoError(t, f.SetCellValue(name, "A1", "x"))
+		}
+	}
+	require.NoError(t, f.SetSheetVisible("Old", false))
+	path := filepath.Join(t.TempDir(), "in.xlsx")
+	require.NoError(t, f.SaveAs(path))
+	require.NoError(t, f.Close())
+	p, err := Files(t.Context(), []string{withError(t, path)}, options(t))
+	require.NoError(t, err)
+	require.Equal(t, int64(2), p.Rows)
+	require.Equal(t, []string{"#DIV/0!"}, p.Columns[0].NullTexts)
+	var got []string
+	for _, d := range p.Doubts {
+		got = append(got, string(d.Kind)+" "+strings.ReplaceAll(d.Text, filepath.Dir(p.Files[0])+"/", ""))
+	}
+	require.Equal(t, []string{
+		`left out sheet "Notes" of in.xlsx: a node reads one sheet, excel: {sheet: Notes}`,
+		`left out sheet "Old" of in.xlsx (hidden): a node reads one sheet, excel: {sheet: Old}`,
+		`guessed column "v": cells with errors are NULL (1 of #DIV/0!): see null_text`,
+	}, got)
+	loads(t, p)
+}
+
+// withError computes the formula 1/0 of a workbook, as Excel does.
+func withError(t *testing.T, path string) string {
+	t.Helper()
+	archive, err := zip.OpenReader(path)
+	require.NoError(t, err)
+	defer archive.Close()
+	out := filepath.Join(t.TempDir(), "in.xlsx")
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, f := range archive.File {
+		r, err := f.Open()
+		require.NoError(t, err)
+		text, err := io.ReadAll(r)
+		require.NoError(t, err)
+		to, err := w.Create(f.Name)
+		require.NoError(t, err)
+		text = regexp.MustCompile(`<c r="A3"[^>]*><f>1/0</f>.*?</c>`).ReplaceAll(text, []byte(`<c r="A3" t="e"><f>1/0</f><v>#DIV/0!</v></c>`))
+		_, err = to.Write(text)
+		require.NoError(t, err)
+	}
+	require.NoError(t, errors.Join(w.Close(), os.WriteFile(out, b.Bytes(), 0o600)))
+	return out
+}
 
 // formula is a cell's that no program has computed.
 type formula string

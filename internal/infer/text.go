@@ -52,7 +52,7 @@ func (p *Proposal) plainText(ctx context.Context, name string, number int, o Opt
 		return "", err
 	}
 	if number == 0 && (encoding == guessedLatin || encoding == guessedWindows) {
-		p.Notes = append(p.Notes, "the text is not UTF-8; it was taken for "+encoding+": look whether its letters are right")
+		p.guessed("the text is not UTF-8; it was taken for %s: look whether its letters are right", encoding)
 	}
 	return encoding, nil
 }

@@ -22,6 +22,9 @@ func columnsOf(p *Proposal) (out []string) {
 	return out
 }
 
+// asked is why numbers that can be read in two ways stay text.
+const asked = "its numbers have decimal digits, or separators between thousands: look whether; as it is a text, nothing is lost (see decimal and thousands of csv)"
+
 // TestFormsOfNumbers: one file has one way to write numbers, which all of its columns show.
 func TestFormsOfNumbers(t *testing.T) {
 	t.Parallel()
@@ -37,7 +40,13 @@ func TestFormsOfNumbers(t *testing.T) {
 		"quoted":            {"a,b\n\"1,234.50\",2\n\"2,000,000.25\",3\n", "", ",", 1, []string{"a decimal2: 1234.50 … 2000000.25", "b int: 2 … 3"}},
 		"spaces":            {"a;b\n1\u00a0234,50;2\n2 000 000,25;3\n", ",", " ", 1, []string{"a decimal2: 1234.50 … 2000000.25", "b int: 2 … 3"}},
 		"Swiss":             {"a;b\n1'234.50;2\n2\u2019000'000.25;3\n", "", "'", 1, []string{"a decimal2: 1234.50 … 2000000.25", "b int: 2 … 3"}},
-		"one column shows":  {"a;b\n1.234;1,50\n2.000;2,5\n", ",", ".", 1, []string{"a int: 1234 … 2000", "b decimal2: 1.50 … 2.50"}},
+		"one column shows":  {"a;b\n1.234;1.001,50\n2.000;2,5\n", ",", ".", 1, []string{"a int: 1234 … 2000", "b decimal2: 2.50 … 1001.50"}},
+		"nothing shows":     {"a;b\n1.234;1,50\n2.000;2,5\n", ",", "", 1, []string{`a string: text, 2 different in 2 rows, "1.234" … "2.000"; ` + asked, "b decimal2: 1.50 … 2.50"}},
+		"millions show":     {"a;b\n1.234;1,50\n2.000.000;2,5\n", ",", ".", 1, []string{"a int: 1234 … 2000000", "b decimal2: 1.50 … 2.50"}},
+		"small ones show":   {"a;b\n" + strings.Repeat("1.234;1,50\n", 60) + "7;2,5\n", ",", ".", 1, []string{"a int: 7 … 1234", "b decimal2: 1.50 … 2.50"}},
+		"others are bare":   {"a;b\n1.234;1500,50\n2.000;2,5\n", ",", "", 1, []string{`a string: text, 2 different in 2 rows, "1.234" … "2.000"; ` + asked, "b decimal2: 2.50 … 1500.50"}},
+		"commas, points":    {"a,b\n\"1,234\",1.5\n\"2,000\",2.25\n", "", ",", 2, []string{"a int: 1234 … 2000", "b decimal2: 1.50 … 2.25"}},
+		"commas, bare":      {"a,b\n\"1,234\",1500.5\n\"2,000\",2.25\n", "", "", 1, []string{`a string: text, 2 different in 2 rows, "1,234" … "2,000"; ` + asked, "b decimal2: 2.25 … 1500.50"}},
 		"thousands or not":  {"a;b\n1,234;x\n2,000;y\n", ",", "", 2, []string{"a decimal(18,3): 1.234 … 2.000", `b string: text, 2 different in 2 rows, "x" … "y"`}},
 		"points or not":     {"a;b\n1.234;x\n2.500;y\n", "", "", 2, []string{"a decimal(18,3): 1.234 … 2.500", `b string: text, 2 different in 2 rows, "x" … "y"`}},
 		"points or not, n":  {"a;b\n1.234;1\n2.500;2000\n", "", "", 2, []string{"a decimal(18,3): 1.234 … 2.500", "b int: 1 … 2000"}},
@@ -167,6 +176,34 @@ func TestColumnsOfSeveralFiles(t *testing.T) {
 				require.Contains(t, strings.ReplaceAll(p.Doubts[i].Text, dir+"/", ""), want)
 			}
 			loads(t, p)
+		})
+	}
+}
+
+// TestHeadersOfSeveralFiles: files say together whether they have headers.
+func TestHeadersOfSeveralFiles(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		texts        []string
+		header       bool
+		rows, doubts int
+	}{
+		"only a header": {[]string{"id,2019,2020\n1,5,6\n2,7,8\n", "id,2019,2020\n"}, true, 2, 0},
+		"texts":         {[]string{"name\nAnn\n", "name\nBob\n"}, true, 2, 1},
+		"data":          {[]string{"Ann\nBob\n", "Cid\nDan\n"}, false, 4, 0},
+		"the same data": {[]string{"1,2\n3,4\n", "1,2\n5,6\n"}, false, 4, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for i, text := range c.texts {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.csv", i)), []byte(text), 0o600))
+			}
+			p, err := Files(t.Context(), []string{filepath.Join(dir, "*.csv")}, options(t))
+			require.NoError(t, err)
+			require.Equal(t, c.header, p.HasHeader)
+			require.Equal(t, int64(c.rows), p.Rows)
+			require.Len(t, p.Doubts, c.doubts, p.Doubts)
 		})
 	}
 }

@@ -43,7 +43,7 @@ func (p *Proposal) verify(ctx context.Context, o Options) error {
 			why = fault.Of(err).Error()
 		}
 		refused.Type, refused.Format, refused.Nullable, refused.NullTexts = expr.String, "", false, nil
-		refused.Evidence, refused.behind, refused.misfits = "text: "+why, "", 0
+		refused.Evidence, refused.behind, refused.guess, refused.misfits = "text: "+why, "", "", 0
 	}
 	return nil
 }

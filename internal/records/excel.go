@@ -472,6 +472,12 @@ func lookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most 
 				}
 			}
 			out[i].Value = together(out[i].Value, s.book.kindOf(cells[n]))
+			if cells[n].kind == 'e' {
+				if out[i].Errors == nil {
+					out[i].Errors = map[string]int64{}
+				}
+				out[i].Errors[cells[n].text]++
+			}
 		}
 		if rows++; rows == most {
 			return errEnough

@@ -13,8 +13,9 @@ type Found struct {
 	Missing bool // some records are without it
 
 	// Of sheets:
-	Letters string // of the column
-	Row     int    // of a column without a header, whose Key is "": its first value's
+	Letters string           // of the column
+	Row     int              // of a column without a header, whose Key is "": its first value's
+	Errors  map[string]int64 // how many cells have a #DIV/0! and the like; nil: none
 }
 
 // Value is what the values of a key are.

@@ -33,7 +33,10 @@ type workbook struct {
 	styles []style
 }
 
-type sheet struct{ name, file string }
+type sheet struct {
+	name, file string
+	hidden     bool
+}
 
 // style is what a cell's number means.
 type style uint8
@@ -147,7 +150,7 @@ func (w *workbook) readSheets() error {
 		case "sheet":
 			for _, a := range e.Attr {
 				if a.Name.Local == "id" && a.Name.Space != "" {
-					w.sheets = append(w.sheets, sheet{attribute(e, "name"), targets[a.Value]})
+					w.sheets = append(w.sheets, sheet{attribute(e, "name"), targets[a.Value], attribute(e, "state") != "" && attribute(e, "state") != "visible"})
 				}
 			}
 		}
@@ -288,6 +291,24 @@ func unescaped(text string) string {
 		}
 		return string(rune(n))
 	})
+}
+
+// Sheet is one of a workbook's.
+type Sheet struct {
+	Name   string
+	Hidden bool
+}
+
+// Sheets lists the sheets of a workbook in their order.
+func Sheets(in io.ReaderAt, size int64) (out []Sheet, err error) {
+	book, err := openWorkbook(in, size)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range book.sheets {
+		out = append(out, Sheet{s.name, s.hidden})
+	}
+	return out, nil
 }
 
 // find is the sheet that is meant: by its name, its number from 1, or the first.
