@@ -27,6 +27,8 @@ type scene struct {
 	runs    int // at least
 	atOnce  int
 	network bool                 // it needs networks of the workers' own
+	root    bool                 // it mounts
+	whole   bool                 // no attempt may be lost
 	shape   func(i int, s *spec) // of the workers; may be nil
 }
 
@@ -43,6 +45,10 @@ func scenes() []scene {
 		{name: "workers upgraded", over: everything, fault: upgraded, runs: 10, atOnce: 2},
 		{name: "queues purged", over: everything, fault: purged, runs: 10, atOnce: 2},
 		{name: "hints ten times and in reverse", over: everything, fault: doubled, runs: 10, atOnce: 2},
+		{name: "foreign hints", over: everything, fault: foreign, runs: 50, atOnce: 2, whole: true, shape: patientLeases},
+		{name: "later hints", over: everything, fault: later, runs: 50, atOnce: 2, whole: true, shape: patientLeases},
+		{name: "scratch full", over: everything, fault: scratchFull, runs: 50, atOnce: 2, root: true},
+		{name: "probe killed", over: everything, fault: probeKilled, runs: 50, atOnce: 2, shape: spied},
 		{name: "lines cut", over: everything, fault: cut(), runs: 10, atOnce: 2, network: true},
 		{name: "lines silent", over: everything, fault: silent(), runs: 10, atOnce: 2, network: true},
 		{name: "lines silent for minutes", over: everything, fault: longSilent, runs: 20, atOnce: 2, network: true},
@@ -85,8 +91,14 @@ func TestClusterChaos(t *testing.T) {
 			if s.network && !separate() {
 				t.Skip("workers can have networks of their own only as root, on Linux")
 			}
+			if s.root && os.Geteuid() != 0 {
+				t.Skip("mounting needs root")
+			}
 			f := newFleet(t, s.over(t), workersOf, s.shape)
 			s.play(t, f, minutes(t))
+			if s.whole {
+				require.Zero(t, f.counts["retries"]+f.counts["claims lost"], "attempts that were lost")
+			}
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,8 @@ type spec struct {
 	Ahead   time.Duration // of its clock, if the program has one that can be wrong
 	Cores   int
 	Memory  int64
+
+	Interpreter string // "": python3; not of the program
 }
 
 // triesMax: a machine that is slow loses short leases, which is no reason to give up.
@@ -74,6 +77,6 @@ func (s spec) serve(ctx context.Context) (err error) {
 		<-term
 		close(drain)
 	}()
-	return local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: s.Memory, Cores: s.Cores, Interpreter: "python3", Lease: s.Lease, Tries: triesMax,
+	return local.Serve(ctx, home, local.WorkerOptions{Remote: client, MemoryBytes: s.Memory, Cores: s.Cores, Interpreter: cmp.Or(s.Interpreter, "python3"), Lease: s.Lease, Tries: triesMax,
 		Program: "test", Drain: drain, DrainTime: cfg.Worker.Drain, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))})
 }
