@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,9 +97,9 @@ func pinnedOf(ctx context.Context, store state.Store, run state.Run) (*pinned, e
 		if pin.Redacted || pin.Bytes > state.BlobBytesMax {
 			return nil, nil
 		}
-		text, err := store.Blob(ctx, pin.Digest)
+		text, err := pinText(ctx, store, run, pin)
 		if err != nil {
-			return nil, fmt.Errorf("read what run %d was made from: %w", run.Run, err)
+			return nil, err
 		}
 		switch {
 		case pin.Kind == pinSettings:
@@ -118,15 +119,29 @@ func pinnedOf(ctx context.Context, store state.Store, run state.Run) (*pinned, e
 	return p, nil
 }
 
+// pinText reads what was pinned of a run, and refuses what is not that any more.
+func pinText(ctx context.Context, store state.Store, run state.Run, pin state.Pin) ([]byte, error) {
+	text, err := store.Blob(ctx, pin.Digest)
+	if err != nil {
+		return nil, fmt.Errorf("read what run %d was made from: %w", run.Run, err)
+	}
+	if state.NewBlob(text).Digest == pin.Digest {
+		return text, nil
+	}
+	what := cmp.Or(address.Redact(pin.Name), "its "+pin.Kind)
+	return nil, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("what run %d was made from was changed in its state: %s is not what was stored", run.Run, what),
+		Hint: "somebody who may write to the state has changed it, or a disk has: find out who, do not work on the run, and begin it again from its script"}
+}
+
 // settingsOf reads a recorded run's settings; nil if they were not recorded.
 func settingsOf(ctx context.Context, store state.Store, run state.Run) (*settings, error) {
 	for _, pin := range run.Pins {
 		if pin.Kind != pinSettings {
 			continue
 		}
-		text, err := store.Blob(ctx, pin.Digest)
+		text, err := pinText(ctx, store, run, pin)
 		if err != nil {
-			return nil, fmt.Errorf("read the settings of run %d: %w", run.Run, err)
+			return nil, err
 		}
 		var set settings
 		if err := json.Unmarshal(text, &set); err != nil {

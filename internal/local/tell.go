@@ -68,7 +68,7 @@ func hooksOf(ctx context.Context, store state.Store, run state.Run) (hooks []scr
 		if pin.Kind != pinHooks {
 			continue
 		}
-		text, err := store.Blob(ctx, pin.Digest)
+		text, err := pinText(ctx, store, run, pin)
 		if err == nil {
 			err = json.Unmarshal(text, &hooks)
 		}
