@@ -82,7 +82,7 @@ func (c *approveCmd) answers() (map[string]string, error) {
 
 func (c *rejectCmd) Run(ctx context.Context, a *app) error {
 	if strings.TrimSpace(c.Comment) == "" {
-		return &fault.Error{Kind: fault.Script, Message: "who rejects says why", Hint: "add --comment TEXT"}
+		return &fault.Error{Kind: fault.Script, Message: "a rejection needs a reason", Hint: "add --comment TEXT"}
 	}
 	return c.decide(ctx, a, local.Wish{})
 }

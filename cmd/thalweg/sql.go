@@ -57,7 +57,7 @@ func (c *sqlCmd) Run(ctx context.Context, a *app) (err error) {
 	opts := local.QueryOptions{Workspace: c.Workspace, MemoryBytes: memory, RowsMax: c.Limit}
 	if c.Query == "" {
 		if c.Format == formatParquet || c.Output != "" {
-			return &fault.Error{Kind: fault.Script, Message: "a file is written of one query", Hint: "name the query: thalweg sql 'SELECT …' -o FILE"}
+			return &fault.Error{Kind: fault.Script, Message: "only one query can be written to a file", Hint: "name the query: thalweg sql 'SELECT …' -o FILE"}
 		}
 		return c.session(ctx, a, home, opts)
 	}

@@ -137,7 +137,7 @@ const (
 func (f engineFlags) check() error {
 	switch {
 	case f.AttemptTimeout < attemptTimeoutMin:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--attempt-timeout %s is too short", f.AttemptTimeout), Hint: fmt.Sprintf("the least is %s", attemptTimeoutMin)}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--attempt-timeout %s is too short", f.AttemptTimeout), Hint: fmt.Sprintf("the smallest possible is %s", attemptTimeoutMin)}
 	case f.Tries < 1 || f.Tries > triesMax:
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--tries %d: a batch is tried 1 to %d times", f.Tries, triesMax)}
 	}

@@ -38,7 +38,7 @@ func Stands(n state.Node, now *Record) error {
 
 // TooLate is the failure of a gate whose time was over before it was approved.
 func TooLate(run state.RunKey, r Record) *fault.Error {
-	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("nobody has approved gate %s within %s: it is rejected since %s", r.Gate, r.Timeout, r.Until.Format(time.RFC3339)), Hint: AskAgain(run)}
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("nobody has approved gate %s within %s: it has been rejected since %s", r.Gate, r.Timeout, r.Until.Format(time.RFC3339)), Hint: AskAgain(run)}
 }
 
 // AskAgain says how a gate that was rejected is asked about again.

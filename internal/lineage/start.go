@@ -353,7 +353,7 @@ func (e *NoMatchError) Unwrap() error { return e.Fault }
 func (t *tracer) noMatch() error {
 	f := &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no row of %s in run %d", t.tree.Target, t.tree.Run)}
 	if t.opts.Where != "" {
-		f.Message += " is so that " + t.opts.Where
+		f.Message += " meets the condition " + t.opts.Where
 		f.Hint = "look at its rows with thalweg sql; texts are in single quotes"
 	}
 	return &NoMatchError{f}

@@ -183,7 +183,7 @@ func lookedAt(w Wish, r gate.Record) error {
 	case !ok:
 		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--digest %s is no digest", document.Quote(w.Digest)), Hint: "it is in the command that `" + w.Run.Command("approvals") + "` prints"}
 	case !same:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s shows something else now than --digest %s: nothing is decided", r.Gate, w.Digest),
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("gate %s no longer shows what --digest %s stands for: nothing was decided", r.Gate, w.Digest),
 			Hint: "`" + w.Run.Command("approvals") + "` has the command that shows it; look at it, and decide about that"}
 	}
 	return nil
@@ -192,7 +192,7 @@ func lookedAt(w Wish, r gate.Record) error {
 // answersTo checks what is answered, and adds the defaults of what is not.
 func answersTo(r gate.Record, w Wish) (map[string]string, error) {
 	if !w.Approve && len(w.Answers) > 0 {
-		return nil, &fault.Error{Kind: fault.Script, Message: "who rejects answers nothing", Hint: "leave --answer out"}
+		return nil, &fault.Error{Kind: fault.Script, Message: "a rejection takes no answers", Hint: "leave --answer out"}
 	}
 	names := make([]string, len(r.Answers))
 	out := map[string]string{}

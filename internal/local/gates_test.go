@@ -361,7 +361,7 @@ func TestADecisionNamesWhatWasLookedAt(t *testing.T) {
 	g.order(t, state.Order{Kind: state.OrderRedo, Nodes: again})
 	require.NoError(t, os.WriteFile(filepath.Join(g.dir, "orders.csv"), []byte("id,price\n1,99\n"), 0o600))
 	require.Equal(t, state.Waiting, g.resume(t).Status)
-	require.ErrorContains(t, decide(rec.Short()), "shows something else now than --digest "+rec.Short())
+	require.ErrorContains(t, decide(rec.Short()), "no longer shows what --digest "+rec.Short())
 	require.ErrorContains(t, decide("x"), "is no digest")
 	now, err := gate.Decode(g.node(t, "approval:orders").Gate)
 	require.NoError(t, err)

@@ -165,7 +165,7 @@ func (b *builder) refuseNode(n *script.Node) {
 	}
 	for _, c := range n.Checks {
 		if c.Previous() || c.MaxAge > 0 {
-			b.refuse("its check %s compares with an earlier run, or with the time of the run", c.Name)
+			b.refuse("its check %q compares with an earlier run, or with the time of the run", c.Name)
 		}
 	}
 }
