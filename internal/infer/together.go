@@ -117,12 +117,11 @@ func (p *Proposal) doubtPlaces(list []csvFile) {
 			}
 			one := list[first]
 			switch {
-			case c.left != "" || sameNeighbours(one.shape.names, f.shape.names, i):
-			case c.Source != "" && slices.Equal(one.shape.names[:i], f.shape.names[:i]):
-				if said {
-					continue
+			case c.left != "" || slices.Equal(one.shape.names, f.shape.names):
+			case sameNeighbours(one.shape.names, f.shape.names, i), c.Source != "" && slices.Equal(one.shape.names[:i], f.shape.names[:i]):
+				if !said {
+					p.guessed("%s of %s was taken for the same as %s of %s: it stands at the same place, other columns of the files differ", c.called(i), f.name, c.called(i), one.name)
 				}
-				p.guessed("column %d of %s, %s, was taken for the column %s of %s: what follows it differs", i+1, one.name, quoted(c.Source), quoted(c.Source), f.name)
 				said = true
 			default:
 				c.leaveOut(fmt.Sprintf("what stands beside it differs in %s and %s, so it may be another one", one.name, f.name))
