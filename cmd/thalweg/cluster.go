@@ -55,7 +55,7 @@ func (c *clusterInitCmd) Run(ctx context.Context, a *app) error {
 func (a *app) warnFault(err error) {
 	fmt.Fprintf(a.stderr, "%s %s\n", a.mark("warning:", yellow), plain(err.Error()))
 	if hint := fault.Of(err).Hint; hint != "" {
-		fmt.Fprintf(a.stderr, "  hint: %s\n", plain(a.at.here(hint)))
+		fmt.Fprintf(a.stderr, "  hint: %s\n", plain(hint))
 	}
 }
 

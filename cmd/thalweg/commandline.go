@@ -2,6 +2,9 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
+	"io"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,6 +12,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"thalweg/internal/environment"
+	"thalweg/internal/local"
 	"thalweg/internal/state"
 )
 
@@ -18,6 +23,7 @@ import (
 type commandPlace struct {
 	typed  []typedFlag
 	script string                            // that was named, as a word for a shell; "": none
+	within func(words string) string         // as what flags are written; nil: as they are
 	takes  func() map[string]map[string]bool // flags of each command
 }
 
@@ -109,7 +115,11 @@ func (p commandPlace) here(text string) string {
 			words = p.wordsFor(text[m[2]:m[3]], text[m[0]:end])
 		} else {
 			rest, _, _ := strings.Cut(text[m[4]:], "thalweg ")
+			rest, _, _ = strings.Cut(rest, "\n")
 			words = p.wordsFor(text[m[4]:m[5]], rest)
+		}
+		if p.within != nil {
+			words = p.within(words)
 		}
 		b.WriteString(text[from:end] + words)
 		from = end
@@ -143,6 +153,94 @@ func (p commandPlace) wordsFor(command, line string) (words string) {
 		}
 	}
 	return words
+}
+
+// told is a text for people: a command, or one that has commands in it.
+func (p commandPlace) told(text string) string {
+	if strings.HasPrefix(text, "thalweg ") {
+		return p.line(text)
+	}
+	return p.here(text)
+}
+
+// elsewhere is the place for who reads of it in another directory, or in a shell with other variables: all of it is
+// said, whether it was typed, named by a variable, or is the default.
+func (p commandPlace) elsewhere(kctx *kong.Context, env *environment.Environment) commandPlace {
+	values, typed := map[string]string{}, map[string]bool{}
+	for _, f := range kctx.Flags() {
+		if slices.Contains(placeFlagNames, f.Name) {
+			values[f.Name] = f.Target.String()
+		}
+	}
+	for _, f := range p.typed {
+		typed[f.name] = true
+	}
+	out := commandPlace{takes: p.takes}
+	say := func(name, value string) {
+		out.typed = append(out.typed, typedFlag{name, " --" + name + " " + shellWord(value)})
+	}
+	has := func(name string) bool {
+		return env != nil && !typed["state"] && !typed["cluster"] && slices.ContainsFunc(env.Flags, func(f environment.Flag) bool { return f.Name == name })
+	}
+	switch {
+	case has("state") || has("cluster"): // the environment says which
+	case values["cluster"] != "":
+		say("cluster", absolute(values["cluster"]))
+	case values["state"] != "":
+		say("state", absolute(values["state"]))
+	}
+	if name := values["workspace"]; name != "" && name != local.DefaultWorkspace {
+		say("workspace", name)
+	}
+	if env != nil {
+		say("env", env.Name)
+	}
+	return out
+}
+
+// absolute is a path as it is seen from everywhere.
+func absolute(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
+}
+
+// placedWriter adds the place to the commands of all that is written for people.
+type placedWriter struct {
+	at commandPlace
+	w  io.Writer
+}
+
+// Write implements io.Writer.
+func (p placedWriter) Write(b []byte) (int, error) {
+	at, text := p.at, string(b)
+	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+		at.within = withinJSON
+	}
+	if _, err := io.WriteString(p.w, at.here(text)); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// withinJSON is a text as it stands within one of JSON.
+func withinJSON(text string) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(text) // into memory, of a text
+	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(b.String(), "\n"), `"`), `"`)
+}
+
+// place lets all that is told from now on name the place in its commands. What a worker or scheduler says is read
+// elsewhere.
+func (a *app) place(at commandPlace, kctx *kong.Context) {
+	a.at, a.away = at, at.elsewhere(kctx, a.environment)
+	if words, _, _ := strings.Cut(kctx.Command(), " "); words == "worker" || words == "scheduler" {
+		a.at = a.away
+	}
+	a.stdout, a.stderr = placedWriter{a.at, a.stdout}, placedWriter{a.at, a.stderr}
 }
 
 // command is a command about a run, as it is typed for this place.

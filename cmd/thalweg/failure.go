@@ -22,7 +22,6 @@ type errorTwin struct {
 }
 
 func (a *app) printTwin(e errorTwin) {
-	e.Hint = a.at.here(e.Hint)
 	_ = printJSON(a.stderr, map[string]errorTwin{"error": e}) // nobody reads it when this fails
 }
 
@@ -60,7 +59,7 @@ func (a *app) printFailure(text string, p fault.Place, hint, detail string) {
 		}
 	}
 	if hint != "" {
-		fmt.Fprintf(a.stderr, "  %s\n", a.mark("hint: "+plain(a.at.here(hint)), dim))
+		fmt.Fprintf(a.stderr, "  %s\n", a.mark("hint: "+plain(hint), dim))
 	}
 }
 

@@ -57,7 +57,7 @@ func (c *fmtCmd) file(a *app, name string) (changed bool, err error) {
 	}
 	switch {
 	case c.Diff:
-		_, err = a.stdout.Write(diff.Diff(name, text, name+" (formatted)", out))
+		_, err = a.known.Writer(a.data).Write(diff.Diff(name, text, name+" (formatted)", out))
 	case !c.Check:
 		err = replaceFile(name, out, mode)
 		fallthrough

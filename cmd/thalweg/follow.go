@@ -180,7 +180,7 @@ func (n *nobodyWatch) abandoned(run state.Run) bool {
 		return false
 	}
 	n.said = text
-	fmt.Fprintf(n.app.stderr, "run %d waits: %s\n  hint: %s\n", n.key.Run, n.app.known.Text(text), n.app.at.here(hint))
+	fmt.Fprintf(n.app.stderr, "run %d waits: %s\n  hint: %s\n", n.key.Run, n.app.known.Text(text), hint)
 	return false
 }
 

@@ -108,6 +108,7 @@ type app struct {
 	screen         io.Writer // standard error for what moves
 	known          *secret.Known
 	at             commandPlace             // see there
+	away           commandPlace             // the same, for who reads elsewhere
 	cluster        bool                     // the command looks at one: its workers go on with runs
 	terminal       bool                     // stderr is one, and shows progress
 	color          bool                     // of stdout
@@ -200,7 +201,9 @@ func run(ctx context.Context, args []string, a *app) int {
 		err = checkNumbers(kctx)
 	}
 	if err == nil {
-		a.at, err = settlePlace(a, kctx, args)
+		var at commandPlace
+		at, err = settlePlace(a, kctx, args)
+		a.place(at, kctx)
 	}
 	if err == nil {
 		err = kctx.Run()

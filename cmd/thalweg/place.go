@@ -26,7 +26,11 @@ func (p placeFlags) openHome(ctx context.Context, a *app, create bool) (*local.H
 // openObserved is openHome with somebody who is told what a cluster's services do.
 func (p placeFlags) openObserved(ctx context.Context, a *app, create bool, opts local.ClusterOptions) (*local.Home, error) {
 	if p.Cluster == "" {
-		return local.Open(ctx, p.State, create)
+		home, err := local.Open(ctx, p.State, create)
+		if err == nil {
+			home.Told = a.away.told
+		}
+		return home, err
 	}
 	cfg, err := local.LoadCluster(p.Cluster, a.known)
 	if err != nil {
@@ -37,6 +41,7 @@ func (p placeFlags) openObserved(ctx context.Context, a *app, create bool, opts 
 	if err != nil {
 		return nil, err
 	}
+	home.Told = a.away.told
 	if err := home.WrongDatacenter(); err != nil {
 		a.warnFault(err)
 	}

@@ -207,7 +207,7 @@ func finishRun(a *app, sum local.Summary, err error, asJSON bool) error {
 	}
 	if f := sum.Failure; f != nil {
 		if a.json {
-			a.printTwin(errorTwin{Failure: *f, ExitCode: exitCode(f.Kind), Next: a.at.here(nextStep(f.Kind, sum.Key))})
+			a.printTwin(errorTwin{Failure: *f, ExitCode: exitCode(f.Kind), Next: nextStep(f, sum.Key)})
 			return errReported{exitCode(f.Kind)}
 		}
 		a.printFailure(f.Text(), f.Place, f.Hint, f.Detail)
@@ -215,7 +215,7 @@ func finishRun(a *app, sum local.Summary, err error, asJSON bool) error {
 			fmt.Fprintf(a.stderr, "run %d failed at gate %s\n", sum.Key.Run, gate.NameOf(f.Node))
 			return errReported{exitCode(f.Kind)}
 		}
-		fmt.Fprintf(a.stderr, "run %d failed; %s\n", sum.Key.Run, a.at.here(nextStep(f.Kind, sum.Key)))
+		fmt.Fprintf(a.stderr, "run %d failed; %s\n", sum.Key.Run, nextStep(f, sum.Key))
 		return errReported{exitCode(f.Kind)}
 	}
 	return errReported{exitOurs}
@@ -230,9 +230,9 @@ func printWaits(a *app, sum local.Summary) {
 
 // nextStep is what to do about a failed run. A run goes on with the script and
 // the inputs that it was planned for: for corrected ones retry begins a new run.
-func nextStep(k fault.Kind, key state.RunKey) string {
+func nextStep(f *state.Failure, key state.RunKey) string {
 	retry := "`" + key.Command(fmt.Sprintf("retry %d", key.Run)) + "`"
-	if k == fault.Environment || k == fault.Bug {
+	if f.GoesOn() == state.Resume {
 		return "what it committed is kept: when the cause is gone, continue with --resume, or " + retry
 	}
 	return "nothing was written under a final name by the failed batch: correct the cause, then " + retry + " does what is missing, in a new run if the script or its inputs have changed"

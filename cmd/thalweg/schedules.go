@@ -41,7 +41,7 @@ func (c *schedulesCmd) Run(ctx context.Context, a *app) error {
 		return printJSON(a.stdout, append([]scheduleRow{}, rows...))
 	}
 	if len(rows) == 0 {
-		fmt.Fprintln(a.stderr, a.at.here("no schedule or watch was served in this workspace yet: `thalweg scheduler SCRIPT` serves those of a script"))
+		fmt.Fprintln(a.stderr, "no schedule or watch was served in this workspace yet: `thalweg scheduler SCRIPT` serves those of a script")
 		return nil
 	}
 	t := a.newTable("script", "schedule", "when", "next", "last run", "for", "status", "waits", "skipped").leaves("for", "waits", "schedule", "when")

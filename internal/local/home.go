@@ -48,6 +48,7 @@ type Home struct {
 	Parts parts.Store
 	files durable.FS
 	tmp   *lockedDir
+	Told  func(text string) string // a text whose commands are typed in another directory or shell; nil: as it is
 
 	beside   string          // directory that paths of scripts are seen from; "": they are whole
 	hooksIn  string          // directory that may have hooks of all runs

@@ -253,6 +253,7 @@ func (s *scheduler) Tell(ctx context.Context, start schedule.Start, served sched
 	if served.Script.Name != "" {
 		m.Script = served.Script.Name
 	}
+	m.Say(s.home.Told)
 	var hooks []script.Hook
 	for _, h := range slices.Concat(served.Script.Notify, s.opts.Hooks) {
 		if slices.Contains(h.On, message.Failed) {

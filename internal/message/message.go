@@ -154,10 +154,23 @@ func (m Message) Lines() []string {
 		add("for: ", strings.Join(g.By, ", "))
 	}
 	add("reason: ", m.Reason)
-	for _, name := range []string{"look", "approve", "reject", "resume", "show"} {
+	for _, name := range []string{"look", "approve", "reject", "resume", "retry", "show"} {
 		add(name+": ", m.Commands[name])
 	}
 	return lines
+}
+
+// Say lets the commands of a message, and those of its hint, be as told has them; nil: as they are.
+func (m *Message) Say(told func(text string) string) {
+	if told == nil {
+		return
+	}
+	for name, line := range m.Commands {
+		m.Commands[name] = told(line)
+	}
+	if m.Failure != nil {
+		m.Failure.Message, m.Failure.Hint = told(m.Failure.Message), told(m.Failure.Hint)
+	}
 }
 
 // fields are the message as templates see it: under the names that it has in JSON.
@@ -192,7 +205,7 @@ func Example(kind Kind) Message {
 	case Failed:
 		m.Status, m.Finished = "failed", &at
 		m.Failure = &Failure{Kind: "user_data", Message: `cannot read "12,x" as a decimal2`, Place: "in/orders.csv:12:3", Hint: "correct the file", Node: "read_orders"}
-		m.Commands["resume"] = "thalweg resume 7"
+		m.Commands["retry"] = "thalweg retry 7"
 	case Done:
 		m.Status, m.Finished = "complete", &at
 	case Stopped:

@@ -29,6 +29,7 @@ type Config struct {
 	Name  func(run state.Run) string // of its script, for people
 	Owner string                     // see worker.Owner
 	Clock calendar.Clock
+	Told  func(text string) string // a text whose commands are typed where messages are read; nil: as it is
 	// Logger hears of what cannot be told.
 	Logger     *slog.Logger
 	Checkpoint func(worker.CrashPoint) // for tests that die there; may be nil
@@ -506,7 +507,8 @@ func (t *Teller) message(ctx context.Context, run state.Run, o owed) message.Mes
 	switch o.Kind {
 	case message.Failed:
 		m.Status, m.Failure = string(state.Failed), failureOf(run.Failure)
-		m.Commands["resume"] = run.Command(fmt.Sprintf("resume %d", run.Run))
+		verb := run.Failure.GoesOn()
+		m.Commands[verb] = run.Command(fmt.Sprintf("%s %d", verb, run.Run))
 	case message.Stopped:
 		m.Status = string(state.Stopped)
 		m.Commands["resume"] = run.Command(fmt.Sprintf("resume %d", run.Run))
@@ -516,6 +518,7 @@ func (t *Teller) message(ctx context.Context, run state.Run, o owed) message.Mes
 		t.waiting(ctx, run, o, &m)
 	case message.Late:
 	}
+	m.Say(t.cfg.Told)
 	return m
 }
 

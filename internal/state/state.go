@@ -258,6 +258,21 @@ type Failure struct {
 	Again     bool        `json:"again,omitempty"` // of an attempt: its batch is tried again
 }
 
+// The orders by which a run goes on that has failed or was stopped.
+const (
+	Resume = "resume" // from the sources that it was begun with
+	Retry  = "retry"  // in a new run, where the script or its inputs have changed
+)
+
+// GoesOn is the order by which a run with this failure, or with none, goes on: what is wrong with data and scripts has
+// to be corrected, and no run goes on with others than it was begun with.
+func (f *Failure) GoesOn() string {
+	if f != nil && (f.Kind == fault.UserData || f.Kind == fault.Script) {
+		return Retry
+	}
+	return Resume
+}
+
 // Whose names the node that failed for people: also that whose table was computed
 // in its batch.
 func (f Failure) Whose() string {
