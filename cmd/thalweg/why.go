@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,11 +34,14 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 		return err
 	}
 	defer home.Close()
-	waiters, err := budget.Waiters(filepath.Join(home.Dir, "shares"))
+	waiters, err := budget.Waiters(ctx, filepath.Join(home.Dir, "shares"))
 	if err != nil {
 		return err
 	}
-	around := history.Around{Slots: home.SlotsOf(ctx, run), Memory: waiters, Gone: worker.Gone}
+	around := history.Around{Slots: home.SlotsOf(ctx, run), Memory: waiters.Texts, Gone: worker.Gone}
+	around.Waits = func(owner string) bool {
+		return slices.ContainsFunc(waiters.PIDs, func(pid int) bool { return worker.IsProcess(owner, pid) })
+	}
 	around.Alone, around.Abandoned = a.alone(ctx, home)(run)
 	facts, err := history.Gather(ctx, home.State, run.RunKey, time.Now(), around)
 	if err != nil {

@@ -120,24 +120,41 @@ func (b Budget) ProcessGoBytes() int64 {
 	return b.ProcessBytes + int64(float64(b.SlotEngineBytes)/engineShare)/8
 }
 
-// resized gives what a process has of another total that has begun with b, and
-// would have whole by itself. Its interpreters stay as they are. Slots go
-// before they become smaller: batches were cut for them.
-func (b Budget) resized(total int64, whole Budget) Budget {
-	left := max(total-baseBytes-b.InterpreterBytes*int64(b.Interpreters), slotBytesMin)
-	slot := int64(float64(whole.SlotEngineBytes) / engineShare)
-	left -= b.ProcessBytes * int64(whole.Slots) // they stay, as the interpreters do
-	left = max(left, slotBytesMin)
-	b.TotalBytes = total
-	b.Slots = int(min(max(left/slot, 1), int64(whole.Slots)))
+// resized gives what a process has of so many bytes that would have b whole.
+// Each slot and each interpreter stays what it is, as long as one of each can,
+// because batches and formulas were cut and tried for them: there are fewer. Of 0
+// bytes it has no slot.
+func (b Budget) resized(total int64) Budget {
+	if total >= b.TotalBytes {
+		return b
+	}
+	whole, slot := b, int64(float64(b.SlotEngineBytes)/engineShare)
+	if b.TotalBytes, b.Slots, b.Interpreters = total, 0, 0; total == 0 {
+		return b
+	}
+	left := int64(0)
+	for slots := max(whole.Slots, 1); slots > 0 && (b.Slots == 0 || left < slot*int64(b.Slots)); slots-- {
+		b.Slots, b.Interpreters = slots, whole.interpretersOf(slots)
+		left = max(total-whole.fixed(slots), slotBytesMin)
+	}
 	b.SlotEngineBytes = int64(float64(min(left/int64(b.Slots), slot)) * engineShare)
+	b.GoBytes = baseBytes + int64(float64(b.SlotEngineBytes)/engineShare)/8*int64(b.Slots)
 	return b
 }
 
-// floor is what a process cannot do without, once its interpreters are there.
+// interpretersOf is how many interpreters there are beside so many of the slots.
+func (b Budget) interpretersOf(slots int) int {
+	return (b.Interpreters*slots + b.Slots - 1) / max(b.Slots, 1)
+}
+
+// fixed is what is not for slots, where there are so many of them: processes of slots stay.
+func (b Budget) fixed(slots int) int64 {
+	return baseBytes + b.InterpreterBytes*int64(b.interpretersOf(slots)) + b.ProcessBytes*int64(b.Slots)
+}
+
+// floor is what a process needs that would have b whole to do one batch after the other.
 func (b Budget) floor() int64 {
-	processes := b.ProcessBytes * int64(max(b.Interpreters, b.Slots))
-	return max(MemoryBytesMin, baseBytes+processes+b.InterpreterBytes*int64(b.Interpreters)+slotBytesMin)
+	return max(MemoryBytesMin, b.fixed(1)+slotBytesMin)
 }
 
 // Default gives the budget for this machine when nobody says how much memory.

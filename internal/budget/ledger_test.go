@@ -6,25 +6,32 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"thalweg/internal/awake"
 )
 
 const gib = 1 << 30
 
-func splitOf(cores, interpreters int) func(int64) (Budget, error) {
-	return func(total int64) (Budget, error) { return Split(total, cores, interpreters) }
+func wholeOf(t testing.TB, total int64, cores, interpreters int) Budget {
+	t.Helper()
+	b, err := Split(total, cores, interpreters)
+	require.NoError(t, err)
+	return b
 }
 
 func enter(t *testing.T, dir, owner string, total int64, interpreters int) *Ledger {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	l, err := Enter(ctx, dir, Member{Owner: owner, Total: total}, splitOf(2, interpreters))
+	l, err := Enter(ctx, dir, Member{Owner: owner, Total: total}, wholeOf(t, total, 2, interpreters))
 	require.NoError(t, err)
 	return l
 }
@@ -33,7 +40,7 @@ func enter(t *testing.T, dir, owner string, total int64, interpreters int) *Ledg
 // held is read as members read it: a file is empty for a moment while it is written.
 func held(t *testing.T, dir string) (sum int64) {
 	t.Helper()
-	require.NoError(t, (&Ledger{dir: dir}).locked(func(all []entry) error {
+	require.NoError(t, newLedger(dir, Member{}, Budget{}).locked(t.Context(), func(all []entry) error {
 		for _, e := range all {
 			sum += e.Held
 		}
@@ -62,11 +69,12 @@ func TestLedgerSecondGetsHalfOnceTheFirstHasGivenItBack(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
 	one := enter(t, dir, "one", 4*gib, 0)
-	_, release, err := one.Room().Take(ctx, false)
+	_, release, err := one.Room().Take(ctx, OneSlot)
 	require.NoError(t, err)
-	_, second, err := one.Room().Take(ctx, false)
+	_, second, err := one.Room().Take(ctx, OneSlot)
 	require.NoError(t, err)
 
+	whole := wholeOf(t, 4*gib, 2, 0)
 	waits, entered := make(chan string, 1), make(chan *Ledger)
 	go func() {
 		l, err := Enter(ctx, dir, Member{Owner: "two", Total: 4 * gib, Waiting: func(text string) {
@@ -74,18 +82,18 @@ func TestLedgerSecondGetsHalfOnceTheFirstHasGivenItBack(t *testing.T) {
 			case waits <- text:
 			default:
 			}
-		}}, splitOf(2, 0))
+		}}, whole)
 		if err == nil {
 			entered <- l
 		}
 	}()
 	require.Equal(t, "one holds 4096 MiB; 4096 MiB for all", <-waits, "it says what it waits for")
-	reviewed := make(chan error, 1)
-	go func() { reviewed <- one.review(ctx) }()
+	require.NoError(t, one.review(ctx))
 	second() // the slots that are left are smaller: both batches have to end
+	require.NoError(t, one.review(ctx))
 	require.Equal(t, int64(4*gib), held(t, dir))
 	release()
-	require.NoError(t, <-reviewed)
+	require.NoError(t, one.review(ctx))
 	two := <-entered
 	require.Equal(t, int64(2*gib), one.Room().Budget().TotalBytes)
 	require.Equal(t, int64(2*gib), two.Room().Budget().TotalBytes)
@@ -104,13 +112,13 @@ func TestLedgerSecondGetsHalfOnceTheFirstHasGivenItBack(t *testing.T) {
 func TestLedgerReadsThoseWhoLeave(t *testing.T) {
 	t.Parallel()
 	const times = 1000
-	dir := t.TempDir()
+	dir, ctx, whole := t.TempDir(), t.Context(), wholeOf(t, 4*gib, 1, 0)
 	var leaving sync.WaitGroup
 	for i := range 2 {
 		leaving.Go(func() {
 			for range times {
-				l := &Ledger{dir: dir, split: splitOf(1, 0), entry: entry{Owner: fmt.Sprint(i), Total: 4 * gib, Floor: MemoryBytesMin}}
-				if _, _, err := l.ask(); err != nil || l.Leave() != nil {
+				l := newLedger(dir, Member{Owner: fmt.Sprint(i), Total: 4 * gib}, whole)
+				if err := l.review(ctx); err != nil || l.Leave() != nil {
 					t.Errorf("enter or leave: %v", err)
 					return
 				}
@@ -125,9 +133,9 @@ func TestLedgerLeastFigureCounts(t *testing.T) {
 	dir := t.TempDir()
 	one := enter(t, dir, "one", 1*gib, 0)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "p1-dead"+shareSuffix), []byte(`{"granted":99999999999,"total":1}`), 0o600), "of a process that has died")
-	entered := make(chan *Ledger)
+	entered, whole := make(chan *Ledger), wholeOf(t, 8*gib, 2, 0)
 	go func() {
-		l, err := Enter(context.Background(), dir, Member{Owner: "two", Total: 8 * gib}, splitOf(2, 0))
+		l, err := Enter(context.Background(), dir, Member{Owner: "two", Total: 8 * gib}, whole)
 		if err == nil {
 			entered <- l
 		}
@@ -154,11 +162,11 @@ func TestLedgerRandom(t *testing.T) {
 			defer cancel()
 			var used, lives atomic.Int64
 			var all sync.WaitGroup
-			errs := make([]error, 12)
+			errs := make([]error, 6)
 			for i := range errs {
 				rng := rand.New(rand.NewPCG(seed, uint64(i)))
 				all.Go(func() {
-					for range 3 {
+					for range 2 {
 						if err := live(ctx, dir, total, rng, &used); err != nil {
 							errs[i] = err
 							return
@@ -171,37 +179,45 @@ func TestLedgerRandom(t *testing.T) {
 			for _, err := range errs {
 				require.NoError(t, err)
 			}
-			require.EqualValues(t, 36, lives.Load())
+			require.EqualValues(t, 12, lives.Load())
 		})
 	}
 }
 
 // live is a process's life in a ledger.
 func live(ctx context.Context, dir string, total int64, rng *rand.Rand, used *atomic.Int64) error {
-	l, err := Enter(ctx, dir, Member{Owner: "x", Total: total}, splitOf(4, rng.IntN(2)))
+	whole, err := Split(total, 4, rng.IntN(2))
 	if err != nil {
 		return err
 	}
-	fixed := int64(baseBytes) + l.Room().Budget().InterpreterBytes*int64(l.Room().Budget().Interpreters)
-	if now := used.Add(fixed); now > total {
-		return fmt.Errorf("%d bytes are used of %d", now, total)
+	l, err := Enter(ctx, dir, Member{Owner: "x", Total: total, Turn: time.Millisecond}, whole)
+	if err != nil {
+		return err
 	}
+	reviewing, stop := context.WithCancel(ctx)
+	defer stop()
+	reviewed := make(chan error, 1)
+	go func() { reviewed <- l.Review(reviewing) }()
 	for range 5 {
-		g, release, err := l.Room().Take(ctx, rng.IntN(4) == 0)
+		share := []Share{OneSlot, OneSlot, OneSlot, AllSlots, Everything}[rng.IntN(5)]
+		g, release, err := l.Room().Take(ctx, share)
 		if err != nil {
 			return err
 		}
-		bytes := int64(float64(g.EngineBytes) / engineShare)
+		bytes := int64(float64(g.EngineBytes)/engineShare) + whole.InterpreterBytes*int64(whole.Interpreters)
+		if share == Everything && (g.EngineBytes != whole.SlotEngineBytes*int64(whole.Slots) || !g.Most) {
+			return fmt.Errorf("everything is %+v", g)
+		}
 		if now := used.Add(bytes); now > total+1<<20 {
 			return fmt.Errorf("%d bytes are used of %d", now, total)
 		}
 		used.Add(-bytes)
 		release()
-		if err := l.review(ctx); err != nil {
-			return err
-		}
 	}
-	used.Add(-fixed)
+	stop()
+	if err := <-reviewed; err != nil {
+		return err
+	}
 	if rng.IntN(3) == 0 { // it dies: the lock goes, the file stays
 		return l.me.Close()
 	}
@@ -224,7 +240,7 @@ func TestRoomSaysWhatIsWaitedFor(t *testing.T) {
 		r := NewRoom(Budget{Slots: 2, Cores: c.cores, SlotEngineBytes: 100})
 		var before []func()
 		for range map[bool]int{true: 1, false: 2}[c.alone] {
-			_, release, err := r.Take(t.Context(), c.alone)
+			_, release, err := r.Take(t.Context(), map[bool]Share{true: AllSlots}[c.alone])
 			require.NoError(t, err)
 			before = append(before, release)
 		}
@@ -244,13 +260,13 @@ func TestRoomSaysWhatIsWaitedFor(t *testing.T) {
 func TestRoomInTurn(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	r := NewRoom(Budget{Slots: 2, SlotEngineBytes: 100})
-	_, one, err := r.Take(ctx, false)
+	r := NewRoom(Budget{TotalBytes: 300, Slots: 2, SlotEngineBytes: 100})
+	_, one, err := r.Take(ctx, OneSlot)
 	require.NoError(t, err)
 	whole := make(chan func())
 	go func() {
-		g, release, err := r.Take(ctx, true)
-		if err == nil && g == (Grant{Slots: 2, EngineBytes: 200}) {
+		g, release, err := r.Take(ctx, AllSlots)
+		if err == nil && g == (Grant{Slots: 2, EngineBytes: 200, Most: true}) {
 			whole <- release
 		}
 	}()
@@ -264,16 +280,170 @@ func TestRoomInTurn(t *testing.T) {
 	}
 	late, cancel := context.WithCancel(ctx)
 	cancel()
-	_, _, err = r.Take(late, false)
+	_, _, err = r.Take(late, OneSlot)
 	require.ErrorIs(t, err, context.Canceled, "although a slot is free")
 	one()
 	release := <-whole
-	become := make(chan error)
-	go func() { become <- r.Become(ctx, Budget{Slots: 1, SlotEngineBytes: 50}) }()
+	require.False(t, r.become(Budget{Slots: 1, SlotEngineBytes: 50}))
+	require.Equal(t, 2, r.Budget().Slots, "the batch keeps what it has")
 	release()
-	require.NoError(t, <-become)
-	g, release, err := r.Take(ctx, true)
+	require.Equal(t, 1, r.Budget().Slots)
+	g, release, err := r.Take(ctx, AllSlots)
 	require.NoError(t, err)
 	require.Equal(t, Grant{Slots: 1, EngineBytes: 50}, g)
 	release()
+	require.True(t, r.become(Budget{}))
+	_, _, err = r.Take(late, AllSlots)
+	require.ErrorIs(t, err, context.Canceled, "of nothing there is no share")
+}
+
+// A batch that needs everything waits for all others, has what it would have
+// alone, and leaves the turn to those who have waited for it.
+func TestEverythingInTurn(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	whole := wholeOf(t, gib, 2, 2)
+	one := newLedger(dir, Member{Owner: "one", Total: gib, Turn: time.Nanosecond}, whole)
+	two := newLedger(dir, Member{Owner: "two", Total: gib, Turn: time.Nanosecond}, whole)
+	review := func() {
+		for range 4 {
+			require.NoError(t, one.review(ctx))
+			require.NoError(t, two.review(ctx))
+			require.LessOrEqual(t, held(t, dir), int64(gib))
+		}
+	}
+	review()
+	require.EqualValues(t, gib/2, one.entry.Held)
+	require.EqualValues(t, gib/2, two.entry.Held)
+	_, busy, err := two.Room().Take(ctx, OneSlot)
+	require.NoError(t, err)
+	take := func(l *Ledger) chan func() {
+		got := make(chan func(), 1)
+		go func() {
+			if g, release, err := l.Room().Take(ctx, Everything); err == nil && g == (Grant{Slots: 2, EngineBytes: 2 * whole.SlotEngineBytes, Most: true}) {
+				got <- release
+			}
+		}()
+		for !l.room.demand().everything {
+			require.NoError(t, ctx.Err())
+		}
+		return got
+	}
+	first := take(one)
+	review()
+	require.EqualValues(t, gib/2, two.entry.Held, "a batch is not interrupted")
+	said, err := Waiters(ctx, dir)
+	require.NoError(t, err)
+	require.Equal(t, Waiting{Texts: []string{"a batch of one needs all of the 1024 MiB", "one holds 512 MiB", "two holds 512 MiB"}, PIDs: []int{os.Getpid()}}, said)
+	busy()
+	review()
+	release := <-first
+	require.Zero(t, two.entry.Held)
+	require.Zero(t, two.Room().Budget().Slots)
+	second := take(two)
+	review()
+	require.EqualValues(t, gib, one.entry.Held, "nor is one that has everything")
+	again := take(one)
+	release()
+	review()
+	release = <-second
+	require.Empty(t, again, "it is behind the other in the line")
+	release()
+	review()
+	release = <-again
+	release()
+	review()
+	require.EqualValues(t, gib/2, one.entry.Held)
+	require.EqualValues(t, gib/2, two.entry.Held)
+}
+
+// Who is stopped holds what it takes, and nobody waits for it where everything is wanted.
+func TestWhoDoesNotAnswerIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	whole := wholeOf(t, gib, 2, 0)
+	now := time.Now()
+	clock := awake.New(reviewEvery, func() time.Time { return now })
+	stopped := newLedger(dir, Member{Owner: "stopped", Total: gib}, whole)
+	stopped.entry.PID = -1 // of another machine, as far as this one can see
+	require.NoError(t, stopped.review(ctx))
+	l := newLedger(dir, Member{Owner: "one", Total: gib}, whole)
+	l.clock = clock
+	require.NoError(t, l.review(ctx))
+	require.Zero(t, l.entry.Held)
+	now = now.Add(time.Hour) // this process was stopped as well
+	require.NoError(t, l.review(ctx))
+	require.Zero(t, l.entry.Held)
+	for range int(absentAfter / reviewEvery) {
+		now = now.Add(reviewEvery)
+		require.NoError(t, l.review(ctx))
+	}
+	require.EqualValues(t, gib, l.entry.Held)
+	require.Equal(t, "stopped holds 1024 MiB and does not answer: it is stopped, or stands still", holders([]entry{{Owner: "stopped", Held: gib, absent: true}})[0])
+	require.NoError(t, stopped.review(ctx)) // it is there again, and has had its turn longer than the other
+	require.NoError(t, l.review(ctx))
+	require.NoError(t, stopped.review(ctx))
+	require.LessOrEqual(t, held(t, dir), int64(gib))
+}
+
+// A guard whose holder is stopped in the midst of a change is given up.
+func TestAGuardThatIsHeldIsGivenUp(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), guardName)
+	held, err := lockGuard(t.Context(), path, nil)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = lockGuard(ctx, path, nil)
+	require.ErrorIs(t, err, context.Canceled)
+	looks := time.Now()
+	g, err := lockGuard(t.Context(), path, func() time.Time {
+		looks = looks.Add(absentAfter) // that it may go on by is little
+		return looks
+	})
+	require.NoError(t, err)
+	require.NoError(t, g.Close())
+	require.NoError(t, held.Close())
+}
+
+// Whatever comes and goes: the parts of those who are to have one are never more
+// than the figure, each has what it cannot do without, and the first in the line
+// is among them.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var all []entry
+		for i := range rapid.IntRange(1, 6).Draw(t, "members") {
+			e := entry{Owner: fmt.Sprint(i), Total: rapid.SampledFrom([]int64{gib, 2 * gib, gib/2 + 5}).Draw(t, "total"), Turn: int64(2*i + 1), Floor: rapid.Int64Range(MemoryBytesMin, gib).Draw(t, "floor")}
+			if rapid.Bool().Draw(t, "is in") {
+				e.Held = rapid.Int64Range(1, e.Total).Draw(t, "held")
+			}
+			if rapid.IntRange(0, 3).Draw(t, "wants all") == 0 {
+				e.All = e.Turn + int64(rapid.IntRange(0, 1).Draw(t, "later"))
+			}
+			all = append(all, e)
+		}
+		parts, everything := turns(all)
+		sum, total := int64(0), figure(all)
+		for i, part := range parts {
+			if sum += part; part > 0 {
+				require.GreaterOrEqual(t, part, min(all[i].Floor, total))
+			}
+		}
+		require.LessOrEqual(t, sum, total)
+		if waiting := line(all); len(waiting) > 0 {
+			require.Positive(t, parts[waiting[0].who])
+			require.Equal(t, waiting[0].everything, everything)
+		} else {
+			require.False(t, everything)
+		}
+		reversed, _ := turns(reverse(all)) // each sees the others in another order
+		require.Equal(t, parts, reverse(reversed))
+	})
+}
+
+func reverse[T any](s []T) []T {
+	s = slices.Clone(s)
+	slices.Reverse(s)
+	return s
 }

@@ -72,14 +72,13 @@ func descend(pid string, seen map[string]bool, visit func(pid string)) {
 // Fields of /proc/PID/stat behind the name, from proc(5).
 const (
 	fieldUser     = 11 // then system, and both of children that were waited for
+	fieldStarted  = 19 // ticks since the machine's
 	fieldResident = 21 // pages
 )
 
 // processOf is what a live process has taken, with its children that have ended.
 func processOf(pid string) (u Use) {
-	text, _ := os.ReadFile("/proc/" + pid + "/stat") // it may have ended
-	_, behind, _ := strings.Cut(string(text), ") ")
-	f := strings.Fields(behind)
+	f := statOf(pid)
 	if len(f) <= fieldResident {
 		return u
 	}
@@ -90,4 +89,32 @@ func processOf(pid string) (u Use) {
 	pages, _ := strconv.ParseInt(f[fieldResident], 10, 64)
 	u.Resident = pages * int64(os.Getpagesize())
 	return u
+}
+
+// statOf is what /proc says of a live process, behind its name.
+func statOf(pid string) []string {
+	text, _ := os.ReadFile("/proc/" + pid + "/stat") // it may have ended
+	_, behind, _ := strings.Cut(string(text), ") ")
+	return strings.Fields(behind)
+}
+
+// startOf tells a live process from others that have had its number, or have it elsewhere; "" if it cannot be told.
+func startOf(pid int) string {
+	f := statOf(strconv.Itoa(pid))
+	if len(f) <= fieldStarted {
+		return ""
+	}
+	return f[fieldStarted]
+}
+
+// residentOf is what a process takes together with those that it has started, 0 if
+// it cannot be seen from here.
+func residentOf(pid int, started string) int64 {
+	if started == "" || startOf(pid) != started {
+		return 0
+	}
+	name := strconv.Itoa(pid)
+	bytes := processOf(name).Resident
+	descend(name, map[string]bool{}, func(child string) { bytes += processOf(child).Resident })
+	return bytes
 }

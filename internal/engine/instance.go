@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -29,6 +30,7 @@ const memoryBytesMin = 32 << 20
 type InstanceConfig struct {
 	MemoryBytes int64                 // DuckDB's memory_limit; raised to 32 MiB if less
 	Threads     int                   // at least 1
+	TextBytes   int64                 // that an expression may make of a text; 0: what MemoryBytes holds
 	SpillDir    string                // private to this instance; made on open, removed on close
 	SpillBytes  int64                 // cap of the spill directory, 0: DuckDB's own (90 % of the disk)
 	Paths       []string              // directories and files that SQL may read and write; nothing else
@@ -115,7 +117,7 @@ func (in *Instance) connect(ctx context.Context) (err error) {
 
 // useMacros makes the macros those of an instance with so much memory.
 func (in *Instance) useMacros(cfg InstanceConfig) {
-	in.macros = newMacros(expr.TextBytes(cfg.memory(), cfg.Threads))
+	in.macros = newMacros(cmp.Or(cfg.TextBytes, expr.TextBytes(cfg.memory(), cfg.Threads)))
 }
 
 // set runs statements that configure the instance.

@@ -42,6 +42,14 @@ func (p *Instances) release() {
 	p.released = residentBytes()
 }
 
+// Release gives the memory back that tasks have left, however little it is.
+func (p *Instances) Release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	releasePages()
+	p.released = residentBytes()
+}
+
 // releasePages gives back what the allocators below DuckDB keep.
 func releasePages() { C.thalweg_release() }
 

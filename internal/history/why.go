@@ -246,17 +246,23 @@ func (f Facts) whyGate() (Answer, bool) {
 }
 
 func (f Facts) whyMemoryOfOthers() (Answer, bool) {
-	if f.Run.Status != state.Running || len(f.Memory) == 0 || f.claimed() > 0 || f.Abandoned { // those that wait work on other runs
+	if f.Run.Status != state.Running || len(f.Memory) == 0 || f.claimedBy(f.withMemory) > 0 || f.Abandoned { // those that wait work on other runs
 		return Answer{}, false
 	}
 	return Answer{Text: "waits for memory: " + strings.Join(f.Memory, "; ")}, true
 }
 
+// withMemory reports whether an owner of batches is not known to wait for memory.
+func (f Facts) withMemory(owner string) bool { return f.Waits == nil || !f.Waits(owner) }
+
 // claimed counts the batches that somebody is at work on.
-func (f Facts) claimed() (n int) {
+func (f Facts) claimed() int { return f.claimedBy(func(string) bool { return true }) }
+
+// claimedBy counts the batches of such owners.
+func (f Facts) claimedBy(such func(owner string) bool) (n int) {
 	for _, batches := range f.Unsettled {
 		for _, b := range batches {
-			if b.Status == state.Claimed {
+			if b.Status == state.Claimed && such(b.Owner) {
 				n++
 			}
 		}

@@ -155,6 +155,11 @@ func TestWhy(t *testing.T) {
 			works(a, 100, 0, time.Second)
 			f.Memory = []string{"process 12 has none of 1000 MiB for all", "process 11 holds 900 MiB"}
 		}},
+		{"who has its batch waits for memory", state.Running, func(f *history.Facts, a, _ *state.Node) {
+			works(a, 100, 0, time.Second)
+			f.Unsettled["a"] = []state.Batch{{BatchKey: state.BatchKey{NodeKey: a.NodeKey, Batch: 41}, Status: state.Claimed, Owner: "h/12/2", Lease: noon.Add(time.Minute)}}
+			f.Memory, f.Waits = []string{"a batch of process 12 needs all of the 1000 MiB"}, func(owner string) bool { return owner == "h/12/2" }
+		}},
 		{"others wait for memory, and nobody is there", state.Running, func(f *history.Facts, a, _ *state.Node) {
 			works(a, 100, 0, time.Second)
 			f.Memory, f.Abandoned = []string{"process 12 has none of 1000 MiB for all"}, true

@@ -140,7 +140,7 @@ func (r *runner) tryPython(ctx context.Context, python bool, affected []*script.
 	if err := r.openPool(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.pool.Close()) }()
+	defer func() { err = errors.Join(err, r.closePool()) }()
 	r.python, err = r.checkPython(ctx, r.dir, affected)
 	return err
 }

@@ -59,6 +59,9 @@ func victim(at string) int {
 	client := remote.New(remote.Config{CAPath: os.Getenv("THALWEG_TEST_CA"), S3Endpoint: os.Getenv("THALWEG_TEST_S3"),
 		SFTPKeys: map[string]string{"joe": os.Getenv("THALWEG_TEST_KEY")}, KnownHosts: os.Getenv("THALWEG_TEST_HOSTS")})
 	defer client.Close()
+	if at == "memory" {
+		return shareMemory(ctx, home, os.Getenv(sharesMemory))
+	}
 	if point, ok := strings.CutPrefix(at, "scheduler "); ok {
 		return serveSchedules(ctx, home, client, point)
 	}

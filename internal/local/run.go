@@ -658,7 +658,7 @@ func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum 
 		observe = func(worker.Event) {}
 	}
 	if r.opts.Started != nil {
-		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.budget, Warnings: warnings, Script: r.script, Dir: r.dir})
+		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.shares.Room().Budget(), Warnings: warnings, Script: r.script, Dir: r.dir})
 	}
 	c := newCrew(ctx, crewConfig{store: r.store, slots: r.whole.Slots, ahead: aheadOf(r.home.Parts), lease: r.opts.Lease, tries: r.opts.Tries, deadline: r.opts.AttemptTimeout, clock: r.home.clock, logger: r.opts.Logger, checkpoint: r.opts.Checkpoint})
 	run := c.open(ctx, r.key, state.PriorityNormal, r.content, r.content, r.lock, observe)

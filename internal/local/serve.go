@@ -451,8 +451,7 @@ func (s *server) prepare(ctx context.Context, sc *script.Script, dir string, key
 	}
 	found, err := s.checkPython(ctx, dir, mine)
 	if s.opts.Isolate != nil { // those that execute are the slots'
-		err = errors.Join(err, s.pool.Close())
-		s.pool = nil
+		err = errors.Join(err, s.closePool())
 	}
 	return found, err
 }

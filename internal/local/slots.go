@@ -8,6 +8,8 @@ import (
 	"net"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"thalweg/internal/budget"
@@ -15,6 +17,7 @@ import (
 	"thalweg/internal/fault"
 	"thalweg/internal/keeper"
 	"thalweg/internal/pipeline"
+	"thalweg/internal/python"
 	"thalweg/internal/remote"
 	"thalweg/internal/secret"
 	"thalweg/internal/slot"
@@ -96,9 +99,11 @@ func ServeSlot(conn net.Conn, connect func(client json.RawMessage, p slot.Parent
 		debug.SetMemoryLimit(b.ProcessGoBytes())
 		b.Interpreters = min(b.Interpreters, 1) // the others are those of other slots
 		known := secret.New()
-		return &slotHost{client: client, tools: &tools{lent: &p, home: &Home{Dir: set.Home, State: p.State, Parts: p.Parts, beside: set.Beside, partsDir: set.Parts}, store: discreetStore{p.State, known}, work: p.WorkDir, budget: b,
+		host := &slotHost{client: client, tools: &tools{lent: &p, home: &Home{Dir: set.Home, State: p.State, Parts: p.Parts, beside: set.Beside, partsDir: set.Parts}, store: discreetStore{p.State, known}, work: p.WorkDir, budget: b,
 			opts:   Options{Interpreter: set.Interpreter, Keeper: set.Keeper, RowTimeout: set.RowTimeout, GroupTimeout: set.GroupTimeout, Remote: client, Known: known, Logger: p.Logger},
-			engine: engine.NewInstances(filepath.Join(p.WorkDir, "engine"), p.WorkDir, set.Parts)}}, nil
+			engine: engine.NewInstances(filepath.Join(p.WorkDir, "engine"), p.WorkDir, set.Parts)}}
+		p.Room = &restingRoom{Room: p.Room, pool: &host.limits}
+		return host, nil
 	})
 }
 
@@ -129,4 +134,62 @@ func (h *slotHost) Close() error {
 	err := errors.Join(h.close())
 	h.client.Close()
 	return err
+}
+
+// restAfter is how long the interpreter of a slot stays when its batch has no memory.
+const restAfter = time.Second
+
+// restingRoom ends a slot's interpreter while its batches have no memory: the
+// worker has counted on as many as it has batches with memory.
+type restingRoom struct {
+	pipeline.Room
+	pool *atomic.Pointer[python.Pool]
+
+	mu    sync.Mutex
+	timer *time.Timer // nil: a batch has memory
+}
+
+// Take implements pipeline.Room.
+func (r *restingRoom) Take(ctx context.Context, share budget.Share) (budget.Grant, func(), error) {
+	r.rest()
+	g, release, err := r.Room.Take(ctx, share)
+	if err != nil {
+		return g, nil, err
+	}
+	r.wake()
+	return g, func() {
+		r.rest()
+		release()
+	}, nil
+}
+
+func (r *restingRoom) rest() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.timer != nil {
+		return
+	}
+	var mine *time.Timer
+	mine = time.AfterFunc(restAfter, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.timer == mine {
+			r.limit(0)
+		}
+	})
+	r.timer = mine
+}
+
+func (r *restingRoom) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.timer.Stop()
+	r.timer = nil
+	r.limit(1)
+}
+
+func (r *restingRoom) limit(n int) {
+	if pool := r.pool.Load(); pool != nil {
+		pool.Limit(n)
+	}
 }

@@ -31,10 +31,12 @@ type tools struct {
 	work   string      // for files that are private to this process
 	engine *engine.Instances
 	whole  budget.Budget               // that this process would have by itself
-	budget budget.Budget               // that it has begun with
+	budget budget.Budget               // likewise: what it has now is its room's
 	shares *budget.Ledger              // nil: it holds no memory so far
 	room   atomic.Pointer[budget.Room] // of the shares, for who looks meanwhile
 	review sync.WaitGroup              // of the shares
+	limits atomic.Pointer[python.Pool] // whose interpreters follow the shares; see resized
+	had    int64                       // bytes of the share, when it was resized before
 	meter  budget.Meter
 	cancel context.CancelFunc
 	pool   *python.Pool   // nil: nothing has needed one so far
@@ -68,11 +70,18 @@ func (t *tools) giveBack() (err error) {
 		err = t.slots.Close()
 		t.slots = nil
 	}
-	if t.pool != nil {
-		err = errors.Join(err, t.pool.Close())
-		t.pool = nil
+	return errors.Join(err, t.closePool(), t.leave())
+}
+
+// closePool ends the interpreters.
+func (t *tools) closePool() error {
+	if t.pool == nil {
+		return nil
 	}
-	return errors.Join(err, t.leave())
+	t.limits.Store(nil)
+	err := t.pool.Close()
+	t.pool = nil
+	return err
 }
 
 // enter takes this process's share of the state directory's memory, and waits
@@ -85,16 +94,15 @@ func (t *tools) enter(ctx context.Context, python bool) (err error) {
 	if total == 0 {
 		total = budget.Default()
 	}
-	split := func(total int64) (budget.Budget, error) { return t.split(total, python) }
-	if t.whole, err = split(total); err != nil {
+	if t.whole, err = t.split(total, python); err != nil {
 		return err
 	}
-	member := budget.Member{Owner: fmt.Sprintf("process %d", os.Getpid()), Total: total, Waiting: t.opts.Waiting}
-	if t.shares, err = budget.Enter(ctx, filepath.Join(t.home.Dir, "shares"), member, split); err != nil {
+	member := budget.Member{Owner: fmt.Sprintf("process %d", os.Getpid()), Total: total, Waiting: t.opts.Waiting, Resized: t.resized}
+	if t.shares, err = budget.Enter(ctx, filepath.Join(t.home.Dir, "shares"), member, t.whole); err != nil {
 		return homeFault(t.home.Dir, "share the memory with other processes", err)
 	}
 	t.room.Store(t.shares.Room())
-	t.budget = t.shares.Room().Budget()
+	t.budget = t.whole
 	ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	t.review.Go(func() {
 		if err := t.shares.Review(ctx); err != nil {
@@ -102,6 +110,19 @@ func (t *tools) enter(ctx context.Context, python bool) (err error) {
 		}
 	})
 	return nil
+}
+
+// resized has as many interpreters as there is memory for, and reports whether the
+// others have ended. What a larger share has left behind is given back.
+func (t *tools) resized(b budget.Budget) (done bool) {
+	if pool := t.limits.Load(); pool != nil && !pool.Limit(b.Interpreters) {
+		return false
+	}
+	if b.TotalBytes < t.had {
+		t.engine.Release()
+	}
+	t.had = b.TotalBytes
+	return true
 }
 
 // leave gives the share back.
@@ -223,7 +244,14 @@ func (t *tools) openPool() error {
 	t.pool, err = python.NewPool(python.Config{Interpreter: t.opts.Interpreter, Size: b.Interpreters, Early: min(b.Interpreters, earlyInterpreters), RowTimeout: t.opts.RowTimeout,
 		GroupTimeout: t.opts.GroupTimeout, MaxGroupBytes: min(max(b.InterpreterBytes/4, groupBytesMin), python.DefaultMaxGroupBytes),
 		MemoryBytes: max(b.InterpreterBytes, interpreterBytesMin), RecycleBytes: b.InterpreterBytes, Keeper: t.opts.Keeper, Logger: t.opts.Logger})
-	return err
+	if err != nil {
+		return err
+	}
+	if now, shared := t.held(); shared {
+		t.pool.Limit(now.Interpreters)
+	}
+	t.limits.Store(t.pool)
+	return nil
 }
 
 // checkPython imports the Python code of every node, in dir, before anything

@@ -40,7 +40,7 @@ func (x *attempt) stats(res engine.Result) state.Stats {
 	memory, spilled := m.watch.Stop()
 	s.PeakBytes = max(memory, res.Python.PeakBytes)
 	alone := int64(0)
-	if x.strain.alone {
+	if x.strain.alone > 0 {
 		alone = 1
 	}
 	for name, n := range map[string]int64{plan.CounterBadRows: res.BadRows, state.CounterPieces: m.pieces, state.CounterAlone: alone, state.CounterSpilled: spilled,

@@ -18,35 +18,37 @@ import (
 // batch that runs out of memory is cut into pieces, which are executed one
 // after the other in its slot's share and write what the batch would have
 // written. From the first piece on that cannot be cut any more, the batch waits
-// for all other slots to be free and has their shares as well.
+// for all other batches of the directory's processes to end, and has their memory
+// as well: so none fails because others work beside it.
 
 // strain is what a batch has needed so far beyond its slot's memory.
 type strain struct {
-	alone    bool
+	share    budget.Share
+	alone    int64    // what it had when it had everything
 	notes    []string // warnings for the user
 	measured measured
 }
 
 // execute runs a task that does all or a piece of its batch's work.
 func (p *Pipeline) execute(ctx context.Context, x *attempt, task engine.Task) (engine.Result, error) {
-	cfg, b := x.instance(), p.cfg.Room.Budget()
-	alone := x.strain.alone || x.only(b)
-	if alone {
-		cfg.MemoryBytes *= int64(b.Slots)
+	share := x.strain.share
+	if share == budget.OneSlot && x.only(p.cfg.Room.Budget()) {
+		share = budget.AllSlots
 	}
-	res, err := p.executeWith(ctx, x, task, cfg, alone)
+	res, grant, err := p.executeWith(ctx, x, task, share)
 	if !errors.Is(err, engine.ErrOutOfMemory) {
 		x.placeInTable(ctx, err)
 		return res, err
 	}
 	if works := x.pieces(task); len(works) > 1 {
-		p.cfg.Logger.Info("a batch needs more memory than it has; it is cut into pieces", "node", x.claim.Node, "batch", x.claim.Batch, "pieces", len(works), "memory_bytes", cfg.MemoryBytes)
+		p.cfg.Logger.Info("a batch needs more memory than it has; it is cut into pieces", "node", x.claim.Node, "batch", x.claim.Batch, "pieces", len(works), "memory_bytes", grant.EngineBytes)
 		return p.executePieces(ctx, x, works)
 	}
-	if alone || b.Slots < 2 {
+	if grant.Most {
 		return res, err
 	}
-	x.goAlone(ctx, cfg.MemoryBytes)
+	defer x.noteAlone(grant.EngineBytes, x.hotKey(ctx))
+	x.strain.share = budget.Everything
 	return p.execute(ctx, x, task)
 }
 
@@ -92,15 +94,18 @@ func (p *Pipeline) executePieces(ctx context.Context, x *attempt, works []plan.W
 	return total, nil
 }
 
-// goAlone gives the rest of a batch the memory of all slots, and says so.
-func (x *attempt) goAlone(ctx context.Context, slotBytes int64) {
-	all := slotBytes * int64(x.p.cfg.Room.Budget().Slots)
-	note := fmt.Sprintf("batch %d ran alone with %d MiB: the %d MiB of a slot were not enough", x.claim.Batch, all>>20, slotBytes>>20)
-	if key := x.hotKey(ctx); key != "" {
-		note += "; " + key
+// noteAlone says that a batch has needed more memory than it had beside others.
+func (x *attempt) noteAlone(had int64, hot string) {
+	all := x.strain.alone
+	if all == 0 {
+		return // it was interrupted
 	}
-	x.p.cfg.Logger.Info("a batch needs more memory than a slot has; it runs alone", "node", x.claim.Node, "batch", x.claim.Batch, "memory_bytes", all)
-	x.strain.alone, x.strain.notes = true, append(x.strain.notes, note)
+	note := fmt.Sprintf("batch %d ran alone with %d MiB: the %d MiB of a slot were not enough", x.claim.Batch, all>>20, had>>20)
+	if hot != "" {
+		note += "; " + hot
+	}
+	x.p.cfg.Logger.Info("a batch needed more memory than a slot has; it ran alone", "node", x.claim.Node, "batch", x.claim.Batch, "memory_bytes", all)
+	x.strain.notes = append(x.strain.notes, note)
 }
 
 // hotKey names the key that has the most rows of a lookup's batch, "" if there
@@ -130,17 +135,17 @@ func (x *attempt) hotKey(ctx context.Context) (found string) {
 	for _, path := range x.batch.Paths {
 		task.Paths = append(task.Paths, filepath.Dir(path))
 	}
-	if _, err := x.p.executeWith(ctx, x, task, x.instance(), false); err != nil {
+	if _, _, err := x.p.executeWith(ctx, x, task, budget.OneSlot); err != nil {
 		return "" // it is only said to help
 	}
 	return found
 }
 
-// executeWith runs a task in a slot's share of the memory, or alone in all of it.
-func (p *Pipeline) executeWith(ctx context.Context, x *attempt, task engine.Task, cfg engine.InstanceConfig, alone bool) (engine.Result, error) {
+// executeWith runs a task in a share of the memory, and says what that was.
+func (p *Pipeline) executeWith(ctx context.Context, x *attempt, task engine.Task, share budget.Share) (engine.Result, budget.Grant, error) {
 	var waited time.Duration
 	taken := during(&waited)
-	grant, release, err := p.cfg.Room.Take(ctx, alone)
+	grant, release, err := p.cfg.Room.Take(ctx, share)
 	taken()
 	if grant.Turn {
 		x.strain.measured.turn += waited
@@ -148,13 +153,18 @@ func (p *Pipeline) executeWith(ctx context.Context, x *attempt, task engine.Task
 		x.strain.measured.wait += waited
 	}
 	if err != nil {
-		return engine.Result{}, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: task.Name + " was interrupted", Err: err}
+		return engine.Result{}, grant, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: task.Name + " was interrupted", Err: err}
 	}
 	defer release()
+	if share == budget.Everything {
+		x.strain.alone = grant.EngineBytes
+	}
+	cfg := x.instance()
 	cfg.MemoryBytes, cfg.Opened = grant.EngineBytes, x.strain.measured.watch.Spill
 	p.busy.enter()
 	defer p.busy.leave()
 	computed := p.cfg.Meter.Compute()
 	defer func() { x.strain.measured.cpu += computed() }()
-	return p.cfg.Engine.Execute(ctx, cfg, p.cfg.Pool, task)
+	res, err := p.cfg.Engine.Execute(ctx, cfg, p.cfg.Pool, task)
+	return res, grant, err
 }

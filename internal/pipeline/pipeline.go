@@ -16,6 +16,7 @@ import (
 	"thalweg/internal/copies"
 	"thalweg/internal/durable"
 	"thalweg/internal/engine"
+	"thalweg/internal/expr"
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
 	"thalweg/internal/gate"
@@ -76,7 +77,7 @@ type Config struct {
 // Room is the memory that batches take in turn; see budget.Room.
 type Room interface {
 	Budget() budget.Budget
-	Take(ctx context.Context, all bool) (g budget.Grant, release func(), err error)
+	Take(ctx context.Context, share budget.Share) (g budget.Grant, release func(), err error)
 }
 
 // Copier makes copies of remote files; see copies.Store.
@@ -679,7 +680,8 @@ func (x *attempt) instance() engine.InstanceConfig {
 	case x.node.PyCalc == nil && !x.small():
 		threads = max(threads, wanted.Count)
 	}
-	return engine.InstanceConfig{MemoryBytes: x.p.cfg.Room.Budget().SlotEngineBytes, Threads: threads, SpillDir: filepath.Join(x.dir, "spill"), SpillBytes: b.SpillBytes}
+	return engine.InstanceConfig{MemoryBytes: x.p.cfg.Room.Budget().SlotEngineBytes, Threads: threads,
+		TextBytes: expr.TextBytes(x.p.cfg.Planning.SlotEngineBytes, threads), SpillDir: filepath.Join(x.dir, "spill"), SpillBytes: b.SpillBytes}
 }
 
 // smallBytesMax is the input of a batch that is done before a second thread

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"thalweg/internal/budget"
 
 	"thalweg/internal/fault"
 	"thalweg/internal/files"
@@ -134,7 +135,11 @@ func (x *attempt) trace(ctx context.Context, n *script.Node, in plan.Inputs, np 
 	if err != nil {
 		return out, err
 	}
-	res, err := x.p.executeWith(ctx, x, task, x.instance(), !how.Beside)
+	share := budget.AllSlots
+	if how.Beside {
+		share = budget.OneSlot
+	}
+	res, _, err := x.p.executeWith(ctx, x, task, share)
 	if err != nil {
 		return out, err
 	}

@@ -79,6 +79,7 @@ type Pool struct {
 	closed   bool
 	runs     []*run
 	slots    []*slot
+	limit    int    // so many of them work
 	sequence uint64 // of the last chunk made
 }
 
@@ -106,9 +107,9 @@ func NewPool(cfg Config) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{cfg: cfg, path: path, closing: make(chan struct{}), starts: make(chan func())}
+	p := &Pool{cfg: cfg, path: path, limit: cfg.Size, closing: make(chan struct{}), starts: make(chan func())}
 	for i := range cfg.Size {
-		s := &slot{pool: p, wake: make(chan struct{}, 1), early: i < cfg.Early}
+		s := &slot{pool: p, index: i, wake: make(chan struct{}, 1), early: i < cfg.Early}
 		p.slots = append(p.slots, s)
 	}
 	p.startWG.Add(1)
@@ -129,6 +130,26 @@ func (p *Pool) starter() {
 	for f := range p.starts {
 		f()
 	}
+}
+
+// Limit has n processes at most from now on, and as many as Size at most. It does not
+// wait: it reports whether the others have ended. Those end when they have computed
+// what they have got. Of 0 there is nobody who computes until there are more.
+func (p *Pool) Limit(n int) (done bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	more := n > p.limit
+	p.limit, done = n, true
+	for _, s := range p.slots[min(n, len(p.slots)):] {
+		if s.load > 0 || s.live {
+			done = false
+			s.rouse()
+		}
+	}
+	if more {
+		p.schedule()
+	}
+	return done
 }
 
 // start starts a process.

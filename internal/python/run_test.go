@@ -166,7 +166,7 @@ func TestFreeSlot(t *testing.T) {
 		{"not a third one", []*slot{{load: maxChunksInProcess, last: short}}, nil, true},
 		{"not when stopped", []*slot{{stopped: true}}, nil, true},
 	} {
-		got, prefetch := (&Pool{cfg: cfg, slots: test.slots}).freeSlot()
+		got, prefetch := (&Pool{cfg: cfg, slots: test.slots, limit: len(test.slots)}).freeSlot()
 		require.Same(t, test.want, got, test.name)
 		require.Equal(t, test.prefetch, prefetch, test.name)
 	}
@@ -179,7 +179,7 @@ func TestLastChunksWaitForAFreeProcess(t *testing.T) {
 		r := &run{ended: ended}
 		r.ready = []*chunk{{run: r}}
 		busy := &slot{load: 1, last: short, wake: make(chan struct{}, 1)}
-		pool := &Pool{cfg: Config{ChunkTarget: time.Second}, slots: []*slot{busy}, runs: []*run{r}}
+		pool := &Pool{cfg: Config{ChunkTarget: time.Second}, slots: []*slot{busy}, limit: 1, runs: []*run{r}}
 		pool.schedule()
 		require.Equal(t, ended, len(r.ready) == 1)
 		require.Equal(t, ended, len(busy.assigned) == 0)

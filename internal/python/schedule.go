@@ -111,17 +111,22 @@ func (p *Pool) schedule() {
 		s.last = c
 		s.assigned = append(s.assigned, c)
 		r.signalRoom()
-		select {
-		case s.wake <- struct{}{}:
-		default: // already told
-		}
+		s.rouse()
+	}
+}
+
+// rouse has a slot look what there is to do. p.mu is held.
+func (s *slot) rouse() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // already told
 	}
 }
 
 // freeSlot returns a slot that can take a chunk; prefetch: behind another one.
 func (p *Pool) freeSlot() (_ *slot, prefetch bool) {
 	var second *slot
-	for _, s := range p.slots {
+	for _, s := range p.slots[:min(p.limit, len(p.slots))] {
 		switch {
 		case s.stopped:
 		case s.load == 0:

@@ -14,6 +14,7 @@ import (
 // there is work, replaces it when it has to, and watches what it does.
 type slot struct {
 	pool  *Pool
+	index int
 	wake  chan struct{} // something was assigned
 	early bool          // its first process is started before anything is
 
@@ -22,6 +23,7 @@ type slot struct {
 	last     *chunk   // assigned
 	assigned []*chunk // to be sent
 	stopped  bool     // takes no more chunks
+	live     bool     // has a process, or may have
 
 	// Of the slot's goroutine.
 	proc     *process
@@ -47,13 +49,14 @@ func (s *slot) serve() {
 	ticker := time.NewTicker(interval)
 	ticker.Stop()
 	ticking := false
-	if s.early {
+	if s.early && s.wanted() {
 		if err := s.ensure(); err != nil { // work for it would meet the same, and somebody waits for that
 			s.pool.cfg.Logger.Debug("python could not be started early", "error", err)
 		}
 	}
 	for {
 		s.sendAssigned()
+		s.rest()
 		if working := len(s.sent) > 0; working != ticking {
 			if ticking = working; ticking {
 				ticker.Reset(interval)
@@ -75,6 +78,25 @@ func (s *slot) serve() {
 			return
 		}
 	}
+}
+
+// wanted reports whether the slot may have a process; see Pool.Limit.
+func (s *slot) wanted() bool {
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	s.live = s.proc != nil
+	return s.index < s.pool.limit || s.load > 0
+}
+
+// rest ends the process if the pool is to have fewer.
+func (s *slot) rest() {
+	if s.wanted() || s.proc == nil {
+		return
+	}
+	s.proc.stop()
+	s.proc.release()
+	s.proc = nil
+	s.wanted()
 }
 
 // shutdown ends the process; nobody waits for its chunks any more.
@@ -124,6 +146,9 @@ func (s *slot) ensure() error {
 	if s.proc != nil {
 		return nil
 	}
+	s.pool.mu.Lock()
+	s.live = true
+	s.pool.mu.Unlock()
 	proc, err := s.pool.start()
 	if err != nil {
 		return err

@@ -90,13 +90,13 @@ func (p *play) Execute(ctx context.Context, c state.Claim) (worker.Result, error
 func (p *play) scene(ctx context.Context, scene string, c state.Claim, res *worker.Result) error {
 	switch scene {
 	case "room":
-		_, release, err := p.Room.Take(ctx, false)
+		_, release, err := p.Room.Take(ctx, budget.OneSlot)
 		if err == nil {
 			defer release()
 		}
 		return err
 	case "hold":
-		_, _, err := p.Room.Take(ctx, true)
+		_, _, err := p.Room.Take(ctx, budget.AllSlots)
 		return err
 	case "part":
 		return p.part(ctx, c, res)

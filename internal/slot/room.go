@@ -11,7 +11,7 @@ import (
 // Room is the memory that batches take in turn; see budget.Room.
 type Room interface {
 	Budget() budget.Budget
-	Take(ctx context.Context, all bool) (g budget.Grant, release func(), err error)
+	Take(ctx context.Context, share budget.Share) (g budget.Grant, release func(), err error)
 }
 
 // roomAnswer is what a batch has got.
@@ -23,8 +23,8 @@ type roomAnswer struct {
 
 // lendRoom lets the other side take memory.
 func lendRoom(to *peer, from Room, held *holds) {
-	to.calls["room.take"] = answers(func(ctx context.Context, all bool) (any, error) {
-		g, release, err := from.Take(ctx, all)
+	to.calls["room.take"] = answers(func(ctx context.Context, share budget.Share) (any, error) {
+		g, release, err := from.Take(ctx, share)
 		if err != nil {
 			return nil, err
 		}
@@ -45,8 +45,8 @@ var _ Room = (*farRoom)(nil)
 func (r *farRoom) Budget() budget.Budget { return *r.last.Load() }
 
 // Take implements Room.
-func (r *farRoom) Take(ctx context.Context, all bool) (budget.Grant, func(), error) {
-	out, err := ask[roomAnswer](ctx, r.peer, "room.take", all)
+func (r *farRoom) Take(ctx context.Context, share budget.Share) (budget.Grant, func(), error) {
+	out, err := ask[roomAnswer](ctx, r.peer, "room.take", share)
 	if err != nil {
 		return budget.Grant{}, nil, err
 	}

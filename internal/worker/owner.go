@@ -43,6 +43,11 @@ func Gone(owner string) bool {
 	return !alive || strconv.FormatInt(now, 10) != parts[2]
 }
 
+// IsProcess reports whether an owner is a process of this host.
+func IsProcess(owner string, pid int) bool {
+	return strings.HasPrefix(owner, fmt.Sprintf("%s/%d/", host(), pid))
+}
+
 // began is when a process began, in ticks of its system since that did; false
 // if there is no such process, or it has died and only its parent has not noticed.
 func began(pid int) (ticks int64, ok bool) {

@@ -1,0 +1,64 @@
+// Package awake measures time in which this process runs. A process that is
+// stopped, or whose machine stands still or has no processor for it, learns
+// nothing of what others did meanwhile: that they were too slow least of all.
+// So limits of what others may take count looks at the clock, not the clock.
+package awake
+
+import (
+	"context"
+	"time"
+)
+
+// Clock is a clock that stands still while nobody looks at it. Its methods are
+// called by one goroutine.
+type Clock struct {
+	now   func() time.Time
+	every time.Duration
+	last  time.Time
+	spent time.Duration
+}
+
+// New returns a clock that is looked at as often as every says. Between two
+// looks it goes on by twice as much at most. now is time.Now if it is nil.
+func New(every time.Duration, now func() time.Time) *Clock {
+	if now == nil {
+		now = time.Now
+	}
+	return &Clock{now: now, every: every, last: now()}
+}
+
+// Look is how long this process has run since New.
+func (c *Clock) Look() time.Duration {
+	now := c.now()
+	c.spent += min(max(now.Sub(c.last), 0), 2*c.every)
+	c.last = now
+	return c.spent
+}
+
+// looks is how often a limit is looked at until it is over.
+const looks = 100
+
+// WithTimeoutCause is context.WithTimeoutCause for a time in which this process runs.
+func WithTimeoutCause(parent context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(parent)
+	every := max(limit/looks, time.Millisecond)
+	go func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for clock := New(every, nil); clock.Look() < limit; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+		cancel(cause)
+	}()
+	return ctx, func() { cancel(context.Canceled) }
+}
+
+// WithTimeout is context.WithTimeout for a time in which this process runs.
+// What ends by it has context.DeadlineExceeded as its cause.
+func WithTimeout(parent context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return WithTimeoutCause(parent, limit, context.DeadlineExceeded)
+}
