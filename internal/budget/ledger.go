@@ -66,6 +66,7 @@ type Ledger struct {
 	room   *Room
 	me     *os.File
 	entry  entry
+	in     bool      // it has had a share
 	since  time.Time // of this turn
 	idle   time.Time // since when no batch is at work
 	said   time.Time // when somebody was told what is waited for
@@ -80,7 +81,7 @@ type entry struct {
 	Total int64  `json:"total"`   // that it was told
 	Floor int64  `json:"floor"`   // that it cannot do without
 	Held  int64  `json:"granted"` // 0: it waits
-	// Turn is its place in the line that it waits in, or that it had when it got its share.
+	// Turn is its place in the line that it waits in, or that it had when it got its share; 0: it has nothing to do.
 	Turn int64 `json:"turn"`
 	// All is its place in the line for everything; 0: it does not want that.
 	All     int64  `json:"all,omitempty"`
@@ -201,8 +202,11 @@ func (l *Ledger) review(ctx context.Context) error {
 		} else if mine.All == 0 {
 			mine.All = last(all) + 1
 		}
-		if mine.Turn == 0 {
-			mine.Turn = last(all) + 1
+		if needs := d.waiting || !l.in; mine.Held == 0 && needs != (mine.Turn > 0) {
+			mine.Turn = 0
+			if needs {
+				mine.Turn = last(all) + 1
+			}
 		}
 		l.entry = *mine
 		want = l.want(all)
@@ -213,8 +217,11 @@ func (l *Ledger) review(ctx context.Context) error {
 		return err
 	}
 	return l.locked(ctx, func(others []entry) error {
-		if want == 0 { // to the end of the line
-			l.entry.Turn = cmp.Or(l.entry.All, last(append(others, l.entry))+1)
+		if want == 0 { // to the end of the line, if it needs any
+			l.entry.Turn = 0
+			if d.waiting {
+				l.entry.Turn = cmp.Or(l.entry.All, last(append(others, l.entry))+1)
+			}
 		}
 		return l.write(want)
 	})
@@ -228,7 +235,7 @@ func (l *Ledger) want(all []entry) int64 {
 	switch free := free(all); {
 	case everything && part > 0: // nobody else has anything, once they have given it back
 		if held < l.entry.Total && !slices.ContainsFunc(all[:me], func(e entry) bool { return e.Held > 0 && !e.absent }) {
-			l.since = time.Time{} // it was its turn
+			l.in, l.since = true, time.Time{} // it was its turn
 			return l.entry.Total
 		}
 		return held
@@ -239,7 +246,7 @@ func (l *Ledger) want(all []entry) int64 {
 	case held == 0 && free < part:
 		return 0
 	case held == 0:
-		l.since = time.Now()
+		l.in, l.since = true, time.Now()
 		return part
 	case part > held:
 		return min(part, held+max(free, 0))
@@ -262,7 +269,7 @@ type place struct {
 // line lists what is waited for, in the order in which it was begun to be.
 func line(all []entry) (places []place) {
 	for i, e := range all {
-		if e.Held == 0 && e.Turn != e.All && !e.absent {
+		if e.Held == 0 && e.Turn > 0 && e.Turn != e.All && !e.absent {
 			places = append(places, place{number: e.Turn, who: i})
 		}
 		if e.All > 0 && !e.absent {
@@ -373,7 +380,7 @@ func share(parts []int64, in []int, floor func(int) int64, total int64) []int64 
 
 // say tells what is waited for, if anything of this process waits.
 func (l *Ledger) say(all []entry, want int64, d demand) {
-	outside := want == 0 && l.entry.Held == 0 && (d.waiting || l.since.IsZero())
+	outside := want == 0 && l.entry.Held == 0 && (d.waiting || !l.in)
 	if !outside && (l.entry.All == 0 || want == l.entry.Total) {
 		l.waits = time.Time{}
 		return
@@ -574,7 +581,7 @@ func Waiters(ctx context.Context, dir string) (w Waiting, err error) {
 	err = l.locked(ctx, func(all []entry) error {
 		for _, e := range all {
 			switch {
-			case e.Held == 0:
+			case e.Held == 0 && e.Turn > 0:
 				w.Texts = append(w.Texts, fmt.Sprintf("%s has none of %d MiB for all", e.Owner, e.Total>>20))
 			case e.All > 0 && e.Held < e.Total:
 				w.Texts = append(w.Texts, fmt.Sprintf("a batch of %s needs all of the %d MiB", e.Owner, e.Total>>20))

@@ -351,8 +351,22 @@ func TestEverythingInTurn(t *testing.T) {
 	release()
 	review()
 	release = <-again
+	require.Zero(t, two.entry.Turn, "it has nothing to do")
 	release()
 	review()
+	require.EqualValues(t, gib, one.entry.Held)
+	small := make(chan func(), 1)
+	go func() {
+		if _, release, err := two.Room().Take(ctx, OneSlot); err == nil {
+			small <- release
+		}
+	}()
+	for !two.room.demand().waiting {
+		require.NoError(t, ctx.Err())
+	}
+	review()
+	release = <-small
+	release()
 	require.EqualValues(t, gib/2, one.entry.Held)
 	require.EqualValues(t, gib/2, two.entry.Held)
 }

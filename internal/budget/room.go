@@ -67,7 +67,7 @@ func (r *Room) Take(ctx context.Context, share Share) (g Grant, release func(), 
 	w.turn = r.turnFor(w)
 	r.waiting = append(r.waiting, w)
 	r.admit()
-	if share == Everything {
+	if share == Everything || r.slots() == 0 {
 		r.tell()
 	}
 	r.mu.Unlock()

@@ -41,7 +41,7 @@ type Around struct {
 	Memory    []string // processes that wait for memory, each with who holds it
 	// Waits reports whether an owner of batches is one of these; nil: none is known to be.
 	Waits func(owner string) bool
-	Gone      func(owner string) bool
+	Gone  func(owner string) bool
 }
 
 // Gather reads the facts of a run: as much as it has nodes, whatever the number

@@ -258,6 +258,13 @@ func (t *tools) openPool() error {
 // runs. It answers with what decides about the results beside the script, by node.
 func (t *tools) checkPython(ctx context.Context, dir string, nodes []*script.Node) (map[string]map[string]string, error) {
 	surroundings := map[string]map[string]string{}
+	if t.shares != nil && needsPython(nodes) { // it takes an interpreter, as a batch does
+		_, release, err := t.shares.Room().Take(ctx, budget.OneSlot)
+		if err != nil {
+			return nil, &fault.Error{Kind: fault.Canceled, Retryable: true, Message: "importing the Python code was interrupted", Err: context.Cause(ctx)}
+		}
+		defer release()
+	}
 	for _, n := range nodes {
 		prog := plan.ProgramOf(n)
 		if prog == nil {
