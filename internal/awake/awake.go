@@ -38,11 +38,32 @@ func (c *Clock) Look() time.Duration {
 // looks is how often a limit is looked at until it is over.
 const looks = 100
 
+// timed is a context that ends by a limit as those of the standard library do.
+type timed struct {
+	context.Context
+	over error
+	done chan struct{}
+}
+
+// Done is another channel than the inner context's, or contexts that are made of
+// this one would not ask for its Err.
+func (t timed) Done() <-chan struct{} { return t.done }
+
+// Err is context.DeadlineExceeded if the time is over.
+func (t timed) Err() error {
+	if err := t.Context.Err(); err == nil || context.Cause(t.Context) != t.over { //nolint:errorlint // it is that one or none
+		return err
+	}
+	return context.DeadlineExceeded
+}
+
 // WithTimeoutCause is context.WithTimeoutCause for a time in which this process runs.
 func WithTimeoutCause(parent context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
+	t := timed{ctx, cause, make(chan struct{})}
 	every := max(limit/looks, time.Millisecond)
 	go func() {
+		defer close(t.done)
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for clock := New(every, nil); clock.Look() < limit; {
@@ -54,11 +75,10 @@ func WithTimeoutCause(parent context.Context, limit time.Duration, cause error) 
 		}
 		cancel(cause)
 	}()
-	return ctx, func() { cancel(context.Canceled) }
+	return t, func() { cancel(context.Canceled) }
 }
 
 // WithTimeout is context.WithTimeout for a time in which this process runs.
-// What ends by it has context.DeadlineExceeded as its cause.
 func WithTimeout(parent context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return WithTimeoutCause(parent, limit, context.DeadlineExceeded)
 }

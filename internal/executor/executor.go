@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"thalweg/internal/awake"
 	"thalweg/internal/fault"
 	"thalweg/internal/queue"
 	"thalweg/internal/state"
@@ -344,7 +345,7 @@ func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
 	defer e.cfg.Clock.Every(e.cfg.Lease/heartbeatsPerLease, func() bool { return e.heartbeat(exec, claim, cancel) })()
 	defer cancel(nil)
 	e.flight.begin(run, claim)
-	limited, stop := context.WithTimeoutCause(exec, e.cfg.Deadline, errDeadline)
+	limited, stop := awake.WithTimeoutCause(exec, e.cfg.Deadline, errDeadline)
 	defer stop()
 	start := e.cfg.Now()
 	var res worker.Result

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"thalweg/internal/awake"
 )
 
 const supported = true
@@ -142,13 +144,13 @@ func (k *keeper) await() (status unix.WaitStatus) {
 // sweep ends what the program has left, and says how many processes resist.
 func (k *keeper) sweep() int {
 	killGroup(k.pid)
-	for pause, deadline := time.Millisecond, time.Now().Add(sweepLimit); ; pause = min(2*pause, sweepPause) {
+	for pause, clock := time.Millisecond, awake.New(sweepPause, nil); ; pause = min(2*pause, sweepPause) {
 		k.group.kill()
 		left := killAll(descendants(os.Getpid()))
 		if k.reap() && left == 0 && k.group.empty() {
 			return 0
 		}
-		if time.Now().After(deadline) {
+		if clock.Look() > sweepLimit {
 			return max(left, 1)
 		}
 		<-time.After(pause) // the next wait would not see grandchildren end

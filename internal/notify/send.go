@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"thalweg/internal/address"
+	"thalweg/internal/awake"
 	"thalweg/internal/calendar"
 	"thalweg/internal/fault"
 	"thalweg/internal/keeper"
@@ -54,7 +55,7 @@ func (s *Sender) Send(ctx context.Context, h script.Hook, m message.Message, dir
 	if timeout == 0 {
 		timeout = script.DefaultHookTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := awake.WithTimeout(ctx, timeout)
 	defer cancel()
 	if len(h.Command) > 0 {
 		return s.command(ctx, h, m, dir)

@@ -169,6 +169,15 @@ func stallFault(p *process, c *chunk) *fault.Error {
 	return out
 }
 
+// stoppedFault is the failure of a process that somebody has stopped, and left like that.
+func stoppedFault(p *process, c *chunk) *fault.Error {
+	out := fault.New(fault.Environment, "")
+	out.Retryable = true
+	out.Hint = "let it go on, instead of stopping it"
+	p.locate(out, c, rowNone, fmt.Sprintf("the Python process was stopped from outside (SIGSTOP) for %s, and killed then", stallTimeout))
+	return out
+}
+
 // locate says where a process was when it ended, as far as that is known.
 func (p *process) locate(out *fault.Error, c *chunk, row int64, how string) {
 	prog := c.run.prog

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"thalweg/internal/awake"
 	"thalweg/internal/fault"
 	"thalweg/internal/keeper"
 )
@@ -35,7 +36,7 @@ const versionSource = `import platform; print(platform.python_implementation(), 
 // Installed lists the packages that an interpreter can import, with their
 // versions. "" is python3.
 func Installed(ctx context.Context, interpreter, self string) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, installedTimeout)
+	ctx, cancel := awake.WithTimeout(ctx, installedTimeout)
 	defer cancel()
 	text, err := ask(ctx, interpreter, self, installedSource, "which packages it has")
 	if err != nil {

@@ -31,7 +31,7 @@ type Config struct {
 	Env            []string      // "NAME=value": the interpreters' environment, beyond PATH, HOME and LANG of ours, TZ=UTC, PYTHONHASHSEED=0, PyPy's limits and one thread for libraries
 	Logger         *slog.Logger  // discarded if nil
 
-	clock func() time.Time // of the limits of rows, calls and imports; time.Now if nil
+	clock func() time.Time // for tests: of the limits of rows, calls and imports, instead of a stopwatch
 }
 
 func (c *Config) setDefaults() {
@@ -49,9 +49,6 @@ func (c *Config) setDefaults() {
 	}
 	c.RecycleBytes = or(c.RecycleBytes, DefaultRecycleBytes)
 	c.Logger = or(c.Logger, slog.New(slog.DiscardHandler))
-	if c.clock == nil {
-		c.clock = time.Now
-	}
 }
 
 func or[T comparable](v, otherwise T) T {

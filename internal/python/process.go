@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"thalweg/internal/awake"
 	"thalweg/internal/fault"
 	"thalweg/internal/keeper"
 )
@@ -351,13 +352,13 @@ func (p *process) finish(grace time.Duration) (byItself bool) {
 	p.requests.Close() // also ends a write that waits for the pipe
 	close(p.outgoing)
 	if grace > 0 {
-		t := time.NewTimer(grace)
+		patience, stop := awake.WithTimeout(noContext, grace)
 		select {
 		case <-p.exited:
 			byItself = true
-		case <-t.C:
+		case <-patience.Done():
 		}
-		t.Stop()
+		stop()
 	}
 	p.guard.Kill()
 	<-p.exited

@@ -56,6 +56,15 @@ func statusBytes(status []byte, name string) int64 {
 	return kib << 10
 }
 
+// stateOf is the state of a process, as a letter of proc(5); 0 if unknown.
+func stateOf(pid int) byte {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if behind := bytes.LastIndex(b, []byte(") ")); err == nil && behind >= 0 && behind+2 < len(b) {
+		return b[behind+2]
+	}
+	return 0
+}
+
 // cpuClock makes a process's number that of the clock of its processor time: see
 // clock_getcpuclockid(3).
 const cpuClock = 2

@@ -29,3 +29,5 @@ func widenPipe(*os.File) {}
 func memoryOf(int) (rss, peak int64) { return 0, 0 }
 
 func cpuOf(int) time.Duration { return 0 }
+
+func stateOf(int) byte { return 0 }

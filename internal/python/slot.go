@@ -30,22 +30,40 @@ type slot struct {
 	sent     []*chunk // oldest first: the process computes sent[0]
 	recycled time.Time
 	sight    sight
+	time     *stopwatch // of proc
 }
 
 // sight is what was last seen of a process, and since when.
 type sight struct {
 	row, sequence int64
 	since         time.Time
-	asked         time.Time // when the row was asked to stop
-	dumped        time.Time // when the process was asked to show where it is
-	useless       time.Time // when the chunk was first seen to have nobody waiting
+	asked         time.Time     // when the row was asked to stop
+	dumped        time.Time     // when the process was asked to show where it is
+	useless       time.Time     // when the chunk was first seen to have nobody waiting
+	stopped       time.Duration // of the process's stopwatch, since then
+}
+
+// watchInterval is the time between two looks at what a process does.
+func (cfg *Config) watchInterval() time.Duration {
+	return min(max(cfg.RowTimeout/watchParts, watchMin), watchMax)
+}
+
+// clocks are those of the limits of what the process does, and of what is done with it.
+func (s *slot) clocks() (its, ours time.Time) {
+	if clock := s.pool.cfg.clock; clock != nil {
+		now := clock()
+		return now, now
+	}
+	spent, passed := s.time.look()
+	began := time.Unix(0, 0)
+	return began.Add(spent), began.Add(passed)
 }
 
 // serve runs until the pool is closed.
 func (s *slot) serve() {
 	defer s.pool.slotsWG.Done()
 	defer s.shutdown()
-	interval := min(max(s.pool.cfg.RowTimeout/watchParts, watchMin), watchMax)
+	interval := s.pool.cfg.watchInterval()
 	ticker := time.NewTicker(interval)
 	ticker.Stop()
 	ticking := false
@@ -73,7 +91,7 @@ func (s *slot) serve() {
 		case in, ok := <-answers:
 			s.receive(in, ok)
 		case <-ticker.C:
-			s.watch(s.pool.cfg.clock())
+			s.watch()
 		case <-s.pool.closing:
 			return
 		}
@@ -160,6 +178,7 @@ func (s *slot) ensure() error {
 	}
 	s.proc = proc
 	s.sight = sight{}
+	s.time = newStopwatch(s.pool.cfg.watchInterval(), func() int { return proc.pid })
 	_, kept := proc.guard.Program()
 	s.pool.cfg.Logger.Debug("python started", "pid", proc.pid, "implementation", proc.hello.Implementation,
 		"version", proc.hello.Version, "took", time.Since(proc.started), "children_held_by", kept)
@@ -167,21 +186,27 @@ func (s *slot) ensure() error {
 }
 
 func (s *slot) greet(proc *process) error {
-	t := time.NewTimer(startTimeout)
+	t := time.NewTicker(watchMax)
 	defer t.Stop()
-	select {
-	case in, ok := <-proc.incoming:
-		if err := proc.readHello(in, ok); err != nil {
+	watch := newStopwatch(watchMax, func() int { started, _ := proc.guard.Program(); return started })
+	for {
+		select {
+		case in, ok := <-proc.incoming:
+			if err := proc.readHello(in, ok); err != nil {
+				proc.kill()
+				return startFault(proc, &s.pool.cfg, s.pool.path, err)
+			}
+			proc.identify()
+			return proc.usable(s.pool.path)
+		case <-t.C:
+			if spent, _ := watch.look(); max(spent, watch.stopped) < startTimeout {
+				continue
+			}
 			proc.kill()
-			return startFault(proc, &s.pool.cfg, s.pool.path, err)
+			return startFault(proc, &s.pool.cfg, s.pool.path, errNotReady)
+		case <-s.pool.closing:
+			return s.pool.canceled(noContext)
 		}
-		proc.identify()
-		return proc.usable(s.pool.path)
-	case <-t.C:
-		proc.kill()
-		return startFault(proc, &s.pool.cfg, s.pool.path, errNotReady)
-	case <-s.pool.closing:
-		return s.pool.canceled(noContext)
 	}
 }
 
@@ -306,21 +331,22 @@ func (s *slot) died() {
 
 // watch looks at what the process does, without asking it, and acts when it has
 // been at one row for too long.
-func (s *slot) watch(now time.Time) {
+func (s *slot) watch() {
 	if len(s.sent) == 0 {
 		return
 	}
 	s.proc.memory(false)
+	now, ours := s.clocks()
 	row, sequence := s.proc.slot(slotRow), s.proc.slot(slotSequence)
 	v := &s.sight
 	if v.since.IsZero() || row != v.row || sequence != v.sequence {
-		*v = sight{row: row, sequence: sequence, since: now, useless: v.useless}
+		*v = sight{row: row, sequence: sequence, since: now, useless: v.useless, stopped: s.time.stopped}
 	}
 	if s.sent[0].run.over.Load() {
 		if v.useless.IsZero() {
-			v.useless = now
+			v.useless = ours
 		}
-		if now.Sub(v.useless) > cancelGrace {
+		if ours.Sub(v.useless) > cancelGrace {
 			s.replace(errStopped)
 		}
 		return
@@ -333,6 +359,8 @@ func (s *slot) watch(now time.Time) {
 		limit = stallTimeout
 	}
 	switch {
+	case s.time.stopped-v.stopped > stallTimeout:
+		s.replace(stoppedFault(s.proc, s.sent[0]))
 	case now.Sub(v.since) <= limit:
 	case row == rowNone:
 		s.replace(stallFault(s.proc, s.sent[0]))
