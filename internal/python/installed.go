@@ -51,7 +51,7 @@ func Installed(ctx context.Context, interpreter, self string) (map[string]string
 
 // Version is what an interpreter is: "CPython 3.11.2". "" is python3.
 func Version(ctx context.Context, interpreter, self string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	ctx, cancel := awake.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	text, err := ask(ctx, interpreter, self, versionSource, "its version")
 	return strings.TrimSpace(string(text)), err
