@@ -487,7 +487,8 @@ func badRecordFault(u string, line, record int64, bad csvBadRecord, fields int) 
 		f.Hint = fmt.Sprintf("quotes inside of a quoted field are doubled, and it is closed before a separator or a line end, within %d MiB", MaxRecordBytes>>20)
 	default:
 		f = inputFault(fault.UserData, u, "the record has %d fields, the first record of the file has %d", bad.fields, fields) // a part of bad rows: it does not change
-		f.Hint = "every record needs the same number of fields; look for an unquoted separator or a missing quote"
+		f.Hint = "every record needs the same number of fields; look for an unquoted separator or a missing quote; " +
+			"where titles stand above the header, csv: {hdr_line_idx: N} says which record, counted from 0, is the header"
 	}
 	f.Place.Line, f.Place.Record = line, record+1
 	return f

@@ -41,7 +41,7 @@ func signatures() []signature {
 		{"\xfd7zXZ\x00", "the file is compressed with xz", decompress + "unxz"},
 		{"BZh", "the file is compressed with bzip2", decompress + "bunzip2"},
 		{"\x04\x22\x4d\x18", "the file is compressed with lz4", decompress + "unlz4"},
-		{"PK\x03\x04", "the file is a zip archive or a spreadsheet", "say format: excel of a workbook (.xlsx); other archives are unpacked first with unzip, other spreadsheets saved as CSV in UTF-8"},
+		{"PK\x03\x04", "the file is a zip archive or a spreadsheet", "say format: excel of a workbook (.xlsx); other archives are unpacked first: unzip -p FILE > NAME.csv; other spreadsheets saved as CSV in UTF-8"},
 		// PAR1 alone may be a header; the first byte of a page or of the footer may not.
 		{"PAR1\x15", "the file is a Parquet file", "let its name end in .parquet, or give its columns parquet instead of csv"},
 		{"\x89PNG", "the file is a picture", noTable},

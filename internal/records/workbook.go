@@ -65,7 +65,9 @@ func openWorkbook(in io.ReaderAt, bytes int64) (*workbook, error) {
 		w.files[strings.TrimPrefix(f.Name, "/")] = f
 	}
 	if w.files["xl/workbook.xml"] == nil {
-		return nil, badBook("the file is an archive, but no Excel workbook (.xlsx)")
+		f := fault.New(fault.UserData, "the file is an archive, but no Excel workbook (.xlsx)")
+		f.Hint = "unpack a zip archive first: unzip -p FILE > NAME.csv; .xls, .xlsb and .ods files are opened in Excel or LibreOffice and saved as .xlsx"
+		return nil, f
 	}
 	for _, read := range []func() error{w.readSheets, w.readStyles, w.readShared} {
 		if err := read(); err != nil {
