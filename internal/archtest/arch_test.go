@@ -107,7 +107,7 @@ var allowed = map[string]string{
 	"internal/compare":                 "budget engine expr fault parts pipeline plan similar sqltext state",
 	"internal/lineage":                 "address engine expr fault figures files outfile parts pipeline plan query script similar sqltext state",
 	"internal/starter":                 "fault",
-	"internal/infer":                   "address engine expr fault figures files records script similar sqltext unpack",
+	"internal/infer":                   "address document engine expr fault figures files records script similar sqltext unpack",
 	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state unpack",
 	"internal/slot":                    "budget copies fault keeper parts remote state worker",
 	"internal/cluster":                 "address document fault pace secret",

@@ -194,7 +194,7 @@ func (g *gen) fill(f *file, columns []spec, rows int, s *set, n int, headed bool
 			if c.kind == "int" && g.one(400) {
 				value = plainText("about ten")
 			}
-			if s.format == "excel" && c.kind == "long" {
+			if s.format == "excel" && c.kind == "long" && value.Kind == number {
 				value.Kind = text // no number of a sheet has so many digits
 			}
 			if s.format == "parquet" && value.Is == "" && typeOf(c.kind) != "VARCHAR" {
