@@ -31,7 +31,7 @@ func wrong(c *cluster.Config, message, hint string, err error, keys ...string) e
 	return &fault.Error{Kind: fault.Script, Place: c.Place(keys...), Message: message, Hint: hint, Err: err}
 }
 
-// wrongFile is a path of the configuration at which there is something else, or nothing.
+// wrongFile is a path of the configuration at which there is something else, or nothing, or that may not be used.
 func wrongFile(c *cluster.Config, err error, hint string, keys ...string) error {
 	f := fault.Of(err)
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrNotExist) || f.Kind == fault.Script && f.Place.File == "" {
