@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"time"
 
 	gocql "github.com/apache/cassandra-gocql-driver/v2"
 
@@ -20,20 +21,24 @@ import (
 // door opens connections for the driver, and knows why that failed: the driver
 // gives nothing but a text.
 type door struct {
-	dial func(ctx context.Context, network, addr string) (net.Conn, error)
-	tls  *tls.Config
-	name string // of the user; "": none
-	pass string
+	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
+	tls    *tls.Config
+	name   string // of the user; "": none
+	pass   string
+	hosts  []string
+	within time.Duration // a node has to answer
 
 	mu      sync.Mutex
 	latest  error
+	said    gocql.RequestError // that a node has refused a connection with
+	silent  bool               // a node has not answered in time, or not any more
 	dialed  bool
 	asked   bool // who this is
 	refused bool // it was not believed, or has not been
 }
 
 func (c Config) door() *door {
-	d := &door{dial: c.Dial, tls: c.TLS, name: c.Username, pass: c.Password}
+	d := &door{dial: c.Dial, tls: c.TLS, name: c.Username, pass: c.Password, hosts: c.Hosts, within: cmp.Or(c.Timeout, timeoutDefault)}
 	if d.dial == nil {
 		d.dial = (&net.Dialer{Timeout: connectTimeout}).DialContext
 	}
@@ -59,6 +64,20 @@ func (d *door) DialHost(ctx context.Context, host *gocql.HostInfo) (*gocql.Diale
 	}
 	out.Conn = heard{out.Conn, d, asked}
 	return out, nil
+}
+
+// ObserveConnect implements gocql.ConnectObserver: of what it says when no session could be opened,
+// the driver gives only a text. A node to which a connection was made, but for a session, has fallen silent.
+func (d *door) ObserveConnect(c gocql.ObservedConnect) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var said gocql.RequestError
+	switch {
+	case errors.As(c.Err, &said):
+		d.said = said
+	case c.Err == nil, c.End.Sub(c.Start) >= d.within:
+		d.said, d.silent = nil, true
+	}
 }
 
 func (d *door) failed(err error) error {
@@ -150,6 +169,10 @@ func (d *door) why(err error) error {
 		return d.disbelieved(err)
 	case d.latest != nil:
 		return d.latest
+	case d.said != nil:
+		return d.said
+	case d.silent && !errors.Is(err, gocql.ErrNoConnectionsStarted):
+		return &shortage{away: d.hosts, err: gocql.ErrTimeoutNoResponse}
 	}
 	return err
 }

@@ -31,7 +31,77 @@ func Fault(what string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
+	err = short(err, nil)
 	return &fault.Error{Kind: fault.Environment, Retryable: Passes(err), Message: what, Err: err, Hint: hint(err)}
+}
+
+// Fault is Fault for a request of the session, which knows the nodes that are away.
+func (s *Session) Fault(what string, err error) error { return Fault(what, short(err, s.away)) }
+
+// away lists the nodes to which there are no connections.
+func (s *Session) away() (hosts []string) {
+	for _, h := range s.GetHosts() {
+		if !h.IsUp() {
+			hosts = append(hosts, h.ConnectAddressAndPort())
+		}
+	}
+	slices.Sort(hosts)
+	return hosts
+}
+
+// shortage is the failure of a request that fewer nodes have answered than it needs.
+type shortage struct {
+	needed, answered int      // needed 0: it is not known
+	away             []string // the nodes that do not answer, as far as they are known
+	err              error    // the driver's
+}
+
+// Error says it in our words: the driver's speak of levels and of its own parts.
+func (s *shortage) Error() string {
+	text := "no node of Cassandra answers in time"
+	if s.needed > 0 {
+		text = fmt.Sprintf("too few nodes of Cassandra answer: %d of the %d that are needed", s.answered, s.needed)
+	}
+	if len(s.away) > 0 {
+		text += " (away: " + strings.Join(s.away, ", ") + ")"
+	}
+	return text
+}
+
+// Unwrap returns the driver's error.
+func (s *shortage) Unwrap() error { return s.err }
+
+// shortageHint is the way out of a shortage.
+const shortageHint = "start the nodes that are down, or mend the network to them: `nodetool status` on a node lists them, `thalweg doctor` looks at all that are named"
+
+// short says of an error of the driver, by its type, that too few nodes have answered; others stay.
+func short(err error, away func() []string) error {
+	var known *shortage
+	var none *gocql.RequestErrUnavailable
+	var read *gocql.RequestErrReadTimeout
+	var write *gocql.RequestErrWriteTimeout
+	var unknown *gocql.RequestErrCASWriteUnknown
+	out := &shortage{err: err}
+	switch {
+	case err == nil, errors.As(err, &known), errors.As(err, new(*fault.Error)):
+		return err
+	case errors.As(err, &none):
+		out.needed, out.answered = none.Required, none.Alive
+	case errors.As(err, &read):
+		out.needed, out.answered = read.BlockFor, read.Received
+	case errors.As(err, &write):
+		out.needed, out.answered = write.BlockFor, write.Received
+	case errors.As(err, &unknown):
+		out.needed, out.answered = unknown.BlockFor, unknown.Received
+	case errors.Is(err, gocql.ErrTimeoutNoResponse), errors.Is(err, gocql.ErrNoConnections), errors.Is(err, gocql.ErrNoConnectionsStarted),
+		errors.Is(err, gocql.ErrConnectionClosed), errors.Is(err, gocql.ErrTooManyTimeouts):
+	default:
+		return err
+	}
+	if away != nil {
+		out.away = away()
+	}
+	return out
 }
 
 // Passes reports whether a request that failed may go well later. Whether it
@@ -126,14 +196,15 @@ func reachableLater(err error) bool {
 
 // hint is what can be done about it.
 func hint(err error) string {
+	if errors.As(err, new(*shortage)) {
+		return shortageHint
+	}
 	var request gocql.RequestError
 	text := err.Error()
 	if errors.As(err, &request) {
 		switch code := request.Code(); {
 		case code == gocql.ErrCodeCredentials, code == gocql.ErrCodeUnauthorized:
 			return "check the user name and the password, and what the user is allowed"
-		case code == gocql.ErrCodeUnavailable:
-			return "fewer nodes are there than a quorum needs: see the nodes' logs and the keyspace's replication"
 		case code == gocql.ErrCodeInvalid && strings.Contains(text, "eyspace"), code == gocql.ErrCodeInvalid && strings.Contains(text, "table"):
 			return "`thalweg cluster init` makes the keyspace and its tables"
 		}

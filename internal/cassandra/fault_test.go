@@ -55,6 +55,38 @@ func TestPasses(t *testing.T) {
 	}
 }
 
+// A request that too few nodes have answered says how many there are and are needed, and none of the
+// driver's words, whatever their texts are.
+func TestTooFewNodes(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{
+		"too few nodes of Cassandra answer: 1 of the 2 that are needed": &gocql.RequestErrUnavailable{Required: 2, Alive: 1},
+		"too few nodes of Cassandra answer: 0 of the 2 that are needed": &gocql.RequestErrReadTimeout{BlockFor: 2},
+		"too few nodes of Cassandra answer: 2 of the 3 that are needed": &gocql.RequestErrWriteTimeout{BlockFor: 3, Received: 2},
+		"too few nodes of Cassandra answer: 1 of the 3 that are needed": &gocql.RequestErrCASWriteUnknown{BlockFor: 3, Received: 1},
+		"no node of Cassandra answers in time":                          gocql.ErrTimeoutNoResponse,
+	} {
+		err = cassandra.Fault("read the state", fmt.Errorf("driver: %w", err))
+		require.EqualError(t, err, "read the state: "+want)
+		f := fault.Of(err)
+		require.Equal(t, fault.Environment, f.Kind)
+		require.True(t, f.Retryable)
+		require.Contains(t, f.Hint, "start the nodes that are down")
+	}
+}
+
+// Nodes to which a connection can be made and that say nothing are away, as such are that cannot be reached.
+func TestSilentNodeIsAway(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	require.NoError(t, err)
+	defer l.Close()
+	_, err = cassandra.Open(cassandra.Config{Hosts: []string{l.Addr().String()}, Timeout: 50 * time.Millisecond})
+	require.EqualError(t, err, "connect to Cassandra: no node of Cassandra answers in time (away: "+l.Addr().String()+")")
+	require.Equal(t, fault.Environment, fault.Of(err).Kind)
+	require.True(t, fault.Passes(err))
+}
+
 // The end of a connection's context is not that of who asks.
 func TestAsked(t *testing.T) {
 	t.Parallel()

@@ -162,7 +162,7 @@ func (s *Session) clockOf(ctx context.Context, host string) (c Clock, err error)
 		var there time.Time
 		before := time.Now()
 		if err := s.Query(`SELECT toTimestamp(now()) FROM system.local WHERE key = 'local'`).SetHostID(host).ScanContext(ctx, &there); err != nil {
-			return c, Fault("read Cassandra's clock", err)
+			return c, s.Fault("read Cassandra's clock", err)
 		}
 		took := time.Since(before)
 		if c.Took > 0 && took >= c.Took {

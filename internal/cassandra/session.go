@@ -104,7 +104,7 @@ func (c Config) cluster(d *door) *gocql.ClusterConfig {
 		nodes = gocql.DCAwareRoundRobinPolicy(c.Datacenter)
 	}
 	out.PoolConfig.HostSelectionPolicy = gocql.ShuffledTokenAwareHostPolicy(nodes)
-	out.Authenticator, out.HostDialer = d, d
+	out.Authenticator, out.HostDialer, out.ConnectObserver = d, d, d
 	if c.alone {
 		out.DisableInitialHostLookup, out.NumConns, out.Consistency = true, 1, gocql.LocalOne
 		out.PoolConfig.HostSelectionPolicy = gocql.RoundRobinHostPolicy()
@@ -164,7 +164,7 @@ func (l logger) Debug(string, ...gocql.LogField)              {}
 func (s *Session) Make(ctx context.Context, statements []string) error {
 	for _, text := range statements {
 		if err := s.Query(text).Consistency(gocql.One).ExecContext(ctx); err != nil {
-			return Fault("make tables in Cassandra", err)
+			return s.Fault("make tables in Cassandra", err)
 		}
 	}
 	if err := s.AwaitSchemaAgreement(ctx); err != nil {

@@ -145,7 +145,7 @@ func (s *Store) persist(ctx context.Context, name string, op func(ctx context.Co
 		}
 		err = cassandra.Asked(ctx, err)
 		if !cassandra.Passes(err) || time.Now().Add(pause).After(until) {
-			return cassandra.Fault(name+" in Cassandra", err)
+			return s.session.Fault(name+" in Cassandra", err)
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause)) //nolint:gosec // spacing, not a secret
 		select {

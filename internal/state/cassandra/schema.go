@@ -78,7 +78,7 @@ func InitTables(ctx context.Context, s *driver.Session) error {
 	_, err := s.Query(`INSERT INTO state_schema (one, version) VALUES (0, ?) IF NOT EXISTS`, schemaVersion).
 		SerialConsistency(s.Serial).MapScanCASContext(ctx, map[string]any{"version": &version})
 	if err != nil {
-		return driver.Fault("say of which version the tables of the state are", err)
+		return s.Fault("say of which version the tables of the state are", err)
 	}
 	return checkSchema(ctx, s)
 }
@@ -93,7 +93,7 @@ func checkSchema(ctx context.Context, s *driver.Session) error {
 		return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("keyspace %s has no tables of the state", s.Keyspace), Err: err,
 			Hint: "`thalweg cluster init` makes them"}
 	case err != nil:
-		return driver.Fault("read of which version the tables of the state are", err)
+		return s.Fault("read of which version the tables of the state are", err)
 	case version > schemaVersion:
 		return otherVersion(s, version, "use the newer program that made it")
 	case version < schemaVersion:

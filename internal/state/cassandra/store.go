@@ -356,10 +356,10 @@ func (o *operation) explain(err error) error {
 		return nil
 	}
 	var classified *fault.Error
-	if errors.As(err, &classified) || isSentinel(err) {
+	if errors.As(err, &classified) || isSentinel(err) && !errors.Is(err, state.ErrUnknown) {
 		return fmt.Errorf("%s: %w", o.what, err)
 	}
-	return driver.Fault("state in Cassandra: "+o.what, err)
+	return o.session.Fault("state in Cassandra: "+o.what, err)
 }
 
 func isSentinel(err error) bool {
