@@ -24,17 +24,24 @@ func observers(m *metrics.Metrics) local.Observers {
 	return local.Observers{Cassandra: m.Requests("cassandra"), S3: m.Requests("s3"), RabbitMQ: m.Requests("rabbitmq"), Cache: m.Copies(), Parts: m.Backend}
 }
 
-// measure begins to measure a worker, before its first batch, and gives what ends it.
-func (w *workplace) measure(ctx context.Context, a *app, m *metrics.Metrics, address string, opts *local.WorkerOptions) (end func() error, err error) {
-	if address == "" {
-		return func() error { return nil }, nil
+// watched is a worker that may be asked for metrics, health and readiness.
+type watched struct {
+	m      *metrics.Metrics
+	ready  *readiness
+	server *metrics.Server // nil: nobody asks
+}
+
+// watch serves what is measured of a worker at an address, which the place of a cluster's configuration
+// or, without one, the command line names. It begins before the state is there.
+func (c *workerCmd) watch(ctx context.Context, a *app, m *metrics.Metrics, at fault.Place) (*watched, error) {
+	w := &watched{m: m, ready: &readiness{drain: a.drain, away: c.away}}
+	if c.Metrics == "" {
+		return w, nil
 	}
-	home := w.home
-	ready := &readiness{home: home, drain: opts.Drain}
-	server, err := m.Listen(ctx, address, ready.check, w.logger)
+	server, err := m.Listen(ctx, c.Metrics, w.ready.check, c.away.logger)
 	if err != nil {
 		f := *fault.Of(err)
-		if f.Place = w.metricsAt; f.Kind == fault.Script {
+		if f.Place = at; f.Kind == fault.Script {
 			return nil, &f
 		}
 		f.Hint = "each worker of a machine has a port of its own: give this one another with --metrics HOST:PORT, or --metrics :0 for any that is free"
@@ -44,6 +51,25 @@ func (w *workplace) measure(ctx context.Context, a *app, m *metrics.Metrics, add
 		}
 		return nil, &f
 	}
+	w.server = server
+	fmt.Fprintf(a.stderr, "metrics: http://%s/metrics\n", server.Address())
+	return w, nil
+}
+
+// close ends what watch began.
+func (w *watched) close() error {
+	if w.server == nil {
+		return nil
+	}
+	return w.server.Close()
+}
+
+// measure begins to measure the work of a worker, before its first batch.
+func (w *watched) measure(home *local.Home, opts *local.WorkerOptions) {
+	if w.server == nil {
+		return
+	}
+	m := w.m
 	home.State = m.State(home.State)
 	if home.Parts.Properties().Local {
 		home.Parts = m.Parts(home.Parts)
@@ -54,18 +80,18 @@ func (w *workplace) measure(ctx context.Context, a *app, m *metrics.Metrics, add
 		observe(e)
 	}
 	opts.Hinted, opts.SlotEnded, opts.Decided = m.Hinted, m.SlotEnded, m.Decided
+	w.ready.home = home
 	opts.Inside = func(i local.Inside) {
 		m.Watch(metrics.Sources{Waiting: i.Queue.Waiting, Budget: i.Budget, AtOnce: i.AtOnce})
-		ready.inside.Store(&i)
+		w.ready.inside.Store(&i)
 	}
-	fmt.Fprintf(a.stderr, "metrics: http://%s/metrics\n", server.Address())
-	return server.Close, nil
 }
 
 // readiness says whether a worker could take work now.
 type readiness struct {
-	home   *local.Home
+	away   *outage
 	drain  <-chan struct{}
+	home   *local.Home                  // when inside is there
 	inside atomic.Pointer[local.Inside] // nil: it does not work yet
 }
 
@@ -76,6 +102,9 @@ func (r *readiness) check(ctx context.Context) (notices []string, err error) {
 	default:
 	}
 	in := r.inside.Load()
+	if why := r.away.why.Load(); in == nil && why != nil {
+		return nil, fmt.Errorf("it waits for the services of the cluster: %s", *why)
+	}
 	if in == nil {
 		return nil, errors.New("it does not work yet")
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"thalweg/internal/cluster"
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
 )
@@ -14,7 +15,16 @@ type placeFlags struct {
 	State   string `help:"State directory." default:"${state}" type:"path" env:"THALWEG_STATE" placeholder:"DIR"`
 	Cluster string `help:"Configuration of a cluster, instead of a state directory." type:"path" env:"THALWEG_CLUSTER" placeholder:"FILE"`
 
-	keep bool // see local.ClusterOptions
+	keep bool    // see local.ClusterOptions
+	away *outage // has the process wait for services of the cluster that are away; nil: it fails
+}
+
+// config is the configuration of the cluster that is named; nil without one.
+func (p placeFlags) config(a *app) (*cluster.Config, error) {
+	if p.Cluster == "" {
+		return nil, nil
+	}
+	return local.LoadCluster(p.Cluster, a.known)
 }
 
 // openHome opens the state. create makes a state directory that is not there; what a
@@ -37,7 +47,12 @@ func (p placeFlags) openObserved(ctx context.Context, a *app, create bool, opts 
 		return nil, err
 	}
 	opts.Keep, a.cluster = p.keep, true
-	home, err := local.OpenCluster(ctx, cfg, opts)
+	open := func() (*local.Home, error) { return local.OpenCluster(ctx, cfg, opts) }
+	if p.away != nil {
+		once := open
+		open = func() (*local.Home, error) { return p.away.open(ctx, once) }
+	}
+	home, err := open()
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ type schedulerCmd struct {
 
 // Run implements kong's command.
 func (c *schedulerCmd) Run(ctx context.Context, a *app) error {
+	c.away = newOutage(a, levelOf(c.Verbose))
 	place, err := openWorkplace(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, c.Verbose)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (c *schedulerCmd) Run(ctx context.Context, a *app) error {
 		c.AtOnce = runsAtOnce
 	}
 	if place.home.Cluster() == nil { // else its workers execute
-		if err := c.findPython(place); err != nil {
+		if err := c.findPython(nil, place.logger); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"thalweg/internal/cluster"
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
 	"thalweg/internal/metrics"
@@ -47,36 +48,35 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 	if err != nil {
 		return err
 	}
-	m := metrics.New(version)
-	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, workerLevel(c.Verbose), observers(m))
+	cfg, err := c.config(a)
 	if err != nil {
 		return err
 	}
+	c.away = newOutage(a, workerLevel(c.Verbose))
+	if err := c.findPython(cfg, c.away.logger); err != nil {
+		return err
+	}
+	drain, measuredAt := c.configured(cfg, fixed)
+	a.polite.Store(drain > 0)
+	m := metrics.New(version)
+	seen, err := c.watch(ctx, a, m, measuredAt)
+	if err != nil {
+		return err
+	}
+	place, err := openMeasured(ctx, a, c.placeFlags, c.engineFlags, c.remoteFlags, workerLevel(c.Verbose), observers(m))
+	if errors.Is(err, errToldToEnd) {
+		return seen.close()
+	}
+	if err != nil {
+		return errors.Join(err, seen.close())
+	}
 	defer place.close()
+	defer func() { err = errors.Join(err, seen.close()) }()
 	told, err := place.openLineageOf(ctx, a, c.OpenLineage)
 	if err != nil {
 		return err
 	}
 	defer told.close()
-	drain := c.Drain
-	if cfg := place.home.Cluster(); cfg != nil {
-		c.Cores = cmp.Or(c.Cores, cfg.Worker.Cores)
-		if c.Metrics == "" && cfg.Worker.Metrics != "" {
-			c.Metrics, place.metricsAt = cfg.Worker.Metrics, cfg.Place("worker.metrics")
-		}
-		if drain == 0 {
-			drain = cfg.Worker.Drain
-		}
-		for of, n := range cfg.Worker.Concurrency {
-			if fixed[of] == 0 {
-				fixed[of] = n
-			}
-		}
-	}
-	if err := c.findPython(place); err != nil {
-		return err
-	}
-	a.polite.Store(drain > 0)
 	opts := local.WorkerOptions{Program: version, Engine: engineSaid, Drain: a.drain, DrainTime: drain,
 		Known: a.known, MemoryBytes: place.memoryBytes, Cores: c.Cores, Interpreter: c.Python, Keeper: ownExecutable, RowTimeout: c.RowTimeout, GroupTimeout: c.GroupTimeout, Tries: c.Tries, AttemptTimeout: c.AttemptTimeout,
 		Remote: place.client, Logger: place.logger, Concurrency: fixed,
@@ -88,12 +88,26 @@ func (c *workerCmd) Run(ctx context.Context, a *app) (err error) {
 		opts.Isolate = &local.Isolation{Command: slotProcess, Client: c.remoteFlags}
 	}
 	told.wrapWorker(ctx, &opts)
-	unmeasured, err := place.measure(ctx, a, m, c.Metrics, &opts)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unmeasured()) }()
+	seen.measure(place.home, &opts)
 	return local.Serve(ctx, place.home, opts)
+}
+
+// configured settles what a cluster's configuration says of its workers and the command line does not:
+// how long batches in flight may take at the end, and where the address of metrics is said, if not there.
+func (c *workerCmd) configured(cfg *cluster.Config, fixed pace.Fixed) (drain time.Duration, metricsAt fault.Place) {
+	if cfg == nil {
+		return c.Drain, metricsAt
+	}
+	c.Cores = cmp.Or(c.Cores, cfg.Worker.Cores)
+	if c.Metrics == "" && cfg.Worker.Metrics != "" {
+		c.Metrics, metricsAt = cfg.Worker.Metrics, cfg.Place("worker.metrics")
+	}
+	for of, n := range cfg.Worker.Concurrency {
+		if fixed[of] == 0 {
+			fixed[of] = n
+		}
+	}
+	return cmp.Or(c.Drain, cfg.Worker.Drain), metricsAt
 }
 
 // pythonDefault is the interpreter that nobody has named.
@@ -101,14 +115,14 @@ const pythonDefault = "python3"
 
 // findPython settles which interpreter is used, and refuses one that was named and is not there: else
 // that would be told when a run comes. Without any there are runs that need none.
-func (f *engineFlags) findPython(place *workplace) error {
+func (f *engineFlags) findPython(cfg *cluster.Config, logger *slog.Logger) error {
 	var at fault.Place
-	if cfg := place.home.Cluster(); cfg != nil && cfg.Worker.Python != "" && f.Python == pythonDefault {
+	if cfg != nil && cfg.Worker.Python != "" && f.Python == pythonDefault {
 		f.Python, at = cfg.Worker.Python, cfg.Place("worker.python")
 	}
 	err := local.FindInterpreter(f.Python, at)
 	if err != nil && f.Python == pythonDefault && at == (fault.Place{}) {
-		place.logger.Warn("there is no Python: scripts with Python cannot be worked on here", "error", err)
+		logger.Warn("there is no Python: scripts with Python cannot be worked on here", "error", err)
 		return nil
 	}
 	return err
@@ -150,9 +164,8 @@ type workplace struct {
 	client      *remote.Client
 	logger      *slog.Logger
 	memoryBytes int64
-	openLineage string      // see openLineageOf
-	metricsAt   fault.Place // of the cluster's configuration that says where metrics are; none: the command line does
-	detach      bool        // runs of a cluster are submitted and not followed
+	openLineage string // see openLineageOf
+	detach      bool   // runs of a cluster are submitted and not followed
 }
 
 func openWorkplace(ctx context.Context, a *app, at placeFlags, engine engineFlags, far remoteFlags, verbose bool) (*workplace, error) {
@@ -168,14 +181,14 @@ func openMeasured(ctx context.Context, a *app, at placeFlags, engine engineFlags
 	if err != nil {
 		return nil, err
 	}
-	home, err := at.openObserved(ctx, a, true, local.ClusterOptions{Observers: told})
-	if err != nil {
-		return nil, err
-	}
 	logger := logTo(a, level)
 	client, err := far.client(logger)
 	if err != nil {
-		return nil, errors.Join(err, home.Close())
+		return nil, err
+	}
+	home, err := at.openObserved(ctx, a, true, local.ClusterOptions{Observers: told})
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
 	}
 	place := &workplace{home: home, client: client, logger: logger, memoryBytes: memory}
 	if cfg := home.Cluster(); cfg != nil && memory == 0 {

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/fault"
+	"thalweg/internal/local"
+)
+
+// A process that serves for days waits for services that are away, says so once and then seldom, and
+// begins when they are there. What stays wrong until somebody acts ends it, and so does being told to.
+func TestOutageIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	away := func(text string) error {
+		return &fault.Error{Kind: fault.Environment, Retryable: true, Message: text, Hint: "start it"}
+	}
+	wrong := &fault.Error{Kind: fault.Script, Message: "the password is wrong"}
+	var log bytes.Buffer
+	now := time.Now()
+	o := &outage{logger: slog.New(slog.NewTextHandler(&log, nil)), now: func() time.Time { return now }}
+	var pauses []time.Duration
+	o.pause = func(d time.Duration) <-chan time.Time {
+		pauses = append(pauses, d)
+		now = now.Add(d)
+		c := make(chan time.Time, 1)
+		c <- now
+		return c
+	}
+	tries := 0
+	there := &local.Home{}
+	home, err := o.open(t.Context(), func() (*local.Home, error) {
+		if tries++; tries < 20 {
+			return nil, away("nobody answers")
+		}
+		return there, nil
+	})
+	require.NoError(t, err)
+	require.Same(t, there, home)
+	require.Equal(t, 1, strings.Count(log.String(), "nobody answers"), log.String())
+	require.Contains(t, log.String(), "start it")
+	require.Contains(t, log.String(), "the services of the cluster are there")
+	require.Nil(t, o.why.Load())
+	for i, d := range pauses {
+		require.LessOrEqual(t, d, outageLongestPause)
+		require.GreaterOrEqual(t, d, min(outageFirstPause<<min(i, 10), outageLongestPause)/2)
+	}
+
+	_, err = o.open(t.Context(), func() (*local.Home, error) { return nil, wrong })
+	require.ErrorIs(t, err, wrong)
+
+	drain := make(chan struct{})
+	o.drain = drain
+	o.pause = func(time.Duration) <-chan time.Time { close(drain); return nil }
+	_, err = o.open(t.Context(), func() (*local.Home, error) { return nil, away("it is gone again") })
+	require.ErrorIs(t, err, errToldToEnd)
+	require.Equal(t, "it is gone again", *o.why.Load())
+
+	ctx, leave := context.WithCancelCause(t.Context())
+	leave(local.ErrLeave)
+	o.drain = nil
+	_, err = o.open(ctx, func() (*local.Home, error) { <-t.Context().Done(); return nil, errors.New("late") })
+	require.ErrorIs(t, err, local.ErrLeave)
+}
+
+// A worker that is started while the state is away lives, says that it is not ready and why, and ends at
+// once, and well, when it is told to.
+func TestWorkerStartedInAnOutage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.yaml"), []byte(`version: 1
+state: { cassandra: { hosts: "127.0.0.1:1", keyspace: nowhere } }
+worker: { scratch: scratch, metrics: "127.0.0.1:0" }
+`), 0o600))
+	ctx, cancel := context.WithTimeout(t.Context(), runsWait)
+	defer cancel()
+	worker := thalweg(ctx, dir, "worker", "--cluster", "cluster.yaml", "--memory", "1GB")
+	out, err := worker.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, worker.Start())
+	defer func() { _ = worker.Process.Kill() }()
+	address := ""
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.Contains(lines.Text(), "level=WARN") {
+		if at, ok := strings.CutPrefix(lines.Text(), "metrics: "); ok {
+			address = strings.TrimSuffix(at, "/metrics")
+		}
+	}
+	require.Contains(t, lines.Text(), "connection refused")
+	require.Contains(t, lines.Text(), "tried again until it is there")
+	get := func(path string) (int, string) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, nil)
+		require.NoError(t, err)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(body)
+	}
+	code, _ := get("/healthz")
+	require.Equal(t, http.StatusOK, code)
+	code, body := get("/readyz")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	require.Contains(t, body, "it waits for the services of the cluster: ")
+	require.Contains(t, body, "connection refused")
+	require.NoError(t, worker.Process.Signal(syscall.SIGTERM))
+	_, err = io.Copy(io.Discard, out)
+	require.NoError(t, err)
+	require.NoError(t, worker.Wait()) // exit code 0
+}
