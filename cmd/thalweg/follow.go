@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -58,6 +59,9 @@ func (a *app) follow(ctx context.Context, home *local.Home, key state.RunKey, f 
 	f.started.Key, f.started.Nodes, f.started.Resumed, f.started.Remote = key, nodes, f.resumed, true
 	view.begin(f.started)
 	events := eventsShown{view: view, sums: map[string]state.Stats{}, from: map[string]*state.NodeKey{}}
+	if f.wait { // else it is said at the end
+		events.asked = func(node string) (*gate.Asked, error) { return askedNow(ctx, store, key, node) }
+	}
 	looked := nobodyWatch{app: a, home: home, key: key}
 	err = history.Follow(ctx, history.NewStream(store, key, 0), history.FollowOptions{Stay: f.wait, Abandoned: looked.abandoned, Every: followPause}, events.tell)
 	view.close()
@@ -87,6 +91,24 @@ type eventsShown struct {
 	view *runView
 	sums map[string]state.Stats    // of the nodes' batches so far
 	from map[string]*state.NodeKey // whose rows nodes have taken over
+	// asked is what a gate asks that still waits, nil: it does no more; nil if that is not shown.
+	asked func(node string) (*gate.Asked, error)
+}
+
+// askedNow is what a gate asks, if it still waits.
+func askedNow(ctx context.Context, store state.Store, key state.RunKey, node string) (*gate.Asked, error) {
+	n, err := store.Node(ctx, state.NodeKey{RunKey: key, Node: node})
+	if err != nil {
+		return nil, fmt.Errorf("read what gate %s asks: %w", gate.NameOf(node), err)
+	}
+	if n.Status != state.Waiting {
+		return nil, nil
+	}
+	r, err := gate.Decode(n.Gate)
+	if err != nil { // what cannot be read is not shown
+		return nil, nil //nolint:nilerr // `thalweg show` says it
+	}
+	return &gate.Asked{Run: key.Run, Node: node, Record: r}, nil
 }
 
 func (s *eventsShown) tell(lines []history.Line) error {
@@ -105,7 +127,32 @@ func (s *eventsShown) tell(lines []history.Line) error {
 		case worker.NodeFinished:
 			e.Stats, e.ReusedFrom = sum, s.from[e.Node]
 		}
+		if err := s.show(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show shows an event, and of a gate that waits what it asks and how to decide.
+func (s *eventsShown) show(e worker.Event) error {
+	if e.Kind != worker.NodeWaiting || s.asked == nil {
 		s.view.observe(e)
+		return nil
+	}
+	asked, err := s.asked(e.Node)
+	if err != nil {
+		return err
+	}
+	if asked != nil {
+		e.Gate = &asked.Record
+	}
+	s.view.observe(e)
+	if asked != nil {
+		s.view.say(func(w io.Writer) {
+			s.view.app.printAsked(w, e.Run.Workspace, *asked, time.Now())
+			fmt.Fprintf(w, "run %d waits; it is followed until it is over, and goes on when it is decided\n", e.Run.Run)
+		})
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -302,6 +303,23 @@ func (v *runView) printLine(e worker.Event, n *nodeView) {
 			fmt.Fprintf(v.app.stderr, "%8s  %-*s  %d/%s, %s\n", span(time.Since(v.started)), v.names, n.name, n.done, counted(n.batches, "batch", "batches"), countRows(n.rows))
 		}
 	}
+}
+
+// say tells something beside the nodes: above the bars, where there are some.
+func (v *runView) say(tell func(io.Writer)) {
+	v.mu.Lock()
+	bars := v.bars
+	if v.closed {
+		bars = nil
+	}
+	v.mu.Unlock()
+	if bars == nil {
+		tell(v.app.stderr)
+		return
+	}
+	var text strings.Builder
+	tell(&text)
+	_, _ = io.WriteString(bars, v.app.known.Text(text.String())) // the run goes on if nobody can read it
 }
 
 // pause ends the bars until the run goes on.
