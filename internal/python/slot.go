@@ -44,8 +44,8 @@ type sight struct {
 }
 
 // watchInterval is the time between two looks at what a process does.
-func (cfg *Config) watchInterval() time.Duration {
-	return min(max(cfg.RowTimeout/watchParts, watchMin), watchMax)
+func (c *Config) watchInterval() time.Duration {
+	return min(max(c.RowTimeout/watchParts, watchMin), watchMax)
 }
 
 // clocks are those of the limits of what the process does, and of what is done with it.

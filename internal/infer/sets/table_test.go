@@ -59,14 +59,6 @@ type set struct {
 	keyed  bool // the first column of the first file, "row key" of all, tells rows apart
 }
 
-// header is what the header calls a column, without blanks around; "": nothing.
-func (f *file) header(j int) string {
-	if j >= len(f.Header) {
-		return ""
-	}
-	return strings.TrimSpace(f.Header[j].Text)
-}
-
 // notation is how numbers are written.
 type notation struct{ decimal, thousands string }
 
