@@ -43,6 +43,8 @@ type CollectOptions struct {
 type Collected struct {
 	collect.Report
 	Copies collect.Amount `json:"remote_copies"` // of remote inputs, of runs that nobody works on: they are copied again
+	// OnDisk says that parts are files of this machine, or of a directory that it sees.
+	OnDisk bool `json:"-"`
 }
 
 // Collect removes what nobody needs any more of a workspace. One process at a
@@ -58,6 +60,7 @@ func Collect(ctx context.Context, home *Home, opts CollectOptions) (out Collecte
 		}
 		defer func() { err = errors.Join(err, done()) }()
 	}
+	out.OnDisk = home.Parts.Properties().Local
 	store := patient.New(home.State, patient.Config{})
 	out.Report, err = collect.Collect(ctx, collect.Config{
 		Store: store, Parts: home.Parts, Leavings: pipeline.Leavings{Store: store, Remote: opts.Remote}, Workspace: opts.Workspace,
