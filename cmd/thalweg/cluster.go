@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,6 +98,7 @@ func (c *clusterStatusCmd) Run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
+	onlyOpen(workers, runs)
 	broker := local.CheckBroker(ctx, home.Cluster(), false)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -114,6 +116,18 @@ func (c *clusterStatusCmd) Run(ctx context.Context, a *app) error {
 	a.printWorkers(workers, c.Cluster)
 	a.printOpenRuns(runs)
 	return nil
+}
+
+// onlyOpen leaves out of what workers say the runs that are over: one that has died says for a day what it
+// said last.
+func onlyOpen(workers []local.Attendance, runs []openRunRow) {
+	over := func(at local.RunAt) bool {
+		return !slices.ContainsFunc(runs, func(r openRunRow) bool { return r.Workspace == at.Workspace && r.Run == at.Run })
+	}
+	for i := range workers {
+		workers[i].Runs = slices.DeleteFunc(workers[i].Runs, over)
+		workers[i].Refused = slices.DeleteFunc(workers[i].Refused, over)
+	}
 }
 
 func (a *app) openRunRows(ctx context.Context, home *local.Home, workers []local.Attendance) (out []openRunRow, err error) {
