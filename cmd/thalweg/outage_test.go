@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -17,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"thalweg/internal/cassandra"
 	"thalweg/internal/fault"
 	"thalweg/internal/local"
 )
@@ -121,4 +125,58 @@ worker: { scratch: scratch, metrics: "127.0.0.1:0" }
 	_, err = io.Copy(io.Discard, out)
 	require.NoError(t, err)
 	require.NoError(t, worker.Wait()) // exit code 0
+}
+
+// Without a quorum a command says in our words how many nodes answer and are needed, and a worker that is
+// started waits until there is one.
+func TestBegunWithoutAQuorum(t *testing.T) {
+	t.Parallel()
+	node := os.Getenv("THALWEG_TEST_CASSANDRA")
+	if node == "" {
+		t.Skip("THALWEG_TEST_CASSANDRA is not set")
+	}
+	keyspace := "quorum_" + strings.ToLower(rand.Text()[:12])
+	t.Cleanup(func() { dropKeyspace(node, keyspace, "") })
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.yaml"), fmt.Appendf(nil,
+		"version: 1\nstate: { cassandra: { hosts: %q, keyspace: %s, replication: 1 } }\nworker: { scratch: scratch }\n", node, keyspace), 0o600))
+	ctx, cancel := context.WithTimeout(t.Context(), runsWait)
+	defer cancel()
+	out, err := thalweg(ctx, dir, "cluster", "init", "--cluster", "cluster.yaml").CombinedOutput()
+	require.NoError(t, err, string(out))
+	session, err := cassandra.Open(cassandra.Config{Hosts: []string{node}})
+	require.NoError(t, err)
+	defer session.Close()
+	copies := func(n int) {
+		text, err := cassandra.AlterKeyspace(keyspace, map[string]int{"": n})
+		require.NoError(t, err)
+		require.NoError(t, session.Query(text).ExecContext(ctx))
+	}
+	copies(3) // of which 2 have to answer, and there is one node
+
+	out, err = thalweg(ctx, dir, "runs", "--cluster", "cluster.yaml").CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, exitOurs, exit.ExitCode(), string(out))
+	require.Contains(t, string(out), "too few nodes of Cassandra answer: 1 of the 2 that are needed")
+	require.Contains(t, string(out), "`thalweg doctor --cluster cluster.yaml`")
+	require.NotRegexp(t, "gocql|Cannot achieve|QUORUM", string(out))
+
+	worker := thalweg(ctx, dir, "worker", "--cluster", "cluster.yaml", "--memory", "1GB")
+	said, err := worker.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, worker.Start())
+	defer func() { _ = worker.Process.Kill() }()
+	lines := bufio.NewScanner(said)
+	for lines.Scan() && !strings.Contains(lines.Text(), "tried again until it is there") {
+	}
+	require.Contains(t, lines.Text(), "too few nodes of Cassandra answer: 1 of the 2 that are needed")
+	copies(1)
+	for lines.Scan() && !strings.Contains(lines.Text(), "the services of the cluster are there") {
+	}
+	require.Contains(t, lines.Text(), "the services of the cluster are there")
+	require.NoError(t, worker.Process.Signal(syscall.SIGTERM))
+	_, err = io.Copy(io.Discard, said)
+	require.NoError(t, err)
+	require.NoError(t, worker.Wait())
 }
