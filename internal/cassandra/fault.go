@@ -94,7 +94,7 @@ func short(err error, away func() []string) error {
 	case errors.As(err, &unknown):
 		out.needed, out.answered = unknown.BlockFor, unknown.Received
 	case errors.Is(err, gocql.ErrTimeoutNoResponse), errors.Is(err, gocql.ErrNoConnections), errors.Is(err, gocql.ErrNoConnectionsStarted),
-		errors.Is(err, gocql.ErrConnectionClosed), errors.Is(err, gocql.ErrTooManyTimeouts):
+		errors.Is(err, gocql.ErrConnectionClosed):
 	default:
 		return err
 	}
