@@ -24,6 +24,9 @@ func (c *Cells) Len() int { return len(c.shape.fields) }
 // Value is value i without its quotes.
 func (c *Cells) Value(i int) []byte { return c.shape.value(c.text, i) }
 
+// Quoted reports whether value i is in quotes.
+func (c *Cells) Quoted(i int) bool { return c.shape.fields[i].quoted }
+
 // UTF8 reports whether all of its text is.
 func (c *Cells) UTF8() bool { return utf8.Valid(c.text) }
 

@@ -86,6 +86,9 @@ func (p *Proposal) shapes(ctx context.Context, o Options) (list []csvFile, err e
 func (p *Proposal) begin(f csvFile, o Options) {
 	p.Encoding, p.Separator, p.HasHeader, p.Above = f.encoding, f.shape.separator, f.shape.header, f.shape.skip
 	p.Notes = append(p.Notes, f.shape.notes...)
+	for _, guess := range f.shape.guesses {
+		p.guessed("%s", guess)
+	}
 	switch {
 	case o.Header != HeaderGuess:
 	case f.shape.header && f.shape.only:

@@ -207,6 +207,71 @@ func TestShape(t *testing.T) {
 	}
 }
 
+// TestCommasInNumbers: commas that cut numbers and quoted texts alone lose to what cuts all records, though not quite evenly.
+func TestCommasInNumbers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text      string
+		separator byte   // 0: it is refused
+		why       string // then
+	}{
+		"trailing tabs":       {"key\tamount\t2020\nx\t208,16\tN/A\t\ny\t\"223,01\"\t23.05.1994\t\n", 0, ":2: the record has 4 fields, the first record of the file has 3"},
+		"a name with a comma": {"key;a,b;price;;r\nx;;2,66e12;I3; ;\n", 0, ":2: the record has 6 fields, the first record of the file has 5"},
+		"even":                {"key;a,b;price\nx;u;2,66e12\ny;v;1,5\n", ';', ""},
+		"texts in quotes":     {"key;town;x\n1;\"Thun, CH\";2\n2;\"Bern, CH\";3\n", ';', ""},
+		"exponents":           {"a,5;1,5\n4,11e-15;2,5\n", ',', ""},
+		"commas":              {"id;code,a,b\n1;2,3,4\n2;3,4,5\n", ',', ""},
+		"commas, two":         {"id;code,a\n1;2,3\n2;3,4\n", ',', ""},
+		"a list":              {"a;b,c\nx;y,1\n", ',', ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Files(t.Context(), []string{write(t, "in.csv", c.text)}, options(t))
+			if c.separator == 0 {
+				require.ErrorContains(t, err, c.why)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, string(c.separator), string(p.Separator))
+		})
+	}
+}
+
+// TestGuesses: what could be read otherwise is said.
+func TestGuesses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text string
+		want string // "": nothing
+	}{
+		"titles in quotes": {"\"printed 2024-01-31\"\n\"Sales, by shop\"\n\"qty\",A b,\"note\"\nx,1, ,\ny,2,\"\",\n",
+			`in.csv was read as one column, though "," cuts most of its records: see --separator, and hdr_line_idx if there are titles above the header`},
+		"titles above a column": {"Report of 2024\ntotal\nN/A\n4 535 617\n63 557\n",
+			"2 texts at the top of in.csv were taken for data, like the values below them: see hdr_line_idx if the last one is a header"},
+		"two records": {"a|7|2019|2,5|Ann|5%\nb|8|2024|1,5|Bob|7\n",
+			"the first record of in.csv was taken for a header, though it looks like the few below it (--no-header if it is data)"},
+		"names":          {"a,b\n1,2\n", ""},
+		"years":          {"country,2019,2020\nCH,1,2\n", ""},
+		"a column":       {"count\n1\n2\n", ""},
+		"a text column":  {"name\nSmith, J\nx\ny\n", ""},
+		"one odd number": {"Ann\nBob\nCid\n5\nDan\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := write(t, "in.csv", c.text)
+			p, err := Files(t.Context(), []string{path}, options(t))
+			require.NoError(t, err)
+			var got []string
+			for _, d := range p.Doubts {
+				if d.Kind == Guessed && strings.Contains(d.Text, path) {
+					got = append(got, strings.ReplaceAll(d.Text, path, "in.csv"))
+				}
+			}
+			require.Equal(t, c.want, strings.Join(got, "\n"))
+		})
+	}
+}
+
 // loads checks that the written script is one.
 func loads(t *testing.T, p *Proposal) *script.Script {
 	t.Helper()

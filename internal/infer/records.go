@@ -28,6 +28,7 @@ import (
 type recordFile struct {
 	csvFile
 	keys []records.Found
+	rows int // with values, in a sheet
 }
 
 // records looks at all of the files, then reads them with the types that follow.
@@ -103,7 +104,8 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 			}
 		}
 		f := recordFile{csvFile: csvFile{name: name, at: map[int]int{}}}
-		found, err := p.survey(ctx, name)
+		found, rows, err := p.survey(ctx, name)
+		f.rows = rows
 		if err != nil {
 			return nil, err
 		}
@@ -123,10 +125,16 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 		if err := f.found.tooBroken(); err != nil {
 			return nil, err
 		}
+		if p.Format == records.Workbooks {
+			p.sayRows(f)
+		}
 		p.badStructure += f.found.bad
 		list, kept = append(list, f), append(kept, name)
 	}
 	p.Files = kept
+	if p.Format == records.Workbooks && o.Header == HeaderGuess {
+		p.sayOnlyRows(list)
+	}
 	return list, nil
 }
 
@@ -167,26 +175,50 @@ func sheetErrors(format records.Format) []string {
 	return []string{"#N/A", "#DIV/0!", "#NULL!", "#NAME?", "#NUM!", "#REF!", "#VALUE!"}
 }
 
-// survey lists what the records of a file have.
-func (p *Proposal) survey(ctx context.Context, name string) (found []records.Found, err error) {
+// sayRows tells of rows of a sheet that do not exist for scripts.
+func (p *Proposal) sayRows(f recordFile) {
+	if n := int64(f.rows) - f.found.bad - f.found.columns[0].rows; n > 0 {
+		p.leftOut("%s of %s with values only in columns that are left out: %s with them (--no-header reads columns by their letters)",
+			rowsText(n), f.name, map[bool]string{true: "it is left out", false: "they are left out"}[n == 1])
+	}
+}
+
+// sayOnlyRows tells of sheets whose only row was taken for a header, unless another one has rows below the same.
+func (p *Proposal) sayOnlyRows(list []recordFile) {
+	names := func(f recordFile) (out []string) {
+		for _, k := range f.keys {
+			out = append(out, k.Key)
+		}
+		return out
+	}
+	for _, f := range list {
+		same := func(other recordFile) bool { return other.rows > 0 && slices.Equal(names(other), names(f)) }
+		if f.rows == 0 && !slices.ContainsFunc(list, same) {
+			p.guessed("the only row of %s was taken for a header (--no-header if it is data)", f.name)
+		}
+	}
+}
+
+// survey lists what the records of a file have, and how many rows a sheet has.
+func (p *Proposal) survey(ctx context.Context, name string) (found []records.Found, rows int, err error) {
 	f, err := os.Open(p.texts[name])
 	if err != nil {
-		return nil, openFault(name, err)
+		return nil, 0, openFault(name, err)
 	}
 	defer f.Close()
 	if p.Format == records.Workbooks {
 		st, err := f.Stat()
 		if err == nil {
-			found, err = records.SurveyExcel(ctx, f, st.Size(), p.from)
+			found, rows, err = records.SurveyExcel(ctx, f, st.Size(), p.from)
 		}
-		return found, in(name, err)
+		return found, rows, in(name, err)
 	}
 	s := records.NewSurvey()
 	_, err = io.Copy(s, &cancelled{ctx, f})
 	if err == nil {
 		err = s.Close()
 	}
-	return s.Found(), in(name, err)
+	return s.Found(), 0, in(name, err)
 }
 
 // cancelled is a reader that ends with a context.

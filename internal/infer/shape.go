@@ -35,6 +35,7 @@ type shape struct {
 	only      bool     // there is one record, the header
 	names     []string // the first record
 	notes     []string
+	guesses   []string
 }
 
 // shapeOf looks at a text; path is the file that it is of, for people.
@@ -55,7 +56,7 @@ func shapeOf(ctx context.Context, text, path string, o Options) (shape, error) {
 		}
 		candidates = []byte(o.Separator)
 	}
-	s, records, err := evenest(ctx, f, path, candidates, o)
+	s, records, err := cutOf(ctx, f, path, candidates, o)
 	if err != nil {
 		return s, err
 	}
@@ -70,7 +71,7 @@ func shapeOf(ctx context.Context, text, path string, o Options) (shape, error) {
 		return s, &f
 	}
 	s.only = s.header && len(records) == 1
-	return s, nil
+	return s, s.guess(ctx, f, path, candidates, records, o)
 }
 
 // isText refuses a file whose head is empty or no text.
@@ -135,7 +136,7 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o 
 			}
 			continue
 		}
-		if records == nil || len(cut[0]) > len(records[0]) || s.separator == ',' && len(cut[0]) > 1 && commasInNumbers(cut) {
+		if records == nil || len(cut[0]) > len(records[0]) {
 			s.separator, records = c, cut
 		}
 	}
@@ -155,23 +156,6 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o 
 	}
 	s.fields = len(records[0])
 	return s, records, nil
-}
-
-// commasInNumbers reports whether commas that were left in values are all between digits: then
-// they are decimal commas, and cut no records.
-func commasInNumbers(records [][]string) (some bool) {
-	for _, rec := range records {
-		for _, value := range rec {
-			if !strings.Contains(value, ",") {
-				continue
-			}
-			if strings.Trim(value, "0123456789.,'-+ \u00a0") != "" {
-				return false
-			}
-			some = true
-		}
-	}
-	return some
 }
 
 // badRecord says what can be done about a record that fits no separator.

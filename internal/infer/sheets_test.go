@@ -149,6 +149,29 @@ func TestHeadersOfSheets(t *testing.T) {
 	}
 }
 
+// TestRowsOfUnnamedColumns: rows that scripts cannot see are counted, and a header that is the only row is said.
+func TestRowsOfUnnamedColumns(t *testing.T) {
+	t.Parallel()
+	first := workbook(t, row{"a", "b"}, row{1, 2, 3}, row{nil, nil, 4}, row{nil, nil, 5}, row{2})
+	none := workbook(t, row{"qty"}, row{nil, -213})
+	only := workbook(t, row{nil}, row{true})
+	empty := workbook(t, row{"a", "b"})
+	p, err := Files(t.Context(), []string{first, none, only, empty}, options(t))
+	require.NoError(t, err)
+	require.Equal(t, int64(2), p.Rows)
+	var got []string
+	for _, d := range p.Doubts {
+		got = append(got, string(d.Kind)+" "+d.Text)
+	}
+	require.Equal(t, []string{
+		"left out column C of " + first + " has values and no header: it is left out (--no-header reads columns by their letters)",
+		"left out 2 rows of " + first + " with values only in columns that are left out: they are left out with them (--no-header reads columns by their letters)",
+		"left out column B of " + none + " has values and no header: it is left out (--no-header reads columns by their letters)",
+		"left out 1 row of " + none + " with values only in columns that are left out: it is left out with them (--no-header reads columns by their letters)",
+		"guessed the only row of " + only + " was taken for a header (--no-header if it is data)",
+	}, got)
+}
+
 // TestSheetsTogether: a file whose table begins elsewhere is left out, and a comment says so.
 func TestSheetsTogether(t *testing.T) {
 	t.Parallel()

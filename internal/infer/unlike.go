@@ -116,6 +116,27 @@ func (b below) evidence(cell string) evidence {
 // so is a value above those of another kind, and one of a series of years or months above other numbers, if no
 // column speaks against it. Else all are different texts, some of which may be years.
 func looksLikeHeader(records [][]string) bool {
+	found := evidenceIn(records)
+	switch {
+	case found[named] > 0:
+		return true
+	case found[unlike] > 0 && found[like] == 0 && found[repeated] == 0:
+		return true
+	case found[repeated] > 0 || found[hole] > 0 || found[gap] > 1:
+		return false
+	}
+	return plainNames(records, found[gap] > 0)
+}
+
+// headerIsDoubtful reports few records of which the first has more values like those below than names above values.
+func headerIsDoubtful(records [][]string) bool {
+	const few = 3
+	found := evidenceIn(records)
+	return len(records) > 1 && len(records) <= few && found[like]+found[repeated] > found[named]
+}
+
+// evidenceIn counts what the columns say of the first record.
+func evidenceIn(records [][]string) map[evidence]int {
 	found := map[evidence]int{}
 	columns := make([]below, len(records[0]))
 	for i := range columns {
@@ -129,15 +150,7 @@ func looksLikeHeader(records [][]string) bool {
 		}
 		found[e]++
 	}
-	switch {
-	case found[named] > 0:
-		return true
-	case found[unlike] > 0 && found[like] == 0 && found[repeated] == 0:
-		return true
-	case found[repeated] > 0 || found[hole] > 0 || found[gap] > 1:
-		return false
-	}
-	return plainNames(records, found[gap] > 0)
+	return found
 }
 
 // plainNames reports a first record of different texts, of which some may be years. The last columns may be

@@ -437,15 +437,16 @@ func openSheet(ctx context.Context, in io.ReaderAt, size int64, spec Spec) (*she
 // LookExcel says which columns a sheet has, by its header and the first rows. Columns with values
 // but without a header are among them, without a key.
 func LookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec) (out []Found, err error) {
-	return lookExcel(ctx, in, size, spec, lookedRecordsMax)
+	out, _, err = lookExcel(ctx, in, size, spec, lookedRecordsMax)
+	return out, err
 }
 
-func lookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most int) (out []Found, err error) {
+func lookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most int) (out []Found, rows int, err error) {
 	s, err := openSheet(ctx, in, size, spec)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	at, rows, begun := map[int]int{}, 0, false
+	at, begun := map[int]int{}, false
 	s.each = func(row int, cells map[int]cell) error {
 		if !begun && !spec.NoHeader {
 			begun = true
@@ -485,9 +486,9 @@ func lookExcel(ctx context.Context, in io.ReaderAt, size int64, spec Spec, most 
 		return nil
 	}
 	if err := s.rows(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return out, nil
+	return out, rows, nil
 }
 
 func (w *workbook) kindOf(c cell) Value {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"thalweg/internal/figures"
 	"thalweg/internal/infer"
 	"thalweg/internal/script"
 )
@@ -40,6 +41,8 @@ type view struct {
 	head []string // "": a column without a name
 	rows [][]cell
 	bad  int
+
+	unread int // rows of a sheet whose values are all in columns that are left out
 }
 
 // said reports whether people are told of something in which all of these words are.
@@ -89,14 +92,22 @@ func (s *set) views(o *outcome) (views []view, bad *failure) {
 			}
 			continue
 		}
+		if s.format == "excel" && !slices.ContainsFunc(f.Header, there) {
+			f = f.withFirstAsHeader()
+		}
 		v := view{file: &f, name: f.Name}
 		for _, rec := range f.Records {
 			switch {
 			case rec.Broken:
 				v.bad++
-			case s.format != "excel" || slices.ContainsFunc(rec.Cells, func(c cell) bool { return c.Kind != nothing || c.Text != "" }):
+			case s.format == "excel" && o.said(infer.LeftOut, "with values only in columns", f.Name) && onlyUnnamed(rec.Cells, f.Header):
+				v.unread++
+			case s.format != "excel" || slices.ContainsFunc(rec.Cells, there):
 				v.rows = append(v.rows, rec.Cells)
 			}
+		}
+		if v.unread > 0 && !o.said(infer.LeftOut, figures.Counted(int64(v.unread), "row", "rows")+" of ", f.Name) {
+			return nil, failed("silent", "%d rows of %s do not come out, of which nobody is told", v.unread, f.Name)
 		}
 		if bad := s.heads(&v, o); bad != nil {
 			return nil, bad
@@ -106,11 +117,38 @@ func (s *set) views(o *outcome) (views []view, bad *failure) {
 	return views, nil
 }
 
+// there reports a cell that a sheet has.
+func there(c cell) bool { return c.Kind != nothing || c.Text != "" }
+
+// withFirstAsHeader is a sheet without a header as it is read: the first row with values is one.
+func (f file) withFirstAsHeader() file {
+	at := slices.IndexFunc(f.Records, func(rec record) bool { return slices.ContainsFunc(rec.Cells, there) })
+	if at >= 0 {
+		f.Header, f.Records = f.Records[at].Cells, f.Records[at+1:]
+	}
+	return f
+}
+
+// onlyUnnamed reports a row whose values are all in columns without a header.
+func onlyUnnamed(cells, head []cell) bool {
+	some := false
+	for j, c := range cells {
+		if !there(c) {
+			continue
+		}
+		if some = true; j < len(head) && strings.TrimSpace(head[j].Text) != "" {
+			return false
+		}
+	}
+	return some
+}
+
 // heads gives a view the header that the proposal takes the file to have.
 func (s *set) heads(v *view, o *outcome) *failure {
 	f, has := v.file, o.proposal.HasHeader || s.format != "csv"
+	columnGuessed := o.said(infer.Guessed, v.name, "as one column") || o.said(infer.Guessed, "texts at the top", v.name)
 	if above := o.above(s.format); above >= 0 && above != len(f.Titles) {
-		if f.Header != nil && clearlyHeader(f.Header, v.rows) || f.Header == nil && clearlyData(v.rows) {
+		if !columnGuessed && f.Header != nil && clearlyHeader(f.Header, v.rows) || f.Header == nil && clearlyData(v.rows) {
 			return failed("titles", "%d titles are above the table of %s, not %d", len(f.Titles), v.name, above)
 		}
 		return unclear
@@ -124,7 +162,7 @@ func (s *set) heads(v *view, o *outcome) *failure {
 	case has && f.Header != nil:
 		names(f.Header)
 	case has: // the first record was taken for one
-		if clearlyData(v.rows) {
+		if clearlyData(v.rows) && !o.said(infer.Guessed, v.name, "taken for a header") {
 			return failed("header", "the first record of %s is no header", v.name)
 		}
 		if len(v.rows) > 0 {
