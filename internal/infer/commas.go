@@ -102,13 +102,17 @@ func (r *rival) wins() bool {
 // numberWithComma reports a number, or what is made of digits, with one comma or those between thousands.
 func numberWithComma(value string) bool {
 	value = strings.Trim(value, " \u00a0%€$£")
-	return strings.Count(value, ",") == 1 && looksLikeValue(value) ||
-		slices.ContainsFunc(numberForms[:], func(form numberForm) bool { _, ok := numberText([]byte(value), form); return ok })
+	reads := func(form numberForm) bool {
+		_, ok := numberText([]byte(value), form)
+		return ok
+	}
+	return strings.Count(value, ",") == 1 && looksLikeValue(value) || slices.ContainsFunc(numberForms[:], reads)
 }
 
 // guess keeps what people should look at: a table of one column that may have more, or a header below titles, and
 // a header that looks like data.
-func (s *shape) guess(ctx context.Context, f *os.File, path string, candidates []byte, records [][]string, o Options) error {
+func (s *shape) guess(ctx context.Context, f *os.File, path string, candidates []byte, records [][]string,
+	o Options) error {
 	if o.Header == HeaderGuess && s.header && headerIsDoubtful(records) {
 		s.guesses = append(s.guesses, "the first record of "+path+
 			" was taken for a header, though it looks like the few below it (--no-header if it is data)")

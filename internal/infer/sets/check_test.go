@@ -162,7 +162,11 @@ func (s *set) heads(v *view, o *outcome) *failure {
 	case has && f.Header != nil:
 		names(f.Header)
 	case has: // the first record was taken for one
-		if clearlyData(v.rows) && !o.said(infer.Guessed, v.name, "taken for a header") {
+		switch {
+		case !clearlyData(v.rows):
+		case o.said(infer.Guessed, v.name, "taken for a header"):
+			return unclear
+		default:
 			return failed("header", "the first record of %s is no header", v.name)
 		}
 		if len(v.rows) > 0 {
