@@ -351,7 +351,7 @@ func allowed(c infer.Column, v view, headed bool) (out []int) {
 	}
 	want := strings.TrimSpace(c.Source)
 	if quoted, err := unquoted(want); err == nil {
-		want = quoted
+		want = strings.TrimSpace(quoted)
 	}
 	for j, h := range v.head {
 		own := script.Identifiers([]string{h})[0]
