@@ -329,6 +329,18 @@ func TestEverythingInTurn(t *testing.T) {
 		}
 		return got
 	}
+	// given reviews until what is waited for is there: who is next depends on the moments of those before.
+	given := func(got chan func()) func() {
+		for {
+			select {
+			case release := <-got:
+				return release
+			default:
+				require.NoError(t, ctx.Err())
+				review()
+			}
+		}
+	}
 	first := take(one)
 	review()
 	require.EqualValues(t, gib/2, two.entry.Held, "a batch is not interrupted")
@@ -337,7 +349,7 @@ func TestEverythingInTurn(t *testing.T) {
 	require.Equal(t, Waiting{Texts: []string{"a batch of one needs all of the 1024 MiB", "one holds 512 MiB", "two holds 512 MiB"}, PIDs: []int{os.Getpid()}}, said)
 	busy()
 	review()
-	release := <-first
+	release := given(first)
 	require.Zero(t, two.entry.Held)
 	require.Zero(t, two.Room().Budget().Slots)
 	second := take(two)
@@ -346,11 +358,11 @@ func TestEverythingInTurn(t *testing.T) {
 	again := take(one)
 	release()
 	review()
-	release = <-second
+	release = given(second)
 	require.Empty(t, again, "it is behind the other in the line")
 	release()
 	review()
-	release = <-again
+	release = given(again)
 	require.Zero(t, two.entry.Turn, "it has nothing to do")
 	release()
 	review()
@@ -365,7 +377,7 @@ func TestEverythingInTurn(t *testing.T) {
 		require.NoError(t, ctx.Err())
 	}
 	review()
-	release = <-small
+	release = given(small)
 	release()
 	require.EqualValues(t, gib/2, one.entry.Held)
 	require.EqualValues(t, gib/2, two.entry.Held)
