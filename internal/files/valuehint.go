@@ -27,7 +27,7 @@ func valueHint(r *script.FileReader, c *script.InputColumn, value string) string
 	switch number := c.Type == expr.Int || c.Type == expr.Float || c.Type.IsDecimal(); {
 	case nullWord.MatchString(value) && r.Records == "":
 		hint = fmt.Sprintf("if it stands for no value, say csv.null_text: %q of the column", value)
-	case number && c.Format != "":
+	case number && leavesOver(c, value):
 		hint = formatHint(r, c, value)
 	case number && thousands.MatchString(value) && r.Records == "" && c.Numbers == (script.Numbers{}):
 		hint = thousandsHint(c, value)
@@ -54,15 +54,21 @@ func numberIn(c *script.InputColumn, value string) (number, rest string, ok bool
 	return expr.ParseNumberFormat(c.Type, c.Format).Read(value)
 }
 
-// formatHint is for a text that the format of its number does not read, or not all of it.
-func formatHint(r *script.FileReader, c *script.InputColumn, value string) string {
+// leavesOver reports whether the format of a column's numbers reads a part of a text.
+func leavesOver(c *script.InputColumn, value string) bool {
 	_, rest, ok := numberIn(c, value)
+	return ok && rest != ""
+}
+
+// formatHint is for a text of which the format of its number reads a part.
+func formatHint(r *script.FileReader, c *script.InputColumn, value string) string {
+	_, rest, _ := numberIn(c, value)
 	switch {
-	case ok && thousands.MatchString(value) && r.Records == "":
+	case thousands.MatchString(value) && r.Records == "":
 		return `if its commas part thousands, leave the format out and say csv: {thousands: ","} on the node that reads it`
-	case ok && rest == "-":
+	case rest == "-":
 		return "a minus behind the number is not read: read the column as a string, and compute the number from it in a field"
-	case ok && rest != "" && !startsLikeNumber.MatchString(rest):
+	case !startsLikeNumber.MatchString(rest):
 		return fmt.Sprintf("if it always follows, say so in the format: %q; else read the column as a string, and take it off with strings.ReplaceAll(r.%s, …)",
 			strings.TrimRight(c.Format, " ")+strings.Repeat(" ", spacesBefore(value, rest))+rest, c.Name)
 	}
