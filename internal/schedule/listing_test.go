@@ -161,7 +161,7 @@ func TestServersThatAreAway(t *testing.T) {
 	st := w.standing(t)
 	require.Equal(t, "the host is not known", st.Blind.Message)
 	require.Less(t, m.calls, 10, "it is asked less and less often")
-	require.Equal(t, m.calls, st.Blind.Tries)
+	require.InDelta(t, m.calls, st.Blind.Tries, 1, "what is told at the last moment may be written down after it")
 	require.Less(t, w.clock.now.Sub(st.Looked), OnTime, "somebody looks after it")
 	require.Empty(t, w.runs.told)
 	w.pass(t, w.scheduler(), 15*time.Minute) // another process, which finds out by itself
