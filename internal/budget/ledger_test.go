@@ -473,3 +473,23 @@ func reverse[T any](s []T) []T {
 	slices.Reverse(s)
 	return s
 }
+
+// Who looks at the others does so a few times a second, and not because it has looked.
+func TestAReviewWakesNobody(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one := enter(t, dir, "one", gib, 2)
+	_, release, err := one.Room().Take(t.Context(), OneSlot)
+	require.NoError(t, err)
+	two := newLedger(dir, Member{Owner: "two", Total: gib}, wholeOf(t, gib, 2, 2))
+	for range 3 {
+		require.NoError(t, two.review(t.Context()))
+		require.NoError(t, one.review(t.Context()))
+		require.Empty(t, one.room.changed)
+		require.Empty(t, two.room.changed)
+	}
+	release()
+	require.Len(t, one.room.changed, 1, "a batch that was waited for has ended")
+	require.NoError(t, one.Leave())
+	require.NoError(t, two.Leave())
+}

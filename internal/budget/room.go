@@ -94,9 +94,9 @@ func (r *Room) become(b Budget) (done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.aim, r.paused = &b, false
-	r.arrive()
+	done = r.arrive()
 	r.admit()
-	return r.aim == nil
+	return done
 }
 
 // demand is what the batches of a room want.
@@ -162,17 +162,19 @@ func (r *Room) leave(g Grant) {
 		r.tell()
 	}
 	r.alone = false // else nobody is beside it, who could leave
-	r.arrive()
+	if r.aim != nil && r.arrive() {
+		r.tell()
+	}
 }
 
-// arrive makes the room what it is to become, if its batches fit; mu is held.
-func (r *Room) arrive() {
+// arrive makes the room what it is to become, if its batches fit, and reports whether it is; mu is held.
+func (r *Room) arrive() bool {
 	// Batches in the room keep what they have got.
-	if r.aim == nil || r.used > r.aim.Slots || r.used > 0 && r.aim.SlotEngineBytes < r.budget.SlotEngineBytes {
-		return
+	if r.used > r.aim.Slots || r.used > 0 && r.aim.SlotEngineBytes < r.budget.SlotEngineBytes {
+		return false
 	}
 	r.budget, r.aim = *r.aim, nil
-	r.tell()
+	return true
 }
 
 // slots is how many may be in use; mu is held.
