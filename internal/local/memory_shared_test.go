@@ -258,7 +258,7 @@ func greedyFiles() map[string]string {
 	return map[string]string{"greedy.csv": greedy, "scored.csv": scored}
 }
 
-// TestChaosSharedMemory has two to five processes share memory in which a batch of each run fits only alone.
+// TestChaosSharedMemory has one to five processes at a time share memory in which a batch of each run fits only alone.
 func TestChaosSharedMemory(t *testing.T) {
 	t.Parallel()
 	runs, wanted, first := 0, effort.Of(1, 5, 500), uint64(1)
