@@ -100,7 +100,8 @@ func requireCollected(t *testing.T, home *local.Home, limits collect.Limits) loc
 	requireWhole(t, home)
 	again, err := gc(t.Context(), home, limits, false)
 	require.NoError(t, err)
-	require.Equal(t, local.Collected{Report: collect.Report{Drops: []int64{}, Runs: again.Runs, Held: done.Held, Unknown: done.Unknown}}, again)
+	nothing := collect.Report{Drops: []int64{}, Runs: again.Runs, Held: done.Held, Unknown: done.Unknown}
+	require.Equal(t, local.Collected{Report: nothing, OnDisk: true}, again)
 	return done
 }
 
@@ -126,7 +127,7 @@ func TestCollect(t *testing.T) {
 	require.Equal(t, state.Complete, sum.Status)
 	want := outputs(t, r.dir)
 	done := requireCollected(t, r.home, collect.Limits{})
-	require.Equal(t, local.Collected{Report: collect.Report{Drops: []int64{}}}, done, "all of a good run is needed")
+	require.Equal(t, local.Collected{Report: collect.Report{Drops: []int64{}}, OnDisk: true}, done, "all of a good run is needed")
 
 	retry, err := local.PlanRetry(t.Context(), r.home, sum.Key, local.RetryOptions{Again: supervise.Wish{Nodes: []string{"items"}}})
 	require.NoError(t, err)
