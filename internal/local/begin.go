@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -39,9 +38,6 @@ func Begin(ctx context.Context, home *Home, opts Options) (key state.RunKey, err
 // Submit records a new run, or the order that lets a run go on, and leaves the
 // work to others.
 func Submit(ctx context.Context, home *Home, opts Options) (key state.RunKey, warnings document.Diagnostics, err error) {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
 	if err := CheckWorkspace(opts.Workspace); err != nil {
 		return key, nil, err
 	}

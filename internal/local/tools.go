@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -46,6 +47,9 @@ type tools struct {
 }
 
 func newTools(home *Home, opts Options) (*tools, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
 	work, err := home.WorkDir()
 	if err != nil {
 		return nil, err
