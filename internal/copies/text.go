@@ -2,6 +2,7 @@ package copies
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -122,6 +123,9 @@ func (s *Store) make(ctx context.Context, path string, from source, n note) (err
 }
 
 func (s *Store) write(ctx context.Context, to io.Writer, in io.Reader, from source, form form) (int64, error) {
+	if err := checkJSON(from, form); err != nil {
+		return 0, err
+	}
 	n, err := textOf(ctx, to, in, form)
 	var f *fault.Error
 	switch {
@@ -135,6 +139,22 @@ func (s *Store) write(ctx context.Context, to io.Writer, in io.Reader, from sour
 		return n, &placed
 	}
 	return n, files.OpenFault(from.name, err)
+}
+
+// checkJSON refuses a file of JSON that begins as something else does, of which each line would be a bad record.
+func checkJSON(from source, form form) error {
+	if form.Records == "" || form.Charset != unpack.UTF8 {
+		return nil
+	}
+	spec, err := records.Decode(form.Records)
+	if err != nil || spec.Format == records.Workbooks {
+		return err
+	}
+	head, err := files.Head(from.path, from.name, files.HeadSampleBytes)
+	if err != nil {
+		return err
+	}
+	return files.CheckText(bytes.NewReader(head), from.name)
 }
 
 // textOf writes a text, or the CSV that is made of its records.

@@ -184,7 +184,7 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 			if err := checkHeader(w, u, rec.line+1, rec.text); err != nil {
 				return head, err
 			}
-			if head.index, err = resolveHeader(r, rec.shape.values(rec.text), u, rec.line+1); err != nil {
+			if head.index, err = resolveHeader(r, w, rec, u); err != nil {
 				return head, err
 			}
 		}
@@ -241,7 +241,7 @@ func (h *csvHead) byIndex(r *script.FileReader, u string) error {
 		if h.fields > 0 && (c.Index < 0 || c.Index >= h.fields) {
 			f := inputFault(fault.UserData, u, "column %s has col_idx %d, but the records have %s", c.Name, c.Index, counted(h.fields, "field"))
 			f.Place.Line, f.Place.Field = 1, c.Name
-			f.Hint = "indexes start at 0; check the separator"
+			f.Hint = "indexes start at 0; check the separator, and csv: {first_data_line_idx: N} where titles stand above the data"
 			return f
 		}
 		h.index = append(h.index, c.Index)
@@ -270,10 +270,10 @@ func (h *csvHead) describe(prefix []byte, separator byte, records int) error {
 // resolveHeader finds the columns by exact header text. A text that is there
 // twice is refused in short forms; in the long one the last counts, as in
 // Capillaries: see SharedHeaders.
-func resolveHeader(r *script.FileReader, record []string, u string, line int64) ([]int, error) {
-	at, times := make(map[string]int, len(record)), make(map[string]int, len(record))
-	for i, text := range record {
-		at[text] = i
+func resolveHeader(r *script.FileReader, w *csvWalker, rec csvRecord, u string) ([]int, error) {
+	record, line := rec.shape.values(rec.text), rec.line+1
+	times := make(map[string]int, len(record))
+	for _, text := range record {
 		times[text]++
 	}
 	for _, c := range r.Columns {
@@ -284,45 +284,95 @@ func resolveHeader(r *script.FileReader, record []string, u string, line int64) 
 			return nil, f
 		}
 	}
-	index := make([]int, len(r.Columns))
-	var missing []string
-	for i, c := range r.Columns {
+	index, missing := columnsIn(r, record)
+	if len(missing) == 0 {
+		return index, nil
+	}
+	f := missingFault(r, record, missing, u)
+	f.Place.Line, f.Place.Field = line, missing[0].Header
+	if missing[0].Placed {
+		f.Place.Field = missing[0].Name
+	}
+	if n, at := headerBelow(r, w); n > 0 {
+		f.Hint = fmt.Sprintf("line %d has them, below titles: say csv: {hdr_line_idx: %d, first_data_line_idx: %d} on the node that reads it, "+
+			"which count records from 0", at, n, n+1)
+	}
+	if !missing[0].Placed {
+		f.Hint = atColumn(f.Hint, r, missing[0])
+	}
+	return nil, f
+}
+
+// columnsIn finds the columns in a header: the index of each, -1 of one that has none, and those that the header lacks.
+func columnsIn(r *script.FileReader, record []string) (index []int, missing []*script.InputColumn) {
+	at := make(map[string]int, len(record))
+	for i, text := range record {
+		at[text] = i
+	}
+	for _, c := range r.Columns {
 		n, ok := at[c.Header]
 		if c.Placed {
 			n, ok = c.Index, hasColumn(record, c)
 		}
-		switch {
-		case !c.InFile() || !ok && c.Optional:
+		if !c.InFile() || !ok {
 			n = -1
-		case !ok && c.Placed:
-			return nil, misplaced(c, record, u, line)
-		case !ok:
-			missing = append(missing, c.Header)
 		}
-		index[i] = n
+		if c.InFile() && !ok && !c.Optional {
+			missing = append(missing, c)
+		}
+		index = append(index, n)
 	}
-	if len(missing) == 0 {
-		return index, nil
+	if i := slices.IndexFunc(missing, func(c *script.InputColumn) bool { return c.Placed }); i > 0 {
+		missing[0], missing[i] = missing[i], missing[0] // that one is said
 	}
-	f := inputFault(fault.UserData, u, "missing column %s; the header has: %s", quoteList(missing), quoteList(record))
-	f.Place.Line, f.Place.Field = line, missing[0]
-	f.Hint = nearHint(missing[0], record)
+	return index, missing
+}
+
+// headerBelow looks for a header that has all columns below the record that is taken for it: its index, 0 if there is none,
+// and its line.
+func headerBelow(r *script.FileReader, w *csvWalker) (record int, line int64) {
+	const titlesMax = 20
+	for i := range titlesMax {
+		w.fields = 0                             // titles are no records of the table
+		rec, err := w.next(context.Background()) // a head is short
+		if err != nil || rec.flaw == flawLong || w.offset >= HeadBytesMax {
+			return 0, 0
+		}
+		if rec.flaw != flawNone {
+			continue
+		}
+		if _, missing := columnsIn(r, rec.shape.values(rec.text)); len(missing) == 0 {
+			return r.CSV.HeaderRecord + 1 + i, rec.line + 1
+		}
+	}
+	return 0, 0
+}
+
+// missingFault says which columns a header lacks.
+func missingFault(r *script.FileReader, record []string, missing []*script.InputColumn, u string) *fault.Error {
+	if missing[0].Placed {
+		return misplaced(missing[0], record, u)
+	}
+	var names []string
+	for _, c := range missing {
+		names = append(names, c.Header)
+	}
+	what := "column"
+	if len(names) > 1 {
+		what = "columns"
+	}
+	f := inputFault(fault.UserData, u, "missing %s %s; the header has: %s", what, quoteList(names), quoteList(record))
+	f.Hint = nearHint(names[0], record)
 	switch {
 	case f.Hint != "":
 	case !slices.ContainsFunc(record, func(h string) bool { return !looksLikeValue(h) }):
 		f.Hint = "if the file has no header, say csv: {hdr_line_idx: -1, first_data_line_idx: 0} on the node that reads it: its columns are counted then"
 	case len(record) > 1 || !strings.ContainsAny(record[0], ";,\t| "):
-		f.Hint = lackingHint(missing[0], record)
+		f.Hint = lackingHint(names[0], record)
 	default:
 		f.Hint = separatorHint(r.CSV.Separator, record[0])
 	}
-	for _, c := range r.Columns {
-		if c.Header == missing[0] && c.InFile() {
-			f.Hint = atColumn(f.Hint, r, c)
-			break
-		}
-	}
-	return nil, f
+	return f
 }
 
 // hasColumn reports whether a header has a column that is found by it.
@@ -334,7 +384,7 @@ func hasColumn(header []string, c *script.InputColumn) bool {
 }
 
 // misplaced reports a column whose header is not where the script says.
-func misplaced(c *script.InputColumn, header []string, u string, line int64) error {
+func misplaced(c *script.InputColumn, header []string, u string) *fault.Error {
 	called := func(text string) string {
 		if text == "" {
 			return "no header"
@@ -345,7 +395,6 @@ func misplaced(c *script.InputColumn, header []string, u string, line int64) err
 	if c.Index < len(header) {
 		f.Message = fmt.Sprintf("the column with the index %d, counted from 0, has %s, not %s", c.Index, called(header[c.Index]), called(c.Header))
 	}
-	f.Place.Line, f.Place.Field = line, c.Name
 	f.Hint = "the script finds it by both (col_idx): correct the file's header; or if files may be without the column, say optional: true of it"
 	return f
 }

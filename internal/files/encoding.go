@@ -13,8 +13,8 @@ import (
 	"thalweg/internal/script"
 )
 
-// headSampleBytes of a file's beginning say what it is.
-const headSampleBytes = 4 << 10
+// HeadSampleBytes of a file's beginning say what it is.
+const HeadSampleBytes = 4 << 10
 
 // signature is how the files of a format begin.
 type signature struct {
@@ -64,7 +64,7 @@ func signatures() []signature {
 // CheckText refuses a file that begins as no CSV file in UTF-8 does: compressed, an
 // archive, in UTF-16 with or without a mark.
 func CheckText(f io.ReaderAt, u string) error {
-	head := make([]byte, headSampleBytes)
+	head := make([]byte, HeadSampleBytes)
 	n, err := f.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return OpenFault(u, err)
@@ -84,7 +84,7 @@ func CheckText(f io.ReaderAt, u string) error {
 
 // UTF16Of is the encoding of a text in UTF-16, by its mark or its zeros; "" of any other.
 func UTF16Of(f io.ReaderAt) string {
-	head := make([]byte, headSampleBytes)
+	head := make([]byte, HeadSampleBytes)
 	n, _ := f.ReadAt(head, 0) // whoever reads it all says what is wrong
 	head = head[:n]
 	switch {

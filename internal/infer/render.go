@@ -85,7 +85,10 @@ func (p *Proposal) sentence(note string) string {
 }
 
 func allRows(n int64) string {
-	if n == 1 {
+	switch n {
+	case 0:
+		return "its header: it has no rows"
+	case 1:
 		return "its only row"
 	}
 	return "all of its " + rowsText(n)

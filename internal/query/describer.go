@@ -249,6 +249,9 @@ func (d *describer) openFiles(ctx context.Context, c *checker, info *script.Quer
 			return "", false
 		}
 		info.Files = append(info.Files, script.QueryFile{Schema: schema, Reader: r})
+		for _, column := range r.Columns {
+			call.columns = append(call.columns, column.Name)
+		}
 		text = text[:call.start] + call.name(i) + text[call.end:]
 	}
 	return text, true
@@ -359,7 +362,7 @@ func (c *checker) bindProblem(err error) {
 	case engine.FieldMissing:
 		if start, end := c.src.span(at); start < end {
 			if i := c.src.at(at); c.src.is(i+1, ".") {
-				hint = c.columnHint(strings.Trim(c.src.tokenText(i+2), `"`))
+				hint, _ = c.columnHint(strings.Trim(c.src.tokenText(i+2), `"`))
 			}
 		}
 	}
@@ -368,26 +371,42 @@ func (c *checker) bindProblem(err error) {
 
 // missingColumnHint says what can be done about a column that is not there.
 func (c *checker) missingColumnHint(at int, name string) string {
-	hint := c.columnHint(name)
+	hint, near := c.columnHint(name)
 	switch i := c.src.at(at); {
 	case !slices.ContainsFunc(c.src.tokens, func(t sqltext.Token) bool { return strings.EqualFold(c.src.text[t.Start:t.End], "from") }):
 		return "the query has no FROM"
-	case hint == "" && strings.HasPrefix(c.src.tokenText(i), `"`):
-		return "texts stand between '…', names between \"…\""
+	case !near && strings.HasPrefix(c.src.tokenText(i), `"`):
+		return strings.TrimSuffix("texts stand between '…', names between \"…\"; "+hint, "; ")
 	}
 	return hint
 }
 
-// columnHint finds the column that was probably meant, among all tables and files.
-func (c *checker) columnHint(name string) string {
-	names := map[string]bool{}
-	for _, t := range c.ask.Tables {
-		for _, f := range t.Fields {
-			names[f.Name] = true
+// columnHint finds the column that was probably meant, among all tables and files, or lists what those of the query have.
+func (c *checker) columnHint(name string) (hint string, near bool) {
+	const namesShown = 20
+	all, has := map[string]bool{}, []string(nil)
+	note := func(of string, names []string) {
+		for _, n := range names {
+			all[n] = true
 		}
+		shown := strings.Join(names[:min(len(names), namesShown)], ", ")
+		if more := len(names) - namesShown; more > 0 {
+			shown += fmt.Sprintf(" and %d more", more)
+		}
+		has = append(has, of+" has "+shown)
 	}
-	if near := similar.Nearest(name, slices.Sorted(maps.Keys(names))); near != "" {
-		return "did you mean " + quote(near) + "?"
+	for _, t := range c.ask.Tables {
+		var names []string
+		for _, f := range t.Fields {
+			names = append(names, f.Name)
+		}
+		note(t.Name, names)
 	}
-	return ""
+	for _, call := range c.calls {
+		note(call.url, call.columns)
+	}
+	if near := similar.Nearest(name, slices.Sorted(maps.Keys(all))); near != "" {
+		return "did you mean " + quote(near) + "?", true
+	}
+	return strings.Join(has, "; "), false
 }

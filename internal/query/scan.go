@@ -28,6 +28,7 @@ type fileCall struct {
 	urlAt      int
 	separator  byte
 	parquet    bool
+	columns    []string // as far as they are known
 }
 
 // scanCall reads the arguments of scan_file('url', separator := ';', format := 'csv').
@@ -43,6 +44,9 @@ func (c *checker) scanCall(f node) {
 		name, value := argument(a)
 		text, isText := value.child("value")["value"].(string)
 		switch {
+		case name != "" && !inList(strings.ToLower(name), "separator", "format"):
+			c.problem(a.first(), "it takes the file's address, separator and format", "%s has no such argument: %s", scanFile, name)
+			return
 		case value.text("class") != "CONSTANT" || !isText:
 			c.problem(a.first(), "write it as a text in single quotes", "what %s reads must be known before the query runs", scanFile)
 			return
@@ -61,7 +65,7 @@ func (c *checker) scanCall(f node) {
 				return
 			}
 		default:
-			c.problem(a.first(), "it takes the file's address, separator and format", "%s has no such argument", scanFile)
+			c.problem(a.first(), "it takes the file's address, separator and format", "%s takes one address", scanFile)
 			return
 		}
 	}
@@ -114,7 +118,10 @@ func (d *describer) reader(ctx context.Context, f *fileCall) (_ *script.FileRead
 		name := h.Name
 		if low := strings.ToLower(name); name == "" || seen[low] {
 			f := fault.New(fault.UserData, "the header has %s", map[bool]string{true: "a column without a name", false: "two columns " + quote(name)}[name == ""])
-			f.Hint = "names that differ only by case are the same; read the file with a file_table, which picks columns"
+			f.Hint = "read the file with a file_table, which picks columns; names that differ only by case are the same"
+			if name == "" {
+				f.Hint = "read the file with a file_table, which picks columns, and takes a header below titles: csv: {hdr_line_idx: N}, counted from 0"
+			}
 			return nil, nil, f
 		} else {
 			seen[low] = true
