@@ -72,8 +72,8 @@ func Collect(ctx context.Context, home *Home, opts CollectOptions) (out Collecte
 	return out, home.collectCopies(ctx, opts, &out.Copies)
 }
 
-// given says by what a run differs from others of its script: a digest of its parameters
-// and of the values that its environment offered.
+// given says by what a run differs from others of its script: a digest of its parameters,
+// of the values that its environment offered, and of the environment values that it took.
 func (h *Home) given(ctx context.Context, run state.Run) (string, error) {
 	set, err := settingsOf(ctx, h.State, run)
 	if err != nil {
@@ -89,6 +89,7 @@ func (h *Home) given(ctx context.Context, run state.Run) (string, error) {
 		for _, name := range slices.Sorted(maps.Keys(set.Offered)) {
 			said = append(said, name, set.Offered[name])
 		}
+		said = append(said, set.Given)
 	}
 	text, err := json.Marshal(said)
 	sum := sha256.Sum256(text)

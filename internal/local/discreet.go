@@ -18,10 +18,10 @@ type discreetStore struct {
 
 // CreateRun implements state.Store.
 func (d discreetStore) CreateRun(ctx context.Context, run state.Run, nodes []state.NodeSpec, blobs ...state.Blob) (state.RunKey, error) {
-	run.ScriptPath, run.ParamsPath, run.Description = d.known.Text(run.ScriptPath), d.known.Text(run.ParamsPath), d.known.Text(run.Description)
+	run.ScriptPath, run.ParamsPath, run.Description = d.known.Stored(run.ScriptPath), d.known.Stored(run.ParamsPath), d.known.Text(run.Description)
 	run.Pins, blobs = slices.Clone(run.Pins), slices.Clone(blobs)
 	for i, blob := range blobs {
-		text := d.known.Text(string(blob.Content))
+		text := d.known.Stored(string(blob.Content))
 		if text == string(blob.Content) {
 			continue
 		}
@@ -33,7 +33,7 @@ func (d discreetStore) CreateRun(ctx context.Context, run state.Run, nodes []sta
 		}
 	}
 	for i := range run.Pins {
-		run.Pins[i].Name = d.known.Text(run.Pins[i].Name)
+		run.Pins[i].Name = d.known.Stored(run.Pins[i].Name)
 	}
 	return d.Store.CreateRun(ctx, run, nodes, blobs...)
 }
@@ -58,7 +58,7 @@ func (d discreetStore) StagePlan(ctx context.Context, key state.NodeKey, digest 
 func (d discreetStore) piece(p state.PlanPiece) state.PlanPiece {
 	p.Inputs = slices.Clone(p.Inputs)
 	for i := range p.Inputs {
-		p.Inputs[i].Address = d.known.Text(p.Inputs[i].Address)
+		p.Inputs[i].Address = d.known.Stored(p.Inputs[i].Address)
 	}
 	return p
 }
@@ -67,7 +67,7 @@ func (d discreetStore) piece(p state.PlanPiece) state.PlanPiece {
 func (d discreetStore) MoveNode(ctx context.Context, key state.NodeKey, m state.Move) error {
 	m.Failure = d.failure(m.Failure)
 	if m.Gate != nil {
-		m.Gate = []byte(d.known.Text(string(m.Gate)))
+		m.Gate = []byte(d.known.Stored(string(m.Gate)))
 	}
 	return d.Store.MoveNode(ctx, key, m)
 }
@@ -76,7 +76,7 @@ func (d discreetStore) MoveNode(ctx context.Context, key state.NodeKey, m state.
 func (d discreetStore) Announce(ctx context.Context, c state.Claim, publications []state.Publication, lease time.Time) error {
 	publications = slices.Clone(publications)
 	for i := range publications {
-		publications[i].Address, publications[i].Temp = d.known.Text(publications[i].Address), d.known.Text(publications[i].Temp)
+		publications[i].Address, publications[i].Temp = d.known.Stored(publications[i].Address), d.known.Stored(publications[i].Temp)
 	}
 	return d.Store.Announce(ctx, c, publications, lease)
 }
@@ -88,7 +88,7 @@ func (d discreetStore) Retry(ctx context.Context, c state.Claim, failure state.F
 
 // PutNote implements state.Store.
 func (d discreetStore) PutNote(ctx context.Context, workspace string, n state.Note) error {
-	n.Data = []byte(d.known.Text(string(n.Data)))
+	n.Data = []byte(d.known.Stored(string(n.Data)))
 	return d.Store.PutNote(ctx, workspace, n)
 }
 
@@ -115,7 +115,7 @@ func (d discreetStore) failure(f *state.Failure) *state.Failure {
 func (d discreetStore) outcome(out state.Outcome) state.Outcome {
 	out.Files = append([]state.File(nil), out.Files...)
 	for i := range out.Files {
-		out.Files[i].URL = d.known.Text(out.Files[i].URL)
+		out.Files[i].URL = d.known.Stored(out.Files[i].URL)
 	}
 	out.Checks = append([]state.CheckResult(nil), out.Checks...)
 	for i := range out.Checks {

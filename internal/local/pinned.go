@@ -36,6 +36,7 @@ type settings struct {
 	Budget    budget.Budget    `json:"budget"`              // that its nodes are planned by, whatever a machine has
 
 	Offered map[string]string `json:"offered,omitempty"` // see script.Sources
+	Given   string            `json:"given,omitempty"`   // see script.Script
 	Python  map[string]string `json:"python,omitempty"`  // interpreter and modules that the code was tried with; see surroundings
 
 	Looked [][]script.FileColumn `json:"looked,omitempty"` // see script.Script; none if they are too many

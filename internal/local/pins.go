@@ -47,7 +47,7 @@ func (r *runner) record(startNodes []string) (state.Run, []state.Blob, error) {
 			pin(state.PinParams, "", said)
 		}
 	}
-	said, err := json.Marshal(settings{Dir: r.dir, Lenient: r.opts.Lenient, Ephemeral: r.opts.Ephemeral, Reuse: r.opts.Reuse, Chosen: r.opts.chosen(r.script), Select: r.opts.Select, Budget: r.planning, Offered: r.opts.Offered, Python: surroundings(r.python), Looked: looked(r.script)})
+	said, err := json.Marshal(settings{Dir: r.dir, Lenient: r.opts.Lenient, Ephemeral: r.opts.Ephemeral, Reuse: r.opts.Reuse, Chosen: r.opts.chosen(r.script), Select: r.opts.Select, Budget: r.planning, Offered: r.opts.Offered, Given: r.script.Given, Python: surroundings(r.python), Looked: looked(r.script)})
 	if err != nil {
 		return run, nil, fmt.Errorf("encode the settings of a run: %w", err)
 	}

@@ -1,6 +1,9 @@
 package script
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -54,12 +57,28 @@ func (l *loader) environment(root *object) {
 	if e := root.keys["environment"]; e != nil {
 		l.keepSecrets(root, declared)
 	}
+	l.script.Given = digestOf(declared)
 	if len(l.script.secrets) > 0 && l.src.Secrets != nil {
 		l.src.Secrets(l.script)
 	}
 	names := slices.Sorted(maps.Keys(declared))
 	seen := map[*document.Value]bool{}
 	l.useEnvironment(root.v, "", declared, names, seen)
+}
+
+// digestOf tells the values that are no secrets from others; "" if there are none.
+func digestOf(declared map[string]envValue) string {
+	h, some := sha256.New(), false
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		if v := declared[name]; v.known && !v.secret {
+			fmt.Fprintf(h, "%q=%q\n", name, v.text)
+			some = true
+		}
+	}
+	if !some {
+		return ""
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // declareEnvironment reads {NAME: {secret: true}} and the like.

@@ -49,6 +49,7 @@ type Script struct {
 	byIndex      map[string]*Index
 	definition   []byte
 	texts        map[string]string // of the files that were read, by name
+	Given        string            // digest of its environment values that are no secrets; "": it has none
 	secrets      map[string]string // environment values that are only in memory, by name
 	hidden       *secret.Known     // knows them
 }

@@ -8,7 +8,8 @@
 // the value of a key such as password or api_key. A known secret is taken out of any
 // text wherever it stands, also escaped for JSON, for a URL, in base64 or in
 // hexadecimal. What is not known is found in addresses, well formed or mistyped, by
-// package address.
+// package address. What is shown to people (Text) is held to pieces of secrets, too; what
+// programs read again (Stored) is not, because names may be like them.
 //
 // It promises that Text never adds to what it was given, that it changes nothing
 // else, and that a nil *Known knows no values but follows the rules. It cannot fail.

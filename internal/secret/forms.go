@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -23,30 +24,76 @@ const (
 	chunkedBytesMax = 4 << 10
 )
 
-// forms are the ways in which a value, or a piece of it, may stand in a text.
+// forms are the ways in which a value, or a line or the password of it, may stand in a text.
 func forms(value string) map[string]bool {
 	out := map[string]bool{}
+	for _, v := range meanings(value) {
+		for _, whole := range wholes(v) {
+			for _, form := range append(encodings(whole), written(whole)...) {
+				out[form] = true
+			}
+		}
+	}
+	return searchable(out)
+}
+
+// fragments are what may be seen of a value that was taken apart, or cut off. Other texts may have them, too.
+func fragments(value string) map[string]bool {
+	out := map[string]bool{}
+	for _, v := range meanings(value) {
+		parts := []string{v}
+		if address.Scheme(v) != "" { // its host and its names are no secrets
+			password := address.LoginPassword(v)
+			named := func(part string) bool { return !address.LooksLikeNothingElse(part) }
+			parts = append(slices.DeleteFunc(strings.FieldsFunc(v, ends), named), password)
+			for _, piece := range strings.FieldsFunc(password, ends) {
+				out[piece] = true
+			}
+		}
+		for _, part := range parts {
+			for _, piece := range piecesOf(part) {
+				out[piece] = true
+			}
+			for i := 0; len(part) > 2*chunkBytes && i+chunkBytes <= min(len(part), chunkedBytesMax); i += chunkBytes {
+				out[part[i:i+chunkBytes]] = true
+			}
+		}
+	}
+	return searchable(out)
+}
+
+// meanings are a value as it is, without blanks around it, and as what is written in addresses means.
+func meanings(value string) []string {
 	values := []string{value, strings.TrimSpace(value)}
 	if plain, err := url.PathUnescape(value); err == nil {
-		values = append(values, plain) // it is written in addresses as it is, and means this
+		values = append(values, plain)
 	}
-	for _, v := range values {
-		for _, form := range append(encodings(v), written(v)...) {
-			out[form] = true
-		}
-		for _, piece := range piecesOf(v) {
-			out[piece] = true
-		}
-		for i := 0; len(v) > 2*chunkBytes && i+chunkBytes <= min(len(v), chunkedBytesMax); i += chunkBytes {
-			out[v[i:i+chunkBytes]] = true
-		}
+	return values
+}
+
+// wholes are a value, the lines of one that has several, and the password of one that is an address.
+func wholes(v string) []string {
+	out := []string{v}
+	parts := []string{address.LoginPassword(v)}
+	if lines := strings.Split(strings.TrimSpace(v), "\n"); len(lines) > 1 {
+		parts = append(parts, lines...)
 	}
-	for form := range out {
-		if len(form) < minKnownBytes {
-			delete(out, form)
+	for _, part := range parts {
+		if part = strings.TrimSpace(part); part != "" && !isWord(part) {
+			out = append(out, part)
 		}
 	}
 	return out
+}
+
+// searchable leaves out what is too short.
+func searchable(texts map[string]bool) map[string]bool {
+	for text := range texts {
+		if len(text) < minKnownBytes {
+			delete(texts, text)
+		}
+	}
+	return texts
 }
 
 // written are the ways in which programs write a value: in quotes of several languages, and for terminals.
@@ -98,18 +145,19 @@ func encodings(v string) []string {
 	return out
 }
 
-// piecesOf lists what a value falls into where it is taken for an address, a header or lines. Words and numbers that
-// any text may have are none.
+// ends reports a character at which a value is cut where it is taken for an address, a header or lines.
+func ends(c rune) bool {
+	return unicode.IsSpace(c) || unicode.IsControl(c) || strings.ContainsRune(`@:/?#%&=+,;"'<>\()[]{}|`, c)
+}
+
+// piecesOf lists what a part of a value falls into. Words and numbers that any text may have are none.
 func piecesOf(v string) (out []string) {
-	ends := func(c rune) bool {
-		return unicode.IsSpace(c) || unicode.IsControl(c) || strings.ContainsRune(`@:/?#%&=+,;"'<>\()[]{}|`, c)
-	}
 	for _, piece := range strings.FieldsFunc(v, ends) {
-		if len(piece) >= minKnownBytes && piece != v && !isWord(piece) {
+		if !isWord(piece) {
 			out = append(out, piece)
 		}
 	}
-	return append(out, strings.FieldsFunc(address.LoginPassword(v), ends)...)
+	return out
 }
 
 // isWord reports whether a text is an ordinary word, or a number.

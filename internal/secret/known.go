@@ -23,9 +23,10 @@ const (
 
 // Known is what a command knows of secrets. It may be used by many goroutines at once.
 type Known struct {
-	mu       sync.Mutex
-	shown    map[string]string // by value
-	replacer *strings.Replacer // nil: to be made
+	mu     sync.Mutex
+	shown  map[string]string // by value
+	whole  *strings.Replacer // of the values; nil: to be made
+	pieces *strings.Replacer // of what they fall into, too; likewise
 }
 
 // New knows nothing yet.
@@ -41,7 +42,7 @@ func (k *Known) Add(value, shown string) {
 	if _, ok := k.shown[value]; ok || len(k.shown) >= maxKnown {
 		return
 	}
-	k.shown[value], k.replacer = shown, nil
+	k.shown[value], k.whole, k.pieces = shown, nil, nil
 }
 
 // Learn makes the secrets known that a text has in places that say so.
@@ -82,30 +83,41 @@ func (k *Known) addFound(value string) {
 	}
 }
 
-// Text is a text without secrets. The known ones go first: what the rules leave of
-// one would not be recognised.
+// Text is a text for people without secrets, and without what they fall into. The known ones go first: what the
+// rules leave of one would not be recognised.
 func (k *Known) Text(text string) string { return address.RedactText(k.Hide(text)) }
 
-// Hide is a text without the values that are known. The rules of Text are not followed.
+// Stored is a text without secrets that programs read again, such as a name, an address or a script. Pieces stay: the
+// name of a database is one of its address, and other names may be like it.
+func (k *Known) Stored(text string) string {
+	if k != nil {
+		text = k.values(&k.whole, forms).Replace(text)
+	}
+	return address.RedactText(text)
+}
+
+// Hide is Text without following its rules.
 func (k *Known) Hide(text string) string {
 	if k == nil {
 		return text
 	}
-	return k.values().Replace(text)
+	return k.values(&k.pieces, forms, fragments).Replace(text)
 }
 
-// values is the replacer of all known values, in all their forms, the longer first.
-func (k *Known) values() *strings.Replacer {
+// values is the replacer of all known values in the ways in which they may be seen, the longer first; made is where it is kept.
+func (k *Known) values(made **strings.Replacer, seen ...func(value string) map[string]bool) *strings.Replacer {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.replacer != nil {
-		return k.replacer
+	if *made != nil {
+		return *made
 	}
 	type pair struct{ form, shown string }
 	var pairs []pair
 	for value, shown := range k.shown {
-		for form := range forms(value) {
-			pairs = append(pairs, pair{form, shown})
+		for _, as := range seen {
+			for form := range as(value) {
+				pairs = append(pairs, pair{form, shown})
+			}
 		}
 	}
 	sort.Slice(pairs, func(i, j int) bool {
@@ -116,8 +128,8 @@ func (k *Known) values() *strings.Replacer {
 	for _, p := range pairs {
 		list = append(list, p.form, p.shown)
 	}
-	k.replacer = strings.NewReplacer(list...)
-	return k.replacer
+	*made = strings.NewReplacer(list...)
+	return *made
 }
 
 // Fault is err, or one without secrets if it has any. Its kind and place stay.

@@ -35,6 +35,26 @@ func TestTextHidesEveryForm(t *testing.T) {
 	})
 }
 
+// What programs read again has words that a secret has, too.
+func TestStoredKeepsPieces(t *testing.T) {
+	t.Parallel()
+	k := New()
+	k.Add("postgres://app:pw9zz@db.example.com:5432/shop_2024", "{env.URL}")
+	k.Add("first1line\nsecond2line", "{env.KEY}")
+	const names = "shop_2024 in out/shop_2024.csv, not db.example.com"
+	require.Equal(t, names, k.Stored(names))
+	require.Equal(t, names, k.Text(names), "no secret of an address")
+	k.Add("aa1/bb2/cc3:dd4/ee5_x", "{env.TOKEN}")
+	require.Equal(t, "column ee5_x", k.Stored("column ee5_x"))
+	require.Equal(t, "column {env.TOKEN}", k.Text("column ee5_x"))
+	require.Equal(t, "at {env.URL}#t", k.Stored("at postgres://app:pw9zz@db.example.com:5432/shop_2024#t"))
+	require.NotContains(t, k.Stored("the password is pw9zz"), "pw9zz")
+	block := k.Stored("key: |\n  first1line\n  second2line\n")
+	require.NotContains(t, block, "1line")
+	require.NotContains(t, block, "2line")
+	require.Equal(t, "x", (*Known)(nil).Stored("x"))
+}
+
 func TestLearn(t *testing.T) {
 	t.Parallel()
 	for text, secrets := range map[string][]string{
