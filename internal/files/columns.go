@@ -206,7 +206,7 @@ func headerColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 		return nil, err
 	}
 	for i := 0; ; i++ {
-		rec, ok, err := headRecord(r, w, in.URL)
+		rec, ok, err := headRecord(r, w, in.URL, i < c.HeaderRecord)
 		switch {
 		case err != nil:
 			return nil, err

@@ -121,9 +121,9 @@ func walkFile(f *os.File, separator byte, u string) (*csvWalker, error) {
 	return &w, nil
 }
 
-// headRecord is the next record of a head, which has to be sound. ok is false
-// at the end of the file.
-func headRecord(r *script.FileReader, w *csvWalker, u string) (rec csvRecord, ok bool, err error) {
+// headRecord is the next record of a head, which has to be sound; of a title, which is not read, the quotes
+// may be broken: it is a line then. ok is false at the end of the file.
+func headRecord(r *script.FileReader, w *csvWalker, u string, title bool) (rec csvRecord, ok bool, err error) {
 	rec, err = w.next(context.Background()) // a head is short
 	switch {
 	case errors.Is(err, io.EOF):
@@ -133,6 +133,9 @@ func headRecord(r *script.FileReader, w *csvWalker, u string) (rec csvRecord, ok
 	}
 	if err := oldLineEnds(r, rec, u); err != nil {
 		return rec, false, err
+	}
+	if title && rec.flaw.broken() {
+		return rec, true, nil
 	}
 	return rec, true, recordFault(u, rec.line+1, rec.row, rec.bad(), w.fields)
 }
@@ -162,12 +165,12 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 	if skipped == 0 {
 		return head.withoutSkipped(r, w, u)
 	}
-	comment := false
+	title := false // of the last of them
 	for i := range skipped {
 		if i <= r.CSV.HeaderRecord || !r.CSV.ByHeader {
 			w.fields = 0 // titles above the header are no records of its table
 		}
-		rec, ok, err := headRecord(r, w, u)
+		rec, ok, err := headRecord(r, w, u, i < r.CSV.HeaderRecord || !r.CSV.ByHeader)
 		if err != nil {
 			return head, err
 		}
@@ -179,7 +182,7 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 		}
 		w.fields = len(rec.shape.fields)
 		head.fields = w.fields
-		comment = bytes.HasPrefix(rec.text, []byte{'#'})
+		title = bytes.HasPrefix(rec.text, []byte{'#'}) || rec.flaw.broken()
 		if r.CSV.ByHeader && i == r.CSV.HeaderRecord {
 			if err := checkHeader(w, u, rec.line+1, rec.text); err != nil {
 				return head, err
@@ -193,7 +196,7 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 	if r.CSV.ByHeader {
 		return head, nil
 	}
-	if comment { // it is no record of the table, or has as many fields
+	if title { // it is no record of the table, or has as many fields
 		w.fields, head.fields = 0, 0
 		return head.withoutSkipped(r, w, u)
 	}
@@ -205,7 +208,7 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 func (h csvHead) withoutSkipped(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 	var first error
 	for {
-		rec, ok, err := headRecord(r, w, u)
+		rec, ok, err := headRecord(r, w, u, false)
 		if rec.flaw != flawNone && first == nil {
 			first = err
 		}
@@ -456,7 +459,7 @@ func headerRecord(r *script.FileReader, s Slice) ([]string, error) {
 		return nil, err
 	}
 	for i := 0; ; i++ {
-		rec, ok, err := headRecord(r, w, s.URL)
+		rec, ok, err := headRecord(r, w, s.URL, i < r.CSV.HeaderRecord)
 		if err != nil || !ok {
 			return nil, err
 		}

@@ -38,7 +38,7 @@ func convertExact(c *script.InputColumn, have parquetColumn, col string, view bo
 	case parquetfile.Int:
 		return "CAST(" + wholeNumber(have, col, view) + " AS " + c.Type.SQL() + ")", nil
 	case parquetfile.Float:
-		return "", mismatch("a decimal cannot hold every float; declare it as float")
+		return "", noDecimal
 	case parquetfile.Decimal:
 	default:
 		return "", mismatch("only decimals and whole numbers can be read as a decimal")
@@ -126,7 +126,7 @@ func wholeMillis(have parquetColumn, col string, view bool) (string, error) {
 // convertInstant reads timestamps as timestamptz; those that are not adjusted to UTC are taken for UTC.
 func convertInstant(c *script.InputColumn, have parquetColumn, col string, view bool) (string, error) {
 	if have.Kind == parquetfile.Date {
-		return "", mismatch("it has no time of the day; declare it as date")
+		return "", mismatch("it has no time of the day; declare it as date, or as datetime, which reads the times of other files, too")
 	}
 	value, err := convertTime(have, col, view)
 	if err != nil {
@@ -151,6 +151,62 @@ func convertDate(have parquetColumn, col string, view bool) (string, error) {
 		return exactly(col, fmt.Sprintf("%s BETWEEN %d AND %d", col, firstDay, lastDay), "DATE '1970-01-01' + CAST("+col+" AS INTEGER)", expr.Date), nil
 	}
 	return exactly(col, expr.DayOfTable(col), col, expr.Date), nil
+}
+
+// convertFloat reads numbers as floats where these keep all digits.
+func convertFloat(c *script.InputColumn, have parquetColumn, col string, view bool) (string, error) {
+	const exactBits = 53
+	switch have.Kind {
+	case parquetfile.Float:
+		return "CAST(" + col + " AS " + expr.Float.SQL() + ")", nil
+	case parquetfile.Int:
+		number := wholeNumber(have, col, view)
+		if have.IntBits() < exactBits {
+			return "CAST(" + number + " AS DOUBLE)", nil
+		}
+		value := "CAST(CAST(" + number + " AS VARCHAR) AS DOUBLE)" // the nearest
+		if c.Round {
+			return value, nil
+		}
+		return exactly(col, "CAST("+value+" AS HUGEINT) = "+number, value, expr.Float), nil
+	case parquetfile.Decimal:
+		if have.Scale < 0 || have.Scale >= wideDigits {
+			return "", mismatch(fmt.Sprintf("its %d digits after the point are not between 0 and %d", have.Scale, wideDigits-1))
+		}
+		text := "CAST(" + quiet(exactDecimal(have, col, view)) + " AS VARCHAR)"
+		value := "CAST(" + text + " AS DOUBLE)"
+		if c.Round {
+			return exactly(col, text+" IS NOT NULL", value, expr.Float), nil
+		}
+		return exactly(col, withoutZeros(text)+" = "+withoutZeros("thalweg_float_plain("+value+")"), value, expr.Float), nil
+	}
+	return "", mismatch("only numbers can be read as float")
+}
+
+// withoutZeros is a number's text without zeros at the end of its fraction.
+func withoutZeros(text string) string {
+	return "regexp_replace(" + text + `, '\.0*$|(\.[0-9]*[1-9])0*$', '\1')`
+}
+
+// plainText is the text of numbers, truth values and dates, for columns that are text in other files.
+func plainText(have parquetColumn, col string, view bool) (string, error) {
+	value := ""
+	var err error
+	switch have.Kind {
+	case parquetfile.Int:
+		value = wholeNumber(have, col, view)
+	case parquetfile.Decimal:
+		value = exactDecimal(have, col, view)
+	case parquetfile.Float:
+		return "regexp_replace(CAST(" + col + ` AS VARCHAR), '\.0$', '')`, nil
+	case parquetfile.Bool:
+		value = col
+	case parquetfile.Date:
+		value, err = convertDate(have, col, view)
+	default:
+		err = mismatch("only text, numbers, truth values and dates can be read as string")
+	}
+	return "CAST(" + value + " AS VARCHAR)", err
 }
 
 // tooFine says what of a CSV cell's value a column's type does not keep, and

@@ -152,6 +152,12 @@ type mismatch string
 
 func (m mismatch) Error() string { return string(m) }
 
+// What a column of floats is read as, other files may have as whole numbers or decimals.
+const (
+	noWhole   mismatch = "only whole numbers can be read as int; declare it as float, which reads the whole numbers of other files, too"
+	noDecimal mismatch = "a decimal cannot hold every float; declare it as float, which reads the numbers of other files, too"
+)
+
 // parquetValue converts a column of a file to the declared type where that
 // loses nothing; a value that does not fit fails the query. (Timestamps in
 // nanoseconds lose those below the microsecond: they are rounded down.) col is
@@ -189,6 +195,8 @@ func convertParquet(c *script.InputColumn, have parquetColumn, col string, view 
 			return to, nil
 		case have.Kind == parquetfile.String, have.Kind == parquetfile.Binary: // old writers leave out the annotation; fails if it is no UTF-8
 			return "decode(" + col + ")", nil
+		case c.Short:
+			return plainText(have, col, view)
 		}
 		return "", mismatch("only text can be read as string")
 	case expr.Int:
@@ -200,20 +208,12 @@ func convertParquet(c *script.InputColumn, have parquetColumn, col string, view 
 		case have.Kind == parquetfile.Decimal:
 			return "", mismatch("it has digits after the point; declare it as decimal2")
 		}
+		if have.Kind == parquetfile.Float {
+			return "", noWhole
+		}
 		return "", mismatch("only whole numbers can be read as int")
 	case expr.Float:
-		const exactBits = 53
-		switch {
-		case have.Kind == parquetfile.Float:
-			return to, nil
-		case have.Kind == parquetfile.Int && have.IntBits() < exactBits:
-			return "CAST(" + wholeNumber(have, col, view) + " AS DOUBLE)", nil
-		case have.Kind == parquetfile.Int:
-			return "", mismatch("a float cannot hold every 64-bit number; declare it as int")
-		case have.Kind == parquetfile.Decimal:
-			return "", mismatch("a float cannot hold every decimal; declare it as decimal2")
-		}
-		return "", mismatch("only numbers can be read as float")
+		return convertFloat(c, have, col, view)
 	case expr.Bool:
 		if have.Kind == parquetfile.Bool {
 			return to, nil
@@ -256,7 +256,7 @@ func convertDecimal(have parquetColumn, col string, view bool) (string, error) {
 	case parquetfile.Int:
 		return "CAST(" + wholeNumber(have, col, view) + " AS " + expr.Decimal.SQL() + ")", nil
 	case parquetfile.Float:
-		return "", mismatch("a decimal cannot hold every float; declare it as float")
+		return "", noDecimal
 	case parquetfile.Decimal:
 	default:
 		return "", mismatch("only decimals and whole numbers can be read as decimal2")

@@ -55,6 +55,19 @@ func TestReadParquetTypes(t *testing.T) {
 		"float32":          {"CAST(0.5 AS FLOAT)", "float", "0.5", false},
 		"float64":          {"CAST(0.1 AS DOUBLE)", "float", "0.1", false},
 		"int32 as float":   {"CAST(7 AS INTEGER)", "float", "7.0", false},
+		"int64 as float":   {"CAST(-9007199254740992 AS BIGINT)", "float", "-9007199254740992.0", false},
+		"even as float":    {"CAST(9007199254740994 AS BIGINT)", "float", "9007199254740994.0", false},
+		"uint64 as float":  {"CAST(9223372036854775808 AS UBIGINT)", "float", "9.223372036854776e+18", false},
+		"decimal as float": {"CAST(-0.10 AS DECIMAL(9,2))", "float", "-0.1", false},
+		"whole as float":   {"CAST(1200 AS DECIMAL(18,0))", "float", "1200.0", false},
+		"fine as float":    {"CAST('1.0000000000000000000000000000000000000' AS DECIMAL(38,37))", "float", "1.0", false},
+		"int as text":      {"CAST(-12 AS BIGINT)", "string", "-12", false},
+		"uint64 as text":   {"CAST(18446744073709551615 AS UBIGINT)", "string", "18446744073709551615", false},
+		"decimal as text":  {"CAST(-1.50 AS DECIMAL(9,2))", "string", "-1.50", false},
+		"float as text":    {"CAST(1234567 AS DOUBLE)", "string", "1234567", false},
+		"part as text":     {"CAST(0.1 AS FLOAT)", "string", "0.1", false},
+		"bool as text":     {"true", "string", "true", false},
+		"date as text":     {"DATE '2024-01-31'", "string", "2024-01-31", false},
 		"bool":             {"true", "bool", "true", false},
 		"all digits":       {"CAST('-0.12345678901234567890123456789012345670' AS DECIMAL(38,38))", "decimal(38,37)", "-0.1234567890123456789012345678901234567", false},
 		"a digit too many": {"CAST('0.12345678901234567890123456789012345678' AS DECIMAL(38,38))", "decimal(38,37)", "!does not fit decimal(38,37)", false},
@@ -71,10 +84,12 @@ func TestReadParquetTypes(t *testing.T) {
 		"first day":        {"TIMESTAMP '0001-01-01'", "datetime", "0001-01-01 00:00:00", false},
 
 		"text as int":         {"'1'", "int", "!only whole numbers can be read as int", false},
-		"int as text":         {"1", "string", "!only text can be read as string", false},
-		"int64 as float":      {"CAST(1 AS BIGINT)", "float", "!declare it as int", false},
+		"time as text":        {"TIMESTAMP '2020-01-02'", "string", "!only text, numbers, truth values and dates", false},
+		"list as text":        {"[1]", "string", "!cannot be read as string", false},
+		"large int as float":  {"CAST(9007199254740993 AS BIGINT)", "float", `!value "9007199254740993" of column "c"`, false},
+		"float as int":        {"CAST(1 AS DOUBLE)", "int", "!declare it as float, which reads the whole numbers of other files", false},
+		"long decimal float":  {"CAST(12345678901234567.8 AS DECIMAL(20,1))", "float", `!value "12345678901234567.8" of column "c"`, false},
 		"decimal as int":      {"CAST(1 AS DECIMAL(9,2))", "int", "!declare it as decimal2", false},
-		"decimal as float":    {"CAST(1 AS DECIMAL(9,2))", "float", "!declare it as decimal2", false},
 		"float as decimal":    {"CAST(1 AS DOUBLE)", "decimal2", "!declare it as float", false},
 		"int as time":         {"CAST(1 AS BIGINT)", "datetime", "!declare it as int", false},
 		"int as bool":         {"1", "bool", "!only booleans", false},
@@ -90,7 +105,9 @@ func TestReadParquetTypes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "it's [1]*.parquet")
 			exec(t, db, "COPY (SELECT "+test.value+" AS c UNION ALL SELECT NULL UNION ALL SELECT "+test.value+") TO '"+strings.ReplaceAll(path, "'", "''")+"' (FORMAT parquet)")
-			got, err := readAll(t, db, parquetReader("c|"+test.typ, path), 1<<30, 1, Unnumbered)
+			r := parquetReader("c|"+test.typ, path)
+			r.Columns[0].Short = test.typ == "string"
+			got, err := readAll(t, db, r, 1<<30, 1, Unnumbered)
 			if reason, bad := strings.CutPrefix(test.want, "!"); bad {
 				require.ErrorContains(t, err, reason)
 				require.Equal(t, path, fault.Of(err).Place.File)
@@ -126,6 +143,8 @@ func TestReadParquetExactly(t *testing.T) {
 		{"CAST('1969-12-31 23:59:59.999999999' AS TIMESTAMP_NS)", "timestamptz", "1969-12-31 23:59:59.999999999", "round: true", "1970-01-01 05:29:59.999999+05:30"},
 		{"CAST('2024-01-02 03:04:05.123456789' AS TIMESTAMP_NS)", "datetime", "2024-01-02 03:04:05.123456789", "declare it as timestamptz", "2024-01-02 03:04:05.123456"},
 		{"CAST(18446744073709551615 AS UBIGINT)", "int", "18446744073709551615", "declare it as decimal(20,0)", ""},
+		{"CAST(9007199254740993 AS BIGINT)", "float", "9007199254740993", "round it with {type: float, round: true}", "9007199254740992.0"},
+		{"CAST(12345678901234567.8 AS DECIMAL(20,1))", "float", "12345678901234567.8", "round it with {type: float, round: true}", "1.2345678901234568e+16"},
 		{"CAST(1.085 AS DECIMAL(10,3))", "decimal2", "1.085", `round it with {type: "decimal2", round: true}`, "1.085"}, // expressions see all digits: it is rounded when it is stored
 	} {
 		path := filepath.Join(t.TempDir(), "in.parquet")

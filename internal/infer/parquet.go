@@ -76,8 +76,9 @@ func (u *parquetUnion) add(name string, number int, list []script.FileColumn) {
 			own.Type, own.left, own.behind = c.Type, "", own.behind+"; no values in "+listed(u.Files[:number], 1)
 			u.kinds[k], u.nothing[k] = c.Kind, false
 			own.unreadable(c)
-		case own.Type != c.Type:
+		case own.Type != c.Type && own.left == "":
 			own.behind += fmt.Sprintf("; %s in %s", c.Kind, name)
+			own.share(c.Type)
 		}
 		if times[c.Name] > 1 && c.Name != "" && own.left == "" {
 			own.leaveOut(fmt.Sprintf("the file has %d columns %s", times[c.Name], quoted(c.Name)))
@@ -89,6 +90,62 @@ func (u *parquetUnion) add(name string, number int, list []script.FileColumn) {
 			c.behind += "; not in " + name
 		}
 	}
+}
+
+// share gives the column a type that holds what it is in the files before and in one more; if there is none,
+// the reading says what it misses.
+func (c *Column) share(other expr.Type) {
+	switch t := bothTypes(c.Type, other); {
+	case t == expr.Invalid:
+	case t == expr.String:
+		c.Type, c.guess = t, "it is text in some files, and none in others: all of its values are read as texts"
+	case t == expr.Instant && c.Type != other:
+		c.Type, c.guess = t, "its times have a zone in some files, and in others none: those are taken for times of UTC"
+	default:
+		c.Type = t
+	}
+}
+
+// bothTypes is the type in which columns of two types can be read; Invalid: there is none.
+func bothTypes(a, b expr.Type) expr.Type {
+	both := func(is func(t expr.Type) bool) bool { return is(a) && is(b) }
+	day := func(t expr.Type) bool { return t == expr.Date || t == expr.DateTime }
+	time := func(t expr.Type) bool { return t == expr.DateTime || t == expr.Instant }
+	number := func(t expr.Type) bool { return t.IsNumber() }
+	plain := func(t expr.Type) bool { return number(t) || t == expr.String || t == expr.Bool || t == expr.Date }
+	switch {
+	case a == b:
+		return a
+	case both(number) && (a == expr.Float || b == expr.Float):
+		return expr.Float
+	case both(number):
+		return bothDecimals(a, b)
+	case both(day):
+		return expr.DateTime
+	case both(time):
+		return expr.Instant
+	case both(plain):
+		return expr.String
+	}
+	return expr.Invalid
+}
+
+// bothDecimals is the decimal that holds two decimals, or one and an int.
+func bothDecimals(a, b expr.Type) expr.Type {
+	const intDigits = 19
+	digits := func(t expr.Type) (whole, scale int) {
+		if t == expr.Int {
+			return intDigits, 0
+		}
+		p, s := t.Digits()
+		return p - s, s
+	}
+	whole, scale := digits(a)
+	w, s := digits(b)
+	if scale = max(scale, s); scale <= 2 && (a == expr.Int || b == expr.Int) { // there is a wider one if it has to be
+		return expr.Decimal
+	}
+	return expr.DecimalOf(min(max(whole, w)+scale, expr.MaxDecimalDigits), scale)
 }
 
 // parquetColumns are the columns of one file.

@@ -127,6 +127,43 @@ func TestParquetOfNulls(t *testing.T) {
 	}
 }
 
+// TestParquetOfTwoTypes: a column whose type differs between files is read in one that holds the values of all.
+func TestParquetOfTwoTypes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ first, second, want string }{
+		"int, float":         {"1::BIGINT", "2.5::DOUBLE", "float"},
+		"float, int":         {"2.5::DOUBLE", "1::BIGINT", "float"},
+		"int, large decimal": {"9223372036854775807", "1.5::DECIMAL(3,1)", "decimal(38,2)"},
+		"int, decimal":       {"1::BIGINT", "1.5::DECIMAL(3,1)", "decimal2"},
+		"fine decimal, int":  {"1.234::DECIMAL(6,3)", "1::BIGINT", "decimal(22,3)"},
+		"decimals":           {"1.5::DECIMAL(6,1)", "1.2345::DECIMAL(9,4)", "decimal(20,4)"},
+		"decimal, float":     {"1.5::DECIMAL(6,1)", "2.25::DOUBLE", "float"},
+		"text, int":          {"'A1'", "17", "string"},
+		"int, text":          {"17", "'A1'", "string"},
+		"text, float":        {"'A1'", "17.0::DOUBLE", "string"},
+		"text, bool":         {"'A1'", "true", "string"},
+		"text, day":          {"'A1'", "DATE '2024-01-31'", "string"},
+		"int, bool":          {"17", "true", "string"},
+		"day, time":          {"DATE '2024-01-31'", "TIMESTAMP '2024-01-31 10:00:00'", "datetime"},
+		"micros, UTC":        {"TIMESTAMP '2024-01-31 10:00:00'", "TIMESTAMPTZ '2024-01-31 10:00:00.123456Z'", "timestamptz"},
+		"text, time":         {"'A1'", "TIMESTAMP '2024-01-31 10:00:00'", "invalid"},
+		"large int, float":   {"9007199254740993", "0.5::DOUBLE", "invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			paths := []string{filepath.Join(dir, "a.parquet"), filepath.Join(dir, "b.parquet")}
+			makeParquet(t, paths[0], "SELECT 1 AS id, "+c.first+" AS c")
+			makeParquet(t, paths[1], "SELECT 2 AS id, "+c.second+" AS c")
+			p, err := Files(t.Context(), paths, options(t))
+			require.NoError(t, err)
+			require.Equal(t, c.want, p.Columns[1].Type.String(), p.Columns[1].Evidence)
+			require.Equal(t, map[string]DoubtKind{"string": Guessed, "timestamptz": Guessed, "invalid": LeftOut}[c.want] != "", len(p.Doubts) > 0)
+			loads(t, p)
+		})
+	}
+}
+
 // TestParquetNamesWithBraces: a script would take them for parameters.
 func TestParquetNamesWithBraces(t *testing.T) {
 	t.Parallel()
