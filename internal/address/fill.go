@@ -29,21 +29,29 @@ const (
 func Fill(template string, value func(name string) (string, bool)) string {
 	var b strings.Builder
 	copied := 0
+	before := "" // what componentAt is told of
 	for _, m := range reference.FindAllStringSubmatchIndex(template, -1) {
 		b.WriteString(template[copied:m[0]])
-		if text, ok := value(template[m[2]:m[3]]); ok {
-			b.WriteString(componentAt(template[:m[0]], template[m[1]:]).encode(text))
-		} else {
-			b.WriteString(template[m[0]:m[1]])
-		}
+		before += template[copied:m[0]]
 		copied = m[1]
+		text, ok := value(template[m[2]:m[3]])
+		if !ok {
+			text = template[m[0]:m[1]]
+		} else if m[0] > 0 || !strings.Contains(text, "://") {
+			text = componentAt(before, template[m[1]:]).encode(text)
+		} else { // an address, which goes on behind it
+			before = text
+			b.WriteString(text)
+			continue
+		}
+		before += "x"
+		b.WriteString(text)
 	}
 	return b.String() + template[copied:]
 }
 
-// componentAt finds the component in which something stands, by the text before it and behind it.
+// componentAt finds the component in which something stands, by the text before it, without references, and behind it.
 func componentAt(before, behind string) component {
-	before = reference.ReplaceAllString(before, "x")
 	i := strings.Index(before, "://")
 	if i < 0 || Scheme(before) == "sqlite" { // the name of a file
 		return asItIs
@@ -61,7 +69,10 @@ func componentAt(before, behind string) component {
 	case strings.Contains(path, "/"):
 		return inPath
 	}
-	authority, _, _ := strings.Cut(reference.ReplaceAllString(behind, "x"), "/")
+	authority := reference.ReplaceAllString(behind, "x")
+	if end := strings.IndexAny(authority, "/?#"); end >= 0 {
+		authority = authority[:end]
+	}
 	at := strings.IndexByte(authority, '@')
 	switch {
 	case at < 0:

@@ -24,9 +24,19 @@ func TestFill(t *testing.T) {
 		{"postgres://u:{env.X}@[::1]:5432/{env.X}?host={env.X}", "a/b@c", "postgres://u:a%2Fb%40c@[::1]:5432/a/b@c?host=a/b@c"},
 		{"{env.X}", "https://joe:pw@host/x?y", "https://joe:pw@host/x?y"},
 		{"{env.X}/x", "https://host", "https://host/x"},
+		{"{env.B}/x?t={env.X}", "a&b#c", "https://joe:p@host/x?t=a%26b%23c"},
+		{"{env.B}/{env.X}/y", "a?b#c", "https://joe:p@host/a%3Fb%23c/y"},
+		{"{env.B}{env.X}", ":80@evil", "https://joe:p@host:80%40evil"},
+		{"http://{env.X}?mail=a@b", "host:80", "http://host:80?mail=a@b"},
+		{"http://{env.X}#a@b", "host:80", "http://host:80#a@b"},
 		{"http://{env.Y}:{ env.X }@host", "{env.X}", "http://{env.Y}:%7Benv.X%7D@host"},
 	} {
-		got := Fill(c.template, func(name string) (string, bool) { return c.value, name == "X" })
+		got := Fill(c.template, func(name string) (string, bool) {
+			if name == "B" {
+				return "https://joe:p@host", true
+			}
+			return c.value, name == "X"
+		})
 		require.Equal(t, c.want, got, c.template)
 	}
 }
