@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -37,6 +38,7 @@ const (
 	// it has said: then it counts for what it takes.
 	absentAfter = 30 * time.Second
 	shareSuffix = ".share"
+	shareBytes  = 1 << 10 // of such a file: no entry has as many
 	guardName   = "guard"
 )
 
@@ -164,9 +166,10 @@ func (l *Ledger) Leave() error {
 	return errors.Join(os.Remove(name), l.me.Close())
 }
 
-// Review follows those who come and go until ctx ends.
-func (l *Ledger) Review(ctx context.Context) error {
-	for {
+// Review follows those who come and go until ctx ends. What fails is tried again, because batches wait for what comes
+// of it; failed is told of the first of several failures.
+func (l *Ledger) Review(ctx context.Context, failed func(error)) {
+	for fails := false; ; {
 		every := reviewEvery
 		if !l.waits.IsZero() || l.room.becoming() {
 			every = waitEvery
@@ -175,14 +178,16 @@ func (l *Ledger) Review(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			pause.Stop()
-			return nil
+			return
 		case <-pause.C:
 		case <-l.room.changed:
 			pause.Stop()
 		}
-		if err := l.review(ctx); err != nil && ctx.Err() == nil {
-			return err
+		err := l.review(ctx)
+		if err != nil && !fails && ctx.Err() == nil {
+			failed(err)
 		}
+		fails = err != nil
 	}
 }
 
@@ -447,8 +452,7 @@ func lockGuard(ctx context.Context, path string, now func() time.Time) (*os.File
 		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
 			return nil, errors.Join(err, g.Close())
 		case clock.Look()-began > absentAfter:
-			err = os.Remove(path)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := giveUp(g, path); err != nil {
 				return nil, errors.Join(err, g.Close())
 			}
 		}
@@ -461,6 +465,23 @@ func lockGuard(ctx context.Context, path string, now func() time.Time) (*os.File
 		case <-time.After(guardEvery):
 		}
 	}
+}
+
+// giveUp takes the name from a guard whose holder does not answer. One process at a time does, so that none takes it from
+// the guard that has come in its place.
+func giveUp(g *os.File, path string) (err error) {
+	over, err := os.OpenFile(path+".over", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, over.Close()) }()
+	if unix.Flock(int(over.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return nil // somebody does
+	}
+	if there, err := isAt(g, path); err != nil || !there {
+		return err
+	}
+	return os.Remove(path)
 }
 
 // guardEvery is how often a locked guard is tried.
@@ -556,9 +577,8 @@ func (l *Ledger) write(held int64) (err error) {
 	if err != nil {
 		return fmt.Errorf("encode a memory share: %w", err)
 	}
-	if err := l.me.Truncate(0); err != nil {
-		return fmt.Errorf("write a memory share: %w", err)
-	}
+	// In one step, and of one size: it is read whole, whenever this process is stopped or the disk is full.
+	data = append(data, bytes.Repeat([]byte{' '}, max(shareBytes-len(data), 0))...)
 	if _, err := l.me.WriteAt(data, 0); err != nil {
 		return fmt.Errorf("write a memory share: %w", err)
 	}

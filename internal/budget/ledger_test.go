@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,8 +37,7 @@ func enter(t *testing.T, dir, owner string, total int64, interpreters int) *Ledg
 	return l
 }
 
-// held adds up what the files of a directory say, the dead not counted.
-// held is read as members read it: a file is empty for a moment while it is written.
+// held adds up what the files of a directory say, as members read them.
 func held(t *testing.T, dir string) (sum int64) {
 	t.Helper()
 	require.NoError(t, newLedger(dir, Member{}, Budget{}).locked(t.Context(), func(all []entry) error {
@@ -197,7 +197,11 @@ func live(ctx context.Context, dir string, total int64, rng *rand.Rand, used *at
 	reviewing, stop := context.WithCancel(ctx)
 	defer stop()
 	reviewed := make(chan error, 1)
-	go func() { reviewed <- l.Review(reviewing) }()
+	go func() {
+		var failed error
+		l.Review(reviewing, func(err error) { failed = err })
+		reviewed <- failed
+	}()
 	for range 5 {
 		share := []Share{OneSlot, OneSlot, OneSlot, AllSlots, Everything}[rng.IntN(5)]
 		g, release, err := l.Room().Take(ctx, share)
@@ -412,6 +416,54 @@ func TestWhoDoesNotAnswerIsNotWaitedFor(t *testing.T) {
 	require.LessOrEqual(t, held(t, dir), int64(gib))
 }
 
+// What keeps a process from looking at the others for a while does not keep its batches from memory for ever.
+func TestReviewGoesOnBehindAFailure(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one, two := enter(t, dir, "one", MemoryBytesMin, 0), newLedger(dir, Member{Owner: "two", Total: MemoryBytesMin}, wholeOf(t, MemoryBytesMin, 2, 0))
+	require.NoError(t, two.review(t.Context()))
+	require.Zero(t, two.entry.Held, "there is not enough for both")
+	guard := filepath.Join(dir, guardName)
+	require.NoError(t, os.Remove(guard))
+	require.NoError(t, os.Mkdir(guard, 0o700))
+	reviewing, stop := context.WithCancel(t.Context())
+	failed, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		two.Review(reviewing, func(err error) { failed <- err })
+	}()
+	require.Error(t, <-failed)
+	require.NoError(t, os.Remove(guard))
+	require.NoError(t, one.Leave())
+	_, release, err := two.Room().Take(t.Context(), OneSlot)
+	require.NoError(t, err)
+	release()
+	stop()
+	<-ended
+	require.NoError(t, two.Leave())
+}
+
+// Whoever reads a file while it is written reads an entry.
+func TestSharesAreWrittenInOneStep(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := enter(t, dir, strings.Repeat("o", 300), gib, 0)
+	require.NoError(t, l.locked(t.Context(), func([]entry) error {
+		for _, held := range []int64{1, gib, 0, gib} {
+			require.NoError(t, l.write(held))
+			data, err := os.ReadFile(l.me.Name())
+			require.NoError(t, err)
+			require.Len(t, data, shareBytes)
+			e, alive, err := readShare(l.me.Name())
+			require.NoError(t, err)
+			require.True(t, alive)
+			require.Equal(t, held, e.Held)
+		}
+		return nil
+	}))
+	require.NoError(t, l.Leave())
+}
+
 // A guard whose holder is stopped in the midst of a change is given up.
 func TestAGuardThatIsHeldIsGivenUp(t *testing.T) {
 	t.Parallel()
@@ -428,6 +480,10 @@ func TestAGuardThatIsHeldIsGivenUp(t *testing.T) {
 		return looks
 	})
 	require.NoError(t, err)
+	require.NoError(t, giveUp(held, path), "who is later takes nothing from the guard that is in its place")
+	there, err := isAt(g, path)
+	require.NoError(t, err)
+	require.True(t, there)
 	require.NoError(t, g.Close())
 	require.NoError(t, held.Close())
 }

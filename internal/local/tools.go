@@ -109,9 +109,9 @@ func (t *tools) enter(ctx context.Context, python bool) (err error) {
 	t.budget = t.whole
 	ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	t.review.Go(func() {
-		if err := t.shares.Review(ctx); err != nil {
-			t.opts.Logger.Warn("what other processes hold of the memory is not followed any more", "error", err)
-		}
+		t.shares.Review(ctx, func(err error) {
+			t.opts.Logger.Warn("what other processes hold of the memory cannot be followed; it is tried again", "error", err)
+		})
 	})
 	return nil
 }
