@@ -71,7 +71,7 @@ func TestEphemeralFailsAsStored(t *testing.T) {
   look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, w: {name: u, having: w.id == 1, fields: [r.id, l.v]}}` + writeU, 3, `"x"`, "bad.csv:4:3: node load: column n"},
 		"a lookup's own failure": {loadOf("zeros", plainFields) + second + `
   look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, w: {name: u, fields: [r.id, {q: l.v / r.n}]}}` + writeU, 3,
-			"division by zero", "node look: division by zero in `l.v / r.n`, for the row of table t with r.id = 3"},
+			"division by zero", "node look: field q: division by zero in `l.v / r.n`, for the row of table t with r.id = 3"},
 		"rows that meet nothing": {loadOf("zeros", plainFields) + strings.Replace(second, "[r.key, r.v]", "[r.key, r.v], having: w.key != 3", 1) + `
   look: {type: table_lookup_table, r: t, l: {table: s, on: id = key, join_type: inner}, w: {name: u, having: w.q > 1, fields: [r.id, {q: l.v / r.n}]}}` + writeU, 3, "", ""},
 		"a lookup over two tables": {loadOf("zeros", plainFields) + strings.NewReplacer("load:", "more:", "name: t,", "name: t2,").Replace(loadOf("zeros", plainFields)) + second + `
