@@ -13,9 +13,9 @@ import (
 )
 
 // LeftOver counts the values of which the formats of numbers have read a part only, as
-// Capillaries does: its long form takes them, with this warning. "" if there are none. The
+// Capillaries does: its long form takes them, with a warning, which says the first. The
 // files are read again for it; scratchDir is as that of ReadSQL.
-func LeftOver(ctx context.Context, r *script.FileReader, list []Slice, scratchDir string) (string, error) {
+func LeftOver(ctx context.Context, r *script.FileReader, list []Slice, scratchDir string) (first string, values int64, err error) {
 	formats := map[int]*expr.NumberFormat{}
 	for i, c := range r.Columns {
 		if f := expr.ParseNumberFormat(c.Type, c.Format); f != nil && !c.Short {
@@ -23,31 +23,19 @@ func LeftOver(ctx context.Context, r *script.FileReader, list []Slice, scratchDi
 		}
 	}
 	if len(formats) == 0 || r.Parquet {
-		return "", nil
+		return "", 0, nil
 	}
 	plan, err := planCSV(r, list, filepath.Join(scratchDir, "leftover"), Positioned)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	w := leftWalk{r: r, formats: formats}
 	for _, run := range plan.runs {
 		if err := w.slice(ctx, csvCopy{r: r, slice: run.slices[0], head: run.heads[0]}); err != nil {
-			return "", err
+			return "", 0, err
 		}
 	}
-	if w.values == 0 {
-		return "", nil
-	}
-	return fmt.Sprintf("%s: %s read in part, and the rest passed over as in Capillaries; "+
-		"write all of the text into the format, or give the column in the short form, where it is an error",
-		w.first, countedAs(w.values, "value is", "values are")), nil
-}
-
-func countedAs(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+	return w.first, w.values, nil
 }
 
 // leftWalk counts such values.
@@ -95,7 +83,7 @@ func (w *leftWalk) record(c csvCopy, rec csvRecord) {
 			continue
 		}
 		if w.values++; w.values == 1 {
-			w.first = fmt.Sprintf("%s:%d: column %s: the format %q reads %s of %q", c.slice.URL, c.lineOf(rec), col.Name, col.Format, number, shorten(value))
+			w.first = fmt.Sprintf("%s:%d: column %s: the format %q reads %s of %q and passes over the rest, as in Capillaries", c.slice.URL, c.lineOf(rec), col.Name, col.Format, number, shorten(value))
 		}
 	}
 }

@@ -119,9 +119,10 @@ func askedAt(n state.Node) (*gate.Record, error) {
 }
 
 func nodeOf(run state.Run, n state.Node, t state.Tally) Node {
+	_, warnings := t.Told()
 	out := Node{Node: n.Name, Type: n.Kind, Table: n.Table, Status: n.Status, Batches: n.BatchesTotal, Done: n.BatchesDone, Failed: n.BatchesFailed,
 		RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut, Stages: StagesOf(t.Stats), PeakBytes: t.Stats.PeakBytes,
-		Generation: n.Generation, ReusedFrom: n.ReusedFrom, Decision: n.Decision, Warnings: t.Warned, Failure: n.Failure, counters: t.Stats.Counters, medianExact: t.Median()}
+		Generation: n.Generation, ReusedFrom: n.ReusedFrom, Decision: n.Decision, Warnings: warnings, Failure: n.Failure, counters: t.Stats.Counters, medianExact: t.Median()}
 	out.Median = out.medianExact.Milliseconds()
 	switch {
 	case n.Dropped:
@@ -198,7 +199,8 @@ func ShowNode(ctx context.Context, store state.Store, key state.NodeKey, now tim
 	if err != nil {
 		return NodeDetail{}, fmt.Errorf("read the batches of %s: %w", key.Node, err)
 	}
-	out := NodeDetail{Node: nodeOf(run, n, tally), Inputs: n.Inputs, More: next > 0, Told: tally.Warnings}
+	told, _ := tally.Told()
+	out := NodeDetail{Node: nodeOf(run, n, tally), Inputs: n.Inputs, More: next > 0, Told: told}
 	if out.Elapsed, err = worked(ctx, store, run, n, now); err != nil {
 		return out, err
 	}
@@ -316,5 +318,5 @@ func attemptOf(a state.Attempt, now time.Time) Attempt {
 	s := a.Stats
 	return Attempt{Attempt: a.Attempt, Status: a.Status, Withdrawn: a.Withdrawn, Owner: a.Owner, Started: a.Started, Finished: moment(a.Finished),
 		Elapsed: max(end.Sub(a.Started), 0).Milliseconds(), Stages: StagesOf(s), RowsIn: s.RowsIn, RowsOut: s.RowsOut, BytesIn: s.BytesIn, BytesOut: s.BytesOut,
-		PeakBytes: s.PeakBytes, Warnings: s.Warnings, Failure: a.Failure}
+		PeakBytes: s.PeakBytes, Warnings: s.Told(), Failure: a.Failure}
 }

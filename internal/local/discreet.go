@@ -125,5 +125,9 @@ func (d discreetStore) outcome(out state.Outcome) state.Outcome {
 	for i, w := range out.Stats.Warnings {
 		out.Stats.Warnings[i] = d.known.Text(w)
 	}
+	out.Stats.Repeats = append([]state.Repeat(nil), out.Stats.Repeats...)
+	for i, r := range out.Stats.Repeats {
+		out.Stats.Repeats[i].First = d.known.Text(r.First)
+	}
 	return out
 }

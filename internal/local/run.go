@@ -826,11 +826,14 @@ func NodeStats(ctx context.Context, store state.Store, nodes []state.Node) map[s
 // warnings lists all warnings of a node by batch: only where there are more
 // than its tally keeps are its batches read.
 func warnings(ctx context.Context, store state.Store, key state.NodeKey, tally state.Tally) (texts []string, err error) {
-	if tally.Warned == len(tally.Warnings) {
-		for _, w := range tally.Warnings {
+	if told, all := tally.Told(); len(told) == all {
+		for _, w := range told {
 			texts = append(texts, w.Text)
 		}
 		return texts, nil
+	}
+	for _, r := range tally.Repeats {
+		texts = append(texts, r.Text())
 	}
 	batches, err := state.All(ctx, store.Batches, key)
 	for _, b := range batches {

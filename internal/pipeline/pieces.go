@@ -12,6 +12,7 @@ import (
 	"thalweg/internal/engine"
 	"thalweg/internal/fault"
 	"thalweg/internal/plan"
+	"thalweg/internal/state"
 )
 
 // Sizes of inputs are known, what formulas and joins make of them is not. A
@@ -24,8 +25,8 @@ import (
 // strain is what a batch has needed so far beyond its slot's memory.
 type strain struct {
 	share    budget.Share
-	alone    int64    // what it had when it had everything
-	notes    []string // warnings for the user
+	alone    int64          // what it had when it had everything
+	notes    []state.Repeat // warnings for the user
 	measured measured
 }
 
@@ -105,7 +106,7 @@ func (x *attempt) noteAlone(had int64, hot string) {
 		note += "; " + hot
 	}
 	x.p.cfg.Logger.Info("a batch needed more memory than a slot has; it ran alone", "node", x.claim.Node, "batch", x.claim.Batch, "memory_bytes", all)
-	x.strain.notes = append(x.strain.notes, note)
+	x.strain.notes = append(x.strain.notes, state.Repeat{Kind: "ran alone", First: note, Count: 1, Of: "batches"})
 }
 
 // hotKey names the key that has the most rows of a lookup's batch, "" if there

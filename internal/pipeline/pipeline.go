@@ -730,10 +730,10 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 		s.RowsIn = res.CSVRows
 	}
 	var err error
-	if s.Warnings, err = x.warnings(ctx, res.PartsRead); err != nil {
+	if s.Warnings, s.Repeats, err = x.warnings(ctx, res.PartsRead); err != nil {
 		return out, err
 	}
-	s.Warnings = append(s.Warnings, x.strain.notes...)
+	s.Repeats = append(s.Repeats, x.strain.notes...)
 	written := append(append([]engine.Written{}, res.Written...), res.Sides...)
 	if x.node.Out != nil {
 		written = res.Sides
@@ -749,8 +749,9 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 
 // warnings are about inputs that were read as they are and may be a mistake. partsRead says
 // that values may have been read in part.
-func (x *attempt) warnings(ctx context.Context, partsRead bool) ([]string, error) {
+func (x *attempt) warnings(ctx context.Context, partsRead bool) ([]string, []state.Repeat, error) {
 	var out []string
+	var repeats []state.Repeat
 	var errs []error
 	x.batch.Work.Each(x.node, func(n *script.Node, w *plan.Work) {
 		for i, r := range n.FileReaders() {
@@ -763,13 +764,14 @@ func (x *attempt) warnings(ctx context.Context, partsRead bool) ([]string, error
 			if !partsRead {
 				continue
 			}
-			left, err := files.LeftOver(ctx, r, read, x.batch.Scratch)
-			if errs = append(errs, err); left != "" {
-				out = append(out, left)
+			first, values, err := files.LeftOver(ctx, r, read, x.batch.Scratch)
+			if errs = append(errs, err); values > 0 {
+				repeats = append(repeats, state.Repeat{Kind: "read in part by " + n.Name, First: first, Count: values, Of: "values",
+					Way: "write all of the text into the format, or give the column in the short form, where it is an error"})
 			}
 		}
 	})
-	return out, errors.Join(errs...)
+	return out, repeats, errors.Join(errs...)
 }
 
 func fileWarnings(ctx context.Context, r *script.FileReader, read []files.Slice) ([]string, error) {

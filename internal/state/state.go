@@ -3,6 +3,7 @@ package state
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -243,6 +244,38 @@ type Stats struct {
 	PeakBytes int64            `json:"peak_bytes,omitempty"`
 	Counters  map[string]int64 `json:"counters,omitempty"`
 	Warnings  []string         `json:"warnings,omitempty"` // for people: what succeeded and may not be what they meant
+	Repeats   []Repeat         `json:"repeats,omitempty"`  // warnings that are given once a node
+}
+
+// Repeat is a warning that many batches of a node may have, and that is given once, with the first of what it is about.
+type Repeat struct {
+	Kind  string `json:"kind"`          // those of one kind are one
+	Batch int    `json:"batch"`         // the first that has it, in a tally
+	First string `json:"first"`         // what it is, and where it is so first
+	Count int64  `json:"count"`         // how often it is so
+	Of    string `json:"of"`            // what is counted, in the plural
+	Way   string `json:"way,omitempty"` // what can be done
+}
+
+// Text is the warning for people.
+func (r Repeat) Text() string {
+	text := r.First
+	if r.Count > 1 {
+		text += fmt.Sprintf(" (the first of %d %s)", r.Count, r.Of)
+	}
+	if r.Way != "" {
+		text += "; " + r.Way
+	}
+	return text
+}
+
+// Told lists the warnings for people.
+func (s *Stats) Told() []string {
+	out := slices.Clone(s.Warnings)
+	for _, r := range s.Repeats {
+		out = append(out, r.Text())
+	}
+	return out
 }
 
 // Failure is a fault as state keeps it.

@@ -26,14 +26,25 @@ type Tally struct {
 	Stats    Stats       `json:"stats"`              // sums; PeakBytes is the most of one; no Warnings
 	Took     map[int]int `json:"took,omitempty"`     // succeeded batches by how long they took: see spanOf
 	Longest  []Taken     `json:"longest,omitempty"`  // those that took longest, the longest first
-	Warned   int         `json:"warned,omitempty"`   // warnings of all of them
+	Warned   int         `json:"warned,omitempty"`   // warnings of all of them, but for Repeats
 	Warnings []Warning   `json:"warnings,omitempty"` // the first of them, by batch
+	Repeats  []Repeat    `json:"repeats,omitempty"`  // by kind
+}
+
+// Told lists the first warnings for people, by batch, and says how many there are of all batches.
+func (t *Tally) Told() (first []Warning, all int) {
+	first = slices.Clone(t.Warnings)
+	for _, r := range t.Repeats {
+		first = append(first, Warning{Batch: r.Batch, Text: r.Text()})
+	}
+	slices.SortStableFunc(first, func(a, b Warning) int { return cmp.Compare(a.Batch, b.Batch) })
+	return first, t.Warned + len(t.Repeats)
 }
 
 // Taken is a batch that took long.
 type Taken struct {
 	Batch int   `json:"batch"`
-	Stats Stats `json:"stats"` // no Warnings, no Counters
+	Stats Stats `json:"stats"` // no Warnings, no Repeats, no Counters
 }
 
 // Warning is one of a batch's.
@@ -54,9 +65,13 @@ func (t *Tally) Count(batch int, as Status, s Stats) {
 	for _, text := range s.Warnings[:min(len(s.Warnings), TallyWarningsMax)] {
 		one.Warnings = append(one.Warnings, Warning{Batch: batch, Text: text})
 	}
+	for _, r := range s.Repeats {
+		r.Batch = batch
+		one.Repeats = append(one.Repeats, r)
+	}
 	if as == Succeeded {
 		brief := s
-		brief.Counters, brief.Warnings = nil, nil
+		brief.Counters, brief.Warnings, brief.Repeats = nil, nil, nil
 		one.Took, one.Longest = map[int]int{spanOf(s.Elapsed): 1}, []Taken{{Batch: batch, Stats: brief}}
 	}
 	t.Merge(one)
@@ -81,9 +96,29 @@ func (t *Tally) Merge(o Tally) {
 	t.Warnings = append(t.Warnings, o.Warnings...)
 	slices.SortStableFunc(t.Warnings, func(a, b Warning) int { return cmp.Compare(a.Batch, b.Batch) })
 	t.Warnings = t.Warnings[:min(len(t.Warnings), TallyWarningsMax)]
+	t.Repeats = mergeRepeats(t.Repeats, o.Repeats)
 }
 
-// add sums what batches measured, but for their warnings.
+// mergeRepeats makes one of those of one kind: the first of a batch is before all that follow in it.
+func mergeRepeats(one, other []Repeat) []Repeat {
+	out := slices.Clone(one)
+	for _, r := range other {
+		i := slices.IndexFunc(out, func(o Repeat) bool { return o.Kind == r.Kind })
+		switch {
+		case i < 0:
+			out = append(out, r)
+		case r.Batch < out[i].Batch:
+			r.Count += out[i].Count
+			out[i] = r
+		default:
+			out[i].Count += r.Count
+		}
+	}
+	slices.SortFunc(out, func(a, b Repeat) int { return cmp.Compare(a.Kind, b.Kind) })
+	return out
+}
+
+// add sums what batches measured, but for their warnings, and those that are given once a node.
 func (s *Stats) add(o Stats) {
 	s.RowsIn += o.RowsIn
 	s.RowsOut += o.RowsOut
@@ -98,7 +133,7 @@ func (s *Stats) add(o Stats) {
 	s.Wait += o.Wait
 	s.Turn += o.Turn
 	s.PeakBytes = max(s.PeakBytes, o.PeakBytes)
-	s.Warnings = nil
+	s.Warnings, s.Repeats = nil, nil
 	for name, n := range o.Counters {
 		if s.Counters == nil {
 			s.Counters = map[string]int64{}

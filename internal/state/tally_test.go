@@ -19,6 +19,9 @@ func TestTallyAddsUpInAnyOrder(t *testing.T) {
 		if batch%3 == 0 {
 			s.Warnings = []string{fmt.Sprint("first of ", batch), fmt.Sprint("second of ", batch)}
 		}
+		if batch%2 == 1 {
+			s.Repeats = []state.Repeat{{Kind: []string{"a", "b"}[batch/2%2], First: fmt.Sprint("at ", batch), Count: int64(batch), Of: "values", Way: "go on"}}
+		}
 		as := state.Succeeded
 		if batch == 40 {
 			as = state.Failed
@@ -36,6 +39,12 @@ func TestTallyAddsUpInAnyOrder(t *testing.T) {
 	require.Equal(t, 34, want.Warned)
 	require.Len(t, want.Warnings, state.TallyWarningsMax)
 	require.Equal(t, state.Warning{Batch: 3, Text: "second of 3"}, want.Warnings[3])
+	require.Equal(t, []state.Repeat{{Kind: "a", Batch: 1, First: "at 1", Count: 325, Of: "values", Way: "go on"},
+		{Kind: "b", Batch: 3, First: "at 3", Count: 300, Of: "values", Way: "go on"}}, want.Repeats)
+	told, all := want.Told()
+	require.Equal(t, 36, all)
+	require.Len(t, told, state.TallyWarningsMax+2)
+	require.Equal(t, state.Warning{Batch: 1, Text: "at 1 (the first of 325 values); go on"}, told[2])
 	for range 20 {
 		pieces := make([]state.Tally, 1+rng.IntN(4))
 		for _, batch := range rng.Perm(50) {

@@ -327,6 +327,7 @@ func (p *pair) commit(rt *rapid.T) {
 	out.Files = []state.File{{URL: fmt.Sprint("file ", p.part)}}
 	out.Stats.Elapsed, out.Stats.PeakBytes = time.Duration(p.part)*time.Second, int64(p.part)
 	out.Stats.Warnings = []string{fmt.Sprint("warning ", p.part)}
+	out.Stats.Repeats = []state.Repeat{{Kind: fmt.Sprint(p.part % 2), First: fmt.Sprint("first ", p.part), Count: int64(p.part), Of: "values"}}
 	out.Parts = append(out.Parts, p.side(rt)...)
 	agree(rt, p.model.Commit(p.ctx, c, out, p.now), p.store.Commit(p.ctx, c, out, p.now))
 }
