@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -96,16 +98,61 @@ func foreign(ctx context.Context, f *fleet) error {
 	return nil
 }
 
-// later has messages of a later version come, sixty at a time.
+// later has messages of a later version come, sixty at a time; workers say so.
 func later(ctx context.Context, f *fleet) error {
+	said := 0
 	for pause(ctx, 300*time.Millisecond) {
 		n, err := f.with.send(func(i int) string { return fmt.Sprintf(`{"v":%d,"batch":{"of":"main/1"}}`, 2+i) }, 20)
 		if err != nil {
 			return err
 		}
 		f.count("hints of a later version", n)
+		_, err = f.notes(ctx, func(m *member, a local.Attendance) bool {
+			if strings.Contains(strings.Join(a.Notices, "\n"), "of a later version of Thalweg came through the broker") {
+				said++
+			}
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	f.count("notes that tell of a later version", said)
+	if said == 0 {
+		return errors.New("no worker says that messages of a later version came")
 	}
 	return nil
+}
+
+// notes looks once at the notes of all workers, as their processes are now, and reports
+// whether each is there, and is as it should be.
+func (f *fleet) notes(ctx context.Context, good func(*member, local.Attendance) bool) (bool, error) {
+	all, err := local.Workers(ctx, f.home)
+	if ctx.Err() != nil {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	found := 0
+	for _, m := range f.workers {
+		for _, a := range all {
+			if a.PID == m.cmd.Process.Pid && good(m, a) {
+				found++
+			}
+		}
+	}
+	return found == len(f.workers), nil
+}
+
+// until waits until the notes of all workers are as they should be; false: ctx has ended.
+func (f *fleet) until(ctx context.Context, good func(*member, local.Attendance) bool) (bool, error) {
+	for pause(ctx, pollEvery) {
+		all, err := f.notes(ctx, good)
+		if err = errors.Join(err, f.revive()); all || err != nil {
+			return all, err
+		}
+	}
+	return false, nil
 }
 
 // scratchOf is a worker's scratch directory.
@@ -143,21 +190,68 @@ func scratchFull(ctx context.Context, f *fleet) (err error) {
 		if f.random(3) == 0 {
 			some = f.workers
 		}
-		for _, m := range some {
-			_ = shell("dd if=/dev/zero of=" + m.scratch() + "/ballast bs=64k") // until nothing fits any more
-			f.count("scratch disks filled", 1)
-		}
-		pause(ctx, time.Duration(500+f.random(6000))*time.Millisecond)
-		for _, m := range some {
-			if err := os.Remove(m.scratch() + "/ballast"); err != nil {
-				return err
-			}
-		}
-		if err := f.revive(); err != nil {
+		if err := f.fill(ctx, some); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// fill fills the scratch disks of some workers until they have said so, and for a while; then
+// all say that they can work.
+func (f *fleet) fill(ctx context.Context, some []*member) error {
+	said, err := f.until(ctx, func(m *member, a local.Attendance) bool {
+		if !slices.Contains(some, m) {
+			return true
+		}
+		// Until nothing fits any more; what a batch leaves there meanwhile makes room again.
+		_ = shell("dd if=/dev/zero of=" + m.scratch() + "/ballast bs=4k oflag=append conv=notrunc")
+		return full(m, a)
+	})
+	if err != nil {
+		return err
+	}
+	if said {
+		f.count("scratch disks filled", len(some))
+	}
+	if said && len(some) == len(f.workers) {
+		if err := f.nobodyTakes(ctx); err != nil {
+			return err
+		}
+	}
+	pause(ctx, time.Duration(500+f.random(3000))*time.Millisecond)
+	for _, m := range some {
+		if err := os.Remove(m.scratch() + "/ballast"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	_, err = f.until(ctx, func(_ *member, a local.Attendance) bool { return len(a.Cannot) == 0 })
+	return err
+}
+
+// full reports whether a worker says that its scratch disk is full.
+func full(_ *member, a local.Attendance) bool {
+	return strings.Contains(strings.Join(a.Cannot, "\n"), "cannot be written: no space left on device")
+}
+
+// nobodyTakes looks whether each run that is not over says why nobody goes on with it, as all
+// scratch disks are full.
+func (f *fleet) nobodyTakes(ctx context.Context) error {
+	runs, err := state.OpenRuns(ctx, f.home.State, workspace, func(state.RunKey) bool { return false })
+	for _, r := range runs {
+		text, _, failed := local.NobodyTakes(ctx, f.home, r.RunKey)
+		if err = errors.Join(err, failed); err == nil && !strings.Contains(text, "no space left on device") {
+			if still, _ := f.notes(ctx, full); still {
+				return fmt.Errorf("all scratch disks are full, and run %d says: %q", r.Run, text)
+			}
+			continue
+		}
+		f.count("runs that say that all scratch disks are full", 1)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // spied gives a worker an interpreter that is killed when it is asked what it is, where a file asks for that.
@@ -177,17 +271,11 @@ func probeKilled(ctx context.Context, f *fleet) error {
 		if err := f.again(m, func() error { return os.WriteFile(m.spec.Interpreter+".kill", nil, 0o644) }); err != nil {
 			return err
 		}
-		for known := false; !known; {
-			if !pause(ctx, 100*time.Millisecond) {
-				return nil
-			}
-			all, err := local.Workers(ctx, f.home)
-			if err != nil && ctx.Err() == nil {
-				return err
-			}
-			for _, w := range all {
-				known = known || w.PID == m.cmd.Process.Pid && strings.Contains(w.Python, "Python ")
-			}
+		known, err := f.until(ctx, func(which *member, a local.Attendance) bool {
+			return which != m || strings.Contains(a.Python, "Python ")
+		})
+		if err != nil || !known {
+			return err
 		}
 		if _, err := os.Stat(m.spec.Interpreter + ".kill"); err == nil {
 			return fmt.Errorf("the interpreter of %s was not asked", m.log)
