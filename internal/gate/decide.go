@@ -99,13 +99,22 @@ func Decide(ctx context.Context, s state.Store, key state.NodeKey, w Wish) error
 	if readErr != nil {
 		return fmt.Errorf("look whether the decision stands: %w", readErr)
 	}
-	if d := n.Decision; d == nil || d.Approved != w.Approve || d.Actor != w.Actor || d.Time.UnixMilli() != w.Time.UnixMilli() {
+	if !w.made(n.Decision) {
 		return Void(n, w.Digest)
 	}
 	if w.Approve {
 		return nil
 	}
 	return Fail(ctx, s, n, w.Actor, w.Time)
+}
+
+// made reports whether a decision is what came of the wish. One without a token is known by who
+// decided what, when.
+func (w Wish) made(d *state.Decision) bool {
+	if d == nil || d.Token != "" {
+		return d != nil && d.Token == w.Token
+	}
+	return d.Approved == w.Approve && d.Actor == w.Actor && d.Time.UnixMilli() == w.Time.UnixMilli()
 }
 
 // Fail ends the run of a gate that has failed, as whoever works on it would do

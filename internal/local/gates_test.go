@@ -228,6 +228,20 @@ func TestTwoPeopleDecideAtOnce(t *testing.T) {
 	require.Equal(t, 1, stand)
 }
 
+// Of two decisions of one person at the same moment, from two windows, one stands as well:
+// what the other was given with counts for nothing, and it is said so.
+func TestOneDecidesTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	g := begin(t, gateScript)
+	key, mark := state.NodeKey{RunKey: g.key, Node: "approval:orders"}, state.Mark{Actor: "boss", Time: time.Now()}
+	wish := func(token string) error {
+		return gate.Decide(t.Context(), g.home.State, key, gate.Wish{Approve: true, Mark: mark, Digest: g.node(t, key.Node).GateDigest, Token: token})
+	}
+	require.NoError(t, wish("one"))
+	require.ErrorContains(t, wish("two"), "is approved already: by boss")
+	require.Equal(t, "one", g.node(t, key.Node).Decision.Token)
+}
+
 // A decision about tables that were made again since they were shown is void,
 // whether it was given before or after.
 func TestADecisionAboutOtherTablesIsVoid(t *testing.T) {

@@ -189,6 +189,7 @@ type Decision struct {
 	Role    string          `json:"role,omitempty"` // as which, by their own account
 	Digest  string          `json:"digest"`         // of the gate that was decided upon
 	Answers json.RawMessage `json:"answers,omitempty"`
+	Token   string          `json:"token,omitempty"` // of the order that made it; "": an older program carried it out
 }
 
 // BatchSpec is a planned unit of work. The same plan always gives the same specs.

@@ -34,7 +34,7 @@ func TestSnapshotsKnowEveryField(t *testing.T) {
 		{state.Node{}, "Status Epoch Fence Generation Gate GateDigest Decision Dropped Failure PlanDigest", `NodeKey NodeSpec ReusedFrom InputDigest Started Finished
 			Plan BatchesTotal BatchesDone BatchesFailed RowsIn RowsOut BytesIn BytesOut Revision`},
 		{state.NodeSpec{}, "", "Name Kind Table Ordinal Inputs Fingerprint"},
-		{state.Decision{}, "Approved Digest", "Mark Role Answers"},
+		{state.Decision{}, "Approved Digest", "Mark Role Answers Token"},
 		{state.Batch{}, "Status Attempt Epoch Tries NotBefore Owner Lease", "BatchKey BatchSpec Started Finished Stats Failure"},
 		{state.Attempt{}, "Epoch Generation Owner Status", "BatchKey Attempt Withdrawn Started Finished Failure Stats"},
 		{state.Outcome{}, "Parts", "Files Checks Stats"},
