@@ -47,7 +47,7 @@ func scenes() []scene {
 		{name: "hints ten times and in reverse", over: everything, fault: doubled, runs: 10, atOnce: 2},
 		{name: "foreign hints", over: everything, fault: foreign, runs: 50, atOnce: 2, whole: true, shape: patientLeases},
 		{name: "later hints", over: everything, fault: later, runs: 50, atOnce: 2, whole: true, shape: patientLeases},
-		{name: "scratch full", over: everything, fault: scratchFull, runs: 50, atOnce: 2, root: true},
+		{name: "scratch full", over: everything, fault: scratchFull, runs: 50, atOnce: 2, root: true, shape: patientLeases},
 		{name: "probe killed", over: everything, fault: probeKilled, runs: 50, atOnce: 2, shape: spied},
 		{name: "lines cut", over: everything, fault: cut(), runs: 10, atOnce: 2, network: true},
 		{name: "lines silent", over: everything, fault: silent(), runs: 10, atOnce: 2, network: true},

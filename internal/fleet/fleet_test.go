@@ -34,7 +34,8 @@ const (
 	drainTime   = 20 * time.Second
 	batchesOf   = 6 // that the largest input is cut into
 	pollEvery   = 100 * time.Millisecond
-	runTimeout  = 5 * time.Minute // longer than what any fault here lasts
+	runTimeout  = 5 * time.Minute  // longer than what a fault of the ordinary tests lasts
+	longTimeout = 30 * time.Minute // of scripts/chaos-cluster, beside which a machine may do anything
 	workspace   = "main"
 )
 
@@ -305,7 +306,11 @@ func (f *fleet) submit(ctx context.Context, t *trial) (*flight, error) {
 
 // await waits until the run is over, and looks at what it has left.
 func (f *fleet) await(ctx context.Context, fl *flight) error {
-	ctx, cancel := context.WithTimeout(ctx, runTimeout)
+	patience := runTimeout
+	if os.Getenv(chaosVariable) != "" {
+		patience = longTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()

@@ -21,7 +21,7 @@ import (
 // patientLease lets no claim be lost because a machine is slow.
 const patientLease = 2 * time.Minute
 
-// patientLeases is for scenes in which no attempt may be lost.
+// patientLeases is for scenes in which no attempt may be lost, or nobody dies.
 func patientLeases(_ int, s *spec) { s.Lease = patientLease }
 
 // foreignBodies are messages that are no hint of anything.
@@ -255,7 +255,8 @@ func (f *fleet) nobodyTakes(ctx context.Context) error {
 }
 
 // spied gives a worker an interpreter that is killed when it is asked what it is, where a file asks for that.
-func spied(_ int, s *spec) {
+func spied(i int, s *spec) {
+	patientLeases(i, s)
 	s.Interpreter = strings.TrimSuffix(s.Config, ".yaml") + ".python"
 	text := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *python_version*) if [ -e %[1]s.kill ]; then rm %[1]s.kill; kill -9 $$; fi ;; esac\nexec python3 \"$@\"\n", s.Interpreter)
 	if err := os.WriteFile(s.Interpreter, []byte(text), 0o755); err != nil {
