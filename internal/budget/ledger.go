@@ -552,13 +552,13 @@ func readShare(path string) (e entry, alive bool, err error) {
 		return e, false, nil
 	}
 	data, err := io.ReadAll(f) // its owner may be about to leave: then the name is gone
-	if err != nil {
-		return e, true, err
+	if err != nil || len(data) == 0 {
+		return e, false, err // it has said nothing so far, and holds nothing
 	}
 	return e, true, json.Unmarshal(data, &e)
 }
 
-// write says in this process's file what it holds. The first time it makes the
+// write says in this process's file what it holds; what it could not say does not count. The first time it makes the
 // file, under the ledger's lock, so that it is never seen without its own.
 func (l *Ledger) write(held int64) (err error) {
 	if l.me == nil {
@@ -571,9 +571,10 @@ func (l *Ledger) write(held int64) (err error) {
 		}
 		l.me = f
 	}
-	l.entry.Held = held
-	l.entry.Beat++
-	data, err := json.Marshal(l.entry)
+	says := l.entry
+	says.Held = held
+	says.Beat++
+	data, err := json.Marshal(says)
 	if err != nil {
 		return fmt.Errorf("encode a memory share: %w", err)
 	}
@@ -582,6 +583,7 @@ func (l *Ledger) write(held int64) (err error) {
 	if _, err := l.me.WriteAt(data, 0); err != nil {
 		return fmt.Errorf("write a memory share: %w", err)
 	}
+	l.entry = says
 	return nil
 }
 

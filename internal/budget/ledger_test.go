@@ -11,12 +11,15 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
 	"thalweg/internal/awake"
+	"thalweg/internal/effort"
 )
 
 const gib = 1 << 30
@@ -219,9 +222,7 @@ func live(ctx context.Context, dir string, total int64, rng *rand.Rand, used *at
 		release()
 	}
 	stop()
-	if err := <-reviewed; err != nil {
-		return err
-	}
+	<-reviewed
 	if rng.IntN(3) == 0 { // it dies: the lock goes, the file stays
 		return l.me.Close()
 	}
@@ -259,6 +260,22 @@ func TestRoomSaysWhatIsWaitedFor(t *testing.T) {
 			require.True(t, r.turnFor(w), "it has left")
 		}
 	}
+}
+
+// A batch that waits for its share of the memory does not work: no limit of time counts that.
+func TestTheWaitForMemoryDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRoom(Budget{TotalBytes: 100, Slots: 1, SlotEngineBytes: 100})
+		_, busy, err := r.Take(t.Context(), OneSlot)
+		require.NoError(t, err)
+		ctx, stop := awake.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		time.AfterFunc(time.Hour, busy)
+		_, release, err := r.Take(ctx, OneSlot)
+		require.NoError(t, err)
+		<-ctx.Done() // it works for too long
+		release()
+	})
 }
 
 func TestRoomInTurn(t *testing.T) {
@@ -385,6 +402,84 @@ func TestEverythingInTurn(t *testing.T) {
 	release()
 	require.EqualValues(t, gib/2, one.entry.Held)
 	require.EqualValues(t, gib/2, two.entry.Held)
+}
+
+// follows reviews a ledger as programs do, until the test ends.
+func follows(t *testing.T, l *Ledger) {
+	t.Helper()
+	var loop sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	loop.Go(func() { l.Review(ctx, func(err error) { t.Errorf("review: %v", err) }) })
+	t.Cleanup(func() {
+		stop()
+		loop.Wait()
+		require.NoError(t, l.Leave())
+	})
+}
+
+// Whoever waits gets its turn by the reviews of programs alone, though those before it go on to
+// have batches to do: of everything, and of a share.
+func TestAWaiterGetsItsTurn(t *testing.T) {
+	t.Parallel()
+	for _, share := range []Share{OneSlot, AllSlots, Everything} {
+		t.Run(fmt.Sprint(share), func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithTimeout(t.Context(), effort.Patience)
+			defer stop()
+			dir, whole := t.TempDir(), wholeOf(t, MemoryBytesMin, 1, 1) // for one process at a time
+			var all []*Ledger
+			for i := range 3 {
+				l := newLedger(dir, Member{Owner: fmt.Sprint(i), Total: MemoryBytesMin, Turn: time.Millisecond}, whole)
+				follows(t, l)
+				all = append(all, l)
+			}
+			busy, rest := context.WithCancel(ctx)
+			var others sync.WaitGroup
+			for _, l := range all[1:] {
+				others.Go(func() {
+					for busy.Err() == nil {
+						if _, release, err := l.Room().Take(busy, OneSlot); err == nil {
+							release()
+						}
+					}
+				})
+			}
+			for range 3 {
+				_, release, err := all[0].Room().Take(ctx, share)
+				require.NoError(t, err)
+				release()
+			}
+			rest()
+			others.Wait()
+		})
+	}
+}
+
+// A file whose process has made it and not written it yet, or could not, says that it holds nothing.
+func TestAFileThatIsEmptyIsNoError(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := enter(t, dir, "one", gib, 0)
+	f, err := os.Create(filepath.Join(dir, "p1-new"+shareSuffix))
+	require.NoError(t, err)
+	require.NoError(t, unix.Flock(int(f.Fd()), unix.LOCK_EX))
+	require.NoError(t, l.review(t.Context()))
+	require.EqualValues(t, gib, held(t, dir))
+	require.FileExists(t, f.Name(), "it lives")
+	require.NoError(t, f.Close())
+}
+
+// What a process could not say of itself does not count: others go by what it has said.
+func TestAShareThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	l := enter(t, t.TempDir(), "one", 4*gib, 0)
+	readOnly, err := os.Open(l.me.Name())
+	require.NoError(t, err)
+	require.NoError(t, l.me.Close())
+	l.me = readOnly
+	require.Error(t, l.write(7))
+	require.EqualValues(t, 4*gib, l.entry.Held)
+	require.NoError(t, l.Leave())
 }
 
 // Who is stopped holds what it takes, and nobody waits for it where everything is wanted.

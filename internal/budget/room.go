@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"thalweg/internal/awake"
 )
 
 // Share is how much of the memory a batch wants.
@@ -60,8 +62,10 @@ func (r *Room) Budget() Budget {
 	return r.budget
 }
 
-// Take waits for a share of the room, and holds it until release is called.
+// Take waits for a share of the room, and holds it until release is called. The wait is no work:
+// see awake.Waits.
 func (r *Room) Take(ctx context.Context, share Share) (g Grant, release func(), err error) {
+	defer awake.Waits(ctx)()
 	w := &waiter{share: share, ready: make(chan struct{})}
 	r.mu.Lock()
 	w.turn = r.turnFor(w)
