@@ -38,7 +38,7 @@ type engineFlags struct {
 	Python         string        `help:"Python interpreter: CPython 3.9 or later, or PyPy." default:"python3" env:"THALWEG_PYTHON"`
 	RowTimeout     time.Duration `help:"Longest that Python may work on one row." default:"1m"`
 	GroupTimeout   time.Duration `help:"Longest that a py_table's function may work on one call." default:"10m"`
-	AttemptTimeout time.Duration `help:"Longest that one attempt at a batch may take; then it is tried again." default:"24h"`
+	AttemptTimeout time.Duration `help:"Longest that one attempt at a batch may take, without waits for memory; then it is tried again." default:"24h"`
 	Tries          int           `help:"How often a batch is tried whose attempts fail for what may pass (a server that is away, a full disk), or end their process." default:"5"`
 }
 

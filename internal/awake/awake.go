@@ -6,6 +6,7 @@ package awake
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -57,16 +58,69 @@ func (t timed) Err() error {
 	return context.DeadlineExceeded
 }
 
-// WithTimeoutCause is context.WithTimeoutCause for a time in which this process runs.
+// waits are times that a limit, and those around it, leave out.
+type waits struct {
+	outer *waits
+
+	mu    sync.Mutex
+	begun int // that are under way
+	since time.Time
+	spent time.Duration
+}
+
+// waitsKey is where a context has those of its innermost limit.
+type waitsKey struct{}
+
+func waitsOf(ctx context.Context) *waits {
+	w, _ := ctx.Value(waitsKey{}).(*waits)
+	return w
+}
+
+// Waits begins a wait, for memory, for a turn, that is no work of what has the context: no limit
+// that this package has set for it counts the time until over is called.
+func Waits(ctx context.Context) (over func()) {
+	first := waitsOf(ctx)
+	for w := first; w != nil; w = w.outer {
+		w.add(1)
+	}
+	return sync.OnceFunc(func() {
+		for w := first; w != nil; w = w.outer {
+			w.add(-1)
+		}
+	})
+}
+
+// add counts the time so far, if a wait is under way, and one wait more or less.
+func (w *waits) add(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	if w.begun > 0 {
+		w.spent += now.Sub(w.since)
+	}
+	w.begun, w.since = w.begun+n, now
+}
+
+// total is how long has been waited so far.
+func (w *waits) total() time.Duration {
+	w.add(0)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.spent
+}
+
+// WithTimeoutCause is context.WithTimeoutCause for a time in which this process runs, and what has
+// the context does not wait (see Waits).
 func WithTimeoutCause(parent context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(parent)
+	waited := &waits{outer: waitsOf(parent)}
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, waitsKey{}, waited))
 	t := timed{ctx, cause, make(chan struct{})}
 	every := max(limit/looks, time.Millisecond)
 	go func() {
 		defer close(t.done)
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		for clock := New(every, nil); clock.Look() < limit; {
+		for clock := New(every, nil); clock.Look() < limit+waited.total(); {
 			select {
 			case <-ctx.Done():
 				return

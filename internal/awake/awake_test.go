@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -56,4 +57,32 @@ func TestWithTimeout(t *testing.T) {
 	<-ctx.Done()
 	require.Equal(t, context.Canceled, ctx.Err())
 	require.Equal(t, mine, context.Cause(ctx))
+}
+
+// What has a context may wait without using up the time that it has, nor that of those around it.
+func TestWaitsAreLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		outer, stop := awake.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		inner, end := awake.WithTimeout(outer, time.Second)
+		defer end()
+		passes := func(d time.Duration) {
+			<-time.After(d)
+			synctest.Wait()
+		}
+		one, two := awake.Waits(inner), awake.Waits(inner)
+		passes(time.Hour)
+		one()
+		one()
+		passes(time.Hour)
+		two()
+		passes(900 * time.Millisecond)
+		require.NoError(t, inner.Err())
+		passes(200 * time.Millisecond)
+		require.Equal(t, context.DeadlineExceeded, inner.Err())
+		require.NoError(t, outer.Err())
+		passes(time.Minute)
+		require.Equal(t, context.DeadlineExceeded, outer.Err())
+		awake.Waits(t.Context())() // without a limit
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"thalweg/internal/awake"
 	"thalweg/internal/state"
 	"thalweg/internal/worker"
 )
@@ -28,6 +29,8 @@ func (j *job) Execute(ctx context.Context, c state.Claim) (worker.Result, error)
 	turn := time.Since(asked)
 	p := at.process
 	p.batches++
+	waits := func() func() { return awake.Waits(ctx) }
+	p.waits.Store(&waits)
 	p.output.begin()
 	x := &execution{slots: j.slots, at: at, process: p, claim: c}
 	out, err := talk[executeAnswer](ctx, x, "executing "+nameOf(c), "execute", executeArgs{Opening: j.opening, Claim: c, Threads: worker.ThreadsOf(ctx)})

@@ -21,9 +21,12 @@ type roomAnswer struct {
 	Budget budget.Budget `json:"budget"` // of the whole room now
 }
 
-// lendRoom lets the other side take memory.
-func lendRoom(to *peer, from Room, held *holds) {
+// lendRoom lets the other side take memory. The wait for it is no work of the batch there.
+func lendRoom(to *peer, from Room, held *holds, waits *atomic.Pointer[func() func()]) {
 	to.calls["room.take"] = answers(func(ctx context.Context, share budget.Share) (any, error) {
+		if begin := waits.Load(); begin != nil {
+			defer (*begin)()()
+		}
 		g, release, err := from.Take(ctx, share)
 		if err != nil {
 			return nil, err

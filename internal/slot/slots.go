@@ -9,9 +9,10 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"thalweg/internal/copies"
 	"time"
 
+	"thalweg/internal/awake"
+	"thalweg/internal/copies"
 	"thalweg/internal/fault"
 	"thalweg/internal/keeper"
 	"thalweg/internal/parts"
@@ -151,8 +152,11 @@ func copiesOf(ctx context.Context, copier Copier, wants []copies.Want) ([]copies
 // take waits for a slot, and for a child in it.
 func (s *Slots) take(ctx context.Context) (*place, error) {
 	var at *place
+	over := awake.Waits(ctx)
+	defer over()
 	select {
 	case at = <-s.free:
+		over()
 	case <-ctx.Done():
 		return nil, canceled(ctx, "waiting for a slot")
 	}
