@@ -155,7 +155,7 @@ func (c *gcCmd) print(a *app, out local.Collected) {
 	t.AppendRow([]any{"records of nodes of dropped runs", count(out.Purged), ""})
 	t.Render()
 	if out.OnDisk { // what a service keeps is removed by it when it sees fit
-		fmt.Fprintf(a.stdout, "%s of disk %s\n", size(bytes), map[bool]string{true: "would be free", false: "free"}[c.DryRun])
+		fmt.Fprintf(a.stdout, "%s of disk %s\n", size(bytes), map[bool]string{true: "would be given back", false: "given back"}[c.DryRun])
 	}
 	if out.Held.Count > 0 {
 		fmt.Fprintf(a.stdout, "parts that stay because other runs read them: %s (%s)\n", count(out.Held.Count), size(out.Held.Bytes))
