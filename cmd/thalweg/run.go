@@ -231,11 +231,12 @@ func printWaits(a *app, sum local.Summary) {
 // nextStep is what to do about a failed run. A run goes on with the script and
 // the inputs that it was planned for: for corrected ones retry begins a new run.
 func nextStep(f *state.Failure, key state.RunKey) string {
-	retry := "`" + key.Command(fmt.Sprintf("retry %d", key.Run)) + "`"
-	if f.GoesOn() == state.Resume {
-		return "what it committed is kept: when the cause is gone, continue with --resume, or " + retry
+	_, goOn, order := state.Run{RunKey: key, Failure: f}.AfterFailure()
+	command := "`" + key.Command(goOn) + "`"
+	if order == state.Resume {
+		return "what it committed is kept: when the cause is gone, continue with --resume, or " + command
 	}
-	return "nothing was written under a final name by the failed batch: correct the cause, then " + retry + " does what is missing, in a new run if the script or its inputs have changed"
+	return "nothing was written under a final name by the failed batch: correct the cause, then " + command + " does what is missing, in a new run if the script or its inputs have changed"
 }
 
 // parseSize reads a memory size such as 512MB, 4GB, 1.5GiB. Decimal and

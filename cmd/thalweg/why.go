@@ -52,6 +52,9 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 		if answers[i].Do = a.at.here(answer.Do); strings.HasPrefix(answer.Do, "thalweg ") { // it is a command by itself
 			answers[i].Do = a.at.line(answer.Do)
 		}
+		if answer.Then != "" {
+			answers[i].Then = a.at.line(answer.Then)
+		}
 	}
 	paces, err := pacesOf(ctx, home, run)
 	if err != nil {
@@ -67,6 +70,9 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 		fmt.Fprintln(a.stdout, plain(answer.Text))
 		if answer.Do != "" {
 			fmt.Fprintf(a.stdout, "  %s\n", plain(answer.Do))
+		}
+		if answer.Then != "" {
+			fmt.Fprintf(a.stdout, "  and when the cause is gone: %s\n", plain(answer.Then))
 		}
 	}
 	for _, p := range paces {

@@ -292,11 +292,11 @@ func (x *execution) countCSV(ctx context.Context) error {
 		return nil
 	}
 	x.res.CSVRows = x.in.csvRows
-	records := int64(0)
+	x.res.Records = 0
 	for _, source := range x.task.CSV {
-		records += source.CSVRecords()
+		x.res.Records += source.CSVRecords()
 	}
-	if records == x.res.CSVRows {
+	if x.res.Records == x.res.CSVRows {
 		return nil
 	}
 	for _, source := range x.task.CSV {

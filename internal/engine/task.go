@@ -157,6 +157,7 @@ type Result struct {
 	Sides   []Written // also beside Judge's failure
 	RowsOut int64
 	CSVRows int64 // that CSV readers delivered: see Task.CSV
+	Records int64 // of the CSV text that they read; of tasks of one batch that read the same, once
 	BadRows int64 // see Quarantine
 	// PartsRead says that formats of numbers may have left a part of some text unread.
 	PartsRead bool
@@ -169,6 +170,7 @@ func (r *Result) Add(more Result) {
 	r.Written, r.Sides = append(r.Written, more.Written...), append(r.Sides, more.Sides...)
 	r.RowsOut += more.RowsOut
 	r.CSVRows += more.CSVRows
+	r.Records = max(r.Records, more.Records)
 	r.BadRows += more.BadRows
 	r.PartsRead = r.PartsRead || more.PartsRead
 	r.Engine += more.Engine

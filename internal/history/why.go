@@ -43,6 +43,7 @@ type Answer struct {
 	Rule  string `json:"rule"`
 	Text  string `json:"text"`
 	Do    string `json:"do,omitempty"`
+	Then  string `json:"then,omitempty"` // to go on, once what Do shows is mended
 	Node  string `json:"node,omitempty"`
 	Batch *int   `json:"batch,omitempty"`
 
@@ -97,6 +98,9 @@ func (f Facts) Why() []Answer {
 			if a.Do != "" && !a.whole {
 				a.Do = f.Run.Command(a.Do)
 			}
+			if a.Then != "" {
+				a.Then = f.Run.Command(a.Then)
+			}
 			a.whole = false // of no concern to others
 			out = append(out, a)
 		}
@@ -123,10 +127,12 @@ func (f Facts) whyFailed() (Answer, bool) {
 	if f.Run.Status != state.Failed {
 		return Answer{}, false
 	}
+	show, goOn, _ := f.Run.AfterFailure()
+	a := Answer{Text: "has failed", Do: show, Then: goOn}
 	if f.Run.Failure == nil {
-		return Answer{Text: "has failed", Do: fmt.Sprintf("show %d", f.Run.Run)}, true
+		return a, true
 	}
-	a := Answer{Text: "has failed: " + f.Run.Failure.Text(), Node: f.Run.Failure.Node, Do: fmt.Sprintf("show %d %s", f.Run.Run, f.Run.Failure.Node)}
+	a.Text, a.Node = a.Text+": "+f.Run.Failure.Text(), f.Run.Failure.Node
 	if f.Run.Failure.Batch >= 0 {
 		a.Batch = &f.Run.Failure.Batch
 	}

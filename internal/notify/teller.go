@@ -507,8 +507,8 @@ func (t *Teller) message(ctx context.Context, run state.Run, o owed) message.Mes
 	switch o.Kind {
 	case message.Failed:
 		m.Status, m.Failure = string(state.Failed), failureOf(run.Failure)
-		verb := run.Failure.GoesOn()
-		m.Commands[verb] = run.Command(fmt.Sprintf("%s %d", verb, run.Run))
+		show, goOn, order := run.AfterFailure()
+		m.Commands["show"], m.Commands[order] = run.Command(show), run.Command(goOn)
 	case message.Stopped:
 		m.Status = string(state.Stopped)
 		m.Commands["resume"] = run.Command(fmt.Sprintf("resume %d", run.Run))

@@ -726,7 +726,11 @@ func (x *attempt) result(ctx context.Context, res engine.Result) (worker.Result,
 	out.Outcome.Stats = x.stats(res)
 	s := &out.Outcome.Stats
 	s.RowsIn, s.BytesIn, s.RowsOut = x.claim.Spec.RowsIn, x.claim.Spec.BytesIn, res.RowsOut
-	if s.RowsIn < 0 {
+	switch {
+	case s.RowsIn >= 0:
+	case x.node.Query != nil: // which may read a part of a file, or all of it twice
+		s.RowsIn = x.batch.Work.Counted + res.Records
+	default:
 		s.RowsIn = res.CSVRows
 	}
 	var err error

@@ -54,8 +54,9 @@ const (
 // Work is what state keeps of a batch: the slice of the input that it reads.
 type Work struct {
 	Files   []files.Slice    `json:"files,omitempty"`
-	Scans   [][]files.Slice  `json:"scans,omitempty"` // of the files that a query reads
-	Parts   []PartSlice      `json:"parts,omitempty"` // of the reader's table; with a Cut, those that have its rows
+	Scans   [][]files.Slice  `json:"scans,omitempty"`   // of the files that a query reads
+	Counted int64            `json:"counted,omitempty"` // rows that it reads beside the CSV of Scans, whose rows nobody has counted
+	Parts   []PartSlice      `json:"parts,omitempty"`   // of the reader's table; with a Cut, those that have its rows
 	Cut                      // of work by key; none: Parts, and all of other tables
 	Inner   map[string]*Work `json:"inner,omitempty"`    // what it computes of ephemeral tables, by their names
 	FromRow int64            `json:"from_row,omitempty"` // canonical rows [FromRow, ToRow): files written per batch
@@ -161,11 +162,15 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 	specs := make([]state.BatchSpec, len(works))
 	for i, w := range works {
 		w.name(in)
+		rows := sizes[i].rows
+		if w.uncounted() {
+			w.Counted, rows = rows, -1
+		}
 		data, err := json.Marshal(w)
 		if err != nil {
 			return plan, nil, fmt.Errorf("plan %s: %w", n.Name, err)
 		}
-		specs[i] = state.BatchSpec{Batch: i, Phase: w.Phase, Class: string(n.Type), RowsIn: sizes[i].rows, BytesIn: sizes[i].bytes, Work: data}
+		specs[i] = state.BatchSpec{Batch: i, Phase: w.Phase, Class: string(n.Type), RowsIn: rows, BytesIn: sizes[i].bytes, Work: data}
 	}
 	return plan, specs, nil
 }

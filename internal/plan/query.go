@@ -43,6 +43,13 @@ func (p *Planner) queryWorks(ctx context.Context, n *script.Node, in Inputs) ([]
 	return works, sizes, nil
 }
 
+// uncounted reports whether a query's work reads files whose rows are not known before they are read.
+func (w *Work) uncounted() bool {
+	return slices.ContainsFunc(w.Scans, func(read []files.Slice) bool {
+		return slices.ContainsFunc(read, func(s files.Slice) bool { return s.Count < 0 })
+	})
+}
+
 // queryPieces cuts the tables that a query reads; one batch if it cannot be
 // cut, or if they are small.
 func (p *Planner) queryPieces(n *script.Node, in Inputs) ([]Work, []size) {

@@ -307,6 +307,17 @@ func (f *Failure) GoesOn() string {
 	return Resume
 }
 
+// AfterFailure gives the commands that are proposed wherever it is said that a run has failed: what shows the failure, and
+// what goes on once its cause is gone; and the order that is.
+func (r Run) AfterFailure() (show, goOn, order string) {
+	show = fmt.Sprintf("show %d", r.Run)
+	if r.Failure != nil && r.Failure.Node != "" {
+		show += " " + r.Failure.Node
+	}
+	order = r.Failure.GoesOn()
+	return show, fmt.Sprintf("%s %d", order, r.Run), order
+}
+
 // Whose names the node that failed for people: also that whose table was computed
 // in its batch.
 func (f Failure) Whose() string {
