@@ -47,7 +47,7 @@ func sameAsReference(t *testing.T, read func(content string, columns int, separa
 		return
 	}
 	for _, record := range want {
-		if !valid(record) {
+		if !valid(record) || unmarkedUTF16([]byte(content)) != "" {
 			require.Error(t, err, "%q", content)
 			return
 		}
