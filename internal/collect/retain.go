@@ -21,6 +21,8 @@ type Verdict struct {
 	Run   int64  `json:"run"`
 	Drops bool   `json:"drops"`
 	Why   string `json:"why"`
+	// Others are the later runs of its script that take no place of it: with other parameters, or of other nodes.
+	Others int `json:"others,omitempty"`
 }
 
 // retain drops the runs that are over the limits. Those that are not over, the
@@ -67,6 +69,7 @@ func (c *collector) over(ctx context.Context) (over []int64, err error) {
 	}
 	later := map[string]int{}  // runs of a kind that were met
 	whole := map[string]bool{} // kinds whose latest complete run was met
+	of := map[string]int{}     // runs of a script that were met
 	err = c.eachRun(ctx, func(run state.Run) error {
 		if c.dropped[run.Run] {
 			return nil
@@ -74,11 +77,16 @@ func (c *collector) over(ctx context.Context) (over []int64, err error) {
 		kind := c.kind(run)
 		before, complete := later[kind], isComplete(run)
 		latest := complete && !whole[kind]
+		others := of[c.Script(run)] - before
 		later[kind]++
+		of[c.Script(run)]++
 		whole[kind] = whole[kind] || complete
 		v, err := c.verdict(ctx, run, before, latest, w)
 		if err != nil {
 			return err
+		}
+		if v.Others = others; latest && others > 0 {
+			v.Why += fmt.Sprintf("; %s other ones, and %s drops it", laterRuns(others), run.Command(fmt.Sprintf("drop %d", run.Run)))
 		}
 		if c.report.Runs = append(c.report.Runs, v); v.Drops {
 			over = append(over, run.Run)
@@ -86,6 +94,13 @@ func (c *collector) over(ctx context.Context) (over []int64, err error) {
 		return nil
 	})
 	return over, err
+}
+
+func laterRuns(n int) string {
+	if n == 1 {
+		return "a later run of it has"
+	}
+	return fmt.Sprintf("%d later runs of it have", n)
 }
 
 func isComplete(run state.Run) bool {
@@ -139,7 +154,7 @@ func (c *collector) verdict(ctx context.Context, run state.Run, later int, lates
 func (c *collector) stay(run int64, why string) {
 	i, ok := slices.BinarySearchFunc(c.report.Runs, run, func(v Verdict, run int64) int { return cmp.Compare(run, v.Run) })
 	if ok {
-		c.report.Runs[i] = Verdict{Run: run, Why: why}
+		c.report.Runs[i].Drops, c.report.Runs[i].Why = false, why
 	}
 }
 
