@@ -43,6 +43,11 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 		return slices.ContainsFunc(waiters.PIDs, func(pid int) bool { return worker.IsProcess(owner, pid) })
 	}
 	around.Alone, around.Abandoned = a.alone(ctx, home)(run)
+	workers, err := workersOn(ctx, home, run)
+	if err != nil {
+		return err
+	}
+	around.Notices = noticesOf(workers)
 	facts, err := history.Gather(ctx, home.State, run.RunKey, time.Now(), around)
 	if err != nil {
 		return err
@@ -56,10 +61,7 @@ func (c *whyCmd) Run(ctx context.Context, a *app) error {
 			answers[i].Then = a.at.line(answer.Then)
 		}
 	}
-	paces, err := pacesOf(ctx, home, run)
-	if err != nil {
-		return err
-	}
+	paces := pacesOf(workers)
 	if c.JSON {
 		return printJSON(a.stdout, whyAnswer{Workspace: run.Workspace, Run: run.Run, Answers: answers, Workers: paces})
 	}

@@ -20,22 +20,35 @@ type workerPace struct {
 	Decisions   []adapt.Decision `json:"decisions"`
 }
 
-// pacesOf asks the notes of a cluster's workers that work on a run.
-func pacesOf(ctx context.Context, home *local.Home, run state.Run) (out []workerPace, err error) {
+// workersOn are a cluster's workers that work on a run, by their notes.
+func workersOn(ctx context.Context, home *local.Home, run state.Run) ([]local.Attendance, error) {
 	if home.Cluster() == nil || run.Status.Terminal() {
 		return nil, nil
 	}
 	workers, err := local.Workers(ctx, home)
-	if err != nil {
-		return nil, err
-	}
+	return slices.DeleteFunc(workers, func(w local.Attendance) bool {
+		return w.Gone || !slices.ContainsFunc(w.Runs, func(r local.RunAt) bool { return r.Workspace == run.Workspace && r.Run == run.Run })
+	}), err
+}
+
+// pacesOf is how much workers do at once.
+func pacesOf(workers []local.Attendance) (out []workerPace) {
 	for _, w := range workers {
-		here := func(r local.RunAt) bool { return r.Workspace == run.Workspace && r.Run == run.Run }
-		if !w.Gone && slices.ContainsFunc(w.Runs, here) && len(w.Concurrency) > 0 {
+		if len(w.Concurrency) > 0 {
 			out = append(out, workerPace{Host: w.Host, PID: w.PID, Concurrency: w.Concurrency, Decisions: w.Decisions})
 		}
 	}
-	return out, nil
+	return out
+}
+
+// noticesOf is what workers say that somebody should look at.
+func noticesOf(workers []local.Attendance) (out []string) {
+	for _, w := range workers {
+		for _, text := range w.Notices {
+			out = append(out, fmt.Sprintf("%s (process %d): %s", w.Host, w.PID, text))
+		}
+	}
+	return out
 }
 
 // print says it for people: what is in force, a line for each class, and the latest changes.

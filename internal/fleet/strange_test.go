@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -100,8 +101,8 @@ func foreign(ctx context.Context, f *fleet) error {
 
 // later has messages of a later version come, sixty at a time; workers say so.
 func later(ctx context.Context, f *fleet) error {
-	said := 0
-	for pause(ctx, 300*time.Millisecond) {
+	said, why := 0, 0
+	for i := 1; pause(ctx, 300*time.Millisecond); i++ {
 		n, err := f.with.send(func(i int) string { return fmt.Sprintf(`{"v":%d,"batch":{"of":"main/1"}}`, 2+i) }, 20)
 		if err != nil {
 			return err
@@ -116,12 +117,22 @@ func later(ctx context.Context, f *fleet) error {
 		if err != nil {
 			return err
 		}
+		if said > 0 && i%20 == 0 && strings.Contains(f.tells(ctx, "why"), "of a later version") {
+			why++
+		}
 	}
 	f.count("notes that tell of a later version", said)
-	if said == 0 {
-		return errors.New("no worker says that messages of a later version came")
+	f.count("answers of why that do", why)
+	if said == 0 || why == 0 {
+		return fmt.Errorf("messages of a later version came: %d notes of workers say so, and %d answers of why", said, why)
 	}
 	return nil
+}
+
+// tells is what a command of the program prints about the fleet, and its latest run.
+func (f *fleet) tells(ctx context.Context, command ...string) string {
+	out, _ := exec.CommandContext(ctx, os.Getenv(programVariable), append(command, "--cluster", filepath.Join(f.dir, "test.yaml"))...).CombinedOutput()
+	return string(out) // also of one that fails, as at the end
 }
 
 // notes looks once at the notes of all workers, as their processes are now, and reports

@@ -39,6 +39,7 @@ type Around struct {
 	Abandoned bool     // nobody works on the run
 	Alone     Alone    // what is to be said of it then
 	Memory    []string // processes that wait for memory, each with who holds it
+	Notices   []string // what workers of the run say that somebody should look at
 	// Waits reports whether an owner of batches is one of these; nil: none is known to be.
 	Waits func(owner string) bool
 	Gone  func(owner string) bool

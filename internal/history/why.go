@@ -85,6 +85,7 @@ var rules = []rule{
 	{"own", Facts.whyOwn},
 	{"slots", Facts.whySlots},
 	{"between", Facts.whyBetween},
+	{"notices", Facts.whyNotices},
 }
 
 // Why gives all reasons that hold, the one that counts first. There is at
@@ -121,6 +122,22 @@ func (f Facts) progress() string {
 		done, all = done+n.BatchesDone, all+n.BatchesTotal
 	}
 	return fmt.Sprintf("is %s, %s of %s done so far in %s", f.Run.Status, figures.Count(int64(done)), figures.Counted(int64(all), "batch", "batches"), figures.Span(f.elapsed()))
+}
+
+// noticesMost is how many notices an answer has.
+const noticesMost = 5
+
+// whyNotices says what workers of the run have noticed: messages of a later version, say. Nothing
+// of it keeps the run from going on.
+func (f Facts) whyNotices() (Answer, bool) {
+	if len(f.Notices) == 0 || f.Run.Status != state.Running {
+		return Answer{}, false
+	}
+	said := slices.Clone(f.Notices[:min(len(f.Notices), noticesMost)])
+	if more := len(f.Notices) - len(said); more > 0 {
+		said = append(said, fmt.Sprintf("%d more", more))
+	}
+	return Answer{Text: "is worked on, and its workers say: " + strings.Join(said, "; "), Do: "`thalweg cluster status` lists them", whole: true}, true
 }
 
 func (f Facts) whyFailed() (Answer, bool) {

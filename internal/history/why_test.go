@@ -97,6 +97,12 @@ func TestWhy(t *testing.T) {
 	}{
 		{"nothing has happened", state.Running, func(*history.Facts, *state.Node, *state.Node) {}},
 		{"all is well", state.Running, func(f *history.Facts, a, _ *state.Node) { works(a, 100, 40, time.Second) }},
+		{"workers that have noticed something", state.Running, func(f *history.Facts, a, _ *state.Node) {
+			works(a, 100, 40, time.Second)
+			for i := range 7 {
+				f.Notices = append(f.Notices, fmt.Sprintf("h (process %d): 60 messages of a later version", i))
+			}
+		}},
 		{"complete, in no time", state.Complete, func(f *history.Facts, a, b *state.Node) { f.Run.Created = noon.Add(-900 * time.Millisecond) }},
 		{"failed in a batch", state.Failed, func(f *history.Facts, a, _ *state.Node) {
 			f.Run.Failure = &state.Failure{Kind: fault.UserData, Message: "not a number", Node: "a", Batch: 3, Place: fault.Place{File: "in.csv", Line: 7, Column: 3}}
