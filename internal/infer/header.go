@@ -207,19 +207,19 @@ func sheetHeader(rows []records.SheetRow, o Options) (at int) {
 }
 
 // findTable looks in which row a sheet's table begins. why says why a file cannot be read as the first one is.
-func (p *Proposal) findTable(ctx context.Context, name string, first bool, o Options) (why string, err error) {
+func (p *Proposal) findTable(ctx context.Context, name string, first bool, o Options) (head int, why string, err error) {
 	f, err := os.Open(p.texts[name])
 	if err != nil {
-		return "", openFault(name, err)
+		return 0, "", openFault(name, err)
 	}
 	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
-		return "", openFault(name, err)
+		return 0, "", openFault(name, err)
 	}
 	rows, err := records.TopRows(ctx, f, st.Size(), records.Spec{Format: p.Format}, sheetRows)
 	if err != nil || len(rows) == 0 {
-		return "", in(name, err)
+		return 0, "", in(name, err)
 	}
 	at := sheetHeader(rows, o)
 	if first && at > 0 {
@@ -228,7 +228,7 @@ func (p *Proposal) findTable(ctx context.Context, name string, first bool, o Opt
 		p.Notes = append(p.Notes, fmt.Sprintf("row %d was taken for the header, %s above it: see range", p.top, strings.Replace(linesAre(at), "line", "row", 1)))
 	}
 	if begins := slices.IndexFunc(rows, func(row records.SheetRow) bool { return row.Row >= p.top }); begins != at {
-		return fmt.Sprintf("its header is in row %d", rows[at].Row), nil
+		return rows[at].Row, fmt.Sprintf("its header is in row %d", rows[at].Row), nil
 	}
-	return "", nil
+	return rows[at].Row, "", nil
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"thalweg/internal/address"
@@ -75,6 +76,8 @@ type Proposal struct {
 	seed         maphash.Seed
 	texts        map[string]string // where the plain text of each file is, or the CSV that was made of it
 	plain        map[string]string // where the files are of which CSV was made
+	labels       map[string]string // of columns of sheets that are read by their letters, what the header calls them
+	called       map[string]string // what the script calls files whose names mean something else there
 	spec         records.Spec      // by which it is made
 	from         records.Spec      // of which part of a file, without columns
 	top          int               // the row where that part of a sheet begins; 0: at its first
@@ -100,7 +103,7 @@ type Column struct {
 	placed        bool   // its header and its index find it
 	left          string // why it is left out
 	guess         string // what of it is guessed
-	label         string // what the header calls a column that is found by its index alone
+	label         string // what the header calls a column that is found by its index or its letters
 	behind, empty string // of the evidence
 	misfits       int64
 }
@@ -112,7 +115,7 @@ func (c *Column) unzoned() bool {
 
 // Files reads all of some files, which may be named by patterns.
 func Files(ctx context.Context, urls []string, o Options) (*Proposal, error) {
-	p := &Proposal{URLs: urls, seed: maphash.MakeSeed(), texts: map[string]string{}}
+	p := &Proposal{URLs: urls, seed: maphash.MakeSeed(), texts: map[string]string{}, called: map[string]string{}}
 	if err := p.expand(ctx, o); err != nil {
 		return nil, err
 	}
@@ -138,11 +141,13 @@ func Files(ctx context.Context, urls []string, o Options) (*Proposal, error) {
 // expand lists the files that names and patterns stand for.
 func (p *Proposal) expand(ctx context.Context, o Options) error {
 	var list []script.FileURL
-	for _, u := range p.URLs {
-		if strings.ContainsAny(u, "{}") {
-			return unnameable(u, "braces, in which scripts have parameters")
+	p.URLs = slices.Clone(p.URLs)
+	for i, u := range p.URLs {
+		var err error
+		if p.URLs[i], err = scriptName(ctx, u); err != nil {
+			return err
 		}
-		list = append(list, script.FileURL{URL: u})
+		list = append(list, script.FileURL{URL: p.URLs[i]})
 	}
 	at := files.Places{Listed: map[string][]string{}}
 	for _, u := range p.URLs {
@@ -163,8 +168,62 @@ func (p *Proposal) expand(ctx context.Context, o Options) error {
 	}
 	for _, u := range list {
 		p.Files = append(p.Files, u.URL)
+		if name, err := scriptName(ctx, u.URL); err == nil && name != u.URL {
+			p.called[u.URL] = name
+		}
 	}
 	return nil
+}
+
+// written are the names that the script has: those that were given, or where files are left out those of the others.
+func (p *Proposal) written() []string {
+	if len(p.Notes) == 0 || len(p.Files) == len(p.texts) {
+		return p.URLs
+	}
+	out := make([]string, len(p.Files))
+	for i, name := range p.Files {
+		out[i] = cmp.Or(p.called[name], name)
+	}
+	return out
+}
+
+// scriptName is what a script calls a file: a name in which scripts have parameters or columns is a pattern there.
+func scriptName(ctx context.Context, name string) (string, error) {
+	what := ""
+	switch at := strings.IndexByte(name, '<'); {
+	case strings.ContainsAny(name, "{}"):
+		what = "braces, in which scripts have parameters"
+	case at >= 0 && strings.Contains(name[at:], ">") && exists(name):
+		what = "parts in < >, which scripts take for columns"
+	default:
+		return name, nil
+	}
+	pattern := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("{}<>", r) {
+			return '?'
+		}
+		return r
+	}, name)
+	if address.Remote(name) || !exists(name) {
+		return "", unnameable(name, what, "rename the file, or name it by a pattern with ? for such characters, if no other file matches")
+	}
+	list, err := files.Expand(ctx, files.Places{}, []script.FileURL{{URL: pattern}})
+	if err != nil {
+		return "", err
+	}
+	if len(list) > 1 || list[0].URL != name {
+		return "", unnameable(name, what, "rename the file: as "+pattern+", which would name it in a script, other files are called as well")
+	}
+	return pattern, nil
+}
+
+// exists reports whether there is a local file of that very name.
+func exists(name string) bool {
+	path, err := address.Local(name)
+	if err == nil && !address.Remote(name) {
+		_, err = os.Lstat(path)
+	}
+	return err == nil
 }
 
 // locate says where a file can be read.
@@ -208,13 +267,13 @@ func (p *Proposal) Range() string { return p.from.Range }
 func (p *Proposal) nameColumns() {
 	used := map[string]bool{}
 	for _, c := range p.Columns {
-		used[c.Source] = used[c.Source] || !c.placed && c.Source != ""
+		used[c.Source] = used[c.Source] || !c.placed && c.label == "" && c.Source != ""
 	}
 	keys := make([]string, len(p.Columns))
 	for i := range p.Columns {
 		c := &p.Columns[i]
-		if c.key = c.Source; c.Source == "" || c.placed {
-			base := script.Identifiers([]string{cmp.Or(strings.TrimSpace(c.Source+c.label), fmt.Sprintf("col_%d", i))})[0]
+		if c.key = c.Source; c.Source == "" || c.placed || c.label != "" {
+			base := script.Identifiers([]string{cmp.Or(strings.TrimSpace(c.title()), fmt.Sprintf("col_%d", i))})[0]
 			c.key = base
 			for n := 2; used[c.key]; n++ {
 				c.key = fmt.Sprintf("%s_%d", base, n)
@@ -230,6 +289,11 @@ func (p *Proposal) nameColumns() {
 
 // reader is that of the script which is proposed, with the columns that it reads: what is verified is what runs do.
 func (p *Proposal) reader(ctx context.Context) (*script.FileReader, []*Column, error) {
+	for _, name := range p.written() {
+		if strings.ContainsAny(name, "{}") {
+			return nil, nil, unnameable(name, "braces, in which scripts have parameters", "rename the file")
+		}
+	}
 	var text strings.Builder
 	if err := p.WriteScript(&text, false); err != nil {
 		return nil, nil, err
@@ -242,7 +306,7 @@ func (p *Proposal) reader(ctx context.Context) (*script.FileReader, []*Column, e
 	r := s.Nodes[0].Files
 	for _, u := range r.URLs {
 		if u.Pattern != "" {
-			return nil, nil, unnameable(u.URL, "parts in < >, which scripts take for columns")
+			return nil, nil, unnameable(u.URL, "parts in < >, which scripts take for columns", "name the files by a pattern with * for such parts")
 		}
 	}
 	r.URLs, r.Tolerant, r.Pos = nil, false, document.Pos{} // nobody has seen the script yet
@@ -275,9 +339,8 @@ func (p *Proposal) refused(why string) error {
 }
 
 // unnameable: a script that names the file names others.
-func unnameable(name, what string) error {
-	return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file's name has " + what,
-		Hint: "rename the file, or name it by a pattern with ? for such characters, if no other file matches"}
+func unnameable(name, what, hint string) error {
+	return &fault.Error{Kind: fault.UserData, Place: fault.Place{File: name}, Message: "the file's name has " + what, Hint: hint}
 }
 
 // proposalName is what the script is called while it is not written.

@@ -237,6 +237,31 @@ func TestCommasInNumbers(t *testing.T) {
 	}
 }
 
+// TestHeaderOfOtherWidth: where all records have a field more or less than the header, the refusal says so, and a file that
+// is corrected as it says is read.
+func TestHeaderOfOtherWidth(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, hint, header, right string }{
+		"separators at ends": {"a;b\n1;2;\n3;4;\n", "the header has 2 fields, and 2 records below have a separator more, at the end: write one behind the header", "a;b\n", "a;b;\n"},
+		"row numbers":        {"a,b\n1,2,3\n", "the header has 2 fields, and 1 record below has 3: write a name for the column that has none", "a,b\n", "row,a,b\n"},
+		"header's end":       {"a,b,c,\n1,2,3\n4,5,6\n", "the header ends with a separator, and 2 records below have none there: take it away", "a,b,c,\n", "a,b,c\n"},
+		"a name more":        {"a;b;c;d\n1;2;3\n4;5;6\n", "the header has 4 fields, and 2 records below have 3: take the name away", "a;b;c;d\n", "a;b;c\n"},
+		"some only":          {"a,b\n1,2,3\n4,5\n6,7,8\n", "correct that line", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Files(t.Context(), []string{write(t, "in.csv", c.text)}, options(t))
+			require.ErrorContains(t, err, ":2: the record has")
+			require.Contains(t, fault.Of(err).Hint, c.hint)
+			if c.header != "" {
+				p, err := Files(t.Context(), []string{write(t, "in.csv", strings.Replace(c.text, c.header, c.right, 1))}, options(t))
+				require.NoError(t, err)
+				require.True(t, p.HasHeader)
+			}
+		})
+	}
+}
+
 // TestGuesses: what could be read otherwise is said.
 func TestGuesses(t *testing.T) {
 	t.Parallel()

@@ -27,8 +27,10 @@ import (
 // recordFile is one file of records.
 type recordFile struct {
 	csvFile
-	keys []records.Found
-	rows int // with values, in a sheet
+	all  []records.Found // what its records have
+	keys []records.Found // of it, what a script can ask for
+	rows int             // with values, in a sheet
+	head int             // the row of a sheet's header
 }
 
 // records looks at all of the files, then reads them with the types that follow.
@@ -36,8 +38,17 @@ func (p *Proposal) records(ctx context.Context, o Options) error {
 	p.Separator, p.HasHeader, p.plain = ',', true, map[string]string{}
 	p.from = records.Spec{Format: p.Format, NoHeader: p.Format == records.Workbooks && o.Header == HeaderNo}
 	list, err := p.surveyAll(ctx, o)
+	if err == nil && p.doubledInSheets(list) {
+		err = p.byLetters(ctx, list)
+	}
+	for n := 0; n < len(list) && err == nil; n++ {
+		err = p.profileRecords(ctx, n, &list[n], o)
+	}
 	if err != nil {
 		return err
+	}
+	if p.Format == records.Workbooks && o.Header == HeaderGuess && !p.from.NoHeader {
+		p.sayOnlyRows(list)
 	}
 	columns, kinds, errors := p.recordColumns(list)
 	if len(p.Columns) == 0 && len(p.Notes) > 0 {
@@ -95,47 +106,99 @@ func (p *Proposal) surveyAll(ctx context.Context, o Options) (list []recordFile,
 				return nil, err
 			}
 		}
+		f := recordFile{csvFile: csvFile{name: name, at: map[int]int{}}}
 		if p.Format == records.Workbooks && !p.from.NoHeader {
-			if why, err := p.findTable(ctx, name, n == 0, o); err != nil {
+			why := ""
+			if f.head, why, err = p.findTable(ctx, name, n == 0, o); err != nil {
 				return nil, err
 			} else if why != "" {
 				p.leftOut("%s is left out: %s, so it needs a node of its own", name, why)
 				continue
 			}
 		}
-		f := recordFile{csvFile: csvFile{name: name, at: map[int]int{}}}
-		found, rows, err := p.survey(ctx, name)
-		f.rows = rows
-		if err != nil {
+		if f.all, f.rows, err = p.survey(ctx, name); err != nil {
 			return nil, err
 		}
-		f.keys = p.usable(name, found)
-		spec := p.from
-		for _, k := range f.keys {
-			spec.Columns = append(spec.Columns, records.Column{Path: k.Key, Kind: records.Text, Optional: true, Nulls: sheetErrors(p.Format)})
-		}
-		at, err := p.makeCSV(ctx, name, filepath.Join(o.WorkDir, fmt.Sprintf("records_%d", n)), spec)
-		if err != nil {
-			return nil, err
-		}
-		shape := shape{separator: ',', fields: spec.Fields(), made: true}
-		if f.found, err = scan(ctx, at, name, shape, o.Threads, p.seed, progressOf(name, at, o)); err != nil {
-			return nil, err
-		}
-		if err := f.found.tooBroken(); err != nil {
-			return nil, err
-		}
-		if p.Format == records.Workbooks {
-			p.sayRows(f)
-		}
-		p.badStructure += f.found.bad
 		list, kept = append(list, f), append(kept, name)
 	}
 	p.Files = kept
-	if p.Format == records.Workbooks && o.Header == HeaderGuess {
-		p.sayOnlyRows(list)
-	}
 	return list, nil
+}
+
+// doubledInSheets reports whether sheets, all of one header, have the same name for two columns.
+func (p *Proposal) doubledInSheets(list []recordFile) bool {
+	headers := func(f recordFile) (out []string) {
+		for _, k := range f.all {
+			if k.Key != "" {
+				out = append(out, k.Letters+" "+k.Key)
+			}
+		}
+		return out
+	}
+	unlike := func(f recordFile) bool {
+		return f.rows == 0 || f.head != list[0].head || !slices.Equal(headers(f), headers(list[0]))
+	}
+	if p.Format != records.Workbooks || p.from.NoHeader || len(list) == 0 || slices.ContainsFunc(list, unlike) {
+		return false
+	}
+	return len(twice(list[0].all)) > 0
+}
+
+// twice are the keys that some have more than once.
+func twice(found []records.Found) map[string]bool {
+	out, seen := map[string]bool{}, map[string]bool{}
+	for _, k := range found {
+		if seen[k.Key] && k.Key != "" {
+			out[k.Key] = true
+		}
+		seen[k.Key] = true
+	}
+	return out
+}
+
+// byLetters has the columns of sheets read by their letters, from the row behind the header on.
+func (p *Proposal) byLetters(ctx context.Context, list []recordFile) error {
+	p.labels = map[string]string{}
+	p.from.NoHeader, p.from.Range = true, fmt.Sprintf("A%d", list[0].head+1)
+	for n := range list {
+		found, rows, err := p.survey(ctx, list[n].name)
+		if err != nil {
+			return err
+		}
+		for i, k := range list[n].all {
+			p.labels[k.Letters] = k.Key
+			own := records.Found{Key: k.Letters, Letters: k.Letters} // without values
+			if at := slices.IndexFunc(found, func(f records.Found) bool { return f.Letters == k.Letters }); at >= 0 {
+				own = found[at]
+			}
+			list[n].all[i] = own
+		}
+		list[n].rows = rows
+	}
+	p.Notes = append(p.Notes, fmt.Sprintf("columns are read by their letters, because headers are there twice in row %d: a run does not look at headers then", list[0].head))
+	return nil
+}
+
+// profileRecords looks at all values of a file.
+func (p *Proposal) profileRecords(ctx context.Context, n int, f *recordFile, o Options) error {
+	f.keys = p.usable(f.name, f.all)
+	spec := p.from
+	for _, k := range f.keys {
+		spec.Columns = append(spec.Columns, records.Column{Path: k.Key, Kind: records.Text, Optional: true, Nulls: sheetErrors(p.Format)})
+	}
+	at, err := p.makeCSV(ctx, f.name, filepath.Join(o.WorkDir, fmt.Sprintf("records_%d", n)), spec)
+	if err != nil {
+		return err
+	}
+	shape := shape{separator: ',', fields: spec.Fields(), made: true}
+	if f.found, err = scan(ctx, at, f.name, shape, o.Threads, p.seed, progressOf(f.name, at, o)); err != nil {
+		return err
+	}
+	if p.Format == records.Workbooks {
+		p.sayRows(*f)
+	}
+	p.badStructure += f.found.bad
+	return f.found.tooBroken()
 }
 
 // usable are the values that a script can ask for by their names.
@@ -276,19 +339,25 @@ func (p *Proposal) makeCSV(ctx context.Context, name, path string, spec records.
 
 // recordColumns are the columns of all files, in the order in which they are first seen.
 func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds []records.Value, errors []map[string]int64) {
-	at := map[string]int{}
+	at, doubled := map[string]int{}, map[string]bool{}
+	for _, f := range list {
+		maps.Copy(doubled, twice(f.all))
+	}
 	for n, f := range list {
 		file := ""
 		if len(list) > 1 {
 			file = f.name
 		}
 		for i, key := range f.keys {
+			if doubled[key.Key] {
+				continue // they are called the same in another file, which says it
+			}
 			k, known := at[key.Key]
 			if !known {
 				k = len(columns)
 				at[key.Key] = k
 				columns, kinds, errors = append(columns, newProfile(p.seed)), append(kinds, records.Nothing), append(errors, map[string]int64{})
-				p.Columns = append(p.Columns, Column{Source: key.Key, Index: k, Optional: n > 0})
+				p.Columns = append(p.Columns, Column{Source: key.Key, label: p.labels[key.Key], Index: k, Optional: n > 0})
 			}
 			columns[k].merge(f.found.columns[1+i], file)
 			kinds[k] = records.Together(kinds[k], key.Value)
@@ -373,7 +442,7 @@ func (p *Proposal) sayMissing(list []csvFile) {
 func (c *Column) keepKind(format records.Format, kind records.Value, p *profile) {
 	texts := func() {
 		behind, empty := "", c.empty
-		*c = Column{Source: c.Source, Index: c.Index, Optional: c.Optional, Type: expr.String, behind: behind, empty: empty}
+		*c = Column{Source: c.Source, label: c.label, Index: c.Index, Optional: c.Optional, Type: expr.String, behind: behind, empty: empty}
 		if c.Evidence = "no values"; p.filled() > 0 || len(p.nulls) > 0 {
 			c.Evidence = fmt.Sprintf("text, %s different in %s, %s … %s", grouped(int64(len(p.different))), rowsText(min(p.rows, sampleRows)), quoted(p.least), quoted(p.most))
 		}

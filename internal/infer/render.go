@@ -37,10 +37,7 @@ func (p *Proposal) WriteScript(w io.Writer, schema bool) error {
 	}
 	fmt.Fprintf(&b, "nodes:\n  read_%s:\n    type: file_table\n", table)
 	p.writeBadRows(&b)
-	urls := p.URLs
-	if len(p.Notes) > 0 && len(p.Files) < len(p.texts) { // some are left out
-		urls = p.Files
-	}
+	urls := p.written()
 	list := make([]string, len(urls))
 	for i, u := range urls {
 		list[i] = plain(address.Redact(u), true)
@@ -183,6 +180,8 @@ func (p *Proposal) writeRecordKeys(b *strings.Builder) {
 		fmt.Fprintf(b, "      csv: {encoding: %s}\n", plain(p.Encoding, true))
 	}
 	switch {
+	case p.from.NoHeader && p.from.Range != "":
+		fmt.Fprintf(b, "      excel: {header: false, range: %s}\n", p.from.Range)
 	case p.from.NoHeader:
 		b.WriteString("      excel: {header: false}\n")
 	case p.from.Range != "":
@@ -204,7 +203,7 @@ func (p *Proposal) writeColumns(b *strings.Builder) {
 	width = min(width, evidenceColumn)
 	for i, c := range p.Columns {
 		if c.Type == expr.Invalid {
-			fmt.Fprintf(b, "        # %s: %s\n", oneLine(cmp.Or(c.Source, c.label, c.Name)), oneLine(c.Evidence))
+			fmt.Fprintf(b, "        # %s: %s\n", oneLine(cmp.Or(c.title(), c.Name)), oneLine(c.Evidence))
 			continue
 		}
 		name := ""
@@ -218,6 +217,9 @@ func (p *Proposal) writeColumns(b *strings.Builder) {
 	}
 }
 
+// lettered reports a column that is found by its letters, and called as the header has it.
+func (c *Column) lettered() bool { return c.Source != "" && c.label != "" }
+
 // evidenceColumn is where comments begin at the latest, but behind longer columns.
 const evidenceColumn = 60
 
@@ -230,11 +232,11 @@ func (p *Proposal) columnText(c Column) string {
 	if c.Format != "" && !(c.Type == expr.Date && c.Format == expr.Date.TimeLayout()) {
 		typ += " " + c.Format
 	}
-	if c.NullTexts == nil && !c.Optional && !c.placed {
+	if c.NullTexts == nil && !c.Optional && !c.placed && !c.lettered() {
 		return plain(typ, false)
 	}
 	keys := []string{"type: " + plain(typ, true)}
-	if c.placed && c.key != c.Source {
+	if c.placed && c.key != c.Source || c.lettered() {
 		keys = append(keys, "path: "+plain(c.Source, true))
 	}
 	if c.placed {

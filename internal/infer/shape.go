@@ -2,18 +2,19 @@ package infer
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"thalweg/internal/fault"
+	"thalweg/internal/figures"
 	"thalweg/internal/files"
 	"thalweg/internal/similar"
 )
@@ -112,6 +113,7 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o 
 		return s, nil, openFault(path, err)
 	}
 	var likely, refused error // of a separator that is likely to be meant, and of any
+	var likelySeparator byte
 	var uneven struct {
 		separator byte
 		records   [][]string
@@ -126,7 +128,9 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o 
 			// A separator that cuts the first record but not the others alike
 			// is likely to be the one meant.
 			if len(cut) > 0 && len(cut[0]) > 1 {
-				likely = cmp.Or(likely, err)
+				if likely == nil {
+					likely, likelySeparator = err, c
+				}
 				if !halfBroken(bad, bad+len(cut)-1) && (uneven.records == nil || bad < uneven.bad) {
 					uneven.separator, uneven.records, uneven.bad = c, cut, bad
 				}
@@ -149,21 +153,50 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o 
 	switch none := records == nil; {
 	case uneven.records != nil && (none || len(records[0]) == 1):
 		s.separator, records = uneven.separator, uneven.records
-	case none:
-		return s, nil, badRecord(cmp.Or(likely, refused))
-	case likely != nil && len(records[0]) == 1:
-		return s, nil, badRecord(likely)
+	case none && likely == nil:
+		return s, nil, badRecord(refused, nil)
+	case likely != nil && (none || len(records[0]) == 1):
+		all, err := loose(ctx, f, st.Size(), path, likelySeparator)
+		if err != nil {
+			return s, nil, err
+		}
+		return s, nil, badRecord(likely, all)
 	}
 	s.fields = len(records[0])
 	return s, records, nil
 }
 
-// badRecord says what can be done about a record that fits no separator.
-func badRecord(err error) error {
+// badRecord says what can be done about a record that fits no separator. all are those of the file's head, if it is
+// known how they are cut.
+func badRecord(err error, all [][]string) error {
 	f := fault.Of(err)
+	if f.Hint = otherThanHeader(all); f.Hint != "" {
+		return f
+	}
 	f.Hint = "correct that line, or say how the fields are separated with --separator; " +
 		"bad_rows: quarantine on the node in a script puts such lines aside, and hdr_line_idx there says how many lines are above the header"
 	return f
+}
+
+// otherThanHeader says what can be done if all records have a field more, or one less, than the header; "" if they have not.
+func otherThanHeader(all [][]string) string {
+	if len(all) < 2 || slices.ContainsFunc(all[1:], func(rec []string) bool { return len(rec) != len(all[1]) }) {
+		return ""
+	}
+	below := figures.Counted(int64(len(all)-1), "record below has", "records below have")
+	names, fields := len(all[0]), len(all[1])
+	valued := slices.ContainsFunc(all[1:], func(rec []string) bool { return strings.TrimSpace(rec[fields-1]) != "" })
+	switch {
+	case fields == names+1 && !valued:
+		return fmt.Sprintf("the header has %d fields, and %s a separator more, at the end: write one behind the header, too", names, below)
+	case fields == names+1:
+		return fmt.Sprintf("the header has %d fields, and %s %d: write a name for the column that has none (row numbers come first), or correct the lines", names, below, fields)
+	case fields == names-1 && strings.TrimSpace(all[0][fields]) == "":
+		return fmt.Sprintf("the header ends with a separator, and %s none there: take it away, or write one behind each record", below)
+	case fields == names-1:
+		return fmt.Sprintf("the header has %d fields, and %s %d: take the name away that has no column, or correct the lines", names, below, fields)
+	}
+	return ""
 }
 
 // recordsOf cuts the records of a file's head, and leaves out bad ones: too many of them are

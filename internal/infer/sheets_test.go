@@ -122,8 +122,10 @@ func TestHeadersOfSheets(t *testing.T) {
 		"without headers":   {rows: []row{{"id"}, {1, 2.5, "x"}, {2, 3, "y"}}, names: "id", notes: []string{"columns B, C of in.xlsx have values and no header: they are left out"}},
 		"an index":          {rows: []row{{nil, "a", "b"}, {0, 1, 2}, {1, 2, 3}}, names: "a b", notes: []string{"column A of in.xlsx has values and no header: it is left out"}},
 		"sparse rows":       {rows: []row{{"id", "a", "b", "c"}, {1}, {2}, {3, nil, 4}}, names: "id a b c"},
-		"above groups": {rows: []row{{nil, "Q1", nil, "Q2"}, {"shop", "cost", "gain", "cost", "fee"}, {"x", 1, 2, 3, 4}, {"y", 1, 2, 3, 4}}, area: "A2", names: "shop gain fee",
-			notes: []string{"row 2 was taken", `column B of in.xlsx has the header of another one, "cost"`, `column D of in.xlsx has the header of another one, "cost"`}},
+		"above groups": {rows: []row{{nil, "Q1", nil, "Q2"}, {"shop", "cost", "gain", "cost", "fee"}, {"x", 1, 2, 3, 4}, {"y", 1, 2, 3, 4}}, area: "A3", names: "shop cost gain cost_2 fee",
+			notes: []string{"row 2 was taken", "columns are read by their letters, because headers are there twice in row 2"}},
+		"doubled, and gaps": {rows: []row{{"n", "n", "{x}", "none"}, {1, "a", 3, nil, 5}, {nil, nil, nil, nil, 6}}, area: "A2", names: "n n_2 x none E",
+			notes: []string{"because headers are there twice in row 1"}},
 		"a header is said":    {rows: []row{{"x"}, {1, 2, 3}, {4, 5, 6}}, header: HeaderYes, area: "A2", names: "_1 _2 _3", notes: []string{"row 2 was taken"}},
 		"no header, by order": {rows: []row{{"Sales"}, {"id", "amt", "x"}, {1, 2.5, 3}}, header: HeaderNo, names: "A B C"},
 	} {
@@ -196,6 +198,16 @@ func TestSheetsTogether(t *testing.T) {
 	_, err = Files(t.Context(), []string{packed}, options(t))
 	require.ErrorContains(t, err, "a workbook that is compressed")
 
-	_, err = Files(t.Context(), []string{workbook(t, row{"a", "a"}, row{1, 2})}, options(t))
+	// What is doubled in one of files with other headers is left out of all.
+	twice, once := workbook(t, row{"id", "a", "a"}, row{1, 2, 3}), workbook(t, row{"a", "id"}, row{4, 5})
+	for _, list := range [][]string{{twice, once}, {once, twice}} {
+		p, err := Files(t.Context(), list, options(t))
+		require.NoError(t, err)
+		require.Len(t, p.Columns, 1)
+		require.Equal(t, "id 1 … 5", p.Columns[0].Name+" "+p.Columns[0].Evidence)
+		require.Contains(t, p.Doubts, Doubt{LeftOut, "column B of " + twice + ` has the header of another one, "a": it is left out (--no-header reads columns by their letters)`})
+		require.Equal(t, int64(2), p.Rows)
+	}
+	_, err = Files(t.Context(), []string{workbook(t, row{"a", "a"}), workbook(t, row{"a", "a"})}, options(t))
 	require.ErrorContains(t, err, "no column of the file has a name of its own")
 }

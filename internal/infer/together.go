@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -173,8 +174,11 @@ func (c *Column) leaveOut(why string) {
 
 // called is what people call a column.
 func (c *Column) called(i int) string {
-	if c.Source == "" && c.label == "" {
+	if c.title() == "" {
 		return fmt.Sprintf("column %d", i+1)
 	}
-	return "column " + quoted(c.Source+c.label)
+	return "column " + quoted(c.title())
 }
+
+// title is the column's header, if it has one.
+func (c *Column) title() string { return cmp.Or(c.label, c.Source) }

@@ -198,13 +198,19 @@ func (o *outcome) above(format string) int {
 		return o.proposal.Above
 	case "excel":
 		row, err := strconv.Atoi(strings.TrimLeft(o.proposal.Range(), "A"))
-		if err != nil {
+		switch {
+		case err != nil:
 			row = 1
+		case o.byLetters():
+			row--
 		}
 		return row - 1
 	}
 	return -1
 }
+
+// byLetters reports a script that reads columns of sheets by their letters, from the row behind the header on.
+func (o *outcome) byLetters() bool { return strings.Contains(o.script, "excel: {header: false, range: ") }
 
 // values reports whether all that a column has are numbers or times, and that there are some.
 func values(rows [][]cell, j int) bool {
@@ -296,6 +302,9 @@ func (s *set) checkColumns(o *outcome, views []view, rows [][2]int) *failure {
 	for i, c := range columns {
 		for v := range views {
 			of := allowed(c, views[v], o.proposal.HasHeader || s.format != "csv")
+			if o.byLetters() {
+				of = []int{int(c.Source[0] - 'A')}
+			}
 			j, bad := o.sourceOf(i, c, v, &views[v], of, rows)
 			if bad != nil {
 				return bad
