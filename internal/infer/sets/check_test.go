@@ -210,7 +210,9 @@ func (o *outcome) above(format string) int {
 }
 
 // byLetters reports a script that reads columns of sheets by their letters, from the row behind the header on.
-func (o *outcome) byLetters() bool { return strings.Contains(o.script, "excel: {header: false, range: ") }
+func (o *outcome) byLetters() bool {
+	return strings.Contains(o.script, "excel: {header: false, range: ")
+}
 
 // values reports whether all that a column has are numbers or times, and that there are some.
 func values(rows [][]cell, j int) bool {
