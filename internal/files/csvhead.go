@@ -196,7 +196,8 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 	if r.CSV.ByHeader {
 		return head, nil
 	}
-	if title { // it is no record of the table, or has as many fields
+	beyond := func(c *script.InputColumn) bool { return c.InFile() && c.Index >= head.fields }
+	if title || slices.ContainsFunc(r.Columns, beyond) { // it is no record of the table, or has as many fields
 		w.fields, head.fields = 0, 0
 		return head.withoutSkipped(r, w, u)
 	}

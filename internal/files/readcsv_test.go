@@ -54,6 +54,8 @@ func TestReadCSV(t *testing.T) {
 			func(r *script.FileReader) { r.CSV.HeaderRecord = 2 }, [][]string{{"1"}}},
 		"a broken title above data by index": {"a|int", "x,\"Report\" of 2024\n1,2,3\n4,5,6\n",
 			func(r *script.FileReader) { r.CSV.ByHeader, r.CSV.FirstDataRecord, r.Columns[0].Index = false, 1, 2 }, [][]string{{"3"}, {"6"}}},
+		"a title above data by index": {"a|int", "Report of 2024\n1,2,3\n4,5,6\n",
+			func(r *script.FileReader) { r.CSV.ByHeader, r.CSV.FirstDataRecord, r.Columns[0].Index = false, 1, 2 }, [][]string{{"3"}, {"6"}}},
 		"blanks behind quotes of a header": {"a|int b|int", "\"a\" ,\"b\"\t\n1,2\n", nil, [][]string{{"1", "2"}}},
 		"blanks behind quotes": {"a|string b|string", "a,b\n\"x, y\" ,\"1\"\"\"  \n\"u\nv\"\t,\"\" \r\n", nil,
 			[][]string{{"x, y", `1"`}, {"u\nv", ""}}},

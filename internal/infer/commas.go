@@ -39,7 +39,7 @@ type rival struct {
 	fewest  int  // fields that commas make
 	fields  int  // of its first record of several; 0: there was none yet
 	spare   bool // the last of them is empty
-	above   int  // records of one field before that one
+	above   int  // records of one field, or one that is filled, before that one
 	records int
 	uneven  int
 	within  bool // commas are in numbers and quoted texts
@@ -63,11 +63,14 @@ func (r *rival) look(ctx context.Context, f io.ReaderAt, size int64, path string
 }
 
 func (r *rival) add(c *files.Cells) {
-	width := 0
+	width, filled := 0, 0
 	if c.Bad == nil {
 		width = c.Len()
 	}
-	if r.fields == 0 && width < 2 {
+	for i := range width {
+		filled += min(len(c.Value(i)), 1)
+	}
+	if r.fields == 0 && filled < 2 {
 		r.above++
 		return
 	}

@@ -52,6 +52,9 @@ func (p *Proposal) lookThrough(ctx context.Context, o Options) (list []csvFile, 
 			p.leftOut("%s is left out: %s, so it needs a node of its own", f.name, why)
 			continue
 		}
+		if len(list) > 0 {
+			p.sayGuesses(f)
+		}
 		if f.found, err = scan(ctx, p.texts[f.name], f.name, f.shape, o.Threads, p.seed, progressOf(f.name, p.texts[f.name], o)); err != nil {
 			return nil, err
 		}
@@ -86,9 +89,7 @@ func (p *Proposal) shapes(ctx context.Context, o Options) (list []csvFile, err e
 func (p *Proposal) begin(f csvFile, o Options) {
 	p.Encoding, p.Separator, p.HasHeader, p.Above = f.encoding, f.shape.separator, f.shape.header, f.shape.skip
 	p.Notes = append(p.Notes, f.shape.notes...)
-	for _, guess := range f.shape.guesses {
-		p.guessed("%s", guess)
-	}
+	p.sayGuesses(f)
 	switch {
 	case o.Header != HeaderGuess:
 	case f.shape.header && f.shape.only:
@@ -97,6 +98,13 @@ func (p *Proposal) begin(f csvFile, o Options) {
 		p.Notes = append(p.Notes, "the first record was taken for a header (--no-header if it is data)")
 	default:
 		p.Notes = append(p.Notes, "the first record was taken for data (--header if it is a header)")
+	}
+}
+
+// sayGuesses tells how a file was cut, where it could be otherwise.
+func (p *Proposal) sayGuesses(f csvFile) {
+	for _, guess := range f.shape.guesses {
+		p.guessed("%s", guess)
 	}
 }
 

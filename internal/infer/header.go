@@ -12,12 +12,15 @@ import (
 	"thalweg/internal/records"
 )
 
+// bareRecords without a header are below titles at least.
+const bareRecords = 10
+
 // titlesMax is how many records may lie above a header.
 const titlesMax = 20
 
 // untitled finds a header below titles and comments, as reports have them: a record of names
-// above many of as many fields, where fewer are filled in all records before it. Below comments alone there
-// may be records without a header. No records: there is none.
+// above many of as many fields, where fewer are filled in all records before it. Below comments alone, and below titles
+// if there are many, may be records without a header. No records: there is none.
 func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candidates []byte, o Options) (s shape, records [][]string, err error) {
 	for _, separator := range candidates {
 		all, err := loose(ctx, f, size, path, separator)
@@ -33,7 +36,9 @@ func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candi
 		below := slices.DeleteFunc(all[at:], func(rec []string) bool { return len(rec) != fields })
 		uneven := len(all) - at - len(below)
 		header := o.Header == HeaderYes || o.Header == HeaderGuess && len(below) > 0 && looksLikeHeader(below)
-		if !comments && (!header || len(below) < 2) || len(below) < 1 || 100*uneven > unevenMax*len(below) {
+		bare := !comments && !header && fields > 2 && len(below) >= bareRecords && uneven == 0 &&
+			!slices.ContainsFunc(all[:at], func(rec []string) bool { return !isTitle(rec, max(fields, 3)) })
+		if !comments && !bare && (!header || len(below) < 2) || len(below) < 1 || 100*uneven > unevenMax*len(below) {
 			continue
 		}
 		records = below
@@ -42,6 +47,9 @@ func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candi
 			what = "first record: see first_data_line_idx"
 		}
 		s = shape{separator: separator, skip: at, fields: fields, notes: []string{fmt.Sprintf("%s above the %s", linesAre(at), what)}}
+		if bare {
+			s.notes, s.guesses = nil, []string{fmt.Sprintf("%s above the first record of %s, which was not taken for a header: see first_data_line_idx", linesAre(at), path)}
+		}
 	}
 	return s, records, nil
 }

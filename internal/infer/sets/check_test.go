@@ -148,7 +148,7 @@ func (s *set) heads(v *view, o *outcome) *failure {
 	f, has := v.file, o.proposal.HasHeader || s.format != "csv"
 	columnGuessed := o.said(infer.Guessed, v.name, "as one column") || o.said(infer.Guessed, "texts at the top", v.name)
 	if above := o.above(s.format); above >= 0 && above != len(f.Titles) {
-		if !columnGuessed && f.Header != nil && clearlyHeader(f.Header, v.rows) || f.Header == nil && clearlyData(v.rows) {
+		if !columnGuessed && (f.Header != nil && clearlyHeader(f.Header, v.rows) || f.Header == nil && clearlyData(v.rows)) {
 			return failed("titles", "%d titles are above the table of %s, not %d", len(f.Titles), v.name, above)
 		}
 		return unclear

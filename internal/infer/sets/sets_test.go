@@ -44,6 +44,20 @@ const (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// regressions are seeds of sets that were read wrongly once.
+var regressions = []uint64{50085, 200156}
+
+// TestSetsOnceWrong tries the sets that were read wrongly once.
+func TestSetsOnceWrong(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	for _, seed := range regressions {
+		if bad := m.try(t.Context(), generate(seed)); bad != nil {
+			m.report(generate(seed), bad)
+		}
+	}
+}
+
 // TestChaosSets proposes scripts for sets of files, and runs them.
 func TestChaosSets(t *testing.T) {
 	t.Parallel()
