@@ -56,7 +56,7 @@ func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candi
 
 // titles is how many records are above a table with so many fields.
 func titles(all [][]string, fields int) (at int) {
-	for at < len(all) && at <= titlesMax && (isTitle(all[at], fields) || isComment(all[at]) && (len(all[at]) != fields || namedBelow(all[at+1:], fields)) ||
+	for at < len(all) && at <= titlesMax && (isTitle(all[at], fields) || paddedTitle(all[at:], fields) || isComment(all[at]) && (len(all[at]) != fields || namedBelow(all[at+1:], fields)) ||
 		len(all[at]) != fields && namesFollow(all[at+1:], fields)) {
 		at++
 	}
@@ -131,16 +131,26 @@ func commonLength(all [][]string) (most int) {
 
 // isTitle reports a record of which hardly a field is filled, above ones of so many.
 func isTitle(rec []string, fields int) bool {
-	filled := 0
+	if len(rec) == fields {
+		return fields > 2 && filledOf(rec) <= 1 // an index without a name leaves more
+	}
+	return filledOf(rec) <= max(1, fields/2)
+}
+
+// paddedTitle reports a title with as many fields as two columns have, if a line that is none of the table's follows.
+func paddedTitle(all [][]string, fields int) bool {
+	return len(all) > 1 && len(all[0]) == fields && filledOf(all[0]) == 1 && len(all[1]) != fields &&
+		isTitle(all[1], fields) && namesFollow(all[2:], fields)
+}
+
+// filledOf counts the values of a record that are more than blanks.
+func filledOf(rec []string) (n int) {
 	for _, value := range rec {
 		if strings.TrimSpace(value) != "" {
-			filled++
+			n++
 		}
 	}
-	if len(rec) == fields {
-		return fields > 2 && filled <= 1 // an index without a name leaves more
-	}
-	return filled <= max(1, fields/2)
+	return n
 }
 
 func indexes(names []string) []int {

@@ -186,6 +186,7 @@ func TestShape(t *testing.T) {
 		"as many fields":    {"# a,b,c\n# d,e,f\nid,name,amt\n1,a,1.5\n", ',', true, "id name amt"},
 		"a marked header":   {"## by x\n#id;name\n1;a\n2;b\n", ';', true, "id name"},
 		"marked texts":      {"#id;name\nx;a\ny;b\n", ';', true, "id name"},
+		"a padded title":    {"Report of 2024;\nby shop\nday;n\n08/08/1984;1\n12/20/1977;2\n", ';', true, "day n"},
 		"titles, no header": {"Report of 2024\n\"Sales, by shop\"\n" + strings.Repeat("x,1.5,a\ny,2.5,b\n", 5), ',', false, "col_0 col_1 col_2"},
 		"only comments":     {"# c1\n# c2; x\n1;2;3\n4;5;6\n", ';', false, "col_0 col_1 col_2"},
 		"one below":         {"# c1, x\ncount\n1\n2\n", ',', true, "count"},

@@ -144,7 +144,7 @@ func evenest(ctx context.Context, f *os.File, path string, candidates []byte, o 
 			s.separator, records = c, cut
 		}
 	}
-	if records == nil || len(records[0]) == 1 || isTitle(records[0], len(records[0])) || isComment(records[0]) {
+	if records == nil || filledOf(records[0]) <= 1 || isComment(records[0]) {
 		titled, below, err := untitled(ctx, f, st.Size(), path, candidates, o)
 		if err != nil || below != nil {
 			return titled, below, err
