@@ -215,6 +215,9 @@ func (c *workerCmd) observe(a *app, e worker.Event) {
 
 // waiting says that other processes hold the memory of the state directory.
 func (a *app) waiting(text string) {
+	if text == "" {
+		return // what goes on says so by itself
+	}
 	fmt.Fprintf(a.stderr, "waiting for memory: %s\n", text)
 }
 

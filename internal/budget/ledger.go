@@ -72,6 +72,7 @@ type Ledger struct {
 	since  time.Time // of this turn
 	idle   time.Time // since when no batch is at work
 	said   time.Time // when somebody was told what is waited for
+	told   bool      // and not yet that it is over
 	waits  time.Time // since when it is
 	clock  *awake.Clock
 	beats  map[string]beat // of the others, by file
@@ -105,7 +106,7 @@ type Member struct {
 	Owner string        // for those who wait for it
 	Total int64         // that it was told
 	Turn  time.Duration // that it has at least, if others wait; 0: turnDefault
-	// Waiting is told what is waited for, when that takes a while; may be nil.
+	// Waiting is told what is waited for, when that takes a while, and "" when it is over; may be nil.
 	Waiting func(text string)
 	// Resized is told what the room has become, before others are told that it is
 	// smaller, and reports whether what the room has no memory for has ended; may be nil.
@@ -159,6 +160,7 @@ func (l *Ledger) Room() *Room { return l.room }
 
 // Leave gives the share back.
 func (l *Ledger) Leave() error {
+	l.sayOver()
 	if l.me == nil {
 		return nil // it never wrote one
 	}
@@ -388,6 +390,7 @@ func (l *Ledger) say(all []entry, want int64, d demand) {
 	outside := want == 0 && l.entry.Held == 0 && (d.waiting || !l.in)
 	if !outside && (l.entry.All == 0 || want == l.entry.Total) {
 		l.waits = time.Time{}
+		l.sayOver()
 		return
 	}
 	now := time.Now()
@@ -397,8 +400,16 @@ func (l *Ledger) say(all []entry, want int64, d demand) {
 	if now.Sub(l.waits) < sayAfter || now.Sub(l.said) < sayAgain {
 		return
 	}
-	l.said = now
+	l.said, l.told = now, true
 	l.member.Waiting(strings.Join(append(holders(all[:len(all)-1]), fmt.Sprintf("%d MiB for all", figure(all)>>20)), "; "))
+}
+
+// sayOver tells that nothing is waited for any more, if somebody was told what is.
+func (l *Ledger) sayOver() {
+	if l.told {
+		l.told = false
+		l.member.Waiting("")
+	}
 }
 
 // holders says who holds what.

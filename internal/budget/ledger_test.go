@@ -538,6 +538,35 @@ func TestReviewGoesOnBehindAFailure(t *testing.T) {
 	require.NoError(t, two.Leave())
 }
 
+// Who was told what is waited for is told when that is over, also in a process that had memory before.
+func TestWhoWaitsIsToldOfTheEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one := enter(t, dir, "one", MemoryBytesMin, 0)
+	var told []string
+	two := newLedger(dir, Member{Owner: "two", Total: MemoryBytesMin, Waiting: func(text string) { told = append(told, text) }}, wholeOf(t, MemoryBytesMin, 2, 0))
+	waits := func() {
+		require.NoError(t, two.review(t.Context()))
+		two.waits, two.said = time.Now().Add(-sayAfter), time.Time{}
+		require.NoError(t, two.review(t.Context()))
+		require.Len(t, told, 1)
+		require.Contains(t, told[0], "one holds ")
+	}
+	waits()
+	require.NoError(t, one.Leave())
+	require.NoError(t, two.review(t.Context()))
+	require.Equal(t, "", told[1])
+	require.NoError(t, two.review(t.Context()))
+	require.Len(t, told, 2)
+	require.NoError(t, two.Leave())
+	require.Len(t, told, 2)
+	one, told, two = enter(t, dir, "one", MemoryBytesMin, 0), nil, newLedger(dir, two.member, two.whole)
+	waits()
+	require.NoError(t, two.Leave())
+	require.Equal(t, "", told[1], "also when it leaves")
+	require.NoError(t, one.Leave())
+}
+
 // Whoever reads a file while it is written reads an entry.
 func TestSharesAreWrittenInOneStep(t *testing.T) {
 	t.Parallel()
