@@ -42,7 +42,7 @@ func (c *diffCmd) Run(ctx context.Context, a *app) error {
 	}
 	memory.Cores = budget.Cores()
 	if c.ByRows && len(c.Key) > 0 {
-		return &fault.Error{Kind: fault.Script, Message: "--key and --by-rows exclude each other"}
+		return &fault.Error{Kind: fault.Script, Message: "--key and --by-rows exclude each other", Hint: "--key finds the rows of both sides by fields, --by-rows by all of their values: give one of them"}
 	}
 	home, err := c.openHome(ctx, a, false)
 	if err != nil {

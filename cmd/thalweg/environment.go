@@ -98,14 +98,15 @@ func (f environmentFlags) settle(a *app, kctx *kong.Context) error {
 	}
 	switch {
 	case f.Yes.name != "" && f.Yes.name != env.Name:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--yes %s does not name the environment, which is %s", f.Yes.name, env.Name)}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("--yes %s does not name the environment, which is %s", f.Yes.name, env.Name), Hint: "if " + env.Name + " is meant, write --yes " + env.Name}
 	case f.Yes.given && f.Yes.name == "" && env.Protected:
 		return &fault.Error{Kind: fault.Script, Message: "--yes does not name the environment, which is protected", Hint: "if " + env.Name + " is meant, write --yes " + env.Name}
 	}
 	a.environment, a.confirmed = env, f.Yes.given
 	for _, v := range env.Env {
 		if err := os.Setenv(v.Name, v.Value); err != nil {
-			return &fault.Error{Kind: fault.Script, Message: path + ": env has no name of a variable: " + document.Quote(v.Name), Err: err}
+			return &fault.Error{Kind: fault.Script, Message: path + ": under env, " + document.Quote(v.Name) + " cannot be the name of a variable", Err: err,
+				Hint: "use letters, digits and underscores"}
 		}
 	}
 	return apply(env, path, a.typed, a.commands, kctx)

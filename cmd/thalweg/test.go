@@ -82,7 +82,7 @@ func (c *testCmd) Run(ctx context.Context, a *app) (err error) {
 	}
 	switch {
 	case ran == 0:
-		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no test's name matches %q", c.Match)}
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("no test's name matches %q", c.Match), Hint: "without --run all tests run, and each says its name"}
 	case failed > 0:
 		fmt.Fprintf(a.stderr, "%d of %s failed\n", failed, counted(ran, "test", "tests"))
 		return errReported{exitUsers}

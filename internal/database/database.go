@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -50,6 +51,10 @@ type Column struct {
 	Type     string // the name of the type that holds its values exactly
 	Layout   string // of a datetime: how the CSV has it, as Go's package time says it
 	Required bool   // the server lets no NULL in
+}
+
+func tooWide(columns int) error {
+	return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("there are %d columns, the limit is %d", columns, ColumnsMax), Hint: "select those that are needed with query"}
 }
 
 // Client opens sessions. The zero value trusts the system's authorities.

@@ -201,11 +201,11 @@ func (p *postgres) columns(ctx context.Context, src Source) ([]Column, error) {
 	}
 	switch {
 	case len(d.ParamOIDs) > 0:
-		return nil, fault.New(fault.Script, "the query has $1, for which there is no value")
+		return nil, &fault.Error{Kind: fault.Script, Message: "the query has $1, for which there is no value", Hint: "write the value into the query, or a parameter of the script: {name}"}
 	case len(d.Fields) == 0:
 		return nil, fault.New(fault.Script, "the query gives no columns: it has to be a SELECT")
 	case len(d.Fields) > ColumnsMax:
-		return nil, fault.New(fault.Script, "there are %d columns, the limit is %d", len(d.Fields), ColumnsMax)
+		return nil, tooWide(len(d.Fields))
 	}
 	out := make([]Column, len(d.Fields))
 	var wanted []string

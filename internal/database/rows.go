@@ -68,7 +68,7 @@ func (s *sqlSession) columns(ctx context.Context, src Source) ([]Column, error) 
 	case len(types) == 0:
 		return nil, fault.New(fault.Script, "the query gives no columns: it has to be a SELECT")
 	case len(types) > ColumnsMax:
-		return nil, fault.New(fault.Script, "there are %d columns, the limit is %d", len(types), ColumnsMax)
+		return nil, tooWide(len(types))
 	}
 	out := make([]Column, len(types))
 	for i, t := range types {

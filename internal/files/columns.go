@@ -215,7 +215,7 @@ func headerColumns(in Input, c script.CSVReader) ([]script.FileColumn, error) {
 			f.Hint = "the columns are those of the first file: name one first that has its header in record hdr_line_idx, counted from 0; or list the columns: columns: {name: type}"
 			return nil, f
 		case w.offset >= HeadBytesMax:
-			return nil, inputFault(fault.UserData, in.URL, "the lines before the data are longer than %d MiB", HeadBytesMax>>20)
+			return nil, headTooLong(in.URL)
 		case i < c.HeaderRecord:
 			continue
 		}

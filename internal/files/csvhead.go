@@ -60,9 +60,11 @@ func csvDialect(r *script.FileReader) error {
 	case sep == '"' || sep == '\r' || sep == '\n' || sep == 0 || sep >= utf8.RuneSelf:
 		return scriptFault(r.Pos, "csv.separator", "the separator must be one ASCII character other than a quote or a line end, not %q", sep)
 	case r.CSV.ByHeader && r.CSV.HeaderRecord < 0:
-		return scriptFault(r.Pos, "csv.hdr_line_idx", "columns are found by header text, so the file must have a header record")
+		return scriptHint("say csv: {hdr_line_idx: N}, counted from 0, or find the columns by col_idx",
+			scriptFault(r.Pos, "csv.hdr_line_idx", "columns are found by their headers, but hdr_line_idx says that there is none"))
 	case r.CSV.ByHeader && r.CSV.FirstDataRecord > 0 && r.CSV.FirstDataRecord < r.CSV.HeaderRecord:
-		return scriptFault(r.Pos, "csv.first_data_line_idx", "data before the header record is not supported yet")
+		return scriptHint("name a record below the header, or leave first_data_line_idx out: the data begins below the header then",
+			scriptFault(r.Pos, "csv.first_data_line_idx", "first_data_line_idx %d is above the header, hdr_line_idx %d", r.CSV.FirstDataRecord, r.CSV.HeaderRecord))
 	}
 	return nil
 }
@@ -93,7 +95,7 @@ func readHead(r *script.FileReader, path, u string) (csvHead, error) {
 		return csvHead{}, err
 	}
 	if head.start >= HeadBytesMax {
-		return csvHead{}, inputFault(fault.UserData, u, "the lines before the data are longer than %d MiB", HeadBytesMax>>20)
+		return csvHead{}, headTooLong(u)
 	}
 	prefix := make([]byte, head.start)
 	if _, err := io.ReadFull(io.NewSectionReader(f, 0, head.start), prefix); err != nil {
@@ -103,6 +105,17 @@ func readHead(r *script.FileReader, path, u string) (csvHead, error) {
 		return csvHead{}, OpenFault(u, err)
 	}
 	return head, nil
+}
+
+func headTooLong(u string) error {
+	f := inputFault(fault.UserData, u, "the lines before the data are longer than %d MiB", HeadBytesMax>>20)
+	f.Hint = "look for a quote in them that is not closed, and whether first_data_line_idx counts too many records"
+	return f
+}
+
+func scriptHint(hint string, f *fault.Error) error {
+	f.Hint = hint
+	return f
 }
 
 // headBlockBytes is what is read of a file at first to find its head.
@@ -176,7 +189,9 @@ func parseHead(r *script.FileReader, w *csvWalker, u string) (csvHead, error) {
 		}
 		if !ok {
 			if head.fields > 0 && r.CSV.ByHeader && i <= r.CSV.HeaderRecord {
-				return head, inputFault(fault.UserData, u, "the file ends before its header: it has %s, hdr_line_idx is %d", counted(i, "record"), r.CSV.HeaderRecord)
+				f := inputFault(fault.UserData, u, "the file ends before its header: it has %s, hdr_line_idx is %d", counted(i, "record"), r.CSV.HeaderRecord)
+				f.Hint = "hdr_line_idx counts records from 0, and no blank lines; if this is the wrong file, name another one"
+				return head, f
 			}
 			break
 		}

@@ -60,10 +60,16 @@ func Expand(ctx context.Context, at Places, urls []script.FileURL) ([]script.Fil
 			out = append(out, script.FileURL{URL: name, Pos: u.Pos}) // readers know the patterns
 		}
 		if len(out) > MaxMatchedFilesCount {
-			return nil, placed(u, fault.New(fault.UserData, "%s: more than %d files match", u.URL, MaxMatchedFilesCount))
+			return nil, placed(u, tooMany(u.URL+": more than %d files match"))
 		}
 	}
 	return out, nil
+}
+
+func tooMany(what string) *fault.Error {
+	f := fault.New(fault.UserData, what, MaxMatchedFilesCount)
+	f.Hint = "make the pattern narrower, and read the files in several nodes"
+	return f
 }
 
 // listed gives what was found for a pattern on a server.
@@ -123,7 +129,7 @@ func matches(ctx context.Context, base string, u script.FileURL) ([]string, erro
 			}
 			next = append(next, names...)
 			if len(next) > MaxMatchedFilesCount {
-				return nil, placed(u, fault.New(fault.UserData, "%s: more than %d files match", u.URL, MaxMatchedFilesCount))
+				return nil, placed(u, tooMany(u.URL+": more than %d files match"))
 			}
 		}
 		found = next
@@ -146,7 +152,7 @@ func descend(ctx context.Context, base string, dirs []string) (out []string, err
 		}
 		seen[dir] = true
 		if out = append(out, dir); len(out) > MaxMatchedFilesCount {
-			return nil, fault.New(fault.UserData, "more than %d directories would be looked through for **", MaxMatchedFilesCount)
+			return nil, tooMany("more than %d directories would be looked through for **")
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -181,7 +181,9 @@ func (t *tracer) compareQuery(ctx context.Context, n *traced, file string, sets 
 		return err
 	}
 	if more+fewer > 0 {
-		return fault.New(fault.Environment, "its rows are others when it is taken apart")
+		f := fault.New(fault.Environment, "the query gives other rows when its parts are computed one by one")
+		f.Hint = "trace the tables that it reads: from there on rows can be followed"
+		return f
 	}
 	return nil
 }

@@ -146,7 +146,8 @@ func (p *Planner) PlanNode(ctx context.Context, n *script.Node, in Inputs) (Node
 		return plan, nil, err
 	}
 	if len(works) > batchesMax {
-		return plan, nil, fault.New(fault.Script, "the node would have %d batches; the limit is %d", len(works), batchesMax)
+		return plan, nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the node would have %d batches; the limit is %d", len(works), batchesMax),
+			Hint: "give more with --memory, which makes batches larger, or read the files in several nodes"}
 	}
 	if n.Table != nil {
 		plan.Table, plan.Layout, plan.Unique = n.Table.Name, p.layout(n, in, sizes), uniqueKeys(n)

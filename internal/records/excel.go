@@ -183,7 +183,8 @@ func Excel(ctx context.Context, to io.Writer, in io.ReaderAt, size int64, spec S
 	}
 	err = s.rows()
 	if err == nil && x.at == nil {
-		err = fault.New(fault.UserData, "sheet %q has no header: it is empty", x.sheet)
+		err = &fault.Error{Kind: fault.UserData, Message: fmt.Sprintf("sheet %q has no header: it is empty", x.sheet),
+			Hint: "name the sheet that has the table: excel: {sheet: NAME}"}
 	}
 	return x.bytes, err
 }

@@ -165,7 +165,7 @@ func (l *lister) choose(dirs []string, dir, part string, last bool, entries []en
 		ok, err := path.Match(part, e.name)
 		switch {
 		case err != nil:
-			return nil, fault.New(fault.Script, "the pattern cannot be read")
+			return nil, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("the pattern %q cannot be read", part), Hint: "look for a [ without its ]; a [ of the name itself is written as [[]"}
 		case !ok || e.dir == last || strings.HasPrefix(e.name, ".") && !strings.HasPrefix(part, "."):
 		case !last:
 			if dirs = append(dirs, dir+e.name+"/"); len(dirs) > listedDirsMax {
