@@ -109,7 +109,7 @@ var allowed = map[string]string{
 	"internal/starter":                 "fault",
 	"internal/infer":                   "address document engine expr fault figures files records script similar sqltext unpack",
 	"internal/scripttest":              "engine expr fault files local remote script secret similar sqltext state unpack",
-	"internal/slot":                    "budget copies fault keeper parts remote state worker",
+	"internal/slot":                    "awake budget copies fault keeper parts remote state worker",
 	"internal/cluster":                 "address document fault pace secret",
 	"internal/local": "adapt address calendar cassandra cluster collect database doctor document budget durable engine expr fault figures files gate keeper lineage matrix message notify outfile pace schedule parts parts/cache parts/cassandra parts/local parts/s3 pipeline plan python query queue queue/inproc queue/rabbitmq remote script secret similar slot sqltext state state/cassandra state/sqlite " +
 		"state/patient coordinator executor supervise worker",
