@@ -39,7 +39,8 @@ var assigned = newExpression(secretName+`=([^\s"'&;,<>(){}\[\]]+)`,
 	start{signs: "=", part: inName, wanted: address.HasSecretWord})
 
 // harmless are values that say what a column or a setting is.
-var harmless = regexp.MustCompile(`(?i)^(int|float|string|bool|decimal2|datetime|true|false|null|none|yes|no|\d{1,3}|(r|l|p|w)\.\w+|.*\{[\w.|]+\}.*|x+)( .*)?$`)
+var harmless = regexp.MustCompile(`(?i)^((int|float|string|bool|decimal2|decimal|date|datetime|timestamptz)(\([0-9, ]*\)?)?\??|(list|struct)\(.*` +
+	`|true|false|null|none|yes|no|\d{1,3}|(r|l|p|w)\.\w+|.*\{[\w.|]+\}.*|x+)( .*)?$`)
 
 // hidden reports whether a value behind such a name is a secret in a text.
 func hidden(name address.Name, value string) bool {

@@ -55,6 +55,22 @@ func TestStoredKeepsPieces(t *testing.T) {
 	require.Equal(t, "x", (*Known)(nil).Stored("x"))
 }
 
+// Columns are called so, too: their types are no secrets, or scripts with them would be stored without them.
+func TestTypesAreNoSecrets(t *testing.T) {
+	t.Parallel()
+	for _, typ := range []string{"int", "int?", "string?", "string? = none", "date", "date 2006-01-02", "datetime? 2006-01-02 15:04:05", "timestamptz 2006-01-02T15:04:05Z07:00",
+		"decimal(18,4)", "decimal(38, 10)?", "list(string)", "struct(a int, b string)?", "decimal2"} {
+		for _, text := range []string{"password: " + typ, `{id: int, secret: "` + typ + `", x: int?}`, "{id: int, pwd: " + typ + ", x: int?}", "dsn: '" + typ + "'"} {
+			k := New()
+			k.Learn(text)
+			require.Equal(t, text, k.Stored(text))
+		}
+		k := New()
+		k.LearnKeyed("password", typ)
+		require.Equal(t, typ, k.Text(typ))
+	}
+}
+
 func TestLearn(t *testing.T) {
 	t.Parallel()
 	for text, secrets := range map[string][]string{
