@@ -143,7 +143,7 @@ func (c *batchesCmd) Run(ctx context.Context, a *app) error {
 			}
 			what += b.Failure.Message
 		}
-		t.AppendRow([]any{b.Batch, statusText(a, b.Status), b.Attempt, count(b.RowsIn), count(b.RowsOut), size(b.BytesOut), span(batches[i].Stats.Elapsed), what})
+		t.AppendRow([]any{b.Batch, statusText(a, b.Status), b.Attempt, ofWhole(b.Status, count(b.RowsIn)), ofWhole(b.Status, count(b.RowsOut)), ofWhole(b.Status, size(b.BytesOut)), span(batches[i].Stats.Elapsed), what})
 	}
 	t.Render()
 	return nil

@@ -323,9 +323,17 @@ func (a *app) printBatches(title string, batches []history.Batch) {
 	t := a.newTable(title, "status", "rows in", "rows out", "bytes out", "time", "where it went", "").leaves("bytes out", "where it went", "rows in", "rows out")
 	rightAligned(t, 1, 3, 4, 5, 6)
 	for _, b := range batches {
-		t.AppendRow([]any{b.Batch, statusText(a, b.Status), count(b.RowsIn), count(b.RowsOut), size(b.BytesOut), span(ms(b.Elapsed)), bar(b.Stages), batchNote(b)})
+		t.AppendRow([]any{b.Batch, statusText(a, b.Status), ofWhole(b.Status, count(b.RowsIn)), ofWhole(b.Status, count(b.RowsOut)), ofWhole(b.Status, size(b.BytesOut)), span(ms(b.Elapsed)), bar(b.Stages), batchNote(b)})
 	}
 	t.Render()
+}
+
+// ofWhole is what a batch has counted: one that has not succeeded has counted nothing, which is not 0.
+func ofWhole(s state.Status, counted string) string {
+	if s == state.Succeeded {
+		return counted
+	}
+	return "-"
 }
 
 // batchNote says what a batch waits for.
@@ -350,8 +358,10 @@ func (a *app) showBatch(key state.RunKey, d history.BatchDetail) {
 		}
 		fmt.Fprintln(a.stdout)
 		if at.Stages.Total > 0 {
-			a.say("rows", fmt.Sprintf("%s in, %s out", count(at.RowsIn), count(at.RowsOut)))
-			a.say("bytes", fmt.Sprintf("%s in, %s out", size(at.BytesIn), size(at.BytesOut)))
+			if at.Status == state.Succeeded {
+				a.say("rows", fmt.Sprintf("%s in, %s out", count(at.RowsIn), count(at.RowsOut)))
+				a.say("bytes", fmt.Sprintf("%s in, %s out", size(at.BytesIn), size(at.BytesOut)))
+			}
 			if at.PeakBytes > 0 {
 				a.say("peak memory", size(at.PeakBytes))
 			}
