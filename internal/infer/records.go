@@ -41,7 +41,12 @@ func (p *Proposal) records(ctx context.Context, o Options) error {
 	if err == nil && p.doubledInSheets(list) {
 		err = p.byLetters(ctx, list)
 	}
+	doubled := map[string]bool{}
+	for _, f := range list {
+		maps.Copy(doubled, twice(f.all))
+	}
 	for n := 0; n < len(list) && err == nil; n++ {
+		list[n].keys = p.usable(list[n].name, list[n].all, doubled)
 		err = p.profileRecords(ctx, n, &list[n], o)
 	}
 	if err != nil {
@@ -181,7 +186,6 @@ func (p *Proposal) byLetters(ctx context.Context, list []recordFile) error {
 
 // profileRecords looks at all values of a file.
 func (p *Proposal) profileRecords(ctx context.Context, n int, f *recordFile, o Options) error {
-	f.keys = p.usable(f.name, f.all)
 	spec := p.from
 	for _, k := range f.keys {
 		spec.Columns = append(spec.Columns, records.Column{Path: k.Key, Kind: records.Text, Optional: true, Nulls: sheetErrors(p.Format)})
@@ -201,8 +205,8 @@ func (p *Proposal) profileRecords(ctx context.Context, n int, f *recordFile, o O
 	return f.found.tooBroken()
 }
 
-// usable are the values that a script can ask for by their names.
-func (p *Proposal) usable(name string, found []records.Found) (out []records.Found) {
+// usable are the values that a script can ask for by their names. doubled are keys that some file has twice.
+func (p *Proposal) usable(name string, found []records.Found, doubled map[string]bool) (out []records.Found) {
 	count := map[string]int{}
 	for _, f := range found {
 		count[f.Key]++
@@ -214,6 +218,8 @@ func (p *Proposal) usable(name string, found []records.Found) (out []records.Fou
 			unnamed = append(unnamed, f.Letters)
 		case count[f.Key] > 1: // none of them can be asked for
 			p.leftOut("column %s of %s has the header of another one, %q: it is left out (--no-header reads columns by their letters)", f.Letters, name, f.Key)
+		case doubled[f.Key]:
+			p.leftOut("column %q of %s is left out: another file has two columns of that name", f.Key, name)
 		case strings.ContainsAny(f.Key, "{}"):
 			p.leftOut("%q of %s is left out, because scripts have parameters in braces", f.Key, name)
 		default:
@@ -339,19 +345,13 @@ func (p *Proposal) makeCSV(ctx context.Context, name, path string, spec records.
 
 // recordColumns are the columns of all files, in the order in which they are first seen.
 func (p *Proposal) recordColumns(list []recordFile) (columns []*profile, kinds []records.Value, errors []map[string]int64) {
-	at, doubled := map[string]int{}, map[string]bool{}
-	for _, f := range list {
-		maps.Copy(doubled, twice(f.all))
-	}
+	at := map[string]int{}
 	for n, f := range list {
 		file := ""
 		if len(list) > 1 {
 			file = f.name
 		}
 		for i, key := range f.keys {
-			if doubled[key.Key] {
-				continue // they are called the same in another file, which says it
-			}
 			k, known := at[key.Key]
 			if !known {
 				k = len(columns)

@@ -199,13 +199,15 @@ func TestSheetsTogether(t *testing.T) {
 	require.ErrorContains(t, err, "a workbook that is compressed")
 
 	// What is doubled in one of files with other headers is left out of all.
-	twice, once := workbook(t, row{"id", "a", "a"}, row{1, 2, 3}), workbook(t, row{"a", "id"}, row{4, 5})
+	twice, once := workbook(t, row{"id", "a", "a"}, row{1, 2, 3}), workbook(t, row{"a", "id"}, row{4, 5}, row{6})
 	for _, list := range [][]string{{twice, once}, {once, twice}} {
 		p, err := Files(t.Context(), list, options(t))
 		require.NoError(t, err)
 		require.Len(t, p.Columns, 1)
 		require.Equal(t, "id 1 … 5", p.Columns[0].Name+" "+p.Columns[0].Evidence)
 		require.Contains(t, p.Doubts, Doubt{LeftOut, "column B of " + twice + ` has the header of another one, "a": it is left out (--no-header reads columns by their letters)`})
+		require.Contains(t, p.Doubts, Doubt{LeftOut, `column "a" of ` + once + `: another file has two columns of that name`})
+		require.Contains(t, p.Doubts, Doubt{LeftOut, "1 row of " + once + " with values only in columns that are left out: it is left out with them (--no-header reads columns by their letters)"})
 		require.Equal(t, int64(2), p.Rows)
 	}
 	_, err = Files(t.Context(), []string{workbook(t, row{"a", "a"}), workbook(t, row{"a", "a"})}, options(t))

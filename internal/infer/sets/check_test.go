@@ -100,7 +100,7 @@ func (s *set) views(o *outcome) (views []view, bad *failure) {
 			switch {
 			case rec.Broken:
 				v.bad++
-			case s.format == "excel" && o.said(infer.LeftOut, "with values only in columns", f.Name) && onlyUnnamed(rec.Cells, f.Header):
+			case s.format == "excel" && o.said(infer.LeftOut, "with values only in columns", f.Name) && onlyLeftOut(rec.Cells, f.Header, s.doubled()):
 				v.unread++
 			case s.format != "excel" || slices.ContainsFunc(rec.Cells, there):
 				v.rows = append(v.rows, rec.Cells)
@@ -129,18 +129,35 @@ func (f file) withFirstAsHeader() file {
 	return f
 }
 
-// onlyUnnamed reports a row whose values are all in columns without a header.
-func onlyUnnamed(cells, head []cell) bool {
+// onlyLeftOut reports a row whose values are all in columns without a header, or with one that a file has twice.
+func onlyLeftOut(cells, head []cell, doubled map[string]bool) bool {
 	some := false
 	for j, c := range cells {
 		if !there(c) {
 			continue
 		}
-		if some = true; j < len(head) && strings.TrimSpace(head[j].Text) != "" {
+		if some = true; j < len(head) && strings.TrimSpace(head[j].Text) != "" && !doubled[strings.TrimSpace(head[j].Text)] {
 			return false
 		}
 	}
 	return some
+}
+
+// doubled are the headers that some sheet has twice.
+func (s *set) doubled() map[string]bool {
+	out := map[string]bool{}
+	for _, f := range s.files {
+		if !slices.ContainsFunc(f.Header, there) {
+			f = f.withFirstAsHeader()
+		}
+		seen := map[string]bool{}
+		for _, c := range f.Header {
+			name := strings.TrimSpace(c.Text)
+			out[name] = out[name] || seen[name]
+			seen[name] = true
+		}
+	}
+	return out
 }
 
 // heads gives a view the header that the proposal takes the file to have.
