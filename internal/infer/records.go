@@ -496,7 +496,8 @@ func (p *Proposal) kindOf(name string) (records.Format, error) {
 		head = bytes.TrimLeft(bytes.ReplaceAll(head, []byte{0}, nil), "\xff\xfe")
 	}
 	what := address.Records(name)
-	none := what == "JSON" && len(bytes.Trim(head, "\ufeff[] \t\r\n")) == 0 // it is called so, and has no records
+	// It is called so, or is a list, and has no records.
+	none := (what == "JSON" || bytes.ContainsRune(head, '[')) && len(bytes.Trim(head, "\ufeff[] \t\r\n")) == 0
 	if records.LooksJSON(head) || none {
 		return records.JSON, nil
 	}
