@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -107,7 +108,10 @@ func (r *runner) toWrite(ctx context.Context, nodes []*script.Node) ([]*script.N
 // writes lists what a run that is under way has still to write; nothing if what it was made from is not known.
 func (r *runner) writes(ctx context.Context, key state.RunKey) ([]target, error) {
 	run, err := r.store.Run(ctx, key)
-	if err != nil || run.Status != state.Running {
+	switch {
+	case errors.Is(err, state.ErrNotFound): // its note comes before it: it looks for others when it is there
+		return nil, nil
+	case err != nil || run.Status != state.Running:
 		return nil, err
 	}
 	rec, err := r.recallFrom(ctx, key, true)
