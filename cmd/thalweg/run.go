@@ -136,7 +136,7 @@ func (w *workplace) equip(a *app, flags engineFlags, opts local.Options) local.O
 	opts.Program, opts.Keeper, opts.Known, opts.Remote, opts.Logger, opts.Waiting = version, ownExecutable, a.known, w.client, w.logger, a.waiting
 	opts.MemoryBytes, opts.Cores, opts.Interpreter, opts.RowTimeout, opts.GroupTimeout = w.memoryBytes, flags.Cores, flags.Python, flags.RowTimeout, flags.GroupTimeout
 	opts.Tries, opts.AttemptTimeout = flags.Tries, flags.AttemptTimeout
-	opts.Exclusive, opts.Shared = a.environment != nil && a.environment.Protected, a.shared
+	opts.Exclusive, opts.Shared = a.protected(), a.shared
 	return opts
 }
 

@@ -64,7 +64,7 @@ func (c *schedulerCmd) Run(ctx context.Context, a *app) error {
 	told.wrapWorker(ctx, &opts)
 	return local.Schedule(ctx, place.home, local.SchedulerOptions{
 		WorkerOptions: opts,
-		Program:       version, Workspace: c.Workspace, Scripts: c.Scripts, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Hooks: hooks,
+		Program:       version, Workspace: c.Workspace, Scripts: c.Scripts, ParamsPath: c.Params, Params: c.Param, Lenient: c.Lenient, Exclusive: a.protected(), Hooks: hooks,
 		Serving: func(served []schedule.Served) { a.printServed(served) },
 	})
 }

@@ -32,6 +32,7 @@ type SchedulerOptions struct {
 	ParamsPath string
 	Params     map[string]string
 	Lenient    bool
+	Exclusive  bool // see Options
 	Hooks      []script.Hook
 	Serving    func(served []schedule.Served) // called when the scripts were read for the first time; may be nil
 	Clock      calendar.Clock                 // nil: the machine's
@@ -219,7 +220,7 @@ func (s *scheduler) Begin(ctx context.Context, start schedule.Start) (state.RunK
 		}
 	}
 	return Begin(ctx, s.home, Options{ScriptPath: start.Script, ParamsPath: s.opts.ParamsPath, Program: s.opts.Program, Params: params, Offered: start.Offered, Lenient: s.opts.Lenient, Known: s.opts.Known,
-		Workspace: s.opts.Workspace, Reuse: true, Description: start.Description, Token: start.Token, Nominal: start.Nominal, Hooks: s.opts.Hooks, MemoryBytes: s.opts.MemoryBytes, Cores: s.opts.Cores,
+		Workspace: s.opts.Workspace, Reuse: true, Exclusive: s.opts.Exclusive, Description: start.Description, Token: start.Token, Nominal: start.Nominal, Hooks: s.opts.Hooks, MemoryBytes: s.opts.MemoryBytes, Cores: s.opts.Cores,
 		Interpreter: s.opts.Interpreter, Keeper: s.opts.Keeper, RowTimeout: s.opts.RowTimeout, GroupTimeout: s.opts.GroupTimeout, Remote: s.opts.Remote, Logger: s.opts.Logger})
 }
 
