@@ -342,6 +342,8 @@ func TestByPosition(t *testing.T) {
 			if c.why == "" {
 				require.NotContains(t, b.String(), "positions")
 			} else {
+				require.Len(t, p.Doubts, 1) // a file with other places of columns would be read wrongly
+				require.Equal(t, Guessed, p.Doubts[0].Kind)
 				require.Contains(t, b.String(), "# Columns are read by their positions, "+c.why+" a run does not look at headers then.\n")
 			}
 			loads(t, p)

@@ -180,7 +180,8 @@ func (p *Proposal) byLetters(ctx context.Context, list []recordFile) error {
 		}
 		list[n].rows = rows
 	}
-	p.Notes = append(p.Notes, fmt.Sprintf("columns are read by their letters, because headers are there twice in row %d: a run does not look at headers then", list[0].head))
+	p.guessed("columns are read by their letters, because headers are there twice in row %d: "+
+		"a run does not look at headers then", list[0].head)
 	return nil
 }
 

@@ -145,6 +145,9 @@ func TestHeadersOfSheets(t *testing.T) {
 			require.Len(t, p.Notes, len(c.notes), p.Notes)
 			for i, note := range c.notes {
 				require.Contains(t, strings.ReplaceAll(p.Notes[i], path, "in.xlsx"), note)
+				if strings.Contains(note, "headers are there twice") {
+					require.Contains(t, p.Doubts, Doubt{Guessed, p.Notes[i]})
+				}
 			}
 			loads(t, p)
 		})

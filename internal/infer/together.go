@@ -161,8 +161,8 @@ func (p *Proposal) withoutBraces(list []csvFile) {
 		}
 	}
 	if same {
-		p.Notes = append(p.Notes, fmt.Sprintf("columns are read by their positions, because the header %s has braces, "+
-			"in which scripts have parameters: a run does not look at headers then", quoted(header)))
+		p.guessed("columns are read by their positions, because the header %s has braces, "+
+			"in which scripts have parameters: a run does not look at headers then", quoted(header))
 	}
 }
 
