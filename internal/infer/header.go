@@ -47,6 +47,9 @@ func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candi
 			what = "first record: see first_data_line_idx"
 		}
 		s = shape{separator: separator, skip: at, fields: fields, notes: []string{fmt.Sprintf("%s above the %s", linesAre(at), what)}}
+		if isPadded(all[at-1], fields) && header {
+			s.notes, s.guesses = nil, []string{fmt.Sprintf("%s above the header of %s, which may be data: see hdr_line_idx", linesAre(at), path)}
+		}
 		if bare {
 			s.notes, s.guesses = nil, []string{fmt.Sprintf("%s above the first record of %s, which was not taken for a header: see first_data_line_idx", linesAre(at), path)}
 		}
@@ -137,10 +140,22 @@ func isTitle(rec []string, fields int) bool {
 	return filledOf(rec) <= max(1, fields/2)
 }
 
-// paddedTitle reports a title with as many fields as two columns have, if a line that is none of the table's follows.
+// paddedTitle reports a title with as many fields as two columns have: behind it and other titles are names above values.
 func paddedTitle(all [][]string, fields int) bool {
-	return len(all) > 1 && len(all[0]) == fields && filledOf(all[0]) == 1 && len(all[1]) != fields &&
-		isTitle(all[1], fields) && namesFollow(all[2:], fields)
+	if len(all) == 0 || !isPadded(all[0], fields) {
+		return false
+	}
+	short := false // a line that is none of the table's
+	rest := all[1:]
+	for ; len(rest) > 0 && (isTitle(rest[0], fields) || isPadded(rest[0], fields)); rest = rest[1:] {
+		short = short || len(rest[0]) != fields
+	}
+	return len(rest) > 0 && (short || filledOf(rest[0]) == fields) && namesFollow(rest, fields)
+}
+
+// isPadded reports a record that may be a title with as many fields as two columns have.
+func isPadded(rec []string, fields int) bool {
+	return fields == 2 && len(rec) == fields && filledOf(rec) == 1 && strings.TrimSpace(rec[0]) != ""
 }
 
 // filledOf counts the values of a record that are more than blanks.
