@@ -37,7 +37,9 @@ func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candi
 		uneven := len(all) - at - len(below)
 		header := o.Header == HeaderYes || o.Header == HeaderGuess && len(below) > 0 && looksLikeHeader(below)
 		bare := !comments && !header && fields > 2 && len(below) >= bareRecords && uneven == 0 &&
-			!slices.ContainsFunc(all[:at], func(rec []string) bool { return !isTitle(rec, max(fields, 3)) })
+			!slices.ContainsFunc(all[:at], func(rec []string) bool {
+				return !isTitle(rec, max(fields, 3)) || len(rec) == fields && strings.TrimSpace(rec[0]) == "" // a name
+			})
 		if !comments && !bare && (!header || len(below) < 2) || len(below) < 1 || 100*uneven > unevenMax*len(below) {
 			continue
 		}

@@ -282,6 +282,7 @@ func TestGuesses(t *testing.T) {
 			"a line is above the header of in.csv, which may be data: see hdr_line_idx"},
 		"padded titles": {"Report of 2024;\n\"by shop\"\n2024-01-31;\nname;value\nx;1,5\ny;2,5\n",
 			"3 lines are above the header of in.csv, which may be data: see hdr_line_idx"},
+		"one name":                       {",,id\n" + strings.Repeat("x,1.5,7\ny,2.5,8\n", 5), ""},
 		"values that lack, and no title": {"x,\ny,1\nz,2\n", ""},
 		"two records": {"a|7|2019|2,5|Ann|5%\nb|8|2024|1,5|Bob|7\n",
 			"the first record of in.csv was taken for a header, though it looks like the few below it (--no-header if it is data)"},
