@@ -164,8 +164,11 @@ func (l *Ledger) Leave() error {
 	if l.me == nil {
 		return nil // it never wrote one
 	}
-	name := l.me.Name()
-	return errors.Join(os.Remove(name), l.me.Close())
+	err := os.Remove(l.me.Name())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // somebody has cleaned up: there is nothing left to give back
+	}
+	return errors.Join(err, l.me.Close())
 }
 
 // Review follows those who come and go until ctx ends. What fails is tried again, because batches wait for what comes

@@ -469,6 +469,14 @@ func TestAFileThatIsEmptyIsNoError(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
+// Whose share somebody has removed, as one who cleans up a full disk, leaves all the same.
+func TestLeaveWithoutAFile(t *testing.T) {
+	t.Parallel()
+	l := enter(t, t.TempDir(), "one", gib, 0)
+	require.NoError(t, os.Remove(l.me.Name()))
+	require.NoError(t, l.Leave())
+}
+
 // What a process could not say of itself does not count: others go by what it has said.
 func TestAShareThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
