@@ -240,7 +240,7 @@ func (l Location) Hidden(text string) string {
 	return l.Hide(text)
 }
 
-// Parse takes a remote address apart.
+// Parse takes a remote address apart, which may have references to values of the environment in it.
 func Parse(name string) (Location, error) {
 	l := Location{Scheme: Scheme(name), URL: name}
 	if i := strings.IndexFunc(name, unicode.IsControl); i >= 0 || !utf8.ValidString(name) || len(name) > nameBytesMax {
@@ -248,7 +248,7 @@ func Parse(name string) (Location, error) {
 	}
 	switch l.Scheme {
 	case "http", "https":
-		u, err := url.Parse(name)
+		u, err := url.Parse(reference.ReplaceAllString(name, "env.$1")) // a secret is not there yet
 		if err != nil || u.Host == "" {
 			return l, bad(l, "is not a URL", "write "+l.Scheme+"://host/path; characters such as % in a name are written as %25")
 		}
@@ -274,7 +274,7 @@ func Parse(name string) (Location, error) {
 }
 
 func parseSFTP(l Location) (Location, error) {
-	const form = "write sftp://user@host/path or sftp://user@host:port/path"
+	const form = "write sftp://user@host/path or sftp://user@host:2022/path"
 	u, err := url.Parse(l.URL)
 	if err != nil || u.Hostname() == "" || u.Path == "" || u.Path == "/" || u.RawQuery != "" || u.Fragment != "" {
 		return l, bad(l, "is not an SFTP address", form+"; % ? and # in a name are written as %25 %3F and %23")

@@ -38,6 +38,12 @@ func TestRedact(t *testing.T) {
 		"ftp://joe:passh":                "ftp://joe:xxxxx",
 		"http://{host}:{port}/x":         "http://{host}:{port}/x",
 		"http://h/x?token={env.TOKEN}":   "http://h/x?token={env.TOKEN}", // a reference is no secret
+		"http://h/x?token={ env.T }":     "http://h/x?token={ env.T }",
+		"http://h/x?key=v1-{env.KEY}":    "http://h/x?key=v1-{env.KEY}",
+		"http://{env.LOGIN}@h/x":         "http://{env.LOGIN}@h/x",
+		"http://joe:{env.PW}@h/x@y":      "http://joe:{env.PW}@h/x@y",
+		"http://joe:q:1@2/3?4#5%6@h/x":   "http://joe:xxxxx@h/x", // a password that is not escaped
+		"sftp://joe:SE@C/RET@h:1/x":      "sftp://joe:xxxxx@h:1/x",
 		"http://h/x?token={t}&sig=a{t}":  "http://h/x?token={t}&sig=xxxxx",
 		"http://h/x?sig={t}b.":           "http://h/x?sig=xxxxx.",
 		"http://[::1]:80/x":              "http://[::1]:80/x",
@@ -92,6 +98,11 @@ func TestMistyped(t *testing.T) {
 func TestRedactText(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
+		`urls: ["http://h/f?token={env.T}"], fields: {`:  `urls: ["http://h/f?token={env.T}"], fields: {`,
+		"urls: [http://h/f?token={env.T}]":               "urls: [http://h/f?token={env.T}]",
+		"r: {urls: http://h/f?sig={ env.T }}":            "r: {urls: http://h/f?sig={ env.T }}",
+		"(see http://{env.L}@h/x(1).)":                   "(see http://{env.L}@h/x(1).)",
+		"r: {urls: http://h/f?token=abc}":                "r: {urls: http://h/f?token=xxxxx}",
 		`error: "https://u:p@h/x": no`:                   `error: "https://u:xxxxx@h/x": no`,
 		"from https://tok@h/x?sig=1&b=2, to s3:/u:p@b/k": "from https://xxxxx@h/x?sig=xxxxx&b=2, to s3:/u:xxxxx@b/k",
 		"https://h/x?token=abc: no (s3:/b/x?sig=1).":     "https://h/x?token=xxxxx: no (s3:/b/x?sig=xxxxx).",
@@ -137,6 +148,9 @@ func TestParse(t *testing.T) {
 		"sftp://joe@h/data/a%20b.csv":     {Scheme: "sftp", Host: "h:22", User: "joe", Path: "/data/a b.csv"},
 		"sftp://joe@[::1]/a":              {Scheme: "sftp", Host: "[::1]:22", User: "joe", Path: "/a"},
 		"sftp://joe@[::1]:2022/a":         {Scheme: "sftp", Host: "[::1]:2022", User: "joe", Path: "/a"},
+		"http://joe:{env.PW}@h:80/x":      {Scheme: "http", Host: "h:80"},
+		"https://{env.LOGIN}@h/x":         {Scheme: "https", Host: "h"},
+		"http://{env.HOST}/x?t={env.T}":   {Scheme: "http", Host: "env.HOST"},
 		"sftp://joe@h:2022/../etc/x.conf": {Scheme: "sftp", Host: "h:2022", User: "joe", Path: "/../etc/x.conf"},
 	} {
 		got, err := Parse(in)

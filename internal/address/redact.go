@@ -28,10 +28,13 @@ var bare = regexp.MustCompile(`(^|//|[\s"'(<>\[{,=])([^\s/:@"'<>()\[\]{},=?&]+):
 var bareToken = regexp.MustCompile(`(^|[\s"'(<>\[{,=])([^\s/:@"'<>()\[\]{},=?&]+)@` +
 	`((?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*:[0-9]+|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}|localhost)/)`)
 
+// braced is a reference to a parameter or a value of the environment, as patterns have it.
+const braced = `\{[ \t]*[A-Za-z0-9_.|]+[ \t]*\}`
+
 // stretch is what may be an address in a text; parameter one of a query.
 var (
-	stretch   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*:/{1,3}[^\s"'<>\x60]+`)
-	parameter = regexp.MustCompile(`([?&;#])([A-Za-z0-9_.%\[\]-]+)=((?:\{[A-Za-z0-9_.|]+\}|[^&;\s"'<>#\x60\\,)\]}])+)`)
+	stretch   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*:/{1,3}(?:` + braced + `|[^\s"'<>\x60])+`)
+	parameter = regexp.MustCompile(`([?&;#])([A-Za-z0-9_.%\[\]-]+)=((?:` + braced + `|[^&;\s"'<>#\x60\\,)\]}])+)`)
 )
 
 // Redact removes passwords, tokens and signed query parameters from an address,
@@ -66,7 +69,7 @@ func redactText(text string) (out string, found []string) {
 	if strings.Contains(text, "@") {
 		text = bare.ReplaceAllStringFunc(text, func(name string) string {
 			m := bare.FindStringSubmatch(name)
-			if m[3] == Mask || placeholder.ReplaceAllString(m[3], "") == "" {
+			if m[3] == Mask || refers(m[3]) {
 				return name
 			}
 			note(m[3:4])
@@ -91,10 +94,25 @@ func redactText(text string) (out string, found []string) {
 	return text, found
 }
 
-// sentence cuts off what belongs to the text around an address.
+// sentence cuts off what belongs to the text around an address: signs, and brackets that are not opened in it.
 func sentence(name string) (address, rest string) {
-	address = strings.TrimRight(name, ":,.;)]}")
+	address = name
+	for address != "" {
+		last := address[len(address)-1]
+		opened := strings.IndexByte(")]}", last)
+		if opened >= 0 && strings.Count(address, string("([{"[opened])) >= strings.Count(address, string(last)) ||
+			opened < 0 && strings.IndexByte(":,.;", last) < 0 {
+			break
+		}
+		address = address[:len(address)-1]
+	}
 	return address, name[len(address):]
+}
+
+// refers reports a value that is said by references alone, or has one to a value of the environment: whoever writes
+// those has put what is secret there.
+func refers(value string) bool {
+	return placeholder.ReplaceAllString(value, "") == "" || reference.MatchString(value)
 }
 
 // redactQuery removes what the parameters of queries have that are called secret.
@@ -103,7 +121,7 @@ func redactQuery(text string) (out string, found []string) {
 		m := parameter.FindStringSubmatch(pair)
 		value := strings.TrimRight(m[3], ":.") // those belong to the text around
 		rest := m[3][len(value):]
-		if value == Mask || placeholder.ReplaceAllString(value, "") == "" || !secretParameter(m[2]) {
+		if value == Mask || refers(value) || !secretParameter(m[2]) {
 			return pair // a reference is no secret, and not half of one
 		}
 		found = append(found, value)
@@ -173,9 +191,12 @@ func redactUser(name string) (out string, found []string) {
 	}
 	user, password, ok := strings.Cut(authority[:i], ":")
 	switch {
-	case ok && (password == Mask || placeholder.ReplaceAllString(password, "") == ""), !ok && (!whole || user == Mask || user == ""):
+	case ok && (password == Mask || refers(password)), !ok && (!whole || user == Mask || refers(user)):
 		return name, nil
 	case ok:
+		if i = strings.LastIndexByte(name[at:], '@'); i > len(authority) { // @ and / may be of a password that is not escaped
+			password = name[at+len(user)+1 : at+i]
+		}
 		return name[:at] + user + ":" + Mask + name[at+i:], []string{password}
 	}
 	return name[:at] + Mask + name[at+i:], []string{user}
