@@ -161,8 +161,8 @@ func TestReadCSVDeclarations(t *testing.T) {
 		message string
 	}{
 		"separator":           {func(r *script.FileReader) { r.CSV.Separator = 0xA7 }, fault.Script, "one ASCII character"},
-		"no header record":    {func(r *script.FileReader) { r.CSV.HeaderRecord = -1 }, fault.Script, "must have a header record"},
-		"data before header":  {func(r *script.FileReader) { r.CSV.HeaderRecord, r.CSV.FirstDataRecord = 3, 1 }, fault.Script, "before the header"},
+		"no header record":    {func(r *script.FileReader) { r.CSV.HeaderRecord = -1 }, fault.Script, "hdr_line_idx says that there is none"},
+		"data before header":  {func(r *script.FileReader) { r.CSV.HeaderRecord, r.CSV.FirstDataRecord = 3, 1 }, fault.Script, "is above the header"},
 		"format of a string":  {func(r *script.FileReader) { r.Columns[0].Format = "%s" }, fault.Script, "cannot have a format"},
 		"datetime, no layout": {func(r *script.FileReader) { r.Columns[0].Type = expr.DateTime }, fault.Script, "column f_a"},
 		"bad default":         {func(r *script.FileReader) { r.Columns[0].Type, r.Columns[0].Default = expr.Int, "seven" }, fault.Script, "col_default_value"},

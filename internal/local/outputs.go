@@ -237,7 +237,9 @@ func checkOutputs(ctx context.Context, s *script.Script, nodes []*script.Node, o
 		}
 		written, err := writtenTargets(n)
 		if err != nil {
-			return err
+			f := *fault.Of(err)
+			f.Place = fault.Place{File: n.Out.Pos.File, Line: int64(n.Out.Pos.Line), Column: n.Out.Pos.Col}
+			return &f
 		}
 		for _, out := range written {
 			if err := checkOutput(out, inputs, outputs, owned); err != nil {
@@ -308,10 +310,12 @@ func inputsOf(ctx context.Context, s *script.Script, nodes []*script.Node) ([]ta
 		for _, r := range n.FileReaders() {
 			for _, u := range r.URLs {
 				found, err := inputTargets(ctx, n, u)
-				if err != nil {
-					return nil, err
+				if ctx.Err() != nil {
+					return nil, context.Cause(ctx)
 				}
-				out = append(out, found...)
+				if err == nil { // else whoever reads it says what is wrong with its address
+					out = append(out, found...)
+				}
 			}
 		}
 	}
