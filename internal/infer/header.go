@@ -61,11 +61,22 @@ func untitled(ctx context.Context, f io.ReaderAt, size int64, path string, candi
 
 // titles is how many records are above a table with so many fields.
 func titles(all [][]string, fields int) (at int) {
+	if lacksLast(all, fields) {
+		return 0
+	}
 	for at < len(all) && at <= titlesMax && (isTitle(all[at], fields) || paddedTitle(all[at:], fields) || isComment(all[at]) && (len(all[at]) != fields || namedBelow(all[at+1:], fields)) ||
 		len(all[at]) != fields && namesFollow(all[at+1:], fields)) {
 		at++
 	}
 	return at
+}
+
+// lacksLast reports a first record that has a field less than the table's, which end with a separator: it is their
+// header if the next one has values, else it may be a title.
+func lacksLast(all [][]string, fields int) bool {
+	return len(all) > 1 && len(all[0]) == fields-1 && slices.ContainsFunc(all[1], looksLikeValue) && !slices.ContainsFunc(all[1:], func(rec []string) bool {
+		return len(rec) == fields && strings.TrimSpace(rec[fields-1]) != ""
+	})
 }
 
 // namesFollow reports whether the first record of a table with so many fields has names above values.
