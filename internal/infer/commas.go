@@ -2,6 +2,7 @@ package infer
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -113,7 +114,7 @@ func numberWithComma(value string) bool {
 }
 
 // guess keeps what people should look at: a table of one column that may have more, or a header below titles, and
-// a header that looks like data.
+// a header that looks like data, or like a title.
 func (s *shape) guess(ctx context.Context, f *os.File, path string, candidates []byte, records [][]string,
 	o Options) error {
 	if o.Header == HeaderGuess && s.header && headerIsDoubtful(records) {
@@ -121,6 +122,10 @@ func (s *shape) guess(ctx context.Context, f *os.File, path string, candidates [
 			" was taken for a header, though it looks like the few below it (--no-header if it is data)")
 	}
 	if s.fields > 1 {
+		if at := laterHeader(records); o.Header == HeaderGuess && at > 0 {
+			s.guesses = append(s.guesses, fmt.Sprintf("record %d of %s, %s, may be the header: its names are above values, "+
+				"those of the first record are not (see hdr_line_idx)", s.skip+at+1, path, someQuoted(records[at])))
+		}
 		return nil
 	}
 	if n := textsAboveValues(records); o.Header == HeaderGuess && !s.header && n > 1 {

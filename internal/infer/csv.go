@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,6 +28,9 @@ func (p *Proposal) csv(ctx context.Context, o Options) error {
 	columns := p.union(list)
 	n := notationOf(columns, p.Separator)
 	p.sayNumbers(numberForms[n.form], n.doubtful)
+	if !n.doubtful {
+		p.sayBorrowed(list, n)
+	}
 	days := orderOf(columns)
 	for i := range p.Columns {
 		if c := &p.Columns[i]; c.left == "" {
@@ -177,6 +181,26 @@ func (p *Proposal) sayNumbers(form numberForm, doubtful bool) {
 			other = "commas before their decimal digits"
 		}
 		p.guessed("numbers could have %s as well: look whether the values are right", other)
+	}
+}
+
+// sayBorrowed tells whose numbers alone could be read otherwise than all of them are: as other files show.
+func (p *Proposal) sayBorrowed(list []csvFile, all notation) {
+	const namedMax = 3
+	var unsure []string
+	shows := ""
+	for _, f := range list {
+		alone, marked := ownNotation(f.found.columns, p.Separator, all)
+		switch same := numberForms[alone.form].decimal == numberForms[all.form].decimal; {
+		case alone.doubtful || marked && !same:
+			unsure = append(unsure, f.name)
+		case marked && shows == "":
+			shows = f.name
+		}
+	}
+	if len(unsure) > 0 && len(unsure) < len(list) {
+		p.guessed("numbers of %s could be read in two ways, and are read as those of %s are: look whether the values are right",
+			listed(unsure, namedMax), cmp.Or(shows, "the other files"))
 	}
 }
 

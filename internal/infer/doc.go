@@ -7,9 +7,9 @@
 //     then read with the very reader of scripts, as Parquet files are;
 //   - nothing is guessed silently: what speaks against the next narrower type,
 //     leading zeros, two possible orders of day and month, texts that stand for a
-//     missing value, values of another kind, and what differs between files are
+//     missing value, values of another kind, numbers that another file decides, and what differs between files are
 //     in the evidence;
-//   - the same files give the same script.
+//   - the same files give the same script, which writes a file that is not there yet.
 //
 // What can fail: a file is missing or unreadable (fault.UserData or
 // fault.Environment), half of its records or more are broken

@@ -56,3 +56,37 @@ func TestFileNames(t *testing.T) {
 		})
 	}
 }
+
+// TestProposedOutput: what a script writes is none of its inputs, and no file that is there.
+func TestProposedOutput(t *testing.T) {
+	for name, c := range map[string]struct {
+		given string
+		there []string
+		want  string
+	}{
+		"a new file":          {"a.csv", nil, "out/a.csv"},
+		"the input":           {"out/z.csv", nil, "out/z_out.csv"},
+		"a file that exists":  {"a.csv", []string{"out/a.csv"}, "out/a_out.csv"},
+		"two that exist":      {"a.csv", []string{"out/a.csv", "out/a_out.csv"}, "out/a_out_2.csv"},
+		"one of a pattern":    {"out/*.csv", []string{"out/b.csv"}, "results/out.csv"},
+		"one of many folders": {"*/z.csv", []string{"in/z.csv"}, "out/z_out.csv"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			there := c.there
+			if !strings.Contains(c.given, "*") {
+				there = append([]string{c.given}, there...)
+			}
+			for _, f := range there {
+				require.NoError(t, os.MkdirAll(filepath.Dir(f), 0o700))
+				require.NoError(t, os.WriteFile(f, []byte("a,b\n1,2\n"), 0o600))
+			}
+			p, err := Files(t.Context(), []string{c.given}, options(t))
+			require.NoError(t, err)
+			var b strings.Builder
+			require.NoError(t, p.WriteScript(&b, false))
+			require.Contains(t, b.String(), "\n    w: "+c.want+"\n")
+			loads(t, p)
+		})
+	}
+}

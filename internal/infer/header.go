@@ -209,6 +209,65 @@ func nameAboveValues(records [][]string, i int) bool {
 	return values > 0 && texts*fiftyOne <= values
 }
 
+// laterHeader is the first record of names alone, below the very first one, that are above values where that one
+// has none, or above those of several columns: what is above it may be titles that fill the columns. 0: there is none.
+func laterHeader(records [][]string) int {
+	for at := 1; at <= titlesMax && at+1 < len(records); at++ {
+		if !areNames(records[at]) || slices.Equal(records[at], records[0]) {
+			continue
+		}
+		above, certain := 0, 0
+		for i := range records[at] {
+			if !beginsValues(records, at, i) {
+				continue
+			}
+			above++
+			if b := lookBelow(records[at:], i); b.kinds[word] == 0 && b.rows-b.kinds[nothing] > 1 {
+				certain++
+			}
+		}
+		named := func(i int) bool { return nameAboveValues(records, i) }
+		if above > 1 || certain > 0 && !slices.ContainsFunc(indexes(records[0]), named) {
+			return at
+		}
+	}
+	return 0
+}
+
+// beginsValues reports a record with a text above a column's values; between it and the first record are none.
+func beginsValues(records [][]string, at, i int) bool {
+	if kind := kindOfCell(records[at+1][i]); kind == word || !nameAboveValues(records[at:], i) {
+		return false
+	}
+	return !slices.ContainsFunc(records[1:at], func(rec []string) bool { return kindOfCell(rec[i]) > word })
+}
+
+// areNames reports a record of different texts, in more than half of its fields, and no values.
+func areNames(rec []string) bool {
+	seen := map[string]bool{}
+	for _, cell := range rec {
+		switch kind := kindOfCell(cell); {
+		case kind > word || kind == word && seen[cell]:
+			return false
+		case kind == word:
+			seen[cell] = true
+		}
+	}
+	return 2*len(seen) > len(rec)
+}
+
+// someQuoted are the first few texts of a record that are not empty, in quotes.
+func someQuoted(rec []string) string {
+	const namedMax = 3
+	var list []string
+	for _, cell := range rec {
+		if strings.TrimSpace(cell) != "" {
+			list = append(list, quoted(cell))
+		}
+	}
+	return listed(list, namedMax)
+}
+
 func standsForNothing(value string) bool { return slices.Contains(nullLike(), value) }
 
 // sheetRows of a sheet's beginning decide on its header.

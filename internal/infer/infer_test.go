@@ -270,6 +270,7 @@ func TestHeaderOfOtherWidth(t *testing.T) {
 // TestGuesses: what could be read otherwise is said.
 func TestGuesses(t *testing.T) {
 	t.Parallel()
+	const above = "its names are above values, those of the first record are not (see hdr_line_idx)"
 	for name, c := range map[string]struct {
 		text string
 		want string // "": nothing
@@ -288,11 +289,25 @@ func TestGuesses(t *testing.T) {
 		"values that lack, and no title": {"x,\ny,1\nz,2\n", ""},
 		"two records": {"a|7|2019|2,5|Ann|5%\nb|8|2024|1,5|Bob|7\n",
 			"the first record of in.csv was taken for a header, though it looks like the few below it (--no-header if it is data)"},
-		"names":          {"a,b\n1,2\n", ""},
-		"years":          {"country,2019,2020\nCH,1,2\n", ""},
-		"a column":       {"count\n1\n2\n", ""},
-		"a text column":  {"name\nSmith, J\nx\ny\n", ""},
-		"one odd number": {"Ann\nBob\nCid\n5\nDan\n", ""},
+		"a title of all columns": {"Report,Region,\nid,name,v\n1,a,2\n2,b,3\n", `record 2 of in.csv, "id", "name", "v", may be the header: ` + above},
+		"titles of all columns": {"Report: sales, by region\nCreated, by x\nid,amount\n1,5\n2,6\n",
+			`record 3 of in.csv, "id", "amount", may be the header: ` + above},
+		"a title above many": {"Report,Region,\nid,name,v\n" + strings.Repeat("1,a,2\n", 200),
+			`record 2 of in.csv, "id", "name", "v", may be the header: ` + above},
+		"a title with a year":   {"Sales,2024\nid,amount\n1,5\n2,6\n", `record 2 of in.csv, "id", "amount", may be the header: ` + above},
+		"a title above texts":   {"Report: sales,by region\nname,amount\nAnn,5\nBob,6\n", `record 2 of in.csv, "name", "amount", may be the header: ` + above},
+		"a title, more below":   {"Report,Region,\nid,first name,last name,v\n1,a,b,2\n2,b,c,3\n", ""},
+		"texts above values":    {"name,score\nAnn,absent\nBob,5\n", ""},
+		"a text above many":     {"name,score\nAnn,absent\n" + strings.Repeat("Bob,5\n", 100), ""},
+		"texts and late values": {"key,value\nhost,local\nmode,fast\nuser,Ann\n", ""},
+		"a code above numbers":  {"id,code\n1,abc\n2,5\n3,6\n", ""},
+		"texts":                 {"name,city\nAnn,Bern\nBob,Chur\n", ""},
+		"headers again":         {"id,name\nid,name\n1,a\n2,b\n", ""},
+		"names":                 {"a,b\n1,2\n", ""},
+		"years":                 {"country,2019,2020\nCH,1,2\n", ""},
+		"a column":              {"count\n1\n2\n", ""},
+		"a text column":         {"name\nSmith, J\nx\ny\n", ""},
+		"one odd number":        {"Ann\nBob\nCid\n5\nDan\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

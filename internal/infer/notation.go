@@ -92,3 +92,15 @@ func decideThousands(columns []*profile, n notation) notation {
 	}
 	return n
 }
+
+// ownNotation is how numbers are written in one of several files. marked: some have decimal digits or separators between
+// thousands, and are numbers in the notation of all files as well.
+func ownNotation(columns []*profile, separator byte, all notation) (own notation, marked bool) {
+	own = notationOf(columns, separator)
+	for _, p := range columns {
+		n := p.numbers[own.form]
+		marked = marked || p.are(own.form) && p.are(all.form) && n.most+int(n.grouped) > 0
+		own.doubtful, p.open = own.doubtful || p.open, false // it is the question of all files together
+	}
+	return own, marked
+}

@@ -46,7 +46,7 @@ func (p *Proposal) WriteScript(w io.Writer, schema bool) error {
 	p.writeCSVKeys(&b)
 	p.writeColumns(&b)
 	fmt.Fprintf(&b, "    w: %s\n\n  write_%s:\n    type: table_file\n    r: %s\n", table, table, table)
-	p.writeOutput(&b, "out/"+table+p.outputEnd())
+	p.writeOutput(&b, p.outputName(table))
 	if _, err := io.WriteString(w, b.String()); err != nil {
 		return fmt.Errorf("write the script: %w", err)
 	}
@@ -314,6 +314,44 @@ func oneLine(s string) string {
 		return r
 	}, s)
 	return s
+}
+
+// outputName is the file that a proposed script writes: it is none that is there, and none that the script reads.
+func (p *Proposal) outputName(table string) (name string) {
+	const triesMax = 1_000
+	for _, folder := range []string{"out/", "results/"} {
+		for n := range triesMax {
+			switch name = folder + table; n {
+			case 0:
+			case 1:
+				name += "_out"
+			default:
+				name += fmt.Sprintf("_out_%d", n)
+			}
+			if name += p.outputEnd(); !exists(name) && !slices.ContainsFunc(p.URLs, func(u string) bool { return covers(u, name) }) {
+				return name
+			}
+		}
+	}
+	return name
+}
+
+// covers reports whether the pattern of inputs takes in a file.
+func covers(pattern, name string) bool {
+	pattern, err := address.Local(pattern)
+	if err != nil || !strings.ContainsAny(pattern, "*?") {
+		return false
+	}
+	pattern, err = filepath.Abs(pattern)
+	if err != nil {
+		return false
+	}
+	name, err = filepath.Abs(name)
+	if err != nil {
+		return false
+	}
+	matches, err := filepath.Match(strings.NewReplacer(`\`, `\\`, "[", `\[`).Replace(pattern), name)
+	return err == nil && matches
 }
 
 // outputEnd is how the file's name ends that a proposed script writes: CSV has no lists and structs.

@@ -94,6 +94,7 @@ func (p *Proposal) union(list []csvFile) (columns []*profile) {
 		}
 	}
 	p.doubtPlaces(list)
+	p.sayAlike(list)
 	p.withoutBraces(list)
 	return columns
 }
@@ -129,6 +130,33 @@ func (p *Proposal) doubtPlaces(list []csvFile) {
 			}
 		}
 	}
+}
+
+// sayAlike tells of columns whose headers differ only in case and blanks, and that no file has both: they may be one.
+func (p *Proposal) sayAlike(list []csvFile) {
+	firsts := map[string]int{}
+	for k := range p.Columns {
+		folded := strings.ToLower(strings.Join(strings.Fields(p.Columns[k].Source), " "))
+		first, known := firsts[folded]
+		switch {
+		case folded == "":
+		case !known:
+			firsts[folded] = k
+		case p.Columns[first].Source != p.Columns[k].Source &&
+			!slices.ContainsFunc(list, func(f csvFile) bool { return f.has(first) && f.has(k) }):
+			p.guessed("%s of %s may be %s of %s: their headers differ only in case or blanks, so they are two columns "+
+				"(write the same header in both files)",
+				p.Columns[k].called(k), firstWith(list, k), p.Columns[first].called(first), firstWith(list, first))
+		}
+	}
+}
+
+// has reports whether a column of the proposal is in the file.
+func (f csvFile) has(column int) bool { _, has := f.at[column]; return has }
+
+// firstWith names the first file that has a column.
+func firstWith(list []csvFile, column int) string {
+	return list[slices.IndexFunc(list, func(f csvFile) bool { return f.has(column) })].name
 }
 
 // sameNeighbours reports whether the same headers stand beside a column in two files.

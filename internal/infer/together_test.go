@@ -149,7 +149,14 @@ func TestColumnsOfSeveralFiles(t *testing.T) {
 		"doubled, elsewhere": {texts: []string{"id,x,x\n1,5,6\n", "x,id,x\n7,2,8\n"}, want: []string{"id 0", "x 1?", "x_2 left out", "x_3 0?"},
 			doubts: []string{`column "x": what stands beside it differs`}},
 		"once and twice": {texts: []string{"x,id\n5,1\n", "id,x,x\n2,7,8\n"}, want: []string{"x 0?", "id 1", "x_2 1?", "x_3 2?"}},
-		"braces":         {texts: []string{"id,{x}\n1,2\n", "{x},id\n3,4\n"}, want: []string{"id 0", "x left out"}, doubts: []string{"its header has braces"}},
+		"other case": {texts: []string{"ID,Name\n1,a\n2,b\n", "id,name\n3,c\n4,d\n"}, want: []string{"ID 0?", "Name 1?", "id_2 0?", "name_2 1?"},
+			doubts: []string{`column "id" of 1.csv may be column "ID" of 0.csv`, `column "name" of 1.csv may be column "Name" of 0.csv`}},
+		"blanks around": {texts: []string{"id, name \n1,a\n2,b\n", "id,name\n3,c\n4,d\n"}, want: []string{"id 0", "name 1?", "name_2 1?"},
+			doubts: []string{`column "name" of 1.csv may be column " name " of 0.csv`}},
+		"other case, doubled": {texts: []string{"id,x,x\n1,5,6\n", "id,X\n2,7\n"}, want: []string{"id 0", "x 1?", "x_2 2?", "X_3 1?"},
+			doubts: []string{`column "X" of 1.csv may be column "x" of 0.csv`}},
+		"two cases in one": {texts: []string{"id,ID\n1,5\n2,6\n", "id,n\n3,7\n"}, want: []string{"id 0", "ID_2 1?", "n 1?"}},
+		"braces":           {texts: []string{"id,{x}\n1,2\n", "{x},id\n3,4\n"}, want: []string{"id 0", "x left out"}, doubts: []string{"its header has braces"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -235,6 +242,52 @@ func TestNamesOfFiles(t *testing.T) {
 				got = append(got, col.Name+" "+col.Type.String())
 			}
 			require.Equal(t, c.want, got)
+			loads(t, p)
+		})
+	}
+}
+
+// TestNumbersOfSeveralFiles: that the numbers of one file are read as those of another one is said.
+func TestNumbersOfSeveralFiles(t *testing.T) {
+	t.Parallel()
+	said := func(one, other string) string {
+		return "numbers of " + one + " could be read in two ways, and are read as " + other + " are: look whether the values are right"
+	}
+	for name, c := range map[string]struct {
+		texts []string
+		want  []string // of the columns that are numbers
+		said  string
+	}{
+		"points": {[]string{"id;x\n1;1.234\n2;2.500\n", "id;x\n3;1.234,50\n4;2,5\n"}, []string{"id int", "x decimal2"},
+			said("0.csv", "those of 1.csv")},
+		"the other way round": {[]string{"id;x\n3;1.234,50\n4;2,5\n", "id;x\n1;1.234\n2;2.500\n"}, []string{"id int", "x decimal2"},
+			said("1.csv", "those of 0.csv")},
+		"commas cut":    {[]string{"id,x\n1,1.234\n2,2.500\n", "id,x\n3,\"1.234,50\"\n4,\"2,5\"\n"}, []string{"id int", "x decimal2"}, said("0.csv", "those of 1.csv")},
+		"decimal":       {[]string{"id;x\n1;1.234\n2;2.500\n", "id;x\n3;1.5\n4;2.25\n"}, []string{"id int", "x float"}, said("0.csv", "those of 1.csv")},
+		"other columns": {[]string{"id;x\n1;1.234\n2;2.500\n", "id;y\n3;1.234,50\n4;2,5\n"}, []string{"id int", "x int", "y decimal2"}, said("0.csv", "those of 1.csv")},
+		"whole":         {[]string{"id;x\n1;1\n2;2\n", "id;x\n3;1,50\n4;2,5\n"}, []string{"id int", "x decimal2"}, ""},
+		"sure":          {[]string{"id;x\n1;1.234,5\n2;2.500\n", "id;x\n3;1.234,50\n4;2,5\n"}, []string{"id int", "x decimal2"}, ""},
+		"text alone": {[]string{"id;x;y\n1;1.234;1,50\n2;2.000;2,5\n", "id;x;y\n3;1.234.567;1,50\n4;2.000;2,5\n"}, []string{"id int", "x int", "y decimal2"},
+			said("0.csv", "those of 1.csv")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for i, text := range c.texts {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.csv", i)), []byte(text), 0o600))
+			}
+			p, err := Files(t.Context(), []string{filepath.Join(dir, "*.csv")}, options(t))
+			require.NoError(t, err)
+			var got []string
+			for _, col := range p.Columns {
+				got = append(got, col.Name+" "+col.Type.String())
+			}
+			require.Equal(t, c.want, got)
+			var doubts []string
+			for _, d := range p.Doubts {
+				doubts = append(doubts, strings.ReplaceAll(d.Text, dir+"/", ""))
+			}
+			require.Equal(t, c.said, strings.Join(doubts, "\n"))
 			loads(t, p)
 		})
 	}
