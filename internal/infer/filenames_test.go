@@ -57,6 +57,16 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
+// TestAlikeKeys: keys of several files that differ only in case are named.
+func TestAlikeKeys(t *testing.T) {
+	t.Parallel()
+	one, other := write(t, "a.ndjson", "{\"ID\": 1}\n"), write(t, "b.ndjson", "{\"id\": 2}\n")
+	p, err := Files(t.Context(), []string{one, other}, options(t))
+	require.NoError(t, err)
+	require.Len(t, p.Doubts, 1, p.Doubts)
+	require.Contains(t, p.Doubts[0].Text, `column "id" of `+other+` may be column "ID" of `+one)
+}
+
 // TestProposedOutput: what a script writes is none of its inputs, and no file that is there.
 func TestProposedOutput(t *testing.T) {
 	for name, c := range map[string]struct {

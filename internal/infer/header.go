@@ -311,6 +311,25 @@ func sheetHeader(rows []records.SheetRow, o Options) (at int) {
 	return at
 }
 
+// asRecords are the rows of a sheet with a text for each column that some of them have.
+func asRecords(rows []records.SheetRow) [][]string {
+	var columns []int
+	for _, row := range rows {
+		columns = append(columns, row.Columns...)
+	}
+	slices.Sort(columns)
+	columns = slices.Compact(columns)
+	out := make([][]string, len(rows))
+	for i, row := range rows {
+		out[i] = make([]string, len(columns))
+		for k, n := range row.Columns {
+			at, _ := slices.BinarySearch(columns, n)
+			out[i][at] = row.Texts[k]
+		}
+	}
+	return out
+}
+
 // findTable looks in which row a sheet's table begins. why says why a file cannot be read as the first one is.
 func (p *Proposal) findTable(ctx context.Context, name string, first bool, o Options) (head int, why string, err error) {
 	f, err := os.Open(p.texts[name])
@@ -331,6 +350,13 @@ func (p *Proposal) findTable(ctx context.Context, name string, first bool, o Opt
 		p.top = rows[at].Row
 		p.from.Range = fmt.Sprintf("A%d", p.top)
 		p.Notes = append(p.Notes, fmt.Sprintf("row %d was taken for the header, %s above it: see range", p.top, strings.Replace(linesAre(at), "line", "row", 1)))
+	}
+	if o.Header == HeaderGuess {
+		table := asRecords(rows[at:])
+		if below := laterHeader(table); below > 0 {
+			p.guessed("row %d of %s, %s, may be the header: its names are above values, those of row %d are not (see range)",
+				rows[at+below].Row, name, someQuoted(table[below]), rows[at].Row)
+		}
 	}
 	if begins := slices.IndexFunc(rows, func(row records.SheetRow) bool { return row.Row >= p.top }); begins != at {
 		return rows[at].Row, fmt.Sprintf("its header is in row %d", rows[at].Row), nil

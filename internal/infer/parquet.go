@@ -33,6 +33,7 @@ func (p *Proposal) parquet(ctx context.Context, o Options) error {
 			c.Type = expr.String
 		}
 	}
+	p.sayAlike(u.files)
 	p.nameColumns()
 	for {
 		err := p.parquetFacts(ctx, o, u.kinds)
@@ -51,11 +52,14 @@ type parquetUnion struct {
 	at      map[string]int // the column of a name
 	kinds   []string       // of each, the type in the file
 	nothing []bool         // of each, whether no file yet says more than that it has nulls
+	files   []csvFile      // with the columns that each has
 }
 
 // add takes the columns of one more file.
 func (u *parquetUnion) add(name string, number int, list []script.FileColumn) {
 	seen, times := map[string]bool{}, map[string]int{}
+	file := csvFile{name: name, at: map[int]int{}}
+	u.files = append(u.files, file)
 	for _, c := range list {
 		times[c.Name]++
 	}
@@ -68,6 +72,7 @@ func (u *parquetUnion) add(name string, number int, list []script.FileColumn) {
 			u.addParquet(c, number > 0)
 			u.kinds, u.nothing = append(u.kinds, c.Kind), append(u.nothing, c.Nothing)
 		}
+		file.at[k] = k
 		own := &u.Columns[k]
 		switch {
 		case c.Nothing && !u.nothing[k]:

@@ -79,6 +79,7 @@ func (p *Proposal) records(ctx context.Context, o Options) error {
 		plain[i] = f.csvFile
 	}
 	p.sayMissing(plain)
+	p.sayAlike(plain)
 	return p.finish(ctx, o)
 }
 

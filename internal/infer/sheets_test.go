@@ -122,6 +122,8 @@ func TestHeadersOfSheets(t *testing.T) {
 		"without headers":   {rows: []row{{"id"}, {1, 2.5, "x"}, {2, 3, "y"}}, names: "id", notes: []string{"columns B, C of in.xlsx have values and no header: they are left out"}},
 		"an index":          {rows: []row{{nil, "a", "b"}, {0, 1, 2}, {1, 2, 3}}, names: "a b", notes: []string{"column A of in.xlsx has values and no header: it is left out"}},
 		"sparse rows":       {rows: []row{{"id", "a", "b", "c"}, {1}, {2}, {3, nil, 4}}, names: "id a b c"},
+		"a title of all columns": {rows: []row{{"Report", "Region"}, {"id", "amt"}, {1, 2.5}, {2, 3}}, names: "Report Region",
+			notes: []string{`row 2 of in.xlsx, "id", "amt", may be the header: its names are above values, those of row 1 are not (see range)`}},
 		"above groups": {rows: []row{{nil, "Q1", nil, "Q2"}, {"shop", "cost", "gain", "cost", "fee"}, {"x", 1, 2, 3, 4}, {"y", 1, 2, 3, 4}}, area: "A3", names: "shop cost gain cost_2 fee",
 			notes: []string{"row 2 was taken", "columns are read by their letters, because headers are there twice in row 2"}},
 		"doubled, and gaps": {rows: []row{{"n", "n", "{x}", "none"}, {1, "a", 3, nil, 5}, {nil, nil, nil, nil, 6}}, area: "A2", names: "n n_2 x none E",
