@@ -57,14 +57,27 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
-// TestAlikeKeys: keys of several files that differ only in case are named.
+// TestAlikeKeys: columns of several files whose names differ only in case are named, whatever the files are.
 func TestAlikeKeys(t *testing.T) {
 	t.Parallel()
-	one, other := write(t, "a.ndjson", "{\"ID\": 1}\n"), write(t, "b.ndjson", "{\"id\": 2}\n")
-	p, err := Files(t.Context(), []string{one, other}, options(t))
-	require.NoError(t, err)
-	require.Len(t, p.Doubts, 1, p.Doubts)
-	require.Contains(t, p.Doubts[0].Text, `column "id" of `+other+` may be column "ID" of `+one)
+	dir := t.TempDir()
+	parquet := []string{filepath.Join(dir, "a.parquet"), filepath.Join(dir, "b.parquet")}
+	makeParquet(t, parquet[0], `SELECT 1 AS "ID"`)
+	makeParquet(t, parquet[1], `SELECT 2 AS id`)
+	for name, paths := range map[string][]string{
+		"JSON":    {write(t, "a.ndjson", "{\"ID\": 1}\n"), write(t, "b.ndjson", "{\"id\": 2}\n")},
+		"sheets":  {workbook(t, row{"ID"}, row{1}), workbook(t, row{"id"}, row{2})},
+		"Parquet": parquet,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := Files(t.Context(), paths, options(t))
+			require.NoError(t, err)
+			require.Len(t, p.Doubts, 1, p.Doubts)
+			require.Contains(t, p.Doubts[0].Text, `column "id" of `+paths[1]+` may be column "ID" of `+paths[0])
+			loads(t, p)
+		})
+	}
 }
 
 // TestProposedOutput: what a script writes is none of its inputs, and no file that is there.
