@@ -25,7 +25,7 @@ type explainCmd struct {
 	scriptFlags
 	Node   string `help:"Only this node." placeholder:"NAME"`
 	Memory string `help:"Memory to plan for, e.g. 4GB; default: as run." placeholder:"SIZE"`
-	Cores  int    `help:"Cores to plan for; default: all."`
+	Cores  int    `help:"Cores to plan for; 0 or default: all."`
 	Python string `help:"Python interpreter; default: as run." default:"python3" env:"THALWEG_PYTHON"`
 	JSON   bool   `name:"json" help:"Print it as JSON."`
 

@@ -42,7 +42,7 @@ func (c *initCmd) Run(a *app) error {
 	}
 	begin := ""
 	if filepath.Clean(c.Dir) != "." {
-		begin = "cd " + c.Dir + " && "
+		begin = "cd " + shellWord(c.Dir) + " && "
 	}
 	fmt.Fprintf(a.stderr, "next: %sthalweg test script.yaml && thalweg run script.yaml\n", begin)
 	return nil

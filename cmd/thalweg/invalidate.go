@@ -91,7 +91,10 @@ func madeOf(made []supervise.Touched) (out []replaced) {
 }
 
 func (c *invalidateCmd) print(a *app, said invalidated) {
-	verb := "is"
+	verb, it := "is", "it has"
+	if len(c.Node) > 0 && len(said.Nodes) > 1 {
+		verb, it = "are", "they have"
+	}
 	if said.DryRun {
 		verb = "would be"
 	}
@@ -99,7 +102,7 @@ func (c *invalidateCmd) print(a *app, said invalidated) {
 	if len(c.Node) > 0 {
 		what = fmt.Sprintf("%s of run %d", strings.Join(said.Nodes, ", "), said.Run)
 	}
-	fmt.Fprintf(a.stdout, "%s %s invalid: no run reads what it has written\n", what, verb)
+	fmt.Fprintf(a.stdout, "%s %s invalid: no run reads what %s written\n", what, verb, it)
 	for _, f := range said.Files {
 		fmt.Fprintf(a.stdout, "  file %s was written from it, and stays\n", f)
 	}

@@ -55,7 +55,7 @@ func rewritten(args []string) ([]string, error) {
 		return nil, &fault.Error{Kind: fault.Script, Message: "generate is a program of its own",
 			Hint: "in the project's directory: go run ./bench/cmd/thalweg-generate " + strings.Join(args[1:], " ")}
 	}
-	return nameConsent(args), nil
+	return joinNegative(nameConsent(args)), nil
 }
 
 // Texts of the parser that say something else to people.
@@ -165,4 +165,22 @@ func childrenOf(parser *kong.Kong, node *kong.Node) (names []string) {
 		}
 	}
 	return names
+}
+
+// negative is a number below zero as a word of its own.
+var negative = regexp.MustCompile(`^-[0-9]+$`)
+
+// joinNegative makes a number below zero the value of the flag before it: the flag can then say what it takes.
+func joinNegative(args []string) (out []string) {
+	for i, arg := range args {
+		if arg == "--" {
+			return append(out, args[i:]...)
+		}
+		if n := len(out) - 1; n >= 0 && negative.MatchString(arg) && strings.HasPrefix(out[n], "--") && !strings.Contains(out[n], "=") {
+			out[n] += "=" + arg
+			continue
+		}
+		out = append(out, arg)
+	}
+	return out
 }

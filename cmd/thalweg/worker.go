@@ -34,7 +34,7 @@ type workerCmd struct {
 // engineFlags say what a process may use.
 type engineFlags struct {
 	Memory         string        `help:"Memory for everything, Python included, e.g. 4GB; default: 60 % of the machine's." placeholder:"SIZE"`
-	Cores          int           `help:"Cores to use; default: all."`
+	Cores          int           `help:"Cores to use; 0 or default: all."`
 	Python         string        `help:"Python interpreter: CPython 3.9 or later, or PyPy." default:"python3" env:"THALWEG_PYTHON"`
 	RowTimeout     time.Duration `help:"Longest that Python may work on one row." default:"1m"`
 	GroupTimeout   time.Duration `help:"Longest that a py_table's function may work on one call." default:"10m"`

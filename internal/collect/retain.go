@@ -86,7 +86,7 @@ func (c *collector) over(ctx context.Context) (over []int64, err error) {
 			return err
 		}
 		if v.Others = others; latest && others > 0 {
-			v.Why += fmt.Sprintf("; %s other ones, and %s drops it", laterRuns(others), run.Command(fmt.Sprintf("drop %d", run.Run)))
+			v.Why += fmt.Sprintf("; %s other ones, and %s drops it", laterRuns(others), run.Command(fmt.Sprintf("drop %d --reason retention", run.Run)))
 		}
 		if c.report.Runs = append(c.report.Runs, v); v.Drops {
 			over = append(over, run.Run)

@@ -22,6 +22,7 @@ type Facts struct {
 	Worked    map[string]time.Duration // how long each node has been worked on
 	Unsettled map[string][]state.Batch // of nodes that are running: the first page
 	Gates     map[string]gate.Record   // of nodes that wait, or have waited, for somebody
+	Voided    map[string]state.Mark    // of nodes that were invalidated: by whom; empty: not known
 	Holds     []Hold                   // what has held the run up before it went on, in order
 	Around
 }
@@ -48,7 +49,7 @@ type Around struct {
 // Gather reads the facts of a run: as much as it has nodes, whatever the number
 // of their batches.
 func Gather(ctx context.Context, store state.Store, key state.RunKey, now time.Time, around Around) (Facts, error) {
-	f := Facts{Now: now, Zone: time.Local, Tallies: map[string]state.Tally{}, Worked: map[string]time.Duration{}, Unsettled: map[string][]state.Batch{}, Gates: map[string]gate.Record{}, Around: around}
+	f := Facts{Now: now, Zone: time.Local, Tallies: map[string]state.Tally{}, Worked: map[string]time.Duration{}, Unsettled: map[string][]state.Batch{}, Gates: map[string]gate.Record{}, Voided: map[string]state.Mark{}, Around: around}
 	var err error
 	if f.Run, f.Nodes, err = read(ctx, store, key); err != nil {
 		return f, err
@@ -74,6 +75,8 @@ func (f Facts) look(ctx context.Context, store state.Store, n state.Node) (err e
 	switch n.Status {
 	case state.Running, state.Paused:
 		f.Unsettled[n.Name], _, err = store.Unsettled(ctx, n.NodeKey, state.Page{})
+	case state.Invalidated:
+		f.Voided[n.Name], _, err = state.Voided(ctx, store, n)
 	}
 	if err == nil && len(n.Gate) > 0 {
 		f.Gates[n.Name], err = gate.Decode(n.Gate)

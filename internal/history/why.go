@@ -64,6 +64,7 @@ var rules = []rule{
 	{"failed", Facts.whyFailed},
 	{"stopped", Facts.whyStopped},
 	{"paused", Facts.whyPaused},
+	{"invalidated", Facts.whyNodesInvalidated},
 	{"order", Facts.whyOrdered},
 	{"gate", Facts.whyGate},
 	{"memory_of_others", Facts.whyMemoryOfOthers},
@@ -184,6 +185,36 @@ func (f Facts) whyInvalidated() (Answer, bool) {
 		return Answer{}, false
 	}
 	return Answer{Text: "was invalidated" + f.marked(*f.Run.Invalidated)}, true
+}
+
+// whyNodesInvalidated says which nodes of a run are not to be read, though the run itself is.
+func (f Facts) whyNodesInvalidated() (Answer, bool) {
+	if f.Run.Invalidated != nil || f.Run.Dropped != nil || f.Run.Order.Pending() || len(f.at(state.Invalidated)) == 0 {
+		return Answer{}, false
+	}
+	var marks []state.Mark
+	names := map[state.Mark][]string{}
+	for _, n := range f.at(state.Invalidated) {
+		m := f.Voided[n.Name]
+		m.Time = m.Time.UTC() // equal marks are equal keys
+		if names[m] == nil {
+			marks = append(marks, m)
+		}
+		names[m] = append(names[m], n.Name)
+	}
+	var said []string
+	for _, m := range marks {
+		what, were := "node", "was"
+		if len(names[m]) > 1 {
+			what, were = "nodes", "were"
+		}
+		by := ""
+		if m.Actor != "" {
+			by = f.marked(m)
+		}
+		said = append(said, fmt.Sprintf("%s %s %s invalidated%s", what, strings.Join(names[m], ", "), were, by))
+	}
+	return Answer{Text: fmt.Sprintf("is %s, but %s", f.Run.Status, strings.Join(said, "; ")), Do: fmt.Sprintf("resume %d", f.Run.Run)}, true
 }
 
 func (f Facts) whyDropped() (Answer, bool) {

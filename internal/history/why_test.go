@@ -118,6 +118,14 @@ func TestWhy(t *testing.T) {
 			m.Time = noon.AddDate(0, 0, -3)
 			f.Run.Invalidated = &m
 		}},
+		{"nodes invalidated", state.Complete, func(f *history.Facts, a, b *state.Node) {
+			works(a, 4, 4, time.Minute)
+			a.Status, b.Status = state.Invalidated, state.Invalidated
+			f.Voided = map[string]state.Mark{a.Name: mark("wrong prices"), b.Name: mark("wrong prices")}
+		}},
+		{"a node invalidated by nobody knows whom", state.Complete, func(f *history.Facts, a, b *state.Node) {
+			a.Status = state.Invalidated
+		}},
 		{"dropped", state.Failed, func(f *history.Facts, _, _ *state.Node) {
 			m := mark("")
 			f.Run.Dropped = &m

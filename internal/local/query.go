@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"maps"
 	"math/big"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -176,7 +178,13 @@ func queryFault(ctx context.Context, home *Home, opts QueryOptions, err error) e
 	}
 	said := engine.Said(db)
 	out := &fault.Error{Kind: fault.Script, Message: said.What, Hint: said.Hint, Detail: said.Line}
+	gone := (*fault.Error)(nil)
+	if db.Type == duckdb.ErrorTypeCatalog {
+		gone = runNotThere(ctx, home, opts)
+	}
 	switch {
+	case gone != nil:
+		out.Message, out.Hint = gone.Message, gone.Hint
 	case said.Table != "":
 		out.Message, out.Hint = fmt.Sprintf("there is no table %q", said.Table), knownTables(ctx, home, opts)
 		if tables, err := Tables(ctx, home, opts.Workspace); err == nil {
@@ -192,6 +200,38 @@ func queryFault(ctx context.Context, home *Home, opts QueryOptions, err error) e
 		out.Hint = "a query reads the tables of runs and nothing else; a sql node of a script can read files, with scan_file"
 	}
 	return out
+}
+
+// ofRun finds names of tables of runs in a query.
+var ofRun = regexp.MustCompile(`(?i)\brun([0-9]{1,18})"?\s*\.`)
+
+// runNotThere says which run that a query names cannot be read, and why; nil: all can, as far as they are known.
+func runNotThere(ctx context.Context, home *Home, opts QueryOptions) *fault.Error {
+	for _, m := range ofRun.FindAllStringSubmatch(opts.SQL, knownTablesMax) {
+		n, _ := strconv.ParseInt(m[1], 10, 64) // digits, and not too many
+		run, err := home.State.Run(ctx, state.RunKey{Workspace: opts.Workspace, Run: n})
+		hint := knownTables(ctx, home, opts)
+		switch {
+		case errors.Is(err, state.ErrNotFound):
+			return &fault.Error{Message: fmt.Sprintf("there is no run %d in workspace %s", n, opts.Workspace), Hint: "`thalweg history` lists the runs; " + hint}
+		case err == nil && run.Dropped != nil:
+			by := run.Dropped
+			return &fault.Error{Message: fmt.Sprintf("run %d was dropped by %s on %s: %s", n, cmp.Or(by.Actor, "somebody"),
+				by.Time.Local().Format(time.DateTime), cmp.Or(by.Reason, "no reason is given")), Hint: "its tables cannot be read any more; " + hint}
+		case err == nil && !hasTableOf(ctx, home, run.RunKey, strings.ToLower(opts.SQL)):
+			return &fault.Error{Message: fmt.Sprintf("run %d has no table of a name in the query", n), Hint: fmt.Sprintf("`thalweg nodes --run %d` lists its nodes; %s", n, hint)}
+		}
+	}
+	return nil
+}
+
+// hasTableOf reports whether a query names a table of a run; so, too, where that is not known.
+func hasTableOf(ctx context.Context, home *Home, key state.RunKey, text string) bool {
+	nodes, err := home.State.Nodes(ctx, key)
+	return err != nil || slices.ContainsFunc(nodes, func(n state.Node) bool {
+		name := strings.ToLower(cmp.Or(n.Table, n.Name))
+		return mentions(text, name) || strings.Contains(text, name+plan.SideMark)
+	})
 }
 
 // knownTablesMax bounds the names in a hint.

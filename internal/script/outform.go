@@ -1,12 +1,15 @@
 package script
 
 import (
+	"path"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
 
 	"thalweg/internal/address"
 	"thalweg/internal/document"
+	"thalweg/internal/similar"
 )
 
 // FileForm is what output files are.
@@ -65,10 +68,43 @@ func (l *loader) shortForm(o *object, w *FileWriter, items []*document.Value) Fi
 			}
 		}
 	}
+	if form == "" && w.Target == nil {
+		l.mistypedEnding(o, w.URL)
+	}
 	if form == "" || w.Target != nil {
 		form = FormCSV
 	}
 	return form
+}
+
+// endings are those that say what is written, packings those that may follow one of them.
+var (
+	endings  = []string{"csv", "tsv", "parquet", "ndjson", "jsonl", "xlsx"}
+	packings = []string{"gz", "gzip", "zst", "zstd"}
+	// otherEndings are near to one of endings, and are in use for text with other separators.
+	otherEndings = []string{"dsv", "ssv"}
+)
+
+// mistypedEnding warns of a name whose ending says nothing, so that the file is CSV, and is nearly one that does.
+func (l *loader) mistypedEnding(o *object, url string) {
+	if address.Scheme(url) != "" {
+		url, _, _ = strings.Cut(url, "?")
+	}
+	known := endings
+	how, name := address.Compression(url)
+	ending := strings.TrimPrefix(path.Ext(name), ".")
+	if before := strings.TrimSuffix(name, "."+ending); how == "" && (address.Format(before) != "" || address.Form(before) != "") {
+		known = packings
+	}
+	if ending == "" || address.Format(name) != "" || slices.Contains(otherEndings, strings.ToLower(ending)) {
+		return
+	}
+	i := slices.IndexFunc(known, func(k string) bool { return similar.Typed(ending, k) })
+	if i < 0 {
+		return
+	}
+	l.WarnAt(o.get("url_template"), o.keyPath("url_template"), "the file becomes CSV: its name ends in .%s, which says nothing", ending).Hint =
+		"did you mean ." + known[i] + "? To write CSV under this name say format: csv"
 }
 
 func formWords() []string {
