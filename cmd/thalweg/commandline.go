@@ -22,7 +22,6 @@ import (
 // and workspace, and which values a script has.
 type commandPlace struct {
 	typed  []typedFlag
-	agreed string                            // protected environment, whose name a command that takes away has to say; "": none
 	script string                            // that was named, as a word for a shell; "": none
 	within func(words string) string         // as what flags are written; nil: as they are
 	takes  func() map[string]map[string]bool // flags of each command
@@ -36,9 +35,6 @@ var (
 	placeFlagNames  = []string{"state", "cluster", "workspace", "env"}
 	scriptFlagNames = []string{"params", "param", "lenient"}
 )
-
-// takingCommands ask before they do what they are told with a reason.
-var takingCommands = []string{"drop", "invalidate"}
 
 // placeOf reads what was said on the command line. config is the configuration that names the
 // cluster where --cluster does not; "": none.
@@ -106,7 +102,7 @@ var proposed = regexp.MustCompile("`thalweg ((?:cluster |hooks )?[a-z]+)[^`]*`|\
 // here adds the place to the commands of a text: behind them where it can be seen where they end, else
 // behind their names.
 func (p commandPlace) here(text string) string {
-	if len(p.typed) == 0 && p.agreed == "" {
+	if len(p.typed) == 0 {
 		return text
 	}
 	var b strings.Builder
@@ -141,7 +137,7 @@ func (p commandPlace) line(command string) string {
 
 // wordsFor are the flags that a command has to be told, and does not say itself.
 func (p commandPlace) wordsFor(command, line string) (words string) {
-	if len(p.typed) == 0 && p.agreed == "" {
+	if len(p.typed) == 0 {
 		return ""
 	}
 	flags := p.takes()[command]
@@ -155,9 +151,6 @@ func (p commandPlace) wordsFor(command, line string) (words string) {
 		default:
 			words += f.words
 		}
-	}
-	if p.agreed != "" && slices.Contains(takingCommands, command) && says("reason") && !says("yes") {
-		words += " --yes " + shellWord(p.agreed)
 	}
 	return words
 }
@@ -243,9 +236,6 @@ func withinJSON(text string) string {
 // place lets all that is told from now on name the place in its commands. What a worker or scheduler says is read
 // elsewhere.
 func (a *app) place(at commandPlace, kctx *kong.Context) {
-	if a.protected() {
-		at.agreed = a.environment.Name
-	}
 	a.at, a.away = at, at.elsewhere(kctx, a.environment)
 	if words, _, _ := strings.Cut(kctx.Command(), " "); words == "worker" || words == "scheduler" {
 		a.at = a.away
