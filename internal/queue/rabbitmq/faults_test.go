@@ -319,6 +319,10 @@ func TestMessagesOfALaterVersion(t *testing.T) {
 	cfg := Config{Prefix: prefix(t)}
 	q, ctx := open(t, cfg), within(t)
 	const later = 3_000
+	eventually(t, "the queue is there: what is published before is gone", func() bool {
+		_, err := q.Waiting(ctx, queue.Normal)
+		return err == nil
+	})
 	admin(t, func(ch *amqp.Channel) {
 		for i := range later {
 			body := fmt.Appendf(nil, `{"v":2,"w":"w","r":1,"n":"n","b":%d}`, i)
