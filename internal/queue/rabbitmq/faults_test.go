@@ -143,6 +143,23 @@ func within(t testing.TB) context.Context {
 	return ctx
 }
 
+// publish sends messages past the queue, and waits until the broker has them: others are gone with the channel.
+func publish(t *testing.T, exchange, key string, bodies ...string) {
+	t.Helper()
+	admin(t, func(ch *amqp.Channel) {
+		require.NoError(t, ch.Confirm(false))
+		var sent []*amqp.DeferredConfirmation
+		for _, body := range bodies {
+			c, err := ch.PublishWithDeferredConfirm(exchange, key, true, false, amqp.Publishing{Body: []byte(body)})
+			require.NoError(t, err)
+			sent = append(sent, c)
+		}
+		for _, c := range sent {
+			require.True(t, c.Wait())
+		}
+	})
+}
+
 func hint(batch int) queue.Hint {
 	return queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: state.NodeKey{RunKey: state.RunKey{Workspace: "w", Run: 1}, Node: "n"}, Batch: batch}}}
 }
@@ -279,16 +296,9 @@ func TestPoison(t *testing.T) {
 	t.Parallel()
 	q, ctx := open(t, Config{Prefix: prefix(t)}), within(t)
 	name := q.cfg.hintsOf(queue.Normal)
-	admin(t, func(ch *amqp.Channel) {
-		require.NoError(t, ch.Confirm(false))
-		for _, body := range []string{"", "{", "[]", `{"v":0}`, `{"w":1,"v":1}`, "\xff\x00", strings.Repeat("x", limitBody+1), `{"v":99,"new":true}`,
-			`{"v":9e99}`, `{"v":1,"r":1e400}`, `{"v":1,"b":99999999999999999999}`, `{"v":-1}`, "null", "7", strings.Repeat("[", 60_000)} {
-			c, err := ch.PublishWithDeferredConfirm("", name, true, false, amqp.Publishing{Body: []byte(body)})
-			require.NoError(t, err)
-			require.True(t, c.Wait())
-		}
-		require.NoError(t, ch.Publish(q.cfg.signals(), "", false, false, amqp.Publishing{Body: []byte("no signal")}))
-	})
+	publish(t, "", name, "", "{", "[]", `{"v":0}`, `{"w":1,"v":1}`, "\xff\x00", strings.Repeat("x", limitBody+1), `{"v":99,"new":true}`,
+		`{"v":9e99}`, `{"v":1,"r":1e400}`, `{"v":1,"b":99999999999999999999}`, `{"v":-1}`, "null", "7", strings.Repeat("[", 60_000))
+	publish(t, q.cfg.signals(), "", "no signal")
 	require.NoError(t, q.Publish(ctx, hint(1)))
 	d := receive(ctx, t, q)
 	require.Equal(t, hint(1), d.Hint)
@@ -319,16 +329,11 @@ func TestMessagesOfALaterVersion(t *testing.T) {
 	cfg := Config{Prefix: prefix(t)}
 	q, ctx := open(t, cfg), within(t)
 	const later = 3_000
-	eventually(t, "the queue is there: what is published before is gone", func() bool {
-		_, err := q.Waiting(ctx, queue.Normal)
-		return err == nil
-	})
-	admin(t, func(ch *amqp.Channel) {
-		for i := range later {
-			body := fmt.Appendf(nil, `{"v":2,"w":"w","r":1,"n":"n","b":%d}`, i)
-			require.NoError(t, ch.Publish("", q.cfg.hintsOf(queue.Normal), false, false, amqp.Publishing{Body: body}))
-		}
-	})
+	var bodies []string
+	for i := range later {
+		bodies = append(bodies, fmt.Sprintf(`{"v":2,"w":"w","r":1,"n":"n","b":%d}`, i))
+	}
+	publish(t, "", q.cfg.hintsOf(queue.Normal), bodies...)
 	eventually(t, "all are there, or gone already", func() bool {
 		n, err := q.Waiting(ctx, queue.Normal)
 		return err == nil && n+int(q.Stats().Newer) >= later

@@ -76,9 +76,16 @@ func (q *Queue) putLater(ctx context.Context, body []byte) error {
 	}); err != nil {
 		return fmt.Errorf("declare queue %s: %w", q.cfg.later(), err)
 	}
+	if err := ch.Confirm(false); err != nil { // what the broker has not confirmed is gone with the channel
+		return fmt.Errorf("ask for confirms: %w", err)
+	}
 	for more := true; more; {
 		message := amqp.Publishing{ContentType: "application/json", DeliveryMode: amqp.Persistent, Body: body, Type: "hint"}
-		if err := ch.PublishWithContext(ctx, "", q.cfg.later(), false, false, message); err != nil {
+		confirmed, err := ch.PublishWithDeferredConfirmWithContext(ctx, "", q.cfg.later(), false, false, message)
+		if err != nil {
+			return err
+		}
+		if _, err := confirmed.WaitContext(ctx); err != nil {
 			return err
 		}
 		select {
