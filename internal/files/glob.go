@@ -60,14 +60,15 @@ func Expand(ctx context.Context, at Places, urls []script.FileURL) ([]script.Fil
 			out = append(out, script.FileURL{URL: name, Pos: u.Pos}) // readers know the patterns
 		}
 		if len(out) > MaxMatchedFilesCount {
-			return nil, placed(u, tooMany(u.URL+": more than %d files match"))
+			return nil, placed(u, tooMany(u.URL+": more than", "files match"))
 		}
 	}
 	return out, nil
 }
 
-func tooMany(what string) *fault.Error {
-	f := fault.New(fault.UserData, what, MaxMatchedFilesCount)
+// tooMany is the fault of a pattern of which more is found than MaxMatchedFilesCount.
+func tooMany(before, behind string) *fault.Error {
+	f := fault.New(fault.UserData, "%s %d %s", before, MaxMatchedFilesCount, behind)
 	f.Hint = "make the pattern narrower, and read the files in several nodes"
 	return f
 }
@@ -129,7 +130,7 @@ func matches(ctx context.Context, base string, u script.FileURL) ([]string, erro
 			}
 			next = append(next, names...)
 			if len(next) > MaxMatchedFilesCount {
-				return nil, placed(u, tooMany(u.URL+": more than %d files match"))
+				return nil, placed(u, tooMany(u.URL+": more than", "files match"))
 			}
 		}
 		found = next
@@ -152,7 +153,7 @@ func descend(ctx context.Context, base string, dirs []string) (out []string, err
 		}
 		seen[dir] = true
 		if out = append(out, dir); len(out) > MaxMatchedFilesCount {
-			return nil, tooMany("more than %d directories would be looked through for **")
+			return nil, tooMany("more than", "directories would be looked through for **")
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err

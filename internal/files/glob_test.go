@@ -88,3 +88,9 @@ func TestExpandInWorkingDirectory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "in1.csv", got[0].URL)
 }
+
+// A name is no format: what looks like one stays.
+func TestTooManyNamesThePattern(t *testing.T) {
+	t.Parallel()
+	require.EqualError(t, tooMany("in/a%20b-*.csv: more than", "files match"), "in/a%20b-*.csv: more than 100000 files match")
+}

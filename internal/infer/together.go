@@ -139,7 +139,7 @@ func (p *Proposal) sayAlike(list []csvFile) {
 		folded := strings.ToLower(strings.Join(strings.Fields(p.Columns[k].Source), " "))
 		first, known := firsts[folded]
 		switch {
-		case folded == "":
+		case folded == "" || firstWith(list, k) == "":
 		case !known:
 			firsts[folded] = k
 		case p.Columns[first].Source != p.Columns[k].Source &&
@@ -154,9 +154,14 @@ func (p *Proposal) sayAlike(list []csvFile) {
 // has reports whether a column of the proposal is in the file.
 func (f csvFile) has(column int) bool { _, has := f.at[column]; return has }
 
-// firstWith names the first file that has a column.
+// firstWith names the first file that has a column; "": none has it.
 func firstWith(list []csvFile, column int) string {
-	return list[slices.IndexFunc(list, func(f csvFile) bool { return f.has(column) })].name
+	for _, f := range list {
+		if f.has(column) {
+			return f.name
+		}
+	}
+	return ""
 }
 
 // sameNeighbours reports whether the same headers stand beside a column in two files.

@@ -204,12 +204,7 @@ func TestHeadersOfSeveralFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			for i, text := range c.texts {
-				require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.csv", i)), []byte(text), 0o600))
-			}
-			p, err := Files(t.Context(), []string{filepath.Join(dir, "*.csv")}, options(t))
-			require.NoError(t, err)
+			p, _ := filesOf(t, c.texts)
 			require.Equal(t, c.header, p.HasHeader)
 			require.Equal(t, int64(c.rows), p.Rows)
 			require.Len(t, p.Doubts, c.doubts, p.Doubts)
@@ -272,12 +267,7 @@ func TestNumbersOfSeveralFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			for i, text := range c.texts {
-				require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.csv", i)), []byte(text), 0o600))
-			}
-			p, err := Files(t.Context(), []string{filepath.Join(dir, "*.csv")}, options(t))
-			require.NoError(t, err)
+			p, dir := filesOf(t, c.texts)
 			var got []string
 			for _, col := range p.Columns {
 				got = append(got, col.Name+" "+col.Type.String())
@@ -291,4 +281,16 @@ func TestNumbersOfSeveralFiles(t *testing.T) {
 			loads(t, p)
 		})
 	}
+}
+
+// filesOf proposes a script for files of these texts, 0.csv, 1.csv …, in a directory of their own.
+func filesOf(t *testing.T, texts []string) (p *Proposal, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for i, text := range texts {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.csv", i)), []byte(text), 0o600))
+	}
+	p, err := Files(t.Context(), []string{filepath.Join(dir, "*.csv")}, options(t))
+	require.NoError(t, err)
+	return p, dir
 }

@@ -50,9 +50,6 @@ type Decided struct {
 // Decide approves or rejects a gate that waits, bound to what it shows now. A
 // decision that cannot be made, or does not stand, is an error that says why.
 func Decide(ctx context.Context, home *Home, w Wish) (out Decided, err error) {
-	if w.Logger == nil {
-		w.Logger = slog.New(slog.DiscardHandler)
-	}
 	t, err := newTools(home, Options{Remote: w.Remote, Known: w.Known, Logger: w.Logger})
 	if err != nil {
 		return out, err

@@ -40,9 +40,6 @@ type TraceOptions struct {
 
 // Trace says what rows of a table or of an output file are made of.
 func Trace(ctx context.Context, home *Home, opts TraceOptions) (_ *lineage.Tree, err error) {
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
 	targets, err := findTargets(ctx, home, opts)
 	if err != nil {
 		return nil, err

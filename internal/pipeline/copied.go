@@ -470,7 +470,7 @@ func (x *attempt) locate(ctx context.Context) error {
 // noCopy says why there is no copy of what a batch was planned to read.
 func (p *Pipeline) noCopy(s files.Slice) error {
 	if address.Remote(s.URL) {
-		return otherInputs("the script does not read %s any more", s.URL)
+		return otherInputs(s.URL, "any more")
 	}
 	source, err := p.sourceOf(s)
 	if err != nil {
@@ -479,11 +479,11 @@ func (p *Pipeline) noCopy(s files.Slice) error {
 	if err := files.Unchanged([]files.Slice{source}); err != nil {
 		return err
 	}
-	return otherInputs("the script does not read %s any more as it did", s.URL)
+	return otherInputs(s.URL, "any more as it did")
 }
 
-func otherInputs(what, url string) error {
-	f := fault.New(fault.Script, what, url)
+func otherInputs(url, how string) error {
+	f := fault.New(fault.Script, "the script does not read %s %s", url, how)
 	f.Hint = "the run goes on with the script that it was begun with only: a new run reads what the script says now"
 	return f
 }
