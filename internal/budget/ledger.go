@@ -209,7 +209,7 @@ func (l *Ledger) review(ctx context.Context) error {
 		mine := &all[len(all)-1]
 		if !d.everything {
 			mine.All = 0
-		} else if mine.All == 0 {
+		} else if mine.All == 0 || d.had { // also where another batch of this process is to be next
 			mine.All = last(all) + 1
 		}
 		if needs := d.waiting || !l.in; mine.Held == 0 && needs != (mine.Turn > 0) {

@@ -318,6 +318,25 @@ func TestRoomInTurn(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled, "of nothing there is no share")
 }
 
+// Who has had everything ends while a review decides: the decision was for that batch, and the next one waits for another.
+func TestEverythingEndsWithinAReview(t *testing.T) {
+	t.Parallel()
+	whole := wholeOf(t, gib, 2, 2)
+	l := newLedger(t.TempDir(), Member{Owner: "one", Total: gib}, whole)
+	r := l.Room()
+	r.become(whole)
+	_, release, err := r.Take(t.Context(), Everything)
+	require.NoError(t, err)
+	require.False(t, r.demand().had)
+	release()
+	require.True(t, r.become(whole))
+	require.True(t, r.demand().had, "the next decision is still to come")
+	require.True(t, r.become(whole))
+	_, release, err = r.Take(t.Context(), Everything)
+	require.NoError(t, err)
+	release()
+}
+
 // A batch that needs everything waits for all others, has what it would have
 // alone, and leaves the turn to those who have waited for it.
 func TestEverythingInTurn(t *testing.T) {
@@ -338,14 +357,20 @@ func TestEverythingInTurn(t *testing.T) {
 	require.EqualValues(t, gib/2, two.entry.Held)
 	_, busy, err := two.Room().Take(ctx, OneSlot)
 	require.NoError(t, err)
+	waiting := func(l *Ledger) int {
+		l.Room().mu.Lock()
+		defer l.Room().mu.Unlock()
+		return len(l.Room().waiting)
+	}
 	take := func(l *Ledger) chan func() {
 		got := make(chan func(), 1)
+		require.Zero(t, waiting(l))
 		go func() {
 			if g, release, err := l.Room().Take(ctx, Everything); err == nil && g == (Grant{Slots: 2, EngineBytes: 2 * whole.SlotEngineBytes, Most: true}) {
 				got <- release
 			}
 		}()
-		for !l.room.demand().everything {
+		for waiting(l) == 0 {
 			require.NoError(t, ctx.Err())
 		}
 		return got

@@ -30,6 +30,7 @@ type Room struct {
 	alone   bool      // one batch has all of them
 	granted Share     // that it has got, if it is alone
 	paused  bool      // a batch has had everything: the ledger decides who is next
+	known   bool      // to the ledger, which is deciding
 	waiting []*waiter // in the order in which they came
 	changed chan struct{}
 }
@@ -97,7 +98,10 @@ func (r *Room) Take(ctx context.Context, share Share) (g Grant, release func(), 
 func (r *Room) become(b Budget) (done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.aim, r.paused = &b, false
+	r.aim = &b
+	if r.known { // else the next review decides: the batch has ended since this one began
+		r.paused, r.known = false, false
+	}
 	done = r.arrive()
 	r.admit()
 	return done
@@ -106,6 +110,7 @@ func (r *Room) become(b Budget) (done bool) {
 // demand is what the batches of a room want.
 type demand struct {
 	everything bool // one waits for everything, or has it
+	had        bool // one has had everything since the ledger last decided
 	waiting    bool // some wait
 	idle       bool // none is at work that could be, with what the room has
 }
@@ -113,9 +118,11 @@ type demand struct {
 func (r *Room) demand() demand {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.known = r.paused
 	wants := func(w *waiter) bool { return w.share == Everything }
 	return demand{
 		everything: r.alone && r.granted == Everything || slices.ContainsFunc(r.waiting, wants),
+		had:        r.paused,
 		waiting:    len(r.waiting) > 0,
 		idle:       r.used == 0 && (len(r.waiting) == 0 || r.slots() == 0 || wants(r.waiting[0])),
 	}
