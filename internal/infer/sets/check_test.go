@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"thalweg/internal/expr"
 	"thalweg/internal/figures"
 	"thalweg/internal/infer"
 	"thalweg/internal/script"
@@ -461,7 +462,10 @@ func (o *outcome) same(got string, c cell, of infer.Column) bool {
 		return null
 	case word:
 		return null && slices.Contains(of.NullTexts, c.Text)
-	case text: // some look like numbers, or are headers that were taken for data
+	case text: // some look like numbers or truths, or are headers that were taken for data
+		if of.Type == expr.Bool {
+			return strings.EqualFold(got, c.Text)
+		}
 		return !strings.HasPrefix(c.Text, "0") && equalNumbers(got, strings.Replace(c.Text, ",", ".", 1))
 	case number:
 		return got == c.Is || equalNumbers(got, c.Is) || digitsOf(got) == digitsOf(c.Text) && o.doubtsNumbers()
