@@ -164,7 +164,8 @@ func (s *set) doubled() map[string]bool {
 // heads gives a view the header that the proposal takes the file to have.
 func (s *set) heads(v *view, o *outcome) *failure {
 	f, has := v.file, o.proposal.HasHeader || s.format != "csv"
-	columnGuessed := o.said(infer.Guessed, v.name, "as one column") || o.said(infer.Guessed, "texts at the top", v.name)
+	columnGuessed := o.said(infer.Guessed, v.name, "as one column") || o.said(infer.Guessed, "texts at the top", v.name) ||
+		o.said(infer.Guessed, v.name, "may be the header")
 	if above := o.above(s.format); above >= 0 && above != len(f.Titles) {
 		if !columnGuessed && (f.Header != nil && clearlyHeader(f.Header, v.rows) || f.Header == nil && clearlyData(v.rows)) {
 			return failed("titles", "%d titles are above the table of %s, not %d", len(f.Titles), v.name, above)
@@ -395,7 +396,7 @@ func allowed(c infer.Column, v view, headed bool) (out []int) {
 
 var (
 	numbered = regexp.MustCompile(`_[0-9]+$`)
-	unnamed  = regexp.MustCompile(`^col_[0-9]+$`)
+	unnamed  = regexp.MustCompile(`^col_[0-9]+(_[0-9]+)?$`) // another column may have the name
 )
 
 // sourceOf are the columns of a file whose values an output column has: of those that it may have.
