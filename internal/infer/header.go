@@ -71,10 +71,10 @@ func titles(all [][]string, fields int) (at int) {
 	return at
 }
 
-// lacksLast reports a first record that has a field less than the table's, which end with a separator: it is their
+// lacksLast reports a first record that has a field less than those below, which end with a separator: it is their
 // header if the next one has values, else it may be a title.
 func lacksLast(all [][]string, fields int) bool {
-	return len(all) > 1 && len(all[0]) == fields-1 && slices.ContainsFunc(all[1], looksLikeValue) && !slices.ContainsFunc(all[1:], func(rec []string) bool {
+	return len(all) > 1 && len(all[0]) == fields-1 && len(all[1]) == fields && slices.ContainsFunc(all[1], looksLikeValue) && !slices.ContainsFunc(all[1:], func(rec []string) bool {
 		return len(rec) == fields && strings.TrimSpace(rec[fields-1]) != ""
 	})
 }
