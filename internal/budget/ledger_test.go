@@ -318,7 +318,8 @@ func TestRoomInTurn(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled, "of nothing there is no share")
 }
 
-// Who has had everything ends while a review decides: the decision was for that batch, and the next one waits for another.
+// Who has had everything ends while a review decides: the decision was for that batch, and the next one waits for
+// another.
 func TestEverythingEndsWithinAReview(t *testing.T) {
 	t.Parallel()
 	whole := wholeOf(t, gib, 2, 2)

@@ -74,7 +74,10 @@ func titles(all [][]string, fields int) (at int) {
 // lacksLast reports a first record that has a field less than those below, which end with a separator: it is their
 // header if the next one has values, else it may be a title.
 func lacksLast(all [][]string, fields int) bool {
-	return len(all) > 1 && len(all[0]) == fields-1 && len(all[1]) == fields && slices.ContainsFunc(all[1], looksLikeValue) && !slices.ContainsFunc(all[1:], func(rec []string) bool {
+	if len(all) < 2 || len(all[0]) != fields-1 || len(all[1]) != fields || !slices.ContainsFunc(all[1], looksLikeValue) {
+		return false
+	}
+	return !slices.ContainsFunc(all[1:], func(rec []string) bool {
 		return len(rec) == fields && strings.TrimSpace(rec[fields-1]) != ""
 	})
 }

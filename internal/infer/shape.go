@@ -180,7 +180,8 @@ func badRecord(err error, all [][]string) error {
 
 // otherThanHeader says what can be done if all records have a field more, or one less, than the header; "" if they have not.
 func otherThanHeader(all [][]string) string {
-	if len(all) < 2 || len(all[1]) == 0 || slices.ContainsFunc(all[1:], func(rec []string) bool { return len(rec) != len(all[1]) }) {
+	uneven := func(rec []string) bool { return len(rec) != len(all[1]) }
+	if len(all) < 2 || len(all[1]) == 0 || slices.ContainsFunc(all[1:], uneven) {
 		return ""
 	}
 	below := figures.Counted(int64(len(all)-1), "record below has", "records below have")

@@ -164,7 +164,8 @@ func (s *set) doubled() map[string]bool {
 // heads gives a view the header that the proposal takes the file to have.
 func (s *set) heads(v *view, o *outcome) *failure {
 	f, has := v.file, o.proposal.HasHeader || s.format != "csv"
-	columnGuessed := o.said(infer.Guessed, v.name, "as one column") || o.said(infer.Guessed, "texts at the top", v.name) ||
+	columnGuessed := o.said(infer.Guessed, v.name, "as one column") ||
+		o.said(infer.Guessed, "texts at the top", v.name) ||
 		o.said(infer.Guessed, v.name, "may be the header")
 	if above := o.above(s.format); above >= 0 && above != len(f.Titles) {
 		if !columnGuessed && (f.Header != nil && clearlyHeader(f.Header, v.rows) || f.Header == nil && clearlyData(v.rows)) {

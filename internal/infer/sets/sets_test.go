@@ -45,7 +45,10 @@ const (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // regressions are seeds of sets that were read wrongly once.
-var regressions = []uint64{50085, 200156, 200333, 400478, 401301, 404114, 201478, 201140, 202212, 202441, 202726, 210665, 210772, 220971, 223887, 224230, 223367, 224146, 230914, 231853}
+var regressions = []uint64{
+	50085, 200156, 200333, 400478, 401301, 404114, 201478, 201140, 202212, 202441,
+	202726, 210665, 210772, 220971, 223887, 224230, 223367, 224146, 230914, 231853,
+}
 
 // TestSetsOnceWrong tries the sets that were read wrongly once.
 func TestSetsOnceWrong(t *testing.T) {

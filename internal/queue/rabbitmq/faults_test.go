@@ -296,8 +296,9 @@ func TestPoison(t *testing.T) {
 	t.Parallel()
 	q, ctx := open(t, Config{Prefix: prefix(t)}), within(t)
 	name := q.cfg.hintsOf(queue.Normal)
-	publish(t, "", name, "", "{", "[]", `{"v":0}`, `{"w":1,"v":1}`, "\xff\x00", strings.Repeat("x", limitBody+1), `{"v":99,"new":true}`,
-		`{"v":9e99}`, `{"v":1,"r":1e400}`, `{"v":1,"b":99999999999999999999}`, `{"v":-1}`, "null", "7", strings.Repeat("[", 60_000))
+	publish(t, "", name, "", "{", "[]", `{"v":0}`, `{"w":1,"v":1}`, "\xff\x00", strings.Repeat("x", limitBody+1),
+		`{"v":99,"new":true}`, `{"v":9e99}`, `{"v":1,"r":1e400}`, `{"v":1,"b":99999999999999999999}`, `{"v":-1}`,
+		"null", "7", strings.Repeat("[", 60_000))
 	publish(t, q.cfg.signals(), "", "no signal")
 	require.NoError(t, q.Publish(ctx, hint(1)))
 	d := receive(ctx, t, q)

@@ -1,7 +1,9 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -85,8 +87,8 @@ func (q *Queue) putLater(ctx context.Context, body []byte) error {
 		if err != nil {
 			return err
 		}
-		if _, err := confirmed.WaitContext(ctx); err != nil {
-			return err
+		if taken, err := confirmed.WaitContext(ctx); err != nil || !taken {
+			return cmp.Or(err, errors.New("the broker has not taken the message"))
 		}
 		select {
 		case body = <-q.aside:
