@@ -25,10 +25,10 @@ for p in bom["metadata"].get("properties", []):
     if p["name"] == "cdx:gomod:binary:name":
         p["value"] = "thalweg"
 
-engine = pathlib.Path("internal/engine")
+engine = pathlib.Path("internal/run/engine")
 said = {m for f in engine.glob("*.go") for m in re.findall(r'Version\s*=\s*"duckdb-([0-9.]+)"', f.read_text())}
 if len(said) != 1:
-    sys.exit("internal/engine does not say which DuckDB it is: %s" % sorted(said))
+    sys.exit("internal/run/engine does not say which DuckDB it is: %s" % sorted(said))
 version_of_duckdb = said.pop()
 listed = json.loads(pathlib.Path("deploy/duckdb/parts.json").read_text())
 if listed["duckdb"] != version_of_duckdb:

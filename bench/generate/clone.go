@@ -12,8 +12,8 @@ import (
 
 	duckdb "github.com/duckdb/duckdb-go/v2"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/sqltext"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/sqltext"
 )
 
 // Limits of the engine that clones the templates.

@@ -3,7 +3,7 @@ package generate
 import (
 	"path/filepath"
 
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // Formats of the account, holding and transaction files.

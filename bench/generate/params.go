@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // Params is params.json: the parameters of the example script. Paths are absolute.

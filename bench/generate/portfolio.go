@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // account is a clone of a fund.

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/sqltext"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/sqltext"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // Names of files with a fixed name.

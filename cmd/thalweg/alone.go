@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/history"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/store/state"
 )
 
 // alone is the one rule of all commands by which a run that is not over has nobody who works on it,

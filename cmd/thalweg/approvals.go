@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"thalweg/internal/gate"
-	"thalweg/internal/state"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/store/state"
 )
 
 // approvalsCmd lists what waits for people.

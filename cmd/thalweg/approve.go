@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/gate"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/store/state"
 )
 
 // decideFlags are those of approve and reject.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/gate"
-	"thalweg/internal/history"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/store/state"
 )
 
 type auditCmd struct {

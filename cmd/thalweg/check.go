@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"thalweg/internal/local"
-	"thalweg/internal/script"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/store/state"
 )
 
 type checkCmd struct {

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
-	"thalweg/internal/script"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/store/state"
 )
 
 type checksCmd struct {

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/gate"
-	"thalweg/internal/history"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/store/state"
 )
 
 // clusterCmd is about a cluster as a whole.

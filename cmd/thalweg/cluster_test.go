@@ -16,9 +16,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"thalweg/internal/cassandra"
-	"thalweg/internal/effort"
-	"thalweg/internal/remote/remotetest"
+	"thalweg/internal/store/cassandra"
+	"thalweg/internal/test/effort"
+	"thalweg/internal/test/remotetest"
 )
 
 // clusterKind is a place in which commands are tried.

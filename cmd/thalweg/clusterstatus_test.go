@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/store/state"
 )
 
 // A worker that has died is gone as soon as its note has expired, and runs that are over are not listed as

@@ -12,9 +12,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/environment"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/lang/environment"
+	"thalweg/internal/store/state"
 )
 
 // commandPlace adds what a command line has said of the place to the commands that are

@@ -11,11 +11,11 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/document"
-	"thalweg/internal/environment"
-	"thalweg/internal/local"
-	"thalweg/internal/script"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/document"
+	"thalweg/internal/lang/environment"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/store/state"
 )
 
 // completionCmd prints what a shell needs to complete command lines.

@@ -10,13 +10,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"thalweg/internal/address"
-	"thalweg/internal/doctor"
-	"thalweg/internal/fault"
-	"thalweg/internal/keeper"
-	"thalweg/internal/local"
-	"thalweg/internal/remote"
-	"thalweg/internal/script"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/address"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/keeper"
+	"thalweg/internal/io/remote"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/ops/doctor"
 )
 
 // Limits of the connection check.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/local"
-	"thalweg/internal/state"
-	"thalweg/internal/worker"
+	"thalweg/internal/app/local"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/state"
 )
 
 // A log says every ten seconds how far copying has come.

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"thalweg/internal/budget"
-	"thalweg/internal/compare"
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/budget"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/compare"
 )
 
 type diffCmd struct {

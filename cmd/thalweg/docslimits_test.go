@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/figures"
+	"thalweg/internal/base/figures"
 )
 
 // Each number of docs/limits.md that names where the code keeps it is that number.
@@ -28,7 +28,7 @@ func TestLimitsAreThoseOfTheCode(t *testing.T) {
 	require.Greater(t, len(rows), 40)
 	require.Equal(t, strings.Count(string(page), "` |\n"), len(rows), "a row that names the code is not understood")
 	for _, row := range rows { // the first number is the limit, what follows a default
-		dir := "../../internal/" + row[3]
+		dir := "../../internal/*/" + row[3]
 		if row[3] == "main" {
 			dir = "."
 		}

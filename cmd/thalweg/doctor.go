@@ -10,9 +10,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"thalweg/internal/cluster"
-	"thalweg/internal/doctor"
-	"thalweg/internal/local"
+	"thalweg/internal/app/local"
+	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/doctor"
 )
 
 // doctorCmd says what is wrong here, and how it is mended.

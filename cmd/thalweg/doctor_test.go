@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/doctor"
+	"thalweg/internal/ops/doctor"
 )
 
 func TestFindingsAsPeopleReadThem(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/local"
-	"thalweg/internal/state"
-	"thalweg/internal/supervise"
+	"thalweg/internal/app/local"
+	"thalweg/internal/run/supervise"
+	"thalweg/internal/store/state"
 )
 
 // dropCmd drops runs.

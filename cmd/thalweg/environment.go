@@ -16,12 +16,12 @@ import (
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
 
-	"thalweg/internal/document"
-	"thalweg/internal/environment"
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
-	"thalweg/internal/script"
-	"thalweg/internal/similar"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/document"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/similar"
+	"thalweg/internal/lang/environment"
+	"thalweg/internal/lang/script"
 )
 
 // environmentFlags are of all commands.

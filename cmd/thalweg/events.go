@@ -9,8 +9,8 @@ import (
 	"io"
 	"syscall"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/history"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/history"
 )
 
 type eventsCmd struct {

@@ -11,14 +11,14 @@ import (
 	"slices"
 	"strings"
 
-	"thalweg/internal/address"
-	"thalweg/internal/budget"
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
-	"thalweg/internal/plan"
-	"thalweg/internal/script"
-	"thalweg/internal/similar"
-	"thalweg/internal/sqltext"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/address"
+	"thalweg/internal/base/budget"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/similar"
+	"thalweg/internal/base/sqltext"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/run/plan"
 )
 
 type explainCmd struct {

@@ -5,9 +5,9 @@ import (
 	"regexp"
 	"strings"
 
-	"thalweg/internal/document"
-	"thalweg/internal/fault"
-	"thalweg/internal/state"
+	"thalweg/internal/base/document"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/store/state"
 )
 
 // noBatch is the batch of failures that are of none.

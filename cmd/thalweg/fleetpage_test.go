@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/local"
-	"thalweg/internal/secret"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/secret"
 )
 
 // The configurations that docs/fleet.md and deploy/ show can be read.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
-	"thalweg/internal/document"
-	"thalweg/internal/fault"
+	"thalweg/internal/base/document"
+	"thalweg/internal/base/fault"
 )
 
 type fmtCmd struct {

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/budget"
-	"thalweg/internal/fault"
-	"thalweg/internal/gate"
-	"thalweg/internal/history"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
-	"thalweg/internal/worker"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/budget"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/state"
 )
 
 // attachCmd follows a run that others work on.

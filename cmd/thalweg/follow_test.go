@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/history"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/store/state"
 )
 
 // Who follows a run is told a lost attempt, and one that is repeated, from a failure.

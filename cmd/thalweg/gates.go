@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/gate"
-	"thalweg/internal/state"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/store/state"
 )
 
 // askedRow is the JSON form of a gate that waits.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/collect"
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
-	"thalweg/internal/remote"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/io/remote"
+	"thalweg/internal/ops/collect"
 )
 
 // gcCmd removes what nobody needs any more.

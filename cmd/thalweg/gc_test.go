@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/local"
+	"thalweg/internal/app/local"
 )
 
 // Nothing is said of a disk where parts are kept by a service.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/local"
+	"thalweg/internal/app/local"
 )
 
 // A parser for all commands takes several times as long to make as to use, and most command

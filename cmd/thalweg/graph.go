@@ -5,8 +5,8 @@ import (
 	"io"
 	"regexp"
 
-	"thalweg/internal/graph"
-	"thalweg/internal/local"
+	"thalweg/internal/app/local"
+	"thalweg/internal/lang/graph"
 )
 
 type graphCmd struct {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/history"
-	"thalweg/internal/state"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/store/state"
 )
 
 type historyCmd struct {

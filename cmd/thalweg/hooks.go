@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"thalweg/internal/calendar"
-	"thalweg/internal/local"
-	"thalweg/internal/message"
-	"thalweg/internal/notify"
-	"thalweg/internal/script"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/calendar"
+	"thalweg/internal/base/message"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/ops/notify"
 )
 
 // hookFlags say who is told of all runs.

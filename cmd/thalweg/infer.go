@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"thalweg/internal/budget"
-	"thalweg/internal/fault"
-	"thalweg/internal/figures"
-	"thalweg/internal/infer"
-	"thalweg/internal/script"
+	"thalweg/internal/base/budget"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/figures"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/ops/infer"
 )
 
 type inferCmd struct {

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/infer"
-	"thalweg/internal/similar"
-	"thalweg/internal/starter"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/similar"
+	"thalweg/internal/lang/starter"
+	"thalweg/internal/ops/infer"
 )
 
 type initCmd struct {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
-	"thalweg/internal/similar"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/similar"
+	"thalweg/internal/store/state"
 )
 
 // runStatus is the status of a run as history has it, for a heading.

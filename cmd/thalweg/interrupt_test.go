@@ -18,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/effort"
+	"thalweg/internal/test/effort"
 )
 
 const (

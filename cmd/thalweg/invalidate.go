@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"thalweg/internal/local"
-	"thalweg/internal/state"
-	"thalweg/internal/supervise"
+	"thalweg/internal/app/local"
+	"thalweg/internal/run/supervise"
+	"thalweg/internal/store/state"
 )
 
 // invalidateCmd declares what a run has written invalid.

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/lineage"
-	"thalweg/internal/local"
-	"thalweg/internal/script"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/ops/lineage"
 )
 
 // lineageCmd says what columns are made of.

@@ -15,12 +15,12 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/environment"
-	"thalweg/internal/fault"
-	"thalweg/internal/keeper"
-	"thalweg/internal/local"
-	"thalweg/internal/secret"
-	"thalweg/internal/worker"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/keeper"
+	"thalweg/internal/base/secret"
+	"thalweg/internal/lang/environment"
+	"thalweg/internal/run/worker"
 )
 
 // Exit codes. They are a promise: docs/commands.md lists them.

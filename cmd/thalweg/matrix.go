@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
-	"thalweg/internal/matrix"
-	"thalweg/internal/similar"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/similar"
+	"thalweg/internal/lang/matrix"
+	"thalweg/internal/store/state"
 )
 
 // cellRow is the JSON form of a cell of a matrix.

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
-	"thalweg/internal/metrics"
-	"thalweg/internal/queue"
-	"thalweg/internal/worker"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/metrics"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/queue"
 )
 
 // metricsFlag says where a worker shows what it measures.

@@ -20,7 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/effort"
+	"thalweg/internal/test/effort"
 )
 
 const mistakesDir = "testdata/mistakes"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // checkNumbers refuses negative numbers and times of flags, and numbers that are none.

@@ -7,10 +7,10 @@ import (
 	"os"
 	"sync"
 
-	"thalweg/internal/lineage"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
-	"thalweg/internal/worker"
+	"thalweg/internal/app/local"
+	"thalweg/internal/ops/lineage"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/state"
 )
 
 // openLineageOff keeps a command from telling anything.

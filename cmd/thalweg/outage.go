@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/store/state"
 )
 
 // Pauses between looks for services that are away, and between saying so again.

@@ -20,9 +20,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/cassandra"
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/store/cassandra"
 )
 
 // A process that serves for days waits for services that are away, says so once and then seldom, and

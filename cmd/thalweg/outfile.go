@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // overwriteFlag is of commands that write a file.

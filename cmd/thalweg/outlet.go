@@ -8,8 +8,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/worker"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/run/worker"
 )
 
 // errNobodyReads ends a command that only shows something once nobody reads it any more.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/store/state"
 )
 
 // pauseCmd lets a run finish what it is at, and begin nothing more.

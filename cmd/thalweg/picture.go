@@ -8,13 +8,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/figures"
-	"thalweg/internal/gate"
-	"thalweg/internal/graph"
-	"thalweg/internal/history"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/figures"
+	"thalweg/internal/lang/graph"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/store/state"
 )
 
 // check looks at what the flags of a picture go with.

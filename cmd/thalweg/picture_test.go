@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/gate"
-	"thalweg/internal/graph"
-	"thalweg/internal/history"
-	"thalweg/internal/state"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/graph"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/store/state"
 )
 
 // A picture of a run says of each node what has become of it: all outcomes in one.

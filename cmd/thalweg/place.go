@@ -5,9 +5,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/cluster"
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/cluster"
 )
 
 // placeFlags say where a command's state is: in a directory, or in a cluster.

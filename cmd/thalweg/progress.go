@@ -10,10 +10,10 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
-	"thalweg/internal/gate"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
-	"thalweg/internal/worker"
+	"thalweg/internal/app/local"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/state"
 )
 
 // runView shows a run while it works: bars on a terminal, lines elsewhere,

@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/remote"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/io/remote"
 )
 
 // remoteFlags say how files of other machines are reached.

@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/remote/remotetest"
+	"thalweg/internal/test/remotetest"
 )
 
 // scriptTB lets servers live as long as a test script.

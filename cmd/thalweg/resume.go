@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/store/state"
 )
 
 // driveFlags are for commands that work on a run that there is.

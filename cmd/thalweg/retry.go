@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/gate"
-	"thalweg/internal/local"
-	"thalweg/internal/supervise"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/run/supervise"
 )
 
 // retryCmd does parts of a run again.

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/gate"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
-	"thalweg/internal/worker"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/state"
 )
 
 type runCmd struct {

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
-	"thalweg/internal/similar"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/similar"
+	"thalweg/internal/store/state"
 )
 
 // runRef names a run on the command line: its number, last, or last~1 for the

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/local"
-	"thalweg/internal/schedule"
-	"thalweg/internal/worker"
+	"thalweg/internal/app/local"
+	"thalweg/internal/ops/schedule"
+	"thalweg/internal/run/worker"
 )
 
 // runsAtOnce is how many runs a scheduler works on unless it is told.

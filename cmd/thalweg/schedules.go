@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/calendar"
-	"thalweg/internal/local"
-	"thalweg/internal/schedule"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/calendar"
+	"thalweg/internal/ops/schedule"
+	"thalweg/internal/store/state"
 )
 
 // schedulesCmd lists schedules and watches.

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"thalweg/internal/cluster"
-	"thalweg/internal/script"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/ops/cluster"
 )
 
 type schemaCmd struct {

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"thalweg/bench/generate"
-	"thalweg/internal/effort"
-	"thalweg/internal/keeper"
+	"thalweg/internal/base/keeper"
+	"thalweg/internal/test/effort"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden parts of testdata/script")

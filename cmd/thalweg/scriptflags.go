@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"thalweg/internal/address"
-	"thalweg/internal/document"
-	"thalweg/internal/local"
-	"thalweg/internal/remote"
-	"thalweg/internal/schedule"
-	"thalweg/internal/script"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/address"
+	"thalweg/internal/base/document"
+	"thalweg/internal/io/remote"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/ops/schedule"
 )
 
 // scriptFlags say which script a command works with, and with which parameters.

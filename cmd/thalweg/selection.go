@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
-	"thalweg/internal/script"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/script"
 )
 
 // selectFlags name a part of a script.

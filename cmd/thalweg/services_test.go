@@ -9,9 +9,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"thalweg/internal/cassandra"
-	"thalweg/internal/cluster"
-	"thalweg/internal/local"
+	"thalweg/internal/app/local"
+	"thalweg/internal/ops/cluster"
+	"thalweg/internal/store/cassandra"
 )
 
 // cmdCassandra names a keyspace of the script's own in its environment, and removes

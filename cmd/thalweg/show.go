@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/figures"
-	"thalweg/internal/gate"
-	"thalweg/internal/history"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/figures"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/store/state"
 )
 
 type showCmd struct {

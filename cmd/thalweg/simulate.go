@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/simulate"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/simulate"
 )
 
 type simulateCmd struct {

@@ -6,10 +6,10 @@ import (
 	"os/signal"
 	"syscall"
 
-	"thalweg/internal/keeper"
-	"thalweg/internal/local"
-	"thalweg/internal/remote"
-	"thalweg/internal/slot"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/keeper"
+	"thalweg/internal/io/remote"
+	"thalweg/internal/run/slot"
 )
 
 // slotCmd is a slot of a worker that isolates: `thalweg worker --isolate` starts it.

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/term"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
 )
 
 type sqlCmd struct {

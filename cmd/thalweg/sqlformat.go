@@ -7,9 +7,9 @@ import (
 	"math"
 	"strings"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
-	"thalweg/internal/script"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/script"
 )
 
 // renameEqual gives columns of equal names others, because readers of the

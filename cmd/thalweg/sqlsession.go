@@ -14,8 +14,8 @@ import (
 	"github.com/peterh/liner"
 	"golang.org/x/term"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
 )
 
 // session is an interactive sql: queries end in ; and what begins with \ is for the session itself.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/effort"
+	"thalweg/internal/test/effort"
 )
 
 // standstill is how long processes are stopped, and standstillLimit a row's time.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/store/state"
 )
 
 // stopCmd stops a run from outside.

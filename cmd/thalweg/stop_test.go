@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/effort"
+	"thalweg/internal/test/effort"
 )
 
 // stopSample is what is tried where THALWEG_CHAOS does not ask for all.

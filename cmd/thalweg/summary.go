@@ -6,12 +6,12 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/figures"
-	"thalweg/internal/gate"
-	"thalweg/internal/history"
-	"thalweg/internal/local"
-	"thalweg/internal/script"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/figures"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/store/state"
 )
 
 // printSummary is what a person sees when a run is over.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"thalweg/internal/figures"
+	"thalweg/internal/base/figures"
 )
 
 // newApp looks at what the two streams are.

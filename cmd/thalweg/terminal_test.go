@@ -8,7 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // What others have written stays in its place: it cannot look like a line of the

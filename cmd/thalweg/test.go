@@ -8,9 +8,9 @@ import (
 	"regexp"
 	"time"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/scripttest"
-	"thalweg/internal/secret"
+	"thalweg/internal/app/scripttest"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/secret"
 )
 
 type testCmd struct {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"thalweg/internal/effort"
+	"thalweg/internal/test/effort"
 )
 
 // textMemory is the --memory of the test, and how much more a process may take

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/lineage"
-	"thalweg/internal/local"
-	"thalweg/internal/plan"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/ops/lineage"
+	"thalweg/internal/run/plan"
 )
 
 // traceCmd says what rows are made of.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/similar"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/similar"
 )
 
 // helpWidth is the widest that help is, however wide the terminal is.

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	"thalweg/internal/doctor"
-	"thalweg/internal/document"
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
-	"thalweg/internal/script"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/document"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/ops/doctor"
 )
 
 type validateCmd struct {

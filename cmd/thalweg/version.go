@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"thalweg/internal/engine"
+	"thalweg/internal/run/engine"
 )
 
 type versionCmd struct {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/budget"
-	"thalweg/internal/history"
-	"thalweg/internal/worker"
+	"thalweg/internal/base/budget"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/run/worker"
 )
 
 type whyCmd struct {

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"thalweg/internal/adapt"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/run/adapt"
+	"thalweg/internal/store/state"
 )
 
 // workerPace is how much a worker does at once, and why.

@@ -8,13 +8,13 @@ import (
 	"log/slog"
 	"time"
 
-	"thalweg/internal/cluster"
-	"thalweg/internal/fault"
-	"thalweg/internal/local"
-	"thalweg/internal/metrics"
-	"thalweg/internal/pace"
-	"thalweg/internal/remote"
-	"thalweg/internal/worker"
+	"thalweg/internal/app/local"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/io/remote"
+	"thalweg/internal/ops/cluster"
+	"thalweg/internal/ops/metrics"
+	"thalweg/internal/run/pace"
+	"thalweg/internal/run/worker"
 )
 
 // workerCmd takes part in runs that others have begun.

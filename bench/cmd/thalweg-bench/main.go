@@ -20,7 +20,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thalweg/bench/internal/bench"
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 const (

@@ -9,9 +9,9 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"thalweg/internal/cassandra"
-	"thalweg/internal/local"
-	"thalweg/internal/state"
+	"thalweg/internal/app/local"
+	"thalweg/internal/store/cassandra"
+	"thalweg/internal/store/state"
 )
 
 // figures are the steps of a measurement, in seconds, and what was counted.

@@ -21,9 +21,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/cassandra"
-	"thalweg/internal/cluster"
-	"thalweg/internal/local"
+	"thalweg/internal/app/local"
+	"thalweg/internal/ops/cluster"
+	"thalweg/internal/store/cassandra"
 )
 
 type options struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"thalweg/bench/generate"
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // Exit codes, as those of thalweg.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/cassandra"
-	partscassandra "thalweg/internal/parts/cassandra"
+	"thalweg/internal/store/cassandra"
+	partscassandra "thalweg/internal/store/parts/cassandra"
 )
 
 type options struct {

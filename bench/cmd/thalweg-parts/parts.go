@@ -13,8 +13,8 @@ import (
 	_ "github.com/duckdb/duckdb-go/v2" // registers the engine
 	"golang.org/x/sync/errgroup"
 
-	"thalweg/internal/cassandra"
-	partscassandra "thalweg/internal/parts/cassandra"
+	"thalweg/internal/store/cassandra"
+	partscassandra "thalweg/internal/store/parts/cassandra"
 )
 
 // partsAtOnce are parts that are put or fetched at once, as a worker's batches do.

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"thalweg/internal/cassandra"
+	"thalweg/internal/store/cassandra"
 )
 
 // A transaction is the account, the day, the ticker, a quantity and a price.

@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"thalweg/internal/gate"
-	"thalweg/internal/history"
-	"thalweg/internal/state"
-	"thalweg/internal/state/sqlite"
+	"thalweg/internal/ops/history"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/store/state"
+	"thalweg/internal/store/state/sqlite"
 )
 
 // looks measures what people look at: as the commands do it, with a store that

@@ -16,9 +16,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"thalweg/internal/gate"
-	"thalweg/internal/state"
-	"thalweg/internal/state/sqlite"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/store/state"
+	"thalweg/internal/store/state/sqlite"
 )
 
 type options struct {

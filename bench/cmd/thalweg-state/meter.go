@@ -6,11 +6,11 @@ import (
 	"sync"
 	"time"
 
-	"thalweg/internal/coordinator"
-	"thalweg/internal/executor"
-	"thalweg/internal/queue/inproc"
-	"thalweg/internal/state"
-	"thalweg/internal/worker"
+	"thalweg/internal/run/coordinator"
+	"thalweg/internal/run/executor"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/queue/inproc"
+	"thalweg/internal/store/state"
 )
 
 // meter is a store that notes what its calls take while a run is driven.

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // Output is one result file of a run.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"thalweg/bench/generate"
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // The kinds of input beside those that a directory of bench/steps makes.

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // Limits of a measured process.

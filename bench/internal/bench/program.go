@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // program is how a side is started. In its arguments {thalweg} is the command

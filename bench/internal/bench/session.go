@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // Config says what to measure and where things are. Paths may be relative.

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"thalweg/internal/fault"
-	"thalweg/internal/script"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/lang/script"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

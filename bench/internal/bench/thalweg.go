@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // finished is the last event of `thalweg run --json`.

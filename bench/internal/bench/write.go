@@ -14,7 +14,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"thalweg/internal/fault"
+	"thalweg/internal/base/fault"
 )
 
 // Text renders checks and runs for a terminal.

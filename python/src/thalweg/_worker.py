@@ -1,1 +1,1 @@
-../../../internal/python/worker.py
+../../../internal/run/python/worker.py

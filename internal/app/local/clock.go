@@ -1,0 +1,67 @@
+package local
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/cassandra"
+)
+
+// How often the state's clock is looked at again.
+const clockEvery = time.Minute
+
+// clock is the time by which leases and notes are judged. Workers of several
+// machines go by the clock of their state's nodes: by clocks of their own, one that is a
+// minute ahead would take every batch from the others. Without such a state it
+// is the machine's.
+type clock struct {
+	worker.WallClock
+	at atomic.Pointer[moment]
+}
+
+// moment is one moment by two clocks.
+type moment struct{ here, there time.Time }
+
+// Now implements worker.Clock. What is done to the machine's clock meanwhile does
+// not change it: what counts is the time that has passed.
+func (c *clock) Now() time.Time {
+	m := c.at.Load()
+	if m == nil {
+		return time.Now()
+	}
+	return m.there.Add(time.Since(m.here))
+}
+
+// follow sets it by the clock of the state.
+func (c *clock) follow(ctx context.Context, s *cassandra.Session) error {
+	seen, err := s.Clock(ctx)
+	if err != nil {
+		return err
+	}
+	here := time.Now()
+	c.at.Store(&moment{here: here, there: here.Round(0).Add(seen.Ahead)})
+	return nil
+}
+
+// keepTime sets the clock again and again, until what it answers with is called.
+func (s *server) keepTime(ctx context.Context) (done func()) {
+	if s.home.cassandra == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var loop sync.WaitGroup
+	loop.Go(func() {
+		every(ctx, clockEvery, func(ctx context.Context) {
+			if err := s.home.clock.follow(ctx, s.home.cassandra); err != nil && ctx.Err() == nil {
+				s.opts.Logger.Debug("the clock of the state cannot be read", "error", err)
+			}
+		})
+	})
+	return func() {
+		cancel()
+		loop.Wait()
+	}
+}

@@ -1,0 +1,88 @@
+package local
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"thalweg/internal/run/supervise"
+	"thalweg/internal/store/state"
+	"thalweg/internal/store/state/patient"
+)
+
+// What people order of runs that this or other processes work on.
+
+const (
+	// StopBound is how long a stop waits for the processes at work. They see it
+	// within 300 ms, and have a second for what is in flight.
+	StopBound = 2 * time.Second
+	// stopLook is how often it is looked whether they have ended.
+	stopLook = 10 * time.Millisecond
+)
+
+// Stopped is what came of a stop.
+type Stopped struct {
+	Before state.Status  // of the run
+	After  state.Status  // of the run
+	AtWork bool          // a process has not ended its work on the run yet; what it does goes nowhere
+	Took   time.Duration // until all had
+}
+
+// Stop ends a run in whatever processes are at work on it, and waits for them
+// for StopBound at most. A run that is over already is left as it is.
+func Stop(ctx context.Context, home *Home, key state.RunKey, reason string) (out Stopped, err error) {
+	begun := time.Now()
+	if out.Before, err = supervise.Stop(ctx, home.control(), key, mark(reason)); err != nil {
+		return out, err
+	}
+	if out.After = out.Before; out.Before.Terminal() {
+		return out, nil
+	}
+	out.After = state.Stopped
+	home.ordered(ctx, key)
+	look := time.NewTicker(stopLook)
+	defer look.Stop()
+	for out.AtWork = home.AtWork(key); out.AtWork && time.Since(begun) < StopBound; out.AtWork = home.AtWork(key) {
+		select {
+		case <-ctx.Done():
+			return out, nil // the order stands
+		case <-look.C:
+		}
+	}
+	out.Took = time.Since(begun)
+	return out, nil
+}
+
+// control is the state as people's orders reach it: what cannot be reached for
+// a moment is asked again.
+func (h *Home) control() state.Store { return patient.New(h.State, patient.Config{}) }
+
+// Waiting is the state for who follows runs: it is waited for while it cannot be
+// reached, which the logger is told once.
+func (h *Home) Waiting(logger *slog.Logger) state.Store {
+	return patient.New(h.State, patient.Config{Within: patient.Forever, Logger: logger})
+}
+
+// mark says who gives an order here, and why.
+func mark(reason string) state.Mark {
+	return state.Mark{Actor: actor(), Time: time.Now(), Reason: reason}
+}
+
+// Pause lets a run finish the batches that are at work, and begin no others. It
+// answers with the run's status, and how many those are.
+func Pause(ctx context.Context, home *Home, key state.RunKey, reason string) (status state.Status, inFlight int, err error) {
+	if status, err = supervise.Pause(ctx, home.control(), key, mark(reason)); err != nil || status != state.Paused {
+		return status, 0, err
+	}
+	home.ordered(ctx, key)
+	if !home.AtWork(key) {
+		return status, 0, nil
+	}
+	batches, err := state.OfNodes(ctx, home.State, key, home.State.Unsettled)
+	for _, b := range batches {
+		if b.Status == state.Claimed {
+			inFlight++
+		}
+	}
+	return status, inFlight, err
+}

@@ -1,0 +1,41 @@
+package local
+
+import (
+	"context"
+	"sync/atomic"
+
+	"thalweg/internal/run/worker"
+)
+
+// drainSums count what becomes of the batches that are in flight when a worker is asked to end.
+type drainSums struct{ finished, released atomic.Int64 }
+
+// wrap counts what a worker is told, once its drain has begun.
+func (d *drainSums) wrap(draining func() bool, observe func(worker.Event)) func(worker.Event) {
+	return func(e worker.Event) {
+		if draining() {
+			switch e.Kind {
+			case worker.BatchFinished, worker.BatchFailed, worker.BatchRetried:
+				d.finished.Add(1)
+			case worker.BatchReleased:
+				d.released.Add(1)
+			}
+		}
+		observe(e)
+	}
+}
+
+// drain begins no more batches and waits for those in flight, and says so: to the
+// log, and at once to who looks at the cluster.
+func (s *server) drain(ctx context.Context) {
+	s.saysElse()
+	s.opts.Logger.Info("asked to end: no more batches are begun, and those in flight are waited for", "in_flight", s.crew.exec.InFlight(), "at_most", s.opts.DrainTime)
+	s.crew.drain(ctx, s.opts.DrainTime)
+}
+
+// drained says what has become of them.
+func (s *server) drained() {
+	if s.draining() {
+		s.opts.Logger.Info("nothing is in flight any more", "finished", s.sums.finished.Load(), "released", s.sums.released.Load())
+	}
+}

@@ -1,0 +1,90 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"thalweg/internal/base/budget"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/run/pipeline"
+	"thalweg/internal/store/state"
+)
+
+// Foreseen is what a run that began now would do with a node.
+type Foreseen = pipeline.Foreseen
+
+// SelectedOf lists the nodes of a new run with these options.
+func SelectedOf(s *script.Script, opts Options) ([]*script.Node, error) { return opts.nodes(s) }
+
+// PlannedNode is what a new run does with a node.
+type PlannedNode struct {
+	Node string
+	From *state.NodeKey // whose rows it takes over; nil: it is computed
+	Why  string         // why it is computed
+}
+
+// PlanRun says what a new run of a script with these options does with each of its nodes.
+func PlanRun(ctx context.Context, home *Home, s *script.Script, opts Options) (out []PlannedNode, err error) {
+	nodes, err := opts.nodes(s)
+	if err != nil {
+		return nil, err
+	}
+	foreseen := map[*script.Node]Foreseen{}
+	if opts.Reuse {
+		if foreseen, err = Foresee(ctx, home, s, nodes, opts); err != nil {
+			return nil, err
+		}
+	}
+	computed := map[string]bool{}
+	chosen := opts.chosen(s)
+	for _, n := range nodes {
+		one := PlannedNode{Node: n.Name}
+		f, known := foreseen[n]
+		by := slices.IndexFunc(n.Sources(s), func(from *script.Node) bool { return computed[from.Name] })
+		switch {
+		case slices.Contains(chosen, n.Name):
+			one.Why = "named"
+		case !known:
+			one.Why = "all nodes are computed with --fresh"
+		case by >= 0:
+			one.Why = "reads what " + n.Sources(s)[by].Name + " computes"
+		default:
+			one.From, one.Why = f.From, f.Why
+		}
+		computed[n.Name] = one.From == nil
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// Foresee says of nodes of a script what a run of them, with these options, would
+// take over of earlier runs. Interpreters are asked what formulas import;
+// nothing else is run.
+func Foresee(ctx context.Context, home *Home, s *script.Script, nodes []*script.Node, opts Options) (_ map[*script.Node]pipeline.Foreseen, err error) {
+	t, err := newTools(home, opts)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	if t.whole, err = share(opts.MemoryBytes, opts.Cores, needsPython(nodes)); err != nil {
+		return nil, err
+	}
+	if t.budget = t.whole; t.budget.Interpreters > 1 {
+		t.budget.Interpreters = 1
+	}
+	if err := t.openPool(); err != nil {
+		return nil, err
+	}
+	dir, err := opts.seenFrom()
+	if err != nil {
+		return nil, err
+	}
+	python, err := t.checkPython(ctx, dir, nodes)
+	if err != nil {
+		return nil, err
+	}
+	return pipeline.New(pipeline.Config{Script: s, Run: state.RunKey{Workspace: opts.Workspace}, Identity: home.identity(s.Name, seenFrom(dir, opts.ScriptPath)), Identify: home.identityOf, From: opts.From, Chosen: opts.chosen(s),
+		Surroundings: python, Store: t.store, Parts: home.Parts, Budget: t.budget, Room: budget.NewRoom(t.budget), Planning: t.whole, Fuse: opts.Ephemeral, Pool: t.pool,
+		Engine: t.engine, Dir: dir, WorkDir: t.work, Logger: opts.Logger}).Foresee(ctx, nodes)
+}

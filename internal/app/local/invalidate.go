@@ -1,0 +1,51 @@
+package local
+
+import (
+	"context"
+	"fmt"
+
+	"thalweg/internal/run/supervise"
+	"thalweg/internal/store/state"
+)
+
+// InvalidateOptions say what is to be declared invalid.
+type InvalidateOptions struct {
+	Nodes  []string // none: all of the run
+	Reason string
+	DryRun bool // only find out what that means
+}
+
+// Invalidated is what is invalid, and what was made of it.
+type Invalidated struct {
+	supervise.Invalidation
+	Files []state.File        // that the run has written of it; they stay
+	Made  []supervise.Touched // by other runs
+}
+
+// Invalidate declares tables invalid: from then on no run reads them, nor
+// commits what it was reading of them. What other runs have read before stays
+// as it is, and is named.
+func Invalidate(ctx context.Context, home *Home, key state.RunKey, opts InvalidateOptions) (out Invalidated, err error) {
+	if opts.DryRun {
+		run, err := home.State.Run(ctx, key)
+		if err != nil {
+			return out, fmt.Errorf("read run %d: %w", key.Run, err)
+		}
+		out.Invalidation, err = supervise.Invalidates(ctx, home.State, run, opts.Nodes)
+		if err != nil {
+			return out, err
+		}
+	} else if out.Invalidation, err = supervise.Invalidate(ctx, home.control(), key, opts.Nodes, mark(opts.Reason)); err != nil {
+		return out, err
+	}
+	for _, n := range out.Nodes {
+		files, err := state.All(ctx, home.State.Files, state.NodeKey{RunKey: key, Node: n})
+		if err != nil {
+			return out, fmt.Errorf("read the files of node %s: %w", n, err)
+		}
+		out.Files = append(out.Files, files...)
+	}
+	// Who reads now is refused: what is found is all that there will be.
+	out.Made, err = supervise.Reaches(ctx, home.State, key, out.Nodes)
+	return out, err
+}

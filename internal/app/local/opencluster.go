@@ -1,0 +1,170 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"thalweg/internal/base/durable"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/secret"
+	"thalweg/internal/ops/cluster"
+	"thalweg/internal/store/parts/cache"
+	partslocal "thalweg/internal/store/parts/local"
+	"thalweg/internal/store/state/sqlite"
+)
+
+// LoadCluster reads the configuration of a cluster. known learns its secrets.
+func LoadCluster(name string, known *secret.Known) (*cluster.Config, error) {
+	cfg, diags, err := cluster.Load(name, cluster.Options{Known: known})
+	if err != nil {
+		return nil, err
+	}
+	if diags.HasErrors() {
+		return nil, &InvalidScriptError{Diagnostics: diags}
+	}
+	return cfg, nil
+}
+
+// OpenCluster opens a cluster's state and parts. What a machine keeps for itself
+// is below the scratch directory.
+func OpenCluster(ctx context.Context, cfg *cluster.Config, opts ClusterOptions) (_ *Home, err error) {
+	scratch, err := scratchOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return nil, scratchFault(cfg, scratch, err)
+	}
+	if err := makeSubs(scratch); err != nil {
+		return nil, scratchFault(cfg, scratch, err)
+	}
+	h := &Home{clock: &clock{}, Dir: scratch, cluster: cfg, hooksIn: cfg.Dir(), observers: opts.Observers}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.Close())
+		}
+	}()
+	if err := sweepTmp(filepath.Join(scratch, "tmp")); err != nil {
+		return nil, scratchFault(cfg, scratch, err)
+	}
+	if err := h.openState(ctx); err != nil {
+		return nil, err
+	}
+	if cfg.Queue != nil {
+		if h.fleet, err = fleetOf(ctx, h.State); err != nil {
+			return nil, err
+		}
+	}
+	return h, h.openParts(ctx, opts.Keep)
+}
+
+// openState opens the state that the configuration names.
+func (h *Home) openState(ctx context.Context) error {
+	dir := h.cluster.State.Directory
+	if dir == "" {
+		return h.openCassandra(ctx)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "state.db")); errors.Is(err, fs.ErrNotExist) {
+		return noCluster(h.cluster, "there is no state in "+dir, "state.directory")
+	}
+	if err := makeSubs(dir); err != nil {
+		return homeFault(dir, "make the state directory", err)
+	}
+	store, err := sqlite.Open(ctx, filepath.Join(dir, "state.db"))
+	if err != nil {
+		return err
+	}
+	h.State, h.beside, h.presence = store, filepath.Dir(dir), fileLocks{dir}
+	return nil
+}
+
+// noCluster is said where init was not run.
+func noCluster(cfg *cluster.Config, what, key string) error {
+	return wrong(cfg, what, initHint(cfg), nil, key)
+}
+
+func initHint(cfg *cluster.Config) string {
+	return "`thalweg cluster init --cluster " + cfg.Path + "` makes what a cluster needs"
+}
+
+// openParts opens the parts that the configuration names.
+func (h *Home) openParts(ctx context.Context, keep bool) error {
+	if dir := h.cluster.PartsDirectory(); dir != "" {
+		store, err := partslocal.OpenOn(durable.FS{}, dir)
+		if err != nil {
+			return wrongFile(h.cluster, homeFault(dir, "open the parts", err), "name a directory, or one that can be made", "parts.directory", "state.directory")
+		}
+		h.Parts, h.partsDir = store, dir
+		return nil
+	}
+	backend, err := h.openBackend(ctx)
+	if err != nil {
+		return err
+	}
+	if h.observers.Parts != nil {
+		backend = h.observers.Parts(backend)
+	}
+	dir, err := h.copiesDir(keep)
+	if err != nil {
+		return errors.Join(err, backend.Close())
+	}
+	store, err := cache.Open(cache.Config{Backend: backend, Dir: dir, LimitBytes: h.cluster.Worker.Cache, Keep: keep, Observer: h.observers.Cache})
+	if err != nil {
+		return errors.Join(err, backend.Close())
+	}
+	h.Parts, h.partsDir = store, dir
+	return nil
+}
+
+// copiesDir is where copies of parts lie: with keep, where an earlier process has left its own.
+func (h *Home) copiesDir(keep bool) (dir string, err error) {
+	if !keep {
+		work, err := h.WorkDir()
+		return filepath.Join(work, "parts"), err
+	}
+	if dir, h.copies, err = takeCopies(filepath.Join(h.Dir, "copies")); err != nil {
+		return "", scratchFault(h.cluster, h.Dir, err)
+	}
+	return dir, nil
+}
+
+// scratchOf is the directory that the machine has for itself: processes of one
+// user share it, each with a directory of its own in it.
+func scratchOf(cfg *cluster.Config) (string, error) {
+	switch {
+	case cfg.Worker.Scratch != "":
+		return cfg.Worker.Scratch, nil
+	case cfg.State.Directory != "":
+		return cfg.State.Directory, nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", &fault.Error{Kind: fault.Environment, Message: "there is no directory for temporary files", Hint: "name one in the cluster's configuration: worker: {scratch: PATH}", Err: err}
+	}
+	return filepath.Join(dir, "thalweg", strconv.Itoa(os.Getuid())), nil
+}
+
+func scratchFault(cfg *cluster.Config, dir string, err error) error {
+	return wrongFile(cfg, &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("make the scratch directory %s", dir), Err: err,
+		Hint: "check permissions and free space, or name another one in the cluster's configuration: worker: {scratch: PATH}"},
+		"name a directory, or one that can be made: worker: {scratch: PATH}", "worker.scratch", "state.directory")
+}
+
+// owns reports whether a path is in one of the directories that are kept here.
+func (h *Home) owns(path string) bool {
+	own := []string{h.Dir, h.partsDir}
+	if h.cluster != nil && h.cluster.State.Directory != "" {
+		own = append(own, h.cluster.State.Directory)
+	}
+	for _, dir := range own {
+		if rel, err := filepath.Rel(resolved(dir), path); err == nil && filepath.IsLocal(rel) {
+			return true
+		}
+	}
+	return false
+}

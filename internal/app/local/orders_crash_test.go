@@ -1,0 +1,124 @@
+package local_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/app/local"
+	"thalweg/internal/io/remote"
+	"thalweg/internal/run/supervise"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
+	"thalweg/internal/test/workertest"
+)
+
+// orders is a victim that gives run 1 an order and, where that lets it go on,
+// drives it: "VERB POINT:N".
+func orders(ctx context.Context, home *local.Home, client *remote.Client, what string) int {
+	verb, point, _ := strings.Cut(what, " ")
+	key := state.RunKey{Workspace: "main", Run: 1}
+	die := workertest.DieAt(point)
+	home.State = workertest.Orders(home.State, die)
+	var err error
+	opts := local.Options{Workspace: "main", Resume: true, Pinned: true, ResumeRun: 1}
+	switch verb {
+	case "stop":
+		_, err = local.Stop(ctx, home, key, "enough")
+	case "resume": // below
+	case "pause":
+		_, _, err = local.Pause(ctx, home, key, "for now")
+	case "invalidate":
+		_, err = local.Invalidate(ctx, home, key, local.InvalidateOptions{Nodes: []string{"items"}, Reason: "wrong"})
+	case "retry":
+		var r local.Retry
+		r, err = local.PlanRetry(ctx, home, key, local.RetryOptions{Again: supervise.Wish{Nodes: []string{"items"}}, Remote: client})
+		opts = r.Options
+	}
+	if err == nil && (verb == "retry" || verb == "resume") {
+		opts.Remote, opts.MemoryBytes, opts.Interpreter, opts.Checkpoint = client, victimBytes, "python3", die
+		var sum local.Summary
+		if sum, err = local.Run(ctx, home, opts); err == nil {
+			fmt.Println(sum.Status)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// TestChaosOrdersCutOff kills the process that gives an order at each step of it,
+// and at each point of the work behind a retry. The order is given, or the run
+// goes on, again: the result is the undisturbed run's.
+func TestChaosOrdersCutOff(t *testing.T) {
+	t.Parallel()
+	want := undisturbed(t)
+	for i, tc := range []struct {
+		verb   string
+		begun  string // how far the run is then: a crash point, or "run": complete
+		points []worker.CrashPoint
+	}{
+		{"retry", "run", append(worker.OrderPoints(), worker.CrashPoints()...)},
+		{"resume", "executed:4", worker.OrderPoints()},
+		{"stop", "executed:4", worker.OrderPoints()},
+		{"pause", "executed:4", worker.OrderPoints()},
+		{"invalidate", "run", worker.OrderPoints()},
+	} {
+		for j, point := range tc.points {
+			if (i+j)%effort.Of(5, 2, 1) != 0 {
+				continue
+			}
+			t.Run(tc.verb+" "+string(point), func(t *testing.T) {
+				t.Parallel()
+				for n := 1; n == 1 || effort.All(); n++ {
+					dir := crashInputs(t)
+					text, err := victimCmd(t, dir, tc.begun, false).CombinedOutput()
+					if tc.begun != "run" {
+						requireKilled(t, err, text)
+					}
+					text, err = victimCmd(t, dir, fmt.Sprintf("order %s %s:%d", tc.verb, point, n), false).CombinedOutput()
+					if err == nil && n > 1 { // passed fewer than n times
+						return
+					}
+					requireKilled(t, err, text)
+					if tc.verb == "invalidate" { // nobody has said that it is done
+						again, err := victimCmd(t, dir, "order invalidate run", false).CombinedOutput()
+						require.NoError(t, err, string(again))
+					}
+					for name := range outputs(t, dir) {
+						if tc.begun == "run" && slices.Contains(worker.OrderPoints(), point) { // nothing is done again yet
+							require.NoError(t, os.Remove(filepath.Join(dir, "out", name)))
+						}
+					}
+					text, err = victimCmd(t, dir, "order resume run", false).CombinedOutput()
+					require.NoError(t, err, string(text))
+					require.Equal(t, "complete\n", string(text))
+					require.Equal(t, want, outputs(t, dir), "no file is missing, partial, doubled or left over")
+					requireNothingAnnounced(t, dir)
+					if tc.verb == "retry" || tc.verb == "invalidate" {
+						require.Less(t, 1, attemptsAt(t, dir, "items"), "it was done again")
+					}
+				}
+			})
+		}
+	}
+}
+
+// attemptsAt is the number of the latest attempt at the first batch of a node.
+func attemptsAt(t *testing.T, dir, node string) int {
+	t.Helper()
+	home := openHome(t, dir)
+	defer func() { require.NoError(t, home.Close()) }()
+	batches, err := state.All(context.Background(), home.State.Batches, state.NodeKey{RunKey: state.RunKey{Workspace: "main", Run: 1}, Node: node})
+	require.NoError(t, err)
+	return batches[0].Attempt
+}

@@ -1,0 +1,205 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"thalweg/internal/base/fault"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/state"
+)
+
+// Times of presence in state.
+const (
+	presenceEvery   = 12 * time.Second // that a note is renewed
+	presenceLease   = 30 * time.Second // that one counts for those who only ask
+	presenceSkew    = 5 * time.Minute  // that one counts for those who clear: clocks may differ by as much
+	presenceTimeout = 10 * time.Second // of one look or renewal
+	doorLease       = 20 * time.Second // of the role that lets one process in at a time
+	doorEvery       = 5 * time.Second  // that it is renewed
+	doorPause       = 50 * time.Millisecond
+	doorTries       = 600
+)
+
+const (
+	topicAtWork = "at_work/" // followed by a run's name: who works on it
+	roleDoor    = "door"     // of a run: whoever has it comes in, or keeps others out
+)
+
+// stateNotes is the presence of processes on several machines: whoever works on a
+// run has a note in its workspace, and renews it. Who comes in, and who clears,
+// holds a role of the run meanwhile, so that they see each other.
+type stateNotes struct {
+	store state.Store
+	clock *clock
+}
+
+func (s stateNotes) join(key state.RunKey) (_ *RunLock, alone bool, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	me := worker.Owner() + "#" + rand.Text()[:8]
+	open, err := s.door(ctx, key, me, doorTries)
+	if err == nil && open == nil {
+		err = &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("run %d is being cleared by another process", key.Run)}
+	}
+	if err != nil {
+		cancel()
+		return nil, false, err
+	}
+	others, err := s.others(ctx, key, presenceLease)
+	n := &atWorkNote{store: s.store, clock: s.clock, key: key, note: state.Note{Topic: topicAtWork + state.RunName(key.Run), Name: me, Run: key.Run}}
+	if err == nil {
+		err = n.renew(ctx)
+	}
+	if err = errors.Join(err, open()); err != nil {
+		cancel()
+		return nil, false, err
+	}
+	n.loop.Go(func() { n.keep(ctx) })
+	return &RunLock{sync.OnceValue(func() error {
+		cancel()
+		n.loop.Wait()
+		return n.remove()
+	})}, others == 0, nil
+}
+
+func (s stateNotes) empty(key state.RunKey, patient bool) (_ *RunLock, ok bool, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	me := worker.Owner() + "#" + rand.Text()[:8]
+	tries := 1
+	if patient {
+		tries = lockLooks
+	}
+	open, err := s.door(ctx, key, me, tries)
+	if err != nil || open == nil {
+		cancel()
+		return nil, false, err
+	}
+	others, err := s.others(ctx, key, presenceSkew)
+	if err != nil || others > 0 {
+		cancel()
+		return nil, false, errors.Join(err, open())
+	}
+	var loop sync.WaitGroup
+	loop.Go(func() {
+		every(ctx, doorEvery, func(ctx context.Context) {
+			now := s.clock.Now()
+			_, _ = s.store.Acquire(ctx, key, roleDoor, me, now, now.Add(doorLease)) // it is tried again before the time is over
+		})
+	})
+	return &RunLock{sync.OnceValue(func() error {
+		cancel()
+		loop.Wait()
+		return open()
+	})}, true, nil
+}
+
+func (s stateNotes) atWork(key state.RunKey) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), presenceTimeout)
+	defer cancel()
+	others, err := s.others(ctx, key, presenceLease)
+	return err != nil || others > 0
+}
+
+// door takes the role that one process has at a time, and answers with what gives
+// it up; nil if somebody else has it. The state may not know the run: nobody can come then.
+func (s stateNotes) door(ctx context.Context, key state.RunKey, me string, tries int) (open func() error, err error) {
+	for try := 0; ; try++ {
+		now := s.clock.Now()
+		_, err = s.store.Acquire(ctx, key, roleDoor, me, now, now.Add(doorLease))
+		switch {
+		case err == nil:
+			return func() error {
+				ctx, cancel := context.WithTimeout(context.Background(), presenceTimeout)
+				defer cancel()
+				return s.store.Resign(ctx, key, roleDoor, me)
+			}, nil
+		case errors.Is(err, state.ErrNotFound):
+			return func() error { return nil }, nil
+		case !errors.Is(err, state.ErrHeld):
+			return nil, fmt.Errorf("see who works on run %d: %w", key.Run, err)
+		case try+1 >= tries:
+			return nil, nil
+		}
+		<-time.After(doorPause)
+	}
+}
+
+// others counts the processes whose notes were renewed within so long, and
+// removes notes that are older than anybody may count.
+func (s stateNotes) others(ctx context.Context, key state.RunKey, within time.Duration) (n int, err error) {
+	notes, err := state.AllNotes(ctx, s.store, key.Workspace, topicAtWork+state.RunName(key.Run))
+	if err != nil {
+		return 0, err
+	}
+	now := s.clock.Now()
+	for _, note := range notes {
+		owner, _, _ := strings.Cut(note.Name, "#")
+		age := now.Sub(note.Time)
+		if worker.Gone(owner) || age > presenceSkew {
+			if err := s.store.RemoveNote(ctx, key.Workspace, note); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if age < within {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// atWorkNote is a note that is kept fresh.
+type atWorkNote struct {
+	store state.Store
+	clock *clock
+	key   state.RunKey
+	note  state.Note
+	loop  sync.WaitGroup
+}
+
+func (n *atWorkNote) renew(ctx context.Context) error {
+	note := n.note
+	note.Time = n.clock.Now()
+	if err := n.store.PutNote(ctx, n.key.Workspace, note); err != nil {
+		return err
+	}
+	n.note = note
+	return nil
+}
+
+func (n *atWorkNote) keep(ctx context.Context) {
+	every(ctx, presenceEvery, func(ctx context.Context) { _ = n.renew(ctx) }) // it is tried again long before the note is too old
+}
+
+func (n *atWorkNote) remove() error {
+	ctx, cancel := context.WithTimeout(context.Background(), presenceTimeout)
+	defer cancel()
+	notes, err := n.store.Notes(ctx, n.key.Workspace, n.note.Topic, n.note.Name[:len(n.note.Name)-1], 2)
+	for _, note := range notes { // as it is there: whether the last renewal has arrived is not known
+		if note.Name == n.note.Name {
+			err = errors.Join(err, n.store.RemoveNote(ctx, n.key.Workspace, note))
+		}
+	}
+	return err
+}
+
+// every calls do at intervals until ctx ends, each time with a time limit.
+func every(ctx context.Context, interval time.Duration, do func(context.Context)) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			limited, cancel := context.WithTimeout(ctx, presenceTimeout)
+			do(limited)
+			cancel()
+		}
+	}
+}

@@ -1,0 +1,846 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"thalweg/internal/base/budget"
+	"thalweg/internal/base/document"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/secret"
+	"thalweg/internal/io/remote"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/run/engine"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/run/pipeline"
+	"thalweg/internal/run/supervise"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/state"
+)
+
+// Options of a run.
+type Options struct {
+	ScriptPath    string
+	ParamsPath    string
+	Program       string            // version of this program, for the record
+	Params        map[string]string // parameters of the command line, which win
+	Lenient       bool              // see script.Sources
+	Known         *secret.Known     // secrets, to keep them out of the state; nil: only rules decide
+	Script        *script.Script    // instead of loading ScriptPath; may be nil
+	ScriptSources *script.Sources   // that Script was loaded from; nil: its gates ask for no answers
+	Workspace     string
+	Start         []string         // nodes to start with; empty: those that start by themselves
+	Select        script.Selection // a part of the script, instead of Start
+	From          []int64          // runs of any script to read tables from that this run does not write; else earlier runs of the same script
+	Description   string
+	Ephemeral     bool           // tables that can be ephemeral are
+	Reuse         bool           // nodes whose rows an earlier run has are not computed, but for those of Start and those that Select names
+	Resume        bool           // continue a run instead of starting one
+	ResumeRun     int64          // the run to continue; 0: the workspace's last
+	Pinned        bool           // with ResumeRun: from what was pinned of it, whatever ScriptPath has now
+	Again         supervise.Wish // with Resume: what of the run is done again besides what failed or was left
+	Dir           string         // that relative names of files are seen from; "": the working directory
+	Parent        int64          // the run that this one takes the place of; 0: none
+	Unattended    bool           // nobody is asked at gates: they are left out, and answers are their defaults
+	Wait          bool           // a run that waits for people is waited for: see Run
+	MemoryBytes   int64          // 0: a share of the machine's
+	Cores         int            // 0: the machine's
+	Interpreter   string
+	Keeper        string         // see python.Config
+	RowTimeout    time.Duration  // longest that Python may take for a row; 0: the pool's default
+	GroupTimeout  time.Duration  // longest that Python may take for a call of a py_table; 0: the pool's default
+	Remote        *remote.Client // for files of other machines; nil: one with defaults
+	Logger        *slog.Logger
+	Observe       func(worker.Event)
+	Started       func(Started)                         // called once, before the first batch; may be nil
+	Checkpoint    func(worker.CrashPoint)               // for tests that die there; may be nil
+	Lease         time.Duration                         // of claims; 0: the default
+	Waits         func(Summary)                         // called with Wait when a run begins to wait for people; may be nil
+	Waiting       func(text string)                     // called while other processes hold the memory; may be nil
+	Tune          func(*budget.Budget)                  // for tests and measurements of other splits; may be nil
+	Executor      func(engine.Executor) engine.Executor // for tests in which tasks fail; may be nil
+
+	// How attempts at batches end that would not, or fail for what may pass.
+	Tries          int           // 0: the default
+	AttemptTimeout time.Duration // 0: the default
+
+	Token    string            // see state.Run; "": one of its own
+	Offered  map[string]string // see script.Sources
+	Deadline string            // when it is to be over, instead of what the script says
+	Nominal  time.Time         // when it was to begin; zero: now
+	Hooks    []script.Hook     // beside the script's
+	Priority state.Priority    // of a new run
+
+	stateWithin time.Duration // that a call of the state is repeated which could not reach it: see patient.Config
+
+	isolated bool // batches are executed in processes of their own: see Isolation
+
+	Exclusive bool // it does not begin while another run writes one of its outputs
+	// Shared is told of such outputs, else: also before the run has a number; may be nil.
+	Shared func(state.RunKey, SharedOutput)
+}
+
+// Started describes a run that is about to work.
+type Started struct {
+	Key      state.RunKey
+	Resumed  bool
+	Nodes    []state.Node
+	Budget   budget.Budget
+	Warnings document.Diagnostics
+	Script   *script.Script
+	Dir      string // that relative names of files are seen from
+	Remote   bool   // others work on it
+}
+
+// Summary is how a run ended.
+type Summary struct {
+	Key     state.RunKey
+	Status  state.Status
+	Failure *state.Failure
+	Nodes   []state.Node
+	Stats   map[string]state.Stats   // per node, over its batches
+	Worked  map[string]time.Duration // how long each node was worked on
+	Files   []state.File
+	Checks  []state.CheckResult
+	Foreign []ForeignTable // tables of other runs that were read
+	Asked   []gate.Asked   // what waits for people
+
+	ComputedIn map[string]string // of ephemeral nodes: the node inside which their table is computed
+	Elapsed    time.Duration
+	Overhead   time.Duration // of Elapsed, with neither DuckDB nor Python at work
+	PeakBytes  int64         // of this process and its interpreters together
+}
+
+// Run loads a script and executes it, or continues its last run, until it is
+// over, or until all that is left of it waits for people: its status is Waiting
+// then, or Paused, and nothing of it is under way or held. With Options.Wait it
+// goes on when they have decided. The summary is valid whenever its Key.Run is not 0, also beside an error.
+func Run(ctx context.Context, home *Home, opts Options) (Summary, error) {
+	for {
+		sum, err := work(ctx, home, opts)
+		if err != nil || ctx.Err() != nil || sum.Status != state.Waiting && sum.Status != state.Paused {
+			return sum, err
+		}
+		if opts.Checkpoint != nil {
+			opts.Checkpoint(worker.Left)
+		}
+		goesOn, err := goesOn(ctx, home, &sum)
+		if err == nil && !goesOn && sum.Status == state.Waiting && opts.Wait {
+			if opts.Waits != nil {
+				opts.Waits(sum)
+			}
+			err = awaitDecision(ctx, home, sum)
+			goesOn = ctx.Err() == nil
+		}
+		if err != nil || !goesOn {
+			return sum, err
+		}
+		if opts.Pinned, err = wholePinned(ctx, home, sum.Key); err != nil {
+			return sum, err
+		}
+		opts.Resume, opts.ResumeRun, opts.Start, opts.From, opts.Again, opts.Parent = true, sum.Key.Run, nil, nil, supervise.Wish{}, 0
+		opts.Select = script.Selection{}
+	}
+}
+
+// goesOn looks once more at a run that this process has left because it waits:
+// who decides looks behind the decision whether somebody is at work, who leaves
+// looks behind that. One of the two sees the other. A run that has ended in
+// between has ended for the summary, too.
+func goesOn(ctx context.Context, home *Home, sum *Summary) (bool, error) {
+	run, err := home.State.Run(ctx, sum.Key)
+	if err != nil {
+		return false, fmt.Errorf("read run %d: %w", sum.Key.Run, err)
+	}
+	if run.Status.Terminal() && !run.Order.Pending() {
+		sum.Status, sum.Failure = run.Status, run.Failure
+		return false, nil
+	}
+	nodes, err := home.State.Nodes(ctx, sum.Key)
+	if err != nil {
+		return false, fmt.Errorf("read the nodes of run %d: %w", sum.Key.Run, err)
+	}
+	return run.Order.Pending() || run.Status == state.Running && !state.Waits(nodes), nil
+}
+
+// work does what can be done of a run now.
+func work(ctx context.Context, home *Home, opts Options) (_ Summary, err error) {
+	start := time.Now()
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Remote == nil {
+		opts.Remote = remote.New(remote.Config{Logger: opts.Logger})
+		defer func() { err = errors.Join(err, opts.Remote.Close()) }()
+	}
+	t, err := newTools(home, opts)
+	if err != nil {
+		return Summary{}, err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	t.engine.Prepare(1) // while the script is being read
+	r := &runner{tools: t, start: start}
+	warnings, err := r.load(ctx)
+	if err != nil {
+		return Summary{}, err
+	}
+	return r.run(ctx, warnings)
+}
+
+// load loads the script, from where it is or from what was pinned of the run
+// that goes on.
+func (r *runner) load(ctx context.Context) (document.Diagnostics, error) {
+	if r.opts.Pinned {
+		rec, err := r.recall(ctx, state.RunKey{Workspace: r.opts.Workspace, Run: r.opts.ResumeRun})
+		if err != nil {
+			return nil, err
+		}
+		r.script, r.identity, r.dir, r.sources = rec.script, r.home.identityOf(rec.run), rec.Dir, &rec.sources
+		return rec.warnings, nil
+	}
+	var diags document.Diagnostics
+	r.sources = r.opts.ScriptSources
+	if r.script = r.opts.Script; r.script == nil {
+		src := Sources(r.opts.Remote, "", r.opts.ScriptPath, r.opts.ParamsPath)
+		src.Known = r.opts.Known
+		src.Params, src.Offered, src.Lenient, src.Read = r.opts.Params, r.opts.Offered, r.opts.Lenient, remembered(src.Read)
+		if r.script, diags = script.Load(ctx, src); diags.HasErrors() {
+			return nil, &InvalidScriptError{Diagnostics: diags}
+		}
+		r.sources = &src
+	}
+	var err error
+	if r.dir, err = r.opts.seenFrom(); err != nil {
+		return nil, err
+	}
+	r.identity = r.home.identity(r.script.Name, seenFrom(r.dir, r.opts.ScriptPath))
+	return diags.Warnings(), nil
+}
+
+// InvalidScriptError is returned for a script that cannot be loaded.
+type InvalidScriptError struct{ Diagnostics document.Diagnostics }
+
+// Error gives the first problem in one line.
+func (e *InvalidScriptError) Error() string { return e.Diagnostics.Err().Error() }
+
+// Unwrap gives the classified failure.
+func (e *InvalidScriptError) Unwrap() error { return e.Diagnostics.Err() }
+
+// runner is one call of Run.
+type runner struct {
+	*tools
+	script   *script.Script
+	sources  *script.Sources // that it was loaded from; nil: it was given
+	start    time.Time
+	identity string // which script it is
+	key      state.RunKey
+	lock     *RunLock
+	joined   bool // other processes are at work on the run already
+	planning budget.Budget
+	python   map[string]map[string]string // see checkPython
+	dir      string                       // see settings
+	begun    *settings                    // of the run that is resumed; nil: not known
+	nodes    []state.Node
+	watch    *budget.Watch
+	content  *pipeline.Pipeline
+	warnings document.Diagnostics // of the script
+	told     map[SharedOutput]bool
+}
+
+// run prepares what may fail before a run exists, so that a bad script leaves
+// no run behind, and then works on it.
+func (r *runner) run(ctx context.Context, warnings document.Diagnostics) (sum Summary, err error) {
+	if err := CheckWorkspace(r.opts.Workspace); err != nil {
+		return sum, err
+	}
+	affected, err := r.affected(ctx)
+	if err != nil {
+		return sum, err
+	}
+	defer func() {
+		if r.lock != nil {
+			err = errors.Join(err, r.lock.Close())
+		}
+	}()
+	if err := r.alone(ctx, affected); err != nil { // before it waits for memory
+		return sum, err
+	}
+	if err := r.enter(ctx, needsPython(affected)); err != nil {
+		return sum, err
+	}
+	if err := r.openPool(); err != nil {
+		return sum, err
+	}
+	r.engine.Prepare(min(r.budget.Slots, starts(affected, r.script)))
+	if needsPython(affected) {
+		if err := r.checkRequirements(ctx, r.script); err != nil {
+			return sum, err
+		}
+	}
+	if r.python, err = r.checkPython(ctx, r.dir, affected); err != nil {
+		return sum, err
+	}
+	if r.opts.Resume {
+		err = r.resume(ctx)
+	} else {
+		err = r.create(ctx, affected)
+	}
+	if err != nil {
+		return sum, err
+	}
+	defer r.content.Close()
+	if err := r.stillAlone(ctx, affected); err != nil {
+		return Summary{Key: r.key}, err
+	}
+	if r.nodes, err = r.home.State.Nodes(ctx, r.key); err != nil {
+		return Summary{Key: r.key}, fmt.Errorf("read the nodes of run %d: %w", r.key.Run, err)
+	}
+	if r.opts.Resume && !r.joined {
+		r.sweepLeavings(ctx, r.key, false)
+	}
+	if err := r.sweepDead(ctx, r.key); err != nil {
+		r.opts.Logger.Warn("what dead runs left behind them stays until the next run", "error", err)
+	}
+	told := r.tell(ctx, r.key)
+	defer told()
+	return r.drive(ctx, warnings)
+}
+
+// stillAlone is alone for a run that others can see by now: one that is refused is stopped.
+func (r *runner) stillAlone(ctx context.Context, nodes []*script.Node) error {
+	err := r.alone(ctx, nodes)
+	if err != nil && r.opts.Exclusive && ctx.Err() == nil {
+		_, stopped := supervise.Stop(ctx, r.store, r.key, mark(err.Error()))
+		err = errors.Join(err, stopped)
+	}
+	return err
+}
+
+// openContent makes the run's content, once its number is known.
+func (r *runner) openContent() {
+	r.content = r.job(jobOf{script: r.script, sources: r.sources, run: r.key, identity: r.identity, from: r.opts.From, planning: r.planning, ephemeral: r.opts.Ephemeral, dir: r.dir, ownCopies: r.joined,
+		reuse: r.opts.Reuse, chosen: r.opts.chosen(r.script), python: r.python})
+}
+
+// seenFrom is the directory that relative names of files are seen from.
+func (o Options) seenFrom() (string, error) {
+	if o.Dir != "" {
+		return o.Dir, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("find the working directory: %w", err)
+	}
+	return dir, nil
+}
+
+// chosen are the nodes of a script that are computed whatever earlier runs have: those that
+// somebody has named, but not for a run that takes another one's place.
+func (o Options) chosen(s *script.Script) []string {
+	if o.Parent != 0 {
+		return nil
+	}
+	if o.Select.Empty() || s == nil {
+		return o.Start
+	}
+	_, named, _ := s.Selected(o.Select) // nodes has told what is wrong with it
+	return named
+}
+
+// nodes lists the nodes of a new run of a script.
+func (o Options) nodes(s *script.Script) ([]*script.Node, error) {
+	if o.Select.Empty() {
+		return s.Affected(o.Start)
+	}
+	nodes, _, err := s.Selected(o.Select)
+	return nodes, err
+}
+
+// starts counts the nodes that read no table: the first to have batches.
+func starts(nodes []*script.Node, s *script.Script) (n int) {
+	for _, node := range nodes {
+		if len(node.Sources(s)) == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// inNode says which node a failure belongs to that was met before the run, and where the
+// script has it.
+func inNode(err error, n *script.Node) error {
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		return err
+	}
+	pos := n.Pos
+	if n.PyTable != nil {
+		pos = n.PyTable.Pos
+	}
+	if pos.File == "" {
+		pos.File = n.Pos.File
+	}
+	f.Message = fmt.Sprintf("node %s: %s", n.Name, f.Message)
+	switch {
+	case f.Place.File == "":
+		f.Place.File, f.Place.Line, f.Place.Column = pos.File, int64(pos.Line), pos.Col
+	case f.Place.File != pos.File && !f.NamesScript(pos.File) && pos.Line > 0:
+		f.Hint = fault.InScript(f.Hint, "has the node", pos.String())
+	}
+	return f
+}
+
+// create records a new run and takes its lock.
+func (r *runner) create(ctx context.Context, affected []*script.Node) error {
+	if err := r.enlist(ctx, affected); err != nil {
+		return err
+	}
+	// Others may have seen it by now, and be at work.
+	var err error
+	r.lock, _, err = r.home.JoinRun(r.key)
+	r.openContent()
+	return errors.Join(err, r.replaceParent(ctx))
+}
+
+// replaceParent ends the run whose place this one takes, if it is not over: it
+// would go on with what has changed, and write the same files.
+func (r *runner) replaceParent(ctx context.Context) error {
+	if r.opts.Parent == 0 {
+		return nil
+	}
+	_, err := supervise.Stop(ctx, r.store, state.RunKey{Workspace: r.key.Workspace, Run: r.opts.Parent}, mark(fmt.Sprintf("run %d takes its place", r.key.Run)))
+	return err
+}
+
+// enlist records a new run.
+func (r *runner) enlist(ctx context.Context, affected []*script.Node) error {
+	if err := r.home.checkFiles(ctx, r.opts.Remote, r.script, affected); err != nil {
+		return err
+	}
+	if err := r.checkSources(ctx, affected); err != nil {
+		return err
+	}
+	in := map[*script.Node]bool{}
+	for _, n := range affected {
+		in[n] = true
+	}
+	names := make([]string, 0, len(affected))
+	for _, n := range affected {
+		if len(n.Sources(r.script)) == 0 || !in[n.Sources(r.script)[0]] {
+			names = append(names, n.Name)
+		}
+	}
+	if len(r.opts.Start) > 0 {
+		names = r.opts.Start
+	}
+	specs := r.specs(affected)
+	var err error
+	if r.planning, err = r.planFor(ctx, needsPython(affected)); err != nil {
+		return err
+	}
+	run, blobs, err := r.record(names)
+	if err != nil {
+		return err
+	}
+	r.key, err = r.store.CreateRun(ctx, run, specs, blobs...)
+	if err != nil {
+		return fmt.Errorf("record a new run: %w", err)
+	}
+	return nil
+}
+
+// specs are the steps of a run of these nodes, as state keeps them.
+func (r *runner) specs(affected []*script.Node) []state.NodeSpec {
+	steps := r.script.Steps(affected)
+	if r.opts.Unattended {
+		steps = script.Unattended(steps)
+	}
+	specs := make([]state.NodeSpec, len(steps))
+	for i, s := range steps {
+		specs[i] = state.NodeSpec{Name: s.Name, Ordinal: i, Inputs: s.Inputs, Kind: gate.Kind}
+		if n := s.Node; n != nil {
+			specs[i].Kind, specs[i].Fingerprint = KindOf(n), n.Fingerprint
+			if n.Table != nil {
+				specs[i].Table = n.Table.Name
+			}
+		}
+	}
+	return specs
+}
+
+// order is one that whoever runs this process gives.
+func (r *runner) order(kind state.OrderKind) state.Order {
+	return state.Order{Kind: kind, Token: rand.Text(), Mark: state.Mark{Actor: actor(), Time: time.Now()}}
+}
+
+// actor names the person at work, as the machine knows them.
+func actor() string {
+	name := strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return name
+	}
+	return name + "@" + host
+}
+
+// KindOf is a node's type as people read it.
+func KindOf(n *script.Node) string {
+	switch {
+	case n.PyCalc != nil:
+		return script.ProcPyCalc
+	case n.Tag != nil:
+		return script.ProcTag
+	}
+	return string(n.Type)
+}
+
+// affected lists the nodes to execute: those that the start nodes lead to, or
+// those of the run that is resumed, whose lock it then holds.
+func (r *runner) affected(ctx context.Context) ([]*script.Node, error) {
+	if !r.opts.Resume {
+		return r.opts.nodes(r.script)
+	}
+	if err := r.onlyResume(); err != nil {
+		return nil, err
+	}
+	if err := r.takeOver(ctx); err != nil {
+		return nil, err
+	}
+	stored, err := r.home.State.Nodes(ctx, r.key)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("read the nodes of run %d: %w", r.key.Run, err), r.lock.Close())
+	}
+	var out []*script.Node
+	for _, n := range stored {
+		if node := r.script.Node(n.Name); node != nil {
+			out = append(out, node)
+		}
+	}
+	return out, nil
+}
+
+// onlyResume refuses what only new runs may be told.
+func (r *runner) onlyResume() error {
+	if !r.opts.Select.Empty() {
+		return &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already", Hint: "leave --node, --from, --to and --tag out, or --resume"}
+	}
+	if len(r.opts.Start) > 0 {
+		return &fault.Error{Kind: fault.Script, Message: "a resumed run has its nodes already", Hint: "leave --start out, or --resume"}
+	}
+	if len(r.opts.From) > 0 {
+		return &fault.Error{Kind: fault.Script, Message: "a resumed run reads the tables that it was begun with", Hint: "leave --from out, or --resume"}
+	}
+	return nil
+}
+
+// toResume finds the run that is to be resumed: the one named, or the script's last.
+func (r *runner) toResume(ctx context.Context) (state.RunKey, error) {
+	key := state.RunKey{Workspace: r.opts.Workspace, Run: r.opts.ResumeRun}
+	if key.Run == 0 {
+		runs, err := state.All(ctx, r.home.State.Runs, r.opts.Workspace)
+		if err != nil {
+			return key, fmt.Errorf("read the runs of workspace %s: %w", r.opts.Workspace, err)
+		}
+		if i := slices.IndexFunc(runs, func(run state.Run) bool { return r.home.identityOf(run) == r.identity }); i >= 0 {
+			key = runs[i].RunKey // the latest comes first
+		}
+	}
+	if key.Run == 0 {
+		return key, &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("there is no run of script %s to resume in workspace %s", pipeline.ScriptName(r.identity), r.opts.Workspace),
+			Hint: "leave --resume out to start one; --run N resumes a run that was begun under another name"}
+	}
+	return key, r.checkResumable(ctx, key)
+}
+
+// takeOver joins the run that is to be resumed.
+func (r *runner) takeOver(ctx context.Context) error {
+	key, err := r.toResume(ctx)
+	if err != nil {
+		return err
+	}
+	lock, alone, err := r.home.JoinRun(key)
+	if err != nil {
+		return err
+	}
+	r.key, r.lock, r.joined = key, lock, !alone
+	return nil
+}
+
+func (r *runner) checkResumable(ctx context.Context, key state.RunKey) error {
+	run, err := carried(ctx, r.store, key)
+	done := false
+	if err == nil && run.Status == state.Complete {
+		wanted, err := supervise.Close(ctx, r.home.State, run, r.opts.Again)
+		if err != nil {
+			return err
+		}
+		done = len(wanted.Redo) == 0
+	}
+	switch {
+	case errors.Is(err, state.ErrNotFound):
+		return noRun(key)
+	case err != nil:
+		return err
+	case run.Dropped != nil:
+		return wasDropped(run)
+	case run.Invalidated != nil:
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d was invalidated by %s: %s", key.Run, run.Invalidated.Actor, run.Invalidated.Reason), Hint: "an invalidated run does not go on: start a new one"}
+	case done && r.opts.Pinned:
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume", key.Run), Hint: "`" + key.Command(fmt.Sprintf("retry %d --node NODE", key.Run)) + "` does parts of it again"}
+	case done:
+		return &fault.Error{Kind: fault.Script, Message: fmt.Sprintf("run %d is complete: there is nothing to resume", key.Run), Hint: "without --resume a new run starts, with --fresh it computes everything again; `" + key.Command(fmt.Sprintf("retry %d --node NODE", key.Run)) + "` does parts of this one again"}
+	case run.Fingerprint != r.script.Fingerprint:
+		return &fault.Error{Kind: fault.Script,
+			Message: fmt.Sprintf("the script, its parameters or its Python code changed since run %d: its finished batches may no longer be right", key.Run),
+			Hint: "`" + key.Command(fmt.Sprintf("retry %d", key.Run)) + "` begins a new run, which takes over what has not changed; without --resume, --start NODE begins at a node and --fresh computes everything; " +
+				"or bring the old version back"}
+	}
+	r.identity, r.opts.From = r.home.identityOf(run), run.Sources
+	if r.begun, err = settingsOf(ctx, r.store, run); err == nil && r.begun != nil {
+		r.dir = r.begun.Dir
+	}
+	return err
+}
+
+// resume makes the run go on. Where others are at work on it, it goes on already.
+func (r *runner) resume(ctx context.Context) error {
+	run, err := r.store.Run(ctx, r.key)
+	if err != nil {
+		return fmt.Errorf("read run %d: %w", r.key.Run, err)
+	}
+	if r.planning = r.whole; r.begun != nil {
+		r.planning, r.opts.Ephemeral = r.begun.Budget, r.begun.Ephemeral
+		r.opts.Reuse, r.opts.Start = r.begun.Reuse, r.begun.Chosen
+	}
+	r.openContent()
+	if r.joined && run.Status == state.Running && r.opts.Again.Empty() {
+		return nil
+	}
+	wanted, err := supervise.Close(ctx, r.store, run, r.opts.Again)
+	if err != nil {
+		return err
+	}
+	if err := r.content.CheckInputs(ctx, wanted.Redoes); err != nil {
+		return err
+	}
+	_, err = supervise.GoOn(ctx, r.store, r.key, r.opts.Again, mark(""))
+	if errors.Is(err, state.ErrConflict) { // others have ended it since it was looked at
+		err = cmp.Or(r.checkResumable(ctx, r.key), err)
+	}
+	return err
+}
+
+// drive works on the run until it is over or ctx ends. A run whose process is
+// asked to end is stopped.
+func (r *runner) drive(ctx context.Context, warnings document.Diagnostics) (sum Summary, err error) {
+	sum = Summary{Key: r.key, Status: state.Running}
+	previous := debug.SetMemoryLimit(r.budget.GoBytes)
+	defer debug.SetMemoryLimit(previous)
+	r.watch = r.meter.Watch()
+	defer r.watch.Stop()
+	observe := r.opts.Observe
+	if observe == nil {
+		observe = func(worker.Event) {}
+	}
+	if r.opts.Started != nil {
+		r.opts.Started(Started{Key: r.key, Resumed: r.opts.Resume, Nodes: r.nodes, Budget: r.shares.Room().Budget(), Warnings: warnings, Script: r.script, Dir: r.dir})
+	}
+	c := newCrew(ctx, crewConfig{store: r.store, slots: r.whole.Slots, ahead: aheadOf(r.home.Parts), lease: r.opts.Lease, tries: r.opts.Tries, deadline: r.opts.AttemptTimeout, clock: r.home.clock, logger: r.opts.Logger, checkpoint: r.opts.Checkpoint})
+	run := c.open(ctx, r.key, state.PriorityNormal, r.content, r.content, r.lock, observe)
+	var runErr error
+	sum.Status, runErr = run.Run()
+	runErr = errors.Join(runErr, c.stop())
+	if sum.Status == state.Running && runErr == nil && !r.leaves(ctx) {
+		sum.Status, runErr = r.stop(ctx)
+	}
+	r.watch.Stop()
+	if sum.Status.Terminal() && ctx.Err() == nil {
+		r.sweepLeavings(ctx, r.key, false)
+	}
+	if runErr == nil {
+		observe(worker.Event{Run: r.key, Time: time.Now(), Kind: worker.RunFinished, Status: sum.Status})
+	}
+	if sum.Status == state.Complete {
+		if err := os.RemoveAll(r.home.remoteDir(r.key)); err != nil {
+			r.opts.Logger.Warn("copies of remote inputs stay until the next run", "error", err)
+		}
+	}
+	return r.summarise(sum, r.content.Idle(r.start)), runErr
+}
+
+// ErrLeave is the cause of the end of a context whose run may go on in other processes.
+var ErrLeave = fmt.Errorf("asked to leave the work to others: %w", context.Canceled)
+
+// leaves reports whether the run goes on without this process, which does not
+// count as working on it any more when it looks: of several that leave at once
+// the last one finds nobody.
+func (r *runner) leaves(ctx context.Context) bool {
+	if !errors.Is(context.Cause(ctx), ErrLeave) {
+		return false
+	}
+	closeErr := r.lock.Close()
+	lock, alone, err := r.home.enterEmpty(r.key)
+	r.lock = lock
+	if err = errors.Join(closeErr, err); err != nil {
+		r.opts.Logger.Warn("whether others work on the run is not known: it is stopped", "run", r.key.Run, "error", err)
+	}
+	return err == nil && !alone
+}
+
+// stop records that somebody ended the run before it was over.
+func (r *runner) stop(ctx context.Context) (state.Status, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), summaryTimeout)
+	defer cancel()
+	err := state.Direct(ctx, r.store, r.key, r.order(state.OrderStop))
+	if errors.Is(err, state.ErrConflict) { // it was over already
+		run, err := r.store.Run(ctx, r.key)
+		if err != nil {
+			return state.Running, fmt.Errorf("read run %d: %w", r.key.Run, err)
+		}
+		return run.Status, nil
+	}
+	if err != nil {
+		return state.Running, fmt.Errorf("record that run %d was stopped: %w", r.key.Run, err)
+	}
+	return state.Stopped, nil
+}
+
+// spillShare of the free disk may be used by the slots' spill files together;
+// each may have spillBytesMin at least, so that a full disk says that it is full.
+const (
+	spillShare    = 0.8
+	spillBytesMin = 16 << 20
+)
+
+// freeBytes is the free space of the file system that dir is on.
+func freeBytes(dir string) (int64, bool) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, false
+	}
+	return int64(st.Bavail) * int64(st.Bsize), true
+}
+
+// interpreterBytesMin is the least address space an interpreter is held to:
+// the limit counts what is mapped, which is several times what is used.
+const interpreterBytesMin = 512 << 20
+
+// earlyInterpreters bounds the interpreters that are started before it is known
+// how much there will be for them to do.
+const earlyInterpreters = 8
+
+// groupBytesMin is what a call of a function over many rows may always have; more
+// where interpreters have more: values take several times as much in Python.
+const groupBytesMin = 16 << 20
+
+// summarise reads how the run ended from state.
+func (r *runner) summarise(sum Summary, idle time.Duration) Summary {
+	ctx, cancel := context.WithTimeout(context.Background(), summaryTimeout)
+	defer cancel()
+	sum.Elapsed, sum.Overhead = time.Since(r.start), idle
+	sum.PeakBytes, _ = r.watch.Stop()
+	r.home.fill(ctx, &sum)
+	return sum
+}
+
+// SummaryOf is how a run is that others work on.
+func SummaryOf(ctx context.Context, home *Home, key state.RunKey) (Summary, error) {
+	run, err := home.State.Run(ctx, key)
+	if err != nil {
+		return Summary{Key: key}, fmt.Errorf("read run %d: %w", key.Run, err)
+	}
+	sum := Summary{Key: key, Status: run.Status, Elapsed: time.Since(run.Created)}
+	if !run.Finished.IsZero() {
+		sum.Elapsed = run.Finished.Sub(run.Created)
+	}
+	home.fill(ctx, &sum)
+	if run.Status == state.Running && state.Waits(sum.Nodes) {
+		sum.Status = state.Waiting
+	}
+	return sum, nil
+}
+
+// fill reads how a run is from state. What cannot be read is not shown.
+func (h *Home) fill(ctx context.Context, sum *Summary) {
+	run, err := h.State.Run(ctx, sum.Key)
+	if err == nil {
+		sum.Failure = run.Failure
+	}
+	sum.Nodes, _ = h.State.Nodes(ctx, sum.Key)
+	sum.Worked = Worked(ctx, h.State, run, sum.Nodes)
+	sum.Asked = askedOf(sum.Nodes)
+	sum.Files, _ = Files(ctx, h.State, sum.Nodes)
+	sum.Checks, _ = Checks(ctx, h.State, sum.Nodes)
+	sum.Foreign, _ = h.foreignTables(ctx, sum.Key, sum.Nodes)
+	sum.ComputedIn = ComputedIn(ctx, h.State, sum.Nodes)
+	sum.Stats = NodeStats(ctx, h.State, sum.Nodes)
+	sum.Nodes = Shown(ctx, h.State, sum.Nodes)
+}
+
+// Worked is how long each of a run's nodes has been worked on. What cannot be read is left out.
+func Worked(ctx context.Context, store state.Store, run state.Run, nodes []state.Node) map[string]time.Duration {
+	out := map[string]time.Duration{}
+	for _, n := range nodes {
+		if took, err := state.Worked(ctx, store, run, n, time.Now()); err == nil {
+			out[n.Name] = took
+		}
+	}
+	return out
+}
+
+// NodeStats adds up what the batches of nodes measured. A node of which that
+// cannot be read is left out.
+func NodeStats(ctx context.Context, store state.Store, nodes []state.Node) map[string]state.Stats {
+	stats := map[string]state.Stats{}
+	for _, n := range nodes {
+		tally, err := store.Tally(ctx, holderOf(n))
+		if err != nil {
+			continue
+		}
+		total := tally.Stats
+		if n.ReusedFrom != nil { // it has cost nothing here
+			total.Engine, total.Python, total.Elapsed, total.PeakBytes = 0, 0, 0, 0
+		}
+		if total.Warnings, err = warnings(ctx, store, holderOf(n), tally); err == nil {
+			stats[n.Name] = total
+		}
+	}
+	return stats
+}
+
+// warnings lists all warnings of a node by batch: only where there are more
+// than its tally keeps are its batches read.
+func warnings(ctx context.Context, store state.Store, key state.NodeKey, tally state.Tally) (texts []string, err error) {
+	if told, all := tally.Told(); len(told) == all {
+		for _, w := range told {
+			texts = append(texts, w.Text)
+		}
+		return texts, nil
+	}
+	for _, r := range tally.Repeats {
+		texts = append(texts, r.Text())
+	}
+	batches, err := state.All(ctx, store.Batches, key)
+	for _, b := range batches {
+		texts = append(texts, b.Stats.Warnings...)
+	}
+	return texts, err
+}
+
+// summaryTimeout bounds reading the summary of a run that is over.
+const summaryTimeout = 30 * time.Second

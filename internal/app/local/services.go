@@ -1,0 +1,175 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"os"
+
+	"thalweg/internal/base/fault"
+	"thalweg/internal/io/remote"
+	"thalweg/internal/ops/cluster"
+	"thalweg/internal/store/cassandra"
+	"thalweg/internal/store/parts"
+	partscassandra "thalweg/internal/store/parts/cassandra"
+	"thalweg/internal/store/parts/s3"
+	"thalweg/internal/store/queue"
+	"thalweg/internal/store/queue/rabbitmq"
+	"thalweg/internal/store/state"
+	statecassandra "thalweg/internal/store/state/cassandra"
+)
+
+// The services of a cluster, as its configuration names them.
+
+// cassandraOf is how Cassandra is reached.
+func cassandraOf(c *cluster.Config) (cassandra.Config, error) {
+	k := c.State.Cassandra
+	out := cassandra.Config{Hosts: k.Hosts, Keyspace: k.Keyspace, Datacenter: k.Datacenter, Username: k.Username, Password: k.Password}
+	var err error
+	out.TLS, err = tlsOf(c, k.TLS, "state.cassandra.tls")
+	return out, err
+}
+
+// tlsOf reads certificates, which a section of the configuration names; nil without TLS.
+func tlsOf(c *cluster.Config, t *cluster.TLS, section string) (*tls.Config, error) {
+	if t == nil {
+		return nil, nil
+	}
+	out := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
+	if t.CA != "" {
+		text, err := os.ReadFile(t.CA)
+		if err != nil {
+			return nil, wrong(c, "read the certificates of authorities", tlsHint, err, section+".ca")
+		}
+		out.RootCAs = x509.NewCertPool()
+		if !out.RootCAs.AppendCertsFromPEM(text) {
+			return nil, wrong(c, t.CA+" has no certificate", tlsHint, nil, section+".ca")
+		}
+	}
+	if t.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			return nil, wrong(c, "read the certificate and its key", tlsHint, err, section+".cert")
+		}
+		out.Certificates = []tls.Certificate{pair}
+	}
+	return out, nil
+}
+
+const caHint = "name a PEM file, or a directory of such"
+
+const tlsHint = "the configuration of the cluster names the files below tls: ca, cert, key, in PEM form"
+
+// openCassandra opens a state in Cassandra.
+func (h *Home) openCassandra(ctx context.Context) error {
+	cfg, err := cassandraOf(h.cluster)
+	if err != nil {
+		return err
+	}
+	cfg.Observer = h.observers.named()
+	if h.cassandra, err = cassandra.Open(cfg); err != nil {
+		return cmp.Or(absent(ctx, h.cluster, cfg), wrongCassandra(h.cluster, err))
+	}
+	if err := h.clock.follow(ctx, h.cassandra); err != nil {
+		return err
+	}
+	store, err := statecassandra.New(ctx, h.cassandra, h.observers.ofState())
+	if err != nil {
+		return err
+	}
+	h.State, h.presence = store, stateNotes{store, h.clock}
+	return nil
+}
+
+// openBackend opens parts that have no paths.
+func (h *Home) openBackend(ctx context.Context) (parts.Backend, error) {
+	if s := h.cluster.Parts.S3; s != nil {
+		to := remoteOf(s)
+		to.S3Observe = h.observers.ofS3()
+		store, err := s3.New(ctx, s3.Config{URL: s.URL, Remote: to})
+		if err != nil {
+			return nil, wrongFile(h.cluster, err, caHint, "parts.s3.ca")
+		}
+		return store, nil
+	}
+	return partscassandra.New(h.cassandra, partscassandra.Config{}), nil
+}
+
+// remoteOf is how a bucket is reached.
+func remoteOf(s *cluster.S3) remote.Config {
+	return remote.Config{S3Endpoint: s.Endpoint, S3Region: s.Region, CAPath: s.CA, S3AccessKey: s.AccessKey, S3SecretKey: s.SecretKey}
+}
+
+// openQueue connects to the broker; nil without one: then processes look at the state.
+func (h *Home) openQueue(ctx context.Context, logger *slog.Logger) (queue.Queue, error) {
+	if h.cluster == nil || h.cluster.Queue == nil {
+		return nil, nil
+	}
+	cfg, err := brokerOf(h.cluster, h.cluster.Queue, h.fleet)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Logger, cfg.Observe = logger, h.observers.ofBroker()
+	cfg.Explain = func(err error) error { return wrongBroker(h.cluster, err) }
+	return rabbitmq.Open(ctx, cfg)
+}
+
+// brokerOf is how the broker is reached.
+func brokerOf(c *cluster.Config, q *cluster.RabbitMQ, fleet string) (rabbitmq.Config, error) {
+	secure, err := tlsOf(c, q.TLS, "queue.rabbitmq.tls")
+	if err != nil {
+		return rabbitmq.Config{}, err
+	}
+	return rabbitmq.Config{Hosts: q.Hosts, Username: q.Username, Password: q.Password, Vhost: q.VHost, TLS: secure, Prefix: prefixOf(c, fleet)}, nil
+}
+
+// prefixOf begins the names of what a fleet has in the broker: what people call it, and
+// its id. Fleets whose keyspaces have one name, in two databases, may share a broker:
+// one would take the other's hints for those of runs that are not there any more.
+func prefixOf(c *cluster.Config, fleet string) string {
+	name := rabbitmq.PrefixDefault
+	if k := c.State.Cassandra; k != nil {
+		name = k.Keyspace
+	}
+	if fleet == "" {
+		return name
+	}
+	return name + "-" + fleet
+}
+
+// fleetOf is the id that a state has; it gets one where it has none.
+func fleetOf(ctx context.Context, store state.Store) (string, error) {
+	s, ok := store.(interface {
+		Fleet(ctx context.Context) (string, error)
+	})
+	if !ok {
+		return "", fault.New(fault.Bug, "a state of type %T has no id of its fleet", store)
+	}
+	return s.Fleet(ctx)
+}
+
+// QueuePrefix begins the names of the queues and the exchange of a cluster that is there.
+func QueuePrefix(ctx context.Context, c *cluster.Config) (string, error) {
+	store, end, err := stateOf(ctx, c, &clock{})
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	fleet, err := fleetOf(ctx, store)
+	return prefixOf(c, fleet), err
+}
+
+// ordered asks the processes of a cluster to look at a run now, of which somebody
+// has ordered something. Without a broker, or an answer of it, they look by themselves.
+func (h *Home) ordered(ctx context.Context, key state.RunKey) {
+	if h.cluster == nil || h.cluster.Queue == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signalPatience)
+	defer cancel()
+	if cfg, err := brokerOf(h.cluster, h.cluster.Queue, h.fleet); err == nil {
+		_ = rabbitmq.Send(ctx, cfg, queue.Signal{RunKey: key, Kind: queue.Ordered}) // lost ones cost a look's time
+	}
+}

@@ -1,0 +1,43 @@
+package figures_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/base/figures"
+)
+
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	for want, got := range map[string]string{
+		"-1,234,567": figures.Count(-1_234_567),
+		"999":        figures.Count(999),
+		"1 batch":    figures.Counted(1, "batch", "batches"),
+		"0 batches":  figures.Counted(0, "batch", "batches"),
+		"1023 B":     figures.Size(1023),
+		"1.5 MiB":    figures.Size(3 << 19),
+		"-":          figures.Span(0),
+		"999 ms":     figures.Span(999 * time.Millisecond),
+		"59.9 s":     figures.Span(59_900 * time.Millisecond),
+		"1h0m1s":     figures.Span(3601 * time.Second),
+		"33 %":       figures.Percent(time.Second, 3*time.Second),
+		"100 %":      figures.Percent(4*time.Second, 3*time.Second),
+		"0 %":        figures.Percent(time.Second, 0),
+	} {
+		require.Equal(t, want, got)
+	}
+}
+
+func TestBarsAddUp(t *testing.T) {
+	t.Parallel()
+	a, b := func(v int64) figures.Piece { return figures.Piece{Letter: 'a', Value: v} }, func(v int64) figures.Piece { return figures.Piece{Letter: 'b', Value: v} }
+	require.Equal(t, "aaaaabbbbb", figures.Bar(10, 100, a(50), b(50)))
+	require.Equal(t, "abbbbbbbbb", figures.Bar(10, 1000, a(149), b(851)), "15 % and 85 % of 10 letters are 10 letters")
+	require.Equal(t, "aaaaaaaaaa", figures.Bar(10, 100, a(500), b(500)), "more than the whole is the whole")
+	require.Empty(t, figures.Bar(10, 0, a(1)))
+	require.Equal(t, "bb", figures.Bar(4, 2, a(-5), b(1)))
+	require.Equal(t, []string{"", "▏", "██████████"}, figures.Lengths(10, []int64{0, 1, 100_000}))
+	require.Equal(t, []string{""}, figures.Lengths(10, []int64{0}))
+}

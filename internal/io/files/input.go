@@ -1,0 +1,204 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"thalweg/internal/base/address"
+	"thalweg/internal/base/document"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/similar"
+	"thalweg/internal/io/parquetfile"
+	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/script"
+)
+
+// Copy is a local copy of a remote file, or what its server says of the file
+// while there is none.
+type Copy struct {
+	Key     string // names the file among the copies
+	Path    string // "": it is not copied
+	Bytes   int64  // of the file; 0 once it is copied
+	Version string // of the remote file
+	Tag     string // its strong ETag; "": it has none
+}
+
+// Places say where the files that a script names are on this machine.
+type Places struct {
+	Dir    string              // that relative names are seen from; "": the working directory
+	Copies map[string]Copy     // of remote files, by the names that the script gives them
+	Listed map[string][]string // the files of servers that match patterns, by those
+}
+
+// Input is an input file as planning sees it.
+type Input struct {
+	URL      string    // as the script names it, without secrets
+	Copy     Copy      // of a remote file
+	Path     string    // absolute, symbolic links resolved
+	Bytes    int64     // size on disk
+	Rows     int64     // -1: not known without reading it all (CSV)
+	RawBytes int64     // estimate of the uncompressed size
+	ModTime  time.Time // of the file at Path
+}
+
+// Inspect looks at every input of r: sizes, and for Parquet the rows and the
+// uncompressed size from the footers. The first file in the order of the
+// script that is missing or unreadable is the error.
+func Inspect(ctx context.Context, r *script.FileReader, at Places) ([]Input, error) {
+	found, err := inspectAll(ctx, r, at)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Input, len(found))
+	for i, f := range found {
+		out[i] = f.Input
+	}
+	return out, nil
+}
+
+// inspected is an Input with its footer if it is Parquet.
+type inspected struct {
+	Input
+	footer *parquetfile.Footer
+}
+
+func inspectAll(ctx context.Context, r *script.FileReader, at Places) ([]inspected, error) {
+	urls, err := Expand(ctx, at, r.URLs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]inspected, len(urls))
+	err = eachInOrder(ctx, len(urls), func(ctx context.Context, i int) error {
+		in, err := stat(urls[i], at)
+		if err != nil {
+			return err
+		}
+		out[i].Input = in
+		if !r.Parquet {
+			return nil
+		}
+		if out[i].footer, err = readFooter(in.Path, in.URL, nil); err != nil {
+			return err
+		}
+		out[i].footer.Weigh(rowBytesMin(r))
+		out[i].Rows, out[i].RawBytes = out[i].footer.Rows, out[i].footer.RawBytes
+		return nil
+	})
+	return out, err
+}
+
+// rowBytesMin is the least that a row of r takes in memory.
+func rowBytesMin(r *script.FileReader) int64 {
+	const valueBytes, stringBytes = 8, 24
+	var n int64
+	for _, c := range r.Columns {
+		if c.Type == expr.String {
+			n += stringBytes
+		} else {
+			n += valueBytes
+		}
+	}
+	return n
+}
+
+// stat finds the file that u names, or its copy.
+func stat(u script.FileURL, at Places) (Input, error) {
+	copied, isCopy := at.Copies[u.URL]
+	path, err := copied.Path, error(nil)
+	if !isCopy {
+		path, err = address.LocalIn(at.Dir, u.URL)
+	}
+	u.URL = address.Redact(u.URL)
+	if err != nil {
+		f := fault.Of(err)
+		f.Place = scriptPlace(u.Pos)
+		return Input{}, f
+	}
+	if path, err = resolved(path); err != nil {
+		return Input{}, OpenFault(u.URL, err)
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return Input{}, OpenFault(u.URL, err)
+	}
+	if !st.Mode().IsRegular() {
+		return Input{}, irregular(u.URL, st)
+	}
+	return Input{URL: u.URL, Copy: copied, Path: path, Bytes: st.Size(), Rows: -1, RawBytes: st.Size(), ModTime: st.ModTime()}, nil
+}
+
+// resolved is a path without symbolic links: DuckDB compares it with what it is
+// allowed to read. Of a file that is not there it is where it would be.
+func resolved(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return path, err
+	}
+	return real, nil
+}
+
+// PathOf is where the local file is that a script names; dir as in Places. Of one
+// that is not there it is where it would be, with an error that is
+// fs.ErrNotExist.
+func PathOf(dir, name string) (string, error) {
+	path, err := address.LocalIn(dir, name)
+	if err != nil {
+		return "", err
+	}
+	return resolved(path)
+}
+
+// irregular is what is no file to read, such as a folder.
+func irregular(u string, st fs.FileInfo) *fault.Error {
+	if !st.IsDir() {
+		f := inputFault(fault.Environment, u, "it is not a regular file (%s)", st.Mode().Type())
+		f.Hint = "name a file, not a pipe or a device"
+		return f
+	}
+	f := inputFault(fault.UserData, u, "it is a folder, not a file")
+	f.Hint = "name the files in it: " + strings.TrimSuffix(u, "/") + "/*.csv"
+	return f
+}
+
+// OpenFault classifies the failure to open or read an input that people know as u.
+func OpenFault(u string, err error) error {
+	f := inputFault(fault.Environment, u, "cannot read input file")
+	f.Err = err
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f.Kind = fault.UserData // whoever names a file can mend its name
+		f.Message, f.Hint = "input file does not exist", similar.FileHint(err, "check urls in the script and the directory the command runs in")
+	case errors.Is(err, fs.ErrPermission):
+		f.Hint = "check the file's permissions"
+	default:
+		f.Retryable = true
+	}
+	return f
+}
+
+func inputFault(kind fault.Kind, u, format string, args ...any) *fault.Error {
+	f := fault.New(kind, format, args...)
+	f.Place.File = u
+	return f
+}
+
+func scriptPlace(p document.Pos) fault.Place {
+	return fault.Place{File: p.File, Line: int64(p.Line), Column: p.Col}
+}
+
+// scriptFault places a wrong declaration.
+func scriptFault(p document.Pos, field, format string, args ...any) *fault.Error {
+	f := fault.New(fault.Script, format, args...)
+	f.Place = scriptPlace(p)
+	f.Place.Field = field
+	return f
+}

@@ -1,0 +1,140 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"thalweg/internal/base/fault"
+	"thalweg/internal/io/records"
+	"thalweg/internal/lang/expr"
+	"thalweg/internal/lang/script"
+)
+
+// A reader of records (JSON, Excel sheets) reads CSV that package records has made of them: the line of
+// a record in its file, then a field for each column. What is said of it is said of the
+// file that it was made of.
+
+// madeHead knows the columns of such a file without looking.
+func madeHead(r *script.FileReader, head csvHead) (csvHead, error) {
+	spec, err := records.Decode(r.Records)
+	if err != nil {
+		return head, err
+	}
+	head.fields = spec.Fields()
+	for _, c := range r.Columns {
+		at := -1
+		if c.InFile() {
+			at = c.Index
+		}
+		head.index = append(head.index, at)
+	}
+	return head, nil
+}
+
+// lineOf is the line at which a record of the slice begins.
+func (c *csvCopy) lineOf(rec csvRecord) int64 {
+	if c.r.Records == "" {
+		return c.firstLine() + rec.line
+	}
+	return madeLine(rec)
+}
+
+func madeLine(rec csvRecord) int64 {
+	text, _, _ := bytes.Cut(rec.text, []byte{','})
+	return records.ParsePlace(text).Line
+}
+
+// badMade says what package records says of a record: its fields are its place, that, and
+// its text.
+func badMade(r *script.FileReader, u string, rec csvRecord) *fault.Error {
+	f := inputFault(fault.UserData, u, "the record cannot be read: %s", rec.shape.value(rec.text, 1))
+	text, _, _ := bytes.Cut(rec.text, []byte{','})
+	at := records.ParsePlace(text)
+	f.Place.Line, f.Place.Record = at.Line, rec.row+1
+	f.Hint = "correct that record"
+	if at.Lacks {
+		f.Hint += "; if records may be without a value, say optional: true of its column"
+	}
+	if at.Error != "" {
+		f.Hint = fmt.Sprintf("correct that cell, or read NULL there with null_text: [%q] of its column; bad_rows: quarantine puts such rows aside", at.Error)
+	}
+	for _, c := range r.Columns {
+		if c.InFile() && at.Column >= 0 && c.Index == at.Column+1 {
+			f.Place.Field, f.Hint = c.Name, atColumn(f.Hint, r, c)
+			return f
+		}
+	}
+	return f
+}
+
+// madeFault finds the bad record in the copy that a slice is of.
+func madeFault(r *script.FileReader, s Slice, bad csvBadRecord) *fault.Error {
+	f, err := os.Open(s.Path)
+	if err != nil {
+		return fault.Of(OpenFault(s.URL, err))
+	}
+	defer f.Close()
+	spec, err := records.Decode(r.Records)
+	if err != nil {
+		return fault.Of(err)
+	}
+	w := walkCSV(f, s.Offset, s.Length, r.CSV.Separator, spec.Fields(), nil)
+	for {
+		rec, err := w.next(context.Background())
+		if err != nil {
+			return fault.Of(OpenFault(s.URL, err))
+		}
+		if rec.row == bad.record {
+			found := badMade(r, s.URL, rec)
+			found.Place.Record = s.FirstRecord + rec.row + 1
+			return found
+		}
+	}
+}
+
+// raw is a record for people: as it is in its file, or the values that are read of it.
+func (c *csvCopy) raw(rec csvRecord) string {
+	if c.r.Records == "" {
+		return rawText(rec.text, rec.size)
+	}
+	if rec.flaw != flawNone {
+		text := rec.shape.value(rec.text, 2)
+		return rawText(text, int64(len(text)))
+	}
+	var out bytes.Buffer
+	out.WriteByte('{')
+	for i, col := range c.r.Columns {
+		at := c.head.index[i]
+		if at < 0 {
+			continue
+		}
+		if out.Len() > 1 {
+			out.WriteString(", ")
+		}
+		out.WriteString(quoted(col.Path) + ": ")
+		text := string(rec.shape.value(rec.text, at))
+		switch f := rec.shape.fields[at]; {
+		case !f.quoted && text == "":
+			out.WriteString("null")
+		case f.quoted && !json.Valid([]byte(text)) || f.quoted && col.Type == expr.String:
+			out.WriteString(quoted(text))
+		default:
+			out.WriteString(text)
+		}
+	}
+	out.WriteByte('}')
+	return rawText(out.Bytes(), int64(out.Len()))
+}
+
+func quoted(text string) string {
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	if e.Encode(text) != nil {
+		return `""`
+	}
+	return string(bytes.TrimRight(out.Bytes(), "\n"))
+}

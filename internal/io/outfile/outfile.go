@@ -1,0 +1,105 @@
+package outfile
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+
+	"thalweg/internal/base/fault"
+	"thalweg/internal/base/sqltext"
+	"thalweg/internal/io/files"
+	"thalweg/internal/io/unpack"
+	"thalweg/internal/lang/script"
+)
+
+// Engine is what runs statements.
+type Engine interface {
+	// CopyTo runs a COPY whose rows come in order, and gives their count. Each try at it is
+	// inside of a call of around, if that is not nil.
+	CopyTo(ctx context.Context, c sqltext.Copy, around func(ctx context.Context, try func(context.Context) error) error) (rows int64, err error)
+	// Texts gives the rows of a query whose columns are texts; NULL is nil.
+	Texts(ctx context.Context, query string) ([][]*string, error)
+}
+
+// Output is what is to be written.
+type Output struct {
+	Writer  *script.FileWriter
+	Rows    string // SELECT of the rows, in order, with the columns of Writer by their names
+	Path    string // of the file to make, or the directory
+	Scratch string // a directory for what is gone at the end
+}
+
+// File is a file that was written.
+type File struct {
+	Name string // seen from the directory; "": the output is this file
+	Path string
+	Rows int64
+}
+
+// Needed reports whether w's output is more than what one COPY writes.
+func Needed(w *script.FileWriter) bool {
+	return w.Dir() || w.Form == script.FormExcel || !w.Parquet && w.Packing.Compression != unpack.Plain
+}
+
+// Write writes the files.
+func Write(ctx context.Context, db Engine, o Output) ([]File, error) {
+	if o.Writer.Dir() {
+		return writeDir(ctx, db, o)
+	}
+	return write(ctx, db, o.Writer, o.Rows, o.Scratch, func(int) (File, error) { return File{Path: o.Path}, nil })
+}
+
+// place says where the next file is made.
+type place func(nth int) (File, error)
+
+// write writes the rows of a SELECT as one file or, if they are text that has a target, as several.
+func write(ctx context.Context, db Engine, w *script.FileWriter, rows, scratch string, at place) ([]File, error) {
+	if w.Form == script.FormExcel || !w.Parquet && (w.Packing.Compression != unpack.Plain || w.TargetBytes > 0) {
+		return writePiped(ctx, db, w, rows, scratch, at)
+	}
+	f, err := at(0)
+	if err != nil {
+		return nil, err
+	}
+	c, err := files.WriteSQL(w, rows, f.Path)
+	if err == nil {
+		f.Rows, err = db.CopyTo(ctx, c, nil)
+	}
+	return []File{f}, err
+}
+
+// writePiped writes the text of rows through a pipe.
+func writePiped(ctx context.Context, db Engine, w *script.FileWriter, rows, scratch string, at place) (out []File, err error) {
+	c, err := files.WriteSQL(w, rows, filepath.Join(scratch, "rows"))
+	if err != nil {
+		return nil, err
+	}
+	count, err := db.CopyTo(ctx, c, func(ctx context.Context, try func(context.Context) error) error {
+		if w.Form == script.FormExcel {
+			f, err := at(0)
+			if err != nil {
+				return err
+			}
+			out = []File{f}
+			return through(ctx, c.Path, try, func(lines io.Reader) error { return writeFault(sheet(w, f.Path, lines)) })
+		}
+		p := &packer{w: w, at: at}
+		err := through(ctx, c.Path, try, p.take)
+		out = p.files
+		return err
+	})
+	if err == nil && len(out) == 1 {
+		out[0].Rows = count
+	}
+	return out, err
+}
+
+func writeFault(err error) error {
+	var known *fault.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return &fault.Error{Kind: fault.Environment, Retryable: fault.Passes(err), Message: "write the output file", Err: err,
+		Hint: "check the path in url_template, its permissions and free space"}
+}

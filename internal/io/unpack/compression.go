@@ -1,0 +1,173 @@
+package unpack
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"thalweg/internal/base/fault"
+)
+
+// Compression is how the bytes of a file are packed.
+type Compression string
+
+// The compressions. Their names are stored in plans: they do not change.
+const (
+	Plain Compression = ""
+	Gzip  Compression = "gzip"
+	Zstd  Compression = "zstd"
+)
+
+// HeadBytes of a file are enough to know its compression.
+const HeadBytes = 4
+
+// zstdWindowBytesMax is the memory that unpacking may take: what `zstd --long=27` needs,
+// which zstd unpacks without being asked to.
+const zstdWindowBytesMax = 128 << 20
+
+// CompressionOf finds a compression by how a file begins.
+func CompressionOf(head []byte) Compression {
+	switch {
+	case bytes.HasPrefix(head, []byte("\x1f\x8b\x08")):
+		return Gzip
+	case bytes.HasPrefix(head, []byte("\x28\xb5\x2f\xfd")):
+		return Zstd
+	}
+	return Plain
+}
+
+// CompressionIn finds it in a file.
+func CompressionIn(f io.ReaderAt) (Compression, error) {
+	head := make([]byte, HeadBytes)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Plain, err
+	}
+	return CompressionOf(head[:n]), nil
+}
+
+// source remembers that reading the file failed, as opposed to what is in it.
+type source struct {
+	from io.Reader
+	read int64
+	err  error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.from.Read(p)
+	s.read += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// expand gives the bytes that were packed. The caller calls end.
+func (c Compression) expand(from *source) (_ io.Reader, end func(), err error) {
+	switch c {
+	case Gzip:
+		z := &members{from: bufio.NewReader(from)}
+		if z.one, err = gzip.NewReader(z.from); err != nil {
+			return nil, nil, c.damaged(from, err)
+		}
+		z.one.Multistream(false)
+		return &expanded{z, c, from}, func() { _ = z.one.Close() }, nil
+	case Zstd:
+		z, err := zstd.NewReader(from, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(zstdWindowBytesMax))
+		if err != nil {
+			return nil, nil, c.damaged(from, err)
+		}
+		return &expanded{z, c, from}, z.Close, nil
+	}
+	return from, func() {}, nil
+}
+
+// members are those of a gzip file, one behind the other. Behind the last there may be zeros, to fill a block.
+type members struct {
+	one  *gzip.Reader
+	from *bufio.Reader
+}
+
+// errBehind is what is behind the last member and is none.
+var errBehind = errors.New("bytes behind the gzip data that are none")
+
+func (m *members) Read(p []byte) (int, error) {
+	for {
+		n, err := m.one.Read(p)
+		if !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		if err := m.next(); err != nil || n > 0 {
+			return n, err
+		}
+	}
+}
+
+// next goes on to the next member; io.EOF: there is none.
+func (m *members) next() error {
+	filled := false
+	for {
+		head, err := m.from.Peek(1)
+		switch {
+		case err != nil:
+			return err
+		case head[0] == 0:
+			filled = true
+			if _, err := m.from.Discard(1); err != nil {
+				return err
+			}
+			continue
+		case head[0] != gzipFirst || filled:
+			return errBehind
+		}
+		if err := m.one.Reset(m.from); err != nil {
+			if errors.Is(err, io.EOF) {
+				return io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		m.one.Multistream(false)
+		return nil
+	}
+}
+
+// gzipFirst is the first byte of a member.
+const gzipFirst = 0x1f
+
+// expanded says what is wrong with the data in words of ours.
+type expanded struct {
+	io.Reader
+	c    Compression
+	from *source
+}
+
+func (e *expanded) Read(p []byte) (int, error) {
+	n, err := e.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = e.c.damaged(e.from, err)
+	}
+	return n, err
+}
+
+func (c Compression) damaged(from *source, err error) error {
+	f := fault.New(fault.UserData, "its %s data is damaged within the first %d bytes", c, from.read)
+	f.Err, f.Hint = err, "get the file again from where it comes from"
+	switch {
+	case from.err != nil:
+		return from.err
+	case errors.Is(err, errBehind):
+		f.Message = "behind its gzip data are bytes that are no gzip: something was appended to the file, or it is damaged"
+		f.Err = nil
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		f.Message = "its " + string(c) + " data ends too early: the file was not written or copied whole"
+		f.Err = nil
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		f.Message, f.Hint = "unpacking its zstd data would take more than 128 MiB of memory", "compress it with `zstd --long=27` at most"
+		f.Err = nil
+	}
+	return f
+}

@@ -1,0 +1,186 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"thalweg/internal/base/figures"
+	"thalweg/internal/run/gate"
+	"thalweg/internal/store/state"
+)
+
+// Facts are what is known of a run when somebody asks why it is not further.
+type Facts struct {
+	Now       time.Time
+	Zone      *time.Location // that times of day are written in
+	Run       state.Run
+	Nodes     []state.Node
+	Tallies   map[string]state.Tally
+	Worked    map[string]time.Duration // how long each node has been worked on
+	Unsettled map[string][]state.Batch // of nodes that are running: the first page
+	Gates     map[string]gate.Record   // of nodes that wait, or have waited, for somebody
+	Voided    map[string]state.Mark    // of nodes that were invalidated: by whom; empty: not known
+	Holds     []Hold                   // what has held the run up before it went on, in order
+	Around
+}
+
+// Hold is a time in which a run stood still because of what somebody had
+// ordered, or because it had failed.
+type Hold struct {
+	From, To time.Time
+	Order    state.Order // that it began with; none: it was complete
+}
+
+// Around is what the caller knows of the machines around a run.
+type Around struct {
+	Slots     int      // batches that are worked on at once; 0: not known
+	Abandoned bool     // nobody works on the run
+	Alone     Alone    // what is to be said of it then
+	Memory    []string // processes that wait for memory, each with who holds it
+	Notices   []string // what workers of the run say that somebody should look at
+	// Waits reports whether an owner of batches is one of these; nil: none is known to be.
+	Waits func(owner string) bool
+	Gone  func(owner string) bool
+}
+
+// Gather reads the facts of a run: as much as it has nodes, whatever the number
+// of their batches.
+func Gather(ctx context.Context, store state.Store, key state.RunKey, now time.Time, around Around) (Facts, error) {
+	f := Facts{Now: now, Zone: time.Local, Tallies: map[string]state.Tally{}, Worked: map[string]time.Duration{}, Unsettled: map[string][]state.Batch{}, Gates: map[string]gate.Record{}, Voided: map[string]state.Mark{}, Around: around}
+	var err error
+	if f.Run, f.Nodes, err = read(ctx, store, key); err != nil {
+		return f, err
+	}
+	if f.Holds, err = holds(ctx, store, key); err != nil {
+		return f, err
+	}
+	for _, n := range f.Nodes {
+		if err := f.look(ctx, store, n); err != nil {
+			return f, fmt.Errorf("look at node %s: %w", n.Name, err)
+		}
+	}
+	return f, nil
+}
+
+func (f Facts) look(ctx context.Context, store state.Store, n state.Node) (err error) {
+	if f.Tallies[n.Name], err = store.Tally(ctx, n.NodeKey); err != nil {
+		return err
+	}
+	if f.Worked[n.Name], err = state.Worked(ctx, store, f.Run, n, f.Now); err != nil {
+		return err
+	}
+	switch n.Status {
+	case state.Running, state.Paused:
+		f.Unsettled[n.Name], _, err = store.Unsettled(ctx, n.NodeKey, state.Page{})
+	case state.Invalidated:
+		f.Voided[n.Name], _, err = state.Voided(ctx, store, n)
+	}
+	if err == nil && len(n.Gate) > 0 {
+		f.Gates[n.Name], err = gate.Decode(n.Gate)
+	}
+	return err
+}
+
+// holds finds the times in which a run stood still, from its own events: one or
+// two for each order.
+func holds(ctx context.Context, store state.Store, key state.RunKey) (out []Hold, err error) {
+	var begun *Hold
+	var order state.Order
+	for after := int64(0); ; {
+		events, err := store.Events(ctx, state.NodeKey{RunKey: key}, after, state.PageMax)
+		if err != nil {
+			return nil, fmt.Errorf("read the events of run %d: %w", key.Run, err)
+		}
+		for _, e := range events {
+			after = e.Seq
+			switch {
+			case e.Kind == state.OrderBegun && e.Order != nil:
+				if order = *e.Order; begun != nil && goesOn(order.Kind) {
+					begun.To = e.Time
+					out, begun = append(out, *begun), nil
+				}
+			case begun != nil || e.Status == state.Running:
+			case e.Kind == state.OrderEnded:
+				begun = &Hold{From: e.Time, Order: order}
+			case e.Kind == state.RunCompleted:
+				begun = &Hold{From: e.Time}
+			}
+		}
+		if len(events) < state.PageMax {
+			return out, nil
+		}
+	}
+}
+
+// goesOn reports whether a run that stood still is at work after an order.
+func goesOn(k state.OrderKind) bool {
+	return k == state.OrderReopen || k == state.OrderRedo || k == state.OrderUnpause
+}
+
+// elapsed is how long the run has taken, without the times in which it stood still.
+func (f Facts) elapsed() time.Duration {
+	all := took(f.Run, f.Now)
+	return max(all-f.held(f.Run.Created, f.Run.Created.Add(all)), 0)
+}
+
+// held is how long the run stood still between two moments.
+func (f Facts) held(from, to time.Time) (sum time.Duration) {
+	for _, h := range f.Holds {
+		begin, end := h.From, h.To
+		if begin.Before(from) {
+			begin = from
+		}
+		if end.After(to) {
+			end = to
+		}
+		sum += max(end.Sub(begin), 0)
+	}
+	return sum
+}
+
+// its is how long the run has taken, in words.
+func (f Facts) its() string {
+	if len(f.Holds) > 0 {
+		return "the " + figures.Span(f.elapsed()) + " that nothing held it up"
+	}
+	return "its " + figures.Span(f.elapsed())
+}
+
+// took is how long a node has been worked on.
+func (f Facts) took(n state.Node) time.Duration { return f.Worked[n.Name] }
+
+// heaviest is the node that has taken longest; ok is false if none has begun.
+func (f Facts) heaviest() (n state.Node, ok bool) {
+	if len(f.Nodes) == 0 {
+		return n, false
+	}
+	n = slices.MaxFunc(f.Nodes, func(a, b state.Node) int { return cmp.Compare(f.took(a), f.took(b)) })
+	return n, f.took(n) > 0
+}
+
+// at finds the nodes in a status.
+func (f Facts) at(status state.Status) (nodes []state.Node) {
+	for _, n := range f.Nodes {
+		if n.Status == status {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// clock writes a moment: of another day with its day.
+func (f Facts) clock(t time.Time) string {
+	zone := f.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	layout := time.TimeOnly
+	t = t.In(zone)
+	if t.Format(time.DateOnly) != f.Now.In(zone).Format(time.DateOnly) {
+		layout = time.DateTime
+	}
+	return t.Format(layout)
+}

@@ -1,0 +1,155 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"thalweg/internal/store/state"
+)
+
+// FollowOptions say how long a run is followed.
+type FollowOptions struct {
+	Every time.Duration // how often is looked for news
+	Stay  bool          // also while the run waits for people, is paused, or nobody works on it
+	// Abandoned reports whether nobody works on a run that is running; nil: not known.
+	Abandoned func(state.Run) bool
+}
+
+// followEvery is how often is looked for news of a run.
+const followEvery = 250 * time.Millisecond
+
+// abandonedFor is how many looks in a row a run must have had nobody who works
+// on it to be left: it may just be changing hands.
+const abandonedFor = 8
+
+// aboutToGoOn is how long a run that is stopped may take to go on which is to.
+const aboutToGoOn = 10 * time.Second
+
+// linesMax is how many lines are told at once.
+const linesMax = state.PageMax
+
+// A run in which nothing has happened for a while is looked at less often, as is one
+// that has been followed for long: after quietShare of the one time, or longShare of the
+// other, and followSlowest at most.
+const (
+	quietShare    = 8
+	longShare     = 16
+	followSlowest = time.Second
+)
+
+// Follow tells all that happens to a run until it is over, or waits.
+func Follow(ctx context.Context, s *Stream, o FollowOptions, tell func([]Line) error) error {
+	if o.Every == 0 {
+		o.Every = followEvery
+	}
+	abandoned := 0
+	var before, now string // how the run was before it was told of, and how it is
+	began := time.Now()
+	moved := began
+	for first, over := true, false; ; first = false {
+		told := false
+		if first || over || now != before {
+			var err error
+			before, moved = now, time.Now()
+			if told, err = Tell(ctx, s, tell); err != nil {
+				return err
+			}
+		}
+		if over && !told { // nothing had happened between the look and the end
+			return nil
+		}
+		var alone bool
+		var err error
+		if now, over, alone, err = s.ends(ctx, o); err != nil {
+			return err
+		}
+		if abandoned++; !alone {
+			abandoned = 0
+		}
+		if over = over || abandoned >= abandonedFor; over {
+			continue
+		}
+		pause := time.NewTimer(min(max(o.Every, time.Since(moved)/quietShare, time.Since(began)/longShare), max(o.Every, followSlowest)))
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return context.Cause(ctx)
+		case <-pause.C:
+		}
+	}
+}
+
+// Tell tells all that has happened to a run so far, and whether that was
+// anything.
+func Tell(ctx context.Context, s *Stream, tell func([]Line) error) (told bool, err error) {
+	for {
+		lines, err := s.Next(ctx, linesMax)
+		if err != nil || len(lines) == 0 {
+			return told, err
+		}
+		told = true
+		if err := tell(lines); err != nil || len(lines) < linesMax {
+			return told, err
+		}
+	}
+}
+
+// ends reports how the run is, whether nothing more will happen to it, or before people
+// decide, and whether nobody works on it.
+func (s *Stream) ends(ctx context.Context, o FollowOptions) (as string, over, abandoned bool, err error) {
+	run, nodes, err := read(ctx, s.store, s.key)
+	if err != nil {
+		return "", false, false, err
+	}
+	as = asIs(run, nodes)
+	switch {
+	case run.Order.Pending():
+	case run.AboutToGoOn():
+		if s.stopped.IsZero() {
+			s.stopped = time.Now()
+		}
+		return as, time.Since(s.stopped) > aboutToGoOn, false, nil
+	case run.Status.Terminal():
+		return as, true, false, nil
+	case o.Stay:
+		if o.Abandoned != nil && run.Status == state.Running && !state.Waits(nodes) {
+			o.Abandoned(run) // who stays may say so, and stays
+		}
+	case run.Status == state.Paused:
+		at, err := s.atWork(ctx, nodes)
+		return as, !at, false, err
+	case state.Waits(nodes):
+		return as, true, false, nil
+	default:
+		return as, false, o.Abandoned != nil && o.Abandoned(run), nil
+	}
+	return as, false, false, nil
+}
+
+// asIs is a text that is another one whenever anything has happened to a run.
+func asIs(run state.Run, nodes []state.Node) string {
+	var b strings.Builder
+	fmt.Fprint(&b, run.Status, run.Epoch, run.Order.Pending())
+	for _, n := range nodes {
+		fmt.Fprint(&b, " ", n.Revision)
+	}
+	return b.String()
+}
+
+// atWork reports whether a batch is claimed.
+func (s *Stream) atWork(ctx context.Context, nodes []state.Node) (bool, error) {
+	for _, n := range nodes {
+		batches, _, err := s.store.Unsettled(ctx, n.NodeKey, state.Page{})
+		if err != nil {
+			return false, fmt.Errorf("read the batches of %s: %w", n.Name, err)
+		}
+		for _, b := range batches {
+			if b.Status == state.Claimed {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}

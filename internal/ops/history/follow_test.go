@@ -1,0 +1,251 @@
+package history_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/ops/history"
+	"thalweg/internal/store/state"
+)
+
+// errKilled ends a reader in the middle.
+var errKilled = errors.New("killed")
+
+// quick looks for news at once.
+var quick = history.FollowOptions{Every: time.Millisecond}
+
+// A reader that is killed again and again and goes on behind what it has printed
+// has printed, when the run is over, what one who reads later does.
+func TestFollowGoesOnWhereAReaderWasKilled(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, 7)
+	over := make(chan struct{})
+	var got []string
+	ended := make(chan error, 1)
+	go func() { // follows while it happens
+		for {
+			err := followFor(t.Context(), p, &got)
+			switch {
+			case errors.Is(err, errKilled):
+				continue
+			case err == nil:
+				select {
+				case <-over:
+				default:
+					continue // it was stopped, and may go on
+				}
+			}
+			ended <- err
+			return
+		}
+	}()
+	for range 60 {
+		p.step()
+	}
+	_ = state.Direct(t.Context(), p.store, p.key, state.Order{Kind: state.OrderStop, Token: "end", Mark: state.Mark{Actor: "eva", Time: p.clock()}})
+	close(over)
+	require.NoError(t, <-ended)
+	later := &reader{Stream: history.NewStream(p.store, p.key, 0)}
+	later.readAll(t)
+	require.Equal(t, later.text, got)
+}
+
+// followFor follows behind what there is, for a few lines.
+func followFor(ctx context.Context, p *play, got *[]string) error {
+	lives := 5
+	return history.Follow(ctx, history.NewStream(p.store, p.key, int64(len(*got))), history.FollowOptions{Every: time.Millisecond, Stay: true}, func(lines []history.Line) error {
+		for _, l := range lines {
+			if lives--; lives < 0 {
+				return errKilled
+			}
+			text, err := json.Marshal(l)
+			if err != nil {
+				return err
+			}
+			*got = append(*got, string(text))
+		}
+		return nil
+	})
+}
+
+// Following ends where a run waits for people, unless it is told to stay.
+func TestFollowEndsWhereARunWaits(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for name, wait := range map[string]func(p *play){
+		"at a gate": func(p *play) {
+			key := state.NodeKey{RunKey: p.key, Node: "a"}
+			require.NoError(t, p.store.MoveNode(ctx, key, state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"), GateDigest: "d", Now: noon}))
+			for _, node := range []string{"b"} { // nothing else can be done
+				key.Node = node
+				_, err := state.PlanNode(ctx, p.store, key, 0, state.Plan{Record: []byte("x")}, "w", noon)
+				require.NoError(t, err)
+				require.NoError(t, p.store.MoveNode(ctx, key, state.Move{From: state.Running, To: state.Succeeded, Now: noon}))
+			}
+		},
+		"while it is paused": func(p *play) {
+			require.NoError(t, state.Direct(ctx, p.store, p.key, state.Order{Kind: state.OrderPause, Token: "p", Mark: state.Mark{Actor: "eva", Time: noon}}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlay(t, 1)
+			wait(p)
+			none := func([]history.Line) error { return nil }
+			require.NoError(t, history.Follow(ctx, history.NewStream(p.store, p.key, 0), quick, none))
+
+			stay, cancel := context.WithCancel(ctx)
+			looks := 0
+			err := history.Follow(stay, history.NewStream(p.store, p.key, 0), history.FollowOptions{Every: time.Millisecond, Stay: true,
+				Abandoned: func(state.Run) bool { looks++; return true }}, func([]history.Line) error {
+				time.AfterFunc(20*time.Millisecond, cancel)
+				return nil
+			})
+			require.ErrorIs(t, err, context.Canceled)
+			require.Zero(t, looks)
+		})
+	}
+	t.Run("where nobody works on it", func(t *testing.T) {
+		p, looks := newPlay(t, 1), 0
+		require.NoError(t, history.Follow(ctx, history.NewStream(p.store, p.key, 0), history.FollowOptions{Every: time.Millisecond, Abandoned: func(state.Run) bool {
+			looks++
+			return looks != 3 // it changes hands
+		}}, func([]history.Line) error { return nil }))
+		require.Greater(t, looks, 10)
+	})
+}
+
+// A run that is stopped so that parts of it can be done again has not ended.
+func TestFollowStaysWhileARunIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	p := newPlay(t, 1)
+	order := func(kind state.OrderKind, reason string) {
+		o := state.Order{Kind: kind, Token: string(kind) + reason, Mark: state.Mark{Actor: "eva", Time: noon, Reason: reason}}
+		require.NoError(t, state.Direct(ctx, p.store, p.key, o))
+	}
+	order(state.OrderStop, state.ReasonAgain)
+	var goesOn sync.WaitGroup
+	defer goesOn.Wait()
+	var once sync.Once
+	require.NoError(t, history.Follow(ctx, history.NewStream(p.store, p.key, 0), quick, func([]history.Line) error {
+		once.Do(func() {
+			goesOn.Go(func() {
+				order(state.OrderReopen, "")
+				order(state.OrderStop, "it is enough")
+			})
+		})
+		return nil
+	}))
+	run, err := p.store.Run(ctx, p.key)
+	require.NoError(t, err)
+	require.Equal(t, "it is enough", run.Order.Reason)
+}
+
+// docs/events.md has every kind of event and every member of a line.
+func TestEventsAreDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/events.md")
+	require.NoError(t, err)
+	code, err := os.ReadFile("../../store/state/events.go")
+	require.NoError(t, err)
+	kinds := regexp.MustCompile(`EventKind = "([a-z_]+)"`).FindAllStringSubmatch(string(code), -1)
+	require.NotEmpty(t, kinds)
+	for _, kind := range kinds {
+		require.Regexp(t, "(?m)^\\| `"+kind[1]+"` \\| (run|node) \\|", string(page))
+	}
+	require.Len(t, regexp.MustCompile("(?m)^\\| `[a-z_]+` \\| (run|node) \\|").FindAllString(string(page), -1), len(kinds), "no others")
+	for _, member := range members(reflect.TypeFor[history.Line]()) {
+		require.Regexp(t, "(?m)^\\| .*`"+member+"`.* \\|", string(page))
+	}
+}
+
+// members lists the names of a type's members in JSON.
+func members(t reflect.Type) (names []string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			names = append(names, members(f.Type)...)
+		} else if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	p := newPlay(t, 1)
+	gate := state.NodeKey{RunKey: p.key, Node: "a"}
+	require.NoError(t, p.store.MoveNode(ctx, gate, state.Move{From: state.Pending, To: state.Waiting, Gate: []byte("{}"), GateDigest: "new", Now: noon}))
+	say := func(o state.Order) {
+		o.Token, o.Actor, o.Time = string(o.Kind)+o.Reason, "eva", noon
+		require.NoError(t, state.Direct(ctx, p.store, p.key, o))
+	}
+	decide := func(reason, digest string) {
+		say(state.Order{Kind: state.OrderApprove, Mark: state.Mark{Reason: reason}, Nodes: []state.Redo{{Node: "a", Digest: digest, Role: "finance"}}})
+	}
+	decide("looks good", "old")
+	decide("still does", "new")
+	say(state.Order{Kind: state.OrderFail, Cause: &state.Failure{Message: "no"}}) // a coordinator's
+	say(state.Order{Kind: state.OrderDrop, Mark: state.Mark{Reason: "gone"}})
+	deeds, err := history.Audit(ctx, p.store, p.key)
+	require.NoError(t, err)
+	deed := func(action, reason string, epoch int64, nodes ...state.Redo) history.Deed {
+		return history.Deed{Time: noon, Workspace: "main", Run: 1, Actor: "eva", Action: action, Reason: reason, Epoch: epoch, Nodes: nodes}
+	}
+	void := deed("approve", "looks good", 1, state.Redo{Node: "a", Digest: "old", Role: "finance"})
+	void.Void = true
+	require.Equal(t, []history.Deed{deed("create", "", 0), void, deed("approve", "still does", 2, state.Redo{Node: "a", Digest: "new", Role: "finance"}), deed("drop", "gone", 4)}, deeds)
+
+	_, err = p.store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "main"}, Actor: "max", Created: noon}, nil)
+	require.NoError(t, err)
+	latest, err := history.AuditAll(ctx, p.store, "main", 2)
+	require.NoError(t, err)
+	require.Equal(t, "max", latest[0].Actor)
+	require.Equal(t, "drop", latest[1].Action)
+	all, err := history.AuditAll(ctx, p.store, "main", 0)
+	require.NoError(t, err)
+	require.Len(t, all, 5)
+}
+
+// counting counts what a reader asks for.
+type counting struct {
+	state.Store
+	looks, sequences int
+	enough           context.CancelFunc
+}
+
+func (c *counting) Run(ctx context.Context, key state.RunKey) (state.Run, error) {
+	if c.looks++; c.looks == 20 {
+		c.enough()
+	}
+	return c.Store.Run(ctx, key)
+}
+
+func (c *counting) Sequence(ctx context.Context, key state.RunKey, page state.Page) ([]state.Span, int64, error) {
+	c.sequences++
+	return c.Store.Sequence(ctx, key, page)
+}
+
+// Who follows a run in which nothing happens reads the run and its nodes, and no events.
+func TestFollowReadsLittleWhereNothingHappens(t *testing.T) {
+	t.Parallel()
+	p := newPlay(t, 3)
+	ctx, enough := context.WithCancel(t.Context())
+	c := &counting{Store: p.store, enough: enough}
+	err := history.Follow(ctx, history.NewStream(c, p.key, 0), history.FollowOptions{Every: time.Millisecond, Stay: true}, func([]history.Line) error { return nil })
+	require.ErrorIs(t, err, context.Canceled)
+	require.GreaterOrEqual(t, c.looks, 20)
+	require.LessOrEqual(t, c.sequences, 6, "two looks for events")
+}

@@ -1,0 +1,254 @@
+package infer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"thalweg/internal/lang/expr"
+)
+
+// csvFile is one CSV file, and what a pass over it has told.
+type csvFile struct {
+	name     string
+	encoding string
+	shape    shape
+	found    scanned
+	at       map[int]int // its field, by column of the proposal
+}
+
+// csv looks at all of the files, then reads them with the types that follow.
+func (p *Proposal) csv(ctx context.Context, o Options) error {
+	list, err := p.lookThrough(ctx, o)
+	if err != nil {
+		return err
+	}
+	columns := p.union(list)
+	n := notationOf(columns, p.Separator)
+	p.sayNumbers(numberForms[n.form], n.doubtful)
+	if !n.doubtful {
+		p.sayBorrowed(list, n)
+	}
+	days := orderOf(columns)
+	for i := range p.Columns {
+		if c := &p.Columns[i]; c.left == "" {
+			c.choose(columns[i], n.form, days)
+		}
+	}
+	p.sayZone()
+	p.sayDifferences(list, n.form, days)
+	return p.finish(ctx, o)
+}
+
+// lookThrough passes over each file. Files that cannot be read with the first are left out.
+func (p *Proposal) lookThrough(ctx context.Context, o Options) (list []csvFile, err error) {
+	files, err := p.shapes(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	p.Files = nil
+	for _, f := range files {
+		if len(list) == 0 {
+			p.begin(f, o)
+		} else if why := p.unlike(list[0], f); why != "" {
+			p.leftOut("%s is left out: %s, so it needs a node of its own", f.name, why)
+			continue
+		}
+		if len(list) > 0 {
+			p.sayGuesses(f)
+		}
+		if f.found, err = scan(ctx, p.texts[f.name], f.name, f.shape, o.Threads, p.seed, progressOf(f.name, p.texts[f.name], o)); err != nil {
+			return nil, err
+		}
+		if err := f.found.tooBroken(); err != nil {
+			return nil, err
+		}
+		p.badStructure += f.found.bad
+		list, p.Files = append(list, f), append(p.Files, f.name)
+	}
+	return list, nil
+}
+
+// shapes finds out how each file is to be cut.
+func (p *Proposal) shapes(ctx context.Context, o Options) (list []csvFile, err error) {
+	for n, name := range p.Files {
+		f := csvFile{name: name, at: map[int]int{}}
+		if f.encoding, err = p.plainText(ctx, name, n, o); err != nil {
+			return nil, err
+		}
+		if f.shape, err = shapeOf(ctx, p.texts[name], name, o); err != nil {
+			return nil, err
+		}
+		list = append(list, f)
+	}
+	if o.Header == HeaderGuess {
+		p.agreeOnHeader(list)
+	}
+	return list, nil
+}
+
+// begin takes over what the first file is like.
+func (p *Proposal) begin(f csvFile, o Options) {
+	p.Encoding, p.Separator, p.HasHeader, p.Above = f.encoding, f.shape.separator, f.shape.header, f.shape.skip
+	p.Notes = append(p.Notes, f.shape.notes...)
+	p.sayGuesses(f)
+	switch {
+	case o.Header != HeaderGuess:
+	case f.shape.header && f.shape.only:
+		p.guessed("the only record of %s was taken for a header (--no-header if it is data)", f.name)
+	case f.shape.header:
+		p.Notes = append(p.Notes, "the first record was taken for a header (--no-header if it is data)")
+	default:
+		p.Notes = append(p.Notes, "the first record was taken for data (--header if it is a header)")
+	}
+}
+
+// sayGuesses tells how a file was cut, where it could be otherwise.
+func (p *Proposal) sayGuesses(f csvFile) {
+	for _, guess := range f.shape.guesses {
+		p.guessed("%s", guess)
+	}
+}
+
+// agreeOnHeader: a first record that is another file's header is one. If all files begin with the same
+// record, and there are names in it, it is none of their data.
+func (p *Proposal) agreeOnHeader(list []csvFile) {
+	headed, same := -1, len(list) > 1
+	for i, f := range list {
+		if f.shape.header && headed < 0 {
+			headed = i
+		}
+		same = same && slices.Equal(f.shape.names, list[0].shape.names)
+	}
+	if headed < 0 {
+		if !same || !slices.ContainsFunc(list[0].shape.names, func(cell string) bool { return kindOfCell(cell) == word }) {
+			return
+		}
+		headed = 0
+		p.guessed("all files begin with the same record: it was taken for a header (--no-header if it is data)")
+	}
+	for i := range list {
+		if s := &list[i].shape; slices.Equal(s.names, list[headed].shape.names) {
+			s.header = true
+		}
+	}
+}
+
+// unlike says why a file cannot be read as the first one is.
+func (p *Proposal) unlike(first, f csvFile) string {
+	switch {
+	case f.encoding != p.Encoding:
+		return fmt.Sprintf("its text is in %s", encodingName(f.encoding))
+	case f.shape.separator != first.shape.separator && f.shape.fields > 1:
+		return fmt.Sprintf("its fields are separated by %q", f.shape.separator)
+	case f.shape.header != first.shape.header && first.shape.header:
+		return "its first record is no header"
+	case f.shape.header != first.shape.header:
+		return "its first record seems to be a header"
+	case f.shape.skip != first.shape.skip:
+		return fmt.Sprintf("%s above its header", linesAre(f.shape.skip))
+	case !f.shape.header && f.shape.fields != first.shape.fields:
+		return fmt.Sprintf("it has %s, %s has %d", counted(int64(f.shape.fields), "column"), first.name, first.shape.fields)
+	}
+	return ""
+}
+
+func encodingName(name string) string {
+	if name == "" {
+		return "UTF-8"
+	}
+	return name
+}
+
+// sayNumbers keeps what the script has to say of numbers.
+func (p *Proposal) sayNumbers(form numberForm, doubtful bool) {
+	if form.decimal == ',' {
+		p.Decimal = ","
+	}
+	if form.thousands != 0 {
+		p.Thousands = string(form.thousands)
+	}
+	if doubtful {
+		other := "a decimal comma"
+		switch form {
+		case numberForms[0]:
+			other = "points between thousands"
+		case numberForm{',', 0}:
+			other = "commas between thousands"
+		case numberForm{'.', ','}:
+			other = "commas before their decimal digits"
+		}
+		p.guessed("numbers could have %s as well: look whether the values are right", other)
+	}
+}
+
+// sayBorrowed tells whose numbers alone could be read otherwise than all of them are: as other files show.
+func (p *Proposal) sayBorrowed(list []csvFile, all notation) {
+	const namedMax = 3
+	var unsure []string
+	shows := ""
+	for _, f := range list {
+		alone, marked := ownNotation(f.found.columns, p.Separator, all)
+		switch same := numberForms[alone.form].decimal == numberForms[all.form].decimal; {
+		case alone.doubtful || marked && !same:
+			unsure = append(unsure, f.name)
+		case marked && shows == "":
+			shows = f.name
+		}
+	}
+	if len(unsure) > 0 && len(unsure) < len(list) {
+		p.guessed("numbers of %s could be read in two ways, and are read as those of %s are: look whether the values are right",
+			listed(unsure, namedMax), cmp.Or(shows, "the other files"))
+	}
+}
+
+// sayZone takes times that are too fine for a datetime for those of UTC.
+func (p *Proposal) sayZone() {
+	for i := range p.Columns {
+		if p.Columns[i].unzoned() && p.Zone == "" {
+			p.Zone = "UTC"
+			p.guessed("times without a zone that are finer than a millisecond were taken for those of UTC: see zone")
+		}
+	}
+}
+
+// sayDifferences names columns that not all files have, or whose values are of
+// other types in some.
+func (p *Proposal) sayDifferences(list []csvFile, numbers int, days dayOrder) {
+	const namedMax = 3
+	for i := range p.Columns {
+		c := &p.Columns[i]
+		if c.left != "" {
+			continue
+		}
+		var without, unlike []string
+		for _, f := range list {
+			at, has := f.at[i]
+			if !has {
+				without = append(without, f.name)
+				continue
+			}
+			var own Column
+			own.Type = expr.String
+			own.choose(f.found.columns[at], numbers, days)
+			if f.found.columns[at].filled() > 0 && own.Type != c.Type {
+				unlike = append(unlike, fmt.Sprintf("%s in %s", own.Type, f.name))
+			}
+		}
+		if c.Optional && len(without) > 0 {
+			c.behind += "; not in " + listed(without, namedMax)
+		}
+		if len(list) > 1 && len(unlike) > 0 && len(unlike) < len(list) {
+			c.behind += "; " + listed(unlike, namedMax)
+		}
+	}
+}
+
+func listed(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

@@ -1,0 +1,168 @@
+package infer
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"os"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+
+	"thalweg/internal/base/fault"
+	"thalweg/internal/io/files"
+	"thalweg/internal/io/records"
+)
+
+// blockBytes of values are handed on at once.
+const blockBytes = 1 << 20
+
+// block is some records: their values one behind the other.
+type block struct {
+	text  []byte
+	ends  []int   // of each value
+	lines []int64 // of each record
+}
+
+// scanned is what a pass over a CSV text tells.
+type scanned struct {
+	columns []*profile
+	bad     int64 // records whose structure is broken
+	first   error // of them: a *fault.Error
+}
+
+// scan looks at all of a text. progress, if any, is told how many bytes are done.
+func scan(ctx context.Context, path, u string, s shape, threads int, seed maphash.Seed, progress func(bytes int64)) (scanned, error) {
+	out := scanned{columns: make([]*profile, s.fields)}
+	for i := range out.columns {
+		out.columns[i] = newProfile(seed)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return out, openFault(u, err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return out, openFault(u, err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	// One goroutine cuts records, the others look at columns of their own.
+	hands := make([]chan *block, min(max(threads-1, 1), s.fields))
+	for i := range hands {
+		hands[i] = make(chan *block, 2)
+		group.Go(func() error { profileColumns(out.columns, i, len(hands), hands[i]); return nil })
+	}
+	group.Go(func() error {
+		defer func() {
+			for _, to := range hands {
+				close(to)
+			}
+		}()
+		return out.cut(ctx, f, st.Size(), u, s, hands, progress)
+	})
+	return out, group.Wait()
+}
+
+// badRecord says what is wrong with a record.
+func (s shape) badRecord(u string, c *files.Cells) error {
+	f := &fault.Error{Kind: fault.UserData, Place: fault.Place{File: u, Line: c.Line}, Hint: recordHint}
+	switch {
+	case s.made && c.Len() > 1: // package records says it
+		f.Place.Line = records.ParsePlace(c.Value(0)).Line
+		f.Message = "the record cannot be read: " + string(c.Value(1))
+		return f
+	case c.Bad != nil:
+		return c.Bad
+	}
+	for i := range c.Len() {
+		if !utf8.Valid(c.Value(i)) {
+			f.Message = fmt.Sprintf("field %d of the record is not valid UTF-8", i+1)
+			break
+		}
+	}
+	return f
+}
+
+// recordHint is what can be done about bad records.
+const recordHint = "correct that line; bad_rows: quarantine on the node in a script puts such lines aside"
+
+// tooBroken is the first bad record of a file, if there are too many of them.
+func (out *scanned) tooBroken() error {
+	if out.bad == 0 || !halfBroken(int(out.bad), int(out.bad+out.columns[0].rows)) {
+		return nil
+	}
+	f := *fault.Of(out.first)
+	f.Hint = recordHint
+	return &f
+}
+
+// cut hands the records of a text on.
+func (out *scanned) cut(ctx context.Context, f *os.File, size int64, u string, s shape, hands []chan *block, progress func(bytes int64)) error {
+	now := &block{}
+	flush := func(at int64) error {
+		if progress != nil {
+			progress(at)
+		}
+		for _, to := range hands {
+			select {
+			case to <- now:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		now = &block{text: make([]byte, 0, blockBytes+blockBytes/8), ends: make([]int, 0, len(now.ends)), lines: make([]int64, 0, len(now.lines))}
+		return nil
+	}
+	count := 0
+	err := files.EachCells(ctx, f, size, s.separator, s.fields, u, func(c *files.Cells) error {
+		count++
+		switch {
+		case count <= s.skip || count == s.skip+1 && s.header:
+			return nil
+		case c.Bad != nil || !c.UTF8():
+			if out.bad++; out.first == nil {
+				out.first = s.badRecord(u, c)
+			}
+			return nil
+		}
+		for i := range c.Len() {
+			now.text = append(now.text, c.Value(i)...)
+			now.ends = append(now.ends, len(now.text))
+		}
+		line := c.Line
+		if s.made {
+			line = records.ParsePlace(c.Value(0)).Line
+		}
+		now.lines = append(now.lines, line)
+		if len(now.text) >= blockBytes {
+			return flush(c.Offset)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush(size)
+}
+
+// profileColumns looks at every step-th column from the given one on.
+func profileColumns(columns []*profile, from, step int, blocks <-chan *block) {
+	nulls := map[string]struct{}{}
+	for _, text := range nullLike() {
+		nulls[text] = struct{}{}
+	}
+	for b := range blocks {
+		for c := from; c < len(columns); c += step {
+			column := columns[c]
+			for r, line := range b.lines {
+				at := r*len(columns) + c
+				start := 0
+				if at > 0 {
+					start = b.ends[at-1]
+				}
+				column.add(b.text[start:b.ends[at]], line, nulls)
+			}
+		}
+	}
+}

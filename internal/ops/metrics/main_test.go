@@ -1,0 +1,45 @@
+package metrics_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"thalweg/internal/app/local"
+	"thalweg/internal/io/remote"
+	"thalweg/internal/run/slot"
+)
+
+// TestMain makes the test binary a worker's slot where it is started as one.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == slot.Command {
+		os.Exit(serveSlot())
+	}
+	os.Exit(m.Run())
+}
+
+// diesWhen names a file: the slot dies when it is there.
+const diesWhen = "THALWEG_TEST_DIES_WHEN"
+
+func serveSlot() int {
+	if path := os.Getenv(diesWhen); path != "" {
+		go func() {
+			for tick := time.NewTicker(5 * time.Millisecond); ; <-tick.C {
+				if _, err := os.Stat(path); err == nil {
+					os.Exit(3)
+				}
+			}
+		}()
+	}
+	conn, err := slot.Inherited()
+	if err == nil {
+		err = local.ServeSlot(conn, func(json.RawMessage, slot.Parent) (*remote.Client, error) { return remote.New(remote.Config{}), nil })
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,52 @@
+package metrics
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Page is docs/metrics.md.
+func Page(inventory []Metric) string {
+	var b strings.Builder
+	b.WriteString(pageHead)
+	for _, m := range inventory {
+		fmt.Fprintf(&b, "| `%s` | %s, %s | %s | %s |\n", m.Name, m.Kind, m.Unit, labels(m.Labels), m.Help)
+	}
+	b.WriteString(pageFoot)
+	return b.String()
+}
+
+func labels(list []Label) string {
+	var out []string
+	for _, l := range list {
+		out = append(out, fmt.Sprintf("`%s`: %s", l.Name, l.Values))
+	}
+	return strings.Join(out, "; ")
+}
+
+const pageHead = `# Metrics of a worker
+
+` + "`thalweg worker --metrics :9464`" + ` (or, in a cluster, ` + "`worker: {metrics: \":9464\"}`" + ` in its configuration) answers at these paths, on loopback unless you name a host:
+
+| path | what |
+| --- | --- |
+| ` + "`/metrics`" + ` | Prometheus' format |
+| ` + "`/metrics.json`" + ` | the same as JSON: every metric of the inventory with unit, meaning and samples |
+| ` + "`/healthz`" + ` | 200 while the process answers |
+| ` + "`/readyz`" + ` | 200 while it reaches the state and the queue, can write its scratch directory, waits for no memory, and was not asked to end; else 503 (also while it waits for services that are away when it is started) with the reason. What somebody should look at is in its notices, runs that it cannot work on, too |
+
+There is no password. Whoever can reach the port can read the figures; they contain no names or values of users' data. ` +
+	"`deploy/grafana.json`" + ` has a dashboard for these metrics, and ` + "`deploy/alerts.yaml`" + ` alert rules.
+
+## Inventory
+
+This page is made from the code (` + "`go test ./internal/ops/metrics -update`" + `). A metric without samples has not changed yet.
+
+| name | kind, unit | labels | meaning |
+| --- | --- | --- | --- |
+`
+
+const pageFoot = `
+Stages and calls are measured by the clock, processor time for each process. The stages of a batch overlap, and several batches may be in flight,
+so their seconds add up to more than the time that has passed. Each figure is that of one worker since it began; let Prometheus add them up for a fleet.
+`

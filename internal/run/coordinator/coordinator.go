@@ -1,0 +1,475 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"thalweg/internal/run/gate"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/queue"
+	"thalweg/internal/store/state"
+)
+
+// Defaults and limits.
+const (
+	// Role is the name of the duty that one coordinator of a run has at a time.
+	Role = "coordinator"
+	// LeaseDefault is how long the role is held without being renewed.
+	LeaseDefault = 15 * time.Second
+	// renewalsPerLease leaves room for missed ones.
+	renewalsPerLease = 3
+	// FollowDefault is how often a run is looked at in which nothing happens
+	// here: what others do is seen after as long. Each time is another one, up
+	// to half as long again, so that many do not look at the same moment.
+	FollowDefault = 200 * time.Millisecond
+	// askEvery is how many of these times pass between two tries to take the
+	// lead of a run that somebody else leads.
+	askEvery = 5
+	// askShared is the same where processes share the queue.
+	askShared = 10
+	// quietShare is the part of the time in which nothing has changed in a run that
+	// passes until it is looked at again, at least Follow and at most FollowSlowest.
+	quietShare = 8
+	// followShared times as rarely a run is looked at where processes share the queue and
+	// all that there is to do is in it, or FollowSlowest, if that is more: signals say when
+	// there is something to see. Who follows looks half as often again.
+	followShared = 5
+	// GraceDefault is how long hints that are missing in a shared queue may be on
+	// their way: with a process that opens the run for the first of them.
+	GraceDefault = 10 * time.Second
+	// windowMin and windowMax are how many batches of a node have hints in a shared
+	// queue at most. It begins small, so that runs take turns, and doubles when all
+	// are taken before there are more.
+	windowMin = 128
+	windowMax = state.PageMax
+	// lastBatches of a node are told of one by one where the queue is full of others' hints.
+	lastBatches = 4
+	// offersPerSlot is how many batches of a node are on offer here at once at
+	// most; more are looked for when a quarter of them is left.
+	offersPerSlot = 8
+	offersMin     = 32
+	// followedPerSlot is how many of them are read at once where others lead.
+	followedPerSlot = 4
+	// nearPage is among how many those are looked for that read what is at hand.
+	nearPage = 256
+	// planTries is how often a node is planned whose plan fails for reasons
+	// that may pass; planPause spaces them, twice as long each time.
+	planTries = 4
+	planPause = time.Second
+	// finishTimeout bounds what is said when a coordinator leaves.
+	finishTimeout = 10 * time.Second
+)
+
+// errOver ends the context of a run that is over.
+var errOver = errors.New("the run is over")
+
+// Config of a coordinator. Zero values are defaults.
+type Config struct {
+	Store  state.Store
+	Queue  queue.Queue
+	Job    worker.Job
+	Owner  string // see worker.Owner
+	Slots  int    // of the executor that takes the offers
+	Lease  time.Duration
+	Follow time.Duration
+	// FollowSlowest bounds how rarely a run is looked at in which nothing happens: 0
+	// is Follow, always the same.
+	FollowSlowest time.Duration
+	Priority      queue.Priority   // of the run's hints
+	Grace         time.Duration    // see GraceDefault
+	Now           func() time.Time // the clock's
+	Clock         worker.Clock
+	Logger        *slog.Logger
+	// Near tells which of a node's batches read what this process has at hand: of what
+	// is free it takes those first, and waits for none. nil, or a nil answer: all are the same.
+	Near    func(ctx context.Context, n state.Node) (func(batch int) bool, error)
+	Stay    bool               // also while the run is paused or waits for people: see Run
+	Able    func() bool        // whether this process can plan and settle nodes now; nil: always
+	Observe func(worker.Event) // called from several goroutines; nil is allowed
+	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
+	Checkpoint func(worker.CrashPoint)
+}
+
+func (c Config) withDefaults() Config {
+	if c.Lease == 0 {
+		c.Lease = LeaseDefault
+	}
+	if c.Follow == 0 {
+		c.Follow = FollowDefault
+	}
+	c.FollowSlowest = max(c.Follow, c.FollowSlowest)
+	if c.Grace == 0 {
+		c.Grace = GraceDefault
+	}
+	if c.Clock == nil {
+		c.Clock = worker.WallClock{}
+	}
+	if c.Now == nil {
+		c.Now = c.Clock.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Observe == nil {
+		c.Observe = func(worker.Event) {}
+	}
+	if c.Checkpoint == nil {
+		c.Checkpoint = func(worker.CrashPoint) {}
+	}
+	if c.Able == nil {
+		c.Able = func() bool { return true }
+	}
+	return c
+}
+
+// Coordinator drives one run. It is also what an executor sees of the run.
+type Coordinator struct {
+	worker.Job
+	cfg    Config
+	run    state.RunKey
+	ctx    context.Context // ends when the run is over, or left
+	cancel context.CancelCauseFunc
+	wake   worker.Alarm // something happened: look
+	ended  worker.Alarm // attempts have ended here that others may have to know of
+	others atomic.Bool  // somebody else leads, as far as is known
+	freed  atomic.Bool  // attempts have ended here whose batches wait again
+	again  atomic.Bool  // batches wait again: what is on offer is to be read
+	fresh  time.Time    // until when it may have changed because of that
+	urgent atomic.Bool  // and that must be looked at, whatever waits in the queue
+	shared atomic.Bool  // processes share the queue, as it was at the latest look
+
+	reporting sync.Once
+	reports   sync.WaitGroup
+
+	mu     sync.Mutex
+	nodes  map[string]*node
+	done   map[string]bool // nodes of which attempts have ended here since they were counted
+	broken error
+	over   state.Status // that the run was seen to have while a node was planned
+
+	leads  time.Time           // until when the role is held; zero: somebody else has it
+	askAt  time.Time           // when to ask for the lead again, which somebody else has
+	leader string              // who had it when it was asked for; "": not known
+	vacant atomic.Bool         // it may have been given up since
+	buried time.Time           // when claims of the dead were looked for
+	seen   map[string]string   // statuses that were told of, by node; nil before the first look
+	plans  map[string]planning // nodes whose plan is on its way, or failed for now
+	apart  time.Time           // until when the run goes on without the shared queue
+	alone  time.Duration       // for how long it did so last because hints did not arrive
+	hunger hunger
+	as     sharedAs  // how the queue was used at the latest look
+	last   string    // what the run was like
+	moved  time.Time // since when it has been so
+
+	probed   time.Time     // when it was looked for hints that are lost among others'
+	patience time.Duration // until it is again; see stuck
+}
+
+// node is what a coordinator knows of a node between two looks.
+type node struct {
+	offered map[int]mark // batches that the queue has hints of, as far as is known here
+	left    int          // batches that are not done, as far as is known here
+	shared  sharing
+	near    func(batch int) bool // see Config.Near; nil: nothing is near
+	asked   string               // the plan for which near was asked for
+}
+
+// planning is a plan that is on its way.
+type planning struct {
+	tries int
+	until time.Time       // it is not tried again before
+	waits context.Context // nor while this has not ended
+}
+
+// New returns a coordinator. Its context ends with ctx.
+func New(ctx context.Context, cfg Config, run state.RunKey) *Coordinator {
+	c := &Coordinator{Job: cfg.Job, cfg: cfg.withDefaults(), run: run, nodes: map[string]*node{}, done: map[string]bool{}, plans: map[string]planning{}}
+	c.wake, c.ended = c.cfg.Clock.NewAlarm(), c.cfg.Clock.NewAlarm()
+	c.ctx, c.cancel = context.WithCancelCause(ctx)
+	return c
+}
+
+// Run drives the run until it is over and returns its final status, or until
+// the coordinator's context ends: Running then. Unless it is told to stay, it
+// leaves a run in which nobody works and nothing can be done before people
+// decide: Paused, or Waiting where a node of it waits. An error means that the
+// state could not be kept: the run can be resumed. The context has ended when it
+// returns.
+func (c *Coordinator) Run() (state.Status, error) {
+	status, err := c.drive()
+	c.cancel(errOver)
+	c.resign()
+	c.reports.Wait()
+	if c.shared.Load() && !c.others.Load() {
+		c.signal(c.ctx, queue.Ordered)
+	}
+	return status, err
+}
+
+func (c *Coordinator) drive() (state.Status, error) {
+	for {
+		status, err := c.look(c.ctx)
+		if over := c.seenOver(); over != "" {
+			return over, c.failed()
+		}
+		if c.ctx.Err() != nil && !status.Terminal() {
+			return state.Running, c.failed()
+		}
+		if err = errors.Join(err, c.failed()); err != nil || status != state.Running {
+			return status, err
+		}
+		c.wake.Wait(c.ctx, c.interval())
+		if c.ctx.Err() != nil {
+			return state.Running, c.failed()
+		}
+	}
+}
+
+// resign lets the next one lead at once.
+func (c *Coordinator) resign() {
+	if c.leads.IsZero() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), finishTimeout)
+	defer cancel()
+	if err := c.cfg.Store.Resign(ctx, c.run, Role, c.cfg.Owner); err != nil {
+		c.cfg.Logger.Debug("the role of the coordinator ends by itself", "run", c.run.Run, "error", err)
+	}
+}
+
+// Poke makes the coordinator look at its run now.
+func (c *Coordinator) Poke() { c.wake.Ring() }
+
+// upTo is a time by chance.
+func (c *Coordinator) upTo(most time.Duration) time.Duration {
+	return time.Duration(rand.New(c.cfg.Clock).Int64N(int64(most) + 1)) //nolint:gosec // spacing, not a secret
+}
+
+// Context ends when the run is over, or left.
+func (c *Coordinator) Context() context.Context { return c.ctx }
+
+// Leave ends the context.
+func (c *Coordinator) Leave(cause error) { c.cancel(cause) }
+
+// Observe passes on what an executor says.
+func (c *Coordinator) Observe(e worker.Event) { c.cfg.Observe(e) }
+
+// Broken ends the coordinator: the state of the run could not be kept.
+func (c *Coordinator) Broken(err error) {
+	c.mu.Lock()
+	c.broken = errors.Join(c.broken, err)
+	c.mu.Unlock()
+	c.Poke()
+}
+
+func (c *Coordinator) failed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.broken
+}
+
+// Taken says that a hint is used up.
+func (c *Coordinator) Taken(key state.BatchKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.nodes[key.Node]
+	if n == nil {
+		return
+	}
+	if _, marked := n.offered[key.Batch]; c.shared.Load() && !marked && !c.others.Load() { // of somebody else's making
+		return
+	}
+	if c.shared.Load() { // it stays marked: a list that was read before must not make it new
+		n.shared.taken++
+		if n.shared.more && n.shared.low(n) {
+			c.Poke()
+		}
+		return
+	}
+	delete(n.offered, key.Batch)
+	if n.left > len(n.offered) && c.hungry(n) {
+		c.Poke()
+	}
+}
+
+// Ended says how an attempt was recorded. The run is looked at if that may
+// have ended its node: here, or where the run is led from.
+func (c *Coordinator) Ended(claim state.Claim, as state.Status) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.nodes[claim.Node]
+	if n != nil && as == state.Succeeded {
+		n.left--
+	}
+	switch {
+	case c.shared.Load():
+		if as != state.Succeeded {
+			c.freed.Store(true)
+		}
+		if as != state.Succeeded || n == nil || n.left <= lastBatches {
+			c.urgent.Store(true)
+		}
+		c.done[claim.Node] = true
+		c.ended.Ring()
+	case n == nil:
+	case as != state.Succeeded || n.left <= 0 || len(n.offered) == 0: // a node, or a phase of it, may be done
+		c.Poke()
+	}
+}
+
+// hungry reports whether so few batches of a node are on offer that more are
+// to be looked for; mu is held.
+func (c *Coordinator) hungry(n *node) bool { return len(n.offered) <= c.offersMax()/4 }
+
+func (c *Coordinator) offersMax() int { return max(offersMin, offersPerSlot*c.cfg.Slots) }
+
+// look does what is due in the run, and says what Run does: Running if it is to
+// be looked at again. It may be repeated at any time by anybody.
+func (c *Coordinator) look(ctx context.Context) (state.Status, error) {
+	for {
+		run, err := c.cfg.Store.Run(ctx, c.run)
+		if err != nil {
+			return state.Running, fmt.Errorf("read run %d: %w", c.run.Run, err)
+		}
+		if run.Order.Pending() {
+			if err := state.Carry(ctx, c.cfg.Store, run, c.cfg.Now()); err != nil {
+				return state.Running, fmt.Errorf("carry out what was ordered of run %d: %w", c.run.Run, err)
+			}
+			if c.shared.Load() {
+				c.signal(ctx, queue.Ordered)
+			}
+			continue
+		}
+		if run.Status.Terminal() {
+			return run.Status, nil
+		}
+		nodes, err := c.cfg.Store.Nodes(ctx, c.run)
+		if err != nil {
+			return state.Running, fmt.Errorf("read the nodes of run %d: %w", c.run.Run, err)
+		}
+		if slices.ContainsFunc(nodes, run.Behind) {
+			continue // an order came between: what stands of one node does not go with what stands of another
+		}
+		c.tell(nodes)
+		c.notice(run, nodes)
+		if run.Status == state.Paused {
+			return c.paused(ctx, nodes)
+		}
+		changed := false
+		if err := c.lead(ctx); err != nil {
+			return state.Running, err
+		}
+		if !c.leads.IsZero() {
+			if changed, err = c.advance(ctx, run, nodes); err != nil {
+				return state.Running, err
+			}
+		}
+		if changed {
+			continue
+		}
+		if !c.cfg.Stay && state.Waits(nodes) {
+			return state.Waiting, nil
+		}
+		return state.Running, c.offer(ctx, nodes)
+	}
+}
+
+// paused decides whether to leave a run that is paused: not while anybody is
+// still at work on a batch of it. Nothing of it is offered or planned.
+func (c *Coordinator) paused(ctx context.Context, nodes []state.Node) (state.Status, error) {
+	if c.cfg.Stay {
+		return state.Running, nil
+	}
+	for _, n := range nodes {
+		batches, err := state.All(ctx, c.cfg.Store.Unsettled, n.NodeKey)
+		if err != nil {
+			return state.Running, fmt.Errorf("read the batches of %s: %w", n.Name, err)
+		}
+		if slices.ContainsFunc(batches, func(b state.Batch) bool { return c.atWork(n, b) }) {
+			return state.Running, nil
+		}
+	}
+	return state.Paused, nil
+}
+
+// atWork reports whether somebody works on a batch, as far as can be known.
+func (c *Coordinator) atWork(n state.Node, b state.Batch) bool {
+	return b.Status == state.Claimed && n.Holds(b.Epoch) && !b.Lease.Before(c.cfg.Now()) && !worker.Gone(b.Owner)
+}
+
+// tell says what has become of nodes since the last look, whoever did it.
+func (c *Coordinator) tell(nodes []state.Node) {
+	first := c.seen == nil
+	if first {
+		c.seen = map[string]string{}
+	}
+	for _, n := range nodes {
+		before, now := c.seen[n.Name], fmt.Sprint(n.Status, n.Generation)
+		c.seen[n.Name] = now
+		if first || before == now {
+			continue
+		}
+		event := worker.Event{Run: c.run, Time: c.cfg.Now(), Node: n.Name, Batches: n.BatchesTotal, ReusedFrom: n.ReusedFrom,
+			Stats: state.Stats{RowsIn: n.RowsIn, RowsOut: n.RowsOut, BytesIn: n.BytesIn, BytesOut: n.BytesOut}}
+		switch n.Status {
+		case state.Running:
+			event.Kind, event.Stats = worker.NodePlanned, state.Stats{}
+		case state.Succeeded:
+			event.Kind = worker.NodeFinished
+		case state.Waiting:
+			event.Kind = worker.NodeWaiting
+			if r, err := gate.Decode(n.Gate); err == nil {
+				event.Gate = &r
+			}
+		default:
+			continue
+		}
+		c.cfg.Observe(event)
+	}
+}
+
+// lead takes the run's role, or renews it when a part of its time is over.
+func (c *Coordinator) lead(ctx context.Context) error {
+	now := c.cfg.Now()
+	if !c.cfg.Able() { // others may be
+		if !c.leads.IsZero() {
+			c.resign()
+			c.signal(ctx, queue.Ordered)
+		}
+		c.leads, c.leader, c.askAt = time.Time{}, "", now
+		c.others.Store(true)
+		return nil
+	}
+	if c.leads.Sub(now) > c.cfg.Lease-c.cfg.Lease/renewalsPerLease || now.Before(c.askAt) && !c.vacant.Swap(false) && !worker.Gone(c.leader) {
+		return nil
+	}
+	until := now.Add(c.cfg.Lease)
+	role, err := c.cfg.Store.Acquire(ctx, c.run, Role, c.cfg.Owner, now, until)
+	switch {
+	case errors.Is(err, state.ErrHeld) && worker.Gone(role.Owner):
+		// The next look takes what is free then. Whoever is slower changes nothing.
+		c.leader = ""
+		c.vacant.Store(true)
+		c.Poke()
+		return c.cfg.Store.Resign(ctx, c.run, Role, role.Owner)
+	case errors.Is(err, state.ErrHeld):
+		c.leads, c.leader, c.askAt = time.Time{}, role.Owner, now.Add(askEvery*c.cfg.Follow)
+		if c.shared.Load() && role.Until.After(c.askAt) { // who gives it up says so, but for older programs
+			c.askAt = now.Add(min(askShared*c.cfg.Follow, role.Until.Sub(now)))
+		}
+		c.others.Store(true)
+		return nil
+	case err != nil:
+		return fmt.Errorf("take the lead of run %d: %w", c.run.Run, err)
+	}
+	c.leads = until
+	c.others.Store(false)
+	return nil
+}

@@ -1,0 +1,190 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"thalweg/internal/store/queue"
+	"thalweg/internal/store/state"
+)
+
+// Whatever keeps hints from arriving, a process that could work looks for work itself: each
+// of these times is so short that all of them together are less than a second.
+const (
+	// hungryAfter is how long a process waits for hints before it looks, and the least
+	// time between two looks.
+	hungryAfter = 400 * time.Millisecond
+	// standsAfter is how long a batch is seen to be free before its hint is late.
+	standsAfter = 200 * time.Millisecond
+	// answerPatience and publishPatience are how long a broker may take to say how many
+	// hints wait, and to accept some.
+	answerPatience  = 500 * time.Millisecond
+	publishPatience = time.Second
+	// leanPage is how many of a node's free batches are looked at, and leanTrust how long
+	// it is trusted that there are none while nothing of the node has changed.
+	leanPage  = 64
+	leanTrust = 2 * time.Second
+	// aloneGraces is how many graces a run goes on without its hints at most.
+	aloneGraces = 4
+)
+
+// hunger is what is known of a process that waits for hints, beside a run that has work.
+type hunger struct {
+	mu    sync.Mutex
+	since time.Duration // for how long it waits; 0: it does not
+	at    time.Time     // of the latest look
+	moved time.Time     // since when nothing had changed in the run then
+	works bool          // something of the run was to be done
+	free  bool          // and free
+	heard bool          // somebody else says that hints do not arrive
+
+	lean map[string]lean // what was seen of nodes; of the coordinator's own goroutine
+}
+
+// lean is what was seen of a node in a process that waits for hints.
+type lean struct {
+	as   string // how the node was
+	at   time.Time
+	free map[int]mark
+}
+
+// Hungry says for how long this process has waited for hints that it can use; 0: it does not.
+// The run is looked at if that is long.
+func (c *Coordinator) Hungry(since time.Duration) {
+	if c.hunger.due(since, c.cfg.Now(), max(c.cfg.FollowSlowest, followShared*c.cfg.Follow)) {
+		c.Poke()
+	}
+}
+
+// due reports whether a look is. One in which nothing happens is looked at less and less.
+func (h *hunger) due(since time.Duration, now time.Time, longest time.Duration) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.since = since
+	if since < hungryAfter || !h.works {
+		return false
+	}
+	pause := min(max(hungryAfter, now.Sub(h.moved)/quietShare), longest)
+	if h.free {
+		pause = standsAfter
+	}
+	if now.Sub(h.at) < pause {
+		return false
+	}
+	h.at = now
+	return true
+}
+
+// looked notes what a look has found.
+func (h *hunger) looked(now, moved time.Time, works bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.at, h.moved, h.works = now, moved, works
+}
+
+// told notes that somebody else has found that hints do not arrive.
+func (h *hunger) told() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.heard = h.since >= hungryAfter
+}
+
+// now says whether the process waits, and whether others have found why.
+func (h *hunger) now() (waits, heard bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	waits, heard = h.since >= hungryAfter, h.heard
+	h.heard = false
+	return waits, heard && waits
+}
+
+// sees notes whether batches are free.
+func (h *hunger) sees(free bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.free = free
+}
+
+// starved reports whether batches are free and stay so, although this process waits for
+// hints: they do not arrive, whatever keeps them.
+func (c *Coordinator) starved(ctx context.Context, work []state.Node) (bool, error) {
+	waits, heard := c.hunger.now()
+	if !waits || heard {
+		c.hunger.lean = nil
+		c.hunger.sees(false)
+		return heard, nil
+	}
+	seen, free := map[string]lean{}, false
+	for _, n := range work {
+		l, stands, err := c.freeOf(ctx, n, c.hunger.lean[n.Name])
+		if err != nil {
+			return false, err
+		}
+		if stands {
+			return true, nil
+		}
+		seen[n.Name], free = l, free || len(l.free) > 0
+	}
+	c.hunger.lean = seen
+	c.hunger.sees(free)
+	return false, nil
+}
+
+// freeOf looks which batches of a node are free, and whether one of them stays so.
+func (c *Coordinator) freeOf(ctx context.Context, n state.Node, before lean) (seen lean, stands bool, err error) {
+	now, as := c.cfg.Now(), fmt.Sprint(n.Revision, n.Epoch, n.BatchesDone)
+	if before.as == as && len(before.free) == 0 && now.Sub(before.at) < leanTrust {
+		return before, false, nil
+	}
+	offers, _, err := c.cfg.Store.Offers(ctx, n.NodeKey, now, state.Page{Limit: leanPage})
+	if err != nil {
+		return lean{}, false, fmt.Errorf("read what is on offer of %s: %w", n.Name, err)
+	}
+	seen = lean{as: as, at: now, free: map[int]mark{}}
+	for _, o := range offers {
+		m, ok := before.free[o.Batch]
+		if !ok || !m.of(o) {
+			m = markOf(o, 0, now)
+		}
+		seen.free[o.Batch] = m
+		stands = stands || now.Sub(m.seen) >= standsAfter
+	}
+	return seen, stands, nil
+}
+
+// feed has this process go on from what is in state for a while, and tells others: longer,
+// if the same was so a short while ago.
+func (c *Coordinator) feed(ctx context.Context) error {
+	level := c.cfg.Logger.Info
+	if c.alone > 0 && c.cfg.Now().Sub(c.apart) < 2*c.cfg.Grace {
+		c.alone, level = min(2*c.alone, aloneGraces*c.cfg.Grace), c.cfg.Logger.Debug
+	} else {
+		c.alone = c.cfg.Grace / 2
+	}
+	level("hints of batches that are free do not arrive; the run goes on from what is in state", "run", c.run.Run, "for", c.alone)
+	c.hunger.lean = nil
+	c.hunger.sees(false)
+	c.signal(ctx, queue.Starved)
+	c.leaveQueue(c.alone)
+	return nil
+}
+
+// leaveQueue has the run go on without the shared queue for a while.
+func (c *Coordinator) leaveQueue(alone time.Duration) {
+	c.apart = c.cfg.Now().Add(alone)
+	c.Poke()
+}
+
+// waiting is how many hints of the run's priority wait. A broker that does not say so soon is
+// left alone for a while.
+func (c *Coordinator) waiting(ctx context.Context) (int, error) {
+	limited, stop := context.WithTimeout(ctx, answerPatience)
+	defer stop()
+	n, err := c.cfg.Queue.Waiting(limited, c.cfg.Priority)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		c.leaveQueue(c.cfg.Grace / 2)
+	}
+	return n, err
+}

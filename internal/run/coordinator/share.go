@@ -1,0 +1,491 @@
+package coordinator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"thalweg/internal/store/queue"
+	"thalweg/internal/store/state"
+)
+
+// mark is what is remembered of a hint that was given to a queue.
+type mark struct {
+	epoch   int64
+	attempt int
+	seq     int64     // later ones are behind it in the queue
+	seen    time.Time // when the batch was first seen to be free although its hint does not wait in the queue
+}
+
+func markOf(o state.Offer, seq int64, seen time.Time) mark {
+	return mark{epoch: o.Epoch, attempt: o.Attempt, seq: seq, seen: seen}
+}
+
+// of reports whether it is of an offer, as that is now.
+func (m mark) of(o state.Offer) bool { return m.epoch == o.Epoch && m.attempt == o.Attempt }
+
+// sharing is what is known of a node whose hints are in a queue that processes share.
+type sharing struct {
+	window int       // batches that may have hints at once
+	more   bool      // there are batches that have none yet
+	read   bool      // its offers have been read at all
+	done   int       // batches that were done when they were
+	looked time.Time // when they were
+	taken  int       // hints that were taken here since
+	seq    int64     // of the latest hint
+	short  time.Time // since when fewer hints wait in the queue than should
+
+	probe   probe // behind all others; see Coordinator.stuck
+	passed  int64 // seq of a probe that was taken: hints before it that still stand are lost
+	overdue bool  // there are such
+}
+
+// probe is the hint of the last batch in the queue, published again.
+type probe struct {
+	batch int
+	seq   int64 // 0: there is none
+}
+
+// left is how many of a node's hints can still wait, or be worked on.
+func (s *sharing) left(n *node) int { return len(n.offered) - s.taken }
+
+// low reports whether they are so few that more are due.
+func (s *sharing) low(n *node) bool { return s.left(n) <= s.window/4 }
+
+// sharedAs is how the queue was used: by itself or shared, to lead or to follow.
+type sharedAs struct{ shared, leads bool }
+
+// sharing reports whether processes share the queue now. What was offered in
+// another way before is forgotten: the queue has forgotten it, or others may have it.
+func (c *Coordinator) sharing() bool {
+	shared := c.cfg.Queue.Shared() && !c.cfg.Now().Before(c.apart)
+	c.shared.Store(shared)
+	if shared {
+		c.reporting.Do(func() { c.cfg.Clock.Go(&c.reports, func() { c.report(c.ctx) }) })
+	}
+	if as := (sharedAs{shared, shared && !c.leads.IsZero()}); c.as != as {
+		c.as = as
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.nodes = map[string]*node{}
+	}
+	return shared
+}
+
+// share keeps the shared queue filled, where this process leads the run. Where it
+// follows, the leader's hints come through the queue; only what stays free for
+// long although nothing waits there is offered here, because the leader may be cut off.
+func (c *Coordinator) share(ctx context.Context, nodes []state.Node) error {
+	if c.again.Swap(false) {
+		c.fresh = c.cfg.Now().Add(c.cfg.Grace)
+	}
+	work := slices.DeleteFunc(slices.Clone(nodes), func(n state.Node) bool { return !works(n) })
+	c.hunger.looked(c.cfg.Now(), c.moved, len(work) > 0)
+	if len(work) == 0 {
+		return nil
+	}
+	starved, err := c.starved(ctx, work)
+	if err != nil {
+		return err
+	}
+	if starved {
+		return c.feed(ctx)
+	}
+	waiting, err := c.waiting(ctx)
+	if err != nil {
+		return nil //nolint:nilerr // the next look finds it back, or not shared any more
+	}
+	stuck := false
+	if !c.leads.IsZero() {
+		if stuck, err = c.stuck(ctx, work); err != nil {
+			return err
+		}
+	}
+	for _, n := range work {
+		if c.leads.IsZero() {
+			err = c.shadow(ctx, n, waiting)
+		} else {
+			err = c.fill(ctx, n, waiting, stuck)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// probeGraces is how many graces a run in which nothing happens waits at most until it is
+// looked for lost hints again.
+const probeGraces = 32
+
+// stuck reports whether nothing has changed in the run for two graces, and nobody works on
+// it: its hints may be lost although others' wait, or wait behind those. Then the last hint
+// of each node is published again. When that is taken, those before it have been, or
+// are lost. What only waits has one hint too many each time, and that is twice as rare
+// as the time before.
+func (c *Coordinator) stuck(ctx context.Context, work []state.Node) (bool, error) {
+	now, since := c.cfg.Now(), c.moved
+	if c.probed.After(since) {
+		since = c.probed
+	}
+	c.patience = max(c.patience, 2*c.cfg.Grace)
+	if now.Sub(since) < c.patience {
+		return false, nil
+	}
+	c.probed = now
+	for _, n := range work {
+		batches, err := state.All(ctx, c.cfg.Store.Unsettled, n.NodeKey)
+		if err != nil {
+			return false, fmt.Errorf("read the batches of %s: %w", n.Name, err)
+		}
+		if slices.ContainsFunc(batches, func(b state.Batch) bool { return c.atWork(n, b) }) {
+			return false, nil
+		}
+	}
+	c.patience = min(2*c.patience, probeGraces*c.cfg.Grace)
+	return true, nil
+}
+
+// fill publishes hints of a node's batches that have none.
+func (c *Coordinator) fill(ctx context.Context, n state.Node, waiting int, stuck bool) error {
+	now := c.cfg.Now()
+	c.mu.Lock()
+	known := c.know(n)
+	s := &known.shared
+	s.window = max(s.window, windowMin)
+	s.taken = max(s.taken, n.BatchesDone-s.done)
+	due := !s.read || s.low(known) && s.mayHaveNew(known, n, waiting, now, c.fresh, c.cfg.Grace/4)
+	if s.missing(waiting < s.left(known), now, c.cfg.Grace/4) {
+		s.short, due = now, true
+	}
+	if s.read && s.more && waiting == 0 {
+		s.window, due = min(2*s.window, windowMax), true
+	}
+	stuck = stuck && s.read && s.probe.seq == 0
+	if stuck || (s.overdue || s.probe.seq > 0 && c.moved.After(c.probed)) && now.Sub(s.looked) >= c.cfg.Grace/4 {
+		due = true
+	}
+	window := s.window
+	c.mu.Unlock()
+	if !due {
+		return nil
+	}
+	offers, _, err := c.cfg.Store.Offers(ctx, n.NodeKey, now, state.Page{Limit: window})
+	if err != nil {
+		return fmt.Errorf("read what is on offer of %s: %w", n.Name, err)
+	}
+	if err := c.publishAll(ctx, n, c.settleOffers(n, offers, waiting, now)); err != nil {
+		return err
+	}
+	if stuck {
+		if err := c.probeLast(ctx, n, offers); err != nil {
+			return err
+		}
+	}
+	return c.bury(ctx, n)
+}
+
+// probeLast publishes the latest hint of a node again.
+func (c *Coordinator) probeLast(ctx context.Context, n state.Node, offers []state.Offer) error {
+	if len(offers) == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	offered := c.nodes[n.Name].offered
+	last := slices.MaxFunc(offers, func(a, b state.Offer) int { return cmp.Compare(offered[a.Batch].seq, offered[b.Batch].seq) })
+	c.mu.Unlock()
+	if err := c.publishAll(ctx, n, []state.Offer{last}); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.nodes[n.Name]
+	known.shared.probe = probe{last.Batch, known.offered[last.Batch].seq}
+	return nil
+}
+
+// mayHaveNew reports whether batches may be on offer that were not when they were
+// read: there were more, some have been given back, all of a phase have ended, or
+// nobody has anything to take, so that it does not matter what looking costs.
+func (s *sharing) mayHaveNew(known *node, n state.Node, waiting int, now, fresh time.Time, every time.Duration) bool {
+	ended := n.BatchesDone - s.done
+	return s.more || waiting == 0 || now.Before(fresh) || now.Sub(s.looked) >= every || ended > 0 && len(known.offered) <= ended
+}
+
+// missing notes whether fewer hints wait than should, and reports whether that
+// has been so for a grace.
+func (s *sharing) missing(are bool, now time.Time, grace time.Duration) bool {
+	switch {
+	case !are:
+		s.short = time.Time{}
+	case s.short.IsZero():
+		s.short = now
+	}
+	return are && now.Sub(s.short) >= grace
+}
+
+// settleOffers compares what can be claimed with what was published, and gives
+// the offers whose hints are due: those that never had one, and those whose hints are lost.
+func (c *Coordinator) settleOffers(n state.Node, offers []state.Offer, waiting int, now time.Time) (due []state.Offer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.nodes[n.Name]
+	s, before := &known.shared, known.offered
+	s.read, s.looked, s.done, s.taken, s.more = true, now, n.BatchesDone, 0, len(offers) == s.window
+	known.offered = map[int]mark{}
+	if s.more { // what is behind the page is as it was
+		last := offers[len(offers)-1].Batch
+		maps.Copy(known.offered, before)
+		maps.DeleteFunc(known.offered, func(batch int, _ mark) bool { return batch <= last })
+	}
+	defer func() {
+		s.overdue = s.passed > 0 && slices.ContainsFunc(offers, func(o state.Offer) bool { return s.late(known.offered[o.Batch]) })
+	}()
+	var standing []state.Offer
+	for _, o := range offers {
+		if m, ok := before[o.Batch]; ok && m.of(o) {
+			known.offered[o.Batch] = m
+			standing = append(standing, o)
+		} else {
+			due = append(due, o)
+		}
+	}
+	if s.probe.seq > 0 && known.offered[s.probe.batch].seq != s.probe.seq {
+		s.passed, s.probe = s.probe.seq, probe{}
+	}
+	return append(due, c.lost(known, standing, waiting, now)...)
+}
+
+// late reports whether a hint was before one that has been taken.
+func (s *sharing) late(m mark) bool { return m.seq > 0 && m.seq < s.passed }
+
+// lost gives the offers whose hints have got lost. Of those that were published
+// and can be claimed, as many are not in the queue any more as do not wait there: the
+// oldest. That is so for a moment while somebody claims the batch, and is a loss
+// when it has been so for a grace.
+func (c *Coordinator) lost(known *node, standing []state.Offer, waiting int, now time.Time) (lost []state.Offer) {
+	slices.SortFunc(standing, func(a, b state.Offer) int {
+		return cmp.Compare(known.offered[a.Batch].seq, known.offered[b.Batch].seq)
+	})
+	for i, o := range standing {
+		m := known.offered[o.Batch]
+		switch {
+		case i >= len(standing)-waiting && !known.shared.late(m):
+			m.seen = time.Time{}
+		case m.seen.IsZero():
+			m.seen = now
+		case now.Sub(m.seen) >= c.cfg.Grace:
+			lost = append(lost, o)
+		}
+		known.offered[o.Batch] = m
+	}
+	if len(lost) > 0 {
+		c.patience = 0
+		c.cfg.Logger.Warn("hints of batches are missing in the queue; they are published again", "run", c.run.Run, "node", lost[0].Node, "hints", len(lost))
+	}
+	return lost
+}
+
+// publishAll publishes hints for all processes. Where the queue does not take
+// them, this process works on them at least.
+func (c *Coordinator) publishAll(ctx context.Context, n state.Node, offers []state.Offer) error {
+	if len(offers) == 0 {
+		return nil
+	}
+	hints := make([]queue.Hint, len(offers))
+	for i, o := range offers {
+		hints[i] = c.hint(o)
+	}
+	limited, stop := context.WithTimeout(ctx, publishPatience)
+	defer stop()
+	if err := c.cfg.Queue.Publish(limited, hints...); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		c.cfg.Logger.Warn("hints could not be published; the run goes on from what is in state", "run", c.run.Run, "error", err)
+		c.leaveQueue(c.cfg.Grace / 2)
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.nodes[n.Name]
+	for _, o := range offers {
+		known.shared.seq++
+		known.offered[o.Batch] = markOf(o, known.shared.seq, time.Time{})
+	}
+	return nil
+}
+
+// shadow offers to this process alone what has stayed free for a grace although
+// nothing waits in the queue.
+func (c *Coordinator) shadow(ctx context.Context, n state.Node, waiting int) error {
+	now := c.cfg.Now()
+	c.mu.Lock()
+	s := &c.know(n).shared
+	due := s.missing(waiting == 0, now, c.cfg.Grace/2)
+	c.mu.Unlock()
+	if !due {
+		return nil
+	}
+	offers, _, err := c.cfg.Store.Offers(ctx, n.NodeKey, now, state.Page{Limit: c.offersMax()})
+	if err != nil {
+		return fmt.Errorf("read what is on offer of %s: %w", n.Name, err)
+	}
+	free := c.forgotten(n, offers, now)
+	rand.New(c.cfg.Clock).Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] }) //nolint:gosec // spacing, not a secret
+	if err := c.cfg.Queue.Keep(ctx, free...); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("offer the batches of %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+// forgotten gives those of the offers that were there a grace ago.
+func (c *Coordinator) forgotten(n state.Node, offers []state.Offer, now time.Time) (free []queue.Hint) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.nodes[n.Name]
+	known.shared.short = now // the next look at them is later
+	before := known.offered
+	known.offered = map[int]mark{}
+	for _, o := range offers {
+		m, ok := before[o.Batch]
+		if !ok || !m.of(o) {
+			m = markOf(o, 0, now)
+		}
+		known.offered[o.Batch] = m
+		if now.Sub(m.seen) >= c.cfg.Grace/2 {
+			free = append(free, c.hint(o))
+		}
+	}
+	return free
+}
+
+// Signalled says that a signal has come for the run.
+func (c *Coordinator) Signalled(kind queue.SignalKind) {
+	switch kind {
+	case queue.Freed:
+		c.again.Store(true)
+	case queue.Ordered: // which may have been to go on, or that who led has left
+		c.again.Store(true)
+		c.vacant.Store(true)
+	case queue.Starved:
+		c.hunger.told()
+	}
+	if kind != queue.Moved && kind != queue.Freed || !c.others.Load() {
+		c.Poke()
+	}
+}
+
+// report looks at the run, or asks who leads it to, when an attempt has ended
+// here with which a node or a phase of it may have: when no hint waits in the
+// queue, it is among the last ones. It ends with ctx.
+func (c *Coordinator) report(ctx context.Context) {
+	pause := c.cfg.Clock.NewAlarm()
+	for {
+		c.ended.Wait(ctx, 0)
+		if ctx.Err() != nil {
+			return
+		}
+		if !c.urgent.Swap(false) {
+			waiting, err := c.cfg.Queue.Waiting(ctx, c.cfg.Priority)
+			if err == nil && waiting > 0 && !c.nearEnd(ctx) {
+				pause.Wait(ctx, countPause)
+				continue
+			}
+		}
+		kind := queue.Moved
+		if c.freed.Swap(false) {
+			kind = queue.Freed
+		}
+		if c.others.Load() {
+			c.signal(ctx, kind)
+		} else {
+			c.Signalled(kind)
+		}
+	}
+}
+
+// countPause is how often it is counted at most what is left of nodes.
+const countPause = 50 * time.Millisecond
+
+// nearEnd counts what is left of the nodes of which attempts have ended here, and
+// reports whether one of them is among its last batches: the hints that wait in the
+// queue may be of others, and others may have ended what is believed to be left.
+func (c *Coordinator) nearEnd(ctx context.Context) (near bool) {
+	c.mu.Lock()
+	names := slices.Sorted(maps.Keys(c.done))
+	clear(c.done)
+	c.mu.Unlock()
+	nodes, err := c.cfg.Store.Nodes(ctx, c.run) // without their plans
+	if err != nil {
+		return true // who looks finds out
+	}
+	for _, n := range nodes {
+		if !slices.Contains(names, n.Name) {
+			continue
+		}
+		c.mu.Lock()
+		left := c.know(n).left
+		c.mu.Unlock()
+		near = near || left <= lastBatches
+	}
+	return near
+}
+
+// signal does its best.
+func (c *Coordinator) signal(ctx context.Context, kind queue.SignalKind) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signalTimeout)
+	defer cancel()
+	if err := c.cfg.Queue.Signal(ctx, queue.Signal{RunKey: c.run, Kind: kind}); err != nil {
+		c.cfg.Logger.Debug("processes were not asked to look at a run", "run", c.run.Run, "error", err)
+	}
+}
+
+// signalTimeout bounds what nobody waits for.
+const signalTimeout = 2 * time.Second
+
+// notice notes since when nothing has changed in the run.
+func (c *Coordinator) notice(run state.Run, nodes []state.Node) {
+	var now strings.Builder
+	fmt.Fprint(&now, run.Epoch, run.Status)
+	for _, n := range nodes {
+		fmt.Fprint(&now, " ", n.Revision, n.Status)
+	}
+	if c.last != now.String() {
+		c.last, c.moved, c.patience = now.String(), c.cfg.Now(), 0
+	}
+}
+
+// moreToOffer reports whether batches have no hint in the shared queue yet.
+func (c *Coordinator) moreToOffer() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.nodes {
+		if n.shared.more {
+			return true
+		}
+	}
+	return false
+}
+
+// interval is the pause until the run is looked at again: longer, the longer
+// nothing has changed in it.
+func (c *Coordinator) interval() time.Duration {
+	shortest, longest := c.cfg.Follow, c.cfg.FollowSlowest
+	if c.shared.Load() {
+		longest = max(longest, followShared*c.cfg.Follow)
+		if c.others.Load() {
+			longest *= 2
+		}
+		if c.others.Load() || !c.moreToOffer() && !c.cfg.Now().Before(c.fresh) { // who ends what a node waits for says so
+			shortest = longest
+		}
+	}
+	d := min(max(shortest, c.cfg.Now().Sub(c.moved)/quietShare), longest)
+	return d + c.upTo(d/2)
+}

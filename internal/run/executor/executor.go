@@ -1,0 +1,550 @@
+package executor
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"thalweg/internal/base/awake"
+	"thalweg/internal/base/fault"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/queue"
+	"thalweg/internal/store/state"
+)
+
+// Defaults and limits.
+const (
+	// LeaseDefault is how long a claim lives without a heartbeat.
+	LeaseDefault = 30 * time.Second
+	// heartbeatsPerLease leaves room for missed ones.
+	heartbeatsPerLease = 3
+	// DeadlineDefault is how long one attempt may take. It is there for what
+	// would never end; nothing that does comes near it.
+	DeadlineDefault = 24 * time.Hour
+	// TriesDefault is how often a batch is tried whose attempts fail for
+	// reasons that may pass, or do not come back.
+	TriesDefault = 5
+	// retryFirst and retryLongest space the tries of a batch: each pause is
+	// twice the one before, shortened by up to half.
+	retryFirst   = time.Second
+	retryLongest = time.Minute
+	// finishTimeout bounds the state changes that go on after a shutdown.
+	finishTimeout = 30 * time.Second
+	// claimPatience bounds claims that have begun, and hints that have come, as a run or the executor ends.
+	claimPatience = 2 * time.Second
+	// GraceDefault is how long executions may take to end when their run or the
+	// executor has. DuckDB looks for an interrupt between two vectors, which may be far apart.
+	GraceDefault = time.Second
+	// refusedFirst and refusedLongest are how long a slot pauses that has handed on
+	// a hint of a run that cannot be worked on here: twice as long each time.
+	refusedFirst   = 50 * time.Millisecond
+	refusedLongest = 2 * time.Second
+)
+
+// ErrElsewhere is the answer of Runs.Use for a run that cannot be worked on in
+// this process, but perhaps in another: its hints are handed on.
+var ErrElsewhere = errors.New("the run cannot be worked on in this process")
+
+// Fate is what has become of a hint. The texts name metrics: they do not change.
+type Fate string
+
+// The fates. In a run that nothing disturbs there is only the first.
+const (
+	Used    Fate = "used"    // its batch was claimed
+	Refused Fate = "refused" // the batch could not be claimed any more, or not yet
+	Handed  Fate = "handed"  // given to other processes
+	Unknown Fate = "unknown" // of a run that is not worked on, or is over, or of what is not there
+	Broken  Fate = "broken"  // state did not answer
+)
+
+// Why an execution is ended.
+var (
+	errLeaseLost = errors.New("the batch's lease was lost")
+	errDeadline  = errors.New("the attempt took too long")
+)
+
+// Run is a run that is worked on: its content, and who coordinates it here.
+type Run interface {
+	worker.Job
+	// Context ends when the run is over, or is not worked on any more.
+	Context() context.Context
+	// Taken says that a hint is used up, whether there is a claim now or not.
+	Taken(key state.BatchKey)
+	// Ended says that an attempt is recorded, and how: Succeeded, Failed, or
+	// Pending where the batch can be claimed again.
+	Ended(c state.Claim, as state.Status)
+	// Broken says that the state of the run could not be kept.
+	Broken(err error)
+	// Observe is called from several goroutines.
+	Observe(e worker.Event)
+}
+
+// Runs gives a run until release is called, and opens it where that is needed: a
+// queue that processes share gives hints of any run. The error is state.ErrNotFound
+// if there is nothing to do for it, or nobody shall do it here, and ErrElsewhere if
+// others may be able to.
+type Runs interface {
+	Use(ctx context.Context, key state.RunKey) (r Run, release func(), err error)
+}
+
+// Config of an executor. Zero values are defaults.
+type Config struct {
+	Store state.Store
+	Queue queue.Queue
+	Runs  Runs
+	Owner string // see worker.Owner
+	Slots int    // batches that are computed at once
+	// Ahead are batches in flight beside those: what they read is fetched while
+	// others are computed, and what others have written is stored while they are.
+	// The Job decides which of them compute. 0 where parts are on this machine.
+	Ahead    int
+	Lease    time.Duration
+	Deadline time.Duration // of an attempt
+	Tries    int
+	Grace    time.Duration    // see GraceDefault
+	Now      func() time.Time // the clock's
+	Clock    worker.Clock
+	Logger   *slog.Logger
+	// Checkpoint is called at each CrashPoint; tests die there. nil is allowed.
+	Checkpoint func(worker.CrashPoint)
+	// Admit waits until one more batch may be claimed; release is called when it has
+	// ended. nil: always.
+	Admit func(ctx context.Context) (release func(), err error)
+	// Room reports whether a batch of a class of work may be claimed now; leave is called
+	// when it has ended. What may not is given back to the queue. nil: always.
+	Room func(class string) (leave func(), ok bool)
+	// Hinted is told what has become of each hint; nil is allowed. It is called from
+	// several goroutines.
+	Hinted func(f Fate)
+}
+
+func (c Config) withDefaults() Config {
+	c.Lease = or(c.Lease, LeaseDefault)
+	c.Deadline = or(c.Deadline, DeadlineDefault)
+	c.Tries = or(c.Tries, TriesDefault)
+	c.Grace = or(c.Grace, GraceDefault)
+	c.Slots, c.Ahead = max(c.Slots, 1), max(c.Ahead, 0)
+	if c.Clock == nil {
+		c.Clock = worker.WallClock{}
+	}
+	if c.Now == nil {
+		c.Now = c.Clock.Now
+	}
+	c.Logger = or(c.Logger, slog.New(slog.DiscardHandler))
+	if c.Checkpoint == nil {
+		c.Checkpoint = func(worker.CrashPoint) {}
+	}
+	if c.Room == nil {
+		c.Room = func(string) (func(), bool) { return func() {}, true }
+	}
+	if c.Admit == nil {
+		c.Admit = func(context.Context) (func(), error) { return func() {}, nil }
+	}
+	if c.Hinted == nil {
+		c.Hinted = func(Fate) {}
+	}
+	return c
+}
+
+func or[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+// Executor executes batches.
+type Executor struct {
+	cfg    Config
+	flight flight
+	hunger hunger
+	kept   chan struct{} // rung where a slot that pauses has something to look at
+}
+
+// New returns an executor.
+func New(cfg Config) *Executor {
+	cfg = cfg.withDefaults()
+	return &Executor{cfg: cfg, flight: newFlight(), kept: make(chan struct{}, cfg.Slots+cfg.Ahead)}
+}
+
+// Work takes hints until ctx ends or the queue is closed, and returns when what
+// was in flight has ended and is recorded. An execution that does not end
+// within Config.Grace is left behind: its batch is given back, and what it
+// still does goes nowhere, because its claim does not hold any more. The caller
+// should end the process then.
+func (e *Executor) Work(ctx context.Context) error {
+	var slots sync.WaitGroup
+	errs := make([]error, e.cfg.Slots+e.cfg.Ahead)
+	for i := range errs {
+		slots.Go(func() { errs[i] = e.serve(ctx) })
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		slots.Wait()
+	}()
+	select {
+	case <-ended:
+		return errors.Join(errs...)
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(e.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case <-ended:
+		return errors.Join(errs...)
+	case <-grace.C:
+		return e.abandon(ctx, func(state.RunKey) bool { return true })
+	}
+}
+
+// serve takes hints until ctx ends.
+func (e *Executor) serve(ctx context.Context) error {
+	var m mouth
+	defer func() { e.hunger.end(&m) }()
+	for refused := time.Duration(0); ; {
+		fate, err := e.next(ctx, &m)
+		if ctx.Err() != nil || errors.Is(err, queue.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if fate != Handed {
+			refused = 0
+			continue
+		}
+		refused = min(max(refusedFirst, 2*refused), refusedLongest)
+		select {
+		case <-ctx.Done():
+		case <-e.kept:
+		case <-time.After(refused):
+		}
+	}
+}
+
+// next takes a hint when it may, and executes its batch.
+func (e *Executor) next(ctx context.Context, m *mouth) (Fate, error) {
+	release, err := e.cfg.Admit(ctx)
+	if err != nil {
+		return "", fmt.Errorf("wait for a turn: %w", err)
+	}
+	defer release()
+	e.hunger.begin(m, e.cfg.Now())
+	d, err := e.cfg.Queue.Receive(ctx)
+	if err != nil {
+		return "", fmt.Errorf("receive a batch: %w", err)
+	}
+	if ctx.Err() != nil {
+		// Nobody else has the hint while the connection stands.
+		finish, finished := outliving(ctx, claimPatience)
+		defer finished()
+		return "", errors.Join(ctx.Err(), d.Back(finish))
+	}
+	return e.take(ctx, d, m), nil
+}
+
+// take claims the hinted batch, and only then tells the queue that the hint
+// is used, so that no broker's patience limits how long a batch may take.
+func (e *Executor) take(ctx context.Context, d queue.Delivery, m *mouth) Fate {
+	leave, ok := e.cfg.Room(d.Class)
+	if !ok {
+		e.hunger.served(e.cfg.Now()) // there is work, and no place for it
+		return e.handOn(ctx, d)
+	}
+	defer leave()
+	run, release, err := e.cfg.Runs.Use(ctx, d.RunKey)
+	if err != nil {
+		e.cfg.Logger.Debug("a hint is for a run that is not worked on here", "run", d.Run, "error", err)
+		if errors.Is(err, ErrElsewhere) {
+			return e.handOn(ctx, d)
+		}
+		e.done(ctx, d)
+		return e.hinted(Unknown)
+	}
+	defer release()
+	claim, err := e.claim(run.Context(), d.Offer)
+	if err != nil && !state.Stray(err) && run.Context().Err() != nil { // it is left: the batch may still be free
+		run.Taken(d.BatchKey)
+		return e.handOn(ctx, d)
+	}
+	e.done(ctx, d)
+	run.Taken(d.BatchKey)
+	switch {
+	case err == nil:
+		e.hunger.served(e.cfg.Now())
+		e.hunger.end(m)
+		e.hinted(Used)
+	case errors.Is(err, state.ErrNotClaimable):
+		return e.hinted(Refused)
+	case state.Stray(err): // a queue decides nothing: it may hold anything
+		e.cfg.Logger.Debug("a hint names what is not there", "batch", d.BatchKey, "error", err)
+		return e.hinted(Unknown)
+	default:
+		run.Broken(fmt.Errorf("claim %s batch %d: %w", d.Node, d.Batch, err))
+		return e.hinted(Broken)
+	}
+	e.cfg.Checkpoint(worker.Claimed)
+	run.Observe(e.event(worker.BatchStarted, claim))
+	e.attempt(ctx, run, claim)
+	return Used
+}
+
+func (e *Executor) handOn(ctx context.Context, d queue.Delivery) Fate {
+	if err := d.Back(ctx); err != nil && ctx.Err() == nil {
+		e.cfg.Logger.Warn("a hint could not be given to others; it is published again later", "batch", d.BatchKey, "error", err)
+	}
+	return e.hinted(Handed)
+}
+
+func (e *Executor) hinted(f Fate) Fate {
+	e.cfg.Hinted(f)
+	return f
+}
+
+// claim claims a batch while ctx lasts. One that is being written when ctx ends would be
+// held by nobody: it is waited for, and whoever has it then gives it back.
+func (e *Executor) claim(ctx context.Context, o state.Offer) (state.Claim, error) {
+	if err := ctx.Err(); err != nil {
+		return state.Claim{}, err
+	}
+	ctx, asked := outliving(ctx, claimPatience)
+	defer asked()
+	now := e.cfg.Now()
+	return e.cfg.Store.Claim(ctx, state.Bid{Offer: o, Owner: e.cfg.Owner, Token: rand.Text(), Now: now, Lease: now.Add(e.cfg.Lease)})
+}
+
+func (e *Executor) done(ctx context.Context, d queue.Delivery) {
+	if err := d.Done(ctx); err != nil {
+		e.cfg.Logger.Warn("a used hint could not be acknowledged; it may come again", "batch", d.BatchKey, "error", err)
+	}
+}
+
+func (e *Executor) event(kind worker.EventKind, c state.Claim) worker.Event {
+	return worker.Event{Run: c.RunKey, Time: e.cfg.Now(), Kind: kind, Node: c.Node, Batch: c.Batch, Attempt: c.Attempt}
+}
+
+// attempt executes a claimed batch under its lease and records how it ended.
+func (e *Executor) attempt(ctx context.Context, run Run, claim state.Claim) {
+	exec, cancel := context.WithCancelCause(run.Context())
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	defer cancel(nil)
+	// What follows the execution must happen even when its context has ended.
+	finish, finished := finishing(ctx)
+	defer finished()
+	if claim.Tries >= e.cfg.Tries {
+		e.record(finish, run, claim, worker.Result{}, gaveUp(claim), nil)
+		return
+	}
+	defer e.cfg.Clock.Every(e.cfg.Lease/heartbeatsPerLease, func() bool { return e.heartbeat(exec, claim, cancel) })()
+	defer cancel(nil)
+	e.flight.begin(run, claim)
+	limited, stop := awake.WithTimeoutCause(exec, e.cfg.Deadline, errDeadline)
+	defer stop()
+	start := e.cfg.Now()
+	var res worker.Result
+	err := worker.Guard("executing "+nameOf(claim), func() (err error) {
+		res, err = run.Execute(limited, claim)
+		return err
+	})
+	if !e.flight.land(claim) { // left behind: nobody listens any more
+		discard(res)
+		return
+	}
+	defer e.flight.recorded(claim)
+	res.Outcome.Stats.Elapsed = e.cfg.Now().Sub(start)
+	e.cfg.Checkpoint(worker.Executed)
+	if err != nil && errors.Is(context.Cause(limited), errDeadline) {
+		err = &fault.Error{Kind: fault.Environment, Retryable: true, Message: fmt.Sprintf("%s did not end within %s", nameOf(claim), e.cfg.Deadline), Detail: err.Error()}
+	}
+	e.record(finish, run, claim, res, err, context.Cause(exec))
+}
+
+// finishing is a context for what follows an execution: it goes on when ctx ends, for
+// finishTimeout. Until then the state is waited for, however long that takes.
+func finishing(ctx context.Context) (finish context.Context, stop context.CancelFunc) {
+	return outliving(ctx, finishTimeout)
+}
+
+// outliving is a context that ends so long after ctx.
+func outliving(ctx context.Context, by time.Duration) (finish context.Context, stop context.CancelFunc) {
+	finish, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	unwatch := context.AfterFunc(ctx, func() {
+		patience := time.NewTimer(by)
+		defer patience.Stop()
+		select {
+		case <-patience.C:
+			cancel()
+		case <-finish.Done():
+		}
+	})
+	return finish, func() {
+		unwatch()
+		cancel()
+	}
+}
+
+// record commits an attempt or says how it failed. ended is why its execution
+// was ended from outside, if it was.
+func (e *Executor) record(ctx context.Context, run Run, claim state.Claim, res worker.Result, err, ended error) {
+	failed := err != nil
+	if !failed {
+		err = worker.Guard("publishing "+nameOf(claim), func() error { return e.commit(ctx, claim, &res) })
+	}
+	if err == nil {
+		event := e.event(worker.BatchFinished, claim)
+		event.Stats, event.Checks = res.Outcome.Stats, res.Outcome.Checks
+		run.Observe(event)
+		run.Ended(claim, state.Succeeded)
+		return
+	}
+	if !failed { // to publish: nothing of it is left
+		discard(res)
+		res = worker.Result{Outcome: state.Outcome{Stats: res.Outcome.Stats}}
+	}
+	if errors.Is(ended, errLeaseLost) || errors.Is(err, state.ErrLeaseLost) {
+		e.lost(run, claim, res)
+		return
+	}
+	as, event, err := e.fail(ctx, claim, err, res)
+	switch {
+	case errors.Is(err, state.ErrLeaseLost):
+		e.lost(run, claim, res)
+	case err != nil:
+		run.Broken(err)
+	default:
+		run.Observe(event)
+		run.Ended(claim, as)
+	}
+}
+
+func (e *Executor) lost(run Run, claim state.Claim, res worker.Result) {
+	level := slog.LevelWarn
+	if run.Context().Err() != nil {
+		level = slog.LevelDebug // the run is over: nothing is lost that anybody waits for
+	}
+	discard(res)
+	e.cfg.Logger.Log(context.Background(), level, "an attempt lost its lease and was dropped", "node", claim.Node, "batch", claim.Batch, "attempt", claim.Attempt)
+	run.Ended(claim, state.Pending)
+}
+
+func discard(res worker.Result) {
+	if res.Discard != nil {
+		res.Discard()
+	}
+}
+
+// commit makes files visible and publishes the parts, if the lease still holds.
+func (e *Executor) commit(ctx context.Context, claim state.Claim, res *worker.Result) error {
+	began := e.cfg.Now()
+	if res.Publish != nil {
+		if err := e.cfg.Store.Announce(ctx, claim, res.Publications, e.cfg.Now().Add(e.cfg.Lease)); err != nil {
+			return fmt.Errorf("announce what is published: %w", err)
+		}
+		if err := res.Publish(ctx); err != nil {
+			return err
+		}
+		e.cfg.Checkpoint(worker.Published)
+	}
+	res.Outcome.Stats.Commit = e.cfg.Now().Sub(began)
+	res.Outcome.Stats.Elapsed += res.Outcome.Stats.Commit
+	if err := e.cfg.Store.Commit(ctx, claim, res.Outcome, e.cfg.Now()); err != nil {
+		if !errors.Is(err, state.ErrLeaseLost) {
+			res.Discard = nil // nobody knows whether the manifest lists them: gc will
+		}
+		return fmt.Errorf("commit: %w", err)
+	}
+	e.cfg.Checkpoint(worker.Committed)
+	return nil
+}
+
+// fail records a failed attempt: the batch is given back if it was only
+// interrupted, tried again later if the cause may pass, and fails otherwise.
+func (e *Executor) fail(ctx context.Context, claim state.Claim, err error, res worker.Result) (state.Status, worker.Event, error) {
+	now := e.cfg.Now()
+	if worker.Interrupted(err) {
+		discard(res)
+		if err := e.cfg.Store.Release(ctx, claim, now); err != nil {
+			return "", worker.Event{}, fmt.Errorf("give back %s: %w", nameOf(claim), err)
+		}
+		return state.Pending, e.event(worker.BatchReleased, claim), nil
+	}
+	failure := worker.FailureOf(err, claim.BatchKey)
+	again := failure.Retryable && failure.Kind == fault.Environment
+	event := e.event(worker.BatchFailed, claim)
+	event.Stats, event.Checks, event.Failure = res.Outcome.Stats, res.Outcome.Checks, &failure
+	if again && claim.Tries+1 < e.cfg.Tries {
+		discard(res)
+		event.Kind, failure.Again = worker.BatchRetried, true
+		if err := e.cfg.Store.Retry(ctx, claim, failure, res.Outcome.Stats, now.Add(e.retryPause(claim.Tries)), now); err != nil {
+			return "", event, fmt.Errorf("record that %s is tried again: %w", nameOf(claim), errors.Join(err, errors.New(failure.Message)))
+		}
+		return state.Pending, event, nil
+	}
+	if again {
+		failure.Message += fmt.Sprintf(" (try %d of %d)", claim.Tries+1, e.cfg.Tries)
+	}
+	if err := e.cfg.Store.Fail(ctx, claim, failure, res.Outcome, now); err != nil {
+		return "", event, fmt.Errorf("record the failure of %s: %w", nameOf(claim), errors.Join(err, errors.New(failure.Message)))
+	}
+	return state.Failed, event, nil
+}
+
+// retryPause is how long a batch waits that has been tried so often before.
+func (e *Executor) retryPause(tries int) time.Duration {
+	d := retryFirst
+	for range tries {
+		d = min(2*d, retryLongest)
+	}
+	return d - time.Duration(mathrand.New(e.cfg.Clock).Int64N(int64(d/2))) //nolint:gosec // spacing, not a secret
+}
+
+// gaveUp is the failure of a batch that has been tried too often.
+func gaveUp(c state.Claim) error {
+	attempts := fmt.Sprintf("%d attempts", c.Tries)
+	if c.Tries == 1 {
+		attempts = "1 attempt"
+	}
+	return &fault.Error{Kind: fault.Environment, Message: fmt.Sprintf("%s was given up: %s before did not come back, or failed", nameOf(c), attempts),
+		Hint: "a batch whose process dies each time mostly needs more memory than the machine gives: see `" + c.Command(fmt.Sprintf("batches %s --run %d", c.Node, c.Run)) + "` and the system's log; --resume tries it again"}
+}
+
+func nameOf(c state.Claim) string { return fmt.Sprintf("batch %d of node %s", c.Batch, c.Node) }
+
+// extend renews a claim's lease from now on. A state that is away is waited for, and told a
+// new moment again and again: one of before it was away may be over when it is back.
+func (e *Executor) extend(ctx context.Context, claim state.Claim) error {
+	for {
+		limited, stop := context.WithTimeout(ctx, e.cfg.Lease/heartbeatsPerLease)
+		err := e.cfg.Store.Extend(limited, claim, e.cfg.Now().Add(e.cfg.Lease))
+		late := limited.Err() != nil
+		stop()
+		if err == nil || !late || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// heartbeat extends the lease; a lost one cancels the execution, and is the last.
+func (e *Executor) heartbeat(ctx context.Context, claim state.Claim, cancel context.CancelCauseFunc) (again bool) {
+	if ctx.Err() != nil {
+		return false
+	}
+	err := e.extend(ctx, claim)
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case errors.Is(err, state.ErrLeaseLost):
+		cancel(errLeaseLost)
+		return false
+	case err != nil:
+		e.cfg.Logger.Warn("a heartbeat failed; it is repeated", "node", claim.Node, "batch", claim.Batch, "error", err)
+	}
+	return true
+}

@@ -1,0 +1,445 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/base/fault"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/state"
+	"thalweg/internal/store/state/patient"
+	"thalweg/internal/test/effort"
+)
+
+func TestRunsNodesInOrderAndCompletes(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	job := &fakeJob{batches: map[string]int{"a": 5, "b": 1, "c": 3}}
+	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+		if c.Node == "c" && (job.executed("a") < 5 || job.executed("b") < 1) {
+			return worker.Result{}, errors.New("c began before its inputs were complete")
+		}
+		return worker.Result{Outcome: state.Outcome{Stats: state.Stats{RowsOut: 2}}}, nil
+	}
+	var finished []string
+	status, err := b.work(context.Background(), t, job, func(c *crew) {
+		c.coor.Observe = func(e worker.Event) {
+			if e.Kind == worker.NodeFinished {
+				finished = append(finished, e.Node)
+			}
+		}
+	})
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+	require.ElementsMatch(t, []string{"a", "b", "c"}, finished)
+	nodes, err := b.store.Nodes(context.Background(), b.run)
+	require.NoError(t, err)
+	for _, n := range nodes {
+		require.Equal(t, state.Succeeded, n.Status, n.Name)
+	}
+	require.EqualValues(t, 10, nodes[0].RowsOut)
+}
+
+func TestNodeWithoutBatchesSucceeds(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	status, err := b.work(context.Background(), t, &fakeJob{batches: map[string]int{"b": 1, "c": 1}}, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+}
+
+func TestFailedBatchFailsTheRunAndGivesTheOthersBack(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	inFlight := make(chan struct{})
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+		if c.Node == "a" { // waits for b's failure to cancel it
+			close(inFlight)
+			<-ctx.Done()
+			return worker.Result{}, ctx.Err()
+		}
+		<-inFlight
+		return worker.Result{}, &fault.Error{Kind: fault.UserData, Message: "bad row", Place: fault.Place{File: "in.csv", Line: 7}}
+	}
+	status, err := b.work(context.Background(), t, job, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Failed, status)
+	run, err := b.store.Run(context.Background(), b.run)
+	require.NoError(t, err)
+	require.Equal(t, "bad row", run.Failure.Message)
+	require.EqualValues(t, 7, run.Failure.Place.Line)
+	require.Zero(t, job.executed("c"))
+
+	// The cause is gone: a resumed run does only what is left.
+	b.order(t, state.OrderReopen)
+	again := &fakeJob{batches: job.batches}
+	status, err = b.work(context.Background(), t, again, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+}
+
+func TestFailedPlanFailsTheRun(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1}, planErr: map[string]error{"c": fault.New(fault.Environment, "no such file")}}
+	status, err := b.work(context.Background(), t, job, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Failed, status)
+	run, err := b.store.Run(context.Background(), b.run)
+	require.NoError(t, err)
+	require.Equal(t, "no such file", run.Failure.Message)
+	require.Equal(t, "c", run.Failure.Node)
+}
+
+// The nodes behind the failed one in the list could be planned, but for the
+// run being over.
+func TestFailedPlanEndsTheRunAlthoughOtherNodesAreDue(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
+	defer cancel()
+	b := newBundle(t)
+	job := &fakeJob{batches: map[string]int{"b": 1, "c": 1}, planErr: map[string]error{"a": fault.New(fault.Environment, "no such file")}}
+	status, err := b.work(ctx, t, job, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Failed, status)
+	run, err := b.store.Run(context.Background(), b.run)
+	require.NoError(t, err)
+	require.Equal(t, "no such file", run.Failure.Message)
+	require.Equal(t, "a", run.Failure.Node)
+	require.Zero(t, job.executed("b"))
+	require.NoError(t, ctx.Err(), "the run has to end by itself")
+}
+
+func TestShutdownGivesBatchesBackWithoutUsingUpAnAttempt(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	job := &fakeJob{batches: map[string]int{"a": 2, "b": 1, "c": 1}}
+	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+		cancel()
+		<-ctx.Done()
+		return worker.Result{}, &fault.Error{Kind: fault.Canceled, Message: "interrupted"}
+	}
+	status, err := b.work(ctx, t, job, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Stopped, status)
+	batches := b.batches(t, "a")
+	for _, batch := range batches {
+		require.Equal(t, state.Pending, batch.Status)
+	}
+	attempts := b.attempts(t, "a")
+	for _, a := range attempts {
+		require.Equal(t, state.Released, a.Status)
+	}
+}
+
+// beating is a store with a clock in which time passes with heartbeats only:
+// with each that the store has accepted, nearly a lease.
+type beating struct {
+	state.Store
+	lease time.Duration
+
+	mu    sync.Mutex
+	at    time.Time
+	beats chan time.Time
+}
+
+func (s *beating) now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at
+}
+
+func (s *beating) Extend(ctx context.Context, c state.Claim, until time.Time) error {
+	if err := s.Store.Extend(ctx, c, until); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at = s.at.Add(s.lease * 9 / 10)
+	s.beats <- s.at
+	return nil
+}
+
+func TestAnExecutionThatDoesNotEndIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	deaf, dropped, published := make(chan struct{}), make(chan struct{}), false
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+		cancel()
+		<-deaf
+		return worker.Result{Publish: func(context.Context) error { published = true; return nil }, Discard: func() { close(dropped) }}, nil
+	}
+	// The worker's end is awaited here, not the execution's.
+	status, err := b.work(ctx, t, job, func(c *crew) { c.exec.Grace, c.exec.Slots = time.Millisecond, 1 })
+	require.NoError(t, err)
+	require.Equal(t, state.Stopped, status)
+	batches := b.batches(t, "a")
+	require.Equal(t, state.Pending, batches[0].Status)
+	attempts := b.attempts(t, "a")
+	require.Equal(t, state.Released, attempts[0].Status, "no attempt is used up")
+	// What comes back at last finds its claim gone.
+	close(deaf)
+	<-dropped
+	batches = b.batches(t, "a")
+	require.Equal(t, state.Pending, batches[0].Status)
+	require.False(t, published)
+}
+
+// A run that has failed does not wait for a batch in another slot for longer
+// than one that was interrupted.
+func TestAFailedRunLeavesBehindWhatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	inFlight, deaf, dropped, published := make(chan struct{}), make(chan struct{}), make(chan struct{}), false
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+		if c.Node == "a" {
+			close(inFlight)
+			<-deaf
+			return worker.Result{Publish: func(context.Context) error { published = true; return nil }, Discard: func() { close(dropped) }}, nil
+		}
+		<-inFlight
+		return worker.Result{}, &fault.Error{Kind: fault.UserData, Message: "bad row"}
+	}
+	// The run's end is awaited here, not the execution's.
+	status, err := b.work(context.Background(), t, job, func(c *crew) { c.exec.Grace = time.Millisecond })
+	require.NoError(t, err)
+	require.Equal(t, state.Failed, status)
+	run, err := b.store.Run(context.Background(), b.run)
+	require.NoError(t, err)
+	require.Equal(t, "bad row", run.Failure.Message)
+	// A resumed run may begin before it comes back: it finds its claim gone.
+	b.order(t, state.OrderReopen)
+	close(deaf)
+	<-dropped
+	require.False(t, published)
+	batches := b.batches(t, "a")
+	require.Equal(t, state.Pending, batches[0].Status)
+	status, err = b.work(context.Background(), t, &fakeJob{batches: job.batches}, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+}
+
+func TestHeartbeatKeepsALongBatch(t *testing.T) {
+	t.Parallel()
+	const lease = 150 * time.Millisecond
+	b := newBundle(t)
+	ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
+	defer cancel()
+	store := &beating{Store: b.store, lease: lease, at: time.Now(), beats: make(chan time.Time, 1<<16)}
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+		if c.Node != "a" {
+			return worker.Result{}, nil
+		}
+		// Until three leases have passed: without heartbeats somebody would
+		// have taken the batch over.
+		claimed := store.now()
+		for {
+			select {
+			case <-ctx.Done():
+				return worker.Result{}, ctx.Err()
+			case now := <-store.beats:
+				if now.After(claimed.Add(3 * lease)) {
+					return worker.Result{}, nil
+				}
+			}
+		}
+	}
+	status, err := b.work(ctx, t, job, func(c *crew) {
+		c.exec.Lease, c.exec.Store, c.exec.Now = lease, store, store.now
+		c.coor.Store, c.coor.Now = store, store.now
+	})
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+	require.Equal(t, 1, job.executed("a"))
+}
+
+func TestLostLeaseNeverPublishes(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	ctx := context.Background()
+	published := false
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+		if c.Node != "a" || c.Attempt > 1 {
+			return worker.Result{}, nil
+		}
+		// Another worker takes the batch over behind this one's back.
+		later := time.Now().Add(time.Hour)
+		offer := state.Offer{BatchKey: c.BatchKey, Epoch: c.Epoch, Attempt: c.Attempt}
+		if _, err := b.store.Claim(ctx, state.Bid{Offer: offer, Owner: "thief", Token: "t", Now: later, Lease: later.Add(time.Hour)}); err != nil {
+			return worker.Result{}, err
+		}
+		return worker.Result{Publish: func(context.Context) error { published = true; return nil }}, nil
+	}
+	stop, cancel := context.WithCancel(ctx)
+	defer cancel()
+	status, err := b.work(stop, t, job, func(c *crew) {
+		c.coor.Observe = func(e worker.Event) {
+			if e.Kind == worker.NodeFinished && e.Node == "b" {
+				cancel() // the thief never finishes
+			}
+		}
+	})
+	require.NoError(t, err)
+	require.Equal(t, state.Stopped, status)
+	require.False(t, published)
+}
+
+// lostAnswer is a store whose first commits take effect and then fail.
+type lostAnswer struct {
+	state.Store
+	mu   sync.Mutex
+	left int
+}
+
+func (s *lostAnswer) Commit(ctx context.Context, c state.Claim, out state.Outcome, now time.Time) error {
+	if err := s.Store.Commit(ctx, c, out, now); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left > 0 {
+		s.left--
+		return errors.New("the connection broke")
+	}
+	return nil
+}
+
+// unhurried is a store that is patient without waiting.
+func unhurried(s state.Store) state.Store {
+	return patient.New(s, patient.Config{Pause: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+}
+
+func TestLostAnswerOfACommitDiscardsNothing(t *testing.T) {
+	t.Parallel()
+	for name, answers := range map[string]int{"repeated": 3, "given up": 1 << 30} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBundle(t)
+			var discarded atomic.Bool
+			job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+			job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+				part := state.Part{Key: c.Node + ".parquet", Batch: c.Batch, Rows: 1}
+				return worker.Result{Outcome: state.Outcome{Parts: []state.Part{part}}, Discard: func() { discarded.Store(true) }}, nil
+			}
+			status, err := b.work(context.Background(), t, job, func(c *crew) {
+				c.exec.Store = unhurried(&lostAnswer{Store: b.store, left: answers})
+				c.exec.Slots = 1
+			})
+			require.False(t, discarded.Load(), "the manifest lists the parts")
+			require.NoError(t, err)
+			require.Equal(t, state.Complete, status)
+		})
+	}
+}
+
+func TestWhatAFailureLeavesIsPublishedWithIt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		err       error
+		published bool
+	}{
+		"a failure":       {fault.New(fault.UserData, "bad row"), true},
+		"an interruption": {&fault.Error{Kind: fault.Canceled, Message: "interrupted"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBundle(t)
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			var discarded atomic.Bool
+			job := &fakeJob{batches: map[string]int{"a": 1}}
+			job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+				cancelIf(cancel, !tc.published)
+				return worker.Result{
+					Outcome: state.Outcome{Parts: []state.Part{{Key: "rows", Side: state.SideFailed}}, Checks: []state.CheckResult{{Name: "c"}}},
+					Discard: func() { discarded.Store(true) },
+				}, tc.err
+			}
+			_, err := b.work(ctx, t, job, nil)
+			require.NoError(t, err)
+			parts, err := state.SideParts(context.Background(), b.store, state.NodeKey{RunKey: b.run, Node: "a"})
+			require.NoError(t, err)
+			checks, err := state.OfNodes(context.Background(), b.store, b.run, b.store.Checks)
+			require.NoError(t, err)
+			require.Equal(t, tc.published, len(parts) == 1)
+			require.Equal(t, tc.published, len(checks) == 1)
+			require.Equal(t, !tc.published, discarded.Load())
+		})
+	}
+}
+
+func cancelIf(cancel context.CancelFunc, yes bool) {
+	if yes {
+		cancel()
+	}
+}
+
+// A result that could not be published leaves nothing, not even beside it.
+func TestFailedPublishLeavesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	discarded := false
+	job := &fakeJob{batches: map[string]int{"a": 1}}
+	job.execute = func(context.Context, state.Claim) (worker.Result, error) {
+		return worker.Result{
+			Outcome: state.Outcome{Parts: []state.Part{{Key: "table"}, {Key: "rows", Side: state.SideFailed, Seq: 1}}},
+			Publish: func(context.Context) error { return fault.New(fault.Environment, "no rename") },
+			Discard: func() { discarded = true },
+		}, nil
+	}
+	status, err := b.work(context.Background(), t, job, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Failed, status)
+	require.True(t, discarded)
+	parts, err := state.SideParts(context.Background(), b.store, state.NodeKey{RunKey: b.run, Node: "a"})
+	require.NoError(t, err)
+	require.Empty(t, parts)
+}
+
+// What is published is announced before, and no longer once it is committed;
+// what is dropped stays announced until somebody has seen to it.
+func TestWhatIsPublishedIsAnnouncedBefore(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	key := state.NodeKey{RunKey: b.run, Node: "a"}
+	announced := func() []state.Publication {
+		all, err := state.All(context.Background(), b.store.Publications, key)
+		require.NoError(t, err)
+		return all
+	}
+	var seen []state.Publication
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+		if c.Node != "a" {
+			return worker.Result{}, nil
+		}
+		return worker.Result{Publications: []state.Publication{{Address: "/out/a.csv", Temp: ".a.tmp"}}, Publish: func(context.Context) error {
+			if seen = announced(); c.Attempt == 1 {
+				return &fault.Error{Kind: fault.Environment, Retryable: true, Message: "no rename"}
+			}
+			return nil
+		}}, nil
+	}
+	status, err := b.work(context.Background(), t, job, hurried(time.Minute))
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+	require.Len(t, seen, 2)
+	left := announced()
+	require.Len(t, left, 1)
+	require.Equal(t, 1, left[0].Attempt, "the one that did not commit")
+	require.Equal(t, ".a.tmp", left[0].Temp)
+}

@@ -1,0 +1,343 @@
+package executor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/base/fault"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/state"
+)
+
+// clock is a time that passes when it is asked for.
+type clock struct {
+	mu   sync.Mutex
+	at   time.Time
+	step time.Duration
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(c.step)
+	return c.at
+}
+
+// hurried gives a crew a clock in which pauses are over at once.
+func hurried(step time.Duration) func(*crew) {
+	return func(c *crew) {
+		clock := &clock{at: time.Now(), step: step}
+		c.exec.Now, c.coor.Now, c.coor.Follow, c.coor.Lease = clock.now, clock.now, time.Millisecond, time.Hour
+		c.exec.Lease = 24 * time.Hour
+	}
+}
+
+// A panic is a batch's failure, with its place, and the end of nothing else.
+func TestPanicCostsOneAttempt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		job  *fakeJob
+		want string
+	}{
+		"execution": {&fakeJob{execute: func(context.Context, state.Claim) (worker.Result, error) { panic("index out of range") }}, "executing batch 0 of node a: panic: index out of range"},
+		"publication": {&fakeJob{execute: func(context.Context, state.Claim) (worker.Result, error) {
+			return worker.Result{Publish: func(context.Context) error { panic("index out of range") }}, nil
+		}}, "publishing batch 0 of node a: panic: index out of range"},
+		"plan": {&fakeJob{plan: func(state.Node) (state.Plan, error) { panic("index out of range") }}, "planning node a: panic: index out of range"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBundle(t)
+			tc.job.batches = map[string]int{"a": 1}
+			status, err := b.work(context.Background(), t, tc.job, nil)
+			require.NoError(t, err)
+			require.Equal(t, state.Failed, status)
+			f := b.failure(t)
+			require.Equal(t, fault.Bug, f.Kind)
+			require.Equal(t, tc.want, f.Message)
+			require.Contains(t, f.Detail, "faults_test.go", "it says where")
+			require.Len(t, b.attempts(t, "a"), map[bool]int{true: 0, false: 1}[name == "plan"])
+		})
+	}
+}
+
+// What may pass is tried again, a limited number of times, and nothing else is.
+func TestOnlyWhatMayPassIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fault    fault.Error
+		failures int // of the batch, before it succeeds
+		tries    int
+		want     string
+	}{
+		"passes":           {fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server is away"}, 3, 4, ""},
+		"does not pass":    {fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server is away"}, 99, 5, "the server is away (try 5 of 5)"},
+		"cannot pass":      {fault.Error{Kind: fault.Environment, Message: "no such file"}, 99, 1, "no such file"},
+		"bad data":         {fault.Error{Kind: fault.UserData, Retryable: true, Message: "bad row"}, 99, 1, "bad row"},
+		"a mistake of his": {fault.Error{Kind: fault.Script, Retryable: true, Message: "bad script"}, 99, 1, "bad script"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBundle(t)
+			job := &fakeJob{batches: map[string]int{"a": 1}}
+			job.execute = func(context.Context, state.Claim) (worker.Result, error) {
+				if job.executed("a") > tc.failures {
+					return worker.Result{}, nil
+				}
+				return worker.Result{}, &tc.fault
+			}
+			status, err := b.work(context.Background(), t, job, hurried(time.Minute))
+			require.NoError(t, err)
+			require.Equal(t, tc.tries, job.executed("a"))
+			attempts := b.attempts(t, "a")
+			require.Len(t, attempts, tc.tries)
+			for i := range attempts {
+				if i > 0 && !attempts[i-1].Finished.IsZero() {
+					require.Greater(t, attempts[i].Started.Sub(attempts[i-1].Finished), 500*time.Millisecond, "it waits before it tries again")
+				}
+			}
+			if tc.want == "" {
+				require.Equal(t, state.Complete, status)
+				return
+			}
+			require.Equal(t, state.Failed, status)
+			require.Equal(t, tc.want, b.failure(t).Message)
+		})
+	}
+}
+
+// A plan that fails for what may pass is tried again, too.
+func TestPlanThatMayPassIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for failures, want := range map[int]state.Status{2: state.Complete, 99: state.Failed} {
+		b := newBundle(t)
+		tries := 0
+		job := &fakeJob{plan: func(n state.Node) (state.Plan, error) {
+			if n.Name == "a" {
+				if tries++; tries <= failures {
+					return state.Plan{}, &fault.Error{Kind: fault.Environment, Retryable: true, Message: "the server is away"}
+				}
+			}
+			return planOf(1), nil
+		}}
+		status, err := b.work(context.Background(), t, job, hurried(time.Minute))
+		require.NoError(t, err)
+		require.Equal(t, want, status)
+		require.Equal(t, min(failures+1, 4), tries)
+	}
+}
+
+// A batch whose workers do not come back is given up, and says so.
+func TestBatchThatEndsItsWorkersIsGivenUp(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b := newBundle(t)
+	at := time.Now()
+	deaths := 0
+	for { // workers that claim it and are never heard of again
+		stop, cancel := context.WithCancel(ctx)
+		job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+		job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+			if c.Node == "a" {
+				cancel()
+				// As if it had died: nothing is recorded, the lease ends.
+				return worker.Result{}, fmt.Errorf("%w", state.ErrLeaseLost)
+			}
+			return worker.Result{}, nil
+		}
+		c := &crew{}
+		c.exec.Store, c.coor.Store, c.exec.Owner, c.coor.Owner = b.store, b.store, "w", "w"
+		c.exec.Now = func() time.Time { return at }
+		c.coor.Now = c.exec.Now
+		out, err := c.work(stop, map[state.RunKey]worker.Job{b.run: job})
+		cancel()
+		require.NoError(t, err)
+		at = at.Add(time.Hour)
+		if out[b.run] != state.Running {
+			require.Equal(t, state.Failed, out[b.run])
+			require.Zero(t, job.executed("a"))
+			break
+		}
+		deaths++
+		require.Less(t, deaths, 20, "it is given up some day")
+	}
+	require.Equal(t, 5, deaths)
+	f := b.failure(t)
+	require.Equal(t, "batch 0 of node a was given up: 5 attempts before did not come back, or failed", f.Message)
+	require.Contains(t, f.Hint, "thalweg batches a --run 1 --workspace w")
+	// An order, a resume say, counts from the beginning.
+	b.order(t, state.OrderReopen)
+	status, err := b.work(ctx, t, &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+}
+
+// An attempt that takes too long is ended, and tried again like what may pass.
+func TestDeadlineEndsAnAttempt(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	job := &fakeJob{batches: map[string]int{"a": 1}}
+	job.execute = func(ctx context.Context, c state.Claim) (worker.Result, error) {
+		if c.Attempt == 1 {
+			<-ctx.Done()
+			return worker.Result{}, &fault.Error{Kind: fault.Canceled, Message: "interrupted", Err: ctx.Err()}
+		}
+		return worker.Result{}, nil
+	}
+	status, err := b.work(context.Background(), t, job, func(c *crew) {
+		hurried(time.Minute)(c)
+		c.exec.Deadline = time.Millisecond
+	})
+	require.NoError(t, err)
+	attempts := b.attempts(t, "a")
+	require.Equal(t, state.Failed, attempts[0].Status)
+	require.Equal(t, "batch 0 of node a did not end within 1ms", attempts[0].Failure.Message)
+	// The machine may be too slow for the second one as well.
+	if status == state.Failed {
+		require.Contains(t, b.failure(t).Message, "did not end within 1ms (try 5 of 5)")
+	}
+}
+
+// flaky is a store of which every n-th call of each kind breaks before or after
+// it takes effect.
+type flaky struct {
+	state.Store
+	every int
+
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+var errBroken = errors.New("the connection broke")
+
+func (s *flaky) broken(call string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[call]++
+	return s.calls[call]%s.every == 0
+}
+
+func (s *flaky) Claim(ctx context.Context, b state.Bid) (state.Claim, error) {
+	if s.broken("claim before") {
+		return state.Claim{}, errBroken
+	}
+	c, err := s.Store.Claim(ctx, b)
+	if s.broken("claim behind") {
+		return state.Claim{}, errBroken
+	}
+	return c, err
+}
+
+func (s *flaky) CompleteRun(ctx context.Context, key state.RunKey, epoch int64, actor string, now time.Time) error {
+	err := s.Store.CompleteRun(ctx, key, epoch, actor, now)
+	if s.broken("complete") {
+		return errBroken
+	}
+	return err
+}
+
+func (s *flaky) Nodes(ctx context.Context, key state.RunKey) ([]state.Node, error) {
+	if s.broken("nodes") {
+		return nil, errBroken
+	}
+	return s.Store.Nodes(ctx, key)
+}
+
+// A store that breaks now and then ends neither the run nor an attempt.
+func TestBrokenCallsAreRepeated(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	job := &fakeJob{batches: map[string]int{"a": 7, "b": 5, "c": 3}}
+	status, err := b.work(context.Background(), t, job, func(c *crew) {
+		s := unhurried(&flaky{Store: b.store, every: 2, calls: map[string]int{}})
+		c.exec.Store, c.coor.Store = s, s
+	})
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+	for _, node := range []string{"a", "b", "c"} {
+		require.Equal(t, job.batches[node], job.executed(node))
+		for _, a := range b.attempts(t, node) {
+			require.Equal(t, state.Succeeded, a.Status)
+			require.Equal(t, 1, a.Attempt)
+		}
+	}
+}
+
+// A store that stays broken ends the work in this process; the run can be resumed.
+func TestStoreThatStaysBrokenEndsTheWork(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	status, err := b.work(context.Background(), t, &fakeJob{batches: map[string]int{"a": 1}}, func(c *crew) {
+		c.exec.Store = unhurried(&flaky{Store: b.store, every: 1, calls: map[string]int{}})
+	})
+	require.ErrorIs(t, err, errBroken)
+	require.Equal(t, state.Running, status)
+	status, err = b.work(context.Background(), t, &fakeJob{batches: map[string]int{"a": 1}}, hurried(time.Minute))
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+}
+
+// Somebody else decides how a run ends while its last batch commits: that is
+// how it ended.
+func TestEndThatSomebodyElseDecided(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+		if c.Node == "c" {
+			b.order(t, state.OrderStop)
+		}
+		return worker.Result{}, nil
+	}
+	status, err := b.work(context.Background(), t, job, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Stopped, status, "it is not said to be complete")
+}
+
+// Each batch is executed with its own run's content, in one process.
+func TestManyRunsInOneProcess(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b := newBundle(t)
+	jobs := map[state.RunKey]worker.Job{}
+	var mu sync.Mutex
+	wrong := 0
+	for i := range 5 {
+		key, err := b.store.CreateRun(ctx, state.Run{RunKey: state.RunKey{Workspace: "w"}, Created: time.Now()}, []state.NodeSpec{
+			{Name: "a", Ordinal: 0}, {Name: "b", Ordinal: 1, Inputs: []string{"a"}}})
+		require.NoError(t, err)
+		job := &fakeJob{batches: map[string]int{"a": 3 + i, "b": 2}}
+		job.execute = func(_ context.Context, c state.Claim) (worker.Result, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if c.RunKey != key {
+				wrong++
+			}
+			if c.Node == "b" && i == 3 {
+				return worker.Result{}, fault.New(fault.UserData, "bad row")
+			}
+			return worker.Result{}, nil
+		}
+		jobs[key] = job
+	}
+	c := &crew{}
+	c.exec.Store, c.coor.Store, c.exec.Owner, c.coor.Owner, c.exec.Slots = b.store, b.store, "w", "w", 2
+	out, err := c.work(ctx, jobs)
+	require.NoError(t, err)
+	require.Zero(t, wrong)
+	failed := 0
+	for _, status := range out {
+		if status == state.Failed {
+			failed++
+			continue
+		}
+		require.Equal(t, state.Complete, status)
+	}
+	require.Equal(t, 1, failed, "one run's failure is not another's")
+}

@@ -1,0 +1,136 @@
+package executor_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/run/coordinator"
+	"thalweg/internal/run/executor"
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/queue"
+	"thalweg/internal/store/queue/inproc"
+	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
+	"thalweg/internal/test/queuetest/hub"
+)
+
+// foreign are hints of another run, more than the run in question has.
+const foreign = 50
+
+// behindOthers leads a run whose hints wait among those of another run.
+func behindOthers(t *testing.T) (b bundle, broker *hub.Hub, here *hub.Member, others []queue.Hint) {
+	ctx := patientContext(t)
+	b, broker = newBundle(t), hub.New(hub.Faults{})
+	here = broker.Join()
+	for i := range foreign {
+		others = append(others, queue.Hint{Offer: state.Offer{BatchKey: state.BatchKey{NodeKey: state.NodeKey{RunKey: state.RunKey{Workspace: "another", Run: 1}, Node: "x"}, Batch: i}}})
+	}
+	require.NoError(t, here.Publish(ctx, others...))
+	job := &fakeJob{batches: map[string]int{"a": lostBatches, "b": 1, "c": 1}}
+	c := coordinator.New(ctx, coordinator.Config{Store: b.store, Queue: broker.Join(), Job: job, Owner: "leader", Slots: 1,
+		Grace: 50 * time.Millisecond, Follow: 5 * time.Millisecond}, b.run)
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Run()
+		done <- err
+	}()
+	t.Cleanup(func() {
+		c.Leave(nil)
+		require.NoError(t, <-done)
+	})
+	return b, broker, here, others
+}
+
+const lostBatches = 20
+
+// Hints that get lost while another run's wait are published again: the last one of them
+// first, and when that is taken, those that were before it.
+func TestLostHintsAmongOthers(t *testing.T) {
+	t.Parallel()
+	ctx := patientContext(t)
+	b, broker, here, others := behindOthers(t)
+	wait(t, func() bool { return broker.Left() >= foreign+lostBatches })
+	broker.Purge()
+	require.NoError(t, here.Publish(ctx, others...))
+	wait(t, func() bool { return broker.Left() > foreign })
+	used := map[int]bool{}
+	for len(used) < lostBatches {
+		d, err := here.Receive(ctx)
+		require.NoError(t, err)
+		if d.Workspace == "another" {
+			require.NoError(t, d.Back(ctx)) // what waits stays as much
+			continue
+		}
+		if d.Node == "a" && !used[d.Batch] {
+			complete(t, b, d)
+			used[d.Batch] = true
+		}
+		require.NoError(t, d.Done(ctx))
+	}
+}
+
+// What waits for long behind another run's hints has few too many.
+func TestHintsThatWaitBehindOthers(t *testing.T) {
+	t.Parallel()
+	_, broker, _, _ := behindOthers(t)
+	wait(t, func() bool { return broker.Left() >= foreign+lostBatches+1 })
+	require.LessOrEqual(t, broker.Left(), foreign+lostBatches+2, "one at a time, twice as rare each time")
+}
+
+func complete(t *testing.T, b bundle, d queue.Delivery) {
+	t.Helper()
+	now := time.Now()
+	claim, err := b.store.Claim(t.Context(), state.Bid{Offer: d.Offer, Owner: "test", Token: time.Now().String(), Now: now, Lease: now.Add(time.Minute)})
+	require.NoError(t, err)
+	require.NoError(t, b.store.Commit(t.Context(), claim, state.Outcome{}, now))
+}
+
+func wait(t *testing.T, until func() bool) {
+	t.Helper()
+	require.Eventually(t, until, effort.Patience, time.Millisecond)
+}
+
+// A worker that has no room for a class of work leaves its hints to others, claims
+// nothing of it, and goes on with the rest.
+func TestNoRoomForAClass(t *testing.T) {
+	t.Parallel()
+	ctx := patientContext(t)
+	b, broker := newBundle(t), hub.New(hub.Faults{})
+	job := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
+	full := newProcess(b, "full", broker.Join(), func(state.RunKey) worker.Job { return job })
+	full.exec.Room = func(string) (func(), bool) { return nil, false }
+	stopFull := full.start(ctx)
+	able := newProcess(b, "able", broker.Join(), func(state.RunKey) worker.Job { return job })
+	var inside atomic.Int64
+	able.exec.Room = func(string) (func(), bool) {
+		inside.Add(1)
+		return func() { inside.Add(-1) }, true
+	}
+	stop := able.start(ctx, b.run)
+	require.Equal(t, state.Complete, <-able.ended)
+	require.NoError(t, stop())
+	require.NoError(t, stopFull())
+	require.Zero(t, full.hints[executor.Used])
+	require.Equal(t, 45, able.hints[executor.Used])
+	require.Less(t, full.hints[executor.Handed], 1_000, "it pauses between two of them")
+	require.Zero(t, inside.Load())
+}
+
+// In a process that has a queue of its own, what had no room comes again.
+func TestNoRoomAlone(t *testing.T) {
+	t.Parallel()
+	ctx := patientContext(t)
+	b := newBundle(t)
+	job := &fakeJob{batches: map[string]int{"a": 20, "b": 20, "c": 5}}
+	p := newProcess(b, "alone", inproc.New(0), func(state.RunKey) worker.Job { return job })
+	var asked atomic.Int64
+	p.exec.Room = func(string) (func(), bool) { return func() {}, asked.Add(1)%4 != 0 }
+	stop := p.start(ctx, b.run)
+	require.Equal(t, state.Complete, <-p.ended)
+	require.NoError(t, stop())
+	require.Equal(t, 45, p.hints[executor.Used])
+	require.NotZero(t, p.hints[executor.Handed])
+}

@@ -1,0 +1,130 @@
+package executor_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/run/supervise"
+	"thalweg/internal/store/state"
+)
+
+// between does something between the reading of one node and that of the last,
+// once they are as somebody waits for: a list of a store is not of one moment.
+type between struct {
+	state.Store
+	when func(nodes []state.Node) bool
+	do   func()
+	once sync.Once
+}
+
+func (s *between) Nodes(ctx context.Context, key state.RunKey) ([]state.Node, error) {
+	nodes, err := s.Store.Nodes(ctx, key)
+	if err != nil || !s.when(nodes) {
+		return nodes, err
+	}
+	s.once.Do(func() {
+		s.do()
+		last := len(nodes) - 1
+		nodes[last], err = s.Node(ctx, nodes[last].NodeKey)
+	})
+	return nodes, err
+}
+
+// A coordinator that has read some nodes before an order and others behind it
+// plans nothing from that: what a node reads may be about to be made again.
+func TestNothingIsPlannedFromTwoMoments(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	ctx := context.Background()
+	st := &between{Store: b.store,
+		when: func(nodes []state.Node) bool {
+			return nodes[0].Status == state.Succeeded && nodes[1].Status == state.Succeeded
+		},
+		do: func() {
+			require.NoError(t, state.Direct(ctx, b.store, b.run, state.Order{Kind: state.OrderRedo, Token: "again", Mark: state.Mark{Time: time.Now()},
+				Nodes: []state.Redo{{Node: "a", Replan: true}, {Node: "c", Replan: true}}}))
+		}}
+	job := &fakeJob{batches: map[string]int{"a": 2, "b": 2, "c": 1}}
+	job.plan = func(n state.Node) (state.Plan, error) {
+		if n.Name == "c" {
+			read, err := b.store.Node(ctx, state.NodeKey{RunKey: b.run, Node: "a"})
+			require.NoError(t, err)
+			require.Equal(t, state.Succeeded, read.Status, "c is planned, which reads a")
+		}
+		return planOf(job.batches[n.Name]), nil
+	}
+	status, err := b.work(ctx, t, job, func(c *crew) { c.exec.Store, c.coor.Store = st, st })
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+	require.Equal(t, 4, job.executed("a"))
+}
+
+// settling is a job that finds at first that what a has taken over is gone, and
+// something else meanwhile.
+type settling struct {
+	fakeJob
+	store state.Store
+	once  sync.Once
+	finds func(n state.Node)
+}
+
+func (j *settling) Settle(ctx context.Context, n state.Node) (err error) {
+	if n.Name == "a" {
+		j.once.Do(func() {
+			j.finds(n)
+			if err = supervise.PlanAgain(ctx, j.store, n, state.Mark{Time: time.Now(), Reason: "it is gone"}); err == nil {
+				err = state.ErrConflict
+			}
+		})
+	}
+	return err
+}
+
+// What was taken over is found to be gone by one coordinator when another has just
+// found it good, and planned what reads it: that is planned again, too.
+func TestWhatIsGoneIsPlannedAgainWithItsReaders(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	ctx := context.Background()
+	job := &settling{store: b.store, fakeJob: fakeJob{batches: map[string]int{"a": 1, "b": 0, "c": 1}}}
+	job.finds = func(n state.Node) {
+		require.NoError(t, b.store.MoveNode(ctx, n.NodeKey, state.Move{Epoch: n.Epoch, From: state.Running, To: state.Succeeded, Now: time.Now()}))
+		_, err := state.PlanNode(ctx, b.store, state.NodeKey{RunKey: b.run, Node: "c"}, 0, planOf(1), "other", time.Now())
+		require.NoError(t, err)
+	}
+	status, err := b.work(ctx, t, job, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+	c, err := b.store.Node(ctx, state.NodeKey{RunKey: b.run, Node: "c"})
+	require.NoError(t, err)
+	require.Equal(t, 1, c.Generation)
+	require.Equal(t, 2, job.executed("a"))
+}
+
+// A coordinator that is behind does not fail a run again which somebody has
+// reopened since it was seen to fail.
+func TestAFailureOfBeforeEndsNothing(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	ctx := context.Background()
+	give := func(o state.Order, token string) {
+		o.Token, o.Time = token, time.Now()
+		require.NoError(t, state.Direct(ctx, b.store, b.run, o))
+	}
+	a := state.NodeKey{RunKey: b.run, Node: "a"}
+	require.NoError(t, b.store.MoveNode(ctx, a, state.Move{From: state.Pending, To: state.Failed, Failure: &state.Failure{Message: "of before"}, Now: time.Now()}))
+	st := &between{Store: b.store,
+		when: func(nodes []state.Node) bool { return nodes[0].Status == state.Failed },
+		do: func() {
+			give(state.Order{Kind: state.OrderFail, Cause: &state.Failure{Message: "of before"}}, "other")
+			give(state.Order{Kind: state.OrderReopen}, "again")
+		}}
+	job := &fakeJob{batches: map[string]int{"a": 1, "b": 1, "c": 1}}
+	status, err := b.work(ctx, t, job, func(c *crew) { c.exec.Store, c.coor.Store = st, st })
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+}

@@ -1,0 +1,32 @@
+package executor_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
+)
+
+// A process takes the batches first that read what it has at hand, and then the
+// others: none waits.
+func TestBatchesAtHandComeFirst(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithTimeout(t.Context(), effort.Patience)
+	defer stop()
+	const batches, each = 100, 3
+	near := func(batch int) bool { return batch%each == 1 }
+	b, job := newBundle(t), &fakeJob{batches: map[string]int{"a": batches}}
+	status, err := b.work(ctx, t, job, func(c *crew) {
+		c.exec.Slots, c.coor.Slots = 1, 1
+		c.coor.Near = func(_ context.Context, n state.Node) (func(int) bool, error) { return near, nil }
+	})
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+	require.Len(t, job.runs, batches)
+	for i, r := range job.runs {
+		require.Equal(t, i < batches/each, near(r.Batch), "batch %d came as number %d", r.Batch, i)
+	}
+}

@@ -1,0 +1,115 @@
+package executor_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/run/worker"
+	"thalweg/internal/store/state"
+	"thalweg/internal/test/effort"
+)
+
+// claimed counts the batches of a bundle that somebody is at work on.
+func (b bundle) claimed(t testing.TB) (n int) {
+	t.Helper()
+	for _, node := range []string{"a", "b", "c"} {
+		for _, batch := range b.batches(t, node) {
+			if batch.Status == state.Claimed {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// pausingJob pauses its run while batches of a are in flight.
+func pausingJob(b bundle, t testing.TB) *fakeJob {
+	job := &fakeJob{batches: map[string]int{"a": 40, "b": 20, "c": 3}}
+	var once sync.Once
+	paused := make(chan struct{})
+	job.execute = func(context.Context, state.Claim) (worker.Result, error) {
+		once.Do(func() {
+			b.order(t, state.OrderPause)
+			close(paused)
+		})
+		<-paused
+		return worker.Result{}, nil
+	}
+	return job
+}
+
+// A run that is paused ends what is in flight, claims nothing more although
+// hints are queued, and is left; it goes on where it was.
+func TestAPausedRunEndsWhatIsInFlightAndIsLeft(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	job := pausingJob(b, t)
+	status, err := b.work(context.Background(), t, job, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Paused, status)
+	require.Zero(t, b.claimed(t))
+	before := len(job.runs)
+	require.LessOrEqual(t, before, 3, "no more than there are slots")
+	done := 0
+	for _, a := range append(b.attempts(t, "a"), b.attempts(t, "b")...) {
+		require.Equal(t, state.Succeeded, a.Status)
+		done++
+	}
+	require.Equal(t, before, done)
+
+	b.order(t, state.OrderUnpause)
+	status, err = b.work(context.Background(), t, job, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+	require.Equal(t, 63, len(job.runs), "each batch once")
+}
+
+// Who is told to stay with a paused run goes on with it.
+func TestWhoStaysGoesOnWithAPausedRun(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	job := pausingJob(b, t)
+	var human sync.WaitGroup
+	defer human.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), effort.Patience)
+	defer cancel()
+	human.Go(func() {
+		for ctx.Err() == nil {
+			run, err := b.store.Run(ctx, b.run)
+			if err == nil && run.Status == state.Paused && b.claimed(t) == 0 {
+				b.order(t, state.OrderUnpause)
+				return
+			}
+		}
+	})
+	status, err := b.work(ctx, t, job, func(c *crew) { c.coor.Stay, c.coor.Follow = true, time.Millisecond })
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+	require.Equal(t, 63, len(job.runs), "each batch once")
+}
+
+// A run in which only a decision is missing is left, and holds nothing.
+func TestARunThatWaitsIsLeft(t *testing.T) {
+	t.Parallel()
+	b := newBundle(t)
+	c := state.NodeKey{RunKey: b.run, Node: "c"}
+	require.NoError(t, b.store.MoveNode(context.Background(), c, state.Move{From: state.Pending, To: state.Waiting, GateDigest: "shown", Now: time.Now()}))
+	job := &fakeJob{batches: map[string]int{"a": 5, "b": 1}}
+	status, err := b.work(context.Background(), t, job, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Waiting, status)
+	require.Equal(t, 5, job.executed("a"), "what need not wait is done")
+	role, err := b.store.Acquire(context.Background(), b.run, "coordinator", "another", time.Now(), time.Now().Add(time.Hour))
+	require.NoError(t, err, role.Owner)
+	require.NoError(t, b.store.Resign(context.Background(), b.run, "coordinator", "another"))
+
+	approve := state.Order{Kind: state.OrderApprove, Token: "t", Mark: state.Mark{Time: time.Now()}, Nodes: []state.Redo{{Node: "c", Digest: "shown"}}}
+	require.NoError(t, state.Direct(context.Background(), b.store, b.run, approve))
+	status, err = b.work(context.Background(), t, job, nil)
+	require.NoError(t, err)
+	require.Equal(t, state.Complete, status)
+}

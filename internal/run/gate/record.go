@@ -1,0 +1,229 @@
+package gate
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"thalweg/internal/base/fault"
+	"thalweg/internal/store/state"
+)
+
+// How gates are known among the nodes of a run. The texts are stored.
+const (
+	Kind   = state.KindGate
+	Prefix = "approval:"
+)
+
+// Is reports whether a node is a gate.
+func Is(n state.NodeSpec) bool { return n.Kind == Kind && strings.HasPrefix(n.Name, Prefix) }
+
+// NameOf is a gate's name for people.
+func NameOf(node string) string { return strings.TrimPrefix(node, Prefix) }
+
+// version is that of the form of records that is written.
+const version = 1
+
+// Record is what is asked at a gate. It is stored: fields are only added.
+type Record struct {
+	Version int        `json:"version"`
+	Gate    string     `json:"gate"`
+	Table   string     `json:"table,omitempty"` // the gate is behind it; "": in front of a node
+	Guards  []string   `json:"guards,omitempty"`
+	By      []string   `json:"by,omitempty"` // who may decide; none: anybody
+	Message string     `json:"message,omitempty"`
+	Shows   []Shown    `json:"shows,omitempty"`
+	Failed  []Check    `json:"failed,omitempty"` // checks because of which it asks
+	Answers []Question `json:"answers,omitempty"`
+	// MoreFailed is how many checks have failed besides Failed.
+	MoreFailed int       `json:"more_failed,omitempty"`
+	Timeout    string    `json:"timeout,omitempty"`
+	Since      time.Time `json:"since,omitzero"`
+	Until      time.Time `json:"until,omitzero"` // zero: for ever
+	Passed     string    `json:"passed,omitempty"`
+	Digest     string    `json:"digest"`
+}
+
+// Shown is a table that people look at before they decide.
+type Shown struct {
+	Table  string `json:"table"`
+	Node   string `json:"node"` // that has written it
+	Run    int64  `json:"run"`
+	Rows   int64  `json:"rows"`
+	Bytes  int64  `json:"bytes"`
+	Digest string `json:"digest"`
+}
+
+// Check is a check that has opened the gate.
+type Check struct {
+	Name    string `json:"check"`
+	Failed  int64  `json:"failed"`
+	Kept    int64  `json:"kept"`
+	Table   string `json:"table"` // of the rows that failed
+	Message string `json:"message,omitempty"`
+}
+
+// Question is a value that who approves may give.
+type Question struct {
+	Name    string   `json:"name"`
+	Type    string   `json:"type"`
+	Default string   `json:"default"`
+	Message string   `json:"message,omitempty"`
+	Min     string   `json:"min,omitempty"`
+	Max     string   `json:"max,omitempty"`
+	OneOf   []string `json:"one_of,omitempty"`
+}
+
+// Wants says in short what would do.
+func (q Question) Wants() string { return q.Name + ", " + q.Kind() }
+
+// Kind says in short which kind of value would do.
+func (q Question) Kind() string {
+	text := q.Type
+	switch {
+	case len(q.OneOf) > 0:
+		text += ": one of " + strings.Join(q.OneOf, ", ")
+	case q.Min != "" && q.Max != "":
+		text += " from " + q.Min + " to " + q.Max
+	case q.Min != "":
+		text += " of at least " + q.Min
+	case q.Max != "":
+		text += " of at most " + q.Max
+	}
+	return text
+}
+
+// Settle gives the record its digest. It is of what people are shown and asked
+// for, not of when and by whom.
+func (r *Record) Settle() {
+	h := newHash("thalweg gate 1")
+	h.text(r.Gate)
+	for _, s := range r.Shows {
+		h.text("table", s.Table, s.Digest)
+		h.number(s.Rows)
+	}
+	for _, c := range r.Failed {
+		h.text("check", c.Name)
+		h.number(c.Failed)
+	}
+	for _, q := range r.Answers {
+		h.text("answer", q.Name, q.Type, q.Min, q.Max)
+		h.text(q.OneOf...)
+	}
+	r.Version, r.Digest = version, h.sum()
+}
+
+// Begin is the record of a gate that waits from now on.
+func (r Record) Begin(now time.Time) Record {
+	r.Since = now.UTC()
+	if d, err := time.ParseDuration(r.Timeout); err == nil && d > 0 {
+		r.Until = r.Since.Add(d)
+	}
+	return r
+}
+
+// Over reports whether the time to decide is over.
+func (r Record) Over(now time.Time) bool { return !r.Until.IsZero() && !now.Before(r.Until) }
+
+// May reports whether somebody in a role may decide.
+func (r Record) May(role string) bool { return len(r.By) == 0 || slices.Contains(r.By, role) }
+
+// A digest is shown to people, and named by them, by its first digits.
+const (
+	digestKind   = "sha256:"
+	shortDigits  = 12
+	digitsNeeded = 8
+)
+
+// Short is the record's digest as people name it.
+func (r Record) Short() string {
+	digits := strings.TrimPrefix(r.Digest, digestKind)
+	return digits[:min(shortDigits, len(digits))]
+}
+
+// Named reports whether digits are the first of the record's digest; ok is false
+// if they are too few, or no digits.
+func (r Record) Named(digits string) (same, ok bool) {
+	digits = strings.TrimPrefix(strings.ToLower(strings.TrimSpace(digits)), digestKind)
+	if len(digits) < digitsNeeded || strings.Trim(digits, "0123456789abcdef") != "" {
+		return false, false
+	}
+	return strings.HasPrefix(strings.TrimPrefix(r.Digest, digestKind), digits), true
+}
+
+// Reads lists the nodes whose tables are shown, to the gate of a run.
+func (r Record) Reads(run state.RunKey) []state.NodeKey {
+	out := make([]state.NodeKey, len(r.Shows))
+	for i, s := range r.Shows {
+		out[i] = state.NodeKey{RunKey: state.RunKey{Workspace: run.Workspace, Run: s.Run}, Node: s.Node}
+	}
+	return out
+}
+
+// Encode writes the record for state.
+func (r Record) Encode() ([]byte, error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("write what gate %s asks: %w", r.Gate, err)
+	}
+	return data, nil
+}
+
+// Decode reads a record.
+func Decode(data []byte) (Record, error) {
+	var r Record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("read what a gate asks: %w", err)
+	}
+	if r.Version != version {
+		return r, fault.OtherForm(fmt.Sprintf("what gate %s asks", r.Gate), r.Version, version)
+	}
+	return r, nil
+}
+
+// TableDigest is of a table's rows as they are stored: of the checksums and rows
+// of its parts, in their order. The same parts have the same one, whoever wrote
+// them; rows that were computed again may lie in other parts, and have another.
+func TableDigest(parts []state.Part) (digest string, rows, bytes int64) {
+	h := newHash("thalweg table 1")
+	for _, p := range parts {
+		h.number(int64(p.Batch), int64(p.Seq), int64(p.Bucket), p.Rows, p.Bytes)
+		h.text(p.Schema, p.Checksum)
+		rows += p.Rows
+		bytes += p.Bytes
+	}
+	return h.sum(), rows, bytes
+}
+
+// hash takes fields with their lengths, so that no two lists run together.
+type hash struct{ data []byte }
+
+func newHash(kind string) *hash {
+	h := &hash{}
+	h.text(kind)
+	return h
+}
+
+func (h *hash) number(values ...int64) {
+	for _, n := range values {
+		h.data = binary.BigEndian.AppendUint64(h.data, uint64(n))
+	}
+}
+
+func (h *hash) text(texts ...string) {
+	h.number(int64(len(texts)))
+	for _, s := range texts {
+		h.number(int64(len(s)))
+		h.data = append(h.data, s...)
+	}
+}
+
+func (h *hash) sum() string {
+	sum := sha256.Sum256(h.data)
+	return digestKind + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,81 @@
+package plan
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"thalweg/internal/base/budget"
+	"thalweg/internal/lang/script"
+	"thalweg/internal/store/state"
+)
+
+const joinBucketsScript = `
+nodes:
+  left:
+    type: file_table
+    r: {urls: [left.csv], csv: {hdr_line_idx: 0}, columns: {k: {col_type: int, csv: {col_hdr: k}}}}
+    w: {name: lefts, fields: {k: {expression: r.k, type: int}}}
+  right:
+    type: file_table
+    r: {urls: [right.csv], csv: {hdr_line_idx: 0}, columns: {k: {col_type: int, csv: {col_hdr: k}}, x: {col_type: float, csv: {col_hdr: x}}, s: {col_type: string, csv: {col_hdr: s}}}}
+    w:
+      name: rights
+      fields: {k: {expression: r.k, type: int}, x: {expression: r.x, type: float}, s: {expression: r.s, type: string}}
+      indexes: {idx_rights_k: non_unique(k)}
+  look_up:
+    type: table_lookup_table
+    r: {table: lefts}
+    l: {index_name: idx_rights_k, join_on: r.k, join_type: left, group: GROUP}
+    w: {name: found, fields: {k: {expression: r.k, type: int}, v: {expression: 'VALUE', type: TYPE}}}
+`
+
+// A lookup has as many buckets as what it holds needs, however many rows pass by.
+func TestBucketsOfALookupFollowWhatItHolds(t *testing.T) {
+	t.Parallel()
+	const (
+		left, right = 1_000, 20_000_000 // rows; 16 and 160 bytes each
+		held        = 256               // buckets in which the right side fits
+		passing     = 4                 // buckets of the right side that are no more than a batch
+	)
+	for name, tc := range map[string]struct {
+		group, value, typ string
+		left              int64
+		plain             bool // the right table lies in no buckets
+		want              int
+	}{
+		"each match":            {"false", "l.s", "string", left, false, passing},
+		"counts":                {"true", "count()", "int", left, false, passing},
+		"a greatest text":       {"true", "max(l.s)", "string", left, false, passing},
+		"both sides":            {"true", "count_if(r.k > l.k)", "int", left, false, passing},
+		"texts in order":        {"true", `string_agg(l.s, ",")`, "string", left, false, held},
+		"floats added in order": {"true", "sum(l.x)", "float", left, false, held},
+		"the last row":          {"true", "l.s", "string", left, false, held},
+		"many on the left":      {"false", "l.s", "string", right, false, 32},
+		"many keys to group":    {"true", "max(l.s)", "string", right, false, held},
+		"not in buckets":        {"false", "l.s", "string", left, true, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.NewReplacer("GROUP", tc.group, "VALUE", tc.value, "TYPE", tc.typ).Replace(joinBucketsScript)
+			s, diags := script.Load(context.Background(), script.Sources{Path: "s.yaml", Read: func(context.Context, string) ([]byte, error) { return []byte(text), nil }})
+			require.False(t, diags.HasErrors(), diags.Render())
+			table := func(node string, rows, width int64) *Table {
+				n := s.Node(node)
+				return &Table{Node: n, Writer: node, Layout: layoutOf(n.Table.Fields), Parts: []state.Part{{Bucket: -1, Rows: rows, RawBytes: rows * width}}}
+			}
+			in := Inputs{Reader: table("left", tc.left, 16), Lookup: table("right", right, 160)}
+			if !tc.plain {
+				l, key := &in.Lookup.Layout, sideKey(s.Node("look_up"), true)
+				l.Buckets, l.Key, l.Hash, l.BucketKey = 1024, key, keyHash, bucketKey(keyHash, key, l.types())
+			}
+			p := Planner{Script: s, Budget: budget.Budget{Slots: 2, SlotEngineBytes: 96 << 20, BatchBytes: 24 << 20, SmallBytes: 8 << 20, BroadcastBytes: 8 << 20}}
+			plan, batches, err := p.PlanNode(context.Background(), s.Node("look_up"), in)
+			require.NoError(t, err)
+			require.Len(t, batches, tc.want)
+			require.Equal(t, tc.want, plan.Join.Buckets)
+		})
+	}
+}

@@ -1,0 +1,183 @@
+package state
+
+import (
+	"time"
+
+	"thalweg/internal/base/fault"
+)
+
+// What a store decides about a value that it has read is decided here, once
+// for all stores.
+
+// Begins decides whether an order may begin in a run. begun says that it has
+// already, by the same call.
+func (o Order) Begins(run Run) (begun bool, err error) {
+	if run.Epoch == o.Epoch && run.Order != nil && run.Order.Token == o.Token {
+		return true, nil
+	}
+	if _, ok := o.Leads(run); !ok || run.Epoch+1 != o.Epoch || run.Status != o.From || run.Order.Pending() {
+		return false, ErrConflict
+	}
+	return false, nil
+}
+
+// Ends gives the run as it is when its order is carried out.
+func (o *Order) Ends(run Run, now time.Time) Run {
+	done := *o
+	done.Done = true
+	run.Order = &done
+	if to, _ := o.Leads(run); to != run.Status {
+		run.Status, run.Finished, run.Failure = to, time.Time{}, nil
+		if to.Terminal() {
+			run.Finished = now
+		}
+	}
+	switch {
+	case o.Kind == OrderFail:
+		run.Failure = o.Cause
+	case o.Kind == OrderInvalidate && len(o.Nodes) == 0:
+		mark := o.Mark
+		run.Invalidated = &mark
+	case o.Kind == OrderDrop:
+		mark := o.Mark
+		run.Dropped = &mark
+	}
+	return run
+}
+
+// Kept gives a move without what its target does not keep.
+func (m Move) Kept() Move {
+	if m.To != Failed {
+		m.Failure = nil
+	}
+	if m.To != Waiting {
+		m.Gate, m.GateDigest = nil, ""
+	}
+	return m
+}
+
+// On decides whether a node may make a move. made says that it has already.
+func (m Move) On(n Node) (made bool, err error) {
+	switch {
+	case n.Epoch == m.Epoch && n.Status == m.To:
+		return true, nil
+	case n.Epoch != m.Epoch || n.Status != m.From:
+		return false, ErrConflict
+	case m.To == Waiting && n.Decision != nil: // it has been decided
+		return false, ErrConflict
+	}
+	return false, nil
+}
+
+// Moves is a node when it has made a move.
+func (m Move) Moves(n Node) Node {
+	kept := m.Kept()
+	n.Status, n.Failure, n.Finished = m.To, kept.Failure, finishedAt(m.To, m.Now)
+	if n.Decision == nil { // else what was decided upon stays beside it
+		n.Gate, n.GateDigest = kept.Gate, kept.GateDigest
+	}
+	return n
+}
+
+// Tells is what the event of a move says.
+func (m Move) Tells() EventData {
+	kept := m.Kept()
+	return EventData{Status: m.To, Failure: kept.Failure, Gate: kept.GateDigest}
+}
+
+// finishedAt is the moment to record for a node that moves to a status.
+func finishedAt(to Status, now time.Time) time.Time {
+	if to.Terminal() {
+		return now
+	}
+	return time.Time{}
+}
+
+// Take gives a role to an owner, if it may have it.
+func (r *Role) Take(owner string, now, until time.Time) bool {
+	switch {
+	case r.Owner == owner:
+		if until.Before(r.Until) {
+			until = r.Until
+		}
+	case r.Owner != "" && !r.Until.Before(now):
+		return false
+	default:
+		r.Owner = owner
+		r.Term++
+	}
+	r.Until = until
+	return true
+}
+
+// BidAnswer is what becomes of a bid.
+type BidAnswer int
+
+// The answers.
+const (
+	BidRefused BidAnswer = iota
+	BidTaken             // the batch is free
+	BidExpired           // it is, once its attempt is lost
+	BidHeld              // the same bid has it already
+)
+
+// On decides a bid for a batch of a node, whose latest attempt was claimed
+// with token. phase is the node's first one that is not done.
+func (b Bid) On(n Node, batch Batch, token string, phase int) BidAnswer {
+	switch {
+	case batch.Status == Claimed && batch.Attempt == b.Attempt+1 && batch.Owner == b.Owner && token == b.Token && token != "" &&
+		n.Holds(batch.Epoch):
+		return BidHeld
+	case n.Epoch != b.Epoch || n.Status != Running:
+		return BidRefused
+	case batch.Attempt != b.Attempt || batch.Phase != phase:
+		return BidRefused
+	case batch.Status == Pending && !b.Now.Before(batch.NotBefore):
+		return BidTaken
+	case batch.Status == Claimed && batch.Lease.Before(b.Now):
+		return BidExpired
+	}
+	return BidRefused
+}
+
+// Holds reports whether a claim that was given at an epoch may still be acted on.
+func (n Node) Holds(epoch int64) bool { return epoch >= n.Fence }
+
+// CheckSpans refuses spans that no sequence may have.
+func CheckSpans(at int64, spans []Span) error {
+	for _, s := range spans {
+		if s.From < 1 || s.To < s.From {
+			return fault.New(fault.Bug, "a span of events from %d to %d", s.From, s.To)
+		}
+	}
+	if at < 0 {
+		return fault.New(fault.Bug, "a sequence of %d spans", at)
+	}
+	return nil
+}
+
+// Check refuses an outcome that no attempt may publish.
+func (o Outcome) Check() error {
+	seen := make(map[int]bool, len(o.Parts))
+	for _, p := range o.Parts {
+		if p.Key == "" || seen[p.Seq] {
+			return fault.New(fault.Bug, "part %q has no key or shares its place %d with another", p.Key, p.Seq)
+		}
+		seen[p.Seq] = true
+	}
+	return nil
+}
+
+// CheckFailed refuses, of an attempt that failed, what only one that
+// succeeded may publish.
+func (o Outcome) CheckFailed() error {
+	for _, p := range o.Parts {
+		if p.Side == "" {
+			return fault.New(fault.Bug, "a failed attempt publishes part %s of its table", p.Key)
+		}
+	}
+	if len(o.Files) > 0 {
+		return fault.New(fault.Bug, "a failed attempt publishes file %s", o.Files[0].URL)
+	}
+	return nil
+}

@@ -1,0 +1,507 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"thalweg/internal/base/fault"
+)
+
+// DefaultWorkspace is used when nobody names one.
+const DefaultWorkspace = "main"
+
+// RunKey names a run: runs are numbered 1, 2, 3 … in each workspace.
+type RunKey struct {
+	Workspace string `json:"workspace"`
+	Run       int64  `json:"run"`
+}
+
+// Command is a command line about a run that people can type: thalweg, args,
+// and the run's workspace where it is not the one that commands use by themselves.
+func (k RunKey) Command(args string) string {
+	if k.Workspace == DefaultWorkspace || k.Workspace == "" {
+		return "thalweg " + args
+	}
+	return "thalweg " + args + " --workspace " + k.Workspace
+}
+
+// NodeKey names a node of a run.
+type NodeKey struct {
+	RunKey
+	Node string `json:"node"`
+}
+
+// BatchKey names a batch; batches of a node are numbered from 0.
+type BatchKey struct {
+	NodeKey
+	Batch int `json:"batch"`
+}
+
+// Run is one execution of a subset of a script's nodes.
+type Run struct {
+	RunKey
+	Token       string // the creator's own: a CreateRun that is repeated with it is the same run; "": never repeated
+	Status      Status
+	Epoch       int64  // number of the latest order
+	Order       *Order // the latest one; nil: none yet
+	Script      string // which script it is of (see package local); "": recorded before that was kept
+	ScriptPath  string
+	ParamsPath  string
+	Fingerprint string // of script and parameters as loaded; a resume needs the same one
+	StartNodes  []string
+	Sources     []int64 // runs that it was told to read tables from, whatever their script
+	Description string
+	Actor       string // who started it
+	Parent      int64  // the run whose part it is (a backfill's); 0: none
+	Deadline    time.Time
+	Created     time.Time
+	Finished    time.Time // zero while not terminal
+	Failure     *Failure  // first failure, nil unless failed
+	Invalidated *Mark     // nobody may read its tables any more
+	Dropped     *Mark     // nobody reads, continues or lists it any more
+
+	Program    string // version of thalweg that began it
+	Engine     string // version of DuckDB
+	BucketHash string // what cut its tables into buckets; "": recorded before that was kept
+	Pins       []Pin  // what it was made from; nil in lists
+
+	Priority Priority // how urgent its batches are beside those of other runs
+
+	Nodes []NodeBrief // in lists only
+}
+
+// Priority is how urgent a run is. The texts are stored.
+type Priority string
+
+// The priorities; the usual one has no text, as runs had none before.
+const (
+	PriorityHigh   Priority = "high"
+	PriorityNormal Priority = ""
+	PriorityLow    Priority = "low"
+)
+
+// ParsePriority reads what people write; ok is false for what is none.
+func ParsePriority(text string) (p Priority, ok bool) {
+	switch p = Priority(text); p {
+	case PriorityHigh, PriorityNormal, PriorityLow:
+		return p, true
+	case "normal":
+		return PriorityNormal, true
+	}
+	return p, false
+}
+
+// Brief finds a node of a run in a list of runs.
+func (r Run) Brief(node string) (NodeBrief, bool) {
+	i := slices.IndexFunc(r.Nodes, func(n NodeBrief) bool { return n.Name == node })
+	if i < 0 {
+		return NodeBrief{}, false
+	}
+	return r.Nodes[i], true
+}
+
+// Mark says who did something, when, and why.
+type Mark struct {
+	Actor  string    `json:"actor"`
+	Time   time.Time `json:"time"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// What is pinned. The texts are stored.
+const (
+	PinScript   = "script"
+	PinParams   = "params"   // the parameters as they were applied, without secrets
+	PinFormula  = "formula"  // a file of Python code
+	PinIncluded = "included" // another file that the script pulls in
+)
+
+// Pin is a source that a run was made from: its content is a blob.
+type Pin struct {
+	Kind     string `json:"kind"` // see PinScript
+	Name     string `json:"name"` // path or address, without secrets
+	Digest   string `json:"digest"`
+	Bytes    int64  `json:"bytes"`
+	Redacted bool   `json:"redacted,omitempty"` // a secret was taken out: it is not what was loaded
+}
+
+// KindGate is the Kind of nodes at which people decide: they have no batches,
+// and wait (see package gate).
+const KindGate = "approval"
+
+// NodeSpec is what a run knows of a node when it starts.
+type NodeSpec struct {
+	Name        string
+	Kind        string   // the script's type of node
+	Table       string   // that it writes; "": files only
+	Ordinal     int      // order of display: topological
+	Inputs      []string // nodes of the same run whose success this one needs
+	Fingerprint string   // of its code and parameters; "": not known
+}
+
+// NodeBrief is what lists of runs say of a node.
+type NodeBrief struct {
+	Name     string
+	Table    string
+	Status   Status
+	RowsOut  int64
+	BytesOut int64
+}
+
+// Node is a node of a run.
+type Node struct {
+	NodeKey
+	NodeSpec
+	Status      Status
+	Epoch       int64     // number of the latest order that it has heard
+	Fence       int64     // claims of an earlier Epoch than this one are worth nothing
+	Generation  int       // how often it was done again
+	Gate        []byte    // what it waits for while Waiting, or what was decided upon: opaque here
+	GateDigest  string    // of what is to be decided upon, as Move says
+	Decision    *Decision // nil: none that counts
+	Dropped     bool      // its run is dropped: see Store.Purge
+	Failure     *Failure  // why it failed, where no batch says so
+	ReusedFrom  *NodeKey  // its rows are that node's
+	InputDigest string    // of all that it reads, as planned
+	Started     time.Time // first claim
+	Finished    time.Time
+	PlanDigest  string // "": not planned
+	Plan        []byte // planner's own record (layout, schema), opaque here; nil in lists
+
+	// Derived from its batches.
+	BatchesTotal  int // 0 while not planned
+	BatchesDone   int // succeeded
+	BatchesFailed int
+	RowsIn        int64
+	RowsOut       int64
+	BytesIn       int64
+	BytesOut      int64
+	Revision      int64 // Seq of its latest event: the same one means that nothing of it has changed
+}
+
+// Decision is what somebody has decided about a node that was Waiting. It is
+// also in the node's events, which nobody can edit.
+type Decision struct {
+	Approved bool `json:"approved"`
+	Mark
+	Role    string          `json:"role,omitempty"` // as which, by their own account
+	Digest  string          `json:"digest"`         // of the gate that was decided upon
+	Answers json.RawMessage `json:"answers,omitempty"`
+	Token   string          `json:"token,omitempty"` // of the order that made it; "": an older program carried it out
+}
+
+// BatchSpec is a planned unit of work. The same plan always gives the same specs.
+type BatchSpec struct {
+	Batch   int
+	Phase   int    // it can be claimed when those of lower phases have succeeded
+	Class   string // of work, for admission
+	RowsIn  int64  // estimate, -1 if unknown
+	BytesIn int64
+	Work    []byte // planner's own description of the slice, opaque here; nil in lists of batches
+}
+
+// Input is a file that a node was planned to read.
+type Input struct {
+	Address string    `json:"address"` // without secrets
+	Bytes   int64     `json:"bytes"`
+	Time    time.Time `json:"time"` // when it was last changed, by what it says itself
+	Digest  string    `json:"digest,omitempty"`
+	Rows    int64     `json:"rows"` // -1: not known when it was planned
+}
+
+// Batch is a batch of a run.
+type Batch struct {
+	BatchKey
+	BatchSpec
+	Status    Status
+	Attempt   int   // number of the latest attempt, 0 while none; it never goes back
+	Epoch     int64 // of the latest attempt's claim
+	Tries     int   // attempts since the last order that failed or were lost; released ones do not count
+	NotBefore time.Time
+	Owner     string
+	Lease     time.Time // claimed until
+	Started   time.Time
+	Finished  time.Time
+	Stats     Stats
+	Failure   *Failure
+}
+
+// Stats are what an attempt measured.
+type Stats struct {
+	RowsIn    int64            `json:"rows_in"`
+	RowsOut   int64            `json:"rows_out"`
+	BytesIn   int64            `json:"bytes_in"`
+	BytesOut  int64            `json:"bytes_out"`
+	Elapsed   time.Duration    `json:"elapsed_ns"`
+	Engine    time.Duration    `json:"engine_ns"`           // inside DuckDB
+	Python    time.Duration    `json:"python_ns"`           // interpreters busy, summed over them
+	Read      time.Duration    `json:"read_ns,omitempty"`   // fetching inputs and looking at them, before DuckDB does
+	Write     time.Duration    `json:"write_ns,omitempty"`  // making results durable, or sending them
+	Commit    time.Duration    `json:"commit_ns,omitempty"` // announcing files and showing them under their names
+	Wait      time.Duration    `json:"wait_ns,omitempty"`   // for memory
+	Turn      time.Duration    `json:"turn_ns,omitempty"`   // for a free slot of the worker that has claimed it
+	PeakBytes int64            `json:"peak_bytes,omitempty"`
+	Counters  map[string]int64 `json:"counters,omitempty"`
+	Warnings  []string         `json:"warnings,omitempty"` // for people: what succeeded and may not be what they meant
+	Repeats   []Repeat         `json:"repeats,omitempty"`  // warnings that are given once a node
+}
+
+// Repeat is a warning that many batches of a node may have, and that is given once, with the first of what it is about.
+type Repeat struct {
+	Kind  string `json:"kind"`          // those of one kind are one
+	Batch int    `json:"batch"`         // the first that has it, in a tally
+	First string `json:"first"`         // what it is, and where it is so first
+	Count int64  `json:"count"`         // how often it is so
+	Of    string `json:"of"`            // what is counted, in the plural
+	Way   string `json:"way,omitempty"` // what can be done
+}
+
+// Text is the warning for people.
+func (r Repeat) Text() string {
+	text := r.First
+	if r.Count > 1 {
+		text += fmt.Sprintf(" (the first of %d %s)", r.Count, r.Of)
+	}
+	if r.Way != "" {
+		text += "; " + r.Way
+	}
+	return text
+}
+
+// Told lists the warnings for people.
+func (s *Stats) Told() []string {
+	out := slices.Clone(s.Warnings)
+	for _, r := range s.Repeats {
+		out = append(out, r.Text())
+	}
+	return out
+}
+
+// Failure is a fault as state keeps it.
+type Failure struct {
+	Kind      fault.Kind  `json:"kind"`
+	Retryable bool        `json:"retryable"`
+	Place     fault.Place `json:"place"`
+	Message   string      `json:"message"`
+	Hint      string      `json:"hint,omitempty"`
+	Detail    string      `json:"detail,omitempty"`
+	Node      string      `json:"node,omitempty"`
+	Batch     int         `json:"batch"`
+	Again     bool        `json:"again,omitempty"` // of an attempt: its batch is tried again
+}
+
+// The orders by which a run goes on that has failed or was stopped.
+const (
+	Resume = "resume" // from the sources that it was begun with
+	Retry  = "retry"  // in a new run, where the script or its inputs have changed
+)
+
+// GoesOn is the order by which a run with this failure, or with none, goes on: what is wrong with data and scripts has
+// to be corrected, and no run goes on with others than it was begun with.
+func (f *Failure) GoesOn() string {
+	if f != nil && (f.Kind == fault.UserData || f.Kind == fault.Script) {
+		return Retry
+	}
+	return Resume
+}
+
+// AfterFailure gives the commands that are proposed wherever it is said that a run has failed: what shows the failure, and
+// what goes on once its cause is gone; and the order that is.
+func (r Run) AfterFailure() (show, goOn, order string) {
+	show = fmt.Sprintf("show %d", r.Run)
+	if r.Failure != nil && r.Failure.Node != "" {
+		show += " " + r.Failure.Node
+	}
+	order = r.Failure.GoesOn()
+	return show, fmt.Sprintf("%s %d", order, r.Run), order
+}
+
+// Whose names the node that failed for people: also that whose table was computed
+// in its batch.
+func (f Failure) Whose() string {
+	switch inner := f.Place.Node; {
+	case inner != "" && inner != f.Node:
+		return "node " + inner + ", computed in " + f.Node
+	case f.Node != "":
+		return "node " + f.Node
+	}
+	return ""
+}
+
+// Text says for people where it failed, in which node, and what.
+func (f Failure) Text() string {
+	text := f.Message
+	if whose := f.Whose(); whose != "" {
+		text = whose + ": " + text
+	}
+	if where := f.Place.String(); where != "" {
+		text = where + ": " + text
+	}
+	return text
+}
+
+// Sides of a node's table: rows that are kept beside it, for people to look
+// at. Nothing downstream reads them. The texts are stored.
+const (
+	SideFailed = "failed" // rows that failed a check
+	SideBad    = "bad"    // quarantined rows
+	SideFound  = "found"  // what batches that share checks leave for the one that judges; not for people
+)
+
+// Part is a manifest entry: one immutable object of a table.
+type Part struct {
+	Key      string `json:"key"`            // in the part store
+	Side     string `json:"side,omitempty"` // "": the table itself; else see SideFailed
+	Batch    int    `json:"batch"`
+	Seq      int    `json:"seq"`    // order within the batch
+	Bucket   int    `json:"bucket"` // -1: not bucketed
+	Rows     int64  `json:"rows"`
+	Bytes    int64  `json:"bytes"`
+	RawBytes int64  `json:"raw_bytes"` // uncompressed size by the file's own footer
+	// Keys is what package plan notes of the keys of its rows; none: nothing.
+	Keys json.RawMessage `json:"keys,omitempty"`
+	// Groups is what package plan notes of where its row groups lie; none: nothing.
+	Groups   json.RawMessage `json:"groups,omitempty"`
+	Schema   string          `json:"schema"`   // fingerprint of names and types
+	Checksum string          `json:"checksum"` // "crc32c:%08x" of the object's bytes
+	Attempt  int             `json:"attempt,omitempty"`
+}
+
+// File is an output file that a committed batch has put under its final name.
+type File struct {
+	NodeKey
+	Batch    int    `json:"batch"`
+	URL      string `json:"url"`
+	Rows     int64  `json:"rows"`
+	Bytes    int64  `json:"bytes"`
+	Checksum string `json:"checksum"`
+	SHA256   string `json:"sha256,omitempty"`   // of files that a manifest speaks of
+	Manifest bool   `json:"manifest,omitempty"` // it is the manifest of the node's other files
+}
+
+// Offer is a batch that can be claimed, as somebody has read it: what it was
+// then is what its claim is conditional on.
+type Offer struct {
+	BatchKey
+	Epoch   int64  `json:"epoch"`   // of the node
+	Attempt int    `json:"attempt"` // the latest, which is over
+	Class   string `json:"class,omitempty"`
+}
+
+// Bid asks for a batch that was on offer.
+type Bid struct {
+	Offer
+	Owner string
+	Token string // this bid's own, so that it can be repeated when its answer was not heard
+	Now   time.Time
+	Lease time.Time // until when
+}
+
+// Claim is the right to work on a batch until the lease ends. Its Attempt and
+// Epoch fence: only the latest attempt can commit, and none that was claimed
+// before an order that its node has heard, unless that one only pauses or goes on.
+type Claim struct {
+	BatchKey
+	Epoch   int64
+	Attempt int
+	Tries   int // attempts before it that failed or were lost
+	Owner   string
+	Lease   time.Time
+	Spec    BatchSpec
+}
+
+// Outcome is what an attempt publishes when it ends: one value. A failed one
+// has side parts, checks and stats only.
+type Outcome struct {
+	Parts  []Part // Seq is unique among all of them, whatever their Side
+	Files  []File
+	Checks []CheckResult
+	Stats  Stats
+}
+
+// Publication is a file that an attempt is about to put under its final name.
+type Publication struct {
+	BatchKey
+	Attempt int    `json:"attempt"`
+	Seq     int    `json:"seq"` // its own among the attempt's, chosen by who announces
+	Owner   string `json:"owner"`
+	Address string `json:"address"`          // final, without secrets
+	Temp    string `json:"temp,omitempty"`   // the name beside it under which its bytes are until then
+	Upload  string `json:"upload,omitempty"` // what the other side calls the unfinished upload
+	// Begun is when the attempt announced it, by its own clock: what lies at the
+	// address without a name in Upload, and was begun long before, is not its own.
+	Begun time.Time `json:"begun,omitzero"`
+}
+
+// CheckResult is what a check of a node's rows found.
+type CheckResult struct {
+	NodeKey
+	Batch    int    `json:"batch"`
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`     // not_null, unique …
+	Severity string `json:"severity"` // error, warn
+	Passed   bool   `json:"passed"`
+	Checked  int64  `json:"checked"` // rows, or groups, that were looked at
+	Failed   int64  `json:"failed"`  // of them
+	Kept     int64  `json:"kept"`    // of the failed ones, in side table "failed"
+	Message  string `json:"message,omitempty"`
+	Measured string `json:"measured,omitempty"` // what a later run's check compares with; opaque here
+}
+
+// Attempt is one try at a batch, kept for ever.
+type Attempt struct {
+	BatchKey
+	Attempt    int
+	Epoch      int64
+	Generation int // of the node
+	Owner      string
+	Status     Status // claimed, succeeded, failed, released, lost
+	Withdrawn  bool   // what it published does not count any more
+	Started    time.Time
+	Finished   time.Time
+	Failure    *Failure
+	Stats      Stats // what it measured, also if it failed
+}
+
+// Span is a piece of a run's stream of events: those of a node with Seq from
+// From to To.
+type Span struct {
+	Node string `json:"node,omitempty"` // "": the run itself
+	From int64  `json:"from"`
+	To   int64  `json:"to"`
+}
+
+// Role is a duty in a run that one worker has at a time (coordinating it, say).
+type Role struct {
+	Name  string
+	Owner string
+	Term  int64 // raised when another owner takes it
+	Until time.Time
+}
+
+// Page asks for a piece of a list. Lists of a node's batches, and of what
+// belongs to them, are cut between batches: Limit counts those.
+type Page struct {
+	From  int64 // 0: from its beginning; else what the answer before said comes next
+	Limit int   // 0: PageMax, which is also the most
+}
+
+// PageMax is the most that one answer of a list holds, in its own units.
+const PageMax = 1_000
+
+// Errors that callers decide on.
+var (
+	ErrNotFound     = errors.New("not found")
+	ErrNotClaimable = errors.New("batch cannot be claimed")            // not any more, or not as it was on offer
+	ErrLeaseLost    = errors.New("lease lost")                         // a later attempt or order exists: do not commit
+	ErrConflict     = errors.New("state was changed by somebody else") // compare-and-set failed: read again
+	ErrIllegalMove  = errors.New("no such transition")                 // the caller's mistake: see status.go
+	ErrHeld         = errors.New("somebody else has this role")
+	ErrUnknown      = errors.New("not known whether it was done") // the answer was lost: repeat the call, or read
+)
+
+// Stray reports whether a bid was refused because what it names is not there, or not on
+// offer: that says something of the bid, and nothing of the state.
+func Stray(err error) bool { return errors.Is(err, ErrNotFound) || errors.Is(err, ErrNotClaimable) }

@@ -1,0 +1,123 @@
+package hostile
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	mathrand "math/rand/v2"
+	"slices"
+	"sync"
+
+	"thalweg/internal/store/state"
+)
+
+// Faults says how often things go wrong, each as a share of the calls.
+type Faults struct {
+	Seed   uint64
+	Lost   float64 // the call is not done, and its answer is state.ErrUnknown
+	Silent float64 // the call is done, and its answer is state.ErrUnknown
+	Twice  float64 // the call is done two times in a row
+	Late   float64 // the call is done again some calls later
+}
+
+// Everything is a mixture of all that can happen.
+func Everything(seed uint64) Faults {
+	return Faults{Seed: seed, Lost: 0.1, Silent: 0.1, Twice: 0.1, Late: 0.1}
+}
+
+// lateMax is how many calls wait to be done again at most.
+const lateMax = 20
+
+// Wrap makes calls of a store go wrong.
+func Wrap(s state.Store, f Faults) state.Store {
+	w := &faulty{faults: f, rng: mathrand.New(mathrand.NewPCG(f.Seed, 1))}
+	return &decorated{Store: s, call: w.call}
+}
+
+type faulty struct {
+	faults Faults
+	mu     sync.Mutex
+	rng    *mathrand.Rand
+	late   []func()
+}
+
+func (w *faulty) happens(share float64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rng.Float64() < share
+}
+
+func (w *faulty) call(ctx context.Context, k kind, do func(context.Context) error) error {
+	w.deliver()
+	if w.happens(w.faults.Lost) {
+		return state.ErrUnknown
+	}
+	err := do(ctx)
+	if k == reads {
+		return err
+	}
+	if w.happens(w.faults.Twice) {
+		err = do(ctx)
+	}
+	if k == changes && ctx.Err() == nil && w.happens(w.faults.Late) {
+		w.mu.Lock()
+		w.late = append(w.late, func() { _ = do(context.WithoutCancel(ctx)) }) // nobody waits for what it answers
+		w.mu.Unlock()
+	}
+	if w.happens(w.faults.Silent) {
+		return state.ErrUnknown
+	}
+	return err
+}
+
+// deliver does a call that is late, if one comes now.
+func (w *faulty) deliver() {
+	w.mu.Lock()
+	var now func()
+	if n := len(w.late); n > 0 && (n > lateMax || w.rng.IntN(4) == 0) {
+		i := w.rng.IntN(n)
+		now, w.late = w.late[i], slices.Delete(w.late, i, i+1)
+	}
+	w.mu.Unlock()
+	if now != nil {
+		now()
+	}
+}
+
+// Insist repeats what is not known to be done until it is: all that a caller
+// of a store may have to do about state.ErrUnknown.
+func Insist(s state.Store) state.Store {
+	return &decorated{Store: s, tokens: true, call: func(ctx context.Context, _ kind, do func(context.Context) error) error {
+		for {
+			if err := do(ctx); !errors.Is(err, state.ErrUnknown) {
+				return err
+			}
+		}
+	}}
+}
+
+// token makes a run that is created repeatable.
+func (d *decorated) token(run *state.Run) {
+	if d.tokens && run.Token == "" {
+		run.Token = rand.Text()
+	}
+}
+
+// Watch is a store that calls passed before each of its calls, and behind it.
+func Watch(s state.Store, passed func()) state.Store {
+	return &decorated{Store: s, call: func(ctx context.Context, _ kind, do func(context.Context) error) error {
+		passed()
+		defer passed()
+		return do(ctx)
+	}}
+}
+
+// Away is a store whose calls fail with what away gives, as long as it gives something.
+func Away(s state.Store, away func() error) state.Store {
+	return &decorated{Store: s, call: func(ctx context.Context, _ kind, do func(context.Context) error) error {
+		if err := away(); err != nil {
+			return err
+		}
+		return do(ctx)
+	}}
+}
