@@ -1,0 +1,110 @@
+package archtest
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// wing is a folder of packages.
+type wing struct {
+	// may lists the wings, and the packages of other wings, that packages of this one import.
+	may string
+	// floors orders the packages within the wing, from the lowest: one imports those of floors below its own.
+	// An entry stands for the packages below it, too, which may import each other.
+	floors []string
+}
+
+// wings are the wings by name, as ARCHITECTURE.md has them.
+var wings = map[string]wing{
+	"base": {may: "base", floors: []string{
+		"awake durable fault figures message secure similar sqltext calendar", "address budget keeper", "secret", "document",
+	}},
+	"lang":  {may: "base lang", floors: []string{"expr matrix environment starter", "script", "graph"}},
+	"io":    {may: "base lang io", floors: []string{"database parquetfile remote unpack", "records", "files", "outfile copies"}},
+	"store": {may: "base io/remote store", floors: []string{"cassandra", "state", "parts queue"}},
+	"run": {may: "base lang io store run", floors: []string{
+		"adapt gate python supervise", "engine worker", "query", "plan", "coordinator executor pace reuse slot", "pipeline",
+	}},
+	"ops": {may: "base lang io store run ops", floors: []string{
+		"cluster collect compare doctor history infer lineage metrics notify schedule simulate",
+	}},
+	"app": {may: "base lang io store run ops app", floors: []string{"local", "scripttest"}},
+}
+
+// seams are the packages that others know by the interface of a lower one, and the only ones that may import them.
+var seams = map[string]string{
+	"store/state/sqlite":    "store/state app/local ops/simulate",
+	"store/state/cassandra": "store/state app/local",
+	"store/parts/local":     "store/parts app/local",
+	"store/parts/cassandra": "store/parts app/local",
+	"store/parts/s3":        "store/parts app/local",
+	"store/queue/inproc":    "store/queue app/local",
+	"store/queue/rabbitmq":  "store/queue app/local ops/doctor",
+}
+
+// leftovers are imports that the wings do not allow, each with what ends it.
+var leftovers = map[string]string{
+	"lang/script io/records": "the language of paths into records belongs to lang",
+	"lang/script io/unpack":  "the names of compressions and charsets belong to lang",
+}
+
+// place splits the path of a package below internal into its wing, the package of the wing and the rest.
+func place(pkg string) (name, top string) {
+	name, rest, _ := strings.Cut(pkg, "/")
+	top, _, _ = strings.Cut(rest, "/")
+	return name, top
+}
+
+func (w wing) floor(top string) int {
+	return slices.IndexFunc(w.floors, func(list string) bool { return slices.Contains(strings.Fields(list), top) })
+}
+
+// wrongArrow says why a package may not import another, or nothing. Both are paths below internal.
+func wrongArrow(from, to string) string {
+	fromWing, fromTop := place(from)
+	toWing, toTop := place(to)
+	w := wings[fromWing]
+	switch users, seam := seams[to]; {
+	case leftovers[path.Join(fromWing, fromTop)+" "+path.Join(toWing, toTop)] != "":
+		return ""
+	case !slices.ContainsFunc(strings.Fields(w.may), func(m string) bool { return m == toWing || m == path.Join(toWing, toTop) }):
+		return "packages of " + fromWing + " import " + w.may
+	case seam && !slices.ContainsFunc(strings.Fields(users), func(u string) bool { return from == u || strings.HasPrefix(from, u+"/") }):
+		return "it is known by its interface; " + users + " may import it"
+	case fromWing == toWing && fromTop != toTop && w.floor(fromTop) <= w.floor(toTop):
+		return "it is no lower floor of " + fromWing
+	}
+	return ""
+}
+
+func TestImportsStayInTheirWings(t *testing.T) {
+	used := map[string]bool{}
+	for _, dir := range packages(t) {
+		pkg, ours := strings.CutPrefix(dir, "internal/")
+		name, top := place(pkg)
+		if !ours || name == "test" {
+			continue // commands and tests may use what they need
+		}
+		require.Contains(t, wings, name, "%s is in no wing", pkg)
+		require.GreaterOrEqual(t, wings[name].floor(top), 0, "%s is on no floor of its wing", pkg)
+		used[name+"/"+top] = true
+		for _, file := range files(t, dir, false) {
+			for _, im := range imports(t, file) {
+				if to, ours := strings.CutPrefix(im, module+"internal/"); ours {
+					if why := wrongArrow(pkg, to); why != "" {
+						t.Errorf("%s imports %s: %s", file, to, why)
+					}
+				}
+			}
+		}
+	}
+	for name, w := range wings {
+		for _, top := range strings.Fields(strings.Join(w.floors, " ")) {
+			require.True(t, used[name+"/"+top], "%s/%s is on a floor and is not there", name, top)
+		}
+	}
+}
